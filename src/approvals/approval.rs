@@ -22,11 +22,12 @@ macro_rules! facts {
         concat!(
             "SELECT id, channel, sort, private_to, title, requester, from_class, from_name, job_id,
                 root_id, state, version, note, decided_by, decided_ms, expires_ms, used_ms,
-                created_ms FROM approvals ",
+                left_ms, created_ms FROM approvals ",
             $rest
         )
     };
 }
+pub(super) use facts;
 
 const FIND: &str = facts!("WHERE id = :id");
 const LIST: &str = facts!(
@@ -60,9 +61,9 @@ const PENDING_OF_REQUESTER: &str =
 const TEXTS: &str = "SELECT payload_json, schema_json, changed_json FROM approvals WHERE id = :id";
 const INSERT: &str = "
     INSERT INTO approvals (id, channel, sort, private_to, title, payload_json, schema_json,
-        requester, from_class, from_name, job_id, root_id, expires_ms, created_ms)
+        requester, from_class, from_name, job_id, root_id, expires_ms, call_digest, created_ms)
     VALUES (:id, :channel, :sort, :private_to, :title, :payload, :schema,
-        :requester, :from_class, :from_name, :job, :root, :expires, :now)";
+        :requester, :from_class, :from_name, :job, :root, :expires, :digest, :now)";
 const NOTE_EVENT: &str = "
     INSERT INTO approval_events (approval_id, version, event, actor, at_ms, data_json)
     VALUES (:id, :version, :event, :actor, :now, :data)";
@@ -126,6 +127,9 @@ pub struct Approval {
     pub expires_at: Option<Millis>,
     /// When the permission was used.
     pub used_at: Option<Millis>,
+    /// When whoever asked stopped waiting for it.
+    #[serde(skip)]
+    pub left_at: Option<Millis>,
     /// When it was asked.
     pub created_at: Millis,
     /// The only person who sees it.
@@ -208,10 +212,12 @@ pub struct NewApproval {
     pub expires_at: Option<Millis>,
     /// The only person who sees and decides it.
     pub private_to: Option<PersonId>,
+    /// The digest of the call that a permission is for.
+    pub call_digest: Option<String>,
 }
 
 impl Approval {
-    fn from_row(row: &Row<'_>) -> rusqlite::Result<Approval> {
+    pub(super) fn from_row(row: &Row<'_>) -> rusqlite::Result<Approval> {
         let (class, name): (Option<String>, Option<String>) =
             (row.get("from_class")?, row.get("from_name")?);
         let from = match (class, name) {
@@ -241,6 +247,7 @@ impl Approval {
             decided_at: row.get("decided_ms")?,
             expires_at: row.get("expires_ms")?,
             used_at: row.get("used_ms")?,
+            left_at: row.get("left_ms")?,
             created_at: row.get("created_ms")?,
             private_to: row.get("private_to")?,
         })
@@ -308,6 +315,7 @@ pub fn insert(tx: &Tx<'_>, ids: &Ids, new: &NewApproval) -> Result<Approval> {
         ":from_class": new.from.as_ref().and_then(Address::class),
         ":from_name": new.from.as_ref().map(Address::name), ":job": job, ":root": root,
         ":expires": new.expires_at, ":now": tx.now(), ":private_to": new.private_to,
+        ":digest": new.call_digest,
     })?;
     let made = find(tx.connection(), &id, &Viewer::Program)?;
     made.record(tx, &new.requester, &json!({}))?;

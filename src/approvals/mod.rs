@@ -7,6 +7,7 @@
 mod approval;
 mod decide;
 mod expire;
+mod permission;
 mod word;
 
 pub use approval::{
@@ -15,6 +16,7 @@ pub use approval::{
 };
 pub use decide::{Decision, decide};
 pub use expire::{due, next_due};
+pub use permission::{last_of_call, leave, use_once};
 pub use word::{Sort, State};
 
 /// The bell that is rung when an approval with an expiry was created.
@@ -22,5 +24,5 @@ pub const BELL: &str = "approvals";
 
 /// Returns the statements of this module, for the schema test.
 pub fn statements() -> Vec<(&'static str, &'static str)> {
-    [approval::STATEMENTS, decide::STATEMENTS, expire::STATEMENTS].concat()
+    [approval::STATEMENTS, decide::STATEMENTS, expire::STATEMENTS, permission::STATEMENTS].concat()
 }

@@ -23,7 +23,7 @@ pub use config::output::Reads;
 pub use config::secret::{EnvValue, Secret};
 pub use config::{
     Builtin, Config, Engine, EngineBody, Handler, Identity, Input, InputType, Kind, Lane, Limits,
-    OnBusy, Produces, Prompt, PromptBy, SESSION, Sessions, Site, Skill,
+    MCP_CONFIG, OnBusy, Produces, Prompt, PromptBy, SESSION, Sessions, Site, Skill, WB_AGENT,
 };
 pub use load::agent::Agent;
 pub(crate) use load::assistant::KIND_PREFIX;

@@ -134,6 +134,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "channels",
         sql: include_str!("../../migrations/033_channels.sql"),
     },
+    Migration {
+        version: 34,
+        name: "permissions",
+        sql: include_str!("../../migrations/034_permissions.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction, for rebuilds of tables:

@@ -4,6 +4,7 @@ mod agents;
 mod deciding;
 mod expiry;
 pub(crate) mod parking;
+mod permissions;
 mod private;
 
 use serde_json::{Value, json};

@@ -20,6 +20,8 @@ const FENCED: &[(&str, &str, &str)] = &[
     ("/api/approvals", "src/flows/approvals/ask.rs", "ask"),
     ("/api/approvals/{id}/withdraw", "src/flows/approvals/withdraw.rs", "withdraw"),
     ("/api/perspectives", "src/flows/perspectives/mod.rs", "put"),
+    ("/api/agent/permissions", "src/flows/approvals/permission.rs", "request"),
+    ("/api/agent/permissions/{id}/answer", "src/flows/approvals/permission.rs", "answer"),
 ];
 
 #[test]

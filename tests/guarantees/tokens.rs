@@ -18,6 +18,8 @@ fn body(path: &str, base: &str) -> Value {
         "/api/agent/jobs/{id}/result" => json!({"result": {"late": true}}),
         "/api/agent/jobs/{id}/verdict" => json!({"verdict": "ok", "reply": "late"}),
         "/api/agent/inbox" => json!({}),
+        "/api/agent/permissions" => json!({"tool_name": "Bash", "input": {"command": "late"}}),
+        "/api/agent/permissions/{id}/answer" => json!({}),
         "/api/approvals" => json!({"channel": "late", "title": "Late?"}),
         "/api/approvals/{id}/withdraw" => json!({"version": 1}),
         "/api/channels/{slug}/messages" => json!({"body": "late"}),
@@ -70,7 +72,7 @@ fn g04_every_write_with_a_stale_token_is_refused_and_changes_nothing() {
         let token = bench.left(&format!("token.{job}"));
         let before = state(&bench, &topic);
         let sent = write_all(&bench, &topic, &job, &token);
-        assert_eq!(sent.len(), 12, "{sent:?}");
+        assert_eq!(sent.len(), 14, "{sent:?}");
         for (path, status, code) in sent {
             assert_eq!((status, code.as_str()), (409, "job_ended"), "{path}");
         }

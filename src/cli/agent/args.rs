@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::cli::agent::approval::ApprovalVerb;
 use crate::cli::agent::channel::ChannelVerb;
 use crate::cli::agent::mail::Send;
+use crate::cli::agent::mcp::Offer;
 
 /// Heading of what every command takes.
 const HEADING: &str = "Site and answer";
@@ -153,6 +154,13 @@ pub(super) enum Verb {
     /// Read this agent's channel, and speak in it
     #[command(subcommand)]
     Channel(ChannelVerb),
+    /// Offer tools to the agent that started this, in words of the Model Context Protocol
+    #[command(hide = true)]
+    Mcp {
+        /// Which tools
+        #[arg(value_name = "TOOLS")]
+        offer: Offer,
+    },
     /// Print this help, or the table of all verbs with --json
     Help {
         /// Verb to explain
@@ -258,6 +266,7 @@ pub(super) fn streams(verb: &str) -> Option<(Option<&'static str>, &'static str)
         "approval list" => (None, "a JSON array of approvals without their payloads"),
         "approval withdraw" => (None, "nothing"),
         "approval await" => (None, "one JSON object {state, payload, note}"),
+        "mcp" => (Some("JSON-RPC 2.0, a message a line"), "the same"),
         "help" => (None, "the help, or a JSON object {name, version, verbs}"),
         _ => return None,
     })

@@ -8,6 +8,7 @@ mod args;
 mod channel;
 mod help;
 mod mail;
+mod mcp;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -61,6 +62,9 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(cause) => return usage(cause, &command_here(), &args),
     };
     let json = cli.place.json;
+    if let Verb::Mcp { offer } = cli.verb {
+        return mcp::run(&cli.place, offer);
+    }
     match run(cli) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
@@ -125,6 +129,7 @@ fn run(cli: Cli) -> Result<u8> {
         Verb::Inbox { after, wait } => mail::inbox(&screen, &place, after, wait.as_deref())?,
         Verb::Send(args) => mail::send(&screen, &place, &args)?,
         Verb::Channel(verb) => channel::run(&screen, &place, verb)?,
+        Verb::Mcp { offer: _ } => return Err(Error::internal("mcp answers in words of its own")),
         Verb::ApplySuggestions => return apply_suggestions(&screen, &place),
     }
     Ok(0)

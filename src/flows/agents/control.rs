@@ -86,7 +86,9 @@ pub async fn interrupt(site: &Site, caller: &Caller, name: &str) -> Result<Agent
     let asked = name.to_owned();
     let agent = site.store.read(move |c| show::find(c, &asked)).await?;
     let is_told = match &agent.job_id {
-        Some(job) if agent.state == State::Busy => site.queue.interrupt(job),
+        Some(job) if matches!(agent.state, State::Busy | State::Blocked) => {
+            site.queue.interrupt(job)
+        }
         _ => false,
     };
     match is_told {

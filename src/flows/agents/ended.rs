@@ -75,7 +75,7 @@ pub(in crate::flows) fn cancelled(tx: &Tx<'_>, job: &Job) -> Result<()> {
 fn lose_turn(tx: &Tx<'_>, works: &Works, (agent, job): (&Agent, &Job)) -> Result<()> {
     let open = mail::open_block(tx.connection(), &agent.name)?;
     let begun = open.filter(|it| it.begun_at.is_some());
-    if begun.is_none() && agent.state != State::Busy {
+    if begun.is_none() && !matches!(agent.state, State::Busy | State::Blocked) {
         return Ok(());
     }
     let end = End { text: "", how: TurnEnd::Lost, tokens: 0, cost_usd: None };

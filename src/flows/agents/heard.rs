@@ -48,6 +48,27 @@ pub(in crate::flows) fn heard(tx: &Tx<'_>, works: &Works, job: &Job, fact: &Fact
     }
 }
 
+/// Writes that an agent waits for a person, or works again; nothing for any other job.
+///
+/// # Errors
+/// As any write.
+pub(in crate::flows) fn block(tx: &Tx<'_>, job: &Job, waits: bool) -> Result<()> {
+    let Some(name) = &job.agent else { return Ok(()) };
+    let agent = agent::find(tx.connection(), name)?;
+    let agent = agent.filter(|it| it.job_id.as_ref() == Some(&job.id));
+    match agent {
+        Some(agent) if waits && agent.state == State::Busy => {
+            let fact = ("asks_permission", agent.reason.as_deref());
+            agent::show(tx, &agent, State::Blocked, fact, &Actor::System)
+        }
+        Some(agent) if !waits && agent.state == State::Blocked => {
+            let fact = ("permission_answered", agent.reason.as_deref());
+            agent::show(tx, &agent, State::Busy, fact, &Actor::System)
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Returns the block that an agent names, if that is what it was given.
 fn own_block(tx: &Tx<'_>, agent: &Agent, named: Option<&BlockId>) -> Result<Option<BlockId>> {
     let open = mail::open_block(tx.connection(), &agent.name)?;

@@ -15,7 +15,7 @@ mod show;
 
 pub use control::{interrupt, restart, start, stop};
 pub(in crate::flows) use ended::{cancelled, settle_job};
-pub(in crate::flows) use heard::heard;
+pub(in crate::flows) use heard::{block, heard};
 pub(in crate::flows) use life::keep;
 pub use life::serve;
 pub(in crate::flows) use own::{prepare, resolve};

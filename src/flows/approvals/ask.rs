@@ -113,7 +113,7 @@ fn asked(
     let from = match (caller, job) {
         (_, Some(job)) => {
             job.require_asking()?;
-            of_instance(job)
+            address(job)
         }
         (caller, None) => of_person(caller.person()?),
     };
@@ -129,6 +129,7 @@ fn asked(
         job,
         expires_at,
         private_to: None,
+        call_digest: None,
     })
 }
 
@@ -136,8 +137,11 @@ fn of_person(person: &Person) -> Option<Address> {
     is_person_name(&person.name).then(|| Address::Person(person.name.clone()))
 }
 
-/// Returns the address of an instance; none for a job of a kind that is no inbox.
-fn of_instance(job: &Job) -> Option<Address> {
+/// Returns the address of an agent that lives on, or of an instance; none for any other job.
+pub(super) fn address(job: &Job) -> Option<Address> {
+    if let Some(name) = &job.agent {
+        return Some(Address::Agent(name.clone()));
+    }
     let (template, _) = job.kind.split_once('/')?;
     Some(Address::Instance { template: template.to_owned(), job: job.root().to_string() })
 }

@@ -7,6 +7,7 @@ pub mod decide;
 pub mod expire;
 mod notice;
 pub mod outcome;
+pub mod permission;
 pub(in crate::flows) mod resume;
 mod schema;
 pub mod show;

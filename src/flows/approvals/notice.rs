@@ -3,8 +3,8 @@
 
 use serde_json::json;
 
-use crate::api::mail::Sort;
-use crate::approvals::{self, Approval};
+use crate::api::mail::Sort as MailSort;
+use crate::approvals::{self, Approval, Sort};
 use crate::base::{Actor, Address, JobId, Result};
 use crate::flows::Works;
 use crate::jobs;
@@ -13,7 +13,7 @@ use crate::people;
 use crate::store::Tx;
 
 /// Tells the requester of an approval that it was decided or has expired. A private one is told to
-/// nobody, and a requester without an address asks for it.
+/// nobody, a requester without an address asks for it, and an engine that waits has the answer.
 ///
 /// # Errors
 /// As any write.
@@ -21,13 +21,16 @@ pub(super) fn send(tx: &Tx<'_>, works: &Works, approval: &Approval, by: &Actor) 
     let Some(to) = approval.from.clone().filter(|_| approval.private_to.is_none()) else {
         return Ok(());
     };
+    if approval.sort == Sort::Permission && approval.left_at.is_none() {
+        return Ok(());
+    }
     let texts = approvals::texts(tx.connection(), &approval.id)?;
     let payload = json!({
         "approval_id": approval.id, "title": approval.title, "state": approval.state,
         "note": approval.note, "payload": texts.changes.unwrap_or(texts.payload),
     });
     let new = NewMessage {
-        sort: Sort::Notice,
+        sort: MailSort::Notice,
         sender: by.clone(),
         from: None,
         to: to.clone(),
@@ -56,6 +59,7 @@ pub(super) fn send(tx: &Tx<'_>, works: &Works, approval: &Approval, by: &Actor) 
             let ended = last.status.is_final().then_some("recipient_ended");
             mail::deliver(tx, written, &to, ended, None)
         }
+        Address::Agent(_) => mail::deliver(tx, written, &to, None, None),
         _ => mail::deliver(tx, written, &to, Some("not_deliverable"), None),
     }
 }

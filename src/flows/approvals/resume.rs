@@ -1,7 +1,7 @@
 //! What follows from an answer for a job that was parked for it: its next leg, which reads the
 //! answer as its prompt.
 
-use crate::approvals::{self, Approval, State, Texts, Viewer};
+use crate::approvals::{self, Approval, Sort, State, Texts, Viewer};
 use crate::base::{Actor, Error, Result};
 use crate::flows::Works;
 use crate::flows::approvals::named;
@@ -86,6 +86,9 @@ pub(in crate::flows) async fn prompt(works: &Works, job: &Job) -> Result<Option<
 }
 
 fn words(approval: &Approval, texts: Texts) -> String {
+    if approval.sort == Sort::Permission {
+        return words_of_permission(approval);
+    }
     let by = approval.decided_by_name.as_deref().unwrap_or("somebody");
     let said = match approval.state {
         State::Approved => format!("was approved by {by}."),
@@ -117,4 +120,22 @@ fn words(approval: &Approval, texts: Texts) -> String {
         };
     }
     text + "\nGo on from here.\n"
+}
+
+fn words_of_permission(approval: &Approval) -> String {
+    let by = approval.decided_by_name.as_deref().unwrap_or("somebody");
+    let said = match approval.state {
+        State::Approved => {
+            format!("was allowed by {by}, once: make exactly the same call again if you need it.")
+        }
+        State::Amended => format!(
+            "was allowed by {by}, once and with changes: make exactly the same call again, and it \
+             is done as it was approved."
+        ),
+        State::Rejected => format!("was refused by {by}: do without it."),
+        _ => "was not decided: do without it.".to_owned(),
+    };
+    let note = approval.note.as_ref().map(|it| format!("\nNote: {it}\n")).unwrap_or_default();
+    let title = &approval.title;
+    format!("Your call of a tool, \u{201c}{title}\u{201d}, {said}\n{note}\nGo on from here.\n")
 }

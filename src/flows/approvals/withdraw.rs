@@ -4,8 +4,8 @@ use serde::Deserialize;
 
 use crate::approvals::{self, Approval, Decision, State};
 use crate::base::{Actor, ApprovalId, Error, ErrorKind, Result};
-use crate::flows::Site;
 use crate::flows::approvals::{named, viewer};
+use crate::flows::{Site, agents};
 use crate::jobs::{self, Job, Reason};
 use crate::people::Caller;
 use crate::store::Tx;
@@ -45,7 +45,7 @@ pub async fn withdraw(
     };
     let withdrawn = site.store.write(move |tx| {
         if let Caller::Job { token_hash, .. } = &caller {
-            jobs::fence(tx, token_hash)?;
+            agents::block(tx, &jobs::fence(tx, token_hash)?, false)?;
         }
         let found = approvals::find(tx.connection(), &id, &viewer(tx.connection(), &caller)?)?;
         // A later leg takes back what an earlier one asked: it is not found by other jobs.

@@ -364,7 +364,7 @@ pub async fn refuse_unwritable(repo: &Repo, input: &Input, path: &SourcePath) ->
 /// Returns what the token of such a job may do. The script may choose the kind, not the grants.
 pub fn grants(kind: &Kind, checked: &Checked) -> Vec<Grant> {
     let mut grants = multi_topic::grants(kind, &checked.values);
-    if kind.asks || kind.inbox.is_some() || kind.agent.is_some() {
+    if kind.may_ask() {
         grants.push(Grant::approvals());
     }
     let of_inbox = kind.inbox.iter().flat_map(|it| &it.sends);

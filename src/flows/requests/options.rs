@@ -135,6 +135,7 @@ mod tests {
             produces: None,
             sees_site: false,
             asks: false,
+            permission_wait: std::time::Duration::ZERO,
             verify: None,
             retry: None,
             timeout: Default::default(),

@@ -141,6 +141,8 @@ pub const ROUTES: &[Route] = &[
     on(Verb::Post, "/api/jobs/retry", Who::Admin),
     on(Verb::Post, "/api/agent/jobs/{id}/verdict", Who::Job),
     on(Verb::Post, "/api/agent/inbox", Who::Job),
+    on(Verb::Post, "/api/agent/permissions", Who::Job),
+    on(Verb::Post, "/api/agent/permissions/{id}/answer", Who::Job),
     on(Verb::Post, "/api/messages", Who::WriteOrJob),
     on(Verb::Get, "/api/messages", Who::Read),
     on(Verb::Get, "/api/messages/{id}", Who::Read),

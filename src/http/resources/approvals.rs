@@ -32,6 +32,8 @@ pub(in crate::http) fn routes(edge: &Edge, site: &Site) -> BoxedFilter<(Response
             decide(site, call, Answer::Reject).await
         }),
         post("/api/approvals/{id}/withdraw", site, withdraw),
+        post("/api/agent/permissions", site, request),
+        post("/api/agent/permissions/{id}/answer", site, answer),
     ])
 }
 
@@ -52,6 +54,18 @@ async fn decide(site: Site, mut call: Call, answer: Answer) -> Result<Response> 
     let request = call.json(APPROVAL_BODY_BYTES_MAX).await?;
     let (id, caller) = (call.param("id")?, call.caller()?);
     reply::ok(&flows::approvals::decide::decide(&site, &caller, &id, answer, request).await?)
+}
+
+async fn request(site: Site, mut call: Call) -> Result<Response> {
+    let (request, key) = call.json_with_key(APPROVAL_BODY_BYTES_MAX).await?;
+    let made = flows::approvals::permission::request(&site, &call.caller()?, request, key).await?;
+    reply::json(StatusCode::CREATED, &made)
+}
+
+async fn answer(site: Site, mut call: Call) -> Result<Response> {
+    let key = call.nothing_with_key().await?;
+    let (id, caller) = (call.param("id")?, call.caller()?);
+    reply::ok(&flows::approvals::permission::answer(&site, &caller, &id, key).await?)
 }
 
 async fn withdraw(site: Site, mut call: Call) -> Result<Response> {

@@ -27,6 +27,8 @@ pub struct ResolvedEngine {
     pub speech: Option<Speech>,
     /// Arguments about sessions.
     pub sessions: Sessions,
+    /// Arguments that make it ask people before it uses a tool.
+    pub asks: Vec<String>,
     /// What it adds to the environment.
     pub env: BTreeMap<String, EnvValue>,
     /// Variables of the server that are not for agents: with the secret of a webhook one could ask
@@ -89,6 +91,7 @@ impl Engines {
                 reads: *reads,
                 speech: engine.speech.clone(),
                 sessions: engine.sessions.clone(),
+                asks: engine.asks.clone(),
                 env: env.iter().map(value).collect(),
                 withheld: Vec::new(),
             },
@@ -151,6 +154,7 @@ fn resolve_one(
                 reads: *reads,
                 speech: engine.speech.clone(),
                 sessions: engine.sessions.clone(),
+                asks: engine.asks.clone(),
                 env: env.clone(),
                 withheld: Vec::new(),
             })
@@ -167,6 +171,7 @@ fn builtin(engine: &Engine, wb_agent: &Utf8Path) -> ResolvedEngine {
         reads: None,
         speech: None,
         sessions: Sessions::default(),
+        asks: Vec::new(),
         env: BTreeMap::new(),
         withheld: Vec::new(),
     }

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use serde_json::json;
 
 use crate::base::limit::{OUTPUT_HEAD_BYTES_MAX, OUTPUT_TAIL_BYTES_MAX};
 use crate::base::{Error, JobId, Result, fault};
@@ -14,10 +15,13 @@ use crate::jobs::{HookRun, ResolvedEngine, job_dir};
 use crate::process::{
     Cgroups, Clocks, GuardSpec, Launch, LaunchStdin, OnServerLoss, OutputCaps, PROMPT_FILE,
 };
-use crate::script::{EnvValue, Kind, PromptBy, SYSTEM_FILE, Speech};
+use crate::script::{EnvValue, Kind, MCP_CONFIG, PromptBy, SYSTEM_FILE, Speech, WB_AGENT};
 
 /// The longest single argument that Linux takes, without its final zero byte.
 const ARGUMENT_BYTES_MAX: usize = crate::base::limit::ARGUMENT_BYTES_MAX;
+
+/// What an answer about a permission may take beside the wait for the decision.
+const ANSWER_TIME: Duration = Duration::from_secs(180);
 
 /// Variables by which an agent knows that it runs inside another one. An operator who starts the
 /// server from such an agent would have every job refuse to start; their own settings
@@ -200,6 +204,24 @@ pub(in crate::jobs) fn system_arguments(
 ) -> Vec<String> {
     let file = job_dir(&ground.data, id).join(PROMPT_FILE);
     speech.system.iter().map(|word| word.replace(SYSTEM_FILE, file.as_str())).collect()
+}
+
+/// Returns the arguments that make an engine ask before it uses a tool, for jobs that may ask.
+pub(super) fn asking_arguments(ground: &Ground, kind: &Kind, asks: &[String]) -> Vec<String> {
+    if !kind.may_ask() {
+        return Vec::new();
+    }
+    // The engine must not give up before the answer comes.
+    let timeout = kind.permission_wait.saturating_add(ANSWER_TIME);
+    let server = json!({
+        "type": "stdio", "command": ground.wb_agent, "args": ["mcp", "permission"],
+        "timeout": u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
+    });
+    let config = json!({"mcpServers": {"wb": server}}).to_string();
+    let fill = |word: &String| {
+        word.replace(WB_AGENT, ground.wb_agent.as_str()).replace(MCP_CONFIG, &config)
+    };
+    asks.iter().map(fill).collect()
 }
 
 /// Adds the names of an instance. They are no secrets: whoever looks why it went wrong finds them.

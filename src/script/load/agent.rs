@@ -230,6 +230,7 @@ mod tests {
             is_held_by_limits: true,
             speech: None,
             sessions: crate::script::config::Sessions::default(),
+            asks: Vec::new(),
             at: Location { file: camino::Utf8Path::new("x").into(), line: 1, column: 1 },
         }
     }

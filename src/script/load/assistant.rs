@@ -351,6 +351,7 @@ fn kind(mode: Mode, engine: &str, assistant: &Assistant) -> Kind {
         produces: None,
         sees_site: false,
         asks: false,
+        permission_wait: crate::script::load::kind::PERMISSION_WAIT,
         verify: None,
         retry: None,
         timeout: assistant.limits.run,

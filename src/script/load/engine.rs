@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::script::config::output::Reads;
 use crate::script::config::secret::EnvValue;
-use crate::script::config::{Builtin, Engine, EngineBody, PromptBy, SESSION, Sessions};
+use crate::script::config::{Builtin, Engine, EngineBody, MCP_CONFIG, PromptBy, SESSION, Sessions};
 use crate::script::load::external::{Lead, Target};
 use crate::script::load::extract::{Checked, Given};
 use crate::script::load::live::{SYSTEM_FILE, Speaks, Speech};
@@ -33,7 +33,22 @@ impl EngineBuilder<'_> {
         let is_held_by_limits = checked.text("on_rate_limit") != Some("go_on");
         let sessions = self.sessions(declared.title(), checked);
         let speech = self.speech(declared.title(), checked);
-        Some(Engine { name, body, is_held_by_limits, speech, sessions, at: declared.spot.at() })
+        let asks = self.asks(declared.title(), checked);
+        let at = declared.spot.at();
+        Some(Engine { name, body, is_held_by_limits, speech, sessions, asks, at })
+    }
+
+    /// Returns the arguments that make an engine ask people.
+    fn asks(&mut self, title: &str, checked: &Checked) -> Vec<String> {
+        let words: Vec<String> =
+            checked.lines("asks").iter().map(|(word, _)| word.clone()).collect();
+        let is_right = !checked.has("asks") || checked.is_wrong("asks");
+        if !is_right && !words.iter().any(|it| it.contains(MCP_CONFIG)) {
+            let message = format!("`asks` of {title} does not name our server of tools");
+            let note = format!("write \"--mcp-config\", \"{MCP_CONFIG}\"");
+            self.error("bad-text", message, checked.spot("asks"), &note);
+        }
+        words
     }
 
     fn sessions(&mut self, title: &str, checked: &Checked) -> Sessions {
@@ -88,7 +103,8 @@ impl EngineBuilder<'_> {
     fn body(&mut self, declared: &Declared, name: &str, checked: &Checked) -> Option<EngineBody> {
         let title = declared.title();
         if checked.text("type")? == "builtin" {
-            for field in ["command", "prompt", "reads", "env", "on_rate_limit", "session", "resume"]
+            for field in
+                ["command", "prompt", "reads", "env", "on_rate_limit", "session", "resume", "asks"]
             {
                 if checked.has(field) {
                     let message = format!("{title} is builtin and has no `{field}`");

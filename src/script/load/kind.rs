@@ -29,6 +29,9 @@ use crate::script::vm::template::{
 /// What a request for a job can say beside the inputs.
 const REQUEST_NAMES: [&str; 3] = ["priority", "not_before", "replace_proposals"];
 
+/// How long an engine waits for the decision on a call, unless its kind says so itself.
+pub(crate) const PERMISSION_WAIT: Duration = Duration::from_secs(600);
+
 /// What to type for a kind that tells its agent nothing.
 const PROMPT_NOTE: &str =
     "write prompt = [[Use the {{skill}} skill. …]], with {{NAME}} for an input";
@@ -110,6 +113,7 @@ impl<'a> KindBuilder<'a> {
             produces,
             sees_site: self.checked.text("sees") == Some("site"),
             asks: self.checked.flag("asks").unwrap_or_default(),
+            permission_wait: checked.duration("permission_wait").unwrap_or(PERMISSION_WAIT),
             verify: self.function("verify"),
             retry: self.function("retry"),
             timeout: checked.duration("timeout").unwrap_or_default(),

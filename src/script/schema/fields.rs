@@ -222,7 +222,7 @@ pub(crate) const BUILTINS: [&str; 1] = ["suggestions"];
 /// Words of `engine.on_rate_limit`.
 const ON_RATE_LIMIT: [&str; 2] = ["hold", "go_on"];
 
-const ENGINE: [Field; 11] = [
+const ENGINE: [Field; 12] = [
     needed(
         "type",
         Shape::Word(&ENGINE_TYPES),
@@ -261,6 +261,12 @@ const ENGINE: [Field; 11] = [
         Shape::Lines,
         r#"{ "--resume", "{{session}}" }"#,
         "Arguments that go on with a session: its jobs can wait for an approval without a process.",
+    ),
+    field(
+        "asks",
+        Shape::Lines,
+        r#"{ "--permission-prompt-tool", "mcp__wb__permission", "--mcp-config", "{{mcp_config}}" }"#,
+        "Arguments that make it ask people before it uses a tool, for kinds that may ask.",
     ),
     field(
         "speaks",

@@ -73,6 +73,13 @@ const ASKS: Field = with(
     "true",
     "Whether its agents may ask people for approvals (`wb-agent approval create`).",
 );
+const PERMISSION_WAIT: Field = with(
+    "permission_wait",
+    Shape::Duration,
+    "10m",
+    r#""2m""#,
+    "Longest wait of an engine with `asks` for the decision on a call; then its job is parked.",
+);
 const PREPARE: Field = field(
     "prepare",
     Shape::Command,
@@ -107,7 +114,7 @@ const REPO: Field = field(
 );
 
 /// The fields of `wb.kind`.
-pub(in crate::script::schema) const KIND: [Field; 26] = [
+pub(in crate::script::schema) const KIND: [Field; 27] = [
     ABOUT,
     BY_ENGINE,
     SKILL,
@@ -153,6 +160,7 @@ pub(in crate::script::schema) const KIND: [Field; 26] = [
         "What its agents may look at: what they were given, or every source and topic.",
     ),
     ASKS,
+    PERMISSION_WAIT,
     CHECKED_BY,
     REPEATED_BY,
     needed("timeout", Shape::Duration, r#""5m""#, "Longest run."),
@@ -186,7 +194,7 @@ pub(in crate::script::schema) const KIND: [Field; 26] = [
 
 /// The fields of `wb.inbox`. Its `start` is a command: the longest wait for a first output is
 /// always that of the engine.
-pub(in crate::script::schema) const INBOX: [Field; 25] = [
+pub(in crate::script::schema) const INBOX: [Field; 26] = [
     needed("about", Shape::Line, r#""Tear an account down""#, "What it does, for people."),
     BY_ENGINE,
     SKILL,
@@ -212,6 +220,7 @@ pub(in crate::script::schema) const INBOX: [Field; 25] = [
     PRIORITY,
     DAILY_CAP,
     ASKS,
+    PERMISSION_WAIT,
     CHECKED_BY,
     REPEATED_BY,
     with("timeout", Shape::Duration, "45m", r#""2h""#, "Longest run."),
@@ -256,7 +265,7 @@ pub(in crate::script::schema) const INBOX: [Field; 25] = [
 ];
 
 /// The fields of `wb.agent`.
-pub(in crate::script::schema) const AGENT: [Field; 10] = [
+pub(in crate::script::schema) const AGENT: [Field; 11] = [
     needed("about", Shape::Line, r#""Knows the forge""#, "What it is for, for people."),
     BY_ENGINE,
     SKILL,
@@ -282,6 +291,7 @@ pub(in crate::script::schema) const AGENT: [Field; 10] = [
         "Whether it goes on when the server ends, for a day, until the next one takes it over.",
     ),
     ASKS,
+    PERMISSION_WAIT,
     DAILY_CAP,
     field(
         "sends",

@@ -192,7 +192,10 @@ fn ready(
     let mut engine = generation.engines.find(&kind.engine)?.clone();
     match alone {
         Some(alone) => engine.argv.extend(alone.arguments.iter().cloned()),
-        None => engine.argv.extend(parking::arguments(&engine.sessions, session.as_ref())),
+        None => {
+            engine.argv.extend(parking::arguments(&engine.sessions, session.as_ref()));
+            engine.argv.extend(launch::asking_arguments(&inner.ground, kind, &engine.asks));
+        }
     }
     if let Some(speech) = &engine.speech {
         engine.argv.extend(launch::system_arguments(&inner.ground, &job.id, speech));

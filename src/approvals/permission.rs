@@ -1,0 +1,63 @@
+//! Permissions: a question about one call of a tool, found again by the digest of that call.
+
+use rusqlite::{Connection, OptionalExtension as _, named_params};
+
+use crate::approvals::approval::{Approval, facts};
+use crate::base::{ApprovalId, Error, JobId, Result};
+use crate::store::Tx;
+
+const LAST_OF_CALL: &str = facts!(
+    "WHERE call_digest = :digest AND sort = 'permission'
+        AND (root_id = :root OR (from_class = 'agent' AND from_name = :agent))
+    ORDER BY id DESC LIMIT 1"
+);
+const USE: &str = "
+    UPDATE approvals SET used_ms = :now
+    WHERE id = :id AND used_ms IS NULL AND state IN ('approved', 'amended')";
+const LEAVE: &str = "
+    UPDATE approvals SET left_ms = :now
+    WHERE id = :id AND state = 'pending' AND left_ms IS NULL";
+
+pub(super) const STATEMENTS: &[(&str, &str)] = &[
+    ("permission::last_of_call", LAST_OF_CALL),
+    ("permission::use", USE),
+    ("permission::leave", LEAVE),
+];
+
+/// Returns the last question about a call that the jobs of a root have asked, or an agent that
+/// lives on.
+///
+/// # Errors
+/// As any read.
+pub fn last_of_call(
+    connection: &Connection,
+    digest: &str,
+    (root, agent): (&JobId, Option<&str>),
+) -> Result<Option<Approval>> {
+    let params = named_params! {":digest": digest, ":root": root, ":agent": agent};
+    let mut statement = connection.prepare_cached(LAST_OF_CALL)?;
+    Ok(statement.query_row(params, Approval::from_row).optional()?)
+}
+
+/// Notes that a permission was used: it counts for one call.
+///
+/// # Errors
+/// `conflict` with code `permission_used`.
+pub fn use_once(tx: &Tx<'_>, id: &ApprovalId) -> Result<()> {
+    let params = named_params! {":id": id, ":now": tx.now()};
+    match tx.prepare_cached(USE)?.execute(params)? {
+        1 => Ok(()),
+        _ => Err(Error::conflict("permission_used", format!("permission {id} was used before"))
+            .hint("ask again")),
+    }
+}
+
+/// Notes that whoever asked does not wait for the decision any more.
+///
+/// # Errors
+/// As any write.
+pub fn leave(tx: &Tx<'_>, id: &ApprovalId) -> Result<()> {
+    let params = named_params! {":id": id, ":now": tx.now()};
+    tx.prepare_cached(LEAVE)?.execute(params)?;
+    Ok(())
+}

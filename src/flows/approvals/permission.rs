@@ -1,0 +1,288 @@
+//! Permissions: an engine asks a person whether it may use a tool, and is told.
+//!
+//! **Invariant:** a call is allowed once, with exactly the input that a person approved.
+//! **Invariant:** nothing but a person's decision allows a call.
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::approvals::{self, Approval, Decision, NewApproval, Sort, State, Viewer};
+use crate::base::limit::{APPROVAL_TITLE_CHARS_MAX, format_duration};
+use crate::base::{Actor, ApprovalId, Error, Result, digest_hex, truncate_chars};
+use crate::flows::approvals::{ask, resume};
+use crate::flows::{Site, Works, agents, kept_answer};
+use crate::jobs::{self, Job};
+use crate::people::Caller;
+use crate::store::{Tx, idempotency};
+
+/// The label of all permissions.
+const CHANNEL: &str = "tools";
+/// Longest name of a tool, in bytes.
+const NAME_BYTES_MAX: usize = 128;
+/// The values of an input that say in one line what the call does, the first that is there.
+const TELLING: [&str; 7] =
+    ["command", "file_path", "notebook_path", "path", "url", "query", "pattern"];
+
+/// The body of `POST /api/agent/permissions`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PermissionRequest {
+    /// The tool.
+    pub tool_name: String,
+    /// What it is to be given.
+    pub input: Map<String, Value>,
+}
+
+/// Asks whether a tool may be used. The same call again, while nobody has decided or while its
+/// permission is not used, is the same question.
+///
+/// # Errors
+/// `invalid` with code `bad_tool`; `too_large`; `busy` with code `too_many_approvals`; `forbidden`
+/// with code `not_granted`; `conflict` with code `waits_already` for a job that is to end.
+pub async fn request(
+    site: &Site,
+    caller: &Caller,
+    request: PermissionRequest,
+    key: Option<idempotency::Key>,
+) -> Result<Value> {
+    let token_hash = caller.job()?.1.to_owned();
+    if let Some(kept) = kept_answer(site, key.as_ref()).await? {
+        return Ok(kept);
+    }
+    require_name(&request.tool_name)?;
+    let (works, caller) = (site.works.clone(), caller.clone());
+    let asking = site.store.write(move |tx| {
+        let job = jobs::fence(tx, &token_hash)?;
+        if let Some(key) = &key
+            && let Some(kept) = idempotency::find(tx.connection(), key)?
+        {
+            return Ok(kept);
+        }
+        job.require_asking()?;
+        if let Some(other) = &job.waits_for {
+            let message = format!("job {} waits for approval {other} already", job.id);
+            return Err(Error::conflict("waits_already", message).hint("end your turn now"));
+        }
+        let asked = find_or_make(tx, &works, (&caller, &job), &request)?;
+        agents::block(tx, &job, asked.state == State::Pending)?;
+        let config = works.config_of(&job.id);
+        let wait = config.kind_of_job(&job.kind).map(|it| it.permission_wait).unwrap_or_default();
+        let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+        let answer = json!({"id": asked.id, "state": asked.state, "wait_ms": wait_ms});
+        if let Some(key) = &key {
+            idempotency::remember(tx, key, &answer)?;
+        }
+        Ok(answer)
+    });
+    asking.await
+}
+
+/// Returns what an engine is told about its call: `{behavior, updatedInput}` or `{behavior,
+/// message}`. A question that nobody has decided is left open for later, if there can be a later.
+///
+/// # Errors
+/// `conflict` with code `permission_used` if another call used it; `not_found`.
+pub async fn answer(
+    site: &Site,
+    caller: &Caller,
+    id: &ApprovalId,
+    key: Option<idempotency::Key>,
+) -> Result<Value> {
+    let token_hash = caller.job()?.1.to_owned();
+    if let Some(kept) = kept_answer(site, key.as_ref()).await? {
+        return Ok(kept);
+    }
+    let (works, id) = (site.works.clone(), id.clone());
+    let answering = site.store.write(move |tx| {
+        let job = jobs::fence(tx, &token_hash)?;
+        if let Some(key) = &key
+            && let Some(kept) = idempotency::find(tx.connection(), key)?
+        {
+            return Ok(kept);
+        }
+        let asked = approvals::find(tx.connection(), &id, &Viewer::Program)?;
+        if asked.sort != Sort::Permission || !is_of(&asked, &job) {
+            return Err(Error::not_found(format!("no permission {id}")));
+        }
+        let answer = told(tx, &works, &job, asked)?;
+        agents::block(tx, &job, false)?;
+        if let Some(key) = &key {
+            idempotency::remember(tx, key, &answer)?;
+        }
+        Ok(answer)
+    });
+    answering.await
+}
+
+fn require_name(name: &str) -> Result<()> {
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || "_-.:/".contains(it);
+    if !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.chars().all(is_plain) {
+        return Ok(());
+    }
+    Err(Error::invalid("that is not the name of a tool").code("bad_tool"))
+}
+
+/// Whether a question is one of this job, of an earlier leg, or of the agent that lives in it.
+fn is_of(asked: &Approval, job: &Job) -> bool {
+    let is_of_agent = job.agent.is_some() && asked.from == ask::address(job);
+    asked.root_id.as_ref() == Some(job.root()) || is_of_agent
+}
+
+fn find_or_make(
+    tx: &Tx<'_>,
+    works: &Works,
+    (caller, job): (&Caller, &Job),
+    request: &PermissionRequest,
+) -> Result<Approval> {
+    let input = Value::Object(request.input.clone());
+    let call = json!({"input": input, "tool_name": request.tool_name});
+    let digest = digest_hex(canonical(&call).as_bytes());
+    let by = (job.root(), job.agent.as_deref());
+    let last = approvals::last_of_call(tx.connection(), &digest, by)?;
+    let is_open = |it: &Approval| match it.state {
+        State::Pending => true,
+        State::Approved | State::Amended => it.used_at.is_none(),
+        // Who was told no once in its task is told so again; an agent lives on to another day.
+        State::Rejected => job.agent.is_none(),
+        State::Withdrawn | State::Expired => false,
+    };
+    if let Some(open) = last.filter(is_open) {
+        return Ok(open);
+    }
+    let new = NewApproval {
+        channel: CHANNEL.to_owned(),
+        sort: Sort::Permission,
+        title: title(request),
+        payload: input,
+        schema: Some(json!({"type": "object"})),
+        requester: caller.actor(),
+        from: ask::address(job),
+        job: Some((job.id.clone(), job.root().clone())),
+        expires_at: None,
+        private_to: None,
+        call_digest: Some(digest),
+    };
+    approvals::insert(tx, &works.ids, &new)
+}
+
+/// Says in one line what a call does.
+fn title(request: &PermissionRequest) -> String {
+    let telling = TELLING.iter().find_map(|name| request.input.get(*name)?.as_str());
+    let what = match telling {
+        Some(text) => text.to_owned(),
+        None if request.input.is_empty() => String::new(),
+        None => Value::Object(request.input.clone()).to_string(),
+    };
+    // What does not show on one line must not pretend to be another one.
+    let line: String = what.chars().map(|it| if it.is_control() { ' ' } else { it }).collect();
+    let name = &request.tool_name;
+    let line = if line.trim().is_empty() { name.clone() } else { format!("{name}: {line}") };
+    truncate_chars(line.trim(), APPROVAL_TITLE_CHARS_MAX)
+}
+
+/// Writes JSON with the names of each object in order: equal calls are equal texts.
+fn canonical(value: &Value) -> String {
+    match value {
+        Value::Object(fields) => {
+            let mut names: Vec<&String> = fields.keys().collect();
+            names.sort_unstable();
+            let of = |name: &String| format!("{}:{}", json!(name), canonical(&fields[name]));
+            format!("{{{}}}", names.into_iter().map(of).collect::<Vec<_>>().join(","))
+        }
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(","))
+        }
+        other => other.to_string(),
+    }
+}
+
+fn told(tx: &Tx<'_>, works: &Works, job: &Job, asked: Approval) -> Result<Value> {
+    let said = |words: String| match &asked.note {
+        Some(note) => format!("{words}: {note}"),
+        None => words,
+    };
+    match asked.state {
+        State::Approved | State::Amended => {
+            approvals::use_once(tx, &asked.id)?;
+            let texts = approvals::texts(tx.connection(), &asked.id)?;
+            let input = texts.changes.unwrap_or(texts.payload);
+            Ok(json!({"behavior": "allow", "updatedInput": input}))
+        }
+        State::Pending => leave(tx, works, job, &asked),
+        State::Rejected => Ok(deny(&said("a person refused this call".to_owned()), false)),
+        State::Withdrawn | State::Expired => Ok(deny("nobody decided on this call", false)),
+    }
+}
+
+/// Answers an engine that has waited long enough: its job is parked, its agent is told later, or
+/// it has to do without.
+fn leave(tx: &Tx<'_>, works: &Works, job: &Job, asked: &Approval) -> Result<Value> {
+    let config = works.config_of(&job.id);
+    if job.agent.is_some() {
+        approvals::leave(tx, &asked.id)?;
+        let words = "a person will decide later; a notice will tell you. Do not wait for it";
+        return Ok(deny(words, false));
+    }
+    if resume::require_resumable(&config, job).is_ok() {
+        approvals::leave(tx, &asked.id)?;
+        jobs::wait_for(tx, job, &asked.id)?;
+        return Ok(deny("a person will decide later, end your turn now", true));
+    }
+    let wait = config.kind_of_job(&job.kind).map(|it| it.permission_wait).unwrap_or_default();
+    let why = format!("nobody decided within {}", format_duration(wait));
+    let decision =
+        Decision { state: State::Withdrawn, changes: None, note: Some(why.clone()), version: None };
+    approvals::decide(tx, &asked.id, &Actor::Job(job.id.clone()), &decision)?;
+    Ok(deny(&format!("{why}: do without this call"), false))
+}
+
+/// `interrupt` ends the turn: the model never reads the words.
+fn deny(message: &str, interrupt: bool) -> Value {
+    let mut answer = json!({"behavior": "deny", "message": message});
+    if interrupt {
+        answer["interrupt"] = json!(true);
+    }
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(name: &str, input: Value) -> PermissionRequest {
+        let Value::Object(input) = input else { panic!("an object") };
+        PermissionRequest { tool_name: name.to_owned(), input }
+    }
+
+    #[test]
+    fn equal_calls_are_equal_texts() {
+        let one = json!({"b": [1, {"y": null, "x": "\u{1}ä"}], "a": 1.5});
+        let two = json!({"a": 1.5, "b": [1, {"x": "\u{1}ä", "y": null}]});
+        assert_ne!(one.to_string(), two.to_string());
+        assert_eq!(canonical(&one), canonical(&two));
+        assert_eq!(canonical(&one), "{\"a\":1.5,\"b\":[1,{\"x\":\"\\u0001ä\",\"y\":null}]}");
+        assert_ne!(canonical(&json!({"a": 1})), canonical(&json!({"a": "1"})));
+    }
+
+    #[test]
+    fn a_title_is_one_line_that_says_what_is_done() {
+        let of = |name: &str, input| title(&request(name, input));
+        let bash = json!({"description": "x", "command": "rm -rf build\nrm -rf /\u{1b}[2J"});
+        assert_eq!(of("Bash", bash), "Bash: rm -rf build rm -rf / [2J");
+        assert_eq!(of("Write", json!({"file_path": "/a", "content": "x"})), "Write: /a");
+        assert_eq!(of("mcp__x__y", json!({"n": 1})), "mcp__x__y: {\"n\":1}");
+        assert_eq!(of("ExitPlanMode", json!({})), "ExitPlanMode");
+        let long = of("Bash", json!({"command": "x".repeat(900)}));
+        assert!(long.chars().count() <= APPROVAL_TITLE_CHARS_MAX);
+    }
+
+    #[test]
+    fn a_name_is_a_name() {
+        for right in ["Bash", "mcp__wb__a-b", "a.b:c/d"] {
+            assert!(require_name(right).is_ok(), "{right}");
+        }
+        for wrong in ["", "a b", "a\n", "ä", &"x".repeat(129)] {
+            assert_eq!(require_name(wrong).unwrap_err().code_str(), "bad_tool", "{wrong}");
+        }
+    }
+}

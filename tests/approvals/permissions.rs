@@ -1,0 +1,178 @@
+//! Permissions: an engine asks by `wb-agent mcp` whether it may use a tool.
+
+use serde_json::{Value, json};
+
+use super::show;
+use crate::support::{Bench, until, wait_for};
+
+/// What an engine does that asks: `ask INPUT FILE` leaves in FILE what it was told.
+const ASK: &str = "\
+ask() {\n\
+  mkfifo \"$OUT/$2.fifo\"\n\
+  { printf '%s\\n' '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\
+\"permission\",\"arguments\":{\"tool_name\":\"Bash\",\"input\":'\"$1\"'}}}'\n\
+    cat \"$OUT/$2.fifo\"; } | \"$WB_AGENT\" mcp permission | {\n\
+    read -r told; echo \"$told\" > \"$OUT/$2.part\"; mv \"$OUT/$2.part\" \"$OUT/$2\"\n\
+    : > \"$OUT/$2.fifo\"; }\n\
+}\n";
+
+/// A call whose words are hostile.
+const CALL: &str = r#"{"command":"rm -rf build","description":"<b>x</b>"}"#;
+
+/// Declares a kind whose engine knows sessions and asks.
+fn kind(bench: &Bench, fields: &str, agent: &str) {
+    let wb_agent = env!("CARGO_BIN_EXE_wb-agent");
+    bench.raw_engine("asker", &format!("WB_AGENT={wb_agent}\n{ASK}{agent}\n"));
+    bench.edit(|text| {
+        let more = "session = { \"--session-id\", \"{{session}}\" }, \
+                    resume = { \"--resume\", \"{{session}}\" },\n  \
+                    asks = { \"--mcp-config\", \"{{mcp_config}}\" },\n  env = { OUT";
+        text.replace("env = { OUT", more)
+    });
+    bench.lua(&format!(
+        "wb.kind \"asker\" {{ about = \"Asks\", engine = \"asker\", asks = true, timeout = \"60s\",
+  {fields} prompt = \"Do it.\" }}\n"
+    ));
+}
+
+fn pending(bench: &Bench) -> Value {
+    wait_for("a question", || {
+        bench.get("/api/approvals?state=pending").ok()["items"].get(0).cloned()
+    })
+}
+
+#[track_caller]
+fn decide(bench: &Bench, id: &Value, verb: &str, more: Value) {
+    let mut body = json!({"version": 1});
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    bench.post(&format!("/api/approvals/{}/{verb}", id.as_str().unwrap()), body).ok();
+}
+
+/// What the engine was told, as it reads it.
+fn told(bench: &Bench, file: &str) -> Value {
+    let line = bench.wait_left(file);
+    let answer: Value = serde_json::from_str(&line).unwrap();
+    let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{line}"));
+    serde_json::from_str(text).unwrap()
+}
+
+#[test]
+fn a_call_is_allowed_once_and_with_exactly_the_input_that_was_approved() {
+    let bench = Bench::new();
+    let agent = format!(
+        "ask '{CALL}' one\nask '{CALL}' two\nask '{CALL}' three\n\
+        printf '%s\\n' \"$@\" > \"$OUT/arguments\""
+    );
+    kind(&bench, "", &agent);
+    let server = bench.serve();
+    let job = bench.job("asker", json!({}));
+    let first = pending(&bench);
+    assert_eq!((&first["sort"], &first["channel"]), (&json!("permission"), &json!("tools")));
+    assert_eq!(first["title"], "Bash: rm -rf build");
+    let call: Value = serde_json::from_str(CALL).unwrap();
+    assert_eq!(show(&bench, first["id"].as_str().unwrap())["payload"], call);
+    let decisions = bench.get("/api/decisions").ok();
+    assert_eq!(decisions["items"][0]["what"], "permission");
+    decide(&bench, &first["id"], "approve", json!({}));
+    assert_eq!(told(&bench, "one"), json!({"behavior": "allow", "updatedInput": call}));
+    // The next call is another question, and is done as it was changed.
+    let second = pending(&bench);
+    assert_ne!(first["id"], second["id"]);
+    let changed = json!({"command": "rm -rf build/tmp"});
+    decide(&bench, &second["id"], "approve", json!({"changes": changed}));
+    assert_eq!(told(&bench, "two"), json!({"behavior": "allow", "updatedInput": changed}));
+    decide(&bench, &pending(&bench)["id"], "reject", json!({"note": "Not today."}));
+    let denied = told(&bench, "three");
+    assert_eq!(denied["message"], "a person refused this call: Not today.");
+    assert!(denied["interrupt"].is_null());
+    assert_eq!(bench.ended(&job)["status"], "succeeded");
+    let arguments = bench.left("arguments");
+    let config: Vec<&str> = arguments.lines().collect();
+    assert_eq!(config[2], "--mcp-config");
+    let config: Value = serde_json::from_str(config[3]).unwrap();
+    let server_of_tools = &config["mcpServers"]["wb"];
+    assert_eq!(server_of_tools["args"], json!(["mcp", "permission"]));
+    assert_eq!(server_of_tools["timeout"], 780_000);
+    // An engine that waits is told by its answer, and by nothing else.
+    assert_eq!(bench.get("/api/messages").ok()["items"], json!([]));
+    server.stop();
+}
+
+#[test]
+fn a_call_that_nobody_decides_parks_its_job_and_is_allowed_once_when_it_goes_on() {
+    let bench = Bench::new();
+    let agent = format!(
+        "if [ \"$1\" = --session-id ]; then ask '{CALL}' parked\n\
+         until [ -e \"$OUT/go\" ]; do sleep 0.02; done; exit 1\n\
+         else cat > \"$OUT/prompt\"; ask '{CALL}' again; ask '{CALL}' once_more; fi"
+    );
+    kind(&bench, "permission_wait = \"1s\",", &agent);
+    let server = bench.serve();
+    let job = bench.job("asker", json!({}));
+    let asked = pending(&bench);
+    let parked = told(&bench, "parked");
+    assert_eq!((&parked["behavior"], &parked["interrupt"]), (&json!("deny"), &json!(true)));
+    assert!(parked["message"].as_str().unwrap().contains("end your turn now"));
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    assert_eq!(bench.wait_status(&job, "parked")["waits_for"], asked["id"]);
+    bench.quiet();
+    server.kill();
+    let server = bench.serve();
+    decide(&bench, &asked["id"], "approve", json!({"note": "Go on."}));
+    let call: Value = serde_json::from_str(CALL).unwrap();
+    assert_eq!(told(&bench, "again"), json!({"behavior": "allow", "updatedInput": call}));
+    let prompt = bench.left("prompt");
+    for part in ["Bash: rm -rf build", "was allowed by", "same call again", "Go on."] {
+        assert!(prompt.contains(part), "{part} in {prompt}");
+    }
+    // It counts once.
+    let next = pending(&bench);
+    assert_ne!(next["id"], asked["id"]);
+    decide(&bench, &next["id"], "reject", json!({}));
+    assert_eq!(told(&bench, "once_more")["behavior"], "deny");
+    let used = show(&bench, asked["id"].as_str().unwrap());
+    assert!(used["used_at"].is_string(), "{used}");
+    server.stop();
+}
+
+#[test]
+fn a_job_that_cannot_go_on_later_does_without() {
+    let bench = Bench::new();
+    let fields = "permission_wait = \"1s\", produces = \"result\",";
+    kind(&bench, fields, &format!("ask '{CALL}' told; exit 0"));
+    let server = bench.serve();
+    bench.job("asker", json!({}));
+    let asked = pending(&bench);
+    let denied = told(&bench, "told");
+    assert!(denied["message"].as_str().unwrap().contains("nobody decided within 1s"), "{denied}");
+    let shown = show(&bench, asked["id"].as_str().unwrap());
+    assert_eq!(shown["state"], "withdrawn");
+    server.stop();
+}
+
+#[test]
+fn a_call_that_is_taken_back_is_withdrawn_and_what_is_wrong_is_refused() {
+    let bench = Bench::new();
+    let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+    let agent = format!(
+        "mkfifo \"$OUT/in\"; \"$WB_AGENT\" mcp permission < \"$OUT/in\" > \"$OUT/said\" & \n\
+         exec 3> \"$OUT/in\"\n\
+         printf '%s\\n' '{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":\
+{{\"name\":\"permission\",\"arguments\":{{\"tool_name\":\"Bash\",\"input\":{CALL}}}}}}}' >&3\n\
+         until [ -e \"$OUT/go\" ]; do sleep 0.02; done; printf '%s\\n' '{cancel}' >&3\n\
+         until [ -e \"$OUT/end\" ]; do sleep 0.02; done; exec 3>&-; wait\n\
+         ask '\"text\"' wrong"
+    );
+    kind(&bench, "", &agent);
+    let server = bench.serve();
+    let job = bench.job("asker", json!({}));
+    let asked = pending(&bench);
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    let id = asked["id"].as_str().unwrap();
+    until("it is withdrawn", || show(&bench, id)["state"] == "withdrawn");
+    std::fs::write(bench.out.join("end"), "").unwrap();
+    assert_eq!(told(&bench, "wrong")["behavior"], "deny");
+    assert_eq!(bench.ended(&job)["status"], "succeeded");
+    assert_eq!(bench.left("said"), "", "a call that was taken back is not answered");
+    server.stop();
+}

@@ -23,7 +23,7 @@ pub use config::output::Reads;
 pub use config::secret::{EnvValue, Secret};
 pub use config::{
     Builtin, Config, Engine, EngineBody, Handler, Identity, Input, InputType, Kind, Lane, Limits,
-    MCP_CONFIG, OnBusy, Produces, Prompt, PromptBy, SESSION, Sessions, Site, Skill, WB_AGENT,
+    OnBusy, Produces, Prompt, PromptBy, SESSION, Sessions, Site, Skill,
 };
 pub use load::agent::Agent;
 pub(crate) use load::assistant::KIND_PREFIX;
@@ -32,7 +32,9 @@ pub use load::daily::Daily;
 pub use load::external::{Lead, Target};
 pub use load::hook::shown_command;
 pub use load::inbox::{Hooks, Inbox, OnLost, WorkspaceMode};
-pub use load::live::{Autostart, LiveAgent, SYSTEM_FILE, Speaks, Speech, kind_of_agent};
+pub use load::live::{
+    Autostart, LiveAgent, MCP_CONFIG, SYSTEM_FILE, Speaks, Speech, WB_AGENT, kind_of_agent,
+};
 pub use load::persona_file::is_template;
 pub use load::schedule::{Missed, Schedule, Timing, Wanted};
 pub use load::webhook::Webhook;

@@ -12,7 +12,7 @@ ask() {\n\
   { printf '%s\\n' '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\
 \"permission\",\"arguments\":{\"tool_name\":\"Bash\",\"input\":'\"$1\"'}}}'\n\
     cat \"$OUT/$2.fifo\"; } | \"$WB_AGENT\" mcp permission | {\n\
-    read -r told; echo \"$told\" > \"$OUT/$2.part\"; mv \"$OUT/$2.part\" \"$OUT/$2\"\n\
+    read -r told; printf '%s\\n' \"$told\" > \"$OUT/$2.part\"; mv \"$OUT/$2.part\" \"$OUT/$2\"\n\
     : > \"$OUT/$2.fifo\"; }\n\
 }\n";
 

@@ -133,8 +133,7 @@ pub struct Engine {
     pub speech: Option<Speech>,
     /// How it is told which session it begins, and which one it goes on with.
     pub sessions: Sessions,
-    /// Arguments that make it ask people before it uses a tool: `{{mcp_config}}` names our server,
-    /// `{{wb_agent}}` our program.
+    /// Arguments that make it ask people before it uses a tool.
     pub asks: Vec<String>,
     /// Where it is declared.
     pub at: Location,
@@ -157,11 +156,6 @@ impl Engine {
 
 /// What stands for the session's name in the arguments of [`Sessions`].
 pub const SESSION: &str = "{{session}}";
-
-/// What stands for the configuration of our tools in [`Engine::asks`], as JSON.
-pub const MCP_CONFIG: &str = "{{mcp_config}}";
-/// What stands for the path of `wb-agent` in [`Engine::asks`].
-pub const WB_AGENT: &str = "{{wb_agent}}";
 
 /// Arguments about sessions, added to the command when they apply.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -274,11 +268,6 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// Returns whether its jobs may ask people: for approvals, and before a tool is used.
-    pub fn may_ask(&self) -> bool {
-        self.asks || self.inbox.is_some() || self.agent.is_some()
-    }
-
     /// Returns the word by which it is declared: `kind`, `inbox` or `agent`.
     pub fn word(&self) -> &'static str {
         match (&self.inbox, &self.agent) {

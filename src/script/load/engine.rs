@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use crate::script::config::output::Reads;
 use crate::script::config::secret::EnvValue;
-use crate::script::config::{Builtin, Engine, EngineBody, MCP_CONFIG, PromptBy, SESSION, Sessions};
+use crate::script::config::{Builtin, Engine, EngineBody, PromptBy, SESSION, Sessions};
 use crate::script::load::external::{Lead, Target};
 use crate::script::load::extract::{Checked, Given};
-use crate::script::load::live::{SYSTEM_FILE, Speaks, Speech};
+use crate::script::load::live::{MCP_CONFIG, SYSTEM_FILE, Speaks, Speech};
 use crate::script::load::node::Declared;
 use crate::script::schema::{BUILTINS, PROMPT_BY};
 use crate::script::source::diagnostic::{Diagnostic, Findings, expected};

@@ -61,8 +61,7 @@ impl<'a> KindBuilder<'a> {
         let engine = self.engine();
         let is_steady = engine.and_then(Engine::reads).is_some_and(Reads::is_steady);
         let is_builtin = engine.is_some_and(|engine| matches!(engine.body, EngineBody::Builtin(_)));
-        let skill = self.skill();
-        let inputs = self.inputs();
+        let (skill, inputs) = (self.skill(), self.inputs());
         let lane = self.lane(&inputs);
         let produces = match checked.text("produces") {
             Some("proposal") => Some(Produces::Proposal),

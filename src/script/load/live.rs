@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::script::config::Engine;
+use crate::script::config::{Engine, Kind};
 use crate::script::load::extract::Checked;
 use crate::script::load::inbox::patterns;
 use crate::script::load::node::Declared;
@@ -81,6 +81,17 @@ pub struct Speech {
 
 /// What stands for the file with the agent's rules in [`Speech::system`].
 pub const SYSTEM_FILE: &str = "{{system_file}}";
+/// What stands for the configuration of our tools in [`Engine::asks`], as JSON.
+pub const MCP_CONFIG: &str = "{{mcp_config}}";
+/// What stands for the path of `wb-agent` in [`Engine::asks`].
+pub const WB_AGENT: &str = "{{wb_agent}}";
+
+impl Kind {
+    /// Returns whether its jobs may ask people: for approvals, and before a tool is used.
+    pub fn may_ask(&self) -> bool {
+        self.asks || self.inbox.is_some() || self.agent.is_some()
+    }
+}
 
 /// The kind of the starts of an agent.
 pub fn kind_of_agent(name: &str) -> String {

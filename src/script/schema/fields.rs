@@ -265,7 +265,7 @@ const ENGINE: [Field; 12] = [
     field(
         "asks",
         Shape::Lines,
-        r#"{ "--permission-prompt-tool", "mcp__wb__permission", "--mcp-config", "{{mcp_config}}" }"#,
+        r#"{ "--permission-prompt-tool=mcp__wb__permission", "--mcp-config={{mcp_config}}" }"#,
         "Arguments that make it ask people before it uses a tool, for kinds that may ask.",
     ),
     field(

@@ -1,3 +1,5 @@
+//! The server of tools, without a process.
+
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use super::*;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::{Address, JobId, Millis};
+use crate::base::{Address, ApprovalId, JobId, Millis};
 
 /// An agent as it is told.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -21,10 +21,17 @@ pub struct AgentView {
     pub wanted: String,
     /// Why it is in this state.
     pub reason: Option<String>,
-    /// What it was last seen doing: `queued started works turn_began turn_ended ended`.
+    /// What it was last seen doing: `queued started works turn_began asks_permission
+    /// permission_answered turn_ended ended asked`.
     pub fact: Option<String>,
     /// When that was seen.
     pub fact_at: Option<Millis>,
+    /// Why its start waits.
+    #[serde(default)]
+    pub waits: Option<String>,
+    /// The question to a person that it waits for.
+    #[serde(default)]
+    pub approval_id: Option<ApprovalId>,
     /// It is not started before this time.
     pub not_before: Option<Millis>,
     /// Its last start.

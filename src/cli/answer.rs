@@ -30,8 +30,8 @@ use crate::cli::new::NewCommand;
 const RECORDS: [(&str, &str); 9] = [
     (
         "agent",
-        "name address about engine state wanted reason fact fact_at not_before job_id session \
-         waiting unconfirmed is_older heir",
+        "name address about engine state wanted reason fact fact_at waits approval_id not_before \
+         job_id session waiting unconfirmed is_older heir",
     ),
     (
         "job",
@@ -327,6 +327,7 @@ fn of_assistant(command: &Command) -> Option<&'static str> {
 fn of_agent(command: &AgentCommand) -> Option<&'static str> {
     match command {
         AgentCommand::List | AgentCommand::Show { .. } => None,
+        AgentCommand::Stop { all: true, .. } => Some("items[@agent]"),
         _ => Some("@agent"),
     }
 }

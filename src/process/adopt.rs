@@ -96,6 +96,25 @@ pub async fn adopt(
     Ok(Some(Adopted { guard, last_input }))
 }
 
+/// Returns the guard behind the door of a job's folder, as far as it is proven to be one of that
+/// job; nothing if nobody is there.
+///
+/// # Errors
+/// `unavailable` if the folder cannot be opened, or somebody else is at the door.
+pub fn at_door(job_dir: &Utf8Path, job: &str) -> Result<Option<ProcessIdentity>> {
+    let Some(folder) = JobFolder::open(job_dir)? else { return Ok(None) };
+    // What a guard that was killed has left is a door to nobody.
+    let Ok(socket) = folder.connect(GUARD_SOCKET) else { return Ok(None) };
+    let cannot = || format!("the guard of job {job} is not known");
+    let peer =
+        getsockopt(&socket.as_fd(), PeerCredentials).context(ErrorKind::Unavailable, cannot)?;
+    let identity = ProcessIdentity::of(peer.pid())?;
+    match identity.filter(|it| it.is_proven(Some((MARK, job)))) {
+        Some(identity) => Ok(Some(identity)),
+        None => Err(Error::unavailable(format!("{}: somebody else is at its door", cannot()))),
+    }
+}
+
 /// Reads the guard's first line, and what came behind it.
 async fn hello(socket: &mut UnixStream) -> std::io::Result<(GuardEvent, Vec<u8>)> {
     let mut reader = BufReader::new(socket);

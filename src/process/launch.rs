@@ -24,7 +24,7 @@ pub(in crate::process) const LINE_BYTES_MAX: usize = 96 * 1024;
 /// Largest launch file.
 pub(in crate::process) const LAUNCH_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// The socket of a job's folder by which a later server takes its guard over.
-pub(in crate::process) const GUARD_SOCKET: &str = "guard.sock";
+pub const GUARD_SOCKET: &str = "guard.sock";
 /// The file of a job's folder that says how its agent is to be run.
 pub(in crate::process) const LAUNCH_FILE: &str = "launch.json";
 /// The file of a job's folder that says how it ended.

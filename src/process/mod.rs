@@ -29,15 +29,16 @@ mod sys;
 mod tree;
 mod warden;
 
-pub use adopt::{Adopted, adopt};
+pub use adopt::{Adopted, adopt, at_door};
 pub use cgroup::Cgroups;
 pub use descriptors::{is_writable, raise_descriptors};
 pub use guard::guard_main;
 pub use identity::{ProcessIdentity, Signal, boot_id, carries_mark, descends_from, start_time};
 pub use job_folder::JobFolder;
 pub use launch::{
-    Clocks, ExitCause, ExitRecord, GuardEvent, Launch, LaunchStdin, MARK, OnServerLoss, OutputCaps,
-    PROMPT_FILE, Stream, StreamRecord, is_usurped, read_exit_record, read_small, sync_path,
+    Clocks, ExitCause, ExitRecord, GUARD_SOCKET, GuardEvent, Launch, LaunchStdin, MARK,
+    OnServerLoss, OutputCaps, PROMPT_FILE, Stream, StreamRecord, is_usurped, read_exit_record,
+    read_small, sync_path,
 };
 pub use lifeline::GuardStopper;
 pub use lock::FileLock;

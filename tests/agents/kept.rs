@@ -216,3 +216,23 @@ fn random() -> u8 {
     std::fs::File::open("/dev/urandom").unwrap().read_exact(&mut byte).unwrap();
     byte[0]
 }
+
+/// A database that was restored may not know that they run: nobody would ever speak to them.
+#[test]
+fn a_guard_whose_job_the_database_does_not_know_as_running_is_ended() {
+    let bench = Bench::new();
+    declare(&bench, "robbo", "autostart = \"never\"", ECHO);
+    let server = bench.serve();
+    control(&bench, "robbo", "start").ok();
+    wait_state(&bench, "robbo", "idle");
+    let job = job_of(&bench, "robbo");
+    server.kill();
+    assert_eq!(guards(&job), 1);
+    bench.sql("UPDATE agents SET state = 'stopped', wanted = 'stopped'");
+    let ended = "status = 'cancelled', completed_ms = started_ms";
+    bench.sql(&format!("UPDATE agent_jobs SET {ended} WHERE id = '{job}'"));
+    let server = bench.serve();
+    until("nothing of it is left", || marked(&job).is_empty());
+    assert_eq!(show(&bench, "robbo")["state"], "stopped");
+    server.stop();
+}

@@ -280,3 +280,24 @@ fn an_agent_that_a_reload_adds_is_there_at_once() {
     assert_eq!(ask(&bench, "robbo", json!("new"))["reply"], "again new");
     server.stop();
 }
+
+#[test]
+fn a_start_that_waits_says_why_and_all_agents_are_ended_at_once() {
+    let bench = Bench::new();
+    bench.limits("jobs = 1, agents = 1, grace = \"1s\"");
+    declare(&bench, "one", "autostart = \"always\"", ECHO);
+    declare(&bench, "two", "autostart = \"always\"", ECHO);
+    let server = bench.serve();
+    until("one waits for the other", || {
+        let waits = |name| show(&bench, name)["waits"].as_str().map(str::to_owned);
+        [waits("one"), waits("two")].iter().flatten().eq(["1 of at most 1 agents live"])
+    });
+    let (code, out, _) = bench.cli(&["agent", "stop", "--all"]);
+    assert_eq!((code, out.as_str()), (0, "agent:one ends\nagent:two ends\n"));
+    for name in ["one", "two"] {
+        assert_eq!(wait_state(&bench, name, "stopped")["wanted"], "stopped");
+    }
+    let (code, out, said) = bench.cli(&["agent", "stop", "--all"]);
+    assert_eq!((code, out.as_str()), (0, ""), "{said}");
+    server.stop();
+}

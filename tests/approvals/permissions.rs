@@ -176,3 +176,33 @@ fn a_call_that_is_taken_back_is_withdrawn_and_what_is_wrong_is_refused() {
     assert_eq!(bench.left("said"), "", "a call that was taken back is not answered");
     server.stop();
 }
+
+/// It is not parked: its turn goes on, and it is told when somebody has decided.
+#[test]
+fn an_agent_that_lives_on_is_blocked_and_told_later() {
+    let bench = Bench::new();
+    let wb_agent = env!("CARGO_BIN_EXE_wb-agent");
+    let turns = "n=0; while :; do hear; began; n=$((n+1)); ask \"$CALL\" told$n; say done$n; done";
+    let script = format!("WB_AGENT={wb_agent}\nCALL='{CALL}'\n{ASK}{turns}");
+    let fields = "autostart = \"on_message\", permission_wait = \"2s\"";
+    crate::agents::declare(&bench, "robbo", fields, &script);
+    let server = bench.serve();
+    let sent = bench.post("/api/messages", json!({"to": "agent:robbo", "payload": "do it"})).ok();
+    let asked = pending(&bench);
+    let blocked = crate::agents::wait_state(&bench, "robbo", "blocked");
+    assert_eq!(
+        (&blocked["approval_id"], &blocked["fact"]),
+        (&asked["id"], &json!("asks_permission"))
+    );
+    let denied = told(&bench, "told1");
+    assert!(denied["message"].as_str().unwrap().contains("decide later"), "{denied}");
+    assert!(denied["interrupt"].is_null());
+    let message = sent["message_id"].as_str().unwrap();
+    let answer = bench.get(&format!("/api/messages/{message}/await?timeout=20")).ok();
+    assert_eq!(answer["reply"], "done1");
+    // The notice begins another turn, in which the same call is allowed.
+    decide(&bench, &asked["id"], "approve", json!({}));
+    assert_eq!(told(&bench, "told2")["behavior"], "allow");
+    crate::agents::wait_state(&bench, "robbo", "idle");
+    server.stop();
+}

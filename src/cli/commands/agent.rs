@@ -28,7 +28,11 @@ pub(in crate::cli) enum AgentCommand {
     /// End an agent; nothing starts it again before you do
     Stop {
         /// Its name
-        name: String,
+        #[arg(required_unless_present = "all", conflicts_with = "all")]
+        name: Option<String>,
+        /// End all of them, also those that would be started by a message
+        #[arg(long)]
+        all: bool,
     },
     /// End an agent and start it again, with its session
     Restart {
@@ -52,7 +56,8 @@ pub(in crate::cli) fn run(desk: &Desk, command: AgentCommand) -> Result<()> {
             told(desk, &desk.client()?.get(&format!("/api/agents/{}", part(&name)))?)
         }
         AgentCommand::Start { name } => ask(desk, &name, "start"),
-        AgentCommand::Stop { name } => ask(desk, &name, "stop"),
+        AgentCommand::Stop { name: Some(name), .. } => ask(desk, &name, "stop"),
+        AgentCommand::Stop { name: None, .. } => stop_all(desk),
         AgentCommand::Restart { name } => ask(desk, &name, "restart"),
         AgentCommand::Interrupt { name } => ask(desk, &name, "interrupt"),
     }
@@ -67,6 +72,33 @@ fn part(name: &str) -> String {
 fn ask(desk: &Desk, name: &str, verb: &str) -> Result<()> {
     let path = format!("/api/agents/{}/{verb}", part(name));
     told(desk, &desk.client()?.post(&path, &json!({}))?)
+}
+
+/// Ends each agent that runs or that something would start.
+fn stop_all(desk: &Desk) -> Result<()> {
+    let client = desk.client()?;
+    let found: AgentList = typed(client.get("/api/agents")?)?;
+    let mut stopped = Vec::new();
+    for it in found.items.iter().filter(|it| it.wanted == "running" || is_live(it)) {
+        let path = format!("/api/agents/{}/stop", part(&it.name));
+        match client.post(&path, &json!({})) {
+            Ok(shown) => stopped.push(shown),
+            // It has ended by itself meanwhile.
+            Err(cause) if cause.code_str() == "agent_state" => {}
+            Err(cause) => return Err(cause),
+        }
+    }
+    desk.screen.answer(&json!({"items": stopped}), |screen, answer| {
+        let items = answer["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+        if items.is_empty() {
+            screen.note("no agent runs");
+        }
+        items.iter().try_for_each(|it| screen.put(&format!("agent:{} ends", line(it, "name"))))
+    })
+}
+
+fn is_live(it: &AgentView) -> bool {
+    !["stopped", "failed"].contains(&it.state.as_str())
 }
 
 fn list(desk: &Desk) -> Result<()> {
@@ -103,6 +135,8 @@ fn told(desk: &Desk, answer: &Value) -> Result<()> {
         desk.detail("engine", &line(answer, "engine"))?;
         desk.detail("job", &line(answer, "job_id"))?;
         desk.detail("seen", &line(answer, "fact"))?;
+        desk.detail("start waits", &line(answer, "waits"))?;
+        desk.detail("asks", &line(answer, "approval_id"))?;
         if it.waiting > 0 {
             desk.detail("waiting", &it.waiting.to_string())?;
         }

@@ -3,9 +3,11 @@
 use rusqlite::Connection;
 
 use crate::api::agents::{AgentList, AgentView};
+use crate::approvals;
 use crate::base::{Address, Error, Result};
 use crate::flows::{Site, Works};
-use crate::mail::agent::{self, Agent};
+use crate::jobs::{self, Outlook, Status, Viewer};
+use crate::mail::agent::{self, Agent, State};
 use crate::mail::{self};
 use crate::people::Caller;
 use crate::script::{kind_of_agent, nearest};
@@ -57,6 +59,23 @@ pub(super) fn find(c: &Connection, name: &str) -> Result<Agent> {
 fn view(c: &Connection, works: &Works, agent: &Agent) -> Result<AgentView> {
     let kind = works.config.kinds.get(&kind_of_agent(&agent.declared));
     let (waiting, unconfirmed) = mail::count_for_agent(c, &agent.name)?;
+    let start = match &agent.job_id {
+        Some(id) => Some(jobs::find_brief(c, &Viewer::Program, id)?),
+        None => None,
+    };
+    let waits = match &start {
+        Some(job) if agent.state == State::Starting && job.status == Status::Queued => {
+            let now = works.store.clock().now();
+            Outlook::load(c, &Viewer::Site, &works.config, now)?.why(c, job)?.map(|it| it.message)
+        }
+        _ => None,
+    };
+    let approval_id = match &start {
+        Some(job) if agent.state == State::Blocked => {
+            approvals::pending_of_root(c, job.root())?.into_iter().next()
+        }
+        _ => None,
+    };
     Ok(AgentView {
         name: agent.name.clone(),
         address: Address::Agent(agent.name.clone()),
@@ -67,6 +86,8 @@ fn view(c: &Connection, works: &Works, agent: &Agent) -> Result<AgentView> {
         reason: agent.reason.clone(),
         fact: agent.fact.clone(),
         fact_at: agent.fact_at,
+        waits,
+        approval_id,
         not_before: agent.not_before,
         job_id: agent.job_id.clone(),
         session: agent.session_ref.clone(),

@@ -61,7 +61,8 @@ impl Shown {
             "failed" => "has failed",
             _ => "does not run",
         };
-        match self.agent.reason.as_deref().filter(|it| !["asked", "ended"].contains(it)) {
+        let reason = self.agent.reason.as_deref();
+        match reason.filter(|it| !["asked", "ended"].contains(it)) {
             Some(reason) => format!("{state} ({})", reason.replace('_', " ")),
             None => state.to_owned(),
         }
@@ -72,7 +73,7 @@ impl Shown {
     }
 
     fn is_busy(&self) -> bool {
-        self.agent.state == "busy"
+        ["busy", "blocked"].contains(&self.agent.state.as_str())
     }
 }
 

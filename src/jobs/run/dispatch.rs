@@ -30,7 +30,7 @@ use crate::jobs::{
     Alone, BELL, CapState, Generation, Generations, Grant, InstanceFiles, Job, Listen, NewJob,
     Pool, Reason, Viewer,
 };
-use crate::process::{Cgroups, Children};
+use crate::process::{Adopted, Cgroups, Children};
 use crate::script::{Produces, Speaks};
 use crate::store::{Store, Tx};
 
@@ -245,7 +245,7 @@ impl Queue {
             }
             self.remember(&job.id, &outside);
             let (pool, inner) = (job.pool, Arc::clone(&self.inner));
-            tasks.spawn(pool, execution::go_on(inner, (job, adopted), outside, stop.clone()));
+            tasks.spawn(pool, go_on_to_end(inner, (job, adopted), outside, stop.clone()));
         }
         for job in left.dying {
             let pool = job.pool;
@@ -475,6 +475,22 @@ async fn run_to_end(
         execution::execute(Arc::clone(&inner), generation, (job, token), outside, stop.clone());
     if AssertUnwindSafe(run).catch_unwind().await.is_err() {
         error!(job_id = %id, "the execution of job {id} ended in a fault of the program");
+        return recovery::wait_and_settle(inner, again, stop).await;
+    }
+    id
+}
+
+/// The same for a job that was taken over.
+async fn go_on_to_end(
+    inner: Arc<Inner>,
+    (job, adopted): (Job, Adopted),
+    outside: Running,
+    stop: CancellationToken,
+) -> JobId {
+    let (again, id) = (job.clone(), job.id.clone());
+    let run = execution::go_on(Arc::clone(&inner), (job, adopted), outside, stop.clone());
+    if AssertUnwindSafe(run).catch_unwind().await.is_err() {
+        error!(job_id = %id, "following job {id} ended in a fault of the program");
         return recovery::wait_and_settle(inner, again, stop).await;
     }
     id

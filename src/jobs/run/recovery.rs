@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use futures_util::stream::{self, StreamExt as _};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
@@ -35,6 +36,9 @@ const LOCK_RETRY_SLOW: Duration = Duration::from_secs(2);
 const GUARD_LATE: Duration = Duration::from_millis(200);
 /// How long before it is killed.
 const GUARD_SLACK: Duration = Duration::from_secs(2);
+
+/// Guards that are spoken to at once.
+const TAKEOVERS_MAX: usize = 10;
 
 /// The jobs of an earlier server that are not settled yet.
 #[derive(Debug, Default)]
@@ -72,16 +76,22 @@ pub(in crate::jobs) async fn recover(inner: &Arc<Inner>) -> Result<Left> {
         // A start waits for nothing that it does not need.
         Err(cause) => error!("cgroups of jobs that are over: {}", cause.chain()),
     }
-    for job in running {
-        if job.pool == Pool::Live && job.ending_at.is_none() {
-            match take_over(inner, &job).await {
-                Some(adopted) => {
-                    left.adopted.push((job, adopted));
-                    continue;
-                }
-                None => execution::fence(inner, &job).await,
+    end_unknown(inner, &running).await;
+    let is_taken = |job: &Job| job.pool == Pool::Live && job.ending_at.is_none();
+    let (live, mut rest): (Vec<Job>, Vec<Job>) = running.into_iter().partition(is_taken);
+    // A guard that does not answer holds up none of the others.
+    let taking = live.into_iter().map(async |job| (take_over(inner, &job).await, job));
+    let taken: Vec<_> = stream::iter(taking).buffered(TAKEOVERS_MAX).collect().await;
+    for (adopted, job) in taken {
+        match adopted {
+            Some(adopted) => left.adopted.push((job, adopted)),
+            None => {
+                execution::fence(inner, &job).await;
+                rest.push(job);
             }
         }
+    }
+    for job in rest {
         // What has hooks may take long to clean up: a start does not wait for that.
         let stop = CancellationToken::new();
         if job.phase.is_some() || !try_to_settle(inner, &job, &stop).await {
@@ -89,6 +99,35 @@ pub(in crate::jobs) async fn recover(inner: &Arc<Inner>) -> Result<Left> {
         }
     }
     Ok(left)
+}
+
+/// Ends guards that wait for a server although the database knows no such job that runs: it was
+/// restored, or is another one. Nobody would ever speak to them.
+async fn end_unknown(inner: &Inner, running: &[Job]) {
+    let waiting = match takeover::doors(&inner.ground.data) {
+        Ok(waiting) => waiting,
+        Err(cause) => return error!("guards of jobs that are over: {}", cause.chain()),
+    };
+    let unknown = waiting.into_iter().filter(|id| running.iter().all(|job| job.id != *id));
+    let ending = unknown.map(async |id| match end_one_unknown(inner, &id).await {
+        Ok(true) => warn!(job_id = %id, "job {id} goes on and no row says that it runs: ended"),
+        Ok(false) => {}
+        Err(cause) => error!(job_id = %id, "job {id} goes on: {}", cause.chain()),
+    });
+    stream::iter(ending).buffered(TAKEOVERS_MAX).collect::<Vec<()>>().await;
+}
+
+/// Tells the guard behind a door to end its job, which it does within its grace; whether there is
+/// one.
+async fn end_one_unknown(inner: &Inner, id: &JobId) -> Result<bool> {
+    let dir = job_dir(&inner.ground.data, id);
+    let Some(guard) = process::at_door(&dir, id.as_str())? else { return Ok(false) };
+    let key = takeover::key(&inner.ground.data, id)?;
+    let adopted = process::adopt(&inner.setup.children, (&dir, id.as_str()), &guard, &key).await?;
+    if let Some(adopted) = &adopted {
+        adopted.guard.stopper().stop(ExitCause::Stopped);
+    }
+    Ok(adopted.is_some())
 }
 
 /// Takes over the guard of an agent that lives on, if there is one that waits.

@@ -8,7 +8,7 @@ use camino::Utf8Path;
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 
 use crate::base::{Context, Error, ErrorKind, JobId, Result, digest_hex, random_token};
-use crate::process::{OnServerLoss, private_file, read_small};
+use crate::process::{GUARD_SOCKET, OnServerLoss, private_file, read_small};
 use crate::store::Tx;
 
 /// How long an agent goes on without a server.
@@ -55,6 +55,29 @@ pub(in crate::jobs) fn key(data: &Utf8Path, job: &JobId) -> Result<String> {
 pub(in crate::jobs) fn keep(data: &Utf8Path, job: &JobId) -> Result<OnServerLoss> {
     let adopt_digest = digest_hex(&key(data, job)?);
     Ok(OnServerLoss::Keep { keep_ms: KEEP_MS, adopt_digest })
+}
+
+/// Returns the jobs in whose folders there is the door of a guard, whether or not one is behind it.
+///
+/// # Errors
+/// `unavailable` if the folders cannot be read.
+pub(in crate::jobs) fn doors(data: &Utf8Path) -> Result<Vec<JobId>> {
+    let jobs = data.join("jobs");
+    let cannot = || format!("cannot read {jobs}");
+    let folders = match jobs.read_dir_utf8() {
+        Ok(folders) => folders,
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(cause) => return Err(cause).context(ErrorKind::Unavailable, cannot),
+    };
+    let mut found = Vec::new();
+    for folder in folders {
+        let folder = folder.context(ErrorKind::Unavailable, cannot)?;
+        let Ok(id) = folder.file_name().parse::<JobId>() else { continue };
+        if folder.path().join(GUARD_SOCKET).symlink_metadata().is_ok() {
+            found.push(id);
+        }
+    }
+    Ok(found)
 }
 
 /// Notes how far the output of a job has been heard, in bytes.

@@ -94,7 +94,10 @@ impl Lint<'_> {
             }
             if let Some(word) = engine.unasked() {
                 let message = format!("engine \"{}\" runs with {word}", engine.name);
-                let note = "its agents may do all that the server's account may do";
+                let note = match engine.asks.is_empty() {
+                    true => "its agents may do all that the server's account may do",
+                    false => "its `asks` has no effect: leave that word out",
+                };
                 self.warn("skips-permissions", message, &spot, note);
             }
         }
@@ -168,6 +171,10 @@ fn shadowed(
     limits: &Limits,
 ) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
+    if checked.has("permission_wait") && engine.is_some_and(|it| it.asks.is_empty()) {
+        let why = format!("engine \"{}\" has no `asks`: it asks nobody", kind.engine);
+        found.push(("permission_wait", why));
+    }
     if engine.is_some_and(Engine::is_builtin) {
         for field in ["prompt", "skill"] {
             if checked.has(field) {

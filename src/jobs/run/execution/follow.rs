@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
-use crate::base::{ApprovalId, Error, ErrorKind, fault};
+use crate::base::{ApprovalId, Error, ErrorKind, Result, fault};
 use crate::jobs::rows::table;
 use crate::jobs::run::dispatch::{Inner, Running};
 use crate::jobs::run::verdict;
@@ -22,6 +22,9 @@ use crate::process::{ExitCause, Guard, GuardEnd, GuardEvent, GuardStopper, Strea
 
 /// How long the process of a job stays that waits for an approval: it may still have a last word.
 const LEAVE: Duration = Duration::from_secs(30);
+
+/// Lines of an agent whose facts are written in one transaction.
+const NOTED_AT_ONCE: usize = 64;
 
 /// The pause after a fact that could not be written.
 const NOTE_RETRY: Duration = Duration::from_secs(2);
@@ -137,32 +140,54 @@ pub(in crate::jobs) async fn note(
     lines: Vec<Noted>,
     stop: &CancellationToken,
 ) {
-    for line in lines {
-        loop {
-            let (heard, about) = (Arc::clone(&inner.setup.hooks.heard), job.clone());
-            let told = line.clone();
-            let write = move |tx: &crate::store::Tx<'_>| {
-                told.facts.iter().try_for_each(|fact| heard(tx, &about, fact))?;
-                if told.at > 0 {
-                    takeover::note_heard(tx, &about.id, told.at)?;
-                }
-                Ok(())
-            };
-            match inner.setup.store.write(write).await {
-                Ok(()) => break,
-                // What is refused once is refused always; the agent must not hang on it.
-                Err(cause) if is_final(&cause) => {
-                    error!(job_id = %job.id, "what its agent did is left out: {}", cause.chain());
-                    break;
-                }
-                Err(cause) => {
-                    error!(job_id = %job.id, "what its agent did is not noted: {}", cause.chain());
+    for batch in lines.chunks(NOTED_AT_ONCE) {
+        match note_batch(inner, job, batch, stop).await {
+            Ok(()) => {}
+            // What is refused once is refused always; the agent must not hang on it.
+            Err(cause) if batch.len() == 1 => left_out(job, &cause),
+            // One of them is wrong: each for itself then.
+            Err(_) => {
+                for line in batch.chunks(1) {
+                    if let Err(cause) = note_batch(inner, job, line, stop).await {
+                        left_out(job, &cause);
+                    }
                 }
             }
-            tokio::select! {
-                () = tokio::time::sleep(NOTE_RETRY) => {}
-                () = stop.cancelled() => return,
+        }
+    }
+}
+
+fn left_out(job: &Job, cause: &Error) {
+    error!(job_id = %job.id, "what its agent did is left out: {}", cause.chain());
+}
+
+/// Writes down what some lines say, all of it or nothing, as soon as that can be written or the
+/// server stops.
+async fn note_batch(
+    inner: &Inner,
+    job: &Job,
+    batch: &[Noted],
+    stop: &CancellationToken,
+) -> Result<()> {
+    loop {
+        let (heard, about) = (Arc::clone(&inner.setup.hooks.heard), job.clone());
+        let told = batch.to_vec();
+        let write = move |tx: &crate::store::Tx<'_>| {
+            told.iter().flat_map(|it| &it.facts).try_for_each(|fact| heard(tx, &about, fact))?;
+            match told.iter().map(|it| it.at).max().filter(|at| *at > 0) {
+                Some(at) => takeover::note_heard(tx, &about.id, at),
+                None => Ok(()),
             }
+        };
+        match inner.setup.store.write(write).await {
+            Err(cause) if !is_final(&cause) => {
+                error!(job_id = %job.id, "what its agent did is not noted: {}", cause.chain());
+            }
+            done => return done,
+        }
+        tokio::select! {
+            () = tokio::time::sleep(NOTE_RETRY) => {}
+            () = stop.cancelled() => return Ok(()),
         }
     }
 }

@@ -8,6 +8,7 @@ pub mod expire;
 mod notice;
 pub mod outcome;
 pub mod permission;
+mod question;
 pub(in crate::flows) mod resume;
 mod schema;
 pub mod show;

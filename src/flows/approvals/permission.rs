@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::approvals::{self, Approval, Decision, NewApproval, Sort, State, Viewer};
 use crate::base::limit::{APPROVAL_TITLE_CHARS_MAX, format_duration};
 use crate::base::{Actor, ApprovalId, Error, Result, digest_hex, truncate_chars};
-use crate::flows::approvals::{ask, resume};
+use crate::flows::approvals::{ask, question, resume};
 use crate::flows::{Site, Works, agents, kept_answer};
 use crate::jobs::{self, Job};
 use crate::people::Caller;
@@ -149,12 +149,13 @@ fn find_or_make(
     if let Some(open) = last.filter(is_open) {
         return Ok(open);
     }
+    let questions = question::of(request);
     let new = NewApproval {
         channel: CHANNEL.to_owned(),
         sort: Sort::Permission,
-        title: title(request),
+        title: questions.as_ref().map_or_else(|| title(request), |it| one_line(&it.title)),
         payload: input,
-        schema: Some(json!({"type": "object"})),
+        schema: Some(questions.map_or_else(|| json!({"type": "object"}), |it| it.schema)),
         requester: caller.actor(),
         from: ask::address(job),
         job: Some((job.id.clone(), job.root().clone())),
@@ -173,10 +174,13 @@ fn title(request: &PermissionRequest) -> String {
         None if request.input.is_empty() => String::new(),
         None => Value::Object(request.input.clone()).to_string(),
     };
-    // What does not show on one line must not pretend to be another one.
-    let line: String = what.chars().map(|it| if it.is_control() { ' ' } else { it }).collect();
     let name = &request.tool_name;
-    let line = if line.trim().is_empty() { name.clone() } else { format!("{name}: {line}") };
+    one_line(&if what.trim().is_empty() { name.clone() } else { format!("{name}: {what}") })
+}
+
+/// What does not show on one line must not pretend to be another one.
+fn one_line(text: &str) -> String {
+    let line: String = text.chars().map(|it| if it.is_control() { ' ' } else { it }).collect();
     truncate_chars(line.trim(), APPROVAL_TITLE_CHARS_MAX)
 }
 
@@ -205,7 +209,7 @@ fn told(tx: &Tx<'_>, works: &Works, job: &Job, asked: Approval) -> Result<Value>
         State::Approved | State::Amended => {
             approvals::use_once(tx, &asked.id)?;
             let texts = approvals::texts(tx.connection(), &asked.id)?;
-            let input = texts.changes.unwrap_or(texts.payload);
+            let input = question::answered(texts);
             Ok(json!({"behavior": "allow", "updatedInput": input}))
         }
         State::Pending => leave(tx, works, job, &asked),

@@ -1,0 +1,106 @@
+//! Questions of an engine's own, which it asks like permissions: a person chooses among the answers
+//! that it offers.
+//!
+//! **Invariant:** what the engine reads as answers is what a person chose, and nothing else.
+
+use serde_json::{Map, Value, json};
+
+use crate::approvals::Texts;
+use crate::flows::approvals::permission::PermissionRequest;
+
+/// The tool of Claude Code that asks its user.
+const TOOL: &str = "AskUserQuestion";
+/// The part of its input that holds the questions.
+const QUESTIONS: &str = "questions";
+/// The part of its input that holds the answers.
+const ANSWERS: &str = "answers";
+/// What marks the schema of such a question.
+const MARK: &str = "x-answers";
+/// Most questions of one call, and most answers to choose from.
+const QUESTIONS_MAX: usize = 10;
+const OPTIONS_MAX: usize = 30;
+
+/// A question with what it is asked as.
+pub(super) struct Question {
+    /// The question, or the first one of several.
+    pub(super) title: String,
+    /// The schema of the answers: a value for each question.
+    pub(super) schema: Value,
+}
+
+/// Returns what a call asks, if it asks a person and not for a permission.
+pub(super) fn of(request: &PermissionRequest) -> Option<Question> {
+    let questions = request.input.get(QUESTIONS)?.as_array()?;
+    let is_known = request.tool_name == TOOL && (1..=QUESTIONS_MAX).contains(&questions.len());
+    if !is_known {
+        return None;
+    }
+    let mut fields = Map::new();
+    for question in questions {
+        let text = question["question"].as_str().filter(|it| *it != QUESTIONS)?;
+        let options = question["options"].as_array().filter(|it| it.len() <= OPTIONS_MAX)?;
+        let labels: Vec<&str> = options.iter().filter_map(|it| it["label"].as_str()).collect();
+        let said = options.iter().filter_map(|it| {
+            Some(format!("{}: {}", it["label"].as_str()?, it["description"].as_str()?))
+        });
+        let said = said.collect::<Vec<_>>().join("; ");
+        // Several answers are one text with commas, which is not among the choices.
+        let field = match question["multiSelect"] == true || labels.is_empty() {
+            true => json!({"type": "string", "description": said}),
+            false => json!({"enum": labels, "description": said}),
+        };
+        fields.insert(text.to_owned(), field);
+    }
+    let title = fields.keys().next()?.clone();
+    Some(Question { title, schema: json!({"type": "object", "properties": fields, MARK: true}) })
+}
+
+/// Returns the input that an engine is given: the one that was approved, with the answers where it
+/// asked for them.
+pub(super) fn answered(texts: Texts) -> Value {
+    let input = texts.changes.unwrap_or_else(|| texts.payload.clone());
+    let is_question = texts.schema.as_ref().is_some_and(|it| it[MARK] == true);
+    let (true, Value::Object(chosen)) = (is_question, &input) else { return input };
+    let answers: Map<String, Value> = chosen
+        .iter()
+        .filter(|(name, _)| texts.payload.get(name.as_str()).is_none())
+        .map(|(name, answer)| (name.clone(), answer.clone()))
+        .collect();
+    let mut given = texts.payload;
+    given[ANSWERS] = Value::Object(answers);
+    given
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_is_asked_with_its_answers_and_answered_with_the_one_that_was_chosen() {
+        let input = json!({"questions": [{
+            "question": "Which colour?", "header": "Colour", "multiSelect": false,
+            "options": [{"label": "Blue", "description": "calm"}, {"label": "Red"}],
+        }]});
+        let Value::Object(fields) = input.clone() else { panic!("an object") };
+        let request =
+            |tool: &str| PermissionRequest { tool_name: tool.to_owned(), input: fields.clone() };
+        assert!(of(&request("Bash")).is_none());
+        let question = of(&request(TOOL)).unwrap();
+        assert_eq!(question.title, "Which colour?");
+        let field = &question.schema["properties"]["Which colour?"];
+        assert_eq!(*field, json!({"enum": ["Blue", "Red"], "description": "Blue: calm"}));
+        let mut changes = input.clone();
+        changes["Which colour?"] = json!("Blue");
+        let texts = |changes| Texts {
+            payload: input.clone(),
+            schema: Some(question.schema.clone()),
+            changes,
+        };
+        let given = answered(texts(Some(changes)));
+        assert_eq!(given["answers"], json!({"Which colour?": "Blue"}));
+        assert_eq!(given["questions"], input["questions"]);
+        assert_eq!(answered(texts(None))["answers"], json!({}));
+        let plain = Texts { payload: json!({"command": "x"}), schema: None, changes: None };
+        assert_eq!(answered(plain), json!({"command": "x"}));
+    }
+}

@@ -590,6 +590,7 @@
 ---@field on_rate_limit? "hold"|"go_on" Whether its other jobs wait when its provider takes no more. Default: `hold`.
 ---@field session? string[] Arguments that name a new session.
 ---@field resume? string[] Arguments that go on with a session: its jobs can wait for an approval without a process.
+---@field asks? string[] Arguments that make it ask people before it uses a tool, for kinds that may ask.
 ---@field speaks? "claude-stream-json"|"lines" How a stream is spoken to, and how it answers.
 ---@field proof_wait? wb.Duration Longest wait until a stream shows that it has what was written; 60s by default.
 ---@field system? string[] Arguments that bring a stream what its agent is and what it may do.
@@ -615,6 +616,7 @@
 ---@field produces? "proposal"|"perspective"|"message"|"result"|"topic" What a job must leave behind to be a success.
 ---@field sees? "inputs"|"site" What its agents may look at: what they were given, or every source and topic. Default: `inputs`.
 ---@field asks? boolean Whether its agents may ask people for approvals (`wb-agent approval create`). Default: `false`.
+---@field permission_wait? wb.Duration Longest wait of an engine with `asks` for the decision on a call; then its job is parked. Default: `10m`.
 ---@field verify? fun(job: wb.ProducedJob): string|boolean|nil A check of the result, beside that of `produces`.
 ---@field retry? fun(job: wb.FailedJob): string|boolean|nil Whether a job that failed is repeated, and when.
 ---@field timeout wb.Duration Longest run.
@@ -647,6 +649,7 @@
 ---@field priority? number Place among waiting jobs, -100 to 100: higher is earlier.
 ---@field daily? wb.InboxFields.Daily What jobs of this kind may spend on a day (UTC).
 ---@field asks? boolean Whether its agents may ask people for approvals (`wb-agent approval create`). Default: `false`.
+---@field permission_wait? wb.Duration Longest wait of an engine with `asks` for the decision on a call; then its job is parked. Default: `10m`.
 ---@field verify? fun(job: wb.ProducedJob): string|boolean|nil A check of the result, beside that of `produces`.
 ---@field retry? fun(job: wb.FailedJob): string|boolean|nil Whether a job that failed is repeated, and when.
 ---@field timeout? wb.Duration Longest run. Default: `45m`.
@@ -679,6 +682,7 @@
 ---@field restart? boolean Whether it starts again when it ends unasked. Default: `true`.
 ---@field on_server_loss? "kill"|"keep" Whether it goes on when the server ends, for a day, until the next one takes it over. Default: `keep`.
 ---@field asks? boolean Whether its agents may ask people for approvals (`wb-agent approval create`). Default: `false`.
+---@field permission_wait? wb.Duration Longest wait of an engine with `asks` for the decision on a call; then its job is parked. Default: `10m`.
 ---@field daily? wb.AgentFields.Daily What jobs of this kind may spend on a day (UTC).
 ---@field sends? string[] Addresses it may send to; people, agents and inboxes by default.
 

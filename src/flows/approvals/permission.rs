@@ -181,7 +181,8 @@ fn title(request: &PermissionRequest) -> String {
 /// What does not show on one line must not pretend to be another one.
 fn one_line(text: &str) -> String {
     let line: String = text.chars().map(|it| if it.is_control() { ' ' } else { it }).collect();
-    truncate_chars(line.trim(), APPROVAL_TITLE_CHARS_MAX)
+    // What is cut off is marked by one more character.
+    truncate_chars(line.trim(), APPROVAL_TITLE_CHARS_MAX - 1)
 }
 
 /// Writes JSON with the names of each object in order: equal calls are equal texts.

@@ -2,6 +2,7 @@
 // scripts, and while somebody else decides.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { DESKTOP, findings, PHONE, serve, visitor } from "./harness.mjs";
 
@@ -135,4 +136,48 @@ test("titles, payloads and notes of strangers are text", async (t) => {
   assert.ok(await isWithin(small));
   await small.goto("/decisions");
   assert.ok(await isWithin(small));
+});
+
+// An agent that asks once whether it may use a tool, and answers with what it was told.
+const ASKER = String.raw`
+read -r line
+id=$(printf '%s' "$line" | sed -n 's/^{"id":"\([^"]*\)".*/\1/p')
+printf '{"turn":"began","id":"%s"}\n' "$id"
+mkfifo "$TOP/hold"
+{ cat "$TOP/call.json"; cat "$TOP/hold"; } | wb-agent mcp permission | {
+  read -r told; printf '%s\n' "$told" > "$TOP/told"; : > "$TOP/hold"
+}
+printf '{"turn":"ended","id":"%s","text":"done"}\n' "$id"
+read -r line
+`;
+
+test("a tool is allowed on a phone, and its input is text", async (t) => {
+  const command = "rm -rf build <img src=x onerror=alert(1)>\u202e";
+  const site = await serve(t, {}, (it) => {
+    it.write("asker.sh", ASKER);
+    const params = { name: "permission", arguments: { tool_name: "Bash", input: { command } } };
+    it.write("call.json", `${JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params })}\n`);
+    it.lua += `
+wb.engine "asker" { type = "stream", speaks = "lines", command = { "/bin/sh", "${it.top}/asker.sh" },
+  env = { TOP = "${it.top}" } }
+wb.agent "robbo" { about = "A test", engine = "asker", autostart = "on_message", on_server_loss = "kill" }
+`;
+  });
+  const sent = await site.post("/api/messages", { to: "agent:robbo", payload: "Go" });
+  const ada = await visitor(t, site, { viewport: PHONE, touch: true });
+  const page = await ada.openLive("/agents/robbo");
+  await page.getByRole("link", { name: "Decide" }).tap();
+  await page.locator("h1", { hasText: "Bash: rm -rf build" }).waitFor();
+  assert.equal(await page.locator("main img").count(), 0);
+  assert.ok(await isWithin(page));
+  assert.deepEqual(await findings(page), []);
+  await page.waitForFunction(() => document.documentElement.dataset.modules === "started");
+  await page.locator(".rv-bar").getByRole("link", { name: "Approve", exact: true }).tap();
+  await page.getByRole("dialog", { name: "Approve" }).getByRole("button", { name: "Approve" }).tap();
+  await page.locator("#p-head", { hasText: "Approved" }).waitFor();
+  const answer = await site.get(`/api/messages/${sent.message_id}/await?timeout=20`);
+  assert.equal(answer.reply, "done");
+  const told = JSON.parse(readFileSync(`${site.top}/told`, "utf8"));
+  const allowed = JSON.parse(told.result.content[0].text);
+  assert.deepEqual(allowed, { behavior: "allow", updatedInput: { command } });
 });

@@ -104,6 +104,7 @@ pub fn serve(script: &Utf8Path, options: ServeOptions, say: impl FnOnce(&str)) -
 }
 
 async fn run(loaded: Loaded, options: ServeOptions, say: impl FnOnce(&str)) -> Result<ExitCode> {
+    fault::refuse_unless_testing()?;
     let stops = signals::listen()?;
     let config = Arc::clone(&loaded.config);
     let ground = ground(&loaded).await?;

@@ -1,6 +1,29 @@
 //! Switches for tests: points at which the program kills itself, and mechanisms that are left out.
 //!
-//! **Invariant:** without the feature `faults` both functions are constants; a release has neither.
+//! **Invariant:** without the feature `faults` all functions are constants: a release has no
+//! switch.
+
+use crate::base::Result;
+
+/// The variables that are switches.
+#[cfg(feature = "faults")]
+const SWITCHES: [&str; 5] = ["WB_WITHOUT", "WB_ABSENT", "WB_FAIL_AT", "WB_CRASH_AT", "WB_CLOCK"];
+
+/// Refuses switches of a server that no test has started: they take guarantees away.
+///
+/// # Errors
+/// `invalid` with code `not_testing` if one is set and `WB_TESTING` is not 1.
+pub fn refuse_unless_testing() -> Result<()> {
+    #[cfg(feature = "faults")]
+    if std::env::var("WB_TESTING").as_deref() != Ok("1")
+        && let Some(set) = SWITCHES.iter().find(|it| std::env::var_os(it).is_some())
+    {
+        let message = format!("{set} takes guarantees away, and this is no test");
+        let error = crate::base::Error::invalid(message).code("not_testing");
+        return Err(error.hint(format!("unset {set}, or use a build without the feature faults")));
+    }
+    Ok(())
+}
 
 /// Ends this process as `kill -9` would, if `WB_CRASH_AT` names this point. If `WB_CRASH_WHEN`
 /// names a file, only once that file is there: a point that is often passed is armed by it.

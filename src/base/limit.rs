@@ -32,7 +32,7 @@ pub const WEBHOOK_BODY_BYTES_MAX: usize = 256 * 1024;
 pub const LINE_BYTES_MAX: usize = 4 * 1024;
 /// Longest `text` input of a job, and so about the longest prompt, in bytes.
 pub const TEXT_INPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Kept end of an agent's stderr in the job's row, in bytes (document A).
+/// Kept end of an agent's stderr in the job's row, in bytes.
 pub const ERROR_TAIL_BYTES_MAX: usize = 4 * 1024;
 /// First bytes of an agent's output stream that are kept.
 pub const OUTPUT_HEAD_BYTES_MAX: u64 = 8 * 1024 * 1024;
@@ -50,7 +50,7 @@ pub const QUEUED_MAX: i64 = 10_000;
 pub const PRIORITY_MAX: i64 = 100;
 /// Most rows of one page of a list.
 pub const PAGE_ROWS_MAX: u32 = 200;
-/// Rows of one page of a list if nothing is asked (document A).
+/// Rows of one page of a list if nothing is asked.
 pub const PAGE_ROWS_DEFAULT: u32 = 20;
 
 /// Most waiting jobs that one person asked for: the rest of the places are for others.

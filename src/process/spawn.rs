@@ -202,6 +202,8 @@ fn command(
         .stdout(Stdio::from(log.try_clone()?))
         .stderr(Stdio::from(log))
         .process_group(0);
+    // The guard leaves out what its server leaves out.
+    #[cfg(feature = "faults")]
     if let Ok(off) = std::env::var("WB_WITHOUT") {
         command.env("WB_WITHOUT", off);
     }

@@ -1,5 +1,6 @@
 //! The house rules that a test can check: layers, who may name which crate, sizes, SQL, fences.
 
+mod circles;
 mod fences;
 mod statements;
 mod viewers;
@@ -16,7 +17,7 @@ const FUNCTION_LINES_MAX: usize = 70;
 /// Longest line, in characters (style 2).
 const LINE_CHARS_MAX: usize = 100;
 
-/// Which modules a module may use besides itself (ARCHITECTURE.md, "Who may import whom").
+/// Which modules a module may use besides itself (ARCHITECTURE.md, "Layers").
 const MAY_USE: &[(&str, &[&str])] = &[
     ("base", &[]),
     ("api", &["base"]),

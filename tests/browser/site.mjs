@@ -145,7 +145,7 @@ ${this.lua}`);
 
   #environment() {
     return {
-      PATH: "/usr/local/bin:/usr/bin:/bin", HOME: this.base, USER: "ada", WB_LOG: "info",
+      PATH: "/usr/local/bin:/usr/bin:/bin", HOME: this.base, USER: "ada", WB_LOG: "info", WB_TESTING: "1",
       GIT_CONFIG_NOSYSTEM: "1", ...this.env,
     };
   }

@@ -250,6 +250,7 @@ fn the_log_is_text_or_json_and_names_every_request() {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_wiki-browser"));
     command.args(["serve", "--log-format", "json", "--daily-backups", "0"]);
     command.current_dir(&bench.top).env("WB_LOG", "debug").env("WB_ABSENT", "backup_wait");
+    command.env("WB_TESTING", "1");
     command.stdout(std::process::Stdio::null());
     command.stderr(std::fs::File::create(&log).unwrap());
     #[allow(clippy::disallowed_methods, reason = "a test plays the operator in a terminal")]

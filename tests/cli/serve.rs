@@ -41,6 +41,18 @@ fn a_second_server_says_who_has_the_site() {
 }
 
 #[test]
+fn switches_of_tests_are_refused_outside_of_tests() {
+    let bench = bench_with("127.0.0.1:0", "");
+    for switch in ["WB_WITHOUT", "WB_CRASH_AT"] {
+        let assert = operator(&bench, &["serve"]).env(switch, "fence").assert().code(2);
+        let said = text(&assert.get_output().stderr);
+        assert!(said.contains(&format!("{switch} takes guarantees away")), "{said}");
+        assert!(said.contains(&format!("hint: unset {switch}")), "{said}");
+    }
+    assert!(!bench.data.join("wb.sock").exists());
+}
+
+#[test]
 fn a_log_holds_no_link_unless_that_is_asked_for() {
     let bench = Bench::new();
     let server = bench.serve();

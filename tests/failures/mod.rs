@@ -1,4 +1,4 @@
-//! The failures of document A, row by row: what is stored, what a person is told, what is logged.
+//! The failures of agents, row by row: what is stored, what a person is told, what is logged.
 
 mod misbehaviour;
 mod tokens;

@@ -1,4 +1,4 @@
-//! Migrations, also those that manage their own transaction (document A's cases (a) to (d)).
+//! Migrations, also those that manage their own transaction.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use rusqlite::Connection;

@@ -69,7 +69,7 @@ impl Server {
         let file = File::create(&log).unwrap();
         command.current_dir(&bench.top).env_clear();
         command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", &bench.base);
-        command.env("USER", "ada").env("WB_LOG", "info");
+        command.env("USER", "ada").env("WB_LOG", "info").env("WB_TESTING", "1");
         // So that any of these tests can be run with a mechanism left out.
         if let Ok(off) = std::env::var("WB_WITHOUT") {
             command.env("WB_WITHOUT", off);

@@ -214,6 +214,13 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Message> {
     })
 }
 
+/// Returns a message with the line ends that messages have: a file of another system may be
+/// piped in.
+#[must_use]
+pub fn plain_lines(body: &str) -> String {
+    body.replace("\r\n", "\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,7 @@ use crate::api::agents::AgentView;
 use crate::base::{Actor, Error, Result};
 use crate::flows::agents::ended::RESTART;
 use crate::flows::agents::show;
-use crate::flows::jobs::cancel_waiting;
+use crate::flows::jobs::cancel::cancel_waiting;
 use crate::flows::{Site, agents};
 use crate::jobs;
 use crate::mail::agent::{self, Agent, State, Wanted};

@@ -27,7 +27,7 @@ pub async fn stop(site: &Site, caller: &Caller, id: &JobId) -> Result<Stopped> {
             if run.end.is_some() {
                 return Err(run_ended(&id));
             }
-            if job_flows::cancel_waiting(tx, &ids, &id, &by, &lanes)? {
+            if job_flows::cancel::cancel_waiting(tx, &ids, &id, &by, &lanes)? {
                 return Ok(Stopped { run_id: id.clone(), state: "stopped".to_owned() });
             }
             jobs::request_cancel(tx, &id, &by).map_err(|cause| match cause.code_str() {

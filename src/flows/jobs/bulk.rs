@@ -10,7 +10,7 @@ use crate::base::limit::parse_duration;
 use crate::base::{Actor, Error, JobId, Result};
 use crate::flows::Site;
 use crate::flows::automation::effects;
-use crate::flows::jobs::cancel_waiting;
+use crate::flows::jobs::cancel::cancel_waiting;
 use crate::flows::people::refuse_disabled;
 use crate::flows::requests::options;
 use crate::jobs::{self, Choice, NewJob, Status};

@@ -5,7 +5,7 @@ use crate::base::limit::PAGE_ROWS_MAX;
 use crate::base::{Actor, JobId, ProposalId, Result, TopicId, fault};
 use crate::documents::topics::topic;
 use crate::flows::Site;
-use crate::flows::jobs::cancel_waiting;
+use crate::flows::jobs::cancel::cancel_waiting;
 use crate::flows::proposals::rework;
 use crate::jobs::{self, Job, JobFilter, Status, Verb};
 use crate::script::Produces;

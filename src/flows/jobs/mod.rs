@@ -2,6 +2,7 @@
 
 pub mod board;
 pub mod bulk;
+pub(in crate::flows) mod cancel;
 pub(in crate::flows) mod cancel_obsolete;
 pub mod changes;
 pub mod failure;
@@ -18,7 +19,7 @@ use serde_json::{Map, Value, json};
 use crate::api::mail::Sort;
 use crate::base::limit::RESULT_BYTES_MAX;
 use crate::base::{
-    Actor, Error, ErrorKind, Ids, JobId, Millis, ProposalId, Result, SourcePath, TopicId,
+    Actor, Error, ErrorKind, JobId, Millis, ProposalId, Result, SourcePath, TopicId,
 };
 use crate::documents;
 use crate::documents::proposals::proposal::lineage;
@@ -29,15 +30,13 @@ use crate::flows::proposals::suggestions;
 use crate::flows::requests::inputs;
 use crate::flows::requests::{multi_topic, new_job, options, prepare, without_topic};
 use crate::flows::topics::of_job;
-use crate::flows::{
-    Site, agents, approvals, assistant, kept_answer, mail, page_limit, viewer, workspaces,
-};
+use crate::flows::{Site, kept_answer, page_limit, viewer, workspaces};
 use crate::jobs::{
-    self, Capacities, Job, JobFilter, NewJob, Outlook, QueueCounts, Status, Turn, Viewer, Waiting,
+    self, Job, JobFilter, NewJob, Outlook, QueueCounts, Status, Turn, Viewer, Waiting,
 };
 use crate::people::{self, Caller};
 use crate::script::{EngineBody, Produces, Reads};
-use crate::store::{Tx, idempotency};
+use crate::store::idempotency;
 
 /// The body of `POST /api/agent/jobs`: the kind, its inputs beside it, and when.
 #[derive(Clone, Debug, Deserialize)]
@@ -231,7 +230,7 @@ pub async fn cancel(site: &Site, caller: &Caller, id: &JobId) -> Result<JobView>
     site.store
         .write(move |tx| {
             jobs::find_brief(tx.connection(), &viewer, &asked)?;
-            if cancel_waiting(tx, &ids, &asked, &by, &lanes)? {
+            if cancel::cancel_waiting(tx, &ids, &asked, &by, &lanes)? {
                 return Ok(());
             }
             jobs::request_cancel(tx, &asked, &by)
@@ -245,29 +244,6 @@ pub async fn cancel(site: &Site, caller: &Caller, id: &JobId) -> Result<JobView>
         }
         shown => shown,
     }
-}
-
-/// Cancels a job that waits, also a parked one, and tells whoever waits for its answer; whether it
-/// did.
-///
-/// # Errors
-/// As any write.
-pub(super) fn cancel_waiting(
-    tx: &Tx<'_>,
-    ids: &Ids,
-    id: &JobId,
-    by: &Actor,
-    lanes: &Capacities,
-) -> Result<bool> {
-    if !jobs::cancel_queued(tx, id, by, lanes)? {
-        return Ok(false);
-    }
-    let job = jobs::find_brief(tx.connection(), &Viewer::Program, id)?;
-    mail::fail(tx, ids, &job)?;
-    agents::cancelled(tx, &job)?;
-    approvals::withdraw::settle_job(tx, &job)?;
-    assistant::cancelled(tx, &job)?;
-    Ok(true)
 }
 
 /// Returns a job.
@@ -336,10 +312,11 @@ pub(super) fn view_with(
     let canceller = job.cancelled_by.as_ref();
     let canceller = canceller.map(|it| people::display_name(c, it)).transpose()?;
     let timeout = kind.map(|it| it.timeout);
+    let produces = kind.and_then(|it| it.produces);
     let millis = |it: Duration| u64::try_from(it.as_millis()).unwrap_or(u64::MAX);
     let proposal = documents::proposals::proposal::by_job(c, &job.id)?;
     Ok(JobView {
-        message: jobs::sentence(&job, program, timeout, canceller.as_deref()),
+        message: jobs::sentence(&job, program, (timeout, produces), canceller.as_deref()),
         requested_by_name: people::display_name(c, &job.requested_by)?,
         cancelled_by_name: canceller,
         engine: job.engine.clone().or_else(|| engine.map(|it| it.name.clone())),
@@ -347,7 +324,7 @@ pub(super) fn view_with(
         timeout_ms: timeout.map(millis),
         start_ms: kind.and_then(|it| it.start).map(millis),
         idle_ms: kind.and_then(|it| it.idle).map(millis),
-        produces: kind.and_then(|it| it.produces).map(|it| it.as_str()),
+        produces: produces.map(Produces::as_str),
         reads: engine.and_then(|it| it.reads()),
         printed_at: None,
         retried_as: Vec::new(),

@@ -185,7 +185,7 @@ fn failure(tx: &Tx<'_>, ids: &Ids, (job, message): (&Job, &Message), payload: Va
 
 /// Says in one sentence why an instance left no reply.
 pub(super) fn failure_of(job: &Job) -> String {
-    let sentence = jobs::sentence(job, "the agent", None, None);
+    let sentence = jobs::sentence(job, "the agent", (None, None), None);
     sentence.unwrap_or_else(|| format!("The job ended as {}.", job.status))
 }
 

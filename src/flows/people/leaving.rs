@@ -2,7 +2,7 @@
 
 use crate::approvals::{self, Decision, State};
 use crate::base::{Actor, ErrorKind, Ids, PersonId, Result, fault};
-use crate::flows::jobs::cancel_waiting;
+use crate::flows::jobs::cancel::cancel_waiting;
 use crate::jobs::{self, Capacities};
 use crate::store::Tx;
 

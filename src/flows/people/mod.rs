@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::base::{
     Actor, Error, ErrorKind, Event, EventKind, Ids, Millis, PersonId, Result, TokenId, fault,
 };
-use crate::flows::jobs::cancel_waiting;
+use crate::flows::jobs::cancel::cancel_waiting;
 use crate::jobs::{self, Capacities};
 use crate::people::{self, Caller, NewPerson, Person, Role, Token, TokenScope};
 use crate::store::{Store, Tx};

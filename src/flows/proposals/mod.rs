@@ -1,5 +1,6 @@
 //! Proposals as a reviewer sees them, and the decision against one.
 
+pub mod apply;
 pub mod approve;
 pub mod edit;
 pub(in crate::flows) mod fates;
@@ -25,7 +26,6 @@ use crate::documents::{self, Fate, Proposal, ProposalStatus, SourceState, Topic,
 use crate::flows::jobs::{cancel_obsolete, changes};
 use crate::flows::people::names;
 use crate::flows::proposals::fates::Judge;
-use crate::flows::topics::plain_lines;
 use crate::flows::{Site, page_limit};
 use crate::jobs::{self, Job, Status};
 use crate::people::Caller;
@@ -405,7 +405,7 @@ pub struct Rejected {
 fn tell(tx: &Tx<'_>, site: &Site, it: &Proposal, reason: &str, by: &Actor) -> Result<()> {
     for topic in &it.topic_ids {
         let about = (*topic == it.topic_id).then_some(&it.id);
-        match message::post(tx, &site.ids, topic, by, &plain_lines(reason), about) {
+        match message::post(tx, &site.ids, topic, by, &message::plain_lines(reason), about) {
             Err(cause)
                 if !matches!(
                     cause.code_str(),

@@ -14,8 +14,7 @@ use crate::flows::people::names;
 use crate::flows::people::refuse_disabled;
 use crate::flows::proposals::suggestions;
 use crate::flows::requests::options;
-use crate::flows::topics::plain_lines;
-use crate::flows::{Site, Works, kept_answer};
+use crate::flows::{Site, kept_answer};
 use crate::jobs::{self, Verb};
 use crate::people::Caller;
 use crate::store::{Tx, idempotency};
@@ -68,7 +67,7 @@ pub async fn ask(
             .hint("wait for its end"));
     }
     let (kind, new) = options::repeated(site, &old, person).await?;
-    let reason = plain_lines(&request.reason);
+    let reason = message::plain_lines(&request.reason);
     suggestions::refuse_same(site, kind, &found.topic_id, Some(&reason)).await?;
     let (ids, queue, id) = (site.ids.clone(), site.queue.clone(), id.clone());
     let by = Actor::Person(person.id.clone());
@@ -146,36 +145,6 @@ pub(in crate::flows) fn running(
     let Some(rework) = lineage::last_rework(c, id)? else { return Ok(None) };
     let is_final = jobs::find_brief(c, &jobs::Viewer::Program, &rework.job_id)?.status.is_final();
     Ok((!is_final).then_some(rework.job_id))
-}
-
-/// Returns what is added to the prompt of a job that does a proposal again; empty for another.
-///
-/// # Errors
-/// As any read.
-pub(in crate::flows) async fn block(works: &Works, job: &JobId) -> Result<String> {
-    let asked = job.clone();
-    let found = works.store.read(move |c| {
-        let Some(rework) = lineage::rework_of_job(c, &asked)? else { return Ok(None) };
-        let proposal = proposal::find(c, &rework.proposal_id)?;
-        Ok(Some((rework, proposal)))
-    });
-    let Some((rework, proposal)) = found.await? else { return Ok(String::new()) };
-    let quoted: String = rework.comment.lines().map(|it| format!("> {it}\n")).collect();
-    let changed = match proposal.has_conflict || proposal.status == ProposalStatus::Stale {
-        true => "The Source has changed since that text was made: bring both together.\n",
-        false => "",
-    };
-    Ok(format!(
-        "\nThis job is a rework. A reviewer has sent a proposal back with this comment, which\n\
-         is a request about the text like any other message:\n\n{quoted}\n\
-         Earlier proposal: {id}\nIts revision:     {revision}\n\n\
-         Read it before you write: `'{wb_agent}' get-proposal --id='{id}'`\n\
-         prints it with its diff and the comment as JSON, with --text its text alone. {changed}\
-         Hand in a whole new text against the Base source SHA above.\n",
-        id = proposal.id,
-        revision = proposal.revision_number,
-        wb_agent = works.wb_agent,
-    ))
 }
 
 /// Returns what the caller's job is to do again, as `get-topic` shows it.

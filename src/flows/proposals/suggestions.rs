@@ -6,21 +6,18 @@ use std::ops::Range;
 
 use rusqlite::Connection;
 use serde::Serialize;
-use serde_json::{Map, json};
 
 use crate::base::limit::SOURCE_BYTES_MAX;
-use crate::base::{BlobId, Error, JobId, Millis, Result, SourcePath, TopicId, digest_hex};
+use crate::base::{BlobId, Error, JobId, Millis, Result, SourcePath, TopicId};
 use crate::documents::proposals::proposal;
 use crate::documents::sources::text;
 use crate::documents::topics::suggestion::{Suggestion, last, with_line_ends};
 use crate::documents::topics::topic;
 use crate::documents::topics::{message, placement};
 use crate::documents::{Message, PlacementState, Proposal, ProposalStatus, Topic};
-use crate::flows::jobs::JobRequest;
-use crate::flows::{Site, jobs as job_flow, topics};
-use crate::people::Caller;
+use crate::flows::Site;
+use crate::flows::topics::places;
 use crate::script::{Config, Input, InputType, Kind, Produces};
-use crate::store::idempotency::Key;
 
 /// What was written with a suggestion, and the job that applies it.
 #[derive(Debug, Serialize)]
@@ -69,42 +66,6 @@ pub fn applying(config: &Config) -> Option<(&Kind, &Input)> {
     })
 }
 
-/// Starts the job that applies the last suggestion of a Topic, after that was written: what stands
-/// against it takes nothing of that back.
-pub async fn start<T>(
-    site: &Site,
-    caller: &Caller,
-    id: &TopicId,
-    made: T,
-    key: Option<&Key>,
-) -> Suggested<T> {
-    let started = match applying(&site.config) {
-        None => Err(Error::invalid("no kind of this site applies suggestions by itself")
-            .code("no_kind")
-            .hint("ask an agent to do it on the Topic's page")),
-        Some((kind, own)) => {
-            let request = JobRequest {
-                kind: kind.name.clone(),
-                priority: None,
-                not_before: None,
-                replace_proposals: false,
-                inputs: Map::from_iter([(own.name.clone(), json!(id))]),
-            };
-            // The same request again finds the same job, under a word of its own.
-            let key = key.map(|key| Key {
-                key: digest_hex(format!("{} job", key.key)),
-                route: format!("{} job", key.route),
-                ..key.clone()
-            });
-            job_flow::create(site, caller, request, key).await
-        }
-    };
-    match started {
-        Ok(job) => Suggested { made, job_id: Some(job), not_started: None },
-        Err(cause) => Suggested { made, job_id: None, not_started: Some(cause.into()) },
-    }
-}
-
 /// Refuses a job that would apply a suggestion again whose text is proposed already, or was
 /// rejected since. `said` is what a person says with the request, newer than every message.
 ///
@@ -129,7 +90,7 @@ pub(in crate::flows) async fn refuse_same(
     };
     let Ok((blob, present)) = site.repo.present(&topic.source_path).await else { return Ok(()) };
     let path = topic.source_path.clone();
-    topics::place_in_present(site, &path, std::slice::from_mut(&mut topic)).await?;
+    places::place_in_present(site, &path, std::slice::from_mut(&mut topic)).await?;
     let placed = topic.placement.filter(|it| {
         it.blob == blob && matches!(it.state, PlacementState::Exact | PlacementState::Shifted)
     });

@@ -6,5 +6,6 @@ pub(in crate::flows) mod new_job;
 pub(in crate::flows) mod options;
 pub mod prepare;
 pub mod render;
+pub(in crate::flows) mod rework;
 pub(in crate::flows) mod verify;
 pub mod without_topic;

@@ -20,7 +20,7 @@ use crate::base::{
 };
 use crate::documents::Repo;
 use crate::documents::proposals::attempt::approvers;
-use crate::flows::jobs::cancel_waiting;
+use crate::flows::jobs::cancel::cancel_waiting;
 use crate::flows::people::{Taken, take_again};
 use crate::flows::site::backup as copies;
 use crate::flows::site::reconcile::{Adopts, Found, reconcile};

@@ -19,7 +19,8 @@ use crate::documents::topics::topic;
 use crate::flows::people::names;
 use crate::flows::repository::renames;
 use crate::flows::sources::titles::Titles;
-use crate::flows::{Site, page_limit, topics};
+use crate::flows::topics::places;
+use crate::flows::{Site, page_limit};
 use crate::jobs::{self, Verb};
 use crate::people::{self, Caller};
 
@@ -126,7 +127,7 @@ pub async fn show(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Val
             open.into_iter().map(|it| names::fill_topic(c, it)).collect::<Result<Vec<_>>>()
         })
         .await?;
-    topics::place_in_present(site, path, &mut open).await?;
+    places::place_in_present(site, path, &mut open).await?;
     let holder = match caller {
         Caller::Person { .. } => holder::holder(site, caller, path).await?,
         Caller::Job { .. } => None,

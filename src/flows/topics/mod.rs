@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::base::{Actor, Error, ErrorKind, JobId, Result, SourcePath, TopicId};
+use crate::base::{Actor, Error, JobId, Result, SourcePath, TopicId};
 use crate::documents::sources::text;
 use crate::documents::topics::placement;
 use crate::documents::topics::topic::{self, NewTopic, TopicFilter};
@@ -132,17 +132,13 @@ pub async fn create(
         .await
 }
 
-/// Returns a message with the line ends that messages have: a file of another system may be
-/// piped in.
-pub(super) fn plain_lines(body: &str) -> String {
-    body.replace("\r\n", "\n")
-}
-
 /// Returns a message as it is kept, with what is suggested in it as a block.
 pub(super) fn written(body: &str, suggestion: Option<&str>) -> Result<String> {
     match suggestion {
-        None => Ok(plain_lines(body)),
-        Some(words) => suggestion::message(&plain_lines(body), &plain_lines(words)),
+        None => Ok(message::plain_lines(body)),
+        Some(words) => {
+            suggestion::message(&message::plain_lines(body), &message::plain_lines(words))
+        }
     }
 }
 
@@ -189,46 +185,11 @@ pub async fn list(site: &Site, caller: &Caller, query: TopicQuery) -> Result<Val
         .await?;
     let mut items = page.items;
     if let Some(path) = &query.source_path {
-        place_in_present(site, path, &mut items).await?;
+        places::place_in_present(site, path, &mut items).await?;
     } else {
         deletion::mark_all(site, &mut items).await?;
     }
     Ok(json!({"items": items, "next": page.next}))
-}
-
-/// Fills in the placements in the present text. In a deleted Source nothing has a place; one that
-/// is no text now (a link, a binary file, one that is too large) leaves them as on record: whoever
-/// opens it is told why.
-pub(super) async fn place_in_present(
-    site: &Site,
-    path: &SourcePath,
-    topics: &mut [Topic],
-) -> Result<()> {
-    let (blob, text) = match site.repo.present(path).await {
-        Ok(present) => present,
-        Err(cause) if cause.kind() == ErrorKind::NotFound => {
-            return deletion::mark_of(site, path, topics).await;
-        }
-        Err(cause) if matches!(cause.kind(), ErrorKind::Invalid | ErrorKind::TooLarge) => {
-            return Ok(());
-        }
-        Err(cause) => return Err(cause),
-    };
-    if let [topic] = &mut *topics
-        && topic.status == TopicStatus::Open
-        && let Some(kept) = site.store.look(|c| placement::find_kept(c, &topic.id, &blob))?
-    {
-        // One that is on record needs no look at all the others of its Source.
-        topic.placement = Some(kept);
-        return Ok(());
-    }
-    let placements = places::in_text(site, path, &blob, &text).await?;
-    for topic in topics {
-        if let Some(placement) = placements.get(&topic.id) {
-            topic.placement = Some(placement.clone());
-        }
-    }
-    Ok(())
 }
 
 /// A Topic with all that belongs to it.
@@ -266,7 +227,7 @@ pub async fn show(site: &Site, caller: &Caller, id: &TopicId) -> Result<TopicPag
         .await?;
     let path = page.topic.source_path.clone();
     if page.topic.status == TopicStatus::Open {
-        place_in_present(site, &path, std::slice::from_mut(&mut page.topic)).await?;
+        places::place_in_present(site, &path, std::slice::from_mut(&mut page.topic)).await?;
     }
     Ok(page)
 }
@@ -374,7 +335,7 @@ pub async fn discard(
     site.store
         .write(move |tx| {
             if let Some(reason) = &request.reason {
-                message::post(tx, &works.ids, &id, &actor, &plain_lines(reason), None)?;
+                message::post(tx, &works.ids, &id, &actor, &message::plain_lines(reason), None)?;
             }
             topic::set_status(tx, &id, TopicStatus::Open, TopicStatus::Discarded, &actor)?;
             let cancelled_jobs = cancel_obsolete::of_topic(tx, &works, &id, &actor)?;
@@ -406,7 +367,7 @@ pub async fn reopen(
             }
             topic::set_status(tx, &id, was, TopicStatus::Open, &actor)?;
             if let Some(reason) = &request.reason {
-                message::post(tx, &ids, &id, &actor, &plain_lines(reason), None)?;
+                message::post(tx, &ids, &id, &actor, &message::plain_lines(reason), None)?;
             }
             names::fill_topic(tx.connection(), topic::find(tx.connection(), &id, None)?)
         })
@@ -457,7 +418,7 @@ pub async fn open_for_agent(site: &Site, caller: &Caller, path: &SourcePath) -> 
         open.into_iter().map(|it| names::fill_topic(c, it)).collect::<Result<Vec<_>>>()
     });
     let mut topics = listed.await?;
-    place_in_present(site, path, &mut topics).await?;
+    places::place_in_present(site, path, &mut topics).await?;
     let rows: Vec<Value> = topics
         .into_iter()
         .map(|it| json!({"anchor": it.anchor, "placement": it.placement, "topic": it}))

@@ -9,8 +9,9 @@ use crate::base::{Actor, BlobId, Context, Error, ErrorKind, Result, SourcePath, 
 use crate::documents::anchor::{self, NewAnchor, Portrait};
 use crate::documents::sources::text;
 use crate::documents::topics::placement::{self, Baseline, TopicOrigin};
-use crate::documents::{Placed, Placement, PlacementState};
-use crate::flows::Works;
+use crate::documents::{Placed, Placement, PlacementState, Topic, TopicStatus};
+use crate::flows::topics::deletion;
+use crate::flows::{Site, Works};
 use crate::store::Tx;
 
 /// A text of a Source and what it is.
@@ -399,4 +400,39 @@ pub(in crate::flows) async fn text_of(
         }
         Err(cause) => Err(cause),
     }
+}
+
+/// Fills in the placements in the present text. In a deleted Source nothing has a place; one that
+/// is no text now (a link, a binary file, one that is too large) leaves them as on record: whoever
+/// opens it is told why.
+pub(in crate::flows) async fn place_in_present(
+    site: &Site,
+    path: &SourcePath,
+    topics: &mut [Topic],
+) -> Result<()> {
+    let (blob, text) = match site.repo.present(path).await {
+        Ok(present) => present,
+        Err(cause) if cause.kind() == ErrorKind::NotFound => {
+            return deletion::mark_of(site, path, topics).await;
+        }
+        Err(cause) if matches!(cause.kind(), ErrorKind::Invalid | ErrorKind::TooLarge) => {
+            return Ok(());
+        }
+        Err(cause) => return Err(cause),
+    };
+    if let [topic] = &mut *topics
+        && topic.status == TopicStatus::Open
+        && let Some(kept) = site.store.look(|c| placement::find_kept(c, &topic.id, &blob))?
+    {
+        // One that is on record needs no look at all the others of its Source.
+        topic.placement = Some(kept);
+        return Ok(());
+    }
+    let placements = in_text(site, path, &blob, &text).await?;
+    for topic in topics {
+        if let Some(placement) = placements.get(&topic.id) {
+            topic.placement = Some(placement.clone());
+        }
+    }
+    Ok(())
 }

@@ -14,7 +14,7 @@ use crate::documents::{self, Placed, Placement, Selection, Topic, TopicStatus};
 use crate::flows::Site;
 use crate::flows::people::names;
 use crate::flows::repository::renames;
-use crate::flows::topics::{self, places};
+use crate::flows::topics::places;
 use crate::jobs::{self, JobFilter, Status, Verb};
 use crate::people::Caller;
 use crate::store::Tx;
@@ -73,7 +73,7 @@ pub async fn reattach(
                 return Err(elsewhere(&subject));
             }
             if let Some(reason) = &request.reason {
-                message::post(tx, &ids, &id, &person, &topics::plain_lines(reason), None)?;
+                message::post(tx, &ids, &id, &person, &message::plain_lines(reason), None)?;
             }
             let placed = Placed::exact(anchor.start..anchor.end, "reattached");
             placement::put(tx, &id, &anchor.blob, &placed, &person)?;

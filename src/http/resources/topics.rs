@@ -89,8 +89,7 @@ async fn create(site: Site, mut call: Call) -> Result<Response> {
         return reply::json(StatusCode::CREATED, &made);
     }
     let id = made.id.clone();
-    let started =
-        flows::proposals::suggestions::start(&site, &caller, &id, made, key.as_ref()).await;
+    let started = flows::proposals::apply::apply(&site, &caller, &id, made, key.as_ref()).await;
     reply::json(StatusCode::CREATED, &started)
 }
 
@@ -101,8 +100,7 @@ async fn message(site: Site, mut call: Call) -> Result<Response> {
     if !starts {
         return reply::json(StatusCode::CREATED, &made);
     }
-    let started =
-        flows::proposals::suggestions::start(&site, &caller, &id, made, key.as_ref()).await;
+    let started = flows::proposals::apply::apply(&site, &caller, &id, made, key.as_ref()).await;
     reply::json(StatusCode::CREATED, &started)
 }
 

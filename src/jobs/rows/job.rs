@@ -14,7 +14,7 @@ use crate::base::{
 use crate::jobs::rows::pool::Pool;
 use crate::jobs::rows::state::{Phase, Reason, Status, Verdict};
 
-/// A job. JSON has document A's names; what only the program needs is left out.
+/// A job. JSON has the names of docs/http.md; what only the program needs is left out.
 #[derive(Clone, Debug, Serialize)]
 pub struct Job {
     /// Its place in the order of acceptance.

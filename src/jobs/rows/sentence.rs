@@ -1,19 +1,20 @@
-//! What a person is told about a job that did not go well (the sentences of document A).
+//! What a person is told about a job that did not go well.
 
 use std::time::Duration;
 
 use crate::base::Millis;
 use crate::base::limit::format_duration;
 use crate::jobs::{Job, Reason, Status};
+use crate::script::Produces;
 
 /// Returns a sentence for a person, or nothing while nothing is wrong.
 ///
-/// `program` is the engine's program as the operator wrote it, `timeout` the kind's own limit, and
-/// `canceller` the name of who cancelled.
+/// `program` is the engine's program as the operator wrote it, `timeout` the kind's own limit,
+/// `produces` what the kind has to leave, and `canceller` the name of who cancelled.
 pub fn sentence(
     job: &Job,
     program: &str,
-    timeout: Option<Duration>,
+    (timeout, produces): (Option<Duration>, Option<Produces>),
     canceller: Option<&str>,
 ) -> Option<String> {
     let within = |limit: Option<Duration>| match limit {
@@ -30,22 +31,9 @@ pub fn sentence(
         (_, Reason::NoResult) if job.message_id.is_some() => {
             "Agent ended without saying what it came to (wb-agent complete or fail).".to_owned()
         }
-        // A refusal may stand below the first line.
-        (_, Reason::NoResult) => match job.error_tail.as_deref().and_then(|it| it.lines().next()) {
-            Some(tail) if tail.ends_with("perspective") => {
-                "Agent finished without producing a perspective — retry.".to_owned()
-            }
-            Some(tail) if tail.ends_with("message") => {
-                "Agent finished without writing a message — retry.".to_owned()
-            }
-            Some(tail) if tail.ends_with("result") => {
-                "Agent finished without handing in a result — retry.".to_owned()
-            }
-            Some(tail) if tail.ends_with("topic") => {
-                "Agent finished without opening a topic — retry.".to_owned()
-            }
-            _ => "Agent finished without producing a proposal — retry.".to_owned(),
-        },
+        (_, Reason::NoResult) => {
+            format!("Agent finished without {} — retry.", without(produces))
+        }
         (_, Reason::PromptFailed) => "The prompt could not be made. See log.".to_owned(),
         (_, Reason::VerifyFailed) => {
             let why = job.error_tail.as_deref().unwrap_or("it did not say why");
@@ -75,6 +63,18 @@ pub fn sentence(
         (_, reason) => of_instance(job, reason),
     };
     Some(text)
+}
+
+/// Returns what a job that left no result has not done. Its kind may be gone from the script.
+fn without(produces: Option<Produces>) -> &'static str {
+    match produces {
+        Some(Produces::Proposal) => "producing a proposal",
+        Some(Produces::Perspective) => "producing a perspective",
+        Some(Produces::Message) => "writing a message",
+        Some(Produces::Result) => "handing in a result",
+        Some(Produces::Topic) => "opening a topic",
+        None => "leaving what it was started for",
+    }
 }
 
 /// What only instances and agents that live on come to.

@@ -11,8 +11,6 @@ use crate::script::vm::session::Caller;
 pub(crate) enum Bare {
     /// One that is no table.
     Leaf(Plain),
-    /// A function that has no number yet.
-    Function(usize),
     /// A table.
     Table(BareTable),
     /// `wb.input.x`, its fields if it was given a table, and where it was called.

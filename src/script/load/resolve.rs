@@ -110,8 +110,6 @@ impl Placing {
         let written = entry.map(|it| &it.inner);
         let value = match value {
             Bare::Leaf(plain) => plain,
-            // All have numbers when the declaration is told of.
-            Bare::Function(_) => Plain::Other("a function without a number"),
             Bare::Table(table) => {
                 Plain::Table(self.table(table, &Around { nearest, written, ..*around }))
             }

@@ -1,5 +1,7 @@
 //! Takes the table of a declaration out of the VM, as plain values.
 
+use std::sync::Arc;
+
 use mlua::{Function, Table, UserData, Value};
 
 use crate::script::config::InputType;
@@ -7,6 +9,7 @@ use crate::script::config::secret::Opaque;
 use crate::script::load::node::Plain;
 use crate::script::load::raw::{Bare, BareTable};
 use crate::script::source::diagnostic::Diagnostic;
+use crate::script::source::location::{Location, Slot};
 use crate::script::vm::session::{Caller, Session};
 
 /// Most values of one declaration.
@@ -141,8 +144,11 @@ impl<'a> Converter<'a> {
             }
             Value::Table(table) => return Ok(Bare::Table(self.table(&table, depth)?)),
             Value::Function(function) => {
+                // Where it is among those of this table, until all have their numbers.
+                let number = u32::try_from(self.functions.len()).unwrap_or(u32::MAX);
                 self.functions.push(function);
-                return Ok(Bare::Function(self.functions.len() - 1));
+                let (file, line) = (Arc::clone(&self.caller.file), self.caller.line);
+                Plain::Function(Slot { number, at: Location { file, line, column: 1 } })
             }
             Value::UserData(data) => {
                 if let Ok(call) = data.borrow::<InputCall>() {
@@ -166,9 +172,9 @@ impl<'a> Converter<'a> {
         let items = table.items.iter_mut().map(|it| &mut it.1);
         for value in items.chain(table.fields.iter_mut().map(|it| &mut it.1)) {
             match value {
-                Bare::Function(at) => {
-                    let slot = self.session.add_function(self.functions[*at].clone(), self.caller);
-                    *value = Bare::Leaf(Plain::Function(slot));
+                Bare::Leaf(Plain::Function(slot)) => {
+                    let function = self.functions[slot.number as usize].clone();
+                    *slot = self.session.add_function(function, self.caller);
                 }
                 Bare::Table(inner) | Bare::Input(_, Some(inner), _) => self.number(inner),
                 Bare::Leaf(_) | Bare::Input(_, None, _) => {}

@@ -1,4 +1,4 @@
--- The shape that document A starts from: proposed_by is NOT NULL and refers to users.
+-- The shape that the oldest release had: proposed_by is NOT NULL and refers to users.
 CREATE TABLE users (id TEXT PRIMARY KEY, name TEXT NOT NULL);
 CREATE TABLE topics (
     id TEXT PRIMARY KEY, incorporated_proposal TEXT REFERENCES incorporation_proposals (id)

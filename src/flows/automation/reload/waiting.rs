@@ -7,7 +7,7 @@ use tracing::info;
 
 use crate::base::{Actor, Error, JobId, Result};
 use crate::flows::Site;
-use crate::flows::jobs::cancel_waiting;
+use crate::flows::jobs::cancel::cancel_waiting;
 use crate::flows::requests::inputs;
 use crate::jobs;
 use crate::script::{Config, Diagnostic};

@@ -424,7 +424,7 @@ async fn message(site: Site, mut call: Call) -> Result<Response> {
     let made = flows::topics::post_message(&site, &caller, &id, request, Some(key.clone())).await;
     if made.is_ok() && words.is_some() {
         // What stands against the job is shown with the Topic: the suggestion waits there.
-        flows::proposals::suggestions::start(&site, &caller, &id, (), Some(&key)).await;
+        flows::proposals::apply::apply(&site, &caller, &id, (), Some(&key)).await;
     }
     let body = words.map_or(body.clone(), |words| format!("{body}\n\n{words}"));
     let to = |it: crate::documents::Message| format!("{}#message-{}", at(&id), it.sequence);

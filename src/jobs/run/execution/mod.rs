@@ -432,7 +432,7 @@ pub(super) fn log_end(job: &Job) {
         _ => 0,
     };
     let source = job.source_path.as_ref().map(|it| it.as_str()).unwrap_or_default();
-    // All six fields of document A stand in every line, also where there is no exit code.
+    // All six fields stand in every line, also where there is no exit code.
     let code = job.exit_code.map_or_else(|| "none".to_owned(), |it| it.to_string());
     let status = job.status.as_str();
     if job.status == Status::Succeeded {

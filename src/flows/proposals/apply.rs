@@ -1,0 +1,46 @@
+//! Applying a suggestion at once: the job that makes a proposal of it.
+
+use serde_json::{Map, json};
+
+use crate::base::{Error, TopicId, digest_hex};
+use crate::flows::Site;
+use crate::flows::jobs::{self, JobRequest};
+use crate::flows::proposals::suggestions::{Suggested, applying};
+use crate::people::Caller;
+use crate::store::idempotency::Key;
+
+/// Starts the job that applies the last suggestion of a Topic, after that was written: what stands
+/// against it takes nothing of that back.
+pub async fn apply<T>(
+    site: &Site,
+    caller: &Caller,
+    id: &TopicId,
+    made: T,
+    key: Option<&Key>,
+) -> Suggested<T> {
+    let started = match applying(&site.config) {
+        None => Err(Error::invalid("no kind of this site applies suggestions by itself")
+            .code("no_kind")
+            .hint("ask an agent to do it on the Topic's page")),
+        Some((kind, own)) => {
+            let request = JobRequest {
+                kind: kind.name.clone(),
+                priority: None,
+                not_before: None,
+                replace_proposals: false,
+                inputs: Map::from_iter([(own.name.clone(), json!(id))]),
+            };
+            // The same request again finds the same job, under a word of its own.
+            let key = key.map(|key| Key {
+                key: digest_hex(format!("{} job", key.key)),
+                route: format!("{} job", key.route),
+                ..key.clone()
+            });
+            jobs::create(site, caller, request, key).await
+        }
+    };
+    match started {
+        Ok(job) => Suggested { made, job_id: Some(job), not_started: None },
+        Err(cause) => Suggested { made, job_id: None, not_started: Some(cause.into()) },
+    }
+}

@@ -1,0 +1,36 @@
+//! What the prompt of a job says that does a proposal again.
+
+use crate::base::{JobId, Result};
+use crate::documents::ProposalStatus;
+use crate::documents::proposals::proposal::{self, lineage};
+use crate::flows::Works;
+
+/// Returns what is added to the prompt of a job that does a proposal again; empty for another.
+///
+/// # Errors
+/// As any read.
+pub(in crate::flows) async fn block(works: &Works, job: &JobId) -> Result<String> {
+    let asked = job.clone();
+    let found = works.store.read(move |c| {
+        let Some(rework) = lineage::rework_of_job(c, &asked)? else { return Ok(None) };
+        let proposal = proposal::find(c, &rework.proposal_id)?;
+        Ok(Some((rework, proposal)))
+    });
+    let Some((rework, proposal)) = found.await? else { return Ok(String::new()) };
+    let quoted: String = rework.comment.lines().map(|it| format!("> {it}\n")).collect();
+    let changed = match proposal.has_conflict || proposal.status == ProposalStatus::Stale {
+        true => "The Source has changed since that text was made: bring both together.\n",
+        false => "",
+    };
+    Ok(format!(
+        "\nThis job is a rework. A reviewer has sent a proposal back with this comment, which\n\
+         is a request about the text like any other message:\n\n{quoted}\n\
+         Earlier proposal: {id}\nIts revision:     {revision}\n\n\
+         Read it before you write: `'{wb_agent}' get-proposal --id='{id}'`\n\
+         prints it with its diff and the comment as JSON, with --text its text alone. {changed}\
+         Hand in a whole new text against the Base source SHA above.\n",
+        id = proposal.id,
+        revision = proposal.revision_number,
+        wb_agent = works.wb_agent,
+    ))
+}

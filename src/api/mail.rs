@@ -96,6 +96,9 @@ pub struct MessageView {
     pub job_id: Option<JobId>,
     /// When it was accepted.
     pub created_at: Millis,
+    /// When what it said was given up; `payload` is null since.
+    #[serde(default)]
+    pub forgotten_at: Option<Millis>,
     /// What became of it, by recipient.
     pub deliveries: Vec<DeliveryView>,
 }

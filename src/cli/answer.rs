@@ -129,7 +129,7 @@ impl Shape {
             Command::Restore(_) | Command::Recover(_) => "@report",
             Command::Cleanup(_) => {
                 "jobs{removed[job_id bytes why] removed_count removed_bytes kept_count kept_bytes \
-                 problems[]} events answers logins perspectives search dry_run"
+                 problems[]} events answers logins messages perspectives search dry_run"
             }
             Command::Login => "@link",
             Command::Events { .. } => "id at kind subject actor data*",

@@ -77,6 +77,8 @@ pub struct Message {
     pub job_id: Option<JobId>,
     /// When it was accepted.
     pub created_at: Millis,
+    /// When what it said was given up; its payload is null since.
+    pub forgotten_at: Option<Millis>,
 }
 
 impl Message {
@@ -107,6 +109,7 @@ impl Message {
             depth: row.get("depth")?,
             job_id: row.get("job_id")?,
             created_at: row.get("created_ms")?,
+            forgotten_at: row.get("forgotten_ms")?,
         })
     }
 }

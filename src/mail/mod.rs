@@ -6,6 +6,7 @@
 pub mod agent;
 mod block;
 mod delivery;
+mod forget;
 mod message;
 mod room;
 mod seam;
@@ -18,6 +19,7 @@ pub use delivery::{
     Delivery, confirm_pulled, confirm_read, count_for_agent, deliver, deliver_to_job, drop_open,
     of_message, oldest_direct, open_of, pull, rooms_awaiting,
 };
+pub use forget::{forget, forgettable};
 pub use message::{
     Filter, Message, NewMessage, answer_of, find, is_answered_by_job, list, recent_of_job, send,
     thread,
@@ -36,6 +38,7 @@ pub const BELL: &str = "mail";
 pub fn statements() -> Vec<(&'static str, &'static str)> {
     [
         message::STATEMENTS,
+        forget::STATEMENTS,
         delivery::STATEMENTS,
         agent::STATEMENTS,
         block::STATEMENTS,

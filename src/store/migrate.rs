@@ -139,6 +139,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "permissions",
         sql: include_str!("../../migrations/034_permissions.sql"),
     },
+    Migration {
+        version: 35,
+        name: "forgotten_mail",
+        sql: include_str!("../../migrations/035_forgotten_mail.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction, for rebuilds of tables:

@@ -166,3 +166,28 @@ echo \"$text\" >> \"$OUT/robbo\"; say done; done";
     assert_eq!(listed["items"].as_array().unwrap().len(), 1, "{listed:#}");
     server.stop();
 }
+
+/// That it was sent stays; what nobody has read stays whole.
+#[test]
+fn what_old_messages_said_is_given_up_once_it_has_arrived() {
+    let bench = Bench::new();
+    declare(&bench, "robbo", "autostart = \"on_message\", on_server_loss = \"kill\"", ECHO);
+    let server = bench.serve();
+    let message = send(&bench, "robbo", json!("old words"));
+    assert_eq!(answer(&bench, &message)["reply"], "again old words");
+    let body = json!({"to": "person:operator", "payload": "unread"});
+    let unread = bench.post("/api/messages", body).ok()["message_id"].clone();
+    server.stop();
+    let clock = bench.base.join("clock");
+    std::fs::write(&clock, (200_i64 * 24 * 3_600_000).to_string()).unwrap();
+    let server = bench.serve_with(&[("WB_CLOCK", clock.as_str())]);
+    let find = |id: &str| bench.get(&format!("/api/messages/{id}")).ok();
+    until("it is given up", || find(&message)["forgotten_at"].is_string());
+    let old = find(&message);
+    assert_eq!((&old["payload"], &old["thread"]), (&Value::Null, &json!(message)));
+    let kept = find(unread.as_str().unwrap());
+    assert_eq!((&kept["payload"], &kept["forgotten_at"]), (&json!("unread"), &Value::Null));
+    let again = bench.post("/api/cleanup", json!({"dry_run": true})).ok();
+    assert_eq!(again["messages"], 0);
+    server.stop();
+}

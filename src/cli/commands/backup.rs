@@ -338,10 +338,11 @@ pub(in crate::cli) fn cleanup(desk: &Desk, args: &CleanupArgs) -> Result<()> {
             size(&jobs["kept_bytes"]),
         ))?;
         screen.put(&format!(
-            "{} events, {} kept answers, {} sessions, {} views {word}",
+            "{} events, {} kept answers, {} sessions, {} texts of messages, {} views {word}",
             n(&done["events"]),
             n(&done["answers"]),
             n(&done["logins"]),
+            n(&done["messages"]),
             n(&done["perspectives"]),
         ))?;
         if done["search"] == true {

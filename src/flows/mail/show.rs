@@ -157,5 +157,6 @@ fn view(c: &Connection, message: Message) -> Result<MessageView> {
         thread: message.thread,
         job_id: message.job_id,
         created_at: message.created_at,
+        forgotten_at: message.forgotten_at,
     })
 }

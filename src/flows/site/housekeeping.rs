@@ -15,11 +15,14 @@ use crate::documents::search::mark_damaged;
 use crate::flows::jobs::changes;
 use crate::flows::site::retention::{self, Report, Sizes};
 use crate::flows::{Works, perspectives};
+use crate::mail;
 use crate::people;
 use crate::store::{Store, Tx, events, idempotency};
 
 /// How long events are kept that need no audit, and answers to requests with a key.
 const KEPT_MS: i64 = 7 * 24 * 3_600_000;
+/// How long it is kept what messages said.
+const MESSAGES_MS: i64 = 180 * 24 * 3_600_000;
 /// How often it is looked.
 const EVERY: Duration = Duration::from_secs(3_600);
 
@@ -34,6 +37,8 @@ pub struct Cleaned {
     pub answers: u64,
     /// Sessions of browsers that have ended.
     pub logins: u64,
+    /// Messages from half a year ago that have arrived: what they said.
+    pub messages: u64,
     /// Views of personas that no version needs; only a running server knows which these are.
     pub perspectives: u64,
     /// Whether the index of the search is made anew.
@@ -55,6 +60,7 @@ pub async fn serve(works: Works, stop: CancellationToken) {
                 events = done.events,
                 answers = done.answers,
                 logins = done.logins,
+                messages = done.messages,
                 perspectives = done.perspectives,
                 folders = done.jobs.removed_count,
                 "what is old was dropped"
@@ -132,6 +138,7 @@ fn count(connection: &Connection, now: crate::base::Millis) -> Result<Cleaned> {
         events: events::prunable(connection, before)?,
         answers: idempotency::prunable(connection, before)?,
         logins: people::prunable_logins(connection, now)?,
+        messages: mail::forgettable(connection, now.plus(-MESSAGES_MS))?,
         ..Cleaned::default()
     })
 }
@@ -142,5 +149,6 @@ fn drop_rows(tx: &Tx<'_>) -> Result<Cleaned> {
     events::prune(tx, before)?;
     idempotency::prune(tx, before)?;
     people::prune_logins(tx)?;
-    Ok(done)
+    let messages = mail::forget(tx, tx.now().plus(-MESSAGES_MS))?;
+    Ok(Cleaned { messages, ..done })
 }

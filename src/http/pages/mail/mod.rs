@@ -71,7 +71,11 @@ pub(super) struct Row {
 
 impl Row {
     pub(super) fn of(message: MessageView) -> Row {
-        Row { at: At(message.created_at), text: text_of(&message.payload), message }
+        let text = match message.forgotten_at {
+            Some(_) => "What it said was removed after 180 days.".to_owned(),
+            None => text_of(&message.payload),
+        };
+        Row { at: At(message.created_at), text, message }
     }
 
     pub(super) fn from(&self) -> String {

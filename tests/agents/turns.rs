@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::agents::{ECHO, answer, ask, control, declare, delivery, send, show, wait_state};
-use crate::support::Bench;
+use crate::support::{Bench, until};
 
 #[test]
 fn a_message_starts_an_agent_and_its_last_words_come_back() {
@@ -172,11 +172,11 @@ echo \"$text\" >> \"$OUT/robbo\"; say done; done";
 fn what_old_messages_said_is_given_up_once_it_has_arrived() {
     let bench = Bench::new();
     declare(&bench, "robbo", "autostart = \"on_message\", on_server_loss = \"kill\"", ECHO);
+    declare(&bench, "other", "autostart = \"never\"", ECHO);
     let server = bench.serve();
     let message = send(&bench, "robbo", json!("old words"));
     assert_eq!(answer(&bench, &message)["reply"], "again old words");
-    let body = json!({"to": "person:operator", "payload": "unread"});
-    let unread = bench.post("/api/messages", body).ok()["message_id"].clone();
+    let unread = send(&bench, "other", json!("unread"));
     server.stop();
     let clock = bench.base.join("clock");
     std::fs::write(&clock, (200_i64 * 24 * 3_600_000).to_string()).unwrap();
@@ -185,7 +185,7 @@ fn what_old_messages_said_is_given_up_once_it_has_arrived() {
     until("it is given up", || find(&message)["forgotten_at"].is_string());
     let old = find(&message);
     assert_eq!((&old["payload"], &old["thread"]), (&Value::Null, &json!(message)));
-    let kept = find(unread.as_str().unwrap());
+    let kept = find(&unread);
     assert_eq!((&kept["payload"], &kept["forgotten_at"]), (&json!("unread"), &Value::Null));
     let again = bench.post("/api/cleanup", json!({"dry_run": true})).ok();
     assert_eq!(again["messages"], 0);

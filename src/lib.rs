@@ -16,6 +16,7 @@ pub mod jobs;
 pub mod mail;
 pub mod people;
 pub mod turns;
+pub mod vault;
 
 pub mod flows;
 

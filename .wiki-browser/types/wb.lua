@@ -709,6 +709,8 @@
 ---@field idle? wb.Duration Longest silence; 90 seconds without it.
 ---@field prompt_kib? integer Longest question in KiB; 64 without it.
 ---@field output_kib? integer Longest answer in KiB; 1024 without it.
+---@field confirm? wb.Duration How long a question waits; 30m without it.
+---@field tool_calls? integer Most calls of tools in an answer; 40 without it.
 ---@field running? integer Most answers at once; 16 without it.
 ---@field running_person? integer Most answers of one person at once; 4 without it.
 
@@ -718,6 +720,9 @@
 ---@field mode? string The mode of people who chose none.
 ---@field persons? string[] Who may use it; everybody who may write without it.
 ---@field claude_code_persons? string[] Who may use the mode `claude_code`; nobody without it.
+---@field tools? table<string, string|wb.Secret> What it may do: each tool with `allow` or `ask`; all tools without it, none with `{}`.
+---@field vaults? string The folder in which each person gets a vault, a folder that the assistant works on; `vaults` in the data folder without it.
+---@field vault_of? table<string, string|wb.Secret> Folders of your own as the vaults of persons.
 ---@field limits? wb.AssistantFields.Limits Bounds of its runs.
 
 ---What is known of such an input.

@@ -1,8 +1,9 @@
 //! The assistant: conversations, runs and what belongs to them.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::base::{ChatId, ChatMessageId, JobId, Millis};
+use crate::base::{ApprovalId, CallId, ChatId, ChatMessageId, JobId, Millis};
 
 /// The body of `POST /api/agent/chat-stream` and `POST /api/agent/chat`.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -89,6 +90,79 @@ pub struct RunView {
     pub ended_at: Option<Millis>,
 }
 
+/// The body of `POST /api/agent/tools/execute`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExecuteRequest {
+    /// The name that the runtime gave the call: the same name is the same call.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// Its arguments.
+    #[serde(default)]
+    pub arguments: Value,
+}
+
+/// The answer of `POST /api/agent/tools/execute`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Executed {
+    /// The name that the runtime gave the call.
+    pub id: String,
+    /// `done`, `declined`, `expired`, `void`, or `waiting` and `running`: then ask again.
+    pub state: String,
+    /// Whether it went well; null while it is not over.
+    pub ok: Option<bool>,
+    /// What came of it.
+    pub content: Option<String>,
+    /// Why it was not done.
+    pub error: Option<String>,
+}
+
+/// A call of a tool as its person sees it.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct CallView {
+    /// Its id.
+    pub id: CallId,
+    /// The run that asked for it.
+    pub run_id: JobId,
+    /// The step of that run.
+    pub step: u32,
+    /// The tool.
+    pub tool: String,
+    /// What it is about: a path, or words.
+    pub subject: String,
+    /// `ready waiting running done declined expired void cancelled unknown`.
+    pub state: String,
+    /// Whether it went well; null while it is not over.
+    pub ok: Option<bool>,
+    /// What came of it, in one line.
+    pub summary: Option<String>,
+    /// Why its person is asked.
+    pub asks: Option<String>,
+    /// The question.
+    pub approval_id: Option<ApprovalId>,
+    /// The version of the question while it waits.
+    pub version: Option<i64>,
+    /// What would change, while it waits.
+    pub preview: Option<String>,
+    /// When the question expires, while it waits.
+    pub expires_at: Option<Millis>,
+    /// Whether it can be taken back.
+    pub can_undo: bool,
+    /// When it was taken back.
+    pub undone_at: Option<Millis>,
+    /// How long it took, in milliseconds.
+    pub ms: i64,
+    /// When it was asked for.
+    pub created_at: Millis,
+    /// Its arguments; in the answer about one call only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args: Option<Value>,
+    /// What the model was told; in the answer about one call only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<String>,
+}
+
 /// The body of `POST /api/agent/stop`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -168,6 +242,8 @@ pub struct History {
     pub head_id: Option<ChatMessageId>,
     /// What to send as `before` for the messages before these.
     pub next: Option<ChatMessageId>,
+    /// What the runs of these messages did, and the run that answers or failed last.
+    pub calls: Vec<CallView>,
     /// The run that answers at present.
     pub active_run: Option<RunView>,
     /// How the last answer failed, if nothing came after it.

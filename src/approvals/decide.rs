@@ -15,7 +15,9 @@ const DECIDE: &str = "
     WHERE id = :id AND state = 'pending' AND version = COALESCE(:version, version)
         AND (expires_ms IS NULL OR expires_ms > :now OR :state IN ('withdrawn', 'expired'))";
 
-pub(super) const STATEMENTS: &[(&str, &str)] = &[("decide::decide", DECIDE)];
+const REMOVE_CALL: &str = "DELETE FROM approvals WHERE id = :id AND sort = 'call'";
+pub(super) const STATEMENTS: &[(&str, &str)] =
+    &[("decide::decide", DECIDE), ("decide::remove_call", REMOVE_CALL)];
 
 /// What becomes of an approval.
 #[derive(Clone, Debug)]
@@ -54,6 +56,15 @@ pub fn decide(tx: &Tx<'_>, id: &ApprovalId, by: &Actor, decision: &Decision) -> 
     }
     found.record(tx, by, &note.map_or_else(|| json!({}), |note| json!({"note": note})))?;
     Ok(found)
+}
+
+/// Removes a question about a call of the assistant: its person deletes the conversation.
+///
+/// # Errors
+/// As any write.
+pub fn remove_call(tx: &Tx<'_>, id: &ApprovalId) -> Result<()> {
+    tx.prepare_cached(REMOVE_CALL)?.execute(named_params! {":id": id})?;
+    Ok(())
 }
 
 fn refusal(tx: &Tx<'_>, found: &Approval) -> Error {

@@ -14,7 +14,7 @@ pub use approval::{
     Approval, Filter, NewApproval, Past, Texts, Viewer, find, history, insert, list,
     oldest_pending, pending_count, pending_of_person, pending_of_root, texts,
 };
-pub use decide::{Decision, decide};
+pub use decide::{Decision, decide, remove_call};
 pub use expire::{due, next_due};
 pub use permission::{last_of_call, leave, use_once};
 pub use word::{Sort, State};

@@ -86,6 +86,8 @@ text_id! {
     ChatId "conversation" is_uuid;
     /// Names a message of a conversation with the assistant.
     ChatMessageId "message" is_uuid;
+    /// Names a call of a tool by the assistant.
+    CallId "call" is_uuid;
     /// Names a channel.
     ChannelId "channel" is_uuid;
     /// Names a turn of an agent.

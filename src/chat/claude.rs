@@ -1,11 +1,13 @@
 //! Claude Code as a runtime: its arguments, its environment, and what its output becomes.
 //!
-//! **Invariant:** it is given no tool; a process that names one is ended.
+//! **Invariant:** it is given no tool but ours; a process that names another one is ended.
 
-use serde_json::Value;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
 
 use crate::base::{Error, ErrorKind, Result, truncate_chars};
-use crate::chat::{Item, Scribe};
+use crate::chat::{Item, Line, Use};
 use crate::jobs::Listener;
 
 /// Longest text of a fault, in characters.
@@ -13,8 +15,24 @@ const FAULT_CHARS_MAX: usize = 400;
 /// What the program says to its makers at each cancellation.
 const NOTE: &str = "[ede_diagnostic]";
 
-/// Returns the arguments of a run: no tool of its own, no settings of the machine, no server.
-pub fn arguments(system_file: &str, resume: Option<&str>) -> Vec<String> {
+/// What its names of our tools begin with: `mcp`, and the server as the file of it calls it.
+const TOOL_PREFIX: &str = "mcp__wb__";
+
+/// Returns the file that tells it of our server of tools, which is `wb-agent mcp`. The token is in
+/// no file: the server of tools has it from the environment of the program.
+pub fn server_file(wb_agent: &str, call_ms: u64) -> Value {
+    json!({"mcpServers": {"wb": {
+        "type": "stdio", "command": wb_agent, "args": ["mcp", "assistant"], "timeout": call_ms,
+    }}})
+}
+
+/// Returns the arguments of a run: no tool of its own, no settings of the machine, no server but
+/// ours with these tools.
+pub fn arguments(
+    system_file: &str,
+    tools: Option<(&str, &[&str])>,
+    resume: Option<&str>,
+) -> Vec<String> {
     let fixed = [
         "-p",
         "--output-format",
@@ -31,8 +49,16 @@ pub fn arguments(system_file: &str, resume: Option<&str>) -> Vec<String> {
         "--system-prompt-file",
         system_file,
     ];
-    let resume = resume.into_iter().flat_map(|it| ["--resume", it]);
-    fixed.into_iter().chain(resume).map(str::to_owned).collect()
+    let mut arguments: Vec<String> = fixed.into_iter().map(str::to_owned).collect();
+    if let Some((server_file, names)) = tools {
+        let names: Vec<String> = names.iter().map(|it| format!("{TOOL_PREFIX}{it}")).collect();
+        arguments.extend(["--mcp-config", server_file, "--allowedTools"].map(str::to_owned));
+        arguments.push(names.join(","));
+    }
+    if let Some(session) = resume {
+        arguments.extend(["--resume", session].map(str::to_owned));
+    }
+    arguments
 }
 
 /// Returns whether a run inherits a variable of the server. Keys and tokens are not: they would be
@@ -47,7 +73,9 @@ pub fn is_inherited(name: &str) -> bool {
 /// Makes items of what Claude Code prints.
 #[derive(Debug)]
 pub struct ClaudeReader {
-    scribe: Scribe,
+    line: Arc<Line>,
+    /// The tools that it is given.
+    tools: Vec<&'static str>,
     /// Bytes of text that an answer may have.
     output_max: u64,
     written: u64,
@@ -65,9 +93,10 @@ pub struct ClaudeReader {
 
 impl ClaudeReader {
     /// Returns a reader that writes what it finds.
-    pub fn new(scribe: Scribe, output_max: u64) -> ClaudeReader {
+    pub fn new(line: Arc<Line>, tools: Vec<&'static str>, output_max: u64) -> ClaudeReader {
         ClaudeReader {
-            scribe,
+            line,
+            tools,
             output_max,
             written: 0,
             step: 0,
@@ -93,11 +122,12 @@ impl ClaudeReader {
     }
 
     fn init(&mut self, object: &Value) -> Result<()> {
-        let tools = object["tools"].as_array().map_or(0, Vec::len);
-        if tools == 0 {
-            return Ok(());
-        }
-        let message = format!("the program has {tools} tools that it was not given");
+        let named = object["tools"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let is_ours =
+            |name: &str| name.strip_prefix(TOOL_PREFIX).is_some_and(|it| self.tools.contains(&it));
+        let Some(other) = named.into_iter().find(|it| !is_ours(it)) else { return Ok(()) };
+        let other = truncate_chars(other, 80);
+        let message = format!("the program has the tool {other}, which it was not given");
         self.fault("bad_answer", &message)
     }
 
@@ -127,13 +157,13 @@ impl ClaudeReader {
     fn begin_step(&mut self) -> Result<()> {
         if self.is_open && self.has_text {
             // The request was repeated in the middle of an answer.
-            self.scribe.push(Item::Reset { step: self.step, from_seq: self.first_seq })?;
+            self.line.push(Item::Reset { step: self.step, from_seq: self.first_seq })?;
         } else if !self.is_open {
             self.step += 1;
         }
         self.is_open = true;
         self.has_text = false;
-        self.first_seq = self.scribe.next_seq();
+        self.first_seq = self.line.next_seq();
         Ok(())
     }
 
@@ -143,7 +173,11 @@ impl ClaudeReader {
         // What the program itself says in place of a model is told by its result.
         let is_own = message["model"] == "<synthetic>" || object["error"].is_string();
         let id = message["id"].as_str();
-        if is_own || (id.is_some() && id == self.streamed.as_deref()) {
+        let is_streamed = id.is_some() && id == self.streamed.as_deref();
+        if !is_own {
+            self.announce(&message["content"], is_streamed)?;
+        }
+        if is_own || is_streamed {
             return Ok(());
         }
         let texts = message["content"].as_array().into_iter().flatten();
@@ -155,6 +189,24 @@ impl ClaudeReader {
             }
             let gap = if self.has_text { "\n\n" } else { "" };
             self.text(&format!("{gap}{text}"))?;
+        }
+        Ok(())
+    }
+
+    /// Notes the calls of a message: they come by another way, which asks for them here.
+    fn announce(&mut self, content: &Value, is_streamed: bool) -> Result<()> {
+        let blocks = content.as_array().into_iter().flatten();
+        for block in blocks.filter(|it| it["type"] == "tool_use") {
+            let (Some(id), Some(name)) = (block["id"].as_str(), block["name"].as_str()) else {
+                continue;
+            };
+            if self.step == 0 && !is_streamed {
+                self.begin_step()?;
+                self.is_open = false;
+            }
+            let tool = name.strip_prefix(TOOL_PREFIX).unwrap_or(name).to_owned();
+            let input = block["input"].clone();
+            self.line.announce(id.to_owned(), Use { step: self.step.max(1), tool, input });
         }
         Ok(())
     }
@@ -172,13 +224,13 @@ impl ClaudeReader {
             return self.fault("limit_output", &format!("the answer is longer than {kib} KiB"));
         }
         self.has_text = true;
-        self.scribe.push(Item::Text { step: self.step, delta: delta.to_owned() })
+        self.line.push(Item::Text { step: self.step, delta: delta.to_owned() })
     }
 
     fn result(&mut self, object: &Value) -> Result<()> {
         let usage = &object["usage"];
         let count = |name: &str| usage[name].as_u64().unwrap_or(0);
-        self.scribe.push(Item::Usage {
+        self.line.push(Item::Usage {
             input: count("input_tokens"),
             output: count("output_tokens"),
             cache_read: count("cache_read_input_tokens"),
@@ -197,13 +249,13 @@ impl ClaudeReader {
         let status = object["api_error_status"].as_u64().unwrap_or(0);
         let message = truncate_chars(text, FAULT_CHARS_MAX);
         let code = fault_code(status, text);
-        self.scribe.push(Item::Status { code: code.to_owned(), message })
+        self.line.push(Item::Status { code: code.to_owned(), message })
     }
 
     /// Notes why the run is ended.
     fn fault(&mut self, code: &str, message: &str) -> Result<()> {
         self.is_over = true;
-        self.scribe.push(Item::Status { code: code.to_owned(), message: message.to_owned() })
+        self.line.push(Item::Status { code: code.to_owned(), message: message.to_owned() })
     }
 }
 
@@ -255,7 +307,7 @@ mod tests {
 
     use super::*;
     use crate::base::Clock;
-    use crate::chat::{Answer, Hub, STREAM_FILE, sum};
+    use crate::chat::{Answer, Hub, STREAM_FILE, Scribe, sum};
 
     /// Reads lines; returns the items without what differs from run to run, and whether the last
     /// line let the program go on.
@@ -270,8 +322,10 @@ mod tests {
         };
         let at = crate::base::Millis(0);
         let answer = Answer { run, dir: dir.clone(), start, at };
-        let scribe = Scribe::open(&answer, Clock::system(), Hub::default()).unwrap();
-        let mut reader = ClaudeReader::new(scribe, output_max);
+        let hub = Hub::default();
+        let scribe = Scribe::open(&answer, Clock::system(), hub.clone()).unwrap();
+        let line = hub.write(&answer.run, scribe);
+        let mut reader = ClaudeReader::new(line, vec!["read_file"], output_max);
         let mut goes_on = true;
         for line in lines.lines() {
             goes_on = reader.line(line).unwrap();
@@ -350,9 +404,17 @@ mod tests {
         let (items, goes_on) = read(&[begin(), delta("12345"), delta("6")].join("\n"), 5);
         assert!(!goes_on);
         assert!(items[1].contains("limit_output"), "{items:?}");
-        let init = r#"{"type":"system","subtype":"init","tools":["Bash"]}"#;
-        let (items, goes_on) = read(&[init.to_owned(), delta("x")].join("\n"), 100);
-        assert!(!goes_on && items.len() == 1 && items[0].contains("bad_answer"), "{items:?}");
+        for (tools, is_right) in [
+            ("\"Bash\"", false),
+            ("\"mcp__wb__read_file\",\"mcp__wb__write_file\"", false),
+            ("\"read_file\"", false),
+            ("\"mcp__wb__read_file\"", true),
+        ] {
+            let init = format!(r#"{{"type":"system","subtype":"init","tools":[{tools}]}}"#);
+            let (items, goes_on) = read(&[init, delta("x")].join("\n"), 100);
+            assert_eq!(goes_on, is_right, "{tools}");
+            assert_eq!(items[0].contains("bad_answer"), !is_right, "{items:?}");
+        }
     }
 
     #[test]

@@ -4,8 +4,8 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::base::{ChatId, Context, Error, ErrorKind, PersonId, Result};
-use crate::process::{JobFolder, remove_some};
+use crate::base::{CallId, ChatId, Context, Error, ErrorKind, PersonId, Result};
+use crate::process::{JobFolder, Root, remove_some};
 
 /// The file with the token of Claude Code.
 const CLAUDE_TOKEN: &str = "claude.token";
@@ -13,6 +13,10 @@ const CLAUDE_TOKEN: &str = "claude.token";
 const TOKEN_BYTES_MAX: u64 = 4 * 1024;
 /// Most entries that are removed at one time.
 const ENTRIES_MAX: usize = 100_000;
+/// The folder with what files were before calls changed them.
+const KEPT: &str = "kept";
+/// Most bytes that are kept of one person's files.
+const KEPT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// The folder of one person below the data folder.
 #[derive(Clone, Debug)]
@@ -64,6 +68,62 @@ impl Home {
         let failed = || format!("cannot remove {CLAUDE_TOKEN} in {}", self.path);
         folder.remove(CLAUDE_TOKEN).context(ErrorKind::Unavailable, failed)?;
         Ok(was_there)
+    }
+
+    /// Keeps what a file was before a call changed it. The oldest go to make room.
+    ///
+    /// # Errors
+    /// `unavailable` if it cannot be written: then nothing is to be changed.
+    pub fn keep(&self, call: &CallId, bytes: &[u8]) -> Result<()> {
+        JobFolder::make(&self.path)?;
+        let path = self.path.join(KEPT);
+        let folder = JobFolder::make(&path)?;
+        let root = Root::open(&path)?;
+        let mut kept = Vec::new();
+        for name in root.names(Utf8Path::new("."), ENTRIES_MAX)? {
+            if let Some(entry) = root.entry(Utf8Path::new(&name))? {
+                kept.push((entry.modified_ms, entry.bytes, name));
+            }
+        }
+        kept.sort();
+        let mut total = kept.iter().map(|it| it.1).sum::<u64>() + bytes.len() as u64;
+        for (_, bytes, name) in kept {
+            if total <= KEPT_BYTES_MAX {
+                break;
+            }
+            let failed = || format!("cannot remove {name} in {path}");
+            folder.remove(&name).context(ErrorKind::Unavailable, failed)?;
+            total -= bytes;
+        }
+        folder.put(call.as_str(), bytes)
+    }
+
+    /// Returns what a file was before a call changed it, if that is still kept.
+    ///
+    /// # Errors
+    /// `unavailable` if it cannot be read.
+    pub fn kept(&self, call: &CallId) -> Result<Option<Vec<u8>>> {
+        let Some(folder) = JobFolder::open(&self.path.join(KEPT))? else { return Ok(None) };
+        folder.read(call.as_str(), KEPT_BYTES_MAX)
+    }
+
+    /// Forgets what files were before these calls.
+    ///
+    /// # Errors
+    /// `unavailable` if something cannot be removed.
+    pub fn forget_kept(&self, calls: &[CallId]) -> Result<()> {
+        let path = self.path.join(KEPT);
+        let Some(folder) = JobFolder::open(&path)? else { return Ok(()) };
+        for call in calls {
+            match folder.remove(call.as_str()) {
+                Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
+                    let message = format!("cannot remove {call} in {path}");
+                    return Err(Error::unavailable(message).source(cause));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Returns the folder that Claude Code keeps its sessions in, and makes it.

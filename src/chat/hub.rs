@@ -1,32 +1,102 @@
-//! Who follows which answer: readers are woken when its file has grown.
+//! Who follows which answer, and who writes it: readers are woken when its file has grown.
 //!
 //! **Invariant:** nothing is handed over here; readers take everything from the file.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::base::JobId;
+use crate::base::{JobId, Result};
+use crate::chat::{Item, Scribe};
 
-/// A handle to all readers of answers; clones share it.
+/// A handle to all readers and writers of answers; clones share it.
 #[derive(Clone, Debug, Default)]
-pub struct Hub(Arc<Mutex<HashMap<JobId, watch::Sender<u64>>>>);
+pub struct Hub(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    readers: Mutex<HashMap<JobId, watch::Sender<u64>>>,
+    lines: Mutex<HashMap<JobId, Weak<Line>>>,
+}
+
+/// A call that a runtime has announced.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Use {
+    /// The step that asks for it.
+    pub step: u32,
+    /// The tool.
+    pub tool: String,
+    /// The arguments.
+    pub input: Value,
+}
+
+/// The one way into the stream of an answer: whoever hears its runtime and whoever makes its calls
+/// write through it.
+#[derive(Debug)]
+pub struct Line {
+    scribe: Mutex<Scribe>,
+    uses: watch::Sender<BTreeMap<String, Use>>,
+}
+
+impl Line {
+    /// Adds an item.
+    ///
+    /// # Errors
+    /// As [`Scribe::push`].
+    pub fn push(&self, item: Item) -> Result<()> {
+        self.scribe.lock().unwrap_or_else(PoisonError::into_inner).push(item)
+    }
+
+    /// Returns the number that the next item gets.
+    pub fn next_seq(&self) -> u64 {
+        self.scribe.lock().unwrap_or_else(PoisonError::into_inner).next_seq()
+    }
+
+    /// Notes a call that the runtime has announced, by the name that it gave it.
+    pub fn announce(&self, call_ref: String, announced: Use) {
+        self.uses.send_modify(|it| drop(it.insert(call_ref, announced)));
+    }
+
+    /// Waits until a call is announced. The caller says how long.
+    pub async fn announced(&self, call_ref: &str) -> Option<Use> {
+        let mut uses = self.uses.subscribe();
+        let found = uses.wait_for(|it| it.contains_key(call_ref)).await.ok()?;
+        found.get(call_ref).cloned()
+    }
+}
 
 /// Tells one reader when to look again.
 pub type Pokes = watch::Receiver<u64>;
 
 impl Hub {
+    /// Opens the stream of a run for its writers.
+    pub fn write(&self, run: &JobId, scribe: Scribe) -> Arc<Line> {
+        let uses = watch::Sender::new(BTreeMap::new());
+        let line = Arc::new(Line { scribe: Mutex::new(scribe), uses });
+        let mut lines = self.0.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.retain(|_, it| it.strong_count() > 0);
+        lines.insert(run.clone(), Arc::downgrade(&line));
+        line
+    }
+
+    /// Returns the way into the stream of a run that is being written.
+    pub fn line(&self, run: &JobId) -> Option<Arc<Line>> {
+        let lines = self.0.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.get(run).and_then(Weak::upgrade)
+    }
+
     /// Returns what wakes a reader of a run.
     pub fn follow(&self, run: &JobId) -> Pokes {
-        let mut readers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut readers = self.0.readers.lock().unwrap_or_else(PoisonError::into_inner);
         readers.retain(|_, sender| sender.receiver_count() > 0);
         readers.entry(run.clone()).or_insert_with(|| watch::Sender::new(0)).subscribe()
     }
 
     /// Wakes the readers of a run.
     pub fn poke(&self, run: &JobId) {
-        let readers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let readers = self.0.readers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(sender) = readers.get(run) {
             sender.send_modify(|count| *count = count.wrapping_add(1));
         }
@@ -50,6 +120,6 @@ mod tests {
         reader.mark_unchanged();
         drop(reader);
         drop(hub.follow(&two));
-        assert_eq!(hub.0.lock().unwrap().len(), 1, "readers that left are forgotten");
+        assert_eq!(hub.0.readers.lock().unwrap().len(), 1, "readers that left are forgotten");
     }
 }

@@ -2,10 +2,14 @@
 
 use serde_json::{Value, json};
 
-use crate::base::{ChatId, ChatMessageId, JobId, Millis};
+use crate::base::{ApprovalId, CallId, ChatId, ChatMessageId, JobId, Millis, truncate_chars};
 
 /// The file of a run's folder that has its items.
 pub const STREAM_FILE: &str = "chat.ndjson";
+/// Most bytes of the arguments, or of a preview, in an item; the call has all of it.
+const SHOWN_BYTES_MAX: usize = 8 * 1024;
+/// Most characters of one argument in an item whose arguments are too large.
+const SHOWN_CHARS_MAX: usize = 200;
 
 /// One line of the stream of an answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +50,47 @@ pub enum Item {
         /// US dollars, if the program names them.
         cost_usd: Option<f64>,
     },
+    /// A tool is called.
+    ToolCall {
+        /// The call.
+        id: CallId,
+        /// The step that asked for it.
+        step: u32,
+        /// The tool.
+        tool: String,
+        /// The arguments.
+        args: Value,
+    },
+    /// A person is asked whether a call may be made.
+    ConfirmRequired {
+        /// The call.
+        id: CallId,
+        /// The tool.
+        tool: String,
+        /// The question, as approvals have it.
+        approval_id: ApprovalId,
+        /// Why.
+        reason: String,
+        /// What would change.
+        preview: String,
+        /// When it is too late.
+        expires_at: Millis,
+    },
+    /// A call is over.
+    ToolResult {
+        /// The call.
+        id: CallId,
+        /// The tool.
+        tool: String,
+        /// How it ended.
+        state: &'static str,
+        /// Whether it went well.
+        ok: bool,
+        /// What came of it, in one line.
+        summary: String,
+        /// How long it took, in milliseconds.
+        ms: i64,
+    },
     /// The text of a step is taken back: the model begins it again.
     Reset {
         /// The step.
@@ -81,6 +126,9 @@ impl Item {
             Item::Text { .. } => "text",
             Item::Status { .. } => "status",
             Item::Usage { .. } => "usage",
+            Item::ToolCall { .. } => "tool_call",
+            Item::ConfirmRequired { .. } => "confirm_required",
+            Item::ToolResult { .. } => "tool_result",
             Item::Reset { .. } => "reset",
             Item::Error { .. } => "error",
             Item::Done { .. } => "done",
@@ -109,6 +157,21 @@ impl Item {
                 "input": input, "output": output, "cache_read": cache_read,
                 "cache_write": cache_write, "cost_usd": cost_usd,
             }),
+            Item::ToolCall { id, step, tool, args } => {
+                let (args, cut) = shown(args);
+                json!({"id": id, "step": step, "tool": tool, "args": args, "cut": cut})
+            }
+            Item::ConfirmRequired { id, tool, approval_id, reason, preview, expires_at } => {
+                let cut = preview.len() > SHOWN_BYTES_MAX;
+                let end = preview.floor_char_boundary(SHOWN_BYTES_MAX);
+                json!({
+                    "id": id, "tool": tool, "approval_id": approval_id, "reason": reason,
+                    "preview": &preview[..end], "cut": cut, "expires_at": expires_at,
+                })
+            }
+            Item::ToolResult { id, tool, state, ok, summary, ms } => json!({
+                "id": id, "tool": tool, "state": state, "ok": ok, "summary": summary, "ms": ms,
+            }),
             Item::Reset { step, from_seq } => json!({"step": step, "from_seq": from_seq}),
             Item::Error { code, message, hint } => {
                 json!({"code": code, "message": message, "hint": hint})
@@ -118,6 +181,21 @@ impl Item {
             }
         }
     }
+}
+
+/// Returns arguments as an item shows them, and whether something is left out.
+fn shown(args: &Value) -> (Value, bool) {
+    if args.to_string().len() <= SHOWN_BYTES_MAX {
+        return (args.clone(), false);
+    }
+    let Some(fields) = args.as_object() else { return (Value::Null, true) };
+    let short = |value: &Value| match value.as_str() {
+        Some(text) => Value::from(truncate_chars(text, SHOWN_CHARS_MAX)),
+        None if value.is_object() || value.is_array() => Value::Null,
+        None => value.clone(),
+    };
+    let fields = fields.iter().take(20);
+    (fields.map(|(name, value)| (truncate_chars(name, 80), short(value))).collect(), true)
 }
 
 #[cfg(test)]

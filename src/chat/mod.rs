@@ -5,6 +5,7 @@
 //! **Invariant:** the id of the person is in every question to the database that a person asks.
 //! **Invariant:** what a reader saw of an answer stands in a file before it is told.
 
+mod call;
 mod claude;
 mod history;
 mod home;
@@ -17,10 +18,17 @@ mod scribe;
 mod session;
 mod setting;
 
-pub use claude::{ClaudeReader, arguments as claude_arguments, is_inherited};
+pub use call::{
+    CallState, NewCall, Target, ToolCall, by_ref, close as close_calls, count as count_calls,
+    find as find_call, finish as finish_call, insert as add_call, mint as mint_call, note_undone,
+    of_run as calls_of_run, start as start_call,
+};
+pub use claude::{
+    ClaudeReader, arguments as claude_arguments, is_inherited, server_file as claude_server_file,
+};
 pub use history::transcript;
 pub use home::Home;
-pub use hub::{Hub, Pokes};
+pub use hub::{Hub, Line, Pokes, Use};
 pub use item::{Item, STREAM_FILE};
 pub use message::{
     Message, NewMessage, Role, State, branch, find as find_message, insert as add_message,
@@ -34,11 +42,18 @@ pub use run::{
 pub use scribe::{Answer, Scribe};
 pub use session::{
     Change, Session, Spent, begin, change, find as find_session, forget, list as list_sessions,
-    note_answer, note_question, remove,
+    note_answer, note_call, note_question, remove,
 };
 pub use setting::{Setting, forget_ref, keep_ref, keep_setting, ref_of, setting_of};
 
 /// The statements of this module, for the schema test.
 pub fn statements() -> Vec<(&'static str, &'static str)> {
-    [session::STATEMENTS, message::STATEMENTS, run::STATEMENTS, setting::STATEMENTS].concat()
+    [
+        session::STATEMENTS,
+        message::STATEMENTS,
+        run::STATEMENTS,
+        call::STATEMENTS,
+        setting::STATEMENTS,
+    ]
+    .concat()
 }

@@ -23,7 +23,7 @@ const LATEST_OF: &str = "
 const RUNS_OF: &str = "SELECT job_id FROM chat_runs WHERE session_id = :session";
 const SETTLE: &str = "
     UPDATE chat_runs SET ended = :ended, error_code = :code, error_text = :text, steps = :steps,
-        ended_ms = :now
+        tool_calls = (SELECT COUNT(*) FROM chat_calls WHERE run_id = :id), ended_ms = :now
     WHERE job_id = :id AND ended IS NULL";
 
 pub(super) const STATEMENTS: &[(&str, &str)] = &[

@@ -252,6 +252,14 @@ pub fn note_answer(
     tell(tx, person, session, "run")
 }
 
+/// Tells the person of a conversation that a call in it has changed.
+///
+/// # Errors
+/// As any write.
+pub fn note_call(tx: &Tx<'_>, person: &PersonId, session: &ChatId) -> Result<()> {
+    tell(tx, person, session, "call")
+}
+
 /// Changes what a person may change.
 ///
 /// # Errors

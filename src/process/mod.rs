@@ -49,7 +49,7 @@ pub use own::{OwnUsage, own_usage, release_large_blocks};
 pub use probe::{is_occupied, is_root, owner_and_mode, probe, probe_folder, probe_guard};
 pub use remove::{Removal, Size, measure, remove_some};
 pub use replace::{Replacement, Spare, private_file, private_folder};
-pub use root::{FileFacts, Root, Standing};
+pub use root::{Entry, EntryKind, FileFacts, Root, Standing};
 pub use run::{Output, Run, run, which};
 pub use scratch::Scratch;
 pub use spawn::{GuardSpec, spawn_guard};

@@ -3,6 +3,7 @@
 //! **Invariant:** no link is followed, wherever it is in the path; nothing but a regular file is
 //! read, and opening never waits.
 
+mod look;
 mod made;
 mod place;
 
@@ -18,6 +19,7 @@ use nix::fcntl::{OFlag, OpenHow, ResolveFlag};
 
 use crate::base::{Context, Error, ErrorKind, Result, SourcePath, fault};
 
+pub use look::{Entry, EntryKind};
 pub use place::Standing;
 
 /// How often a lookup is repeated when something on the way is renamed meanwhile.

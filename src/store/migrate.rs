@@ -144,6 +144,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "forgotten_mail",
         sql: include_str!("../../migrations/035_forgotten_mail.sql"),
     },
+    Migration {
+        version: 36,
+        name: "chat_calls",
+        sql: include_str!("../../migrations/036_chat_calls.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction, for rebuilds of tables:

@@ -13,6 +13,7 @@ const FENCED: &[(&str, &str, &str)] = &[
     ("/api/topics/{id}/proposals", "src/flows/proposals/incorporate.rs", "propose"),
     ("/api/agent/jobs/{id}/result", "src/flows/jobs/mod.rs", "finish"),
     ("/api/agent/jobs/{id}/verdict", "src/flows/instances/verdict.rs", "give"),
+    ("/api/agent/tools/execute", "src/flows/assistant/calls.rs", "start"),
     ("/api/agent/inbox", "src/flows/mail/pull.rs", "pull"),
     ("/api/messages", "src/flows/mail/send.rs", "send"),
     ("/api/channels/{slug}/messages", "src/flows/channels/speak.rs", "post"),
@@ -35,7 +36,7 @@ fn every_writing_route_of_a_job_calls_the_fence_first() {
             panic!("{} takes a job's token and is not in the list", route.path);
         };
         let text = fs::read_to_string(root().join(file)).unwrap();
-        let head = format!("pub async fn {function}(");
+        let head = format!("async fn {function}(");
         let (_, rest) = text.split_once(&head).unwrap_or_else(|| panic!("{file}: no {function}"));
         let body = rest.split("\n}\n").next().unwrap();
         let (_, inside) = body.split_once(".write(").unwrap_or_else(|| panic!("{function}"));

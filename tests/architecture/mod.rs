@@ -33,6 +33,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("jobs", &["base", "script", "store", "process"]),
     ("mail", &["base", "api", "store"]),
     ("chat", &["base", "store", "process", "jobs"]),
+    ("vault", &["base", "process"]),
     (
         "flows",
         &[
@@ -47,6 +48,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "jobs",
             "mail",
             "chat",
+            "vault",
             "channels",
             "turns",
         ],

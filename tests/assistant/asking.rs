@@ -65,7 +65,7 @@ fn a_second_question_goes_on_with_the_session_of_the_program() {
 #[test]
 fn the_program_inherits_no_key_and_no_tool() {
     let bench = Bench::new();
-    with_env(&bench, "", "");
+    with_env(&bench, "", "tools = {},");
     let foreign = [("AWS_SECRET_ACCESS_KEY", "aws-secret"), ("ANTHROPIC_API_KEY", "sk-server")];
     let server = bench.serve_with(&foreign);
     let refused = bench.post("/api/agent/chat-stream", json!({"message": "hello"}));

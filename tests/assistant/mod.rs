@@ -4,6 +4,7 @@ mod asking;
 mod crashes;
 mod endings;
 mod private;
+mod tools;
 mod tree;
 
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -54,6 +55,16 @@ cut() {
   printf ',"errors":["[ede_diagnostic] result_type=user"],"session_id":"%s"}\n' "$session"
   exit 1
 }
+# Calls a tool as the real one does: it prints the call, and its server of tools makes it.
+use() {
+  printf '{"type":"assistant","session_id":"%s","message":{"id":"%s","content":[' "$session" "$1"
+  printf '{"type":"tool_use","id":"%s","name":"mcp__wb__%s","input":%s}]}}\n' "$1" "$2" "$3"
+  rm -f "$OUT/fifo.$$"; mkfifo "$OUT/fifo.$$"
+  { printf '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"%s"' "$2"
+    printf ',"arguments":%s,"_meta":{"claudecode/toolUseId":"%s"}}}\n' "$3" "$1"
+    cat "$OUT/fifo.$$"; } | "$CLIENT" mcp assistant | {
+    read -r told; printf '%s\n' "$told" >> "$OUT/told"; : > "$OUT/fifo.$$"; }
+}
 trap cut INT TERM
 printf '{"type":"system","subtype":"init","session_id":"%s","model":"fake","tools":[]}\n' "$session"
 last=$(printf '%s\n' "$prompt" | tail -n 1)
@@ -70,6 +81,13 @@ case $last in
   refused) fail 'Not logged in \u00b7 Please run /login' ;;
   limited) begin; say 'part'; fail 'API Error: 529 Overloaded' ;;
   crashed) begin; say 'part'; echo 'a stack trace' >&2; exit 3 ;;
+  "call "*)
+    printf '%s\n' "$prompt" | grep '^call ' > "$OUT/calls.$$"
+    number=0
+    while read -r _ tool args; do
+      number=$((number + 1)); use "toolu_$number" "$tool" "$args"
+    done < "$OUT/calls.$$"
+    begin; say 'made'; finish ;;
   tools)
     printf '{"type":"system","subtype":"init","tools":["Bash"]}\n'
     while :; do sleep 0.2; done ;;
@@ -85,11 +103,11 @@ pub(crate) fn assistant(bench: &Bench, more: &str) {
 fn with_env(bench: &Bench, env: &str, more: &str) {
     let file = bench.base.join("agents").join("claude.sh");
     std::fs::write(&file, CLAUDE).unwrap();
-    let out = &bench.out;
+    let (out, wb_agent) = (&bench.out, env!("CARGO_BIN_EXE_wb-agent"));
     bench.lua(&format!(
         r#"wb.engine "claude-chat" {{
   type = "process", command = {{ "/bin/sh", "{file}" }}, prompt = "stdin",
-  reads = "claude-stream-json", env = {{ {env} OUT = "{out}" }},
+  reads = "claude-stream-json", env = {{ {env} OUT = "{out}", CLIENT = "{wb_agent}" }},
 }}
 wb.assistant {{
   runtimes = {{ claude_code = "claude-chat" }}, claude_code_persons = {{ "ada", "bea" }}, {more}

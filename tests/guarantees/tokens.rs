@@ -17,6 +17,7 @@ fn body(path: &str, base: &str) -> Value {
         "/api/topics/{id}/proposals" => json!({"base_source_sha": base, "text": "late\n"}),
         "/api/agent/jobs/{id}/result" => json!({"result": {"late": true}}),
         "/api/agent/jobs/{id}/verdict" => json!({"verdict": "ok", "reply": "late"}),
+        "/api/agent/tools/execute" => json!({"id": "late", "name": "list_directory"}),
         "/api/agent/inbox" => json!({}),
         "/api/agent/permissions" => json!({"tool_name": "Bash", "input": {"command": "late"}}),
         "/api/agent/permissions/{id}/answer" => json!({}),
@@ -72,7 +73,7 @@ fn g04_every_write_with_a_stale_token_is_refused_and_changes_nothing() {
         let token = bench.left(&format!("token.{job}"));
         let before = state(&bench, &topic);
         let sent = write_all(&bench, &topic, &job, &token);
-        assert_eq!(sent.len(), 14, "{sent:?}");
+        assert_eq!(sent.len(), 15, "{sent:?}");
         for (path, status, code) in sent {
             assert_eq!((status, code.as_str()), (409, "job_ended"), "{path}");
         }

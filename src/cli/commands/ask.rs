@@ -9,7 +9,7 @@ use crate::cli::commands::{Desk, Page};
 use crate::cli::terminal::screen::Form;
 use crate::cli::terminal::short_id::{Noun, items, resolve, shorten};
 use crate::cli::terminal::table::Table;
-use crate::cli::terminal::{escape, input};
+use crate::cli::terminal::{escape, input, question};
 use crate::client::{Client, Lines, query};
 
 /// Longest question, in bytes.
@@ -124,7 +124,7 @@ impl<'d> Answer<'d> {
             match next {
                 Ok(Some(item)) => {
                     self.absence.end(self.desk);
-                    self.take(&item)?;
+                    self.take(client, &item)?;
                 }
                 Ok(None) => lines = None,
                 Err(cause) if cause.kind() == ErrorKind::Unavailable && !self.run.is_null() => {
@@ -144,7 +144,59 @@ impl<'d> Answer<'d> {
             .get_lines(&query(&format!("/api/agent/runs/{run}/events"), &[("after", Some(&after))]))
     }
 
-    fn take(&mut self, item: &Value) -> Result<()> {
+    fn note_call(&self, item: &Value) -> Result<()> {
+        let args = &item["args"];
+        let names = ["path", "from", "source_path", "pattern"];
+        let about = names.iter().find_map(|it| args[*it].as_str()).unwrap_or_default();
+        let tool = item["tool"].as_str().unwrap_or_default();
+        if !self.text.is_empty() && !self.text.ends_with('\n') {
+            self.print("\n")?;
+        }
+        self.desk.screen.note(&escape::line(&format!("{tool} {about}")));
+        Ok(())
+    }
+
+    fn note_result(&self, item: &Value) {
+        let of = |name: &str| item[name].as_str().unwrap_or_default();
+        let word = if item["ok"] == true { "done" } else { "not done" };
+        let line = format!("{} {word}: {}", of("tool"), of("summary"));
+        self.desk.screen.note(&escape::line(&line));
+    }
+
+    /// Asks whether a call may be made; where nobody can be asked, says how to answer.
+    fn confirm(&mut self, client: &Client, item: &Value) -> Result<()> {
+        let of = |name: &str| item[name].as_str().unwrap_or_default();
+        let id = of("approval_id");
+        let path = format!("/api/approvals/{id}");
+        let approval = client.get(&path)?;
+        if approval["state"] != "pending" {
+            return Ok(());
+        }
+        let screen = &self.desk.screen;
+        let preview = approval["payload"]["preview"].as_str().unwrap_or_default();
+        screen.note(&escape::block(preview));
+        screen.note(&escape::line(&format!("{}: {}", of("tool"), of("reason"))));
+        if !question::can(screen) {
+            screen.note(&format!(
+                "it waits for you: wiki-browser approval approve {id}, or reject {id}, or on the \
+                 page of the assistant"
+            ));
+            return Ok(());
+        }
+        let is_allowed = question::yes(screen, "Allow it once?")?;
+        let answer = if is_allowed { "approve" } else { "reject" };
+        let body = json!({"version": approval["version"]});
+        match client.post(&format!("{path}/{answer}"), &body) {
+            // Somebody answered on the page meanwhile.
+            Err(cause) if cause.kind() == ErrorKind::Conflict => {
+                screen.note(cause.message());
+                Ok(())
+            }
+            other => other.map(|_| ()),
+        }
+    }
+
+    fn take(&mut self, client: &Client, item: &Value) -> Result<()> {
         let Some(seq) = item["seq"].as_u64() else { return Ok(()) };
         self.seq = seq;
         if self.desk.screen.form() == &Form::Json {
@@ -167,6 +219,9 @@ impl<'d> Answer<'d> {
                 self.text.push_str(gap);
                 self.text.push_str(delta);
             }
+            "tool_call" if is_words => self.note_call(item)?,
+            "tool_result" if is_words => self.note_result(item),
+            "confirm_required" => self.confirm(client, item)?,
             "reset" => {
                 self.text.clear();
                 if is_words {

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::approvals::{self, Approval, Decision, State, Viewer};
+use crate::approvals::{self, Approval, Decision, Sort, State, Viewer};
 use crate::base::{ApprovalId, Error, Result, fault};
 use crate::flows::Site;
 use crate::flows::approvals::{named, notice, resume, schema};
@@ -54,10 +54,15 @@ pub async fn decide(
     let viewer = Viewer::Person(person);
     let (asked, wanted) = (viewer.clone(), id.clone());
     let texts = site.store.read(move |c| {
-        approvals::find(c, &wanted, &asked)?;
-        approvals::texts(c, &wanted)
+        let sort = approvals::find(c, &wanted, &asked)?.sort;
+        Ok((approvals::texts(c, &wanted)?, sort))
     });
-    let texts = texts.await?;
+    let (texts, sort) = texts.await?;
+    if sort == Sort::Call && request.changes.is_some() {
+        return Err(Error::invalid("a call is allowed as it is, or not at all")
+            .code("no_changes")
+            .hint("decline it, and say what you want instead"));
+    }
     // A payload that was not changed is approved as it was.
     let changes = request.changes.filter(|it| *it != texts.payload);
     let changes = match changes {

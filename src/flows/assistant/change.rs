@@ -1,6 +1,7 @@
 //! Stopping a run, and changing, clearing and deleting a conversation.
 
 use crate::api::chat::{SessionRequest, SessionView, Stopped};
+use crate::approvals;
 use crate::base::{Actor, ChatId, Error, JobId, PersonId, Result};
 use crate::chat::{self, Change, Home};
 use crate::flows::assistant::{seat, show};
@@ -108,13 +109,19 @@ async fn forget(
 ) -> Result<()> {
     let person = seat(site, caller)?.person.id;
     let (of, session) = (person.clone(), id.clone());
-    let gone = site
+    let (gone, calls) = site
         .store
         .write(move |tx| {
             let c = tx.connection();
             chat::find_session(c, &of, &session)?;
             let runs = chat::runs_of(c, &session)?;
+            let mut calls = Vec::new();
+            let mut asked = Vec::new();
             for run in &runs {
+                for call in chat::calls_of_run(c, run)? {
+                    asked.extend(call.approval_id);
+                    calls.push(call.id);
+                }
                 if !jobs::find_brief(c, &Viewer::Person(of.clone()), run)?.status.is_final() {
                     let message = format!("run {run} answers in this conversation");
                     return Err(Error::conflict("session_busy", message).hint("stop it first"));
@@ -122,7 +129,10 @@ async fn forget(
                 jobs::forget_words(tx, run)?;
             }
             forget(tx, &of, &session)?;
-            Ok(runs)
+            for approval in &asked {
+                approvals::remove_call(tx, approval)?;
+            }
+            Ok((runs, calls))
         })
         .await?;
     let (data, home) = (site.config.site.data.clone(), Home::of(&site.config.site.data, &person));
@@ -131,6 +141,7 @@ async fn forget(
         for run in &gone {
             process::remove_some(&data.join("jobs"), run.as_str(), ENTRIES_MAX)?;
         }
+        home.forget_kept(&calls)?;
         home.forget_conversation(&session)
     });
     removed.await.map_err(|cause| Error::internal("a removal ended badly").source(cause))?

@@ -17,6 +17,7 @@ pub(in crate::flows) fn settle_job(tx: &Tx<'_>, works: &Works, job: &Job) -> Res
     let said = chat::sum(&dir)?.unwrap_or_default();
     let end = judge(job, &said);
     let answers = keep_answers(tx, works, &run, &said, &end)?;
+    chat::close_calls(tx, &job.id)?;
     chat::settle_run(tx, &job.id, &end, said.steps().count())?;
     let (person, session) = (&run.person_id, &run.session_id);
     chat::note_answer(tx, (person, session), (&run.question_id, &answers), spent(job))?;

@@ -1,5 +1,7 @@
 //! The assistant: a person asks, a run answers, and both are kept for that person alone.
 
+mod agent;
+mod calls;
 mod change;
 mod config;
 mod end;
@@ -7,12 +9,17 @@ mod follow;
 mod run;
 mod show;
 mod start;
+mod tools;
+mod undo;
+mod vault;
 
+pub use agent::{execute, list_tools};
 pub use change::{clear, remove, set, stop};
 pub use config::{health, set as set_config, show as config, sign_in, sign_out};
 pub use follow::{Follower, answered, follow, so_far};
 pub use show::{history, run, session, sessions};
 pub use start::ask;
+pub use undo::{show_call, undo};
 
 pub(in crate::flows) use end::{cancelled, settle_job};
 pub(in crate::flows) use run::{listen, prepare};
@@ -115,6 +122,7 @@ pub(in crate::flows) fn hint(code: &str) -> &'static str {
     match code {
         "stopped" => "ask again, or try another answer",
         "timeout" | "stalled" => "try again; ask for less at once",
+        "limit_tools" => "ask for less at once, or in parts",
         "limit_output" => "ask for a shorter answer, or for a part of it",
         "rate_limited" => "wait until your subscription's limit is over, then try again",
         "overloaded" => "try again in a minute",

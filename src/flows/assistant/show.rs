@@ -3,12 +3,14 @@
 use rusqlite::Connection;
 
 use crate::api::chat::{
-    ChatMessageView, History, HistoryQuery, RunView, SessionPage, SessionView, SessionsQuery,
+    CallView, ChatMessageView, History, HistoryQuery, RunView, SessionPage, SessionView,
+    SessionsQuery,
 };
 use crate::base::{ChatId, Error, JobId, Result};
 use crate::chat::{self, Message, Run, Session};
 use crate::flows::assistant::follow::error_of;
 use crate::flows::assistant::seat;
+use crate::flows::assistant::undo::calls_of;
 use crate::flows::{Site, Works, page_limit};
 use crate::jobs::{self, Status, Viewer, job_dir};
 use crate::people::Caller;
@@ -145,10 +147,35 @@ pub async fn history(site: &Site, caller: &Caller, query: HistoryQuery) -> Resul
                 (None, Some(last)) => last_error(c, &session, last)?,
                 _ => None,
             };
+            let calls = calls(c, &session, &found, open.as_ref())?;
             let active_run = open.map(|it| run_view(&works, c, &it)).transpose()?;
-            Ok(History { messages, head_id: session.head_id, next, active_run, error })
+            Ok(History { messages, head_id: session.head_id, next, calls, active_run, error })
         })
         .await
+}
+
+/// Returns what the runs of some messages did, and the newest run if it said nothing yet.
+fn calls(
+    c: &Connection,
+    session: &Session,
+    found: &[Message],
+    open: Option<&Run>,
+) -> Result<Vec<CallView>> {
+    let mut runs: Vec<JobId> = found.iter().filter_map(|it| it.run_id.clone()).collect();
+    let last = found.last().filter(|it| it.run_id.is_none());
+    match (open, last) {
+        (Some(open), _) => runs.push(open.job_id.clone()),
+        (None, Some(last)) => {
+            runs.extend(chat::latest_of(c, &session.id, &last.id)?.map(|it| it.job_id));
+        }
+        (None, None) => {}
+    }
+    runs.dedup();
+    let mut calls = Vec::new();
+    for run in &runs {
+        calls.extend(calls_of(c, &session.person_id, run)?);
+    }
+    Ok(calls)
 }
 
 /// Returns why the newest answer to what stands last has failed.

@@ -170,6 +170,10 @@ pub const ROUTES: &[Route] = &[
     on(Verb::Get, "/api/agent/config", Who::Write),
     on(Verb::Post, "/api/agent/config", Who::Write),
     on(Verb::Get, "/api/agent/health", Who::Write),
+    on(Verb::Get, "/api/agent/tools", Who::Job),
+    on(Verb::Post, "/api/agent/tools/execute", Who::Job),
+    on(Verb::Get, "/api/agent/calls/{id}", Who::Write),
+    on(Verb::Post, "/api/agent/calls/{id}/undo", Who::Decide),
     on(Verb::Post, "/api/agent/claude/login", Who::Session),
     on(Verb::Delete, "/api/agent/claude/login", Who::Session),
     on(Verb::Get, "/api/channels", Who::Read),
@@ -277,6 +281,8 @@ pub const ROUTES: &[Route] = &[
     on(Verb::Get, "/assistant/{session}", Who::Read),
     on(Verb::Post, "/assistant/{session}/stop", Who::Write),
     on(Verb::Post, "/assistant/{session}/show", Who::Write),
+    on(Verb::Post, "/assistant/{session}/undo", Who::Decide),
+    on(Verb::Post, "/assistant/{session}/answer", Who::Decide),
     on(Verb::Post, "/assistant/{session}/title", Who::Write),
     on(Verb::Post, "/assistant/{session}/delete", Who::Write),
     on(Verb::Get, "/jobs", Who::Read),
@@ -294,7 +300,8 @@ pub const ROUTES: &[Route] = &[
 ];
 
 /// The routes that take the token of a private job: its agent has no other way to the site.
-pub(in crate::http) const OF_PRIVATE_JOBS: &[&str] = &[];
+pub(in crate::http) const OF_PRIVATE_JOBS: &[&str] =
+    &["/api/agent/tools", "/api/agent/tools/execute"];
 
 const fn on(verb: Verb, path: &'static str, who: Who) -> Route {
     Route { verb, path, who, is_socket_only: false }

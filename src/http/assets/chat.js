@@ -90,6 +90,8 @@ class Answer {
     if (item.seq) this.seen = Math.max(this.seen, item.seq);
     if (item.type === "block") this.block(item);
     else if (item.type === "reset") this.reset(item.step);
+    else if (item.type === "confirm_required") this.asks();
+    else if (item.type === "tool_call" || item.type === "tool_result") this.works("Answering");
     else if (item.type === "done") this.end(item.reason);
   }
 
@@ -102,11 +104,22 @@ class Answer {
       block = this.blocks.children[this.shown.size] ?? this.blocks.appendChild(fresh());
       this.shown.set(key, block);
     }
-    const state = this.element.querySelector(".chat-working");
-    if (state && state.textContent !== "Answering") state.textContent = "Answering";
+    this.works("Answering");
     if (block.source === html) return;
     block.source = html;
     block.replaceChildren(swap.html(html));
+  }
+
+  works(words) {
+    const state = this.element.querySelector(".chat-working");
+    if (state && state.textContent !== words) state.textContent = words;
+  }
+
+  /** The question itself comes with the page. */
+  asks() {
+    this.works("A question waits for you");
+    say("A question waits for you");
+    if (nearEnd()) document.addEventListener("wb:swapped", toEnd, { once: true });
   }
 
   reset(step) {

@@ -115,6 +115,12 @@ impl ApprovalPage {
         self.view.row.state == "pending"
     }
 
+    /// Returns what a call of the assistant would change.
+    fn preview(&self) -> Option<String> {
+        let preview = self.view.payload["preview"].as_str();
+        preview.filter(|_| self.view.row.sort == "call").map(str::to_owned)
+    }
+
     /// Returns what the job does while nobody decides.
     fn waits(&self) -> Option<&'static str> {
         match self.job.as_ref()?.status.as_str() {

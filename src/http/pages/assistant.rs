@@ -6,11 +6,12 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::api::chat::{
-    AskRequest, ChatMessageView, ConfigView, History, HistoryQuery, SessionRequest, SessionView,
-    SessionsQuery,
+    AskRequest, CallView, ChatMessageView, ConfigView, History, HistoryQuery, SessionRequest,
+    SessionView, SessionsQuery,
 };
-use crate::base::{ChatId, ChatMessageId, Error, JobId, Result};
+use crate::base::{ApprovalId, CallId, ChatId, ChatMessageId, Error, JobId, Result};
 use crate::flows::Site;
+use crate::flows::approvals::decide::{Answer, DecideRequest, decide};
 use crate::flows::assistant;
 use crate::http::markdown::{Html, blocks_of};
 use crate::http::pages::Frame;
@@ -34,12 +35,13 @@ struct Said {
     view: ChatMessageView,
     blocks: Vec<Html>,
     at: At,
+    calls: Vec<CallView>,
 }
 
 impl Said {
     fn of(view: ChatMessageView) -> Said {
         let blocks = if view.role == "user" { Vec::new() } else { blocks_of(&view.body) };
-        Said { at: At(view.created_at), blocks, view }
+        Said { at: At(view.created_at), blocks, view, calls: Vec::new() }
     }
 
     fn is_question(&self) -> bool {
@@ -83,6 +85,22 @@ impl Said {
     }
 }
 
+/// Returns how a call stands, in a word for people.
+pub(in crate::http) fn call_state(call: &CallView) -> &'static str {
+    match (call.state.as_str(), call.ok, call.undone_at) {
+        (_, _, Some(_)) => "undone",
+        ("ready" | "running", ..) => "working",
+        ("waiting", ..) => "waits for you",
+        ("done", Some(true), _) => "done",
+        ("declined", ..) => "declined",
+        ("expired", ..) => "expired",
+        ("void", ..) => "not made",
+        ("cancelled", ..) => "not made",
+        ("unknown", ..) => "perhaps made",
+        _ => "failed",
+    }
+}
+
 #[derive(Template)]
 #[template(path = "assistant.html")]
 struct AssistantPage {
@@ -98,6 +116,8 @@ struct AssistantPage {
 struct Shown {
     session: SessionView,
     messages: Vec<Said>,
+    /// The calls of a run that has no message yet.
+    calls: Vec<CallView>,
     history: History,
     /// What the run that answers has said so far.
     so_far: Vec<Html>,
@@ -111,6 +131,11 @@ impl Shown {
 }
 
 impl AssistantPage {
+    /// Returns when a question expires.
+    fn expires(&self, call: &CallView) -> Option<At> {
+        call.expires_at.map(At)
+    }
+
     /// Returns why nothing can be asked.
     fn closed(&self) -> Option<(&str, &str)> {
         let mode = self.config.modes.iter().find(|it| it.mode == self.config.mode)?;
@@ -156,6 +181,21 @@ struct ShowForm {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+struct UndoForm {
+    call: CallId,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AnswerForm {
+    approval: ApprovalId,
+    version: i64,
+    /// `allow` or `decline`.
+    answer: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct TitleForm {
     title: String,
 }
@@ -193,6 +233,8 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         }),
         post("/assistant/{session}/stop", site, stop),
         post("/assistant/{session}/show", site, show),
+        post("/assistant/{session}/undo", site, undo),
+        post("/assistant/{session}/answer", site, answer),
         post("/assistant/{session}/title", site, title),
         post("/assistant/{session}/delete", site, async |site: Site, mut call: Call| {
             call.nothing().await?;
@@ -243,12 +285,20 @@ async fn shown(
     let session = assistant::session(site, caller, &id).await?;
     let query = HistoryQuery { session_id: id, before, limit: Some(MESSAGES) };
     let mut history = assistant::history(site, caller, query).await?;
-    let messages = std::mem::take(&mut history.messages).into_iter().map(Said::of).collect();
+    let mut calls = std::mem::take(&mut history.calls);
+    let said = std::mem::take(&mut history.messages).into_iter().map(Said::of);
+    let mut messages: Vec<Said> = said.collect();
+    // The calls of a run stand under the last that it said.
+    for said in messages.iter_mut().rev() {
+        let Some(run) = &said.view.run_id else { continue };
+        let (own, others) = calls.into_iter().partition(|it| it.run_id == *run);
+        (said.calls, calls) = (own, others);
+    }
     let so_far = match &history.active_run {
         Some(run) => blocks_of(&assistant::so_far(site, caller, &run.run_id).await?),
         None => Vec::new(),
     };
-    Ok(Shown { session, messages, history, so_far })
+    Ok(Shown { session, messages, calls, history, so_far })
 }
 
 async fn ask(site: Site, mut call: Call) -> Result<Response> {
@@ -269,6 +319,27 @@ async fn ask(site: Site, mut call: Call) -> Result<Response> {
             page(&site, framed, (sent.session, None), refused).await
         }
     }
+}
+
+async fn undo(site: Site, mut call: Call) -> Result<Response> {
+    let id: ChatId = call.param("session")?;
+    let sent: UndoForm = call.form(SMALL_BYTES_MAX).await?;
+    let outcome = assistant::undo(&site, &call.caller()?, &sent.call).await;
+    form::answer(outcome, |_| at(&id), at(&id), None)
+}
+
+/// Answers a question about a call, and leads back to the conversation.
+async fn answer(site: Site, mut call: Call) -> Result<Response> {
+    let id: ChatId = call.param("session")?;
+    let sent: AnswerForm = call.form(SMALL_BYTES_MAX).await?;
+    let verb = match sent.answer.as_str() {
+        "allow" => Answer::Approve,
+        _ => Answer::Reject,
+    };
+    let request = DecideRequest { version: sent.version, changes: None, note: None };
+    let caller = call.caller()?;
+    let outcome = decide(&site, &caller, &sent.approval, verb, request).await;
+    form::answer(outcome, |_| at(&id), at(&id), None)
 }
 
 async fn sign_in(site: Site, mut call: Call) -> Result<Response> {

@@ -14,11 +14,11 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::api::chat::{
-    AskRequest, ClaudeLogin, ClearRequest, ConfigRequest, EventsQuery, HistoryQuery,
-    SessionRequest, SessionsQuery, StopRequest,
+    AskRequest, ClaudeLogin, ClearRequest, ConfigRequest, EventsQuery, ExecuteRequest,
+    HistoryQuery, SessionRequest, SessionsQuery, StopRequest,
 };
 use crate::base::limit::STREAM_CHECK_MS_MAX;
-use crate::base::{ChatId, JobId, Result, fault};
+use crate::base::{CallId, ChatId, JobId, Result, fault};
 use crate::flows::assistant::Follower;
 use crate::flows::{self, Site};
 use crate::http::access::who::{Credential, identify};
@@ -29,6 +29,8 @@ use crate::http::{Call, Edge, any_of, delete, get, post, reply};
 
 /// A message of 1 MiB as JSON, every character of it escaped.
 const ASK_BODY_BYTES_MAX: usize = 6 * 1024 * 1024 + 4 * 1024;
+/// A file of 1 MiB as JSON, every character of it escaped.
+const EXECUTE_BODY_BYTES_MAX: usize = 6 * 1024 * 1024 + 16 * 1024;
 /// Longest body of the other routes, in bytes.
 const BODY_BYTES_MAX: usize = 16 * 1024;
 /// How often a line shows both sides that the stream is alive, and whether it may go on is asked.
@@ -82,6 +84,29 @@ pub(in crate::http) fn routes(
         }),
         of_sessions(site),
         of_settings(site),
+        of_tools(&waits, site),
+    ])
+}
+
+fn of_tools(waits: &(Edge, Site), site: &Site) -> BoxedFilter<(Response,)> {
+    any_of([
+        get("/api/agent/tools", site, async |site: Site, call| {
+            reply::ok(&flows::assistant::list_tools(&site, &call.caller()?).await?)
+        }),
+        post("/api/agent/tools/execute", waits, async |(edge, site): (Edge, Site), mut call| {
+            let request: ExecuteRequest = call.json(EXECUTE_BODY_BYTES_MAX).await?;
+            let caller = call.caller()?;
+            reply::ok(&flows::assistant::execute(&site, &caller, request, &edge.stop).await?)
+        }),
+        get("/api/agent/calls/{id}", site, async |site: Site, call| {
+            let id: CallId = call.param("id")?;
+            reply::ok(&flows::assistant::show_call(&site, &call.caller()?, &id).await?)
+        }),
+        post("/api/agent/calls/{id}/undo", site, async |site: Site, mut call| {
+            call.nothing().await?;
+            let id: CallId = call.param("id")?;
+            reply::ok(&flows::assistant::undo(&site, &call.caller()?, &id).await?)
+        }),
     ])
 }
 

@@ -104,7 +104,8 @@ pub(in crate::jobs) fn inheritable(vars: Vec<(String, String)>) -> Vec<(String, 
 }
 
 /// How an agent runs apart from the site's other agents: with arguments of its own, in a folder of
-/// its own, with almost nothing of the server's environment, and without a token of this site.
+/// its own, with almost nothing of the server's environment, and without a token of this site
+/// unless it is given tools.
 #[derive(Clone, Debug)]
 pub struct Alone {
     /// What follows the engine's command.
@@ -117,6 +118,8 @@ pub struct Alone {
     pub env: Vec<(String, String)>,
     /// Names and values that stand nowhere.
     pub secrets: Vec<(String, String)>,
+    /// Whether it gets its job's token, which leads to the tools of its run and nowhere else.
+    pub has_token: bool,
 }
 
 /// Returns what starts the guard of a job.
@@ -160,7 +163,7 @@ pub(in crate::jobs) fn guard_spec(
     let (plain, mut private): (Vec<_>, Vec<_>) = environment(ground, engine, alone)?
         .into_iter()
         .partition(|(name, _)| PLAIN.contains(&name.as_str()) || name.starts_with("LC_"));
-    private.extend(alone.is_none().then(|| ("WB_TOKEN".to_owned(), token)));
+    private.extend(has_token(alone).then(|| ("WB_TOKEN".to_owned(), token)));
     let plain = with_names_of_instance(plain, env, &ground.wb_agent);
     let ms = |it: Duration| u64::try_from(it.as_millis()).unwrap_or(u64::MAX);
     let launch = Launch {
@@ -263,7 +266,7 @@ fn environment(
         env.retain(|(other, _)| other != name);
         env.push((name.to_owned(), value.to_owned()));
     };
-    if alone.is_none() {
+    if has_token(alone) {
         set("WB_SOCKET", ground.socket.as_str());
     }
     // A detached `git gc` of the agent would outlive it and be swept as a stray.
@@ -337,6 +340,10 @@ pub(in crate::jobs) fn hook_spec(
         secrets: private,
         cgroups: ground.cgroups.clone(),
     }
+}
+
+fn has_token(alone: Option<&Alone>) -> bool {
+    alone.is_none_or(|it| it.has_token)
 }
 
 /// Returns the socket's path as agents are told it.

@@ -113,6 +113,24 @@ impl Root {
         is_expected: impl Fn(&Standing) -> bool,
         new: &Standing,
     ) -> Result<bool> {
+        let done = self.swap_here(path, bytes_max, is_expected, new)?;
+        if done && *new == Standing::Nothing {
+            self.drop_empty_folders(path);
+        }
+        Ok(done)
+    }
+
+    /// Does as [`Root::swap`], but a folder that is empty after a removal stays.
+    ///
+    /// # Errors
+    /// As [`Root::swap`].
+    pub fn swap_here(
+        &self,
+        path: &Utf8Path,
+        bytes_max: usize,
+        is_expected: impl Fn(&Standing) -> bool,
+        new: &Standing,
+    ) -> Result<bool> {
         check_plain(path)?;
         let before = self.standing(path, bytes_max)?;
         if !is_expected(&before) {
@@ -131,11 +149,7 @@ impl Root {
             (_, Standing::Nothing) => place.vanish(&is_expected),
             _ => place.exchange(&is_expected),
         };
-        let done = done.context(ErrorKind::Unavailable, cannot);
-        if *new == Standing::Nothing && matches!(done, Ok(true)) {
-            self.drop_empty_folders(path);
-        }
-        done
+        done.context(ErrorKind::Unavailable, cannot)
     }
 
     /// Puts a private file at a plain relative path, whatever stood there; it is not synced.

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use camino::Utf8Path;
 use serde::Serialize;
 
 use crate::base::limit::format_duration;
 use crate::script::config::output::Reads;
 use crate::script::config::secret::EnvValue;
 use crate::script::config::{Engine, EngineBody, Kind, OnBusy, Prompt, PromptBy};
+use crate::script::load::assistant_tools::{Policy, Vaults};
 use crate::script::load::build::Builder;
 use crate::script::load::extract::{Checked, Given};
 use crate::script::load::inbox::Hooks;
@@ -71,6 +73,10 @@ pub struct Assistant {
     pub persons: Option<Vec<String>>,
     /// Who may use the mode `claude_code`.
     pub claude_code_persons: Vec<String>,
+    /// What it may do.
+    pub tools: BTreeMap<&'static str, Policy>,
+    /// Where the files are that it works on.
+    pub vaults: Vaults,
     /// Its bounds.
     pub limits: AssistantLimits,
     /// Where it is declared.
@@ -90,6 +96,11 @@ pub struct AssistantLimits {
     pub prompt_bytes: u64,
     /// Longest answer, in bytes.
     pub output_bytes: u64,
+    /// How long a question to the person waits.
+    #[serde(serialize_with = "write_duration")]
+    pub confirm: Duration,
+    /// Most calls of tools in a run.
+    pub tool_calls: u32,
     /// Most runs at once.
     pub running: u32,
     /// Most runs of one person at once.
@@ -142,12 +153,13 @@ impl Builder<'_> {
         &mut self,
         engines: &BTreeMap<String, Engine>,
     ) -> (Option<Assistant>, BTreeMap<String, Kind>) {
+        let folder = self.folder.to_owned();
         let Some(declared) = self.single_declared("assistant") else { return Default::default() };
         let (checked, at) = (declared.checked(), declared.spot.at());
         let findings = self.findings();
         declared.judge(findings);
         let judge = Judge { checked, engines, findings };
-        let assistant = judge.build(at);
+        let assistant = judge.build(at, &folder);
         let kinds = assistant.runtimes.iter().map(|(mode, engine)| {
             let kind = kind(*mode, engine, &assistant);
             (kind.name.clone(), kind)
@@ -157,14 +169,14 @@ impl Builder<'_> {
     }
 }
 
-struct Judge<'a> {
-    checked: &'a Checked,
+pub(super) struct Judge<'a> {
+    pub(super) checked: &'a Checked,
     engines: &'a BTreeMap<String, Engine>,
     findings: &'a mut Findings,
 }
 
 impl Judge<'_> {
-    fn build(mut self, at: Location) -> Assistant {
+    fn build(mut self, at: Location, folder: &Utf8Path) -> Assistant {
         let runtimes = self.runtimes();
         let mode = self.mode(&runtimes);
         let names = |lines: &[(String, Spot)]| -> Vec<String> {
@@ -173,7 +185,7 @@ impl Judge<'_> {
         let checked = self.checked;
         let persons = checked.has("persons").then(|| names(checked.lines("persons")));
         let claude_code_persons = names(checked.lines("claude_code_persons"));
-        let limits = self.limits();
+        let (tools, vaults, limits) = (self.tools(), self.vaults(folder), self.limits());
         if runtimes.contains_key(&Mode::ClaudeCode) && claude_code_persons.is_empty() {
             let message = "nobody may use the mode claude_code of the assistant".to_owned();
             let note = "name them: claude_code_persons = { \"ada\" }; its process can read what \
@@ -181,14 +193,14 @@ impl Judge<'_> {
             self.warn("assistant-unused", message, checked.spot("runtimes"), note);
         } else if runtimes.contains_key(&Mode::ClaudeCode) {
             let message = "Claude Code runs as the server's account, without a sandbox".to_owned();
-            let note = "it is given no tools; name only people in claude_code_persons whom you \
-                        trust with that account";
+            let note = "it is given our tools only; name only people in claude_code_persons whom \
+                        you trust with that account";
             self.warn("assistant-unsandboxed", message, checked.spot("runtimes"), note);
         }
-        Assistant { runtimes, mode, persons, claude_code_persons, limits, at }
+        Assistant { runtimes, mode, persons, claude_code_persons, tools, vaults, limits, at }
     }
 
-    fn error(&mut self, code: &'static str, message: String, spot: &Spot, note: &str) {
+    pub(super) fn error(&mut self, code: &'static str, message: String, spot: &Spot, note: &str) {
         self.findings.add(Diagnostic::error(code, message).at(spot).note(note));
     }
 
@@ -279,6 +291,8 @@ impl Judge<'_> {
             idle: Duration::from_secs(90),
             prompt_bytes: 64 * 1024,
             output_bytes: 1024 * 1024,
+            confirm: Duration::from_secs(30 * 60),
+            tool_calls: 40,
             running: 16,
             running_person: 4,
         };
@@ -289,6 +303,12 @@ impl Judge<'_> {
         }
         if let Some(it) = self.time(given, "idle", (5 * second, 1_800 * second)) {
             limits.idle = it;
+        }
+        if let Some(it) = self.time(given, "confirm", (10 * second, 24 * 3_600 * second)) {
+            limits.confirm = it;
+        }
+        if let Some(it) = self.count(given, "tool_calls", 500) {
+            limits.tool_calls = it;
         }
         let kib = |it: u32| u64::from(it) * 1024;
         if let Some(it) = self.count(given, "prompt_kib", 1_024) {

@@ -40,7 +40,7 @@ const AGENTS: u32 = 8;
 /// What is judged, and what was found.
 pub(crate) struct Builder<'a> {
     draft: &'a Draft,
-    folder: &'a Utf8Path,
+    pub(in crate::script) folder: &'a Utf8Path,
     script: &'a Utf8Path,
     beside: Beside<'a>,
     findings: Findings,
@@ -416,7 +416,7 @@ fn digest(files: &[ScriptFile]) -> String {
 }
 
 /// Returns an absolute path without `.` and `..`.
-fn resolve(folder: &Utf8Path, path: &Utf8Path) -> Utf8PathBuf {
+pub(in crate::script) fn resolve(folder: &Utf8Path, path: &Utf8Path) -> Utf8PathBuf {
     let mut resolved = Utf8PathBuf::new();
     for part in folder.join(path).components() {
         match part {

@@ -2,6 +2,7 @@
 
 pub(in crate::script) mod agent;
 pub(in crate::script) mod assistant;
+pub(in crate::script) mod assistant_tools;
 pub(in crate::script) mod build;
 pub(in crate::script) mod daily;
 pub(in crate::script) mod duration;

@@ -347,7 +347,7 @@ const WEBHOOK: [Field; 3] = [
     field("about", Shape::Line, r#""Issues of the tracker""#, "What it is for, for people."),
 ];
 
-const ASSISTANT: [Field; 5] = [
+const ASSISTANT: [Field; 8] = [
     needed(
         "runtimes",
         Shape::Texts,
@@ -368,6 +368,25 @@ const ASSISTANT: [Field; 5] = [
         "Who may use the mode `claude_code`; nobody without it.",
     ),
     field(
+        "tools",
+        Shape::Texts,
+        r#"{ read_file = "allow", write_file = "ask" }"#,
+        "What it may do: each tool with `allow` or `ask`; all tools without it, none with `{}`.",
+    ),
+    field(
+        "vaults",
+        Shape::Path,
+        r#""./data/vaults""#,
+        "The folder in which each person gets a vault, a folder that the assistant works on; \
+         `vaults` in the data folder without it.",
+    ),
+    field(
+        "vault_of",
+        Shape::Texts,
+        r#"{ ada = "/srv/notes/ada" }"#,
+        "Folders of your own as the vaults of persons.",
+    ),
+    field(
         "limits",
         Shape::Fields(&ASSISTANT_LIMITS),
         r#"{ run = "45m", running = 16 }"#,
@@ -375,11 +394,13 @@ const ASSISTANT: [Field; 5] = [
     ),
 ];
 
-const ASSISTANT_LIMITS: [Field; 6] = [
+const ASSISTANT_LIMITS: [Field; 8] = [
     field("run", Shape::Duration, r#""45m""#, "Longest answer; 45 minutes without it."),
     field("idle", Shape::Duration, r#""90s""#, "Longest silence; 90 seconds without it."),
     field("prompt_kib", Shape::Count, "64", "Longest question in KiB; 64 without it."),
     field("output_kib", Shape::Count, "1024", "Longest answer in KiB; 1024 without it."),
+    field("confirm", Shape::Duration, r#""30m""#, "How long a question waits; 30m without it."),
+    field("tool_calls", Shape::Count, "40", "Most calls of tools in an answer; 40 without it."),
     field("running", Shape::Count, "16", "Most answers at once; 16 without it."),
     field("running_person", Shape::Count, "4", "Most answers of one person at once; 4 without it."),
 ];

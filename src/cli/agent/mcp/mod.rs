@@ -5,6 +5,7 @@
 //! **Invariant:** a message without an answer is a notification: every request gets exactly one,
 //! unless its asker has taken it back.
 
+mod assistant;
 mod permission;
 mod wire;
 
@@ -33,6 +34,8 @@ const CALLS_MAX: usize = 16;
 pub(super) enum Offer {
     /// One tool, by which an engine asks a person whether a tool may be used.
     Permission,
+    /// The tools of an answer of the assistant.
+    Assistant,
 }
 
 /// A call of a tool.
@@ -69,6 +72,7 @@ pub(super) trait Tools: Sync {
 pub(super) fn run(place: &Place, offer: Offer) -> ExitCode {
     let tools: Box<dyn Tools> = match offer {
         Offer::Permission => Box::new(permission::Permission::new(place)),
+        Offer::Assistant => Box::new(assistant::Assistant::new(place)),
     };
     let ended = serve(&*tools, std::io::stdin().lock(), std::io::stdout());
     // Calls that still wait are left to the server: it knows when their job ends.

@@ -1,0 +1,329 @@
+//! Calls of tools: what a run asked for, whether it was made, and what came of it.
+//!
+//! **Invariant:** the arguments of a call never change; what is made is what was shown.
+
+use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
+use serde_json::Value;
+
+use crate::base::{ApprovalId, CallId, Error, Ids, JobId, Millis, PersonId, Result};
+use crate::store::Tx;
+
+const INSERT: &str = "
+    INSERT INTO chat_calls (id, run_id, step, place, call_ref, tool, args_json, args_digest, state,
+        asks, approval_id, target, before_digest, after_digest, target_to, created_ms)
+    SELECT :id, :run, :step, COUNT(*) + 1, :ref, :tool, :args, :digest, :state,
+        :asks, :approval, :target, :before, :after, :to, :now
+    FROM chat_calls WHERE run_id = :run";
+const FIND: &str = "
+    SELECT chat_calls.* FROM chat_calls
+    JOIN chat_runs ON chat_runs.job_id = run_id
+    JOIN chat_sessions ON chat_sessions.id = chat_runs.session_id
+    WHERE chat_calls.id = :id AND person_id = :person";
+const BY_REF: &str = "SELECT * FROM chat_calls WHERE run_id = :run AND call_ref = :ref";
+const OF_RUN: &str = "SELECT * FROM chat_calls WHERE run_id = :run ORDER BY place";
+const COUNT: &str = "SELECT COUNT(*) FROM chat_calls WHERE run_id = :run";
+const START: &str = "
+    UPDATE chat_calls SET state = 'running', started_ms = :now
+    WHERE id = :id AND state IN ('ready', 'waiting')";
+const FINISH: &str = "
+    UPDATE chat_calls SET state = :state, ok = :ok, summary = :summary, result_text = :result,
+        ended_ms = :now
+    WHERE id = :id AND state IN ('ready', 'waiting', 'running')";
+const CLOSE: &str = "
+    UPDATE chat_calls SET state = IIF(state = 'running', 'unknown', 'cancelled'), ended_ms = :now
+    WHERE run_id = :run AND state IN ('ready', 'waiting', 'running')";
+const UNDO: &str = "
+    UPDATE chat_calls SET undone_ms = :now
+    WHERE id = :id AND undone_ms IS NULL AND target IS NOT NULL AND state IN ('done', 'unknown')";
+
+pub(super) const STATEMENTS: &[(&str, &str)] = &[
+    ("chat::call_insert", INSERT),
+    ("chat::call_find", FIND),
+    ("chat::call_by_ref", BY_REF),
+    ("chat::calls_of_run", OF_RUN),
+    ("chat::call_count", COUNT),
+    ("chat::call_start", START),
+    ("chat::call_finish", FINISH),
+    ("chat::call_close", CLOSE),
+    ("chat::call_undo", UNDO),
+];
+
+/// Where a call is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallState {
+    /// It may be made.
+    Ready,
+    /// A person is asked.
+    Waiting,
+    /// It is being made.
+    Running,
+    /// It was made, or failed.
+    Done,
+    /// The person said no.
+    Declined,
+    /// Nobody answered in time.
+    Expired,
+    /// What it was to change has changed meanwhile.
+    Void,
+    /// The run ended before.
+    Cancelled,
+    /// The run ended in the middle of it.
+    Unknown,
+}
+
+impl CallState {
+    const ALL: [CallState; 9] = [
+        CallState::Ready,
+        CallState::Waiting,
+        CallState::Running,
+        CallState::Done,
+        CallState::Declined,
+        CallState::Expired,
+        CallState::Void,
+        CallState::Cancelled,
+        CallState::Unknown,
+    ];
+
+    /// Returns the word in the table and over HTTP.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            CallState::Ready => "ready",
+            CallState::Waiting => "waiting",
+            CallState::Running => "running",
+            CallState::Done => "done",
+            CallState::Declined => "declined",
+            CallState::Expired => "expired",
+            CallState::Void => "void",
+            CallState::Cancelled => "cancelled",
+            CallState::Unknown => "unknown",
+        }
+    }
+
+    /// Whether nothing more comes of it.
+    pub fn is_final(self) -> bool {
+        !matches!(self, CallState::Ready | CallState::Waiting | CallState::Running)
+    }
+}
+
+/// What a call changes: a path, and what stands there before and after.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The path.
+    pub path: String,
+    /// The digest of what stands there.
+    pub before: String,
+    /// The digest of what will stand there.
+    pub after: String,
+    /// Where it is moved to.
+    pub to: Option<String>,
+}
+
+/// A call of a tool.
+#[derive(Clone, Debug)]
+pub struct ToolCall {
+    /// Its id.
+    pub id: CallId,
+    /// The run that asked for it.
+    pub run_id: JobId,
+    /// The step of that run.
+    pub step: u32,
+    /// The name that the runtime gave it.
+    pub call_ref: String,
+    /// The tool.
+    pub tool: String,
+    /// The arguments.
+    pub args: Value,
+    /// The digest of the arguments.
+    pub args_digest: String,
+    /// Where it is.
+    pub state: CallState,
+    /// Why a person is asked.
+    pub asks: Option<String>,
+    /// The question to that person.
+    pub approval_id: Option<ApprovalId>,
+    /// What it changes.
+    pub target: Option<Target>,
+    /// Whether it went well.
+    pub ok: Option<bool>,
+    /// What came of it, in one line.
+    pub summary: Option<String>,
+    /// What the model was told.
+    pub result: Option<String>,
+    /// When it was undone.
+    pub undone_at: Option<Millis>,
+    /// When it was asked for.
+    pub created_at: Millis,
+    /// When it began.
+    pub started_at: Option<Millis>,
+    /// When it ended.
+    pub ended_at: Option<Millis>,
+}
+
+impl ToolCall {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<ToolCall> {
+        let state: String = row.get("state")?;
+        let args: String = row.get("args_json")?;
+        let target = match row.get::<_, Option<String>>("target")? {
+            None => None,
+            Some(path) => Some(Target {
+                path,
+                before: row.get("before_digest")?,
+                after: row.get("after_digest")?,
+                to: row.get("target_to")?,
+            }),
+        };
+        let known = CallState::ALL.into_iter().find(|it| it.as_str() == state);
+        Ok(ToolCall {
+            id: row.get("id")?,
+            run_id: row.get("run_id")?,
+            step: row.get("step")?,
+            call_ref: row.get("call_ref")?,
+            tool: row.get("tool")?,
+            args: serde_json::from_str(&args).unwrap_or_default(),
+            args_digest: row.get("args_digest")?,
+            state: known.unwrap_or(CallState::Unknown),
+            asks: row.get("asks")?,
+            approval_id: row.get("approval_id")?,
+            target,
+            ok: row.get("ok")?,
+            summary: row.get("summary")?,
+            result: row.get("result_text")?,
+            undone_at: row.get("undone_ms")?,
+            created_at: row.get("created_ms")?,
+            started_at: row.get("started_ms")?,
+            ended_at: row.get("ended_ms")?,
+        })
+    }
+
+    /// Returns how long it took, in milliseconds.
+    pub fn ms(&self) -> i64 {
+        match (self.started_at, self.ended_at) {
+            (Some(start), Some(end)) => (end.0 - start.0).max(0),
+            _ => 0,
+        }
+    }
+}
+
+/// A call to be written down.
+#[derive(Clone, Debug)]
+pub struct NewCall<'a> {
+    /// Its id.
+    pub id: &'a CallId,
+    /// The run that asks for it, and its step.
+    pub run: (&'a JobId, u32),
+    /// The name that the runtime gave it.
+    pub call_ref: &'a str,
+    /// The tool.
+    pub tool: &'a str,
+    /// The arguments as text, and their digest.
+    pub args: (&'a str, &'a str),
+    /// Why a person is asked, and the question.
+    pub asks: Option<(&'a str, &'a ApprovalId)>,
+    /// What it changes.
+    pub target: Option<&'a Target>,
+}
+
+/// Returns a fresh id of a call.
+pub fn mint(ids: &Ids) -> CallId {
+    ids.mint()
+}
+
+/// Writes a call down.
+///
+/// # Errors
+/// As any write.
+pub fn insert(tx: &Tx<'_>, new: &NewCall<'_>) -> Result<ToolCall> {
+    let state = if new.asks.is_some() { CallState::Waiting } else { CallState::Ready };
+    tx.prepare_cached(INSERT)?.execute(named_params! {
+        ":id": new.id, ":run": new.run.0, ":step": new.run.1, ":ref": new.call_ref,
+        ":tool": new.tool, ":args": new.args.0, ":digest": new.args.1, ":state": state.as_str(),
+        ":asks": new.asks.map(|it| it.0), ":approval": new.asks.map(|it| it.1),
+        ":target": new.target.map(|it| &it.path), ":before": new.target.map(|it| &it.before),
+        ":after": new.target.map(|it| &it.after),
+        ":to": new.target.and_then(|it| it.to.as_ref()), ":now": tx.now(),
+    })?;
+    by_ref(tx.connection(), new.run.0, new.call_ref)?
+        .ok_or_else(|| Error::internal("a call was not written down"))
+}
+
+/// Returns a call of a person.
+///
+/// # Errors
+/// `not_found` with code `no_call`, also for one of somebody else.
+pub fn find(connection: &Connection, person: &PersonId, id: &CallId) -> Result<ToolCall> {
+    let params = named_params! {":id": id, ":person": person};
+    let found =
+        connection.prepare_cached(FIND)?.query_row(params, ToolCall::from_row).optional()?;
+    found.ok_or_else(|| Error::not_found(format!("no call {id}")).code("no_call"))
+}
+
+/// Returns the call of a run with the name that its runtime gave it.
+///
+/// # Errors
+/// As any read.
+pub fn by_ref(connection: &Connection, run: &JobId, call_ref: &str) -> Result<Option<ToolCall>> {
+    let params = named_params! {":run": run, ":ref": call_ref};
+    Ok(connection.prepare_cached(BY_REF)?.query_row(params, ToolCall::from_row).optional()?)
+}
+
+/// Returns the calls of a run, in their order.
+///
+/// # Errors
+/// As any read.
+pub fn of_run(connection: &Connection, run: &JobId) -> Result<Vec<ToolCall>> {
+    let mut statement = connection.prepare_cached(OF_RUN)?;
+    let rows = statement.query_map(named_params! {":run": run}, ToolCall::from_row)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Returns how many calls a run has asked for.
+///
+/// # Errors
+/// As any read.
+pub fn count(connection: &Connection, run: &JobId) -> Result<u32> {
+    let params = named_params! {":run": run};
+    Ok(connection.prepare_cached(COUNT)?.query_row(params, |row| row.get(0))?)
+}
+
+/// Begins a call. Whether nobody had.
+///
+/// # Errors
+/// As any write.
+pub fn start(tx: &Tx<'_>, id: &CallId) -> Result<bool> {
+    Ok(tx.prepare_cached(START)?.execute(named_params! {":id": id, ":now": tx.now()})? == 1)
+}
+
+/// Writes down what came of a call: whether it went well, one line for people, and the words for
+/// the model. Whether it was open.
+///
+/// # Errors
+/// As any write.
+pub fn finish(
+    tx: &Tx<'_>,
+    id: &CallId,
+    state: CallState,
+    (ok, summary, result): (bool, &str, &str),
+) -> Result<bool> {
+    let params = named_params! {
+        ":id": id, ":state": state.as_str(), ":ok": ok, ":summary": summary, ":result": result,
+        ":now": tx.now(),
+    };
+    Ok(tx.prepare_cached(FINISH)?.execute(params)? == 1)
+}
+
+/// Closes what a run has left open.
+///
+/// # Errors
+/// As any write.
+pub fn close(tx: &Tx<'_>, run: &JobId) -> Result<()> {
+    tx.prepare_cached(CLOSE)?.execute(named_params! {":run": run, ":now": tx.now()})?;
+    Ok(())
+}
+
+/// Notes that a call was undone. Whether it was not before.
+///
+/// # Errors
+/// As any write.
+pub fn note_undone(tx: &Tx<'_>, id: &CallId) -> Result<bool> {
+    Ok(tx.prepare_cached(UNDO)?.execute(named_params! {":id": id, ":now": tx.now()})? == 1)
+}

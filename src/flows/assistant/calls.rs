@@ -1,0 +1,437 @@
+//! A call of a tool: written down, asked about if need be, made once, and told to the model.
+//!
+//! **Invariant:** what is made are the arguments that are written down, on what stood there when
+//! they were shown.
+//! **Invariant:** nothing is made for a run that has ended, or for a person who may not any more.
+
+use serde_json::{Value, json};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::approvals::{self, NewApproval, Sort, State, Viewer};
+use crate::base::limit::APPROVAL_TITLE_CHARS_MAX;
+use crate::base::{
+    Actor, ApprovalId, CallId, Error, ErrorKind, Result, digest_hex, fault, truncate_chars,
+};
+use crate::chat::{self, CallState, Home, Item, NewCall, Run, ToolCall};
+use crate::flows::Site;
+use crate::flows::assistant::tools::{self, Deed, Known, Said, Tool, Work};
+use crate::flows::assistant::vault;
+use crate::jobs;
+use crate::people::{self, Person, Role};
+use crate::script::{Assistant, Config, Policy};
+use crate::store::Tx;
+
+/// Most bytes of a preview in a question, each of which may be written as six.
+const PREVIEW_BYTES_MAX: usize = 40 * 1024;
+/// What a model is told when a person said no.
+const DECLINED: &str = "The person declined this call. Do not try it again; ask what they want.";
+/// What a model is told when nobody answered.
+const EXPIRED: &str = "Nobody answered in time, so the call was not made. Say what is left to do.";
+
+/// A call that a run asks for.
+pub(super) struct Asked {
+    /// The run.
+    pub(super) run: Run,
+    /// What proves that it runs.
+    pub(super) token_hash: String,
+    /// The step that asks.
+    pub(super) step: u32,
+    /// The name that the runtime gave the call.
+    pub(super) call_ref: String,
+    /// The tool.
+    pub(super) tool: String,
+    /// The arguments.
+    pub(super) args: Value,
+}
+
+/// Until when a call is waited for.
+pub(super) type Until<'a> = (Instant, &'a CancellationToken);
+
+/// Makes a call; returns it when it is over, or when a person has not answered until then.
+///
+/// # Errors
+/// `conflict`: `run_ended`, `call_changed`; `not_found` with code `no_tool`; `forbidden` with code
+/// `limit_tools`; as any write.
+pub(super) async fn call(site: &Site, asked: &Asked, until: Until<'_>) -> Result<ToolCall> {
+    let find =
+        |site: &Site| site.store.look(|c| chat::by_ref(c, &asked.run.job_id, &asked.call_ref));
+    let (call, mut deed) = match find(site)? {
+        Some(call) if call.tool != asked.tool || call.args != asked.args => {
+            let message = "a call of this name has other arguments";
+            return Err(Error::conflict("call_changed", message));
+        }
+        Some(call) => (call, None),
+        None => begin(site, asked).await?,
+    };
+    match call.state {
+        CallState::Ready => {}
+        CallState::Waiting => match decided(site, &call, until).await? {
+            State::Pending => return Ok(call),
+            State::Approved | State::Amended => deed = None,
+            State::Rejected => {
+                let said = ("declined", DECLINED);
+                return finish(site, asked, &call, CallState::Declined, said).await;
+            }
+            State::Expired => {
+                let said = ("nobody answered in time", EXPIRED);
+                return finish(site, asked, &call, CallState::Expired, said).await;
+            }
+            State::Withdrawn => return Err(run_ended(asked)),
+        },
+        _ => return Ok(call),
+    }
+    make(site, asked, call, deed).await
+}
+
+fn run_ended(asked: &Asked) -> Error {
+    Error::conflict("run_ended", format!("run {} has ended", asked.run.job_id))
+}
+
+fn assistant_of(config: &Config) -> Result<&Assistant> {
+    let gone = || Error::unavailable("the site has no assistant any more").code("no_assistant");
+    config.assistant.as_ref().ok_or_else(gone)
+}
+
+/// Returns the person of a run, if they may still use the assistant.
+fn person_of(c: &rusqlite::Connection, asked: &Asked, assistant: &Assistant) -> Result<Person> {
+    let person = people::find(c, &asked.run.person_id)?;
+    let may = |it: &Person| {
+        it.disabled_at.is_none() && it.role != Role::Viewer && assistant.admits(&it.name)
+    };
+    person.filter(may).ok_or_else(|| run_ended(asked))
+}
+
+/// Writes a call down, with the question to the person if there is one.
+async fn begin(site: &Site, asked: &Asked) -> Result<(ToolCall, Option<Deed>)> {
+    let config = site.config_of(&asked.run.job_id);
+    let assistant = assistant_of(&config)?;
+    let tool = tools::find(&asked.tool)?;
+    let Some(policy) = assistant.tools.get(tool.name).copied() else {
+        return Err(Error::not_found(format!("the tool {} is not allowed here", tool.name))
+            .code("no_tool")
+            .hint("an admin names it in `tools` of wb.assistant"));
+    };
+    let most = assistant.limits.tool_calls;
+    if site.store.look(|c| chat::count_calls(c, &asked.run.job_id))? >= most {
+        let message = format!("this answer has made {most} calls, which is all it may");
+        return Err(Error::new(ErrorKind::Forbidden, message)
+            .code("limit_tools")
+            .hint("end the answer with what is known, and say what is left to do"));
+    }
+    let mut planned = plan(site, asked, tool, &asked.args).await;
+    if let Ok(deed) = &mut planned
+        && policy == Policy::Ask
+    {
+        deed.asks.get_or_insert_with(|| format!("{} is asked about each time", tool.name));
+    }
+    // Nobody says yes to what they have not seen whole.
+    if planned.as_ref().is_ok_and(|it| it.asks.is_some() && it.preview.len() > PREVIEW_BYTES_MAX) {
+        planned = Err(Error::new(ErrorKind::TooLarge, "the change is too large to be looked at")
+            .hint("make it in smaller parts, each of which the person can look at"));
+    }
+    let confirm_ms = i64::try_from(assistant.limits.confirm.as_millis()).unwrap_or(i64::MAX);
+    let id: CallId = chat::mint_call(&site.ids);
+    let draft = Draft::of(asked, &id, planned.as_ref().ok(), confirm_ms);
+    let ids = site.ids.clone();
+    let (call, question) = site.store.write(move |tx| draft.keep(tx, &ids)).await?;
+    fault::crash_point("after_call");
+    let mut items = vec![Item::ToolCall {
+        id: call.id.clone(),
+        step: call.step,
+        tool: call.tool.clone(),
+        args: call.args.clone(),
+    }];
+    if let (Some((approval_id, expires_at)), Ok(deed)) = (question, &planned) {
+        items.push(Item::ConfirmRequired {
+            id: call.id.clone(),
+            tool: call.tool.clone(),
+            approval_id,
+            reason: call.asks.clone().unwrap_or_default(),
+            preview: deed.preview.clone(),
+            expires_at,
+        });
+    }
+    tell(site, asked, items).await?;
+    match planned {
+        Ok(deed) => Ok((call, Some(deed))),
+        Err(cause) => Ok((failed(site, asked, &call, &cause).await?, None)),
+    }
+}
+
+/// What is written down of a call.
+struct Draft {
+    run: Run,
+    token_hash: String,
+    step: u32,
+    call_ref: String,
+    tool: String,
+    args: String,
+    id: CallId,
+    deed: Option<Deed>,
+    confirm_ms: i64,
+}
+
+impl Draft {
+    fn of(asked: &Asked, id: &CallId, deed: Option<&Deed>, confirm_ms: i64) -> Draft {
+        Draft {
+            run: asked.run.clone(),
+            token_hash: asked.token_hash.clone(),
+            step: asked.step,
+            call_ref: asked.call_ref.clone(),
+            tool: asked.tool.clone(),
+            args: asked.args.to_string(),
+            id: id.clone(),
+            deed: deed.cloned(),
+            confirm_ms,
+        }
+    }
+
+    fn keep(
+        &self,
+        tx: &Tx<'_>,
+        ids: &crate::base::Ids,
+    ) -> Result<(ToolCall, Option<(ApprovalId, crate::base::Millis)>)> {
+        jobs::fence(tx, &self.token_hash)?;
+        let digest = digest_hex(&self.args);
+        let asks = self.deed.as_ref().and_then(|it| it.asks.as_deref());
+        let question = match asks {
+            Some(reason) => Some(self.ask(tx, ids, (reason, &digest))?),
+            None => None,
+        };
+        let new = NewCall {
+            id: &self.id,
+            run: (&self.run.job_id, self.step),
+            call_ref: &self.call_ref,
+            tool: &self.tool,
+            args: (&self.args, &digest),
+            asks: asks.zip(question.as_ref().map(|it| &it.0)),
+            target: self.deed.as_ref().and_then(|it| it.target.as_ref()),
+        };
+        chat::note_call(tx, &self.run.person_id, &self.run.session_id)?;
+        Ok((chat::add_call(tx, &new)?, question))
+    }
+
+    fn ask(
+        &self,
+        tx: &Tx<'_>,
+        ids: &crate::base::Ids,
+        (reason, digest): (&str, &str),
+    ) -> Result<(ApprovalId, crate::base::Millis)> {
+        let preview = self.deed.as_ref().map(|it| it.preview.as_str()).unwrap_or_default();
+        let title: String = format!("{}: {reason}", self.tool);
+        let title: String = title.chars().filter(|it| !it.is_control()).collect();
+        let expires_at = tx.now().plus(self.confirm_ms);
+        let new = NewApproval {
+            channel: "assistant".to_owned(),
+            sort: Sort::Call,
+            title: truncate_chars(&title, APPROVAL_TITLE_CHARS_MAX - 1),
+            payload: json!({
+                "call_id": self.id, "tool": self.tool, "args_digest": digest,
+                "preview": preview,
+            }),
+            schema: None,
+            requester: Actor::Job(self.run.job_id.clone()),
+            from: None,
+            job: Some((self.run.job_id.clone(), self.run.job_id.clone())),
+            expires_at: Some(expires_at),
+            private_to: Some(self.run.person_id.clone()),
+            call_digest: Some(digest.to_owned()),
+        };
+        Ok((approvals::insert(tx, ids, &new)?.id, expires_at))
+    }
+}
+
+/// Says what a call would do.
+async fn plan(site: &Site, asked: &Asked, tool: &'static Tool, args: &Value) -> Result<Deed> {
+    if tool.is_of_site {
+        let preview = serde_json::to_string_pretty(args).unwrap_or_default();
+        return Ok(Deed { target: None, asks: None, preview, work: Work::Site });
+    }
+    let config = site.config_of(&asked.run.job_id);
+    let (person, calls) = site.store.look(|c| {
+        let person = person_of(c, asked, assistant_of(&config)?)?;
+        Ok((person, chat::calls_of_run(c, &asked.run.job_id)?))
+    })?;
+    let known = Known::of(&calls);
+    let (name, args) = (tool.name, args.clone());
+    on_disk(move || {
+        let vault = vault::open(&config, assistant_of(&config)?, &person)?;
+        tools::plan_file(&vault, name, &args, &known)
+    })
+    .await
+}
+
+/// Waits for the decision of a person.
+async fn decided(site: &Site, call: &ToolCall, (at, stop): Until<'_>) -> Result<State> {
+    let Some(id) = &call.approval_id else {
+        return Err(Error::internal("a call waits for no question"));
+    };
+    let subject = format!("approval:{id}");
+    let mut events = site.store.subscribe();
+    loop {
+        let found = site.store.look(|c| approvals::find(c, id, &Viewer::Program))?;
+        if found.state != State::Pending || Instant::now() >= at || stop.is_cancelled() {
+            return Ok(found.state);
+        }
+        loop {
+            tokio::select! {
+                heard = events.recv() => match heard {
+                    Ok(event) if event.subject != subject => {}
+                    Ok(_) | Err(RecvError::Lagged(_)) => break,
+                    Err(RecvError::Closed) => return Ok(found.state),
+                },
+                () = tokio::time::sleep_until(at) => break,
+                () = stop.cancelled() => break,
+            }
+        }
+    }
+}
+
+/// Makes a call.
+async fn make(site: &Site, asked: &Asked, call: ToolCall, deed: Option<Deed>) -> Result<ToolCall> {
+    let tool = tools::find(&call.tool)?;
+    let deed = match deed {
+        Some(deed) => deed,
+        None => match plan(site, asked, tool, &call.args).await {
+            Ok(deed) => deed,
+            Err(cause) => return failed(site, asked, &call, &cause).await,
+        },
+    };
+    if deed.target != call.target && !fault::is_off("call_target") {
+        let said = ("not made: the file has changed", CHANGED);
+        return finish(site, asked, &call, CallState::Void, said).await;
+    }
+    let person = match start(site, asked, &call).await? {
+        Some(person) => person,
+        None => return again(site, asked),
+    };
+    fault::crash_point("before_tool");
+    let made = match &deed.work {
+        Work::Site => tools::run_document(site, &person, (&call.tool, &call.args)).await,
+        _ => {
+            let config = site.config_of(&asked.run.job_id);
+            let home = Home::of(&config.site.data, &person.id);
+            let id = call.id.clone();
+            on_disk(move || {
+                let vault = vault::open(&config, assistant_of(&config)?, &person)?;
+                tools::make(&vault, (&home, &id), &deed)
+            })
+            .await
+        }
+    };
+    fault::crash_point("after_tool");
+    match made {
+        Ok(Said { summary, text }) => {
+            let done = (true, CallState::Done, summary.as_str(), text.as_str());
+            close(site, asked, &call, done).await
+        }
+        Err(cause) => failed(site, asked, &call, &cause).await,
+    }
+}
+
+/// What a model is told when something has changed since the person was asked.
+const CHANGED: &str = "What the call was to change has changed meanwhile, so nothing was done. \
+                       Read it again.";
+
+/// Begins a call in one transaction with all that it needs; nothing if it has begun before.
+///
+/// # Errors
+/// `conflict` with codes `job_ended`, `run_ended` and `approval_used`.
+async fn start(site: &Site, asked: &Asked, call: &ToolCall) -> Result<Option<Person>> {
+    let (config, token) = (site.config_of(&asked.run.job_id), asked.token_hash.clone());
+    let (id, approval) = (call.id.clone(), call.approval_id.clone());
+    let (run, asked_run) = (asked.run.clone(), run_ended(asked));
+    let ended = asked_run.message().to_owned();
+    site.store
+        .write(move |tx| {
+            let ended = || Error::conflict("run_ended", ended.clone());
+            jobs::fence(tx, &token)?;
+            let person = people::find(tx.connection(), &run.person_id)?.ok_or_else(ended)?;
+            let assistant = assistant_of(&config)?;
+            let may = person.disabled_at.is_none() && person.role != Role::Viewer;
+            if !may || !assistant.admits(&person.name) {
+                return Err(ended());
+            }
+            let is_first = chat::start_call(tx, &id)?;
+            if let Some(approval) = approval.as_ref().filter(|_| is_first) {
+                approvals::use_once(tx, approval)?;
+            }
+            Ok(is_first.then_some(person))
+        })
+        .await
+}
+
+fn again(site: &Site, asked: &Asked) -> Result<ToolCall> {
+    let found = site.store.look(|c| chat::by_ref(c, &asked.run.job_id, &asked.call_ref))?;
+    found.ok_or_else(|| run_ended(asked))
+}
+
+async fn failed(site: &Site, asked: &Asked, call: &ToolCall, cause: &Error) -> Result<ToolCall> {
+    let state = match cause.code_str() {
+        "changed_meanwhile" => CallState::Void,
+        "run_ended" => return Err(run_ended(asked)),
+        _ => CallState::Done,
+    };
+    if cause.kind() == ErrorKind::Internal {
+        tracing::error!("a call of {} failed: {}", call.tool, cause.chain());
+    }
+    let hint = cause.hint_str().map(|it| format!(": {it}")).unwrap_or_default();
+    let text = format!("{}{hint}", cause.message());
+    close(site, asked, call, (false, state, cause.message(), &text)).await
+}
+
+async fn finish(
+    site: &Site,
+    asked: &Asked,
+    call: &ToolCall,
+    state: CallState,
+    (summary, text): (&str, &str),
+) -> Result<ToolCall> {
+    close(site, asked, call, (false, state, summary, text)).await
+}
+
+/// Writes down what came of a call, and tells it.
+async fn close(
+    site: &Site,
+    asked: &Asked,
+    call: &ToolCall,
+    (ok, state, summary, text): (bool, CallState, &str, &str),
+) -> Result<ToolCall> {
+    let (id, summary, text) = (call.id.clone(), truncate_chars(summary, 300), text.to_owned());
+    let run = asked.run.clone();
+    let is_closed = site
+        .store
+        .write(move |tx| {
+            chat::note_call(tx, &run.person_id, &run.session_id)?;
+            chat::finish_call(tx, &id, state, (ok, &summary, &text))
+        })
+        .await?;
+    let call = again(site, asked)?;
+    if is_closed {
+        let item = Item::ToolResult {
+            id: call.id.clone(),
+            tool: call.tool.clone(),
+            state: call.state.as_str(),
+            ok,
+            summary: call.summary.clone().unwrap_or_default(),
+            ms: call.ms(),
+        };
+        tell(site, asked, vec![item]).await?;
+    }
+    Ok(call)
+}
+
+/// Adds items to the stream of the answer. A call whose run has ended is in its row only.
+async fn tell(site: &Site, asked: &Asked, items: Vec<Item>) -> Result<()> {
+    let Some(line) = site.chat.line(&asked.run.job_id) else { return Ok(()) };
+    on_disk(move || items.into_iter().try_for_each(|item| line.push(item))).await
+}
+
+pub(super) async fn on_disk<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|cause| Error::internal("work on the disk ended badly").source(cause))?
+}

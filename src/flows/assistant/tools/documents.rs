@@ -1,0 +1,101 @@
+//! The tools that work on the site, with the rights of the person that the assistant belongs to.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::base::{Error, Result, SourcePath};
+use crate::flows::assistant::tools::{Said, parse};
+use crate::flows::sources::SourceQuery;
+use crate::flows::topics::{TopicQuery, TopicRequest};
+use crate::flows::{Site, sources, topics};
+use crate::people::{Caller, Person, TokenScope, Via};
+
+/// Most documents or topics of a list.
+const LISTED: u32 = 200;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SourceArgs {
+    #[serde(default)]
+    path: Option<SourcePath>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TopicsArgs {
+    #[serde(default)]
+    source_path: Option<SourcePath>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OpenArgs {
+    source_path: SourcePath,
+    #[serde(default)]
+    quote: Option<String>,
+    body: String,
+}
+
+/// Does what a call is to do.
+///
+/// # Errors
+/// Those of the flow.
+pub(in crate::flows::assistant) async fn run(
+    site: &Site,
+    person: &Person,
+    (tool, args): (&str, &Value),
+) -> Result<Said> {
+    let scopes = vec![TokenScope::Read, TokenScope::Write];
+    let caller = Caller::Person { person: person.clone(), via: Via::Token, scopes };
+    match tool {
+        "read_source" => read(site, &caller, parse(args)?).await,
+        "list_topics" => list(site, &caller, parse(args)?).await,
+        "open_topic" => open(site, &caller, parse(args)?).await,
+        _ => Err(Error::not_found(format!("there is no tool {tool}")).code("no_tool")),
+    }
+}
+
+async fn read(site: &Site, caller: &Caller, args: SourceArgs) -> Result<Said> {
+    let Some(path) = args.path else {
+        let query = SourceQuery { limit: Some(LISTED), ..SourceQuery::default() };
+        let page = sources::list(site, caller, query).await?;
+        let items = page["items"].as_array().cloned().unwrap_or_default();
+        let paths: Vec<&str> = items.iter().filter_map(|it| it["path"].as_str()).collect();
+        let more = if page["next"].is_null() { "" } else { "\n… and more" };
+        let summary = format!("{} documents", paths.len());
+        return Ok(Said::new(summary, paths.join("\n") + more));
+    };
+    let (_, text) = sources::text(site, caller, &path).await?;
+    Ok(Said::new(format!("{path}, {} lines", text.lines().count()), text))
+}
+
+async fn list(site: &Site, caller: &Caller, args: TopicsArgs) -> Result<Said> {
+    let query = TopicQuery {
+        source_path: args.source_path,
+        status: Some("open".to_owned()),
+        after: None,
+        limit: Some(LISTED),
+    };
+    let page = topics::list(site, caller, query).await?;
+    let items = page["items"].as_array().cloned().unwrap_or_default();
+    let told: Vec<String> = items
+        .iter()
+        .map(|it| json!({"id": it["id"], "source_path": it["source_path"], "title": it["title"]}))
+        .map(|it| it.to_string())
+        .collect();
+    Ok(Said::new(format!("{} open topics", told.len()), told.join("\n")))
+}
+
+async fn open(site: &Site, caller: &Caller, args: OpenArgs) -> Result<Said> {
+    let (path, selection) = (args.source_path.to_string(), args.quote);
+    let is_global = selection.is_none();
+    let selection = selection.map(|quote| json!({"quote": quote}));
+    let request = json!({
+        "source_path": args.source_path, "body": args.body, "selection": selection,
+        "global": is_global,
+    });
+    let request: TopicRequest = serde_json::from_value(request)
+        .map_err(|cause| Error::invalid(format!("the arguments are wrong: {cause}")))?;
+    let topic = topics::create(site, caller, request, None).await?;
+    Ok(Said::plain(format!("the topic {} was opened on {path}", topic.id)))
+}

@@ -1,0 +1,410 @@
+//! The tools that work on a person's vault: what a call would do, and whether the person is asked.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::base::{Error, ErrorKind, Result};
+use crate::chat::{Target, ToolCall};
+use crate::documents::unified;
+use crate::flows::assistant::tools::{Deed, Said, Work, parse};
+use crate::vault::{DIGEST_OF_NOTHING, FILE_BYTES_MAX, Image, Vault, VaultPath};
+
+/// Most names of a list, and most files of a glob.
+const LISTED_MAX: usize = 1_000;
+/// Most hits of a search.
+const HITS_MAX: usize = 200;
+/// Most bytes that are shown of a file that goes as a whole.
+const GONE_BYTES_MAX: usize = 8 * 1024;
+/// What the assistant obeys: a change of it would stay in force.
+const PROTECTED: [&str; 2] = ["agents.md", "agent/actions"];
+/// Where nothing asks: everything there can be undone and is the assistant's own.
+const FREE: [&str; 2] = ["agent/scratch", "agent/runs"];
+/// What it remembers.
+const MEMORY: &str = "agent/memory.md";
+
+/// What is known of the run that asks.
+pub(in crate::flows::assistant) struct Known {
+    /// The files that the run has made itself.
+    pub(in crate::flows::assistant) made: Vec<String>,
+    /// Whether the run has read what others wrote.
+    pub(in crate::flows::assistant) has_read_others: bool,
+}
+
+impl Known {
+    /// Returns what is known from the calls that a run has made.
+    pub(in crate::flows::assistant) fn of(calls: &[ToolCall]) -> Known {
+        let mut known = Known { made: Vec::new(), has_read_others: false };
+        for call in calls.iter().filter(|it| it.ok == Some(true) && it.undone_at.is_none()) {
+            known.has_read_others |= matches!(call.tool.as_str(), "read_source" | "list_topics");
+            let Some(target) = &call.target else { continue };
+            if target.before == DIGEST_OF_NOTHING {
+                known.made.push(target.path.clone());
+            }
+            // What it made itself and moved is still its own; what lay there goes away with it.
+            if let (Some(to), true) = (&target.to, known.made.contains(&target.path)) {
+                known.made.push(to.clone());
+            }
+            if target.to.is_some() || target.after == DIGEST_OF_NOTHING {
+                known.made.retain(|it| *it != target.path);
+            }
+        }
+        known
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReadArgs {
+    path: String,
+    #[serde(default)]
+    from: Option<usize>,
+    #[serde(default)]
+    lines: Option<usize>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ListArgs {
+    #[serde(default)]
+    path: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FindArgs {
+    pattern: String,
+    #[serde(default)]
+    path: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WriteArgs {
+    path: String,
+    content: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EditArgs {
+    path: String,
+    old: String,
+    new: String,
+    #[serde(default)]
+    all: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MoveArgs {
+    from: String,
+    to: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DeleteArgs {
+    path: String,
+}
+
+/// Says what a call would do; what only reads is read at once.
+///
+/// # Errors
+/// `invalid` (`bad_arguments`, `bad_path`, `not_a_file`, `hard_link`, `bad_edit`); `too_large`;
+/// `not_found`; `conflict`.
+pub(in crate::flows::assistant) fn plan(
+    vault: &Vault,
+    tool: &str,
+    args: &Value,
+    known: &Known,
+) -> Result<Deed> {
+    match tool {
+        "read_file" => read(vault, parse(args)?),
+        "list_directory" => list(vault, parse(args)?),
+        "glob_files" => glob(vault, parse(args)?),
+        "search_files" => search(vault, parse(args)?),
+        "write_file" => write(vault, parse(args)?, known),
+        "edit_file" => edit(vault, parse(args)?, known),
+        "move_file" => move_file(vault, parse(args)?),
+        "delete_file" => delete(vault, parse(args)?),
+        _ => Err(Error::not_found(format!("there is no tool {tool}")).code("no_tool")),
+    }
+}
+
+fn only_read(said: Said) -> Deed {
+    Deed { target: None, asks: None, preview: String::new(), work: Work::Read(said) }
+}
+
+fn folder(path: Option<&str>) -> Result<Option<VaultPath>> {
+    // What a model says for the vault itself.
+    let path = path.map(|it| it.trim_end_matches('/')).filter(|it| !matches!(*it, "" | "."));
+    path.map(str::parse).transpose()
+}
+
+fn gone(path: &VaultPath) -> Error {
+    Error::not_found(format!("there is no file {path}"))
+        .code("file_gone")
+        .hint("list_directory names what is there")
+}
+
+fn text_of<'i>(path: &VaultPath, image: &'i Image) -> Result<&'i str> {
+    if image.bytes().is_none() {
+        return Err(gone(path));
+    }
+    image.text().ok_or_else(|| Error::invalid(format!("{path} is no text")).code("not_text"))
+}
+
+fn read(vault: &Vault, args: ReadArgs) -> Result<Deed> {
+    let path: VaultPath = args.path.parse()?;
+    let image = vault.image(&path)?;
+    let text = text_of(&path, &image)?;
+    let all = text.lines().count();
+    let from = args.from.unwrap_or(1).max(1);
+    if from == 1 && args.lines.is_none() {
+        return Ok(only_read(Said::new(format!("{path}, {all} lines"), text)));
+    }
+    let part: Vec<&str> =
+        text.lines().skip(from - 1).take(args.lines.unwrap_or(usize::MAX)).collect();
+    let last = from - 1 + part.len();
+    let summary = format!("{path}, lines {from} to {last} of {all}");
+    Ok(only_read(Said::new(summary, part.join("\n"))))
+}
+
+fn list(vault: &Vault, args: ListArgs) -> Result<Deed> {
+    let folder = folder(args.path.as_deref())?;
+    let (listed, left_out) = vault.list(folder.as_ref())?;
+    let shown: Vec<String> = listed
+        .iter()
+        .take(LISTED_MAX)
+        .map(|it| match it.bytes {
+            Some(bytes) => format!("{} ({bytes} bytes)", it.name),
+            None => it.name.clone(),
+        })
+        .collect();
+    let mut text = shown.join("\n");
+    if listed.is_empty() {
+        text.push_str("The folder is empty.");
+    }
+    if listed.len() > LISTED_MAX {
+        text += &format!("\n… and {} more", listed.len() - LISTED_MAX);
+    }
+    if left_out > 0 {
+        text += &format!("\n{left_out} hidden names and links are not listed.");
+    }
+    let place = folder.map_or_else(|| "the vault".to_owned(), |it| it.to_string());
+    Ok(only_read(Said::new(format!("{} names in {place}", listed.len()), text)))
+}
+
+fn glob(vault: &Vault, args: FindArgs) -> Result<Deed> {
+    let found = vault.glob(&args.pattern, folder(args.path.as_deref())?.as_ref(), LISTED_MAX)?;
+    let mut text = found.items.join("\n");
+    if found.items.is_empty() {
+        text.push_str("No file fits.");
+    }
+    if let Some(cut) = found.cut {
+        text += &format!("\n… {cut}");
+    }
+    Ok(only_read(Said::new(format!("{} files", found.items.len()), text)))
+}
+
+fn search(vault: &Vault, args: FindArgs) -> Result<Deed> {
+    let found = vault.search(&args.pattern, folder(args.path.as_deref())?.as_ref(), HITS_MAX)?;
+    let lines = found.items.iter().map(|it| format!("{}:{}: {}", it.path, it.line, it.text));
+    let mut text = lines.collect::<Vec<_>>().join("\n");
+    if found.items.is_empty() {
+        text.push_str("Nothing was found.");
+    }
+    if let Some(cut) = found.cut {
+        text += &format!("\n… {cut}");
+    }
+    Ok(only_read(Said::new(format!("{} lines", found.items.len()), text)))
+}
+
+/// Why a change of a path asks, whatever it is.
+fn protected(path: &VaultPath, known: Option<&Known>) -> Option<String> {
+    if PROTECTED.iter().any(|it| path.is_in(it)) {
+        return Some(format!("{path} says what the assistant does later"));
+    }
+    let has_read = known.is_some_and(|it| it.has_read_others);
+    (path.is_in(MEMORY) && has_read)
+        .then(|| format!("{path} is remembered, and this answer has read what others wrote"))
+}
+
+fn is_free(path: &VaultPath) -> bool {
+    FREE.iter().any(|it| path.is_in(it) && path.as_str() != *it)
+}
+
+fn swap(path: VaultPath, before: Image, after: Image, asks: Option<String>) -> Result<Deed> {
+    if after.bytes().is_some_and(|it| it.len() > FILE_BYTES_MAX) {
+        let message = format!("{path} would have more than {FILE_BYTES_MAX} bytes");
+        return Err(Error::new(ErrorKind::TooLarge, message));
+    }
+    let old = match before.bytes() {
+        None => None,
+        Some(_) => Some(before.text().unwrap_or("(no text)\n")),
+    };
+    let preview = unified(old, after.text().unwrap_or_default(), path.as_str());
+    let target =
+        Target { path: path.to_string(), before: before.digest(), after: after.digest(), to: None };
+    Ok(Deed { target: Some(target), asks, preview, work: Work::Swap(path, before, after) })
+}
+
+fn write(vault: &Vault, args: WriteArgs, known: &Known) -> Result<Deed> {
+    let path: VaultPath = args.path.parse()?;
+    vault.refuse_hard_link(&path)?;
+    let before = vault.image(&path)?;
+    let is_own = before.bytes().is_none() || known.made.iter().any(|it| it == path.as_str());
+    let asks = protected(&path, Some(known)).or_else(|| {
+        (!is_own && !is_free(&path))
+            .then(|| format!("it overwrites {path}, which is there already"))
+    });
+    let after = Image::of(args.content.into_bytes(), &before);
+    swap(path, before, after, asks)
+}
+
+fn edit(vault: &Vault, args: EditArgs, known: &Known) -> Result<Deed> {
+    let path: VaultPath = args.path.parse()?;
+    vault.refuse_hard_link(&path)?;
+    let before = vault.image(&path)?;
+    let text = text_of(&path, &before)?;
+    let refuse = |why: String| Err(Error::invalid(why).code("bad_edit"));
+    if args.old.is_empty() {
+        return refuse("`old` is empty: write_file makes a file".to_owned());
+    }
+    let count = text.matches(&args.old).count();
+    if count == 0 {
+        return refuse(format!("`old` is not in {path}: read it again"));
+    }
+    if count > 1 && !args.all {
+        return refuse(format!("`old` is {count} times in {path}: give more of it, or `all`"));
+    }
+    let after = text.replace(&args.old, &args.new);
+    let is_own = known.made.iter().any(|it| it == path.as_str());
+    let only_adds = args.new.contains(&args.old);
+    let asks = protected(&path, Some(known)).or_else(|| {
+        (!is_own && !only_adds && !is_free(&path)).then(|| format!("it takes words out of {path}"))
+    });
+    let after = Image::of(after.into_bytes(), &before);
+    swap(path, before, after, asks)
+}
+
+fn move_file(vault: &Vault, args: MoveArgs) -> Result<Deed> {
+    let (from, to): (VaultPath, VaultPath) = (args.from.parse()?, args.to.parse()?);
+    vault.refuse_hard_link(&from)?;
+    let image = vault.image(&from)?;
+    if image.bytes().is_none() {
+        return Err(gone(&from));
+    }
+    if vault.is_folder(&to)? || vault.digest(&to)? != DIGEST_OF_NOTHING {
+        return Err(Error::conflict("target_exists", format!("{to} is there already"))
+            .hint("choose another path, or delete it first"));
+    }
+    let digest = image.digest();
+    let target = Target {
+        path: from.to_string(),
+        before: digest.clone(),
+        after: digest,
+        to: Some(to.to_string()),
+    };
+    let asks = protected(&from, None).or_else(|| protected(&to, None));
+    let preview = format!("{from}\n→ {to}\n");
+    Ok(Deed { target: Some(target), asks, preview, work: Work::Move(from, to) })
+}
+
+fn delete(vault: &Vault, args: DeleteArgs) -> Result<Deed> {
+    let path: VaultPath = args.path.parse()?;
+    let asks = (!is_free(&path)).then(|| format!("it deletes {path}"));
+    if vault.is_folder(&path)? {
+        let preview = format!("{path}/ (an empty folder)\n");
+        return Ok(Deed { target: None, asks, preview, work: Work::Folder(path) });
+    }
+    let before = vault.image(&path)?;
+    if before.bytes().is_none() {
+        return Err(gone(&path));
+    }
+    let mut deed = swap(path, before, Image::nothing(), asks)?;
+    if deed.preview.len() > GONE_BYTES_MAX {
+        deed.preview.truncate(deed.preview.floor_char_boundary(GONE_BYTES_MAX));
+        deed.preview.push_str("\n… and all the rest of it\n");
+    }
+    Ok(deed)
+}
+
+#[cfg(test)]
+mod tests {
+    use camino::Utf8Path;
+    use serde_json::json;
+
+    use super::*;
+
+    fn known() -> Known {
+        Known { made: vec!["mine.md".to_owned()], has_read_others: true }
+    }
+
+    #[test]
+    fn what_cannot_be_taken_back_asks() {
+        let folder = tempfile::tempdir().unwrap();
+        let base = Utf8Path::from_path(folder.path()).unwrap();
+        std::fs::create_dir_all(base.join("agent/actions")).unwrap();
+        std::fs::create_dir_all(base.join("agent/scratch")).unwrap();
+        for name in ["a.md", "mine.md", "agents.md", "agent/scratch/x", "agent/memory.md"] {
+            std::fs::write(base.join(name), "one two\n").unwrap();
+        }
+        let vault = Vault::open(base, &[]).unwrap();
+        let edit = |path: &str, new: &str| json!({"path": path, "old": "two", "new": new});
+        let write = |path: &str| json!({"path": path, "content": "three\n"});
+        for (tool, args, asks) in [
+            ("read_file", json!({"path": "a.md"}), false),
+            ("list_directory", json!({}), false),
+            ("search_files", json!({"pattern": "ONE"}), false),
+            ("write_file", write("new.md"), false),
+            ("write_file", write("a.md"), true),
+            ("write_file", write("mine.md"), false),
+            ("write_file", write("agents.md"), true),
+            ("write_file", write("agent/actions/New.md"), true),
+            ("write_file", write("agent/scratch/x"), false),
+            ("write_file", write("agent/memory.md"), true),
+            ("edit_file", edit("a.md", "two three"), false),
+            ("edit_file", edit("a.md", "three"), true),
+            ("edit_file", edit("agents.md", "two three"), true),
+            ("move_file", json!({"from": "a.md", "to": "b.md"}), false),
+            ("move_file", json!({"from": "a.md", "to": "agent/actions/b.md"}), true),
+            ("delete_file", json!({"path": "a.md"}), true),
+            ("delete_file", json!({"path": "agent/actions"}), true),
+            ("delete_file", json!({"path": "agent/scratch/x"}), false),
+        ] {
+            let deed = plan(&vault, tool, &args, &known()).unwrap();
+            assert_eq!(deed.asks.is_some(), asks, "{tool} {args}: {:?}", deed.asks);
+        }
+    }
+
+    #[test]
+    fn wrong_calls_are_refused_with_a_reason() {
+        let folder = tempfile::tempdir().unwrap();
+        let base = Utf8Path::from_path(folder.path()).unwrap();
+        std::fs::write(base.join("a.md"), "x x\n").unwrap();
+        std::fs::write(base.join("bin"), b"\xff\x00").unwrap();
+        let vault = Vault::open(base, &[]).unwrap();
+        let large = "x".repeat(FILE_BYTES_MAX + 1);
+        for (tool, args, code) in [
+            ("read_file", json!({"path": "../etc/passwd"}), "bad_path"),
+            ("read_file", json!({"path": "/etc/passwd"}), "bad_path"),
+            ("read_file", json!({"path": "none.md"}), "file_gone"),
+            ("read_file", json!({"path": "bin"}), "not_text"),
+            ("read_file", json!({}), "bad_arguments"),
+            ("read_file", json!({"path": "a.md", "more": 1}), "bad_arguments"),
+            ("read_file", json!("a.md"), "bad_arguments"),
+            ("edit_file", json!({"path": "a.md", "old": "x", "new": "y"}), "bad_edit"),
+            ("edit_file", json!({"path": "a.md", "old": "z", "new": "y"}), "bad_edit"),
+            ("edit_file", json!({"path": "a.md", "old": "", "new": "y"}), "bad_edit"),
+            ("write_file", json!({"path": "b", "content": large}), "too_large"),
+            ("move_file", json!({"from": "a.md", "to": "bin"}), "target_exists"),
+            ("move_file", json!({"from": "none", "to": "b"}), "file_gone"),
+            ("delete_file", json!({"path": "none"}), "file_gone"),
+            ("bash", json!({"command": "ls"}), "no_tool"),
+        ] {
+            let refused = plan(&vault, tool, &args, &known()).unwrap_err();
+            assert_eq!(refused.code_str(), code, "{tool} {args}");
+        }
+    }
+}

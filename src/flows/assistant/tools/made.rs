@@ -1,0 +1,136 @@
+//! Making a change of a vault, and taking it back.
+
+use crate::base::{CallId, Error, Result};
+use crate::chat::{Home, Target};
+use crate::flows::assistant::tools::{Deed, Said, Work};
+use crate::vault::{DIGEST_OF_NOTHING, Image, Vault, VaultPath};
+
+/// Does what a call is to do. What stood there before is kept first.
+///
+/// # Errors
+/// `conflict` with code `changed_meanwhile` if something else stands there now; `unavailable`.
+pub(in crate::flows::assistant) fn make(
+    vault: &Vault,
+    (home, call): (&Home, &CallId),
+    deed: &Deed,
+) -> Result<Said> {
+    match &deed.work {
+        Work::Read(said) => Ok(said.clone()),
+        Work::Site => Err(Error::internal("a tool of the site does not work on a vault")),
+        Work::Swap(path, before, after) => {
+            if let Some(bytes) = before.bytes() {
+                home.keep(call, bytes)?;
+            }
+            if !vault.swap(path, before, after)? {
+                return Err(changed(path));
+            }
+            Ok(Said::plain(match (before.bytes(), after.bytes()) {
+                (_, None) => format!("{path} was deleted"),
+                (None, Some(bytes)) => format!("{path} was made, {} bytes", bytes.len()),
+                (Some(_), Some(bytes)) => format!("{path} was written, {} bytes", bytes.len()),
+            }))
+        }
+        Work::Move(from, to) => match vault.rename(from, to)? {
+            true => Ok(Said::plain(format!("{from} is {to} now"))),
+            false => Err(changed(to)),
+        },
+        Work::Folder(path) => match vault.remove_folder(path)? {
+            true => Ok(Said::plain(format!("the empty folder {path} was deleted"))),
+            false => Err(Error::conflict("not_empty", format!("the folder {path} is not empty"))
+                .hint("only empty folders are deleted")),
+        },
+    }
+}
+
+fn changed(path: &VaultPath) -> Error {
+    Error::conflict("changed_meanwhile", format!("{path} has changed meanwhile"))
+        .hint("nothing was done; read it again")
+}
+
+/// Takes a change back, if what stands there is still what it made.
+///
+/// # Errors
+/// `conflict` with code `cannot_undo`; `unavailable`.
+pub(in crate::flows::assistant) fn unmake(
+    vault: &Vault,
+    (home, call): (&Home, &CallId),
+    target: &Target,
+) -> Result<()> {
+    let refuse = |why: String| Err(Error::conflict("cannot_undo", why).hint("look at the file"));
+    let path: VaultPath = target.path.parse()?;
+    if let Some(to) = &target.to {
+        let to: VaultPath = to.parse()?;
+        if vault.digest(&to)? != target.after {
+            return refuse(format!("{to} has changed since"));
+        }
+        return match vault.rename(&to, &path)? {
+            true => Ok(()),
+            false => refuse(format!("there is another {path} now")),
+        };
+    }
+    let now = vault.image(&path)?;
+    if now.digest() != target.after {
+        return refuse(format!("{path} has changed since"));
+    }
+    let before = match target.before.as_str() {
+        DIGEST_OF_NOTHING => Image::nothing(),
+        _ => match home.kept(call)? {
+            Some(bytes) => Image::of(bytes, &now),
+            None => return refuse(format!("what {path} was is not kept any more")),
+        },
+    };
+    if before.digest() != target.before {
+        return refuse(format!("what is kept of {path} is not what it was"));
+    }
+    match vault.swap(&path, &now, &before)? {
+        true => Ok(()),
+        false => refuse(format!("{path} has changed since")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use camino::Utf8Path;
+    use serde_json::json;
+
+    use super::*;
+    use crate::flows::assistant::tools::files::{Known, plan};
+
+    #[test]
+    fn each_change_can_be_taken_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let base = Utf8Path::from_path(folder.path()).unwrap();
+        std::fs::create_dir_all(base.join("vault")).unwrap();
+        std::fs::write(base.join("vault/a.md"), "one\n").unwrap();
+        let vault = Vault::open(&base.join("vault"), &[]).unwrap();
+        let home = Home::of(base, &"018bcfe5-6800-7000-8000-000000000001".parse().unwrap());
+        let call: CallId = "018bcfe5-6800-7000-8000-000000000002".parse().unwrap();
+        let known = Known { made: Vec::new(), has_read_others: false };
+        let state = || {
+            let (listed, _) = vault.list(None).unwrap();
+            let read = |name: &str| std::fs::read_to_string(base.join("vault").join(name)).unwrap();
+            listed.iter().map(|it| format!("{}={}", it.name, read(&it.name))).collect::<String>()
+        };
+        for (tool, args, then) in [
+            ("write_file", json!({"path": "b.md", "content": "b"}), "a.md=one\nb.md=b"),
+            ("write_file", json!({"path": "a.md", "content": "b"}), "a.md=b"),
+            ("edit_file", json!({"path": "a.md", "old": "o", "new": "u"}), "a.md=une\n"),
+            ("move_file", json!({"from": "a.md", "to": "c.md"}), "c.md=one\n"),
+            ("delete_file", json!({"path": "a.md"}), ""),
+        ] {
+            let deed = plan(&vault, tool, &args, &known).unwrap();
+            make(&vault, (&home, &call), &deed).unwrap();
+            assert_eq!(state(), then, "{tool}");
+            let target = deed.target.clone().unwrap();
+            unmake(&vault, (&home, &call), &target).unwrap();
+            assert_eq!(state(), "a.md=one\n", "{tool}");
+            let again = unmake(&vault, (&home, &call), &target).unwrap_err();
+            assert_eq!(again.code_str(), "cannot_undo", "{tool}");
+        }
+        let deed = plan(&vault, "delete_file", &json!({"path": "a.md"}), &known).unwrap();
+        std::fs::write(base.join("vault/a.md"), "two\n").unwrap();
+        let refused = make(&vault, (&home, &call), &deed).unwrap_err();
+        assert_eq!(refused.code_str(), "changed_meanwhile");
+        assert_eq!(state(), "a.md=two\n");
+    }
+}

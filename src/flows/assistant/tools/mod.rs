@@ -1,0 +1,238 @@
+//! The tools of the assistant: one table, which the runtimes, the policy and the docs read.
+//!
+//! **Invariant:** a model only asks; what is done, and whether a person is asked before, is decided
+//! here.
+
+mod documents;
+mod files;
+mod made;
+
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::base::{Error, Result};
+use crate::chat::Target;
+use crate::vault::{Image, VaultPath};
+
+pub(super) use documents::run as run_document;
+pub(super) use files::{Known, plan as plan_file};
+pub(super) use made::{make, unmake};
+
+/// Most characters that a model is told of a result.
+const RESULT_CHARS_MAX: usize = 40_000;
+
+/// A tool.
+pub(in crate::flows) struct Tool {
+    /// Its name.
+    pub(in crate::flows) name: &'static str,
+    /// What it does, for the model.
+    pub(in crate::flows) about: &'static str,
+    /// The JSON schema of its arguments.
+    schema: &'static str,
+    /// Whether it works on the site, and not on the vault.
+    pub(in crate::flows) is_of_site: bool,
+}
+
+/// All tools.
+pub(in crate::flows) static TOOLS: &[Tool] = &[
+    Tool {
+        name: "read_file",
+        about: "Reads a text file of the vault, from a line on if you like.",
+        schema: r#"{"type":"object","properties":{"path":{"type":"string"},
+            "from":{"type":"integer","minimum":1,"description":"the first line"},
+            "lines":{"type":"integer","minimum":1,"description":"how many lines"}},
+            "required":["path"],"additionalProperties":false}"#,
+        is_of_site: false,
+    },
+    Tool {
+        name: "list_directory",
+        about: "Lists the files and folders of a folder of the vault; without a path of the vault.",
+        schema: r#"{"type":"object","properties":{"path":{"type":"string"}},
+            "additionalProperties":false}"#,
+        is_of_site: false,
+    },
+    Tool {
+        name: "glob_files",
+        about: "Finds files of the vault by a pattern such as **/*.md.",
+        schema: r#"{"type":"object","properties":{"pattern":{"type":"string"},
+            "path":{"type":"string","description":"the folder to look in"}},
+            "required":["pattern"],"additionalProperties":false}"#,
+        is_of_site: false,
+    },
+    Tool {
+        name: "search_files",
+        about: "Finds lines of the vault's text files that have some words, in any case. The \
+                words are taken as they are: it is no regular expression.",
+        schema: r#"{"type":"object","properties":{"pattern":{"type":"string"},
+            "path":{"type":"string","description":"the folder to look in"}},
+            "required":["pattern"],"additionalProperties":false}"#,
+        is_of_site: false,
+    },
+    Tool {
+        name: "write_file",
+        about: "Writes a text file of the vault. The person is asked before a file is overwritten.",
+        schema: r#"{"type":"object","properties":{"path":{"type":"string"},
+            "content":{"type":"string"}},
+            "required":["path","content"],"additionalProperties":false}"#,
+        is_of_site: false,
+    },
+    Tool {
+        name: "edit_file",
+        about: "Replaces words of a text file of the vault. `old` must be there exactly once, \
+                unless `all` is true.",
+        schema: r#"{"type":"object","properties":{"path":{"type":"string"},
+            "old":{"type":"string"},"new":{"type":"string"},"all":{"type":"boolean"}},
+            "required":["path","old","new"],"additionalProperties":false}"#,
+        is_of_site: false,
+    },
+    Tool {
+        name: "move_file",
+        about: "Moves a file of the vault to a path at which there is nothing.",
+        schema: r#"{"type":"object","properties":{"from":{"type":"string"},
+            "to":{"type":"string"}},"required":["from","to"],"additionalProperties":false}"#,
+        is_of_site: false,
+    },
+    Tool {
+        name: "delete_file",
+        about: "Deletes a file or an empty folder of the vault. The person is asked before.",
+        schema: r#"{"type":"object","properties":{"path":{"type":"string"}},
+            "required":["path"],"additionalProperties":false}"#,
+        is_of_site: false,
+    },
+    Tool {
+        name: "read_source",
+        about: "Reads a document of the site, which all its people share. Without a path it names \
+                the documents.",
+        schema: r#"{"type":"object","properties":{"path":{"type":"string"}},
+            "additionalProperties":false}"#,
+        is_of_site: true,
+    },
+    Tool {
+        name: "list_topics",
+        about: "Lists the open topics of the site, or of one of its documents.",
+        schema: r#"{"type":"object","properties":{"source_path":{"type":"string"}},
+            "additionalProperties":false}"#,
+        is_of_site: true,
+    },
+    Tool {
+        name: "open_topic",
+        about: "Opens a topic on a document of the site, in the person's name: on the words \
+                `quote`, which must be in it exactly, or on the whole of it.",
+        schema: r#"{"type":"object","properties":{"source_path":{"type":"string"},
+            "quote":{"type":"string"},"body":{"type":"string","description":"Markdown"}},
+            "required":["source_path","body"],"additionalProperties":false}"#,
+        is_of_site: true,
+    },
+];
+
+impl Tool {
+    /// Returns the tool as MCP and model providers name its parts.
+    ///
+    /// # Errors
+    /// `internal` if its schema is not JSON, which a test rules out.
+    pub(in crate::flows) fn describe(&self) -> Result<Value> {
+        let schema: Value = serde_json::from_str(self.schema)
+            .map_err(|cause| Error::internal("the schema of a tool is not JSON").source(cause))?;
+        Ok(json!({"name": self.name, "description": self.about, "inputSchema": schema}))
+    }
+}
+
+/// Returns a tool by its name.
+///
+/// # Errors
+/// `not_found` with code `no_tool`.
+pub(super) fn find(name: &str) -> Result<&'static Tool> {
+    TOOLS.iter().find(|it| it.name == name).ok_or_else(|| {
+        let shown = crate::base::truncate_chars(name, 80);
+        Error::not_found(format!("there is no tool `{}`", shown.escape_debug())).code("no_tool")
+    })
+}
+
+/// What came of a call: one line for people, and the words for the model.
+#[derive(Clone, Debug)]
+pub(super) struct Said {
+    pub(super) summary: String,
+    pub(super) text: String,
+}
+
+impl Said {
+    fn new(summary: impl Into<String>, text: impl Into<String>) -> Said {
+        let (summary, text) = (summary.into(), text.into());
+        let end = text.char_indices().nth(RESULT_CHARS_MAX).map(|it| it.0);
+        let text = match end {
+            None => text,
+            Some(end) => format!(
+                "{}\n… cut after {RESULT_CHARS_MAX} characters: ask for a part of it",
+                &text[..end]
+            ),
+        };
+        Said { summary, text }
+    }
+
+    fn plain(summary: impl Into<String>) -> Said {
+        let summary = summary.into();
+        Said { text: summary.clone(), summary }
+    }
+}
+
+/// What a call would do.
+#[derive(Clone, Debug)]
+pub(super) struct Deed {
+    /// What it changes.
+    pub(super) target: Option<Target>,
+    /// Why the person is asked first.
+    pub(super) asks: Option<String>,
+    /// What would change, for people.
+    pub(super) preview: String,
+    /// What is to be done.
+    pub(super) work: Work,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Work {
+    /// Nothing: it only reads, and this is what was read.
+    Read(Said),
+    /// A file becomes another.
+    Swap(VaultPath, Image, Image),
+    /// A file moves.
+    Move(VaultPath, VaultPath),
+    /// An empty folder goes.
+    Folder(VaultPath),
+    /// It works on the site.
+    Site,
+}
+
+/// Returns the arguments of a call as the tool wants them.
+///
+/// # Errors
+/// `invalid` with code `bad_arguments`.
+fn parse<T: DeserializeOwned>(args: &Value) -> Result<T> {
+    serde_json::from_value(args.clone()).map_err(|cause| {
+        Error::invalid(format!("the arguments are wrong: {cause}"))
+            .code("bad_arguments")
+            .hint("look at the schema of the tool")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_script_knows_every_tool() {
+        let names: Vec<&str> = TOOLS.iter().map(|it| it.name).collect();
+        assert_eq!(names, crate::script::ASSISTANT_TOOLS);
+        for tool in TOOLS {
+            let told = tool.describe().unwrap();
+            assert_eq!(told["inputSchema"]["additionalProperties"], false, "{}", tool.name);
+        }
+        assert_eq!(find("bash").err().unwrap().code_str(), "no_tool");
+    }
+
+    #[test]
+    fn a_long_result_says_that_it_is_cut() {
+        let said = Said::new("x", "ü".repeat(RESULT_CHARS_MAX + 1));
+        assert!(said.text.contains("… cut after 40000 characters"), "{}", said.text.len());
+        assert_eq!(Said::new("x", "ü".repeat(RESULT_CHARS_MAX)).text.len(), 2 * RESULT_CHARS_MAX);
+    }
+}

@@ -1,0 +1,136 @@
+//! What stands in the folders below a root, without its bytes.
+//!
+//! **Invariant:** nothing is opened for reading or followed: a link is said to be one.
+
+use std::fs::File;
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::MetadataExt as _;
+
+use camino::Utf8Path;
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, RenameFlags, renameat2};
+use nix::unistd::{UnlinkatFlags, unlinkat};
+
+use crate::base::{Context, Error, ErrorKind, Result};
+use crate::process::root::{Root, check_plain, how, refusal};
+
+/// What something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A regular file.
+    File,
+    /// A folder.
+    Folder,
+    /// A symbolic link.
+    Link,
+    /// A device, a socket, a pipe.
+    Other,
+}
+
+/// Something below a root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// What it is.
+    pub kind: EntryKind,
+    /// Its size.
+    pub bytes: u64,
+    /// Number of hard links.
+    pub links: u64,
+    /// Time of its last change, in milliseconds since 1970.
+    pub modified_ms: i64,
+}
+
+impl Root {
+    /// Returns what stands at a plain relative path; nothing if there is nothing, or if a link is
+    /// on the way.
+    ///
+    /// # Errors
+    /// `invalid` for a path that is not plain; `unavailable` if the file system does not answer.
+    pub fn entry(&self, path: &Utf8Path) -> Result<Option<Entry>> {
+        check_plain(path)?;
+        let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let found = match nix::fcntl::openat2(self.folder.as_fd(), path.as_std_path(), how(flags)) {
+            Ok(found) => found,
+            Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => return Ok(None),
+            Err(cause) => return Err(refusal(path, "file_gone", cause)),
+        };
+        let meta = File::from(found).metadata();
+        let meta = meta.context(ErrorKind::Unavailable, || format!("cannot look at {path}"))?;
+        let kind = match meta.file_type() {
+            it if it.is_symlink() => EntryKind::Link,
+            it if it.is_dir() => EntryKind::Folder,
+            it if it.is_file() => EntryKind::File,
+            _ => EntryKind::Other,
+        };
+        let seconds = meta.mtime().saturating_mul(1_000);
+        let modified_ms = seconds.saturating_add(meta.mtime_nsec() / 1_000_000);
+        Ok(Some(Entry { kind, bytes: meta.len(), links: meta.nlink(), modified_ms }))
+    }
+
+    /// Gives something another plain relative path at which nothing stands. Returns whether it did.
+    /// Missing folders are made.
+    ///
+    /// # Errors
+    /// As [`Root::entry`]; `not_found` with code `file_gone`.
+    pub fn rename(&self, from: &Utf8Path, to: &Utf8Path) -> Result<bool> {
+        check_plain(from)?;
+        check_plain(to)?;
+        let gone = || Error::not_found(format!("{from} is not there")).code("file_gone");
+        let (folder, name) = self.parent(from, false)?;
+        let folder = folder.ok_or_else(gone)?;
+        let (target, new) = self.parent(to, true)?;
+        let target = target.ok_or_else(gone)?;
+        match renameat2(&folder, name, &target, new, RenameFlags::RENAME_NOREPLACE) {
+            Ok(()) => {
+                for changed in [folder, target] {
+                    let synced = File::from(changed).sync_all();
+                    synced.context(ErrorKind::Unavailable, || format!("cannot sync {to}"))?;
+                }
+                Ok(true)
+            }
+            Err(Errno::EEXIST) => Ok(false),
+            Err(Errno::ENOENT) => Err(gone()),
+            Err(cause) => {
+                Err(Error::unavailable(format!("cannot move {from} to {to}")).source(cause))
+            }
+        }
+    }
+
+    /// Removes an empty folder. Returns whether it did; one that is not empty stays.
+    ///
+    /// # Errors
+    /// As [`Root::entry`].
+    pub fn remove_folder(&self, path: &Utf8Path) -> Result<bool> {
+        check_plain(path)?;
+        let (Some(parent), name) = self.parent(path, false)? else { return Ok(false) };
+        match unlinkat(&parent, name, UnlinkatFlags::RemoveDir) {
+            Ok(()) => Ok(true),
+            Err(Errno::ENOTEMPTY | Errno::EEXIST | Errno::ENOENT | Errno::ENOTDIR) => Ok(false),
+            Err(cause) => Err(Error::unavailable(format!("cannot remove {path}")).source(cause)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_moved_onto_something() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = Utf8Path::from_path(folder.path()).unwrap();
+        std::fs::write(path.join("a"), "a").unwrap();
+        std::fs::write(path.join("b"), "b").unwrap();
+        std::os::unix::fs::symlink("a", path.join("l")).unwrap();
+        let root = Root::open(path).unwrap();
+        assert!(!root.rename("a".into(), "b".into()).unwrap());
+        assert!(root.rename("a".into(), "deep/er/a".into()).unwrap());
+        assert_eq!(root.entry("deep/er/a".into()).unwrap().unwrap().kind, EntryKind::File);
+        assert_eq!(root.entry("a".into()).unwrap(), None);
+        assert_eq!(root.entry("l".into()).unwrap().unwrap().kind, EntryKind::Link);
+        assert_eq!(root.entry("l/x".into()).unwrap(), None);
+        assert_eq!(root.rename("a".into(), "c".into()).unwrap_err().code_str(), "file_gone");
+        assert!(!root.remove_folder("deep".into()).unwrap());
+        assert!(root.rename("../x".into(), "c".into()).is_err());
+    }
+}

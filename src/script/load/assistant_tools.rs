@@ -1,0 +1,132 @@
+//! What the assistant may do: its tools with their policies, and where the vaults of persons are.
+
+use std::collections::BTreeMap;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use serde::Serialize;
+
+use crate::script::config::secret::EnvValue;
+use crate::script::load::assistant::Judge;
+use crate::script::load::build::resolve;
+use crate::script::load::extract::Given;
+use crate::script::source::diagnostic::suggestion;
+use crate::script::source::span::Spot;
+
+/// The tools of the assistant.
+pub const TOOLS: [&str; 11] = [
+    "read_file",
+    "list_directory",
+    "glob_files",
+    "search_files",
+    "write_file",
+    "edit_file",
+    "move_file",
+    "delete_file",
+    "read_source",
+    "list_topics",
+    "open_topic",
+];
+/// Tools of later releases.
+const LATER: [&str; 5] = [
+    "web_fetch",
+    "linkedin_post",
+    "linkedin_read_comments",
+    "linkedin_post_comment",
+    "linkedin_reply_comment",
+];
+
+/// Whether a person is asked before a tool is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Policy {
+    /// If the call cannot be undone easily, or changes what the assistant obeys.
+    Allow,
+    /// Each time.
+    Ask,
+}
+
+/// Where the vaults of persons are.
+#[derive(Clone, Debug, Serialize)]
+pub struct Vaults {
+    /// The folder in which each person gets one; in the data folder if there is none.
+    pub base: Option<Utf8PathBuf>,
+    /// Folders of persons by their names.
+    pub of: BTreeMap<String, Utf8PathBuf>,
+}
+
+impl Judge<'_> {
+    pub(super) fn tools(&mut self) -> BTreeMap<&'static str, Policy> {
+        let checked = self.checked;
+        let mut tools = BTreeMap::new();
+        let Some(Given::Texts(given)) = checked.given("tools") else {
+            // What is written on the site is seen by everybody.
+            let policy = |it: &'static str| match it {
+                "open_topic" => (it, Policy::Ask),
+                _ => (it, Policy::Allow),
+            };
+            return TOOLS.into_iter().map(policy).collect();
+        };
+        for (name, (policy, spot)) in given {
+            let Some(tool) = TOOLS.into_iter().find(|it| it == name) else {
+                self.no_tool(name, spot);
+                continue;
+            };
+            let policy = match policy {
+                EnvValue::Text(word) if word == "allow" => Policy::Allow,
+                EnvValue::Text(word) if word == "ask" => Policy::Ask,
+                _ => {
+                    let message = format!("the tool {tool} is neither `allow` nor `ask`");
+                    let note = "a tool that is not to be used is left out";
+                    self.error("unknown-word", message, spot, note);
+                    continue;
+                }
+            };
+            tools.insert(tool, policy);
+        }
+        tools
+    }
+
+    fn no_tool(&mut self, name: &str, spot: &Spot) {
+        if LATER.contains(&name) {
+            let message = format!("the tool {name} of the assistant is not built yet");
+            self.error("not-built-yet", message, spot, "leave it out");
+        } else {
+            let message = format!("the assistant has no tool `{}`", name.escape_debug());
+            self.error("unknown-word", message, spot, &suggestion(name, TOOLS));
+        }
+    }
+
+    pub(super) fn vaults(&mut self, folder: &Utf8Path) -> Vaults {
+        let checked = self.checked;
+        let base = checked.text("vaults").map(|it| resolve(folder, Utf8Path::new(it)));
+        let mut of = BTreeMap::new();
+        if let Some(Given::Texts(given)) = checked.given("vault_of") {
+            for (person, (path, spot)) in given {
+                match path {
+                    EnvValue::Text(path) if !path.is_empty() && !path.starts_with('~') => {
+                        of.insert(person.clone(), resolve(folder, Utf8Path::new(path)));
+                    }
+                    _ => {
+                        let message = format!("`{}` has no folder", person.escape_debug());
+                        self.error("bad-path", message, spot, "write the whole path of a folder");
+                    }
+                }
+            }
+        }
+        self.refuse_same(&of);
+        Vaults { base, of }
+    }
+
+    /// Two persons never have one folder. What links and mounts make the same is found when a vault
+    /// is opened.
+    fn refuse_same(&mut self, of: &BTreeMap<String, Utf8PathBuf>) {
+        let pairs = of.iter().flat_map(|one| of.iter().map(move |other| (one, other)));
+        let pair =
+            pairs.into_iter().find(|(one, other)| one.0 != other.0 && other.1.starts_with(one.1));
+        if let Some(((one, _), (other, _))) = pair {
+            let message = format!("the vaults of {one} and {other} overlap");
+            let spot = self.checked.spot("vault_of");
+            self.error("vault-overlap", message, spot, "give each a folder of its own");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Finding files of a vault by their names and their words.
+
+use std::time::{Duration, Instant};
+
+use camino::Utf8PathBuf;
+use globset::{GlobBuilder, GlobMatcher};
+
+use crate::base::{Error, Result};
+use crate::process::Standing;
+use crate::vault::files::{FILE_BYTES_MAX, list};
+use crate::vault::{Vault, VaultPath};
+
+/// Most files that are looked at.
+const FILES_MAX: usize = 20_000;
+/// How long a search may take.
+const SEARCH_MAX: Duration = Duration::from_secs(2);
+/// Most characters of a line that is shown.
+const LINE_CHARS_MAX: usize = 300;
+
+/// What was found, and whether it is all.
+#[derive(Clone, Debug)]
+pub struct Found<T> {
+    /// What was found.
+    pub items: Vec<T>,
+    /// Why there may be more.
+    pub cut: Option<&'static str>,
+}
+
+/// A line with the words that were looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hit {
+    /// The file.
+    pub path: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// The line, perhaps only its beginning.
+    pub text: String,
+}
+
+impl Vault {
+    /// Returns the files whose paths fit a glob, in order.
+    ///
+    /// # Errors
+    /// `invalid` with code `bad_pattern`; `not_found` if the folder is not there.
+    pub fn glob(
+        &self,
+        pattern: &str,
+        folder: Option<&VaultPath>,
+        most: usize,
+    ) -> Result<Found<String>> {
+        let glob = GlobBuilder::new(pattern).literal_separator(true).build();
+        let glob = glob.map_err(|cause| {
+            Error::invalid(format!("the pattern is no glob: {cause}"))
+                .code("bad_pattern")
+                .hint("such as **/*.md or notes/2026-*.md")
+        })?;
+        let matcher: GlobMatcher = glob.compile_matcher();
+        let start = folder.map(|it| it.as_path().to_owned());
+        let mut found = Found { items: Vec::new(), cut: None };
+        found.cut = self.walk(start.clone(), |path| {
+            // The pattern counts from the folder that was given.
+            let shown = start.as_ref().and_then(|it| path.strip_prefix(it).ok());
+            if matcher.is_match(shown.unwrap_or(path)) {
+                if found.items.len() == most {
+                    return Ok(Some("there are more"));
+                }
+                found.items.push(path.to_string());
+            }
+            Ok(None)
+        })?;
+        Ok(found)
+    }
+
+    /// Returns the lines that have some words, whatever the case of their letters.
+    ///
+    /// # Errors
+    /// `invalid` with code `bad_pattern`; `not_found` if the folder is not there.
+    pub fn search(
+        &self,
+        words: &str,
+        folder: Option<&VaultPath>,
+        most: usize,
+    ) -> Result<Found<Hit>> {
+        if words.trim().is_empty() || words.contains('\n') {
+            return Err(Error::invalid("what is looked for is some words of one line")
+                .code("bad_pattern")
+                .hint("it is no regular expression"));
+        }
+        let wanted = words.to_lowercase();
+        let begun = Instant::now();
+        let mut found = Found { items: Vec::new(), cut: None };
+        found.cut = self.walk(folder.map(|it| it.as_path().to_owned()), |path| {
+            if begun.elapsed() > SEARCH_MAX {
+                return Ok(Some("the search took too long"));
+            }
+            let Standing::File { bytes, .. } = self.root.standing(path, FILE_BYTES_MAX)? else {
+                return Ok(None);
+            };
+            let Ok(text) = std::str::from_utf8(&bytes) else { return Ok(None) };
+            for (number, line) in text.lines().enumerate() {
+                if line.to_lowercase().contains(&wanted) {
+                    if found.items.len() == most {
+                        return Ok(Some("there are more"));
+                    }
+                    let text = crate::base::truncate_chars(line, LINE_CHARS_MAX);
+                    found.items.push(Hit { path: path.to_string(), line: number + 1, text });
+                }
+            }
+            Ok(None)
+        })?;
+        Ok(found)
+    }
+
+    /// Visits all files below a folder in order, until the visitor says why it ends.
+    fn walk(
+        &self,
+        start: Option<Utf8PathBuf>,
+        mut visit: impl FnMut(&camino::Utf8Path) -> Result<Option<&'static str>>,
+    ) -> Result<Option<&'static str>> {
+        let (mut folders, mut files) = (vec![start], 0);
+        while let Some(folder) = folders.pop() {
+            let (listed, _) = list(&self.root, folder.as_deref())?;
+            let at = |name: &str| match &folder {
+                Some(folder) => folder.join(name),
+                None => Utf8PathBuf::from(name),
+            };
+            let mut below = Vec::new();
+            for it in &listed {
+                if let Some(name) = it.name.strip_suffix('/') {
+                    below.push(Some(at(name)));
+                    continue;
+                }
+                files += 1;
+                if files > FILES_MAX {
+                    return Ok(Some("there are too many files"));
+                }
+                if let Some(why) = visit(&at(&it.name))? {
+                    return Ok(Some(why));
+                }
+            }
+            folders.extend(below.into_iter().rev());
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use camino::Utf8Path;
+
+    use super::*;
+
+    #[test]
+    fn files_are_found_by_name_and_by_words() {
+        let folder = tempfile::tempdir().unwrap();
+        let base = Utf8Path::from_path(folder.path()).unwrap();
+        std::fs::create_dir_all(base.join("notes/.hidden")).unwrap();
+        std::fs::write(base.join("top.md"), "Größe\nnothing\n").unwrap();
+        std::fs::write(base.join("notes/a.md"), "first\nDie GRÖSSE, die größe\n").unwrap();
+        std::fs::write(base.join("notes/b.txt"), b"\xff gr\xc3\xb6\xc3\x9fe").unwrap();
+        std::fs::write(base.join("notes/.hidden/c.md"), "größe").unwrap();
+        std::os::unix::fs::symlink(base, base.join("loop")).unwrap();
+        let vault = Vault::open(base, &[]).unwrap();
+        let notes: VaultPath = "notes".parse().unwrap();
+        let glob = |pattern: &str, at: Option<&VaultPath>| {
+            vault.glob(pattern, at, 10).unwrap().items.join(" ")
+        };
+        assert_eq!(glob("**/*.md", None), "top.md notes/a.md");
+        assert_eq!(glob("*.md", None), "top.md");
+        assert_eq!(glob("*", Some(&notes)), "notes/a.md notes/b.txt");
+        assert_eq!(vault.glob("[", None, 10).unwrap_err().code_str(), "bad_pattern");
+        assert_eq!(vault.glob("**", None, 1).unwrap().cut, Some("there are more"));
+        let hits = vault.search("größe", None, 10).unwrap();
+        let shown: Vec<String> =
+            hits.items.iter().map(|it| format!("{}:{} {}", it.path, it.line, it.text)).collect();
+        assert_eq!(shown, ["top.md:1 Größe", "notes/a.md:2 Die GRÖSSE, die größe"]);
+        assert_eq!(vault.search(" ", None, 10).unwrap_err().code_str(), "bad_pattern");
+    }
+}

@@ -1,0 +1,15 @@
+//! The vault of a person: a folder of files that their assistant reads and writes.
+//!
+//! **Invariant:** nothing outside the folder is reached: every path is a [`VaultPath`] and opened
+//! below the folder without following links.
+//! **Invariant:** two vaults never overlap, and none overlaps what belongs to the site.
+
+mod files;
+mod find;
+mod open;
+mod path;
+
+pub use files::{DIGEST_OF_NOTHING, FILE_BYTES_MAX, Image, Listed};
+pub use find::{Found, Hit};
+pub use open::{Apart, Vault};
+pub use path::VaultPath;

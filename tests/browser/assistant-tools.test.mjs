@@ -1,0 +1,93 @@
+// What the assistant does, in a browser: its calls, the question before one, and taking it back.
+
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import path from "node:path";
+import { test } from "node:test";
+import { findings, PHONE, serve, visitor } from "./harness.mjs";
+
+const WB_AGENT = path.resolve("target/debug/wb-agent");
+
+/** What stands in for Claude Code: each line of its prompt is a tool and its arguments. */
+const CLAUDE = String.raw`
+lines=$(grep '^call ')
+printf '{"type":"system","subtype":"init","session_id":"s","tools":[]}\n'
+use() {
+  printf '{"type":"assistant","message":{"id":"%s","content":[' "$1"
+  printf '{"type":"tool_use","id":"%s","name":"mcp__wb__%s","input":%s}]}}\n' "$1" "$2" "$3"
+  rm -f "$OUT/fifo.$$"; mkfifo "$OUT/fifo.$$"
+  { printf '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"%s"' "$2"
+    printf ',"arguments":%s,"_meta":{"claudecode/toolUseId":"%s"}}}\n' "$3" "$1"
+    cat "$OUT/fifo.$$"; } | "$CLIENT" mcp assistant | { read -r told; : > "$OUT/fifo.$$"; }
+}
+number=0
+printf '%s\n' "$lines" | while read -r _ tool args; do
+  number=$((number + 1)); use "toolu_$number" "$tool" "$args"
+done
+printf '{"type":"stream_event","event":{"type":"message_start","message":{"id":"m1"}}}\n'
+printf '{"type":"stream_event","event":{"type":"content_block_delta","delta":{"type":"text_delta","text":"I am done."}}}\n'
+printf '{"type":"stream_event","event":{"type":"message_stop"}}\n'
+printf '{"type":"result","is_error":false,"result":"x","session_id":"s","usage":{"input_tokens":1}}\n'
+`;
+
+function assistant(site) {
+  const file = path.join(site.agents, "claude.sh");
+  fs.writeFileSync(file, CLAUDE);
+  site.lua += `wb.engine "claude-chat" {
+  type = "process", command = { "/bin/sh", "${file}" }, prompt = "stdin",
+  reads = "claude-stream-json",
+  env = { ANTHROPIC_API_KEY = "k", OUT = "${site.out}", CLIENT = "${WB_AGENT}" },
+}
+wb.assistant { runtimes = { claude_code = "claude-chat" }, claude_code_persons = { "ada" } }
+`;
+}
+
+const isWithin = (page) => page.evaluate(() => document.documentElement.scrollWidth <= innerWidth);
+const call = (tool, args) => `call ${tool} ${JSON.stringify(args)}`;
+
+async function ask(page, words) {
+  await page.getByLabel("Message", { exact: true }).fill(words);
+  await page.getByRole("button", { name: "Send" }).click();
+}
+
+async function picture(page, name) {
+  if (process.env.WB_PICTURES) {
+    await page.screenshot({ path: path.join(process.env.WB_PICTURES, `${name}.png`) });
+  }
+}
+
+for (const [name, options] of [["desktop", {}], ["phone", { viewport: PHONE, touch: true }]]) {
+  test(`a question waits in the conversation, and what was done is taken back: ${name}`, async (t) => {
+    const site = await serve(t, {}, assistant);
+    const ada = await visitor(t, site, options);
+    const page = await ada.openLive("/assistant");
+    await ask(page, call("write_file", { path: "digest.md", content: "# Digest\n\nold words\n" }));
+    await page.locator(".chat-call", { hasText: "digest.md was made" }).waitFor();
+    await page.getByRole("button", { name: "Send" }).waitFor();
+    await page.goto(`${site.origin}/assistant`);
+    const hostile = "<b>new</b> words\n";
+    await ask(page, call("write_file", { path: "digest.md", content: `# Digest\n\n${hostile}` }));
+    const card = page.locator(".chat-ask");
+    await card.getByText("May the assistant do this?").waitFor();
+    assert.match(await card.locator("pre").textContent(), /-old words\n\+<b>new<\/b> words/);
+    assert.ok(await isWithin(page));
+    assert.deepEqual(await findings(page), []);
+    await picture(page, `assistant-asks-${name}`);
+    const decisions = await ada.openLive("/decisions");
+    await decisions.getByText("it overwrites digest.md").first().waitFor();
+    await decisions.getByText("it overwrites digest.md").first().click();
+    await decisions.locator("pre", { hasText: "<b>new</b>" }).waitFor();
+    assert.equal(await decisions.locator("#amend").count(), 0);
+    await picture(decisions, `assistant-decision-${name}`);
+    await decisions.close();
+    await card.getByRole("button", { name: "Allow once" }).click();
+    await page.locator(".chat-call", { hasText: "digest.md was written" }).waitFor();
+    await page.locator(".chat-answer:not(.chat-live)", { hasText: "I am done." }).waitFor();
+    assert.equal(await page.locator(".chat-ask").count(), 0);
+    await picture(page, `assistant-done-${name}`);
+    await page.getByRole("button", { name: /^Undo/ }).click();
+    await page.locator(".chat-call-state", { hasText: "undone" }).waitFor();
+    assert.deepEqual(await findings(page), []);
+    assert.ok(await isWithin(page));
+  });
+}

@@ -594,6 +594,7 @@
 ---@field speaks? "claude-stream-json"|"lines" How a stream is spoken to, and how it answers.
 ---@field proof_wait? wb.Duration Longest wait until a stream shows that it has what was written; 60s by default.
 ---@field system? string[] Arguments that bring a stream what its agent is and what it may do.
+---@field trusts? string[] Files of the repository that its agent may obey, although no word of its command keeps them out; without it such a file keeps its jobs from starting.
 
 ---What jobs of this kind may spend on a day (UTC).
 ---@class wb.KindFields.Daily

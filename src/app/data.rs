@@ -9,6 +9,7 @@ use serde_json::Value;
 use tracing::warn;
 
 use crate::base::{Clock, Context, Error, ErrorKind, Result, fault};
+use crate::documents::Repo;
 use crate::flows::site::backup;
 use crate::process;
 use crate::script::Config;
@@ -31,6 +32,20 @@ pub(super) fn make_private(data: &Utf8Path) -> Result<()> {
         File::open(parent).and_then(|it| it.sync_all()).context(ErrorKind::Unavailable, cannot)?;
     }
     ignore_all(data)
+}
+
+/// Refuses a data folder in which git keeps files: whoever can commit could put there what agents
+/// and the server obey.
+pub(super) async fn refuse_tracked(repo: &Repo, data: &Utf8Path) -> Result<()> {
+    let Some(file) = repo.tracked_below(data).await? else { return Ok(()) };
+    if fault::is_off("data_tracked") {
+        return Ok(());
+    }
+    let message = format!("git tracks {file}, which is in the data folder {data}");
+    Err(Error::conflict("data_tracked", message).hint(
+        "choose another `data` in wb.site, or take the file out of the repository and remove it: \
+         git rm -r --cached",
+    ))
 }
 
 /// Lets git pass the folder over, whatever the repository's own `.gitignore` says: `git add -A`

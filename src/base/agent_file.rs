@@ -1,9 +1,10 @@
 //! Files of a repository by which coding agents are steered.
 
 /// Folders whose files start programs for an agent, or instruct it.
-const FOLDERS: [&str; 5] = [".agents", ".claude", ".codex", ".gemini", ".opencode"];
+const FOLDERS: [&str; 6] = [".agents", ".claude", ".codex", ".gemini", ".opencode", ".pi"];
 /// Files that do so wherever they are.
-const FILES: [&str; 9] = [
+const FILES: [&str; 10] = [
+    ".env",
     ".mcp.json",
     "agents.md",
     "agents.override.md",
@@ -15,6 +16,9 @@ const FILES: [&str; 9] = [
     "skill.md",
 ];
 
+/// The folder of skills: each is a folder of its own in it, with all that its instructions name.
+const SKILLS: &str = "skills";
+
 /// Returns whether a coding agent that starts near a path of the repository obeys what is there:
 /// MCP servers, hooks, plugins, commands, skills and instructions.
 pub fn is_agent_file(path: &str) -> bool {
@@ -22,7 +26,13 @@ pub fn is_agent_file(path: &str) -> bool {
     let path = path.to_lowercase();
     let (folders, file) = path.rsplit_once('/').unwrap_or(("", &path));
     let mut folders = folders.split('/').chain([file]);
-    FILES.contains(&file) || folders.any(|it| FOLDERS.contains(&it))
+    FILES.contains(&file) || is_of_skill(&path) || folders.any(|it| FOLDERS.contains(&it))
+}
+
+/// Returns whether it lies in a folder of a folder of skills.
+fn is_of_skill(path: &str) -> bool {
+    let mut parts = path.split('/').skip_while(|it| *it != SKILLS).skip(1);
+    parts.next().is_some() && parts.next().is_some()
 }
 
 #[cfg(test)]
@@ -41,10 +51,16 @@ mod tests {
             "docs/AGENTS.md",
             "skills/wb-incorporate/SKILL.md",
             "opencode.jsonc",
+            "skills/wb-incorporate/scripts/check.sh",
+            "wiki/skills/wb-incorporate/more.md",
+            ".pi/settings.json",
+            ".env",
         ] {
             assert!(is_agent_file(path), "{path}");
         }
-        for path in ["guide.md", "claude/settings.json", "docs/agents/x.md", "mcp.json", ""] {
+        for path in
+            ["guide.md", "claude/settings.json", "docs/agents/x.md", "mcp.json", "skills/a.md", ""]
+        {
             assert!(!is_agent_file(path), "{path}");
         }
     }

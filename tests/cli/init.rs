@@ -68,6 +68,16 @@ fn a_new_site_has_a_script_skills_and_a_persona() {
 }
 
 #[test]
+fn a_folder_of_others_is_not_taken_for_the_data_folder() {
+    let folder = repository();
+    fs::create_dir_all(folder.path().join("data/agents/opencode")).unwrap();
+    let output = wiki_browser(folder.path()).arg("init").output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(5) && said.contains("data"), "{said}");
+    assert!(!folder.path().join("wiki-browser.lua").exists());
+}
+
+#[test]
 fn a_second_time_nothing_is_changed_and_everything_in_the_way_is_named() {
     let folder = repository();
     wiki_browser(folder.path()).arg("init").assert().success();

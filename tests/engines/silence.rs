@@ -49,3 +49,19 @@ fn a_tool_that_hangs_ends_with_the_jobs_own_time() {
     assert_eq!(job["reason"], "wall_timeout", "{job:#}");
     assert_eq!(job["error_tail"], "it was waiting for its tool Bash: sleep 200");
 }
+
+#[test]
+fn what_an_agent_was_doing_is_told_before_what_it_always_says_on_standard_error() {
+    let agent = format!("echo 'no ripgrep here' >&2; echo '{CALL}'; sleep 60");
+    let job = ended(&agent, ", idle = \"1s\"");
+    assert_eq!(job["reason"], "wall_timeout", "{job:#}");
+    let tail = job["error_tail"].as_str().unwrap();
+    assert_eq!(tail.trim_end(), "it was waiting for its tool Bash: sleep 200\nno ripgrep here");
+}
+
+#[test]
+fn a_plain_line_before_a_failure_is_told() {
+    let job = ended("echo 'there is no licence'; exit 255", "");
+    assert_eq!(job["reason"], "exit_status", "{job:#}");
+    assert_eq!(job["error_tail"], "there is no licence");
+}

@@ -94,8 +94,7 @@ fn an_agent_that_would_start_what_the_repository_names_is_warned_of() {
     let warnings = bench.ended(&bench.job("open", json!({})))["warnings"].to_string();
     assert!(warnings.contains("agent_programs: ") && warnings.contains(".mcp.json"), "{warnings}");
     // The script's own words end it.
-    let flags =
-        r#", "--strict-mcp-config", "--settings", '{"disableAllHooks":true,"apiKeyHelper":""}'"#;
+    let flags = r#", "--strict-mcp-config", "--setting-sources=""#;
     bench.edit(|declared| {
         declared.replace(&format!("\"{program}\" }}"), &format!("\"{program}\"{flags} }}"))
     });
@@ -109,6 +108,79 @@ fn an_agent_that_would_start_what_the_repository_names_is_warned_of() {
     let warnings = bench.ended(&bench.job("open", json!({})))["warnings"].to_string();
     assert!(!warnings.contains("agent_programs"), "{warnings}");
     server.stop();
+}
+
+#[test]
+fn an_agent_that_would_obey_what_nothing_keeps_out_is_not_started() {
+    let bench = Bench::new();
+    let program = bench.base.join("agents/opencode");
+    bench.word_kind("open", FIELDS, "exit 0");
+    let script = bench.base.join("agents/open.sh");
+    let plain = format!("command = {{ \"/bin/sh\", \"{script}\" }}");
+    let command = format!("command = {{ \"{program}\", \"--pure\" }}");
+    let env = "OPENCODE_DISABLE_PROJECT_CONFIG = \"1\", XDG_CONFIG_HOME = \"data/agents\", OUT";
+    std::fs::copy(&script, &program).unwrap();
+    make_executable(&program);
+    bench.edit(|declared| declared.replace(&plain, &command).replace("OUT", env));
+    let server = bench.serve();
+    assert_eq!(bench.ended(&bench.job("open", json!({})))["status"], "succeeded");
+    std::fs::create_dir_all(bench.top.join(".opencode/plugin")).unwrap();
+    bench.write(".opencode/plugin/e.js", "");
+    let refused = bench.ended(&bench.job("open", json!({})));
+    assert_eq!(
+        (&refused["status"], &refused["reason"]),
+        (&json!("failed"), &json!("spawn_failed"))
+    );
+    let message = refused["message"].as_str().unwrap();
+    for part in ["was not started", ".opencode/plugin", "trusts = { "] {
+        assert!(message.contains(part), "{message}");
+    }
+    let told = |words: &[&str]| {
+        let (_, out, err) = bench.cli(words);
+        format!("{out}{err}")
+    };
+    let said = told(&["check"]);
+    assert!(said.contains("[unkept-file]") && said.contains(".opencode/plugin"), "{said}");
+    assert!(!said.contains("open-agent"), "{said}");
+    let said = told(&["doctor"]);
+    assert!(said.contains("would obey .opencode/plugin, which nothing keeps out"), "{said}");
+    // The script may say that it is wanted, by name.
+    let trusting = format!("{command}, trusts = {{ \".opencode/\" }}");
+    bench.edit(|declared| declared.replace(&command, &trusting));
+    bench.write_script();
+    assert!(!told(&["check"]).contains("unkept-file"));
+    assert_eq!(bench.cli(&["reload"]).0, 0);
+    assert_eq!(bench.ended(&bench.job("open", json!({})))["status"], "succeeded");
+    server.stop();
+}
+
+#[test]
+fn files_that_the_script_names_for_its_agents_steer_them() {
+    let bench = Bench::new();
+    bench.word_kind("writes", FIELDS, &format!("echo x > '{}/tools.json'", bench.top));
+    let script = bench.base.join("agents/writes.sh");
+    let with = format!("\"{script}\", \"--tools={}/tools.json\" }}", bench.top);
+    bench.edit(|declared| declared.replace(&format!("\"{script}\" }}"), &with));
+    let server = bench.serve();
+    let warnings = bench.ended(&bench.job("writes", json!({})))["warnings"].to_string();
+    assert!(warnings.contains("agent_files: tools.json steer agents"), "{warnings}");
+    server.stop();
+}
+
+#[test]
+fn no_server_serves_with_a_data_folder_that_the_repository_fills() {
+    let bench = Bench::new();
+    bench.word_kind("open", FIELDS, "exit 0");
+    bench.write_script();
+    let file = bench.data.join("agents/opencode/opencode.json");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, "{}").unwrap();
+    bench.git(&["add", "-f", file.as_str()]);
+    let (code, out, err) = bench.cli(&["serve"]);
+    assert_ne!(code, 0);
+    assert!(err.contains("git tracks") && err.contains("opencode.json"), "{out}{err}");
+    let (_, out, err) = bench.cli(&["doctor"]);
+    assert!(out.contains("git tracks"), "{out}{err}");
 }
 
 fn make_executable(file: &camino::Utf8Path) {

@@ -71,7 +71,12 @@ fn part(name: &str) -> String {
 
 fn ask(desk: &Desk, name: &str, verb: &str) -> Result<()> {
     let path = format!("/api/agents/{}/{verb}", part(name));
-    told(desk, &desk.client()?.post(&path, &json!({}))?)
+    let answer = desk.client()?.post(&path, &json!({}))?;
+    told(desk, &answer)?;
+    if verb == "stop" && answer["state"] != "stopped" {
+        desk.screen.note("it is being stopped");
+    }
+    Ok(())
 }
 
 /// Ends each agent that runs or that something would start.

@@ -18,6 +18,8 @@ use crate::script::{self, Diagnostic};
 
 /// The name of the script.
 const SCRIPT: &str = "wiki-browser.lua";
+/// The folder that the new script names for the server's things.
+const DATA: &str = "data";
 /// The author if nobody names another: no mail reaches this address.
 const AUTHOR: (&str, &str) = ("Wiki Agent", "agent@wiki.invalid");
 /// Longest name or address of an author, in bytes.
@@ -81,7 +83,8 @@ pub(super) fn run(screen: &Screen, args: &InitArgs) -> Result<()> {
     check_work_tree(&folder)?;
     let answers = answers(screen, args, &folder)?;
     let items = items(&answers);
-    let found = plan::in_the_way(&folder, &items);
+    let mut found = plan::in_the_way(&folder, &items);
+    found.extend(data_in_the_way(&folder));
     if !found.is_empty() {
         return Err(plan::refusal(
             &folder,
@@ -113,6 +116,15 @@ pub(super) fn run(screen: &Screen, args: &InitArgs) -> Result<()> {
         screen.put(&screen.paint(Style::Bold, "\nnext:"))?;
         next.iter().try_for_each(|line| screen.put(&format!("  {}", escape::line(line))))
     })
+}
+
+/// Returns the name of the data folder if there is one of that name that no server has made: what
+/// others put there would be obeyed.
+fn data_in_the_way(folder: &Utf8Path) -> Option<Utf8PathBuf> {
+    let data = folder.join(DATA);
+    let is_ours = data.join("wiki.db").is_file() || data.join("lock").is_file();
+    let is_empty = data.read_dir().is_ok_and(|mut it| it.next().is_none());
+    (data.symlink_metadata().is_ok() && !is_ours && !is_empty).then(|| DATA.into())
 }
 
 /// Reads what was written, and returns what is missing on this machine.

@@ -14,7 +14,9 @@ wb.engine "claude" {
   command = { "claude", "-p", "--output-format", "stream-json", "--verbose",
               "--include-partial-messages",      -- a long answer is output while it grows: `idle`
               "--strict-mcp-config",             -- no MCP server, hook or helper that is not named
-              "--settings", '{"disableAllHooks":true,"apiKeyHelper":""}',
+              "--settings", '{"disableAllHooks":true,"apiKeyHelper":"","awsAuthRefresh":"",' ..
+                            '"awsCredentialExport":"","gcpAuthRefresh":"",' ..
+                            '"otelHeadersHelper":"","proxyAuthHelper":""}',
               "--dangerously-skip-permissions" },
   env     = {
     CLAUDE_CODE_MAX_RETRIES              = "5",  -- else a wrong key is tried for three minutes
@@ -46,9 +48,9 @@ wb.engine "codex" {
 
 const OPENCODE: &str = r#"
 -- opencode: install it and set it up as the account that the server runs as. Nobody is there to
--- ask, so it may do all that this account may do: give the server an account of its own. It starts
--- no plugin or MCP server of this repository or of the account, whose opencode.json is not read:
--- name a model here ("-m", "PROVIDER/MODEL").
+-- ask, so it may do all that this account may do: give the server an account of its own. Name a
+-- model here ("-m", "PROVIDER/MODEL"): opencode.json of the account is not read. No job starts
+-- where this repository has opencode.json or .opencode/plugin: opencode obeys them in any case.
 wb.engine "opencode" {
   type    = "process",
   command = { "opencode", "run", "--format", "json", "--pure",
@@ -69,9 +71,12 @@ const GEMINI: &str = r#"
 wb.engine "gemini" {
   type    = "process",
   command = { "gemini", "-o", "stream-json", "--approval-mode", "yolo",
-              "--skip-trust",        -- works here without the hooks and MCP servers of .gemini
-              "-e", "none", "--allowed-mcp-server-names", "none" },  -- nor those of the account
-  env     = { NO_COLOR = "1" },
+              "--skip-trust",        -- works here all the same: nobody could be asked
+              "-e", "none", "--allowed-mcp-server-names", "none" },  -- none of the account
+  env     = {
+    GEMINI_CLI_TRUST_WORKSPACE = "false",        -- no hook, tool or MCP server of .gemini
+    NO_COLOR                   = "1",
+  },
   prompt  = "stdin",
   reads   = "gemini-stream-json",    -- telemetry only; exit status and result decide
 }
@@ -79,7 +84,8 @@ wb.engine "gemini" {
 
 const PI: &str = r#"
 -- Pi: install it and log in as the account that the server runs as. Nobody is there to ask, so it
--- may do all that this account may do: give the server an account of its own.
+-- may do all that this account may do: give the server an account of its own. No job starts where
+-- this repository has .pi/settings.json, which names the shell of its commands.
 wb.engine "pi" {
   type    = "process",
   command = { "pi", "-p", "--no-extensions", "--no-session" },
@@ -95,6 +101,9 @@ const BY_CLAUDE: &str = r#"  engine   = "claude",
   timeout  = "5m",                   -- from its start to its end
   idle     = "3m",                   -- without any output, tool calls not counted
 "#;
+
+/// How long opencode may take to its first output.
+const OPENCODE_START: &str = "  start    = \"4m\",                   -- until its first output\n";
 
 /// How the built-in engine does.
 const BY_SUGGESTIONS: &str = r#"  engine   = "suggestions",
@@ -240,8 +249,15 @@ pub(super) struct Answers {
 /// while it works, so that it has no `idle`.
 fn by(engine: Choice, kinds: &str) -> String {
     let kinds = kinds.replace("\"claude\",", &format!("\"{}\",", engine.as_str()));
-    let is_kept = |line: &&str| engine != Choice::Pi || !line.starts_with("  idle ");
-    kinds.split_inclusive('\n').filter(is_kept).collect()
+    // While they try again what their provider refused, opencode prints nothing for 80 s, and
+    // Gemini goes on for more than five minutes: only what ends by itself is `rate_limited`.
+    let line = |line: &str| match engine {
+        Choice::Pi if line.starts_with("  idle ") => String::new(),
+        Choice::Opencode if line.starts_with("  idle ") => format!("{line}{OPENCODE_START}"),
+        Choice::Gemini => line.replace("\"5m\", ", "\"10m\",").replace("\"5m\",", "\"10m\","),
+        _ => line.to_owned(),
+    };
+    kinds.split_inclusive('\n').map(line).collect()
 }
 
 /// What a site writes for its agents: readers do not propose to change that.
@@ -308,6 +324,16 @@ mod tests {
             author_name: "A \"B\" \\ @ROOT@".to_owned(),
             author_email: "a@b".to_owned(),
         }
+    }
+
+    #[test]
+    fn the_clocks_leave_an_agent_the_time_to_give_up_by_itself() {
+        let of = |engine| script(&answers(engine));
+        assert_eq!(of(Choice::Opencode).matches("\n  start    = \"4m\",").count(), 2);
+        let gemini = of(Choice::Gemini);
+        assert_eq!(gemini.matches("\n  timeout  = \"10m\",").count(), 2, "{gemini}");
+        assert!(!of(Choice::Claude).contains("start    ="));
+        assert!(!of(Choice::Pi).contains("idle    "));
     }
 
     #[test]

@@ -184,15 +184,16 @@ pub fn name_of(tip: &Tip) -> String {
     }
 }
 
-/// Returns what is different in `after`, without what approvals of this site did meanwhile.
+/// Returns what is different in `after`, without what approvals of this site did meanwhile. `named`
+/// are files and folders, from the repository's top, by which the script steers its agents.
 ///
 /// # Errors
 /// `unavailable` if git or the database cannot say.
 pub async fn compare(
     repo: &Repo,
     store: &Store,
-    before: &Snapshot,
-    after: &Snapshot,
+    (before, after): (&Snapshot, &Snapshot),
+    named: &[String],
 ) -> Result<Changes> {
     let mut before = before.clone();
     forgive_own_commits(repo, store, &mut before, after).await?;
@@ -212,7 +213,14 @@ pub async fn compare(
     gone_from_sight(repo, &mut changes).await?;
     let paths = changes.files.iter().map(|it| &it.path);
     // A decision about one holds for all: before the rest is cut off.
-    changes.agent_files = paths.filter(|it| is_agent_file(it)).take(NAMED_MAX).cloned().collect();
+    let is_named = |path: &str| {
+        let is_in = |it: &String| {
+            path.strip_prefix(it.as_str()).is_some_and(|it| it.is_empty() || it.starts_with('/'))
+        };
+        named.iter().any(is_in)
+    };
+    let steers = |path: &&String| is_agent_file(path) || is_named(path);
+    changes.agent_files = paths.filter(steers).take(NAMED_MAX).cloned().collect();
     for over in [changes.files.len(), changes.refs.len()] {
         changes.more += over.saturating_sub(FILES_MAX);
     }

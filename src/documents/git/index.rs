@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use camino::Utf8Path;
+
 use crate::base::{BlobId, Error, Result, SourcePath};
 use crate::documents::git::{Repo, blocking};
 
@@ -45,6 +47,18 @@ impl Repo {
         let listed = call.output_max(LISTING_BYTES_MAX).output().await?;
         let found = entries(&listed).find(|(name, _)| *name == path.as_bytes());
         found.map(|(_, entry)| entry).transpose()
+    }
+
+    /// Returns one of the tracked files below a folder, if there is one.
+    ///
+    /// # Errors
+    /// `unavailable` if git cannot say.
+    pub async fn tracked_below(&self, folder: &Utf8Path) -> Result<Option<String>> {
+        let Ok(path) = folder.strip_prefix(self.top()) else { return Ok(None) };
+        let call = self.git().call(&["ls-files", "-z", "--", path.as_str()]);
+        let listed = call.output_max(LISTING_BYTES_MAX).output().await?;
+        let first = listed.split(|byte| *byte == 0).find(|it| !it.is_empty());
+        Ok(first.map(|it| String::from_utf8_lossy(it).into_owned()))
     }
 
     /// Returns the tracked paths below the root that match the globs and are plain files, in order.

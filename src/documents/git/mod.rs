@@ -184,6 +184,11 @@ impl Repo {
         &self.shared.root
     }
 
+    /// Returns the folder of the working tree: paths of git are seen from there.
+    pub fn top(&self) -> &Utf8Path {
+        self.git().folder()
+    }
+
     /// Returns the folders in which all is that a look at the repository can see: the working tree
     /// and git's own. Nothing if git keeps some of it elsewhere, as for a linked working tree.
     pub fn folders(&self) -> Option<Vec<Utf8PathBuf>> {

@@ -102,7 +102,7 @@ pub(in crate::flows) fn closed(
             state: "no_sign_in",
             why: "you have not signed in to Claude".to_owned(),
             hint: "run `claude setup-token` on your own machine and paste the token it prints \
-                   into Settings"
+                   on the page of the assistant"
                 .to_owned(),
         })),
     }
@@ -127,7 +127,10 @@ pub(in crate::flows) fn hint(code: &str) -> &'static str {
         "rate_limited" => "wait until your subscription's limit is over, then try again",
         "overloaded" => "try again in a minute",
         "context_full" => "begin a new conversation",
-        "auth_invalid" => "sign in again: run `claude setup-token` and paste the token in Settings",
+        "auth_invalid" => {
+            "sign in again: run `claude setup-token` and paste the token on the page of the \
+             assistant"
+        }
         "model_not_found" => "an admin names another model in the engine of the assistant",
         "no_output" => "try again",
         "interrupted" => "the text so far is kept; try again",

@@ -4,8 +4,8 @@
 use camino::Utf8PathBuf;
 
 use crate::base::Error;
-use crate::flows::check::agent_files::AgentFiles;
-use crate::jobs::Engines;
+use crate::flows::check::agent_files::{self, AgentFiles};
+use crate::jobs::{self, Engines};
 use crate::script::{Config, Diagnostic, Engine};
 
 /// Returns a warning for each engine that a kind names and whose program is not there. `serve`
@@ -22,11 +22,12 @@ pub fn check(config: &Config, path: &str) -> Vec<Diagnostic> {
 }
 
 /// Returns a warning for each engine that a kind names and whose agent would start MCP servers,
-/// hooks or plugins that the script does not name. Those that are there now are listed.
+/// hooks or plugins that the script does not name, or obey files that nothing keeps out. Those that
+/// are there now are listed.
 pub fn open_doors(config: &Config) -> Vec<Diagnostic> {
     let home = home();
     let is_used = |it: &&Engine| config.kinds.values().any(|kind| kind.engine == it.name);
-    let warn = |engine: &Engine| {
+    let open = |engine: &Engine| {
         let (adds, agent) = (engine.open_doors(), engine.agent()?);
         if adds.is_empty() {
             return None;
@@ -37,13 +38,31 @@ pub fn open_doors(config: &Config) -> Vec<Diagnostic> {
              account"
         );
         let add = format!("add {}", adds.join(", "));
-        let note = match AgentFiles::of(agent, config, home.as_deref()).programs() {
+        let note = match AgentFiles::of((engine, agent), config, home.as_deref()).programs() {
             Some(files) => format!("it would read {files}; {add}"),
             None => add,
         };
         Some(finding(config, engine, "open-agent", message).note(note))
     };
-    config.engines.values().filter(is_used).filter_map(warn).collect()
+    let used = || config.engines.values().filter(is_used);
+    let mut found: Vec<Diagnostic> = used().filter_map(open).collect();
+    found.extend(used().filter_map(|it| unkept(config, it)));
+    found
+}
+
+/// Returns a warning if an engine's jobs would not be started, for what its agent would obey.
+fn unkept(config: &Config, engine: &Engine) -> Option<Diagnostic> {
+    let found = jobs::unkept_files(engine, &config.folder);
+    let files: Vec<&str> = found.iter().map(String::as_str).collect();
+    let names = agent_files::named(&files)?;
+    let message = format!(
+        "engine \"{}\" would obey {names} of the repository, which no word of its command keeps \
+         out: its jobs are not started",
+        engine.name
+    );
+    let quoted: Vec<String> = files.iter().map(|it| format!("\"{it}\"")).collect();
+    let note = format!("remove them, or say trusts = {{ {} }}", quoted.join(", "));
+    Some(finding(config, engine, "unkept-file", message).note(note))
 }
 
 /// Returns the home of the account that the server runs as.

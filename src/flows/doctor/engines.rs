@@ -90,9 +90,11 @@ async fn version(program: &str, engine: &ResolvedEngine, around: &Surroundings) 
 /// Names the files by which the agent is steered, and whether its command lets them start programs.
 fn files(loaded: &Loaded, engine: &ResolvedEngine, around: &Surroundings) -> Vec<Finding> {
     let Some(declared) = loaded.config.engines.get(&engine.name) else { return Vec::new() };
-    let Some(agent) = declared.agent() else { return Vec::new() };
+    // What the assistant's engine is started with is ours, whatever its command says.
+    let is_used = loaded.config.kinds.values().any(|kind| kind.engine == engine.name);
+    let Some(agent) = declared.agent().filter(|_| is_used) else { return Vec::new() };
     let home = around.env.iter().find(|it| it.0 == "HOME").map(|it| Utf8Path::new(&it.1));
-    let (there, name) = (AgentFiles::of(agent, &loaded.config, home), &engine.name);
+    let (there, name) = (AgentFiles::of((declared, agent), &loaded.config, home), &engine.name);
     let adds = declared.open_doors();
     let mut found = Vec::new();
     if !adds.is_empty() {
@@ -106,6 +108,23 @@ fn files(loaded: &Loaded, engine: &ResolvedEngine, around: &Surroundings) -> Vec
         found.push(Finding::ok(
             AGENT_FILES,
             format!("\"{name}\" leaves out the programs of {files}"),
+        ));
+    }
+    let joined = |files: &[String]| files.join(", ");
+    if !there.unkept.is_empty() {
+        let files = joined(&there.unkept);
+        found.push(Finding::warn(
+            AGENT_FILES,
+            format!("\"{name}\" would obey {files}, which nothing keeps out: no job is started"),
+            "remove them, or name them in `trusts` of the engine",
+        ));
+    }
+    if !there.unkept_account.is_empty() {
+        let files = joined(&there.unkept_account);
+        found.push(Finding::warn(
+            AGENT_FILES,
+            format!("\"{name}\" obeys {files} of its account, which nothing keeps out"),
+            "look whether they start programs, and name them in `trusts` of the engine",
         ));
     }
     let instructing: Vec<&str> = there.instructing.iter().map(String::as_str).collect();

@@ -41,6 +41,14 @@ pub(super) async fn repository(loaded: &Loaded, path: &str) -> Finding {
     if let Err(cause) = repo.head().await {
         return bad(cause);
     }
+    match repo.tracked_below(&site.data).await {
+        Err(cause) => return bad(cause),
+        Ok(Some(file)) => {
+            let says = format!("git tracks {file}, which is in the data folder");
+            return Finding::error(WHAT, says, "take it out, or choose another `data` in wb.site");
+        }
+        Ok(None) => {}
+    }
     match repo.list_sources().await {
         Err(cause) => bad(cause),
         Ok(sources) if sources.is_empty() => Finding::warn(

@@ -172,7 +172,9 @@ async fn compare(
     if begun.before == after {
         return Ok(Vec::new());
     }
-    let mut found = changes::compare(&works.repo, &works.store, &begun.before, &after).await?;
+    let named = agent_files::named_by_script(&works.config_of(job), works.repo.top());
+    let moments = (&begun.before, &after);
+    let mut found = changes::compare(&works.repo, &works.store, moments, &named).await?;
     if found.is_empty() {
         return Ok(Vec::new());
     }

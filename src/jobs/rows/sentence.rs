@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::base::Millis;
 use crate::base::limit::format_duration;
+use crate::jobs::run::unkept::REFUSED;
 use crate::jobs::{Job, Reason, Status};
 use crate::script::Produces;
 
@@ -122,6 +123,9 @@ fn unreachable_agent(job: &Job, program: &str) -> String {
     if tail.starts_with("secret ") {
         let words = tail.lines().next().unwrap_or_default();
         return format!("Agent was not started: {words}. See `wiki-browser check`.");
+    }
+    if tail.starts_with(REFUSED) {
+        return format!("Agent was not started: {tail}.");
     }
     let says = |words: &str| tail.contains(words);
     let why = if says("Permission denied") {

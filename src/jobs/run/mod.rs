@@ -11,5 +11,6 @@ pub(in crate::jobs) mod recovery;
 pub(in crate::jobs) mod rehearsal;
 pub(in crate::jobs) mod settle;
 pub(in crate::jobs) mod takeover;
+pub(in crate::jobs) mod unkept;
 pub(in crate::jobs) mod verdict;
 pub(in crate::jobs) mod workspace;

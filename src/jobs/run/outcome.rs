@@ -78,10 +78,10 @@ pub(in crate::jobs) fn outcome_of(
     let is_silent = outcome.error_tail.trim().is_empty();
     if is_silent && matches!(outcome.ended, Ended::Not(_, Reason::ExitStatus)) {
         // Claude Code says on its standard output why it could not work ("Not logged in").
-        outcome.error_tail = report.summary.clone().unwrap_or_default();
+        outcome.error_tail = report.summary.clone().or(report.stray.clone()).unwrap_or_default();
     }
-    if is_silent && matches!(outcome.ended, Ended::Not(Status::TimedOut, _)) {
-        outcome.error_tail = report.doing.clone().unwrap_or_default();
+    if matches!(outcome.ended, Ended::Not(Status::TimedOut, _)) {
+        outcome.error_tail = with_doing(report, &outcome.error_tail);
     }
     let is_own = matches!(outcome.ended, Ended::Not(_, Reason::ExitStatus | Reason::Signal));
     let untold = outcome.refusal.as_ref().filter(|it| !it.is_told_in(&outcome.error_tail));
@@ -93,7 +93,18 @@ pub(in crate::jobs) fn outcome_of(
     outcome
 }
 
-fn engine_of<'g>(generation: &'g Generation, job: &Job) -> Option<&'g Engine> {
+/// Returns what an agent was doing when its time ran out, and below it the end of what it printed
+/// on standard error: some warn there of this and that at each start.
+fn with_doing(report: &Report, stderr: &str) -> String {
+    let Some(doing) = &report.doing else { return stderr.to_owned() };
+    let room = ERROR_TAIL_BYTES_MAX.saturating_sub(doing.len() + 1);
+    match stderr.trim() {
+        "" => doing.clone(),
+        _ => format!("{doing}\n{}", crate::base::tail_of(stderr.as_bytes(), room)),
+    }
+}
+
+pub(in crate::jobs) fn engine_of<'g>(generation: &'g Generation, job: &Job) -> Option<&'g Engine> {
     let config = &generation.config;
     config.kind_of_job(&job.kind).and_then(|kind| config.engines.get(&kind.engine))
 }

@@ -73,6 +73,8 @@ pub(super) struct Report {
     pub(super) session_ref: Option<String>,
     /// Whether the agent itself called its result an error.
     pub(super) is_error: bool,
+    /// Its last line that is none of its form: who cannot work at all says so in plain words.
+    pub(super) stray: Option<String>,
     /// What it was doing last: for a person, if a clock runs out.
     pub(super) doing: Option<String>,
     /// The limit of its provider that stopped it, if nothing came after that.
@@ -246,7 +248,10 @@ impl Telemetry {
         for refusal in refusals {
             self.refusals += 1;
             let entry = refusal.entry();
-            self.report.refusal = Some(refusal);
+            // A look at what is not its own hides no refusal of its work.
+            if !refusal.is_of_rights() || self.report.refusal.is_none() {
+                self.report.refusal = Some(refusal);
+            }
             if self.refusals <= REFUSALS_MAX {
                 self.append(entry)?;
             }
@@ -338,6 +343,9 @@ impl Telemetry {
         if let Some(hearing) = &mut self.hearing {
             let facts = hearing.line(text);
             self.hear(self.at, facts);
+        }
+        if self.reads != Some(Reads::Plain) && !text.starts_with('{') {
+            self.report.stray = Some(truncate_chars(text, TEXT_CHARS_MAX));
         }
         let reading = match self.reads {
             Some(Reads::ClaudeStreamJson) => claude::read_line(text, now, &mut self.report),

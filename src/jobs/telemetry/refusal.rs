@@ -34,6 +34,11 @@ impl Refusal {
         format!("wb-agent was refused ({}): {}{hint}", self.code, self.message)
     }
 
+    /// Returns whether it was refused for what the job may not see or do.
+    pub(in crate::jobs) fn is_of_rights(&self) -> bool {
+        self.code == "not_granted"
+    }
+
     /// Returns whether a text tells of it already.
     pub(in crate::jobs) fn is_told_in(&self, text: &str) -> bool {
         text.contains(&self.message)

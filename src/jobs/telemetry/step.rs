@@ -41,6 +41,8 @@ pub enum StepKind {
     Failed,
     /// It tries again what its provider refused.
     Retried,
+    /// Output of it was passed over.
+    Cut,
     /// The server refused what it asked for.
     Refused,
     /// It says that it is done.
@@ -75,6 +77,10 @@ impl Step {
             "tool_call" => (StepKind::Called, &entry["name"], words(&entry["input"])),
             "tool_result" if is_ok => (StepKind::Answered, &Value::Null, words(&entry["text"])),
             "tool_result" => (StepKind::Failed, &Value::Null, words(&entry["text"])),
+            "reset" if entry["cut_bytes"].is_u64() => {
+                let words = format!("{} bytes of its output were passed over", entry["cut_bytes"]);
+                (StepKind::Cut, &Value::Null, words)
+            }
             "reset" => (StepKind::Retried, &Value::Null, words(&entry["error"])),
             "refusal" => (StepKind::Refused, &entry["code"], refusal(entry)),
             "done" if is_ok => (StepKind::Done, &Value::Null, words(&entry["text"])),
@@ -151,6 +157,10 @@ mod tests {
         assert_eq!(kind(json!({"type": "done", "ok": true})), Some(StepKind::Done));
         assert_eq!(kind(json!({"type": "usage", "input_tokens": 5})), None);
         assert_eq!(kind(json!({"type": 7})), None);
+        assert_eq!(kind(json!({"type": "reset", "error": "busy"})), Some(StepKind::Retried));
+        let cut = Step::of(&json!({"seq": 1, "type": "reset", "cut_bytes": 70})).unwrap();
+        assert_eq!(cut.kind, StepKind::Cut);
+        assert_eq!(cut.line, "70 bytes of its output were passed over");
         let object = json!({"seq": 1, "type": "tool_result", "text": "{\n  \"id\": 7\n}"});
         assert_eq!(Step::of(&object).unwrap().line, "{ \"id\": 7 }");
         assert_eq!(Step::of(&json!({"type": "text", "text": "a"})), None);

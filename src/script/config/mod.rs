@@ -135,6 +135,9 @@ pub struct Engine {
     pub sessions: Sessions,
     /// Arguments that make it ask people before it uses a tool.
     pub asks: Vec<String>,
+    /// Files that its agent may obey, which no word of its command keeps out; from the repository's
+    /// top, or below the home of its account with `~/` before them.
+    pub trusted: Vec<String>,
     /// Where it is declared.
     pub at: Location,
 }

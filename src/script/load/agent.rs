@@ -15,8 +15,22 @@ const UNASKED: [&str; 4] = [
     "--yolo",
     "--approval-mode=yolo",
 ];
-/// What Claude Code is to be told about the settings that it finds.
-const SETTINGS: &str = r#""--settings", '{"disableAllHooks":true,"apiKeyHelper":""}'"#;
+/// What Claude Code is to be told about the settings that it finds: by each of these a file of the
+/// repository makes it start a program.
+const SETTINGS: &str = concat!(
+    r#""--settings", '{"disableAllHooks":true,"apiKeyHelper":"","awsAuthRefresh":"","#,
+    r#""awsCredentialExport":"","gcpAuthRefresh":"","otelHeadersHelper":"","proxyAuthHelper":""}'"#
+);
+/// The names in [`SETTINGS`].
+const SETTINGS_KEYS: [&str; 7] = [
+    "disableAllHooks",
+    "apiKeyHelper",
+    "awsAuthRefresh",
+    "awsCredentialExport",
+    "gcpAuthRefresh",
+    "otelHeadersHelper",
+    "proxyAuthHelper",
+];
 
 /// A coding agent that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +43,8 @@ pub enum Agent {
     Gemini,
     /// opencode.
     Opencode,
+    /// Pi.
+    Pi,
 }
 
 impl Agent {
@@ -39,11 +55,12 @@ impl Agent {
             "codex" => Some(Agent::Codex),
             "gemini" => Some(Agent::Gemini),
             "opencode" => Some(Agent::Opencode),
+            "pi" => Some(Agent::Pi),
             _ => None,
         }
     }
 
-    /// Returns the files, relative to a folder, that make it start programs.
+    /// Returns the files, relative to a folder, that make it start programs if its command lets it.
     pub fn starting_files(self) -> &'static [&'static str] {
         match self {
             Agent::Claude => &[
@@ -55,7 +72,28 @@ impl Agent {
             ],
             Agent::Codex => &[".codex/config.toml", ".codex/hooks.json"],
             Agent::Gemini => &[".gemini/settings.json", ".gemini/extensions"],
-            Agent::Opencode => &["opencode.json", "opencode.jsonc", ".opencode"],
+            Agent::Opencode => &[".opencode/tool", ".opencode/tools"],
+            Agent::Pi => &[".pi/extensions"],
+        }
+    }
+
+    /// Returns the files, relative to a folder, that it obeys whatever its command says: they make
+    /// it start programs, or send what it reads elsewhere.
+    pub fn unkept_files(self) -> &'static [&'static str] {
+        match self {
+            Agent::Claude | Agent::Codex => &[],
+            Agent::Gemini => &[".env", ".gemini/.env"],
+            // A second loader of its own obeys neither `--pure` nor a variable.
+            Agent::Opencode => &[
+                "opencode.json",
+                "opencode.jsonc",
+                ".opencode/opencode.json",
+                ".opencode/opencode.jsonc",
+                ".opencode/plugin",
+                ".opencode/plugins",
+            ],
+            // The shell of its commands, and what stands before each of them.
+            Agent::Pi => &[".pi/settings.json"],
         }
     }
 
@@ -68,16 +106,36 @@ impl Agent {
             Agent::Codex => &["AGENTS.md", "AGENTS.override.md"],
             Agent::Gemini => &["GEMINI.md"],
             Agent::Opencode => &["AGENTS.md", "CLAUDE.md"],
+            Agent::Pi => &["AGENTS.md", "CLAUDE.md", ".pi/SYSTEM.md", ".pi/APPEND_SYSTEM.md"],
         }
     }
 
-    /// Returns its files below the home of its account that make it start programs.
+    /// Returns its files below the home of its account that make it start programs if its command
+    /// lets it.
     pub fn account_files(self) -> &'static [&'static str] {
         match self {
             Agent::Claude => &[".claude/settings.json", ".claude/plugins", ".claude.json"],
             Agent::Codex => &[".codex/config.toml", ".codex/hooks.json"],
-            Agent::Gemini => &[".gemini/settings.json", ".gemini/extensions"],
+            Agent::Gemini => &[".gemini/extensions"],
             Agent::Opencode => &[".config/opencode"],
+            Agent::Pi => &[".pi/agent/extensions"],
+        }
+    }
+
+    /// Returns its files below the home of its account that it obeys whatever its command says.
+    pub fn unkept_account_files(self) -> &'static [&'static str] {
+        match self {
+            Agent::Claude | Agent::Codex => &[],
+            Agent::Gemini => &[".gemini/settings.json", ".gemini/.env", ".env"],
+            Agent::Opencode => &[
+                ".opencode/opencode.json",
+                ".opencode/opencode.jsonc",
+                ".opencode/plugin",
+                ".opencode/plugins",
+                ".opencode/tool",
+                ".opencode/tools",
+            ],
+            Agent::Pi => &[".pi/agent/settings.json"],
         }
     }
 }
@@ -126,6 +184,15 @@ impl Engine {
         self.unasked() == Some(UNASKED[0])
     }
 
+    /// Returns whether its script says that its agent may obey a file, by the file's name or by
+    /// that of a folder around it.
+    pub fn trusts(&self, file: &str) -> bool {
+        let is_in = |it: &String| {
+            file.strip_prefix(it.as_str()).is_some_and(|it| it.is_empty() || it.starts_with('/'))
+        };
+        self.trusted.iter().any(is_in)
+    }
+
     /// Returns what to add, so that its agent starts no MCP server, hook or plugin that the command
     /// does not name; nothing for an agent that is not known.
     pub fn open_doors(&self) -> Vec<&'static str> {
@@ -135,7 +202,7 @@ impl Engine {
         let wanted: &[(bool, &'static str)] = match agent {
             Agent::Claude => &[
                 (line.has(&["--strict-mcp-config"]), r#""--strict-mcp-config""#),
-                (line.decides_settings(), SETTINGS),
+                (line.decides_settings() || line.reads_no_settings(), SETTINGS),
             ],
             Agent::Codex => &[
                 (line.has(&["--ignore-user-config"]), r#""--ignore-user-config""#),
@@ -149,6 +216,10 @@ impl Engine {
                     line.has(&["--allowed-mcp-server-names"]),
                     r#""--allowed-mcp-server-names", "none""#,
                 ),
+                (
+                    line.sets("GEMINI_CLI_TRUST_WORKSPACE"),
+                    r#"env = { GEMINI_CLI_TRUST_WORKSPACE = "false" }"#,
+                ),
             ],
             Agent::Opencode => &[
                 (line.has(&["--pure"]), r#""--pure""#),
@@ -158,6 +229,7 @@ impl Engine {
                 ),
                 (line.sets("XDG_CONFIG_HOME"), r#"env = { XDG_CONFIG_HOME = "data/agents" }"#),
             ],
+            Agent::Pi => &[(line.has(&["--no-extensions", "-ne"]), r#""--no-extensions""#)],
         };
         wanted.iter().filter(|(is_there, _)| !is_there).map(|(_, add)| *add).collect()
     }
@@ -192,14 +264,20 @@ impl Line<'_> {
         })
     }
 
-    /// Returns whether Claude Code is told about hooks and about the program that makes its key:
-    /// in so many words, or by a file that the script names.
+    /// Returns whether Claude Code is told about hooks and helpers: in so many words, or by a file
+    /// that the script names.
     fn decides_settings(&self) -> bool {
-        let keys = ["disableAllHooks", "apiKeyHelper"];
+        let names = |value: &str, key: &&str| value.contains(&format!("\"{key}\""));
         let decides = |value: &str| {
-            !value.trim_start().starts_with('{') || keys.iter().all(|key| value.contains(key))
+            !value.trim_start().starts_with('{') || SETTINGS_KEYS.iter().all(|it| names(value, it))
         };
         self.values("--settings").any(decides)
+    }
+
+    /// Returns whether Claude Code reads no settings at all: neither those of the repository, with
+    /// its skills, nor those of the account.
+    fn reads_no_settings(&self) -> bool {
+        self.values("--setting-sources").any(str::is_empty)
     }
 
     /// Returns whether a feature of Codex is switched on or off by name.
@@ -231,6 +309,7 @@ mod tests {
             speech: None,
             sessions: crate::script::config::Sessions::default(),
             asks: Vec::new(),
+            trusted: vec![".opencode/plugin".to_owned()],
             at: Location { file: camino::Utf8Path::new("x").into(), line: 1, column: 1 },
         }
     }
@@ -264,24 +343,48 @@ mod tests {
         let hooks = r#"{"disableAllHooks":true}"#;
         assert_eq!(adds(&["claude", "--strict-mcp-config", "--settings", hooks], &[]), 1);
         // The script's own word counts, whatever it says; so does a file that it names.
-        for settings in
-            [r#"{"disableAllHooks":false,"apiKeyHelper":"./key"}"#, "agents/settings.json"]
-        {
+        let other = SETTINGS.split('\'').nth(1).unwrap().replace("true", "false");
+        for settings in [other.as_str(), "agents/settings.json"] {
             assert_eq!(adds(&["claude", "--strict-mcp-config", "--settings", settings], &[]), 0);
         }
-        let same = format!("--settings={}", r#"{"disableAllHooks":true,"apiKeyHelper":""}"#);
+        let ours = SETTINGS.split('\'').nth(1).unwrap();
+        let same = format!("--settings={ours}");
         assert_eq!(adds(&["claude", "--strict-mcp-config", &same], &[]), 0);
+        for key in SETTINGS_KEYS {
+            let without = format!("--settings={}", ours.replace(&format!("\"{key}\""), "\"x\""));
+            assert_eq!(adds(&["claude", "--strict-mcp-config", &without], &[]), 1, "{key}");
+        }
+        // No settings of anybody: no hook and no helper.
+        for none in [&["--setting-sources="][..], &["--setting-sources", ""]] {
+            let command = [&["claude", "--strict-mcp-config"], none].concat();
+            assert_eq!(adds(&command, &[]), 0, "{none:?}");
+        }
+        assert_eq!(adds(&["claude", "--strict-mcp-config", "--setting-sources=user"], &[]), 1);
         let codex = ["codex", "exec", "--ignore-user-config", "--disable", "hooks"];
         assert_eq!(adds(&codex[..2], &[]), 4);
         assert_eq!(adds(&codex, &[]), 2);
         let named = [&codex[..], &["--enable", "plugins", "-c", "features.apps=false"]].concat();
         assert_eq!(adds(&named, &[]), 0);
-        assert_eq!(adds(&["gemini", "-e", "none"], &[]), 1);
+        assert_eq!(adds(&["gemini", "-e", "none"], &[]), 2);
         let gemini = ["gemini", "--extensions=none", "--allowed-mcp-server-names", "none"];
-        assert_eq!(adds(&gemini, &[]), 0);
+        assert_eq!(adds(&gemini, &[]), 1);
+        assert_eq!(adds(&gemini, &["GEMINI_CLI_TRUST_WORKSPACE"]), 0);
+        assert_eq!(adds(&["pi", "-p"], &[]), 1);
+        assert_eq!(adds(&["pi", "-p", "--no-extensions"], &[]), 0);
         assert_eq!(adds(&["opencode", "run"], &[]), 3);
         let env = ["OPENCODE_DISABLE_PROJECT_CONFIG", "XDG_CONFIG_HOME"];
         assert_eq!(adds(&["opencode", "run", "--pure"], &env), 0);
         assert_eq!(adds(&["my-agent"], &[]), 0, "an unknown program");
+    }
+
+    #[test]
+    fn a_file_is_trusted_by_its_name_or_by_that_of_its_folder() {
+        let engine = engine(&["opencode"], &[]);
+        for file in [".opencode/plugin", ".opencode/plugin/e.js"] {
+            assert!(engine.trusts(file), "{file}");
+        }
+        for file in [".opencode", ".opencode/plugins", "x/.opencode/plugin", "opencode.json"] {
+            assert!(!engine.trusts(file), "{file}");
+        }
     }
 }

@@ -17,6 +17,10 @@ use crate::script::source::span::Spot;
 /// How long a stream may take to show that it has what was written, unless it says so itself.
 const PROOF_WAIT: Duration = Duration::from_secs(60);
 
+/// Fields that a builtin engine has not.
+const OF_PROCESS: [&str; 9] =
+    ["command", "prompt", "reads", "env", "on_rate_limit", "session", "resume", "asks", "trusts"];
+
 /// Where what is found on the way goes.
 pub(crate) struct EngineBuilder<'a> {
     /// What is wrong.
@@ -34,8 +38,9 @@ impl EngineBuilder<'_> {
         let sessions = self.sessions(declared.title(), checked);
         let speech = self.speech(declared.title(), checked);
         let asks = self.asks(declared.title(), checked);
+        let trusted = self.trusted(declared.title(), checked);
         let at = declared.spot.at();
-        Some(Engine { name, body, is_held_by_limits, speech, sessions, asks, at })
+        Some(Engine { name, body, is_held_by_limits, speech, sessions, asks, trusted, at })
     }
 
     /// Returns the arguments that make an engine ask people.
@@ -49,6 +54,22 @@ impl EngineBuilder<'_> {
             self.error("bad-text", message, checked.spot("asks"), &note);
         }
         words
+    }
+
+    /// Returns the files that its agent may obey.
+    fn trusted(&mut self, title: &str, checked: &Checked) -> Vec<String> {
+        let mut trusted = Vec::new();
+        for (path, spot) in checked.lines("trusts") {
+            let plain = path.trim_end_matches('/');
+            let is_plain = |part: &str| !matches!(part, "" | "." | "..");
+            if plain.is_empty() || !plain.split('/').all(is_plain) {
+                let message = format!("`trusts` of {title} names `{}`", path.escape_debug());
+                let note = "write files as git names them: trusts = { \".opencode/plugin\" }";
+                self.error("bad-text", message, spot, note);
+            }
+            trusted.push(plain.to_owned());
+        }
+        trusted
     }
 
     fn sessions(&mut self, title: &str, checked: &Checked) -> Sessions {
@@ -103,9 +124,7 @@ impl EngineBuilder<'_> {
     fn body(&mut self, declared: &Declared, name: &str, checked: &Checked) -> Option<EngineBody> {
         let title = declared.title();
         if checked.text("type")? == "builtin" {
-            for field in
-                ["command", "prompt", "reads", "env", "on_rate_limit", "session", "resume", "asks"]
-            {
+            for field in OF_PROCESS {
                 if checked.has(field) {
                     let message = format!("{title} is builtin and has no `{field}`");
                     let note = "only an engine of type \"process\" has it";

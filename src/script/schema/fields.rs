@@ -222,7 +222,7 @@ pub(crate) const BUILTINS: [&str; 1] = ["suggestions"];
 /// Words of `engine.on_rate_limit`.
 const ON_RATE_LIMIT: [&str; 2] = ["hold", "go_on"];
 
-const ENGINE: [Field; 12] = [
+const ENGINE: [Field; 13] = [
     needed(
         "type",
         Shape::Word(&ENGINE_TYPES),
@@ -285,6 +285,13 @@ const ENGINE: [Field; 12] = [
         Shape::Lines,
         r#"{ "--append-system-prompt-file", "{{system_file}}" }"#,
         "Arguments that bring a stream what its agent is and what it may do.",
+    ),
+    field(
+        "trusts",
+        Shape::Lines,
+        r#"{ ".opencode/plugin" }"#,
+        "Files of the repository that its agent may obey, although no word of its command keeps \
+         them out; without it such a file keeps its jobs from starting.",
     ),
 ];
 

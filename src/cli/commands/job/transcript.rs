@@ -99,6 +99,7 @@ impl Transcript {
             StepKind::Retried => {
                 screen.paint(Style::Yellow, &cut(0, &format!("trying again: {}", step.line)))
             }
+            StepKind::Cut => screen.paint(Style::Dim, &cut(0, &step.line)),
             StepKind::Refused => {
                 let words = format!("refused ({name}): {}", escape::line(&step.line));
                 let hint = step.text.split_once('\n').map(|(_, hint)| hint);
@@ -176,6 +177,7 @@ mod tests {
             json!({"type": "refusal", "code": "stale_base", "message": format!("it moved{hostile}"),
                 "hint": format!("start again{hostile}")}),
             json!({"type": "reset", "error": format!("overloaded{hostile}")}),
+            json!({"type": "reset", "cut_bytes": 500}),
             json!({"type": "done", "ok": false, "text": format!("over{hostile}")}),
         ];
         let plain = shown(&entries, Color::Never);
@@ -191,6 +193,7 @@ mod tests {
             "\nrefused (stale_base): it moved",
             "\n  hint: start again",
             "\ntrying again: overloaded",
+            "\n500 bytes of its output were passed over\n",
             "\nit failed: over",
         ] {
             assert!(plain.contains(words), "{words:?}: {plain}");

@@ -24,7 +24,7 @@ use crate::jobs::run::outcome::{self, outcome_of};
 use crate::jobs::run::settle::{self, Ended, Outcome};
 use crate::jobs::run::verdict;
 use crate::jobs::run::workspace::{self, Plan};
-use crate::jobs::run::{launch, recovery};
+use crate::jobs::run::{launch, recovery, unkept};
 use crate::jobs::speak::Noted;
 use crate::jobs::telemetry::Telemetry;
 use crate::jobs::{Alone, Generation, Job, Phase, Reason, ResolvedEngine, Status};
@@ -91,7 +91,7 @@ pub(super) struct Ready {
     is_marked: bool,
 }
 
-pub(super) fn failed(reason: Reason, tail: String) -> Outcome {
+pub(in crate::jobs) fn failed(reason: Reason, tail: String) -> Outcome {
     let ended = Ended::Not(Status::Failed, reason);
     Outcome { ended, error_tail: tail, ..Outcome::default() }
 }
@@ -274,6 +274,9 @@ async fn run_agent(
             Err(cause) if cause.code_str() == "job_ended" => return Some(Outcome::default()),
             Err(cause) => return Some(failed(Reason::Internal, cause.chain())),
         }
+    }
+    if let Some(refused) = unkept::refusal(generation, job, &ready.spec.launch.cwd) {
+        return Some(refused);
     }
     supervise((inner, generation), job, ready, outside, stop).await
 }

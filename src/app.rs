@@ -156,8 +156,7 @@ async fn ground(loaded: &Loaded) -> Result<Ground> {
     let children = Children::new();
     let git = resolve_git(path, &config.folder)?;
     let repo = Repo::open(&config.site.root, git, &config.site.sources, children.clone()).await?;
-    let repo = repo.beside(&config.site.data);
-    data::refuse_tracked(&repo, &config.site.data).await?;
+    let repo = data::beside(repo, &config.site.data).await?;
     Ok(Ground { env, wb_agent, engines, children, repo })
 }
 

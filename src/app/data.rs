@@ -34,13 +34,11 @@ pub(super) fn make_private(data: &Utf8Path) -> Result<()> {
     ignore_all(data)
 }
 
-/// Refuses a data folder in which git keeps files: whoever can commit could put there what agents
-/// and the server obey.
-pub(super) async fn refuse_tracked(repo: &Repo, data: &Utf8Path) -> Result<()> {
-    let Some(file) = repo.tracked_below(data).await? else { return Ok(()) };
-    if fault::is_off("data_tracked") {
-        return Ok(());
-    }
+/// Returns a repository with what it needs beside it kept in the data folder. A data folder in which
+/// git keeps files is refused: whoever can commit could put there what agents and the server obey.
+pub(super) async fn beside(repo: Repo, data: &Utf8Path) -> Result<Repo> {
+    let tracked = repo.tracked_below(data).await?.filter(|_| !fault::is_off("data_tracked"));
+    let Some(file) = tracked else { return Ok(repo.beside(data)) };
     let message = format!("git tracks {file}, which is in the data folder {data}");
     Err(Error::conflict("data_tracked", message).hint(
         "choose another `data` in wb.site, or take the file out of the repository and remove it: \

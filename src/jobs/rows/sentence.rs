@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use crate::base::Millis;
 use crate::base::limit::format_duration;
-use crate::jobs::run::unkept::REFUSED;
 use crate::jobs::{Job, Reason, Status};
 use crate::script::Produces;
+
+/// The beginning of what is said of a job whose agent was not started for what it would obey.
+pub(in crate::jobs) const REFUSED: &str = "its agent would obey ";
 
 /// Returns a sentence for a person, or nothing while nothing is wrong.
 ///

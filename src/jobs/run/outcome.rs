@@ -104,7 +104,7 @@ fn with_doing(report: &Report, stderr: &str) -> String {
     }
 }
 
-pub(in crate::jobs) fn engine_of<'g>(generation: &'g Generation, job: &Job) -> Option<&'g Engine> {
+fn engine_of<'g>(generation: &'g Generation, job: &Job) -> Option<&'g Engine> {
     let config = &generation.config;
     config.kind_of_job(&job.kind).and_then(|kind| config.engines.get(&kind.engine))
 }

@@ -6,13 +6,9 @@
 use camino::Utf8Path;
 
 use crate::base::fault;
-use crate::jobs::run::settle::Outcome;
-use crate::jobs::run::{execution, outcome};
-use crate::jobs::{Generation, Job, Reason};
+use crate::jobs::rows::sentence::REFUSED;
+use crate::jobs::{Generation, Job};
 use crate::script::{Agent, Engine};
-
-/// The beginning of what is said of a job that was not started.
-pub(in crate::jobs) const REFUSED: &str = "its agent would obey ";
 
 /// Returns the files that an engine's agent would obey in a folder, whatever its command says, and
 /// that its script does not trust; from the repository's top.
@@ -32,26 +28,26 @@ pub fn unkept_files(engine: &Engine, folder: &Utf8Path) -> Vec<String> {
     found
 }
 
-/// Returns what a job comes to whose agent must not be started in a folder.
+/// Returns why a job's agent must not be started in a folder, if so.
 pub(in crate::jobs) fn refusal(
     generation: &Generation,
     job: &Job,
     folder: &Utf8Path,
-) -> Option<Outcome> {
+) -> Option<String> {
     if fault::is_off("unkept_files") {
         return None;
     }
-    let engine = outcome::engine_of(generation, job)?;
+    let kind = generation.config.kind_of_job(&job.kind)?;
+    let engine = generation.config.engines.get(&kind.engine)?;
     let found = unkept_files(engine, folder);
     let first = found.first()?;
     let more = match found.len() {
         1 => String::new(),
         count => format!(" and {} more", count - 1),
     };
-    let said = format!(
+    Some(format!(
         "{REFUSED}{first}{more}, and no word of its command keeps that out: remove it, or say \
          trusts = {{ \"{first}\" }} in engine \"{}\"",
         engine.name
-    );
-    Some(execution::failed(Reason::SpawnFailed, said))
+    ))
 }

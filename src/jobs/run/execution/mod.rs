@@ -91,7 +91,7 @@ pub(super) struct Ready {
     is_marked: bool,
 }
 
-pub(in crate::jobs) fn failed(reason: Reason, tail: String) -> Outcome {
+pub(super) fn failed(reason: Reason, tail: String) -> Outcome {
     let ended = Ended::Not(Status::Failed, reason);
     Outcome { ended, error_tail: tail, ..Outcome::default() }
 }
@@ -276,7 +276,7 @@ async fn run_agent(
         }
     }
     if let Some(refused) = unkept::refusal(generation, job, &ready.spec.launch.cwd) {
-        return Some(refused);
+        return Some(failed(Reason::SpawnFailed, refused));
     }
     supervise((inner, generation), job, ready, outside, stop).await
 }

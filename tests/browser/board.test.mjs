@@ -203,7 +203,7 @@ test("a waiting job names the one in its way, on the board and by itself, and go
   await own.locator("#job").getByText("is rewriting it").waitFor();
   fs.writeFileSync(path.join(site.out, "go"), "");
   await page.locator("#ended .card").nth(1).waitFor();
-  await own.getByRole("link", { name: "Review the proposal" }).waitFor();
+  await own.getByRole("link", { name: "Open the proposal" }).waitFor();
   assert.equal(await page.locator("#queued .card").count(), 0);
 });
 

@@ -226,3 +226,62 @@ test("no page is wider than its window, however long the document", async (t) =>
     }
   }
 });
+
+/** A document with two folds, the second of which holds `secret words`. */
+const folded = (first) => `# Folds
+
+${first}
+
+<details><summary>More</summary>
+
+The plain words are here.
+
+</details>
+
+<details><summary>More</summary>
+
+The secret words are here.
+
+</details>
+
+The end.
+`;
+
+test("a Topic within a fold is reached from its note, its link and by keys", async (t) => {
+  const site = await serve(t, { files: { "fold.md": folded("A line.") } });
+  const id = await site.topic("fold.md", "secret words", "Which?");
+  const ada = await visitor(t, site);
+  const isOpen = (page) => page.$$eval("#text details", (all) => all.map((it) => it.open));
+  const ways = [
+    (page) => page.locator(`#topic-${id} .note-title`).click(), (page) => page.keyboard.press("j"), null,
+  ];
+  for (const way of ways) {
+    const page = await ada.openLive(`/d/fold.md${way ? "" : `#topic-${id}`}`);
+    await page.waitForSelector(".reader[data-ready]");
+    if (way) {
+      assert.deepEqual(await isOpen(page), [false, false]);
+      await way(page);
+    }
+    await until("the fold is open", async () => (await isOpen(page))[1]);
+    assert.equal((await isOpen(page))[0], false);
+    await until("the words are marked", () => page.evaluate(() => CSS.highlights.get("wb-active")?.size === 1));
+    assert.ok(await page.getByText("The secret words").evaluate((it) => it.getBoundingClientRect().height > 0));
+    await page.close();
+  }
+});
+
+test("what somebody has folded open stays open when the document changes", async (t) => {
+  const site = await serve(t, { files: { "fold.md": folded("A line.") } });
+  const page = await (await visitor(t, site)).openLive("/d/fold.md");
+  await page.waitForSelector(".reader[data-ready]");
+  await page.locator("#text summary").nth(1).click();
+  const opened = await page.locator("#text details").nth(1).elementHandle();
+  for (const first of ["Another line.", "A line.\n\nAnd one.\n\n## A heading", "Short."]) {
+    site.write("fold.md", folded(first));
+    const words = first.split("\n").at(-1).replace("## ", "");
+    await page.waitForFunction((words) => document.querySelector("#text").textContent.includes(words), words);
+    assert.deepEqual(await page.$$eval("#text details", (all) => all.map((it) => it.open)), [false, true], first);
+    assert.ok(await opened.evaluate((it) => it.isConnected), "it is the same element");
+  }
+  await page.close();
+});

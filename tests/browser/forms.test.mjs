@@ -171,7 +171,7 @@ test("a search is narrowed down, says by what, and is widened again", async (t) 
     await page.getByRole("link", { name: "Look among Topics and messages too" }).click();
     assert.equal(await rows.count(), 2);
     await page.goto("/search?query=ferry&path=docs/");
-    await page.getByText("Nothing holds “ferry” in what was searched.").waitFor();
+    await page.getByText("Nothing was found for “ferry” in what was searched.").waitFor();
     await page.goto("/search?query=&path=docs/");
     await page.getByText("say what to look for").waitFor();
   }

@@ -203,6 +203,35 @@ test("a paragraph is chosen by the keyboard alone", async (t) => {
   await page.close();
 });
 
+test("a paragraph that is chosen is read out, and the focus stays where it was written", async (t) => {
+  const site = await serve(t, { files: { "river.md": RIVER } });
+  const page = await read(await visitor(t, site), "river.md", true);
+  const said = (words) => page.waitForFunction((words) => document.querySelector("#say").textContent.includes(words), words);
+  await page.keyboard.press("c");
+  await said("Now: River");
+  await page.keyboard.press("ArrowDown");
+  await said("A river is a natural");
+  await page.keyboard.press("Shift+ArrowDown");
+  await said("2 paragraphs, up to: Rain feeds it");
+  await page.keyboard.press("ArrowUp");
+  await said("A river is a natural");
+  await page.keyboard.press("Enter");
+  await page.locator(".composer").getByLabel("What should change").fill("Unclear");
+  await page.keyboard.press("Control+Enter");
+  await said("The Topic is open.");
+  const focused = () => page.evaluate(() => document.activeElement.closest("[data-b]")?.textContent ?? document.activeElement.tagName);
+  assert.match(await focused(), /^A river is a natural/);
+  // What is closed by keys leaves the focus in its thread.
+  await page.keyboard.press("j");
+  await page.keyboard.press("Enter");
+  const card = page.locator(".note.is-open");
+  await card.getByRole("button", { name: "Close", exact: true }).focus();
+  await page.keyboard.press("Enter");
+  await card.getByRole("button", { name: "Reopen" }).waitFor();
+  assert.ok(await card.evaluate((it) => it.contains(document.activeElement)), await focused());
+  await page.close();
+});
+
 test("a document that changes under the form costs nothing that was typed", async (t) => {
   const site = await serve(t, { files: { "river.md": RIVER } });
   const ada = await visitor(t, site, { allow: [/409/] });

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { serve, until, visitor } from "./harness.mjs";
+import { PHONE, serve, until, visitor } from "./harness.mjs";
 
 const GUIDE = `# Guide
 
@@ -109,6 +109,46 @@ test("changes are requested with words, and the next revision appears in place",
   await page.getByRole("button", { name: "Approve and commit" }).click();
   await page.locator(".rv-banner-good").waitFor();
   assert.equal(await current.count(), 1, "the present view is marked after the swap");
+});
+
+test("words that nobody has typed are not said to be unsent", async (t) => {
+  const { site, id } = await begin(t);
+  const ada = await visitor(t, site, { allow: [/409/] });
+  const [mine, other] = [await ada.openLive(`/proposals/${id}`), await ada.openLive(`/proposals/${id}`)];
+  await other.locator("#rework textarea[name=reason]").fill("So it is clearer.");
+  await mine.bringToFront();
+  await mine.keyboard.press("a");
+  await mine.getByRole("button", { name: "Approve and commit" }).click();
+  await mine.locator(".rv-banner-good").waitFor();
+  assert.equal(await mine.locator(".rv-kept").count(), 0);
+  await other.bringToFront();
+  const kept = other.locator(".rv-kept");
+  await kept.getByText("What you typed (request changes). It was not sent.").waitFor();
+  assert.equal(await kept.locator("textarea").inputValue(), "So it is clearer.");
+  // Taken back by hand, the page does not say of one commit that it changed nothing.
+  site.write("guide.md", GUIDE);
+  site.commit("back");
+  await mine.bringToFront();
+  await mine.getByText("The document is again as it was before.").waitFor();
+});
+
+test("a title without a space is no wider than a phone", async (t) => {
+  const { site, topic, id } = await begin(t);
+  const body = `https://play.example.org/?code=${"x".repeat(300)}`;
+  for (const quote of ["second", "Paragraph 3"]) {
+    await site.post("/api/topics", { source_path: "guide.md", selection: { quote }, body });
+  }
+  for (const width of [PHONE.width, 320]) {
+    const ada = await visitor(t, site, { viewport: { width, height: PHONE.height }, touch: true });
+    for (const address of [`/proposals/${id}`, `/topics/${topic}`, "/d/guide.md", "/topics", "/"]) {
+      const page = await ada.openLive(address);
+      await page.evaluate(() => { for (const it of document.querySelectorAll("details")) it.open = true; });
+      const widths = await page.evaluate(() => [innerWidth, document.documentElement.scrollWidth]);
+      assert.deepEqual(widths, [width, width], address);
+      if (process.env.WB_SHOTS) await page.screenshot({ path: `${process.env.WB_SHOTS}/${width}${address.replaceAll("/", "_")}.png`, fullPage: true });
+      await page.close();
+    }
+  }
 });
 
 test("an edited revision says who edited which, beginning at the change", async (t) => {

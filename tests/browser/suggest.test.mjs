@@ -175,6 +175,27 @@ test("the thread is read, answered, closed and reopened beside the words", async
   assert.equal((await site.get(`/api/topics/${topic}`)).topic.status, "open");
 });
 
+test("a reply that is typed while somebody closes the Topic is not lost", async (t) => {
+  const { site, page, ada } = await begin(t, { lua: "" });
+  const topic = await site.topic("guide.md", "Paragraph 3 is long", "Too long?");
+  await page.locator(`#topic-${topic} .note-title`).click();
+  const own = await ada.openLive(`/topics/${topic}`);
+  for (const [place, it] of [[page.locator(`#topic-${topic}`), page], [own.locator("#thread"), own]]) {
+    await it.bringToFront();
+    await place.getByLabel("Your message").fill("Half a senten");
+    await site.post(`/api/topics/${topic}/discard`, {});
+    const kept = place.locator(".rv-kept");
+    await kept.getByText("What you typed. It was not sent.").waitFor();
+    assert.equal(await kept.locator("textarea").inputValue(), "Half a senten");
+    assert.ok(await kept.locator("textarea").evaluate((it) => it.readOnly));
+    if (process.env.WB_SHOTS) await it.screenshot({ path: `${process.env.WB_SHOTS}/kept${it === own ? "-own" : ""}.png` });
+    await site.post(`/api/topics/${topic}/reopen`, {});
+    await until("it is typed again", async () => await place.getByLabel("Your message").inputValue().catch(() => "") === "Half a senten");
+    await kept.waitFor({ state: "detached" });
+  }
+  assert.deepEqual(await findings(page), []);
+});
+
 test("on a phone words are suggested and the thread is read in the sheet", async (t) => {
   for (const width of [PHONE.width, 320]) {
     const { page } = await begin(t, { person: { viewport: { width, height: PHONE.height }, touch: true, theme: "dark" } });

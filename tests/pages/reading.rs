@@ -95,7 +95,10 @@ fn what_is_not_there_is_a_page_with_a_way_back() {
     assert_eq!(browser.get("/topics?status=strange").status, 400);
     assert_eq!(browser.get("/d?unknown=1").status, 400);
     assert!(browser.page("/search?query=a*").contains("a beginning has two letters"));
-    assert!(browser.page("/search?query=absent").contains("Nothing holds “<bdi>absent</bdi>”"));
+    for asked in ["query", "q"] {
+        let html = browser.page(&format!("/search?{asked}=absent"));
+        assert!(html.contains("Nothing was found for “<bdi>absent</bdi>”"), "{html}");
+    }
     assert_eq!(browser.get("/d/guide.md?history&after=x").status, 400);
 }
 

@@ -75,6 +75,21 @@ fn documents_stand_as_their_author_has_put_them() {
 }
 
 #[test]
+fn a_book_without_a_readme_begins_with_its_first_chapter() {
+    let bench = Bench::new();
+    bench.write("src/SUMMARY.md", "# Summary\n\n- [Two](two.md)\n- [One](one.md)\n");
+    bench.write("src/one.md", "# One\n");
+    bench.write("src/two.md", "# Two\n");
+    bench.git(&["add", "-A"]);
+    bench.git(&["commit", "-q", "-m", "book"]);
+    let server = bench.serve();
+    let browser = Browser::signed_in(&bench, &server);
+    let seen = browser.get("/start");
+    assert_eq!((seen.status, seen.header("location")), (303, Some("/d/src/two.md")));
+    server.stop();
+}
+
+#[test]
 fn the_site_is_called_by_its_folder_or_by_its_name() {
     let bench = Bench::new();
     let folder = bench.top.file_name().unwrap().to_owned();

@@ -174,7 +174,7 @@ fn list(
                 &desk.ago(&it["created_at"]),
                 shorten(text(it, "topic_id")),
                 text(it, "source_path"),
-                text(it, "summary"),
+                text(it, "summary").lines().next().unwrap_or_default(),
             ]);
         }
         screen.table(&table, "no proposals")?;

@@ -2,7 +2,10 @@
 
 use std::ops::Range;
 
+use pulldown_cmark::{Event, Parser, Tag};
+
 use crate::base::{Error, Result, truncate_chars};
+use crate::documents::sources::plain::dialect;
 
 /// Shortest fence of a block.
 const FENCE_MIN: usize = 3;
@@ -122,20 +125,38 @@ pub fn title(old: &str, new: &str) -> String {
 /// their whole lines where a part of them would cut Markdown's marks in two.
 pub fn editable(text: &str, range: Range<usize>) -> Range<usize> {
     let words = &text[range.clone()];
-    let is_balanced = |mark: u8| words.bytes().filter(|byte| *byte == mark).count() % 2 == 0;
+    let is_balanced = |mark: u8| marks(text, &range, mark) % 2 == 0;
     let count = |mark: char| words.matches(mark).count();
     let is_plain = !words.contains('|')
         && [b'*', b'_', b'`', b'~', b'$'].into_iter().all(is_balanced)
         && count('[') == count(']')
         && count('<') == count('>')
         && !words.lines().skip(1).any(begins_block);
-    if is_plain {
+    if is_plain || (!words.contains('\n') && is_code(text, &range)) {
         return range;
     }
     let start = text[..range.start].rfind('\n').map_or(0, |at| at + 1);
     let end = text[range.end..].find('\n').map_or(text.len(), |at| range.end + at);
     let end = if text[..end].ends_with('\r') { end - 1 } else { end };
     start..end.max(range.end)
+}
+
+/// Returns how often a mark stands in some words; an underscore between letters is none.
+fn marks(text: &str, range: &Range<usize>, mark: u8) -> usize {
+    let is_letter = |it: Option<char>| it.is_some_and(char::is_alphanumeric);
+    let is_inner = |at: usize| {
+        is_letter(text[..at].chars().next_back()) && is_letter(text[at + 1..].chars().next())
+    };
+    let found = range.clone().filter(|at| text.as_bytes()[*at] == mark);
+    found.filter(|at| mark != b'_' || !is_inner(*at)).count()
+}
+
+/// Returns whether some words stand within code, where no character is a mark.
+fn is_code(text: &str, range: &Range<usize>) -> bool {
+    Parser::new_ext(text, dialect()).into_offset_iter().any(|(event, at)| {
+        let is_code = matches!(event, Event::Start(Tag::CodeBlock(_)) | Event::Code(_));
+        is_code && at.start < range.start && range.end < at.end
+    })
 }
 
 /// Returns whether a line is blank, or begins a block of its own: then the words before it are of
@@ -199,7 +220,7 @@ fn without_line_end(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
+    use pulldown_cmark::{CodeBlockKind, TagEnd};
 
     fn text(of: &str) -> Option<Suggestion> {
         Some(Suggestion::Text(of.to_owned()))
@@ -276,6 +297,19 @@ mod tests {
         assert_eq!(part("ve", "si"), "- five\n- six");
         assert_eq!(part("a |", "b"), "| a | b |");
         assert_eq!(part("a |", "a "), "| a | b |".replace("| a | b |", "a "));
+    }
+
+    #[test]
+    fn underscores_within_words_and_marks_in_code_cut_nothing() {
+        let text = "a snake_case word, _so_ `x_ * y`\n\n```rust\nlet a_b = *c[0];\n```\n";
+        let part = |words: &str| {
+            let start = text.find(words).unwrap();
+            &text[editable(text, start..start + words.len())]
+        };
+        for whole in ["snake_case", "a snake_c", "x_ *", "a_b", "= *c[", "let a_b = *c[0];"] {
+            assert_eq!(part(whole), whole);
+        }
+        assert_eq!(part("_s"), "a snake_case word, _so_ `x_ * y`");
     }
 
     #[test]

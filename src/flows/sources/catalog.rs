@@ -104,7 +104,8 @@ pub async fn recent(
     Ok(found)
 }
 
-/// Returns the document with which a reader begins: the README or index nearest to the top.
+/// Returns the document with which a reader begins: the README or index nearest to the top,
+/// or else the first in the order that the author gave.
 ///
 /// # Errors
 /// As [`list`].
@@ -119,7 +120,12 @@ pub async fn start(site: &Site, caller: &Caller) -> Result<Option<SourcePath>> {
         (depth <= 1).then_some((depth, name))
     };
     let found = paths.iter().filter_map(|it| Some((rank(&it)?, it)));
-    Ok(found.min_by_key(|it| it.0).map(|it| it.1.clone()))
+    if let Some((_, path)) = found.min_by_key(|it| it.0) {
+        return Ok(Some(path.clone()));
+    }
+    let order = site.repo.order(&paths).await;
+    let placed = paths.iter().filter_map(|it| Some((order.place(it)?, it)));
+    Ok(placed.min_by_key(|it| it.0).map(|it| it.1.clone()))
 }
 
 async fn paths(works: &Works) -> Result<Vec<SourcePath>> {

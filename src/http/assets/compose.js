@@ -164,6 +164,7 @@ export class Compose {
       text.textContent = label;
       const input = document.createElement(rows ? "textarea" : "input");
       input.name = name;
+      input.dir = "auto";
       if (rows) input.rows = rows;
       else input.type = "text";
       box.append(text, input);

@@ -12,6 +12,30 @@ export function keep(name, text) {
   }
 }
 
+/** Returns what somebody has typed into a form. */
+export function typedIn(form) {
+  const changed = [...form.querySelectorAll("textarea")].filter((it) => it.value !== it.defaultValue);
+  return changed.map((it) => it.value).join("\n\n").trim();
+}
+
+/** Shows words that were not sent, to be copied; `of` names the form that they were typed into. */
+export function unsent(words, title, of) {
+  const box = document.createElement("label");
+  box.className = "field rv-kept";
+  box.dataset.keep = "";
+  box.dataset.of = of;
+  const name = document.createElement("span");
+  name.className = "field-name";
+  name.textContent = title;
+  const area = document.createElement("textarea");
+  area.readOnly = true;
+  area.dir = "auto";
+  area.rows = 4;
+  area.value = words;
+  box.append(name, area);
+  return box;
+}
+
 /** Returns what was kept, or nothing. */
 export function kept(name) {
   try {

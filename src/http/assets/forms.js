@@ -16,6 +16,8 @@ document.addEventListener("submit", (event) => {
 async function send(form, submitter) {
   if (form.ariaBusy === "true") return;
   form.ariaBusy = "true";
+  // A button that is disabled loses the focus.
+  const held = form.contains(document.activeElement) ? document.activeElement : null;
   const buttons = [...form.querySelectorAll("button:not([disabled])")];
   for (const button of buttons) button.disabled = true;
   let again = null;
@@ -34,6 +36,12 @@ async function send(form, submitter) {
   }
   form.ariaBusy = null;
   for (const button of buttons) button.disabled = false;
+  if (document.activeElement === document.body) {
+    held?.focus({ preventScroll: true });
+    if (held && document.activeElement !== held) {
+      held.closest("details")?.querySelector("summary")?.focus({ preventScroll: true });
+    }
+  }
   if (again) showAgain(form, again);
   if (problem) refuse(form, problem);
   if (again || problem) form.dispatchEvent(new CustomEvent("wb:refused", { bubbles: true }));

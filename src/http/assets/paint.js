@@ -23,6 +23,22 @@ function placeIn(block, unit, isEnd) {
   return last ? [last, last.length] : [block, isEnd ? block.childNodes.length : 0];
 }
 
+/** Returns the folded elements that hide a node, the innermost first; a summary hides nothing. */
+export function foldsOf(node) {
+  const folds = [];
+  for (let at = node; at?.parentElement; at = at.parentElement) {
+    const around = at.parentElement;
+    const isHidden = around.nodeName === "DETAILS" && !around.open;
+    if (isHidden && at !== around.querySelector(":scope > summary")) folds.push(around);
+  }
+  return folds;
+}
+
+/** Unfolds what hides words. */
+export function unfold({ startContainer, endContainer }) {
+  for (const fold of [...foldsOf(startContainer), ...foldsOf(endContainer)]) fold.open = true;
+}
+
 /** Returns the range between two places, `BLOCK:UNITS` each; nothing if a block is not there. */
 export function rangeOf(blocks, from, to) {
   const [first, last] = [point(from), point(to)];

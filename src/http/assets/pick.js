@@ -1,7 +1,11 @@
 // Choosing paragraphs of a document by keys, a click or a tap, where no words are selected.
 
+import { plain } from "./plain.js";
 import { button } from "./reader.js";
 import { say } from "./say.js";
+
+/** So much of a paragraph is read out. */
+const SAID_UNITS = 160;
 
 export class Pick {
   /** The blocks that are picked: `[from, to]`. */
@@ -26,9 +30,9 @@ export class Pick {
     // What a change is suggested of are words.
     this.whole.hidden = Boolean(moving) || isChange;
     reader.root.classList.add("is-picking");
-    this.show([seen, seen]);
+    this.show([seen, seen], { isSaid: false });
     const whole = this.whole.hidden ? "" : ", d the whole document";
-    say(`Choose a paragraph by the arrow keys or by pointing at it, more with Shift. Enter takes it${whole}.`);
+    say(`Choose a paragraph by the arrow keys or by pointing at it, more with Shift. Enter takes it${whole}. Now: ${this.words([seen, seen])}`);
     return true;
   }
 
@@ -49,7 +53,7 @@ export class Pick {
     return hint;
   }
 
-  show(picked) {
+  show(picked, { isSaid = true } = {}) {
     this.picked = picked;
     const [first, last] = picked.toSorted((a, b) => a - b).map((at) => this.blocks[at]);
     const range = document.createRange();
@@ -57,8 +61,17 @@ export class Pick {
     range.setEndAfter(last);
     this.compose.reader.paint.selection(() => range);
     this.blocks[picked[1]].scrollIntoView({ block: "nearest" });
+    if (isSaid) say(this.words(picked));
     const box = this.blocks[picked[1]].getBoundingClientRect();
     if (box.bottom > innerHeight - 80) scrollBy({ top: 120, behavior: "instant" });
+  }
+
+  /** What is picked, for those who do not see it. */
+  words([from, to]) {
+    const count = Math.abs(to - from) + 1;
+    const block = this.blocks[to];
+    const words = plain(block.textContent.trim().slice(0, SAID_UNITS)) || block.querySelector("img")?.alt || "no words";
+    return count > 1 ? `${count} paragraphs, up to: ${words}` : words;
   }
 
   stop() {

@@ -3,7 +3,7 @@
 import { Thread } from "./beside.js";
 import { arrange, neighbour } from "./margin.js";
 import { Compose } from "./compose.js";
-import { Paint, blockOf, rangeOf, selectedIn } from "./paint.js";
+import { Paint, blockOf, foldsOf, rangeOf, selectedIn, unfold } from "./paint.js";
 import { bind } from "./keys.js";
 import { plain } from "./plain.js";
 import { say } from "./say.js";
@@ -80,6 +80,11 @@ class Reader {
     this.read();
     root.addEventListener("click", (event) => this.clicked(event));
     root.addEventListener("wb:swapped", (event) => this.swapped(event));
+    // The same is compared with the same: what is new gets the links and names that this page gave.
+    document.addEventListener("wb:swapping", ({ detail }) => {
+      const fresh = detail.page.getElementById("text");
+      if (fresh) this.links(fresh);
+    });
     document.addEventListener("wb:swapped", (event) => { if (!root.contains(event.target)) this.swapped(event); });
     new ResizeObserver(() => this.later()).observe(this.text);
     // A part or a note that was laid out has its true height now.
@@ -110,7 +115,7 @@ class Reader {
 
   /** Finds the notes and their words anew. */
   read() {
-    this.links();
+    this.links(this.text);
     const blocks = this.blocks();
     const isSame = this.aside.dataset.blob === this.blob;
     this.notes = [...this.aside.querySelectorAll("li[data-state]")].map((card) => {
@@ -131,9 +136,15 @@ class Reader {
     this.barElement.hidden = this.isLines || (this.notes.length === 0 && !this.mayWrite);
   }
 
-  /** Gives each heading a link beside it, which is no part of its words. */
-  links() {
-    for (const heading of this.text.querySelectorAll("[id]:is(h1, h2, h3, h4, h5, h6)")) {
+  /** Gives each heading a link beside it, which is no part of its words, and each fold a name. */
+  links(text) {
+    const seen = new Map();
+    for (const fold of text.querySelectorAll("details")) {
+      const words = fold.querySelector(":scope > summary")?.textContent ?? "";
+      seen.set(words, (seen.get(words) ?? 0) + 1);
+      fold.dataset.key = `fold ${seen.get(words)} ${words}`;
+    }
+    for (const heading of text.querySelectorAll("[id]:is(h1, h2, h3, h4, h5, h6)")) {
       if (heading.parentElement.className === "md-head") continue;
       const box = document.createElement("div");
       box.className = "md-head";
@@ -200,6 +211,8 @@ class Reader {
 
   /** Where words are. Of a part that the browser has not laid out yet its beginning must do. */
   placeOf(range) {
+    const fold = foldsOf(range.startContainer).at(-1);
+    if (fold) return fold.getBoundingClientRect();
     const part = blockOf(range.startContainer)?.closest(".md-part");
     const around = part?.getBoundingClientRect();
     return around && !isNear(around) ? around : range.getClientRects()[0] ?? range.getBoundingClientRect();
@@ -213,6 +226,7 @@ class Reader {
   activate(topic, { scroll = true, focus = false } = {}) {
     const note = this.notes.find((it) => it.topic === topic);
     this.active = note ? topic : "";
+    if (note?.range) unfold(note.range);
     if (this.thread.topic !== this.active) this.thread.close();
     this.paint.topics(this.notes, this.active);
     this.mark();
@@ -393,7 +407,10 @@ class Reader {
         headers: { "wb-fragment": ids.join(",") }, cache: "no-store",
       });
       if (!answer.ok) return;
+      const folds = new Map(this.folds().map((it) => [it.dataset.key, it.open]));
       swap.fragment(await answer.text(), ids);
+      // One that has come to another part of the text is another element.
+      for (const fold of this.folds()) fold.open = folds.get(fold.dataset.key) ?? fold.open;
       this.read();
       this.follow();
       this.restore(kept);
@@ -404,6 +421,8 @@ class Reader {
       this.isLoading = false;
     }
   }
+
+  folds() { return [...this.text.querySelectorAll("details")]; }
 
   /** Remembers which block is at the top of the window. */
   anchor() {

@@ -5,6 +5,7 @@
 // step: the digest that is sent is always that of the text on the page. Nothing is decided about it
 // before somebody has looked: whoever was about to press a button meant the text before.
 
+import { typedIn, unsent } from "./draft.js";
 import { arrived, refuse } from "./forms.js";
 import { bind } from "./keys.js";
 import { refreshAll } from "./live.js";
@@ -175,21 +176,10 @@ class Review {
   rescue(page) {
     for (const form of this.root.querySelectorAll(".rv-forms form[data-decision]")) {
       const name = form.dataset.decision;
-      const typed = [...form.querySelectorAll("textarea")].map((it) => it.value).join("\n\n").trim();
+      const typed = typedIn(form);
       if (!typed || page.querySelector(`form[data-decision="${name}"]`)) continue;
-      const kept = document.createElement("label");
-      kept.className = "field rv-kept";
-      kept.dataset.keep = "";
-      kept.dataset.of = name;
-      const title = document.createElement("span");
-      title.className = "field-name";
-      title.textContent = `What you typed (${NAMES[name].toLowerCase()}). It was not sent.`;
-      const area = document.createElement("textarea");
-      area.readOnly = true;
-      area.rows = 4;
-      area.value = typed;
-      kept.append(title, area);
-      this.root.querySelector("#p-bar").before(kept);
+      const title = `What you typed (${NAMES[name].toLowerCase()}). It was not sent.`;
+      this.root.querySelector("#p-bar").before(unsent(typed, title, name));
     }
   }
 

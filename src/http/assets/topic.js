@@ -1,7 +1,8 @@
 // A thread: Ctrl-Enter sends, a draft survives, and a job that runs shows that it is alive.
 
-import { keep, kept } from "./draft.js";
+import { keep, kept, typedIn, unsent } from "./draft.js";
 import { bind } from "./keys.js";
+import { say } from "./say.js";
 import { span } from "./steps.js";
 
 const TICK_MS = 1_000;
@@ -14,8 +15,14 @@ export function start(root) {
     area.form.requestSubmit();
   });
   root.addEventListener("input", (event) => save(event.target));
+  const swapping = ({ detail }) => {
+    if (root.isConnected) rescue(root, detail);
+    else document.removeEventListener("wb:swapping", swapping);
+  };
+  document.addEventListener("wb:swapping", swapping);
   root.addEventListener("wb:swapped", () => {
     restore(root);
+    forgive(root);
     mark(root);
   });
   restore(root);
@@ -56,6 +63,27 @@ function restore(root) {
     const forget = () => areas.forEach((area) => keep(nameOf(form, area), ""));
     form.addEventListener("reset", forget);
     form.addEventListener("submit", () => { if (!form.matches("[data-inline]")) forget(); });
+  }
+}
+
+/** What is typed into a form that goes away, as the Topic is closed, stays to be copied. */
+function rescue(root, { page, ids }) {
+  for (const form of root.querySelectorAll("form[data-composer]")) {
+    const host = form.closest("[data-live]");
+    const name = form.dataset.composer;
+    const typed = typedIn(form);
+    if (!typed || page.querySelector(`form[data-composer="${name}"]`)) continue;
+    if (!ids.some((id) => document.getElementById(id)?.contains(host))) continue;
+    host.before(unsent(typed, "What you typed. It was not sent.", name));
+    say("The Topic was closed. What you typed was not sent; it is still here.");
+  }
+}
+
+/** A form is back, and so are the words in it. */
+function forgive(root) {
+  for (const words of root.querySelectorAll(".rv-kept")) {
+    const form = root.querySelector(`form[data-composer="${words.dataset.of}"]`);
+    if (form && typedIn(form)) words.remove();
   }
 }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use askama::filters::HtmlSafe;
 
 use crate::base::Millis;
+use crate::http::markdown;
 use crate::http::pages::parts::time::span;
 use crate::http::pages::parts::view::{Fate, Job, Placement};
 
@@ -65,7 +66,7 @@ pub(in crate::http::pages) fn topic_state(status: &str) -> State {
     match status {
         "open" => State(Tone::Waiting, "Open"),
         "incorporated" => State(Tone::Good, "Incorporated"),
-        _ => State(Tone::Quiet, "Discarded"),
+        _ => State(Tone::Quiet, "Closed without a change"),
     }
 }
 
@@ -78,6 +79,12 @@ pub(in crate::http::pages) fn proposal_state(status: &str) -> State {
         "stale" => State(Tone::Bad, "Out of date"),
         _ => State(Tone::Quiet, "Void: its job did not succeed"),
     }
+}
+
+/// Returns what a summary says beyond the title that stands beside it, if it says more.
+pub(in crate::http::pages) fn beyond(title: &str, summary: &str) -> Option<String> {
+    let rest = summary.strip_prefix(title).filter(|it| it.is_empty() || it.starts_with('\n'));
+    Some(markdown::plain(rest.unwrap_or(summary), 160)).filter(|it| !it.is_empty())
 }
 
 /// Returns the state of an approval; a pending one is a question.
@@ -146,7 +153,7 @@ pub(in crate::http::pages) fn fate_state(fate: &Fate) -> State {
         None => State(Tone::Good, "About the whole document: stays"),
         Some("exact") if !had_place => State(Tone::Good, "Its words come back"),
         Some("exact") => State(Tone::Good, "Keeps its words and its place"),
-        Some("shifted") => State(Tone::Good, "Keeps its words; they move with the text"),
+        Some("shifted") => State(Tone::Good, "Keeps its words, which move with the text"),
         Some("edited") => State(Tone::Waiting, "Keeps its place; its words are edited"),
         Some("moved") => State(Tone::Waiting, "Its words move to another place"),
         Some("rewritten") => State(Tone::Waiting, "Its passage is rewritten: check it"),

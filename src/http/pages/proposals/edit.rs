@@ -88,6 +88,12 @@ impl EditPage {
         changed_lines(&form::text(&self.view.base_text), &form::text(&self.text))
     }
 
+    /// Returns whether the text holds what turns round the order of other characters.
+    fn turns_words(&self) -> bool {
+        let turns = |it| matches!(it, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        self.text.contains(turns)
+    }
+
     /// Returns whether the form holds what no server has kept.
     fn is_unsaved(&self) -> bool {
         form::text(&self.view.text) != form::text(&self.text)

@@ -174,7 +174,8 @@ impl Hit {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Asked {
-    #[serde(default)]
+    /// Also as `q`, by which other sites ask.
+    #[serde(default, alias = "q")]
     query: String,
     kind: Option<String>,
     path: Option<String>,

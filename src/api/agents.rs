@@ -22,7 +22,7 @@ pub struct AgentView {
     /// Why it is in this state.
     pub reason: Option<String>,
     /// What it was last seen doing: `queued started works turn_began asks_permission
-    /// permission_answered turn_ended ended asked`.
+    /// permission_answered turn_ended daily_cap ended asked`.
     pub fact: Option<String>,
     /// When that was seen.
     pub fact_at: Option<Millis>,

@@ -35,6 +35,9 @@ pub struct Sent {
     pub instance: Option<Address>,
     /// What became of it for its recipient so far.
     pub state: String,
+    /// Why nothing becomes of it by itself, in a sentence, if that is so.
+    #[serde(default)]
+    pub waiting: Option<String>,
 }
 
 /// What a message is.
@@ -171,6 +174,9 @@ pub struct Awaited {
     pub job_id: Option<JobId>,
     /// Where that job is.
     pub job_status: Option<String>,
+    /// Why no answer comes by itself, in a sentence, if that is so.
+    #[serde(default)]
+    pub waiting: Option<String>,
 }
 
 /// Whether the answer of a message is there.

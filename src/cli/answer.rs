@@ -217,8 +217,8 @@ fn of_token(command: &TokenCommand) -> Option<&'static str> {
 
 fn of_send(args: &SendArgs) -> &'static str {
     match args.wait {
-        true => "message_id state reply* failure answer_id job_id job_status",
-        false => "message_id job_id instance state",
+        true => "message_id state reply* failure answer_id job_id job_status waiting",
+        false => "message_id job_id instance state waiting",
     }
 }
 

@@ -41,7 +41,7 @@ pub use rows::state::{Phase, Reason, Status, Verdict};
 pub use rows::table::{
     active_of_persona, find, find_slim as find_brief, holder, list, recent_of_topic, running_guards,
 };
-pub use rows::usage::{Usage, UsageBy, usage};
+pub use rows::usage::{TurnSpent, Usage, UsageBy, add_turn, usage};
 pub use rows::viewer::Viewer;
 pub use run::dispatch::{Hooks, Prepared, Queue, Recall, Setup, Watch, Watched};
 pub use run::engine::{Engines, ResolvedEngine};

@@ -2,6 +2,7 @@
 
 mod kept;
 mod life;
+mod spending;
 mod turns;
 
 use serde_json::{Value, json};

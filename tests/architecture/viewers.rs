@@ -52,6 +52,7 @@ const UNFENCED: &[(&str, &[&str])] = &[
             "settle::request_cancel",
             "settle::cancelled",
             "settle::settle",
+            "usage::note_turn",
             "settle::keep_inputs",
             "settle::begin_phase",
             "settle::keep_guard",

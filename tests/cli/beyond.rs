@@ -139,3 +139,16 @@ fn a_glob_without_a_file_and_a_client_that_is_not_there_are_warnings() {
     let (_, found, shown) = check(path, &[]);
     assert_eq!(short(&found)[1..], ["unused-glob 3:44"], "{shown}");
 }
+
+#[test]
+fn a_glob_that_leaves_files_out_is_judged_by_all_files() {
+    let fields = "sources = { \"**/*.md\", \"!docs/old*\" }";
+    let folder = site(fields, "", "");
+    let path = folder.path();
+    let rows = doctor(path, &[], "repository");
+    assert!(rows[0].1.contains("none by `!docs/old*`"), "{rows:?}");
+    fs::write(path.join("docs/older.md"), "# Older\n").unwrap();
+    git(path, &["add", "-A"]);
+    let rows = doctor(path, &[], "repository");
+    assert_eq!(rows[0].0, "OK", "{rows:?}");
+}

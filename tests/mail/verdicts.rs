@@ -225,3 +225,28 @@ fn a_reply_to_an_inbox_is_checked_like_any_message() {
     assert_eq!(bench.json(&["job", "list"])["items"].as_array().unwrap().len(), 1);
     server.stop();
 }
+
+#[test]
+fn the_check_of_an_inbox_is_shown_the_reply_as_a_text_and_as_it_is() {
+    let bench = Bench::new();
+    let verify = "timeout = \"20s\", verify = function(job)
+        if job.inputs == nil then return \"no inputs\" end
+        return #job.produced.text > 9 and job.produced.value.team ~= nil or \"too short\"
+    end";
+    let reply = "case $(cat \"$MESSAGE_PATH\") in
+        *long*) wb-agent complete --reply '{\"team\": \"billing\"}' ;;
+        *) wb-agent complete --reply '\"no\"' ;;
+    esac";
+    bench.inbox("lead/provision", verify, reply);
+    let server = bench.serve();
+    for (payload, is_good) in [("long", true), ("short", false)] {
+        let sent = send(&bench, "topic:lead/provision", json!(payload)).ok();
+        let job = bench.ended(sent["job_id"].as_str().unwrap());
+        let status = if is_good { "succeeded" } else { "failed" };
+        assert_eq!(job["status"], status, "{job:#}");
+        if !is_good {
+            assert!(job["error_tail"].as_str().unwrap().contains("too short"), "{job:#}");
+        }
+    }
+    server.stop();
+}

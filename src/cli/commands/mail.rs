@@ -138,6 +138,9 @@ pub(in crate::cli) fn send(desk: &Desk, args: &SendArgs) -> Result<u8> {
         if let Some(instance) = &sent.instance {
             screen.note(&format!("started {instance}"));
         }
+        if let Some(why) = &sent.waiting {
+            screen.note(&escape::line(why));
+        }
         screen.put(sent.message_id.as_str())
     })?;
     Ok(0)
@@ -200,9 +203,12 @@ fn wait(desk: &Desk, client: &Client, id: &MailId, until: Option<Instant>) -> Re
     let mut absence = Absence::default();
     // The message was accepted: whoever waits for its reply waits for the server as well.
     absence.end(desk);
+    // The first look says at once why no answer may come.
+    let (mut longest, mut said) = (Duration::ZERO, None);
     loop {
         let left = until.map(|it| it.saturating_duration_since(Instant::now()));
-        let seconds = left.unwrap_or(WAIT_AT_ONCE).min(WAIT_AT_ONCE).as_secs().to_string();
+        let seconds = left.unwrap_or(longest).min(longest).as_secs().to_string();
+        longest = WAIT_AT_ONCE;
         let pairs = [("timeout", Some(seconds.as_str()))];
         match client.look(&query(&format!("/api/messages/{id}/await"), &pairs)) {
             Ok(answer) => {
@@ -215,6 +221,10 @@ fn wait(desk: &Desk, client: &Client, id: &MailId, until: Option<Instant>) -> Re
                     }
                     return tell(desk, &answer, &found);
                 }
+                if let Some(why) = found.waiting.as_ref().filter(|_| found.waiting != said) {
+                    desk.screen.note(&escape::line(why));
+                }
+                said = found.waiting;
             }
             Err(cause) if cause.kind() == ErrorKind::Unavailable => {
                 absence.goes_on(desk, cause)?;

@@ -58,7 +58,8 @@ pub(super) fn run(desk: &Desk, args: &UsageArgs) -> Result<()> {
             _ => "DAY",
         };
         let mut table = Table::new(&[
-            head, "JOBS", "OK", "FAILED", "LIMITED", "IN", "CACHED", "OUT", "COST", "TIME",
+            head, "JOBS", "OK", "FAILED", "STOPPED", "LIMITED", "IN", "CACHED", "OUT", "COST",
+            "TIME",
         ]);
         let total = &answer["total"];
         let has_total = items(answer).len() > 1;
@@ -70,12 +71,13 @@ pub(super) fn run(desk: &Desk, args: &UsageArgs) -> Result<()> {
                 (shown, _) => shown,
             };
             let count = |name: &str| it[name].as_i64().unwrap_or(0);
-            let failed = count("failed") + count("timed_out") + count("cancelled");
+            let failed = count("failed") + count("timed_out");
             let cells = [
                 name.to_owned(),
                 count("jobs").to_string(),
                 count("succeeded").to_string(),
                 failed.to_string(),
+                count("cancelled").to_string(),
                 count("rate_limited").to_string(),
                 count("input_tokens").to_string(),
                 count("cached_tokens").to_string(),

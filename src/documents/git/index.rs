@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::base::{BlobId, Error, Result, SourcePath};
 use crate::documents::git::{Repo, blocking};
@@ -79,6 +79,21 @@ impl Repo {
             }
         }
         Ok(tracked)
+    }
+
+    /// Returns all tracked paths below the root, in order, whatever the globs say.
+    ///
+    /// # Errors
+    /// `unavailable` if git cannot say.
+    pub async fn tracked_files(&self) -> Result<Vec<Utf8PathBuf>> {
+        let mut call = self.git().call(&["ls-files", "-z"]);
+        if !self.shared.prefix.is_empty() {
+            call = call.arg("--").arg(self.shared.prefix.clone());
+        }
+        let listed = call.output_max(LISTING_BYTES_MAX).output().await?;
+        let names = listed.split(|byte| *byte == 0).filter_map(|it| std::str::from_utf8(it).ok());
+        let below = names.filter_map(|it| it.strip_prefix(self.shared.prefix.as_str()));
+        Ok(below.filter(|it| !it.is_empty()).map(Utf8PathBuf::from).collect())
     }
 
     /// Returns the tracked paths below the root that match the globs; some may be no plain files.

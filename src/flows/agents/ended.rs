@@ -5,7 +5,7 @@ use crate::base::{Millis, Result};
 use crate::flows::Works;
 use crate::flows::agents::heard::{End, ended};
 use crate::flows::agents::speech;
-use crate::jobs::speak::knows_a_block_again;
+use crate::jobs::speak::{Tokens, knows_a_block_again};
 use crate::jobs::{Job, Reason, Status};
 use crate::mail::agent::{self, Agent, State, Wanted};
 use crate::mail::{self, TurnEnd};
@@ -78,7 +78,7 @@ fn lose_turn(tx: &Tx<'_>, works: &Works, (agent, job): (&Agent, &Job)) -> Result
     if begun.is_none() && !matches!(agent.state, State::Busy | State::Blocked) {
         return Ok(());
     }
-    let end = End { text: "", how: TurnEnd::Lost, tokens: 0, cost_usd: None };
+    let end = End { text: "", how: TurnEnd::Lost, tokens: Tokens::default(), cost_usd: None };
     ended(tx, works, (agent, job), begun.as_ref().map(|it| &it.id), end)
 }
 

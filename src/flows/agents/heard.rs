@@ -4,8 +4,8 @@ use crate::base::{Actor, BlockId, Result};
 use crate::flows::Works;
 use crate::flows::agents::ended::RESTART;
 use crate::flows::agents::{direct, rooms};
-use crate::jobs::speak::{Ending, Fact};
-use crate::jobs::{self, Job};
+use crate::jobs::speak::{Ending, Fact, Tokens};
+use crate::jobs::{self, Job, TurnSpent};
 use crate::mail::agent::{self, Agent, State};
 use crate::mail::{self, Turn, TurnEnd};
 use crate::store::Tx;
@@ -100,7 +100,7 @@ pub(super) struct End<'a> {
     /// How it ended.
     pub(super) how: TurnEnd,
     /// What it took.
-    pub(super) tokens: u64,
+    pub(super) tokens: Tokens,
     /// What it cost.
     pub(super) cost_usd: Option<f64>,
 }
@@ -117,6 +117,10 @@ pub(super) fn ended(
     // An end without a name, after a gap in the output, is that of the turn that began.
     let is_begun = |it: &mail::OpenBlock| block.is_none() && it.begun_at.is_some();
     let own = open.filter(|it| Some(&it.id) == block || (is_begun(it) && it.job_id == job.id));
+    let began_at = own.as_ref().and_then(|it| it.begun_at);
+    let busy_since = agent.fact_at.filter(|_| matches!(agent.state, State::Busy | State::Blocked));
+    let ms = began_at.or(busy_since).map_or(0, |it| tx.now().0 - it.0);
+    jobs::add_turn(tx, job, TurnSpent { tokens: end.tokens, cost_usd: end.cost_usd, ms })?;
     if let Some(own) = own.as_ref().filter(|it| it.room.is_none()) {
         direct::answer(tx, works, (&agent.name, &job.id, &own.id), (&end.how, end.text))?;
     }
@@ -131,7 +135,7 @@ pub(super) fn ended(
         block: own.as_ref().map(|it| it.id.clone()),
         text: end.text.to_owned(),
         how: end.how,
-        tokens: end.tokens,
+        tokens: end.tokens.sum(),
         cost_usd: end.cost_usd,
     };
     (rooms::rooms(works).turn)(tx, &turn)?;

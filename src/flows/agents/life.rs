@@ -24,6 +24,9 @@ const AGAIN: Duration = Duration::from_secs(2);
 /// The pause before a start that the queue refused is tried again, in milliseconds.
 const REFUSED_MS: i64 = 60_000;
 
+/// Why an agent that waits to be spoken to is given nothing.
+const CAPPED: &str = "daily_cap";
+
 /// Starts agents and speaks to them, until `stop`.
 pub async fn serve(site: Site, stop: CancellationToken) {
     let bell = site.store.bell(BELL);
@@ -49,6 +52,8 @@ enum Due {
     Start,
     /// Something that waits is to be given to it.
     Give,
+    /// What waits for it waits for a day with something left to spend.
+    Hold,
     /// What an earlier start had not begun is to be given again.
     Again(OpenBlock),
     /// What was written down for it was never written to it: the server ended in between.
@@ -152,8 +157,15 @@ fn idle(
     now: Millis,
 ) -> Result<(Option<Due>, Option<Millis>)> {
     let Some(block) = mail::open_block(c, &agent.name)? else {
-        let waits = !mail::rooms_awaiting(c, &agent.name)?.is_empty();
-        return Ok((waits.then_some(Due::Give), None));
+        if mail::rooms_awaiting(c, &agent.name)?.is_empty() {
+            return Ok((None, None));
+        }
+        let kind = kind_of_agent(&agent.declared);
+        return Ok(match queue.capped_until(c, (&kind, &Actor::System), now)? {
+            None => (Some(Due::Give), None),
+            Some(until) if agent.reason.as_deref() == Some(CAPPED) => (None, Some(until)),
+            Some(until) => (Some(Due::Hold), Some(until)),
+        });
     };
     if block.begun_at.is_some() {
         return Ok((None, None));
@@ -232,6 +244,10 @@ fn carry_out(
     let name = agent.name.as_str();
     match (due, &agent.job_id) {
         (Due::Start, _) => start(tx, site, works, agent).map(|()| Some(None)),
+        (Due::Hold, _) => {
+            let why = (CAPPED, Some(CAPPED));
+            agent::show(tx, agent, agent.state, why, &Actor::System).map(|()| Some(None))
+        }
         (Due::GiveUp(block), _) => {
             mail::end_block(tx, name, &block.id, "no_proof").map(|()| Some(None))
         }

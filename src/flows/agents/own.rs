@@ -63,13 +63,7 @@ fn banner(works: &Works, agent: &Agent) -> String {
 /// # Errors
 /// `not_found` with code `no_recipient`, with a near name.
 pub(in crate::flows) fn resolve(works: &Works, c: &Connection, name: &str) -> Result<Agent> {
-    let Some(mut found) = agent::find(c, name)? else { return Err(nobody(works, c, name)?) };
-    for _ in 0..HEIRS_MAX {
-        match found.heir.as_deref().map(|heir| agent::find(c, heir)).transpose()?.flatten() {
-            Some(heir) => found = heir,
-            None => break,
-        }
-    }
+    let Some(found) = heir(c, name)? else { return Err(nobody(works, c, name)?) };
     match works.scripts.current().config.kinds.contains_key(&kind_of_agent(&found.declared)) {
         true => Ok(found),
         false => {
@@ -78,6 +72,18 @@ pub(in crate::flows) fn resolve(works: &Works, c: &Connection, name: &str) -> Re
             Err(Error::conflict("recipient_ended", message).hint("nothing was sent"))
         }
     }
+}
+
+/// Returns the agent of this name, or the last of its heirs.
+pub(super) fn heir(c: &Connection, name: &str) -> Result<Option<Agent>> {
+    let Some(mut found) = agent::find(c, name)? else { return Ok(None) };
+    for _ in 0..HEIRS_MAX {
+        match found.heir.as_deref().map(|heir| agent::find(c, heir)).transpose()?.flatten() {
+            Some(heir) => found = heir,
+            None => break,
+        }
+    }
+    Ok(Some(found))
 }
 
 fn nobody(works: &Works, c: &Connection, name: &str) -> Result<Error> {

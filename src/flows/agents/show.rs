@@ -5,12 +5,13 @@ use rusqlite::Connection;
 use crate::api::agents::{AgentList, AgentView};
 use crate::approvals;
 use crate::base::{Address, Error, Result};
+use crate::flows::agents::own;
 use crate::flows::{Site, Works};
 use crate::jobs::{self, Outlook, Status, Viewer};
-use crate::mail::agent::{self, Agent, State};
+use crate::mail::agent::{self, Agent, State, Wanted};
 use crate::mail::{self};
 use crate::people::Caller;
-use crate::script::{kind_of_agent, nearest};
+use crate::script::{Config, kind_of_agent, nearest};
 
 /// Returns all agents, by name.
 ///
@@ -53,6 +54,31 @@ pub(super) fn find(c: &Connection, name: &str) -> Result<Agent> {
         None => {
             error.hint("wb.agent of the script declares one; `wiki-browser agent list` names all")
         }
+    })
+}
+
+/// Says why nothing becomes of what waits for an agent until a person does something, or for long.
+///
+/// # Errors
+/// As any read.
+pub(in crate::flows) fn why_waiting(
+    c: &Connection,
+    config: &Config,
+    name: &str,
+) -> Result<Option<String>> {
+    let Some(agent) = own::heir(c, name)? else { return Ok(None) };
+    let name = &agent.name;
+    if !config.kinds.contains_key(&kind_of_agent(&agent.declared)) {
+        let until = "what is sent to it waits until it is";
+        return Ok(Some(format!("agent:{name} is not declared any more: {until}")));
+    }
+    let start = format!("start it with `wiki-browser agent start {name}`");
+    let capped = || format!("agent:{name} is given nothing more today: a daily cap is used up");
+    Ok(match (agent.state, agent.wanted, agent.reason.as_deref()) {
+        (State::Idle | State::Starting, _, Some("daily_cap")) => Some(capped()),
+        (State::Stopped, Wanted::Stopped, _) => Some(format!("agent:{name} is stopped: {start}")),
+        (State::Failed, ..) => Some(format!("agent:{name} has failed: {start}")),
+        _ => None,
     })
 }
 

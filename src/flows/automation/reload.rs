@@ -179,7 +179,8 @@ pub(in crate::flows) async fn replace(
     let mut difference = Difference::of(&old.config, &config, needs_restart);
     let (before, after) = (Arc::clone(&old.config), config.clone());
     let look = move |c: &Connection| {
-        Ok((jobs::queue_counts(c, &jobs::Viewer::Site)?.queued, waiting::lost(c, &before, &after)?))
+        let lost = waiting::lost(c, &before, &after)?;
+        Ok((waiting::counts(c, &before)?, lost))
     };
     let (queued, lost) = site.store.read(look).await?;
     difference.note_waiting(&old.config, &config, &queued);

@@ -60,8 +60,11 @@ pub(super) async fn repository(loaded: &Loaded, path: &str) -> Finding {
             Err(cause) => bad(cause),
             Ok(Some(finding)) => finding,
             Ok(None) => {
-                let paths: Vec<Utf8PathBuf> =
-                    sources.iter().map(|it| it.path.as_str().into()).collect();
+                // A glob that leaves files out matches none of those that are left.
+                let paths = match repo.tracked_files().await {
+                    Ok(paths) => paths,
+                    Err(cause) => return bad(cause),
+                };
                 let says = format!("{} has {} sources", site.root, sources.len());
                 match external::unmatched(loaded, &paths).first() {
                     None => Finding::ok(WHAT, says),

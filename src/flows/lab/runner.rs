@@ -72,6 +72,15 @@ pub(super) async fn enqueue(ground: &Ground, asked: (&str, &Value, &Value)) -> R
 /// Asks for a job of a kind, with inputs and what else a person says.
 async fn ask(ground: &Ground, (kind, given, says): (&str, &Value, &Value)) -> Result<JobId> {
     let kind = known_kind(ground, kind)?;
+    if kind.takes_messages() {
+        let message = format!("{} takes messages, which no test sends", kind.title());
+        let hint = format!(
+            "t.render(\"{}\", {{ payload = … }}) makes its prompt; a `verify` or `retry` that has a \
+             name in a module is tested by calling it",
+            kind.name
+        );
+        return Err(Error::invalid(message).code("takes_messages").hint(hint));
+    }
     let not_before = says["not_before"].as_str().map(|text| match parse_duration(text) {
         Ok(wait) => ground.clock.now().plus(ms(wait)).rfc3339(),
         Err(_) => text.to_owned(),

@@ -13,7 +13,7 @@ use crate::api::mail::{AwaitQuery, AwaitState, Awaited, Sort};
 use crate::base::{Address, EventKind, MailId, Result};
 use crate::flows::mail::reply::failure_of;
 use crate::flows::mail::show::require_visible;
-use crate::flows::{Site, instances};
+use crate::flows::{Site, agents, instances};
 use crate::jobs::{self, Status};
 use crate::mail;
 use crate::people::Caller;
@@ -52,9 +52,15 @@ pub async fn look(site: &Site, caller: &Caller, id: &MailId) -> Result<Awaited> 
     require_visible(site, caller, id).await?;
     let asked = id.clone();
     let caller = caller.clone();
+    let config = site.works.now().config;
     site.store
         .read(move |c| {
             let mut found = awaited(c, &asked)?;
+            if let (AwaitState::Pending, Address::Agent(name)) =
+                (found.state, mail::find(c, &asked)?.to)
+            {
+                found.waiting = agents::why_waiting(c, &config, &name)?;
+            }
             let own = instances::address_of(c, &caller.actor())?;
             let answer = mail::answer_of(c, &asked)?;
             let is_own = |it: &mail::Message| own.as_ref() == Some(&it.to);
@@ -107,6 +113,7 @@ fn awaited(c: &Connection, id: &MailId) -> Result<Awaited> {
         answer_id: None,
         job_id: job.as_ref().map(|it| it.id.clone()),
         job_status: job.as_ref().map(|it| it.status.to_string()),
+        waiting: None,
     };
     match (answer, job) {
         (Some(answer), _) if answer.sort == Sort::Reply => {

@@ -13,7 +13,7 @@ use crate::flows::mail::{
 };
 use crate::flows::people::refuse_disabled;
 use crate::flows::requests::inputs;
-use crate::flows::{Site, Works, instances, kept_answer};
+use crate::flows::{Site, Works, agents, instances, kept_answer};
 use crate::jobs::{self, Capacities, Job, NewJob, Pool};
 use crate::mail::{self, NewMessage};
 use crate::people::Caller;
@@ -87,6 +87,7 @@ fn post(
         job_id: None,
         instance: None,
         state: "confirmed".to_owned(),
+        waiting: None,
     })
 }
 
@@ -215,6 +216,7 @@ pub(super) fn write(
                 job_id: Some(job),
                 instance: Some(instance),
                 state: "confirmed".to_owned(),
+                waiting: None,
             })
         }
         Recipient::Agent(name) => {
@@ -222,17 +224,23 @@ pub(super) fn write(
             refuse_full(tx, name)?;
             mail::deliver(tx, written, &to, None, None)?;
             tx.ring(mail::BELL);
-            Ok(Sent { message_id: id, job_id: None, instance: None, state: "queued".to_owned() })
+            let waiting = agents::why_waiting(tx.connection(), &works.config, name)?;
+            Ok(Sent { waiting, ..queued(id) })
         }
         Recipient::Instance => {
             mail::deliver(tx, written, &message.to, None, None)?;
-            Ok(Sent { message_id: id, job_id: None, instance: None, state: "queued".to_owned() })
+            Ok(queued(id))
         }
         Recipient::Person(person) => {
             mail::deliver(tx, written, &message.to, None, Some(person))?;
-            Ok(Sent { message_id: id, job_id: None, instance: None, state: "queued".to_owned() })
+            Ok(queued(id))
         }
     }
+}
+
+fn queued(message_id: MailId) -> Sent {
+    let state = "queued".to_owned();
+    Sent { message_id, job_id: None, instance: None, state, waiting: None }
 }
 
 fn refuse_full(tx: &Tx<'_>, agent: &str) -> Result<()> {

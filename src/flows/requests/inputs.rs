@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value};
 
-use crate::base::limit::{LINE_BYTES_MAX, TEXT_INPUT_BYTES_MAX};
 use crate::base::{BlobId, Error, ErrorKind, Result, SourcePath, TopicId};
 use crate::documents::{self, Repo, TopicStatus};
 use crate::flows::Works;
@@ -72,16 +71,28 @@ pub fn kind<'a>(works: &'a Works, name: &str) -> Result<&'a Kind> {
 /// Returns a kind of which somebody asks for a job.
 ///
 /// # Errors
-/// As [`kind`]; `invalid` with code `takes_messages` for an inbox: only a message starts its jobs.
+/// As [`kind`]; `invalid` with code `takes_messages` for an inbox and for an agent that
+/// lives on: only messages start their jobs.
 pub fn asked_kind<'a>(works: &'a Works, name: &str) -> Result<&'a Kind> {
     let kind = kind(works, name)?;
-    if kind.inbox.is_some() {
-        let message = format!("{} takes messages, not requests for jobs", kind.title());
-        return Err(Error::invalid(message)
-            .code("takes_messages")
-            .hint(format!("send to topic:{}: the message starts its job", kind.name)));
-    }
-    Ok(kind)
+    if kind.takes_messages() { Err(takes_messages(kind)) } else { Ok(kind) }
+}
+
+fn takes_messages(kind: &Kind) -> Error {
+    let message = format!("{} takes messages, not requests for jobs", kind.title());
+    Error::invalid(message).code("takes_messages").hint(kind.instead_of_a_request())
+}
+
+/// Returns the kind of a job that is repeated. A message that started one may be worked on again;
+/// the starts of an agent that lives on follow from its state alone.
+///
+/// # Errors
+/// As [`kind`]; `invalid` with code `takes_messages` for an agent that lives on.
+pub fn repeated_kind<'a>(works: &'a Works, name: &str) -> Result<&'a Kind> {
+    let kind = kind(works, name)?;
+    let Some(agent) = &kind.agent else { return Ok(kind) };
+    let start = format!("wiki-browser agent start {}", agent.name);
+    Err(takes_messages(kind).hint(format!("start it with `{start}`, or send to it")))
 }
 
 /// Checks what was sent against the declaration of the kind.
@@ -227,53 +238,13 @@ pub fn value_of_text(input: &Input, text: &str) -> Value {
 /// # Errors
 /// `invalid` with code `bad_input`.
 pub fn check_plain(input: &Input, value: &Value) -> Result<()> {
-    let wrong = |expected: &str| {
-        let hint = match &input.about {
-            Some(about) => format!("{}: {about}", input.name),
-            None => "wiki-browser check --print shows what the kind takes".to_owned(),
-        };
-        let message = format!("input `{}` must be {expected}", input.name);
-        Err(Error::invalid(message).code("bad_input").hint(hint))
+    let Some(expected) = input.refusal(value) else { return Ok(()) };
+    let hint = match &input.about {
+        Some(about) => format!("{}: {about}", input.name),
+        None => "wiki-browser check --print shows what the kind takes".to_owned(),
     };
-    let text = value.as_str();
-    match (input.ty, text) {
-        (InputType::Topic, None) => wrong("the id of a topic"),
-        (InputType::Source, None) => wrong("the path of a source"),
-        (InputType::Persona, None) => wrong("the name of a persona"),
-        (InputType::Line | InputType::Text | InputType::Blob | InputType::Hash, None) => {
-            wrong("text")
-        }
-        (InputType::Choice, None) => wrong("one of its choices"),
-        (InputType::Line, Some(text))
-            if text.len() > LINE_BYTES_MAX || text.chars().any(char::is_control) =>
-        {
-            wrong("one line of at most 4 KiB")
-        }
-        (InputType::Text, Some(text))
-            if text.len() > TEXT_INPUT_BYTES_MAX || text.contains('\0') =>
-        {
-            wrong("text of at most 16 MiB without zero bytes")
-        }
-        (InputType::Choice, Some(text)) if !input.choices.iter().any(|it| it == text) => {
-            wrong(&format!("one of {}", input.choices.join(", ")))
-        }
-        (InputType::Flag, _) if !value.is_boolean() => wrong("true or false"),
-        (InputType::Number, _) => match value.as_f64() {
-            None => wrong("a number"),
-            Some(number)
-                if input.min.is_some_and(|it| number < it)
-                    || input.max.is_some_and(|it| number > it) =>
-            {
-                wrong(&match (input.min, input.max) {
-                    (Some(min), Some(max)) => format!("a number from {min} to {max}"),
-                    (Some(min), None) => format!("a number of at least {min}"),
-                    (_, max) => format!("a number of at most {}", max.unwrap_or(f64::MAX)),
-                })
-            }
-            Some(_) => Ok(()),
-        },
-        _ => Ok(()),
-    }
+    let message = format!("input `{}` must be {expected}", input.name);
+    Err(Error::invalid(message).code("bad_input").hint(hint))
 }
 
 /// Returns what follows from the input named by `from`, for inputs that a person could also send.

@@ -54,7 +54,7 @@ pub(in crate::flows) async fn repeated<'a>(
     old: &Job,
     person: &Person,
 ) -> Result<(&'a Kind, NewJob)> {
-    let kind = inputs::kind(site, &old.kind)?;
+    let kind = inputs::repeated_kind(site, &old.kind)?;
     let mut new = like(site, kind, old, Actor::Person(person.id.clone())).await?;
     // What an admin had put before others is repeated like any other job by anybody else.
     let is_admin = person.role == Role::Admin;

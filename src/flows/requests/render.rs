@@ -37,11 +37,15 @@ pub async fn render(
             .code("unknown_kind")
             .hint(format!("the script declares: {}", known.join(", ")))
     })?;
-    if kind.inbox.is_some() {
-        let message = format!("{kind_name} is an inbox: its prompt is made of a message");
-        return Err(Error::invalid(message)
-            .code("takes_messages")
-            .hint(format!("t.render(\"{kind_name}\", payload) in a test shows it")));
+    if kind.takes_messages() {
+        let message = format!("the prompt of {} is not made of a request", kind.title());
+        let hint = match &kind.agent {
+            Some(agent) => {
+                format!("`wiki-browser job prompt` shows that of a start of agent:{}", agent.name)
+            }
+            None => format!("t.render(\"{kind_name}\", payload) in a test shows it"),
+        };
+        return Err(Error::invalid(message).code("takes_messages").hint(hint));
     }
     inputs::refuse_unknown_names(kind, given.keys())?;
     let children = Children::new();

@@ -82,10 +82,24 @@ async fn refusal(
     })
 }
 
+/// Returns the job of an inbox with its reply, as it is and as a text.
+fn with_reply(job: &Job) -> Value {
+    let reply = job.result.clone().unwrap_or_default();
+    let text = match &reply {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let mut shown = json!(job);
+    shown["produced"] = json!({"text": text, "value": reply});
+    shown
+}
+
 /// Returns the job with what it left, as the check sees it: `produced` has `text`, or for a result
 /// `value`. Nothing if nothing was left of what is promised.
 fn found(c: &Connection, job: &Job, produces: Option<Produces>) -> Result<Option<Value>> {
     let text = match produces {
+        None if job.message_id.is_some() => return Ok(Some(with_reply(job))),
         None => return Ok(Some(json!(job))),
         Some(Produces::Result) => {
             return Ok(job.result.as_ref().map(|value| {

@@ -1,13 +1,15 @@
 //! What jobs have spent: sums for each day, kind, person and engine, kept as jobs are settled.
 //!
-//! **Invariant:** a sum changes in the transaction that settles its job, and never otherwise. A job
-//! that was cancelled before it started has spent nothing and is not counted.
+//! **Invariant:** a sum changes in the transaction that settles its job, or that ends a turn of an
+//! agent that lives on, and never otherwise. What a turn took is not counted again with its job. A
+//! job that was cancelled before it started has spent nothing and is not counted.
 
 use rusqlite::{Connection, Row, named_params};
 use serde::Serialize;
 
 use crate::base::{Actor, Error, Millis, Result};
-use crate::jobs::{Job, Reason, Status, Viewer};
+use crate::jobs::speak::Tokens;
+use crate::jobs::{Job, Pool, Reason, Status, Viewer};
 use crate::store::Tx;
 
 /// Milliseconds of a day.
@@ -31,6 +33,26 @@ const ADD: &str = "
         rate_limited = rate_limited + :rate_limited, input_tokens = input_tokens + :input,
         cached_tokens = cached_tokens + :cached, output_tokens = output_tokens + :output,
         cost_micros = cost_micros + :cost, agent_ms = agent_ms + :time";
+const ADD_TURN: &str = "
+    INSERT INTO usage_days (day, kind, person, engine, is_private, jobs, succeeded, failed,
+        timed_out, cancelled, rate_limited, input_tokens, cached_tokens, output_tokens,
+        cost_micros, agent_ms)
+    VALUES (:day, :kind, :person, :engine, :private, 0, 0, 0, 0, 0, 0, :input, :cached, :output,
+        :cost, :time)
+    ON CONFLICT (day, kind, person, engine, is_private) DO UPDATE SET
+        input_tokens = input_tokens + :input, cached_tokens = cached_tokens + :cached,
+        output_tokens = output_tokens + :output, cost_micros = cost_micros + :cost,
+        agent_ms = agent_ms + :time";
+// What the turns so far took: the end of its job may tell more exactly.
+const NOTE_TURN: &str = "
+    UPDATE agent_jobs SET
+        cost_usd = IIF(:cost IS NULL, cost_usd, COALESCE(cost_usd, 0) + :cost),
+        usage_json = json_object(
+            'input_tokens', COALESCE(json_extract(usage_json, '$.input_tokens'), 0) + :input,
+            'cache_read_input_tokens',
+            COALESCE(json_extract(usage_json, '$.cache_read_input_tokens'), 0) + :cached,
+            'output_tokens', COALESCE(json_extract(usage_json, '$.output_tokens'), 0) + :output)
+    WHERE id = :id AND status = 'running'";
 const OF_DAY: &str = "
     SELECT kind, person, SUM(cost_micros),
         SUM(input_tokens) + SUM(cached_tokens) + SUM(output_tokens), SUM(agent_ms), is_private
@@ -61,6 +83,8 @@ const TOTAL: &str = sums!("''", "LIMIT :limit");
 
 pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("usage::add", ADD),
+    ("usage::add_turn", ADD_TURN),
+    ("usage::note_turn", NOTE_TURN),
     ("usage::of_day", OF_DAY),
     ("usage::by_day", BY_DAY),
     ("usage::by_kind", BY_KIND),
@@ -134,7 +158,7 @@ pub struct Usage {
     pub output_tokens: i64,
     /// US dollars, as the agents tell them.
     pub cost_usd: f64,
-    /// Milliseconds from the starts to the ends.
+    /// Milliseconds from the starts to the ends; of agents that live on, those of their turns.
     pub agent_ms: i64,
 }
 
@@ -167,8 +191,12 @@ pub(in crate::jobs) fn add(tx: &Tx<'_>, job: &Job) -> Result<()> {
         let told = job.usage.as_ref().and_then(|it| it[name].as_u64()).unwrap_or(0);
         i64::try_from(told.min(TOKENS_MAX)).unwrap_or(0)
     };
-    let cost = job.cost_usd.filter(|it| it.is_finite()).unwrap_or(0.0).clamp(0.0, COST_USD_MAX);
     let is = |status: Status| i64::from(job.status == status);
+    // The turns of an agent that lives on were counted one by one, and while it waits for the next
+    // one it spends nothing.
+    let is_counted = if job.pool == Pool::Live { 0 } else { 1 };
+    let count = |name: &str| count(name) * is_counted;
+    let (cost, ms) = (cost_micros(job.cost_usd), (ended.0 - started.0).max(0));
     tx.prepare_cached(ADD)?.execute(named_params! {
         ":day": day_of(ended), ":kind": job.kind, ":person": job.requested_by,
         ":engine": job.engine.as_deref().unwrap_or_default(), ":private": job.owner.is_some(),
@@ -177,7 +205,48 @@ pub(in crate::jobs) fn add(tx: &Tx<'_>, job: &Job) -> Result<()> {
         ":rate_limited": i64::from(job.reason == Some(Reason::RateLimited)),
         ":input": count("input_tokens") + count("cache_creation_input_tokens"),
         ":cached": count("cache_read_input_tokens"), ":output": count("output_tokens"),
-        ":cost": (cost * 1e6).round() as i64, ":time": (ended.0 - started.0).max(0),
+        ":cost": cost * is_counted, ":time": ms * is_counted,
+    })?;
+    Ok(())
+}
+
+/// Returns a cost in millionths of a US dollar, as far as it is believed.
+fn cost_micros(cost_usd: Option<f64>) -> i64 {
+    let cost = cost_usd.filter(|it| it.is_finite()).unwrap_or(0.0).clamp(0.0, COST_USD_MAX);
+    (cost * 1e6).round() as i64
+}
+
+/// What a turn of an agent that lives on took.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TurnSpent {
+    /// Tokens, as its engine tells them.
+    pub tokens: Tokens,
+    /// US dollars, as its engine tells them.
+    pub cost_usd: Option<f64>,
+    /// Milliseconds from its beginning to its end.
+    pub ms: i64,
+}
+
+/// Adds a turn that has just ended to the sums and to the row of its job.
+///
+/// # Errors
+/// As any write.
+pub fn add_turn(tx: &Tx<'_>, job: &Job, turn: TurnSpent) -> Result<()> {
+    let count = |told: u64| i64::try_from(told.min(TOKENS_MAX)).unwrap_or(0);
+    let Tokens { read, cached, written } = turn.tokens;
+    let (read, cached, written) = (count(read), count(cached), count(written));
+    tx.prepare_cached(ADD_TURN)?.execute(named_params! {
+        ":day": day_of(tx.now()), ":kind": job.kind, ":person": job.requested_by,
+        ":engine": job.engine.as_deref().unwrap_or_default(), ":private": job.owner.is_some(),
+        ":input": read, ":cached": cached, ":output": written,
+        ":cost": cost_micros(turn.cost_usd), ":time": turn.ms.max(0),
+    })?;
+    if turn.cost_usd.is_none() && turn.tokens.sum() == 0 {
+        return Ok(());
+    }
+    let cost = turn.cost_usd.map(|it| cost_micros(Some(it)) as f64 / 1e6);
+    tx.prepare_cached(NOTE_TURN)?.execute(named_params! {
+        ":id": job.id, ":cost": cost, ":input": read, ":cached": cached, ":output": written,
     })?;
     Ok(())
 }

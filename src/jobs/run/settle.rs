@@ -28,8 +28,9 @@ const SETTLE: &str = "
     UPDATE agent_jobs SET status = :status, reason = :reason,
         completed_ms = MAX(:now, started_ms, COALESCE(ending_ms, 0)),
         ending_ms = COALESCE(ending_ms, MAX(:now, started_ms)), exit_code = :code, signal = :signal,
-        error_tail = :tail, summary = COALESCE(summary, :summary), usage_json = :usage,
-        cost_usd = :cost, session_ref = COALESCE(:session, session_ref), warnings_json = :warnings,
+        error_tail = :tail, summary = COALESCE(summary, :summary),
+        usage_json = COALESCE(:usage, usage_json), cost_usd = COALESCE(:cost, cost_usd),
+        session_ref = COALESCE(:session, session_ref), warnings_json = :warnings,
         retry_at_ms = :retry_at
     WHERE id = :id AND status = 'running'";
 const CANCELLED: &str = "

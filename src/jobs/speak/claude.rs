@@ -10,7 +10,7 @@
 use serde_json::{Value, json};
 
 use crate::base::BlockId;
-use crate::jobs::speak::{Ending, Fact, Hearing, block_of};
+use crate::jobs::speak::{Ending, Fact, Hearing, Tokens, block_of};
 
 /// What it says of a session that it is to go on with and does not know.
 const NO_SESSION: &str = "No conversation found";
@@ -62,10 +62,12 @@ fn result(hearing: &mut Hearing, line: &Value) -> Vec<Fact> {
         _ => Ending::Answered,
     };
     let text = line["result"].as_str().unwrap_or_default();
-    let usage = &line["usage"];
-    let names =
-        ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
-    let tokens = names.iter().map(|name| usage[*name].as_u64().unwrap_or(0)).sum();
+    let count = |name: &str| line["usage"][name].as_u64().unwrap_or(0);
+    let tokens = Tokens {
+        read: count("input_tokens").saturating_add(count("cache_creation_input_tokens")),
+        cached: count("cache_read_input_tokens"),
+        written: count("output_tokens"),
+    };
     let total = line["total_cost_usd"].as_f64().filter(|it| it.is_finite() && *it >= 0.0);
     let cost = total.map(|it| (it - hearing.cost_usd).max(0.0));
     hearing.cost_usd = total.unwrap_or(hearing.cost_usd);
@@ -111,7 +113,7 @@ mod tests {
             block: block.clone(),
             text: "four".into(),
             how: Ending::Answered,
-            tokens: 10,
+            tokens: Tokens { read: 7, cached: 0, written: 3 },
             cost_usd: Some(cost),
         };
         let began = Fact::Began { block: block.clone() };

@@ -9,7 +9,7 @@
 use serde_json::{Value, json};
 
 use crate::base::BlockId;
-use crate::jobs::speak::{Ending, Fact, Hearing, block_of};
+use crate::jobs::speak::{Ending, Fact, Hearing, Tokens, block_of};
 
 /// Returns the line that gives a block.
 pub(super) fn block(id: &BlockId, text: &str) -> Value {
@@ -41,7 +41,7 @@ pub(super) fn read(hearing: &mut Hearing, line: &Value) -> Vec<Fact> {
                 _ => Ending::Answered,
             };
             let text = line["text"].as_str().unwrap_or_default();
-            let tokens = line["tokens"].as_u64().unwrap_or(0);
+            let tokens = Tokens { read: line["tokens"].as_u64().unwrap_or(0), ..Tokens::default() };
             let cost = line["cost_usd"].as_f64().filter(|it| it.is_finite() && *it >= 0.0);
             facts.extend(hearing.end(text, how, tokens, cost));
             facts
@@ -66,8 +66,8 @@ mod tests {
         let facts = hearing.line(&ended);
         assert_eq!(facts[0], Fact::Began { block: block.clone() });
         let how = Ending::Answered;
-        let end =
-            Fact::Ended { block: block.clone(), text: "4".into(), how, tokens: 0, cost_usd: None };
+        let (tokens, text) = (Tokens::default(), "4".into());
+        let end = Fact::Ended { block: block.clone(), text, how, tokens, cost_usd: None };
         assert_eq!(facts[1], end);
         assert_eq!(hearing.line(&format!("{{\"ack\":\"{id}\"}}")), [Fact::Began { block }]);
         let other = ended.replace("0001", "0002");

@@ -22,6 +22,30 @@ const ANSWER_CHARS_MAX: usize = 64 * 1024;
 const TOKENS_MAX: u64 = 1 << 40;
 const COST_USD_MAX: f64 = 1_000_000.0;
 
+/// Tokens of one turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tokens {
+    /// Read, without those from a cache.
+    pub read: u64,
+    /// Read from a cache.
+    pub cached: u64,
+    /// Written.
+    pub written: u64,
+}
+
+impl Tokens {
+    /// Returns how many there are in all.
+    pub fn sum(self) -> u64 {
+        self.read.saturating_add(self.cached).saturating_add(self.written)
+    }
+
+    fn bounded(self) -> Tokens {
+        let [read, cached, written] =
+            [self.read, self.cached, self.written].map(|it| it.min(TOKENS_MAX));
+        Tokens { read, cached, written }
+    }
+}
+
 /// A fact about an agent that lives on.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fact {
@@ -45,7 +69,7 @@ pub enum Fact {
         /// How it ended.
         how: Ending,
         /// Tokens read and written.
-        tokens: u64,
+        tokens: Tokens,
         /// Cost in US dollars.
         cost_usd: Option<f64>,
     },
@@ -126,7 +150,7 @@ impl Hearing {
     }
 
     /// Ends the turn that runs; of one that was over before it was seen to begin, tells both.
-    fn end(&mut self, text: &str, how: Ending, tokens: u64, cost_usd: Option<f64>) -> Vec<Fact> {
+    fn end(&mut self, text: &str, how: Ending, tokens: Tokens, cost_usd: Option<f64>) -> Vec<Fact> {
         let mut facts = self.begin(None);
         let block = self.turn.take().flatten();
         self.works = false;
@@ -136,7 +160,7 @@ impl Hearing {
             Ending::Failed(why) => Ending::Failed(clean(&why)),
             other => other,
         };
-        let (text, tokens) = (clean(text), tokens.min(TOKENS_MAX));
+        let (text, tokens) = (clean(text), tokens.bounded());
         let cost_usd = cost_usd.map(|it| it.min(COST_USD_MAX));
         facts.push(Fact::Ended { block, text, how, tokens, cost_usd });
         facts
@@ -148,7 +172,8 @@ impl Hearing {
     pub(super) fn lose(&mut self) -> Vec<Fact> {
         match self.turn.is_some() {
             true => {
-                self.end("", Ending::Failed("a part of its output is lost".to_owned()), 0, None)
+                let how = Ending::Failed("a part of its output is lost".to_owned());
+                self.end("", how, Tokens::default(), None)
             }
             false => Vec::new(),
         }

@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** nothing here refers to the script engine; a function is a numbered `Slot`.
 
+pub(in crate::script) mod asked;
 pub(in crate::script) mod json_schema;
 pub(in crate::script) mod output;
 pub(in crate::script) mod secret;
@@ -282,7 +283,7 @@ impl Kind {
 
     /// Returns what people call it: `kind "answer"`, `inbox "accounts/teardown"`.
     pub fn title(&self) -> String {
-        format!("{} \"{}\"", self.word(), self.name.trim_start_matches('@'))
+        format!("{} \"{}\"", self.word(), self.declared_name())
     }
 
     /// Returns the input with this name.

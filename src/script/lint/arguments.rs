@@ -148,6 +148,7 @@ fn inputs<'k>(
 /// Returns what a job of a kind leaves.
 fn produced(kind: &Kind) -> Vec<Name<'static>> {
     let names: &[&str] = match kind.produces {
+        None if kind.inbox.is_some() => &["text", "value"],
         None => &[],
         Some(Produces::Result) => &["value"],
         Some(Produces::Topic) => &["topics", "value"],

@@ -6,6 +6,8 @@
 //!
 //! **Invariant:** total: bytes that are something else give nothing, never an error.
 
+use serde_json::Value;
+
 /// What every text of code begins with: the signature, version 5.4, the sizes and two samples.
 const HEAD_BYTES: usize = 4 + 1 + 1 + 6 + 3 + 8 + 8;
 /// Version and format after the signature.
@@ -24,8 +26,8 @@ pub(crate) struct Proto {
     pub(crate) params: usize,
     /// Its instructions.
     pub(crate) code: Vec<Instruction>,
-    /// Its constants; those that are no texts stand as nothing.
-    pub(crate) constants: Vec<Option<String>>,
+    /// Its constants; nothing for what is no plain value.
+    pub(crate) constants: Vec<Option<Value>>,
     /// What it captures.
     pub(crate) captures: Vec<Capture>,
     /// The functions within it.
@@ -93,6 +95,11 @@ impl Instruction {
     /// Returns its large operand.
     pub(crate) fn bx(self) -> usize {
         (self.0 >> 15) as usize
+    }
+
+    /// Returns its large operand as a number that it loads.
+    pub(crate) fn number(self) -> i64 {
+        self.bx() as i64 - i64::from(u16::MAX)
     }
 
     /// Returns how far it jumps, from the instruction after it.
@@ -191,13 +198,19 @@ impl Reader<'_> {
         Some(Proto { line, params, code, constants, captures, inner, locals, lines })
     }
 
-    fn constant(&mut self) -> Option<Option<String>> {
-        match self.byte()? {
-            0x00 | 0x01 | 0x11 => Some(None),
-            0x03 | 0x13 => self.take(8).map(|_| None),
-            0x04 | 0x14 => self.text(),
-            _ => None,
-        }
+    fn constant(&mut self) -> Option<Option<Value>> {
+        let tag = self.byte()?;
+        Some(match tag {
+            0x00 => None,
+            0x01 | 0x11 => Some(Value::Bool(tag == 0x11)),
+            0x03 => Some(Value::from(i64::from_ne_bytes(self.take(8)?.try_into().ok()?))),
+            0x13 => {
+                let number = f64::from_ne_bytes(self.take(8)?.try_into().ok()?);
+                serde_json::Number::from_f64(number).map(Value::Number)
+            }
+            0x04 | 0x14 => self.text()?.map(Value::String),
+            _ => return None,
+        })
     }
 }
 
@@ -249,7 +262,7 @@ mod tests {
         assert_eq!((inner.line, inner.params), (5, 2));
         let names: Vec<&str> = inner.captures.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names, ["a", "_ENV"]);
-        assert!(inner.constants.contains(&Some("missing".to_owned())));
+        assert!(inner.constants.contains(&Some("missing".into())));
         assert!(inner.lines.iter().all(|it| [6, 7].contains(it)), "{:?}", inner.lines);
         let far = compiled(&format!("return function()\n{} return x end", "\n".repeat(700)));
         assert!(far.inner[0].lines.contains(&702), "{:?}", far.inner[0].lines);

@@ -2,8 +2,10 @@
 //!
 //! **Invariant:** a script with warnings alone is fine; a kind that is wrong is not warned of.
 
+pub(in crate::script) mod answers;
 pub(in crate::script) mod arguments;
 pub(in crate::script) mod bytecode;
+pub(in crate::script) mod op;
 pub(in crate::script) mod reads;
 pub(in crate::script) mod walk;
 
@@ -129,7 +131,7 @@ impl Lint<'_> {
         let find = |word: &str, name: Option<&str>| spots.get(&(word, name)).copied();
         for kind in self.kinds.values().filter(|it| it.daily.is_some()) {
             let (Some(engine), Some(spot)) =
-                (self.engines.get(&kind.engine), find(kind.word(), Some(&kind.name)))
+                (self.engines.get(&kind.engine), find(kind.word(), Some(kind.declared_name())))
             else {
                 continue;
             };

@@ -8,12 +8,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use serde_json::Value;
 
 use crate::script::config::{Config, InputType, Kind, Lane, Prompt};
 use crate::script::lint::arguments::{Given, Name, TOPIC_IDS};
 use crate::script::lint::bytecode;
 use crate::script::lint::walk::Walk;
 use crate::script::load::node::Draft;
+use crate::script::load::request::{self, TAKES_MESSAGES};
 use crate::script::load::schedule::Wanted;
 use crate::script::schema::{DECLARATIONS, FUNCTIONS, REQUEST_FIELDS};
 use crate::script::source::diagnostic::{Diagnostic, Findings, Severity, suggestion};
@@ -38,8 +40,8 @@ pub(crate) struct Found {
 /// A table that is made for `wb.enqueue`, or for anything else.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Request {
-    /// Each field with its text, if it is a literal one, and its line.
-    pub(crate) fields: Vec<(String, Option<String>, u32)>,
+    /// Each field with its value, if it is a literal one, and its line.
+    pub(crate) fields: Vec<(String, Option<Value>, u32)>,
     is_open: bool,
 }
 
@@ -49,7 +51,7 @@ impl Request {
         Request { is_open: true, ..self }
     }
 
-    fn kind(&self) -> Option<&(String, Option<String>, u32)> {
+    fn kind(&self) -> Option<&(String, Option<Value>, u32)> {
         self.fields.iter().find(|it| it.0 == "kind")
     }
 }
@@ -60,7 +62,8 @@ impl Found {
         Found { severity, code, line, word: word.to_owned(), message, note }
     }
 
-    fn warning(
+    /// Says something that leaves the script usable, at a word of a line.
+    pub(crate) fn warning(
         code: &'static str,
         (line, word): (u32, &str),
         message: String,
@@ -265,7 +268,8 @@ impl<'k> Judge<'k> {
     /// A request that is returned, and that nobody reads.
     pub(crate) fn returned(&self, line: u32, request: &Request) -> Option<Found> {
         let (_, kind, _) = request.kind()?;
-        let kind = kind.as_deref().unwrap_or("NAME").escape_debug().to_string();
+        let kind =
+            kind.as_ref().and_then(Value::as_str).unwrap_or("NAME").escape_debug().to_string();
         let message = "a request that is returned makes no job".to_owned();
         let note = format!("write wb.enqueue {{ kind = \"{kind}\", … }}, without return");
         Some(Found::error("returned-request", (line, "return"), message, note))
@@ -286,23 +290,34 @@ impl<'k> Judge<'k> {
             let found = Found::warning("missing-field", (line, "enqueue"), message, note);
             return Some(found).filter(|_| !request.is_open).into_iter().collect();
         };
-        let Some(name) = name else { return Vec::new() };
+        let Some(name) = name.as_ref().and_then(Value::as_str) else { return Vec::new() };
         let renamed = || self.kinds.values().find(|it| it.was.as_deref() == Some(name));
         let Some(kind) = self.kinds.get(name).or_else(renamed) else {
-            if self.names.contains(&name.as_str()) {
+            if self.names.contains(&name) {
                 return Vec::new();
             }
             let message = format!("wb.enqueue names no kind: `{}`", name.escape_debug());
             let note = suggestion(name, self.names.clone());
             return vec![Found::warning("unknown-kind", (*at, name), message, note)];
         };
+        if kind.takes_messages() {
+            let message = format!("{} takes messages, not requests for jobs", kind.title());
+            let note = TAKES_MESSAGES.to_owned();
+            return vec![Found::warning("takes-messages", (*at, name), message, note)];
+        }
         self.inputs(line, request, kind)
     }
 
     fn inputs(&self, line: u32, request: &Request, kind: &Kind) -> Vec<Found> {
         let inputs = || kind.inputs.iter().filter(|it| !it.ty.is_computed());
         let mut found = Vec::new();
-        for (name, _, at) in &request.fields {
+        for (name, literal, at) in &request.fields {
+            let refused = literal.as_ref().and_then(|it| request::refusal(kind, name, it));
+            if let Some(expected) = refused {
+                let message = format!("`{name}` of kind \"{}\" must be {expected}", kind.name);
+                let note = "as it is, the job would be refused".to_owned();
+                found.push(Found::warning("bad-value", (*at, name), message, note));
+            }
             let is_known = inputs().any(|it| it.name == *name) || name == TOPIC_IDS;
             if !is_known && !REQUEST_FIELDS.contains(&name.as_str()) {
                 let message = format!("kind \"{}\" has no input `{name}`", kind.name);

@@ -7,12 +7,14 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::Value as Json;
+
+use crate::script::lint::answers;
 use crate::script::lint::arguments::{Given, Name, words};
 use crate::script::lint::bytecode::{Instruction, Proto};
+use crate::script::lint::op::{self, REGISTERS, targets, written};
 use crate::script::lint::reads::{Found, Judge, Request};
 
-/// Registers of a function.
-const REGISTERS: usize = 257;
 /// Most functions that are walked through for one file: one that is given several things has a walk
 /// for each.
 const WALKS_MAX: u32 = 10_000;
@@ -32,8 +34,28 @@ enum Value<'k> {
     Require,
     /// A text.
     Text(String),
+    /// A number or a flag.
+    Plain(Json),
     /// A table that the function makes.
     Made(Request),
+}
+
+impl<'k> Value<'k> {
+    fn of(literal: Option<&Json>) -> Value<'k> {
+        match literal {
+            Some(Json::String(text)) => Value::Text(text.clone()),
+            Some(other) => Value::Plain(other.clone()),
+            None => Value::Unknown,
+        }
+    }
+
+    fn literal(self) -> Option<Json> {
+        match self {
+            Value::Text(text) => Some(Json::String(text)),
+            Value::Plain(plain) => Some(plain),
+            _ => None,
+        }
+    }
 }
 
 /// Walks through the functions of one file.
@@ -93,10 +115,15 @@ impl<'w, 'k> Walk<'w, 'k> {
             let names = given.names();
             frame.set(0, Value::Record { given, shown, is_root: true, names });
         }
-        if let Some(Given::Prompt(kind)) = given
-            && !returns(proto)
-        {
-            frame.found.push(self.judge.no_return(proto.line, kind));
+        match given {
+            Some(Given::Prompt(kind)) if !returns(proto) => {
+                frame.found.push(self.judge.no_return(proto.line, kind));
+            }
+            // One that raises an error refuses as well.
+            Some(Given::Produced(kind)) if !returns(proto) && !raises(proto) => {
+                frame.found.push(answers::no_answer(proto.line, kind));
+            }
+            _ => {}
         }
         let targets = targets(proto);
         for at in 0..proto.code.len() {
@@ -116,10 +143,9 @@ impl<'w, 'k> Walk<'w, 'k> {
                 Value::Made(request) => Value::Made(request.open()),
                 other => other,
             },
-            op::LOADK => match frame.constant(it.bx()) {
-                Some(text) => Value::Text(text.to_owned()),
-                None => Value::Unknown,
-            },
+            op::LOADK => Value::of(frame.literal(it.bx())),
+            op::LOADI => Value::Plain(it.number().into()),
+            op::LOADFALSE | op::LOADTRUE => Value::Plain((it.op() == op::LOADTRUE).into()),
             op::GETUPVAL => self.captured(frame, it.b()),
             op::GETTABUP => self.of_captured(frame, it, at),
             op::GETFIELD => {
@@ -254,16 +280,13 @@ impl<'w, 'k> Walk<'w, 'k> {
 
     fn set_field(&self, frame: &mut Frame<'_, 'k>, it: Instruction, at: usize) {
         let Some(key) = frame.constant(it.b()).map(str::to_owned) else { return };
-        let text = match it.k() {
-            true => frame.constant(it.c()).map(str::to_owned),
-            false => match self.get(frame, it.c(), at) {
-                Value::Text(text) => Some(text),
-                _ => None,
-            },
+        let literal = match it.k() {
+            true => frame.literal(it.c()).cloned(),
+            false => self.get(frame, it.c(), at).literal(),
         };
         let line = frame.line(at);
         if let Some(Value::Made(request)) = frame.registers.get_mut(it.a()) {
-            request.fields.push((key, text, line));
+            request.fields.push((key, literal, line));
         }
     }
 
@@ -294,6 +317,9 @@ impl<'w, 'k> Walk<'w, 'k> {
         for register in it.a()..REGISTERS {
             frame.set(register, Value::Unknown);
         }
+        if let (Value::Wb(path), Some(given)) = (&function, frame.given) {
+            frame.found.extend(answers::phase(frame.line(at), given, path));
+        }
         match (function, first) {
             (Value::Require, Value::Text(name)) if name == "wb" => Value::Wb("wb".to_owned()),
             (Value::Wb(path), first) if path == "wb.enqueue" && frame.depth > 0 => {
@@ -318,6 +344,11 @@ impl<'w, 'k> Walk<'w, 'k> {
             let found = self.judge.returned(frame.line(at), &request);
             frame.found.extend(found);
         }
+        let count = if it.op() == op::RETURN1 { 1 } else { it.b().saturating_sub(1) };
+        let literal = |place| self.get(frame, it.a() + place, at).literal();
+        let literals: Vec<Option<Json>> = (0..count.min(2)).map(literal).collect();
+        let found = frame.given.and_then(|it| answers::answer(frame.line(at), it, &literals));
+        frame.found.extend(found);
     }
 
     fn closure(&mut self, frame: &mut Frame<'_, 'k>, it: Instruction, at: usize) -> Value<'k> {
@@ -354,7 +385,11 @@ impl<'w, 'k> Walk<'w, 'k> {
 
 impl<'k> Frame<'_, 'k> {
     fn constant(&self, index: usize) -> Option<&str> {
-        self.proto.constants.get(index)?.as_deref()
+        self.literal(index)?.as_str()
+    }
+
+    fn literal(&self, index: usize) -> Option<&Json> {
+        self.proto.constants.get(index)?.as_ref()
     }
 
     fn line(&self, at: usize) -> u32 {
@@ -401,73 +436,8 @@ fn returns(proto: &Proto) -> bool {
     })
 }
 
-/// Returns the instructions to which others jump.
-fn targets(proto: &Proto) -> BTreeSet<usize> {
-    let jump = |(at, it): (usize, &Instruction)| {
-        let next = i64::try_from(at).ok()? + 1;
-        let far = i64::try_from(it.bx()).ok()?;
-        let to = match it.op() {
-            op::JMP => next + it.jump(),
-            op::FORLOOP | op::TFORLOOP => next - far,
-            op::FORPREP | op::TFORPREP => next + far + 1,
-            _ => return None,
-        };
-        usize::try_from(to).ok()
-    };
-    let jumps = proto.code.iter().enumerate();
-    let mut all: BTreeSet<usize> = jumps.filter_map(jump).collect();
-    // A generic loop begins with its call, which is one before where the numeric one ends.
-    all.extend(all.clone().iter().filter_map(|it| it.checked_sub(1)));
-    all
-}
-
-/// Returns the registers that an instruction sets.
-fn written(it: Instruction) -> std::ops::Range<usize> {
-    let a = it.a();
-    match it.op() {
-        op::LOADNIL => a..a + it.b() + 1,
-        op::SELF => a..a + 2,
-        op::CALL | op::TAILCALL | op::VARARG => a..REGISTERS,
-        op::TFORCALL => a + 4..REGISTERS,
-        op::FORLOOP | op::FORPREP => a..a + 4,
-        op::SETUPVAL | op::SETTABUP | op::SETFIELD | op::SETTABLE | op::SETI | op::SETLIST => 0..0,
-        other if op::SETS_NOTHING.contains(&other) => 0..0,
-        _ => a..a + 1,
-    }
-}
-
-/// What instructions do, by the engine's numbers.
-mod op {
-    pub(in crate::script) const MOVE: u32 = 0;
-    pub(in crate::script) const LOADK: u32 = 3;
-    pub(in crate::script) const LOADNIL: u32 = 8;
-    pub(in crate::script) const GETUPVAL: u32 = 9;
-    pub(in crate::script) const SETUPVAL: u32 = 10;
-    pub(in crate::script) const GETTABUP: u32 = 11;
-    pub(in crate::script) const GETFIELD: u32 = 14;
-    pub(in crate::script) const SETTABUP: u32 = 15;
-    pub(in crate::script) const SETTABLE: u32 = 16;
-    pub(in crate::script) const SETI: u32 = 17;
-    pub(in crate::script) const SETFIELD: u32 = 18;
-    pub(in crate::script) const NEWTABLE: u32 = 19;
-    pub(in crate::script) const SELF: u32 = 20;
-    pub(in crate::script) const JMP: u32 = 56;
-    pub(in crate::script) const EQK: u32 = 60;
-    pub(in crate::script) const CALL: u32 = 68;
-    pub(in crate::script) const TAILCALL: u32 = 69;
-    pub(in crate::script) const RETURN: u32 = 70;
-    pub(in crate::script) const RETURN1: u32 = 72;
-    pub(in crate::script) const FORLOOP: u32 = 73;
-    pub(in crate::script) const FORPREP: u32 = 74;
-    pub(in crate::script) const TFORPREP: u32 = 75;
-    pub(in crate::script) const TFORCALL: u32 = 76;
-    pub(in crate::script) const TFORLOOP: u32 = 77;
-    pub(in crate::script) const SETLIST: u32 = 78;
-    pub(in crate::script) const CLOSURE: u32 = 79;
-    pub(in crate::script) const VARARG: u32 = 80;
-    /// Comparisons, jumps, returns, and what follows an operator for a metamethod.
-    pub(in crate::script) const SETS_NOTHING: [u32; 22] = [
-        46, 47, 48, 54, 55, JMP, 57, 58, 59, EQK, 61, 62, 63, 64, 65, 66, RETURN, 71, RETURN1,
-        TFORPREP, TFORLOOP, 82,
-    ];
+/// Returns whether a function may raise an error by itself.
+fn raises(proto: &Proto) -> bool {
+    let names = proto.constants.iter().flatten().filter_map(Json::as_str);
+    names.into_iter().any(|it| it == "error" || it == "assert")
 }

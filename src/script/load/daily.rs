@@ -69,8 +69,10 @@ pub(crate) fn warn_unseen(
         ("cost_usd", daily.cost_usd.is_some(), tells_cost),
         ("tokens", daily.tokens.is_some(), Reads::tells_tokens),
     ] {
-        // What is built in needs no model and spends nothing.
-        let is_unseen = |it: &&&Engine| !it.is_builtin() && !it.reads().is_some_and(tells);
+        // What is built in needs no model and spends nothing; an engine that is spoken to may say
+        // with each turn what that took.
+        let may_tell = |it: &Engine| it.speech.is_some() || it.reads().is_some_and(tells);
+        let is_unseen = |it: &&&Engine| !it.is_builtin() && !may_tell(it);
         let unseen = engines.iter().filter(is_unseen).map(|it| format!("\"{}\"", it.name));
         let unseen: Vec<String> = unseen.collect();
         let (word, verb) =

@@ -4,12 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Number, Value};
 
+use crate::base::limit::{PRIORITY_MAX, parse_duration};
 use crate::script::config::Kind;
 use crate::script::load::extract::{Checked, Given};
 use crate::script::load::node::{Plain, Table};
 use crate::script::load::schedule::{Schedule, Wanted};
 use crate::script::schema::REQUEST_FIELDS;
 use crate::script::source::diagnostic::{Diagnostic, Findings, suggestion};
+
+/// What helps where a request names an inbox or an agent.
+pub(crate) const TAKES_MESSAGES: &str =
+    "no script can send one: name a wb.kind whose agent does the work, or sends";
 
 /// Returns a request as plain data.
 pub(crate) fn fit(label: std::fmt::Arguments<'_>, table: &Table, findings: &mut Findings) -> Given {
@@ -77,10 +82,18 @@ pub(crate) fn check(
         }
         return;
     };
-    if kind.inbox.is_some() {
-        let finding = Diagnostic::error("broken-rule", format!("{title} names an inbox"));
-        error(finding.at(spot("kind")), "a message starts its jobs: send one in a function");
+    if kind.takes_messages() {
+        let message = format!("{title} names {}, which takes messages", kind.title());
+        let finding = Diagnostic::error("broken-rule", message).at(spot("kind"));
+        error(finding, TAKES_MESSAGES);
         return;
+    }
+    for (name, value) in request {
+        if let Some(expected) = refusal(kind, name, value) {
+            let message = format!("{title}: `{name}` must be {expected}");
+            let finding = Diagnostic::error("bad-value", message).at(spot(name));
+            error(finding, "as it is, each of its jobs would be refused");
+        }
     }
     let inputs = || kind.inputs.iter().filter(|it| !it.ty.is_computed());
     for name in request.keys().filter(|it| !REQUEST_FIELDS.contains(&it.as_str())) {
@@ -98,4 +111,25 @@ pub(crate) fn check(
             error(finding, &format!("write {} = …", input.name));
         }
     }
+}
+
+/// Returns what a value that stands in a request must be, if it is something else.
+pub(crate) fn refusal(kind: &Kind, name: &str, value: &Value) -> Option<String> {
+    let is_time =
+        |text: &str| parse_duration(text).is_ok() || text.parse::<jiff::Timestamp>().is_ok();
+    let is_right = match name {
+        "kind" => true,
+        "priority" => value.as_i64().is_some_and(|it| it.abs() <= PRIORITY_MAX),
+        "not_before" => value.as_str().is_some_and(is_time),
+        "replace_proposals" => value.is_boolean(),
+        _ => {
+            let input = kind.input(name).filter(|it| !it.ty.is_computed())?;
+            return input.refusal(value);
+        }
+    };
+    (!is_right).then(|| match name {
+        "priority" => format!("a whole number from -{PRIORITY_MAX} to {PRIORITY_MAX}"),
+        "not_before" => "a duration like \"10m\", or a time with its zone".to_owned(),
+        _ => "true or false".to_owned(),
+    })
 }

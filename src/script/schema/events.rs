@@ -348,8 +348,8 @@ const PRODUCED: Record = Record {
     base: None,
     others: None,
     members: &[
-        text("text", "The text of a proposal, a perspective or a message."),
-        Member { name: "value", ty: "any", doc: "The result, if there is one." },
+        text("text", "The text of a proposal, a perspective, a message or a reply."),
+        Member { name: "value", ty: "any", doc: "The result, or the reply of an inbox." },
         Member { name: "topics", ty: "wb.OpenedTopic[]", doc: "The Topics that it opened." },
     ],
     doc: "What a job left, by `produces` of its kind.",

@@ -159,6 +159,25 @@ wb.schedule \"g\" {{ every = \"1h\", zone = \"UTC\", enqueue = function() end }}
             "15:33 broken-rule",
         ],
     );
+    let typed = "wb.engine \"e\" { type = \"process\", command = { \"x\" }, prompt = \"stdin\" }
+wb.kind \"k\" { about = \"a\", engine = \"e\", timeout = \"5m\", prompt = \"{{n}}{{f}}{{tone}}\", inputs = {
+  n = wb.input.number { max = 3 }, f = wb.input.flag(), tone = wb.input.choice { \"short\", \"long\" } } }
+wb.schedule \"s\" { every = \"1h\", enqueue = { kind = \"k\",
+  n = 99,
+  f = \"perhaps\",
+  tone = \"medium\",
+  priority = 5000,
+  not_before = \"soon\",
+  replace_proposals = 1,
+} }
+";
+    let values = [8, 9, 10, 11, 12, 13].map(|line| format!("{line}:"));
+    let found = Site::with_head(typed).errors();
+    assert_eq!(found.len(), values.len(), "{found:#?}");
+    for (it, line) in found.iter().zip(values) {
+        assert_eq!(it.code, "bad-value", "{it}");
+        assert!(it.to_string().contains(&format!("lua:{line}")), "{it}");
+    }
     for words in ["did you mean `monday`?", "did you mean `k`?", "did you mean `word`?"] {
         assert!(shown.contains(words), "{words}: {shown}");
     }

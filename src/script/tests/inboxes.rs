@@ -257,7 +257,14 @@ fn only_messages_start_its_jobs_and_only_programs_run_them() {
         inbox("")
     );
     let text = check(&scheduled, &["8:13 broken-rule"]);
-    assert!(text.contains("a message starts its jobs"), "{text}");
+    assert!(text.contains("which takes messages"), "{text}");
+    let text = wrong("start = \"30s\"", &[], "6:9 broken-rule");
+    assert!(text.contains("is a command, not a duration"), "{text}");
+    let of_agent = "wb.engine \"e\" { type = \"stream\", command = { \"x\" }, speaks = \"lines\" }\n\
+        wb.agent \"robbo\" { about = \"a\", engine = \"e\" }\n\
+        wb.schedule \"s\" { every = \"1h\", enqueue = { kind = \"@robbo\" } }\n";
+    let text = check(of_agent, &["6:44 broken-rule"]);
+    assert!(text.contains("names agent \"robbo\", which takes messages"), "{text}");
 }
 
 #[test]

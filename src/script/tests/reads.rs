@@ -159,6 +159,69 @@ fn every_function_is_looked_at_by_what_it_is_given() {
             "`job.inputs` of the job that retry is given has no `wrd`: did you mean `word`?",
         ),
         (
+            kind,
+            "verify = function(job) return false, \"too short\" end }\n",
+            "",
+            "wrong-return: nobody reads the reason beside false: write return \"too short\"",
+        ),
+        (
+            kind,
+            "verify = function(job) local text = job.produced.value end }\n",
+            "",
+            "`verify` of kind \"k\" returns nothing: every result passes",
+        ),
+        (
+            kind,
+            "verify = function(job) wb.enqueue { kind = \"digest\", word = \"x\" } return true end }\n",
+            "",
+            "wrong-phase: wb.enqueue works only inside of handlers",
+        ),
+        (
+            kind,
+            "retry = function(job) return 5 end }\n",
+            "",
+            "wrong-return: `retry` returns 5, which it cannot: write a duration like \"5m\"",
+        ),
+        (
+            kind,
+            "lane = function(inputs) return \"word\" end }\n",
+            "",
+            "wrong-return: `lane` returns \"word\"",
+        ),
+        (
+            kind,
+            "prompt = function(job) return wb.file(\"x.txt\") end }\n",
+            "",
+            "wrong-phase: wb.file works only while the script loads",
+        ),
+        (
+            "",
+            "wb.on(\"topic_created\", function() wb.kind(\"x\", {}) end)\n",
+            "",
+            "wrong-phase: wb.kind works only while the script loads",
+        ),
+        (
+            "",
+            "wb.on(\"topic_created\", function()
+               wb.enqueue { kind = \"digest\", word = 5 } end)\n",
+            "",
+            "bad-value: `word` of kind \"digest\" must be text",
+        ),
+        (
+            "",
+            "wb.on(\"topic_created\", function()
+               wb.enqueue { kind = \"digest\", word = \"x\", priority = 101 } end)\n",
+            "",
+            "bad-value: `priority` of kind \"digest\" must be a whole number",
+        ),
+        (
+            "wb.engine \"s\" { type = \"stream\", command = { \"x\" }, speaks = \"lines\" }
+             wb.agent \"robbo\" { about = \"a\", engine = \"s\" }\n",
+            "wb.on(\"topic_created\", function() wb.enqueue { kind = \"@robbo\" } end)\n",
+            "",
+            "takes-messages: agent \"robbo\" takes messages, not requests for jobs",
+        ),
+        (
             "",
             "wb.schedule \"s\" { every = \"1h\",
                enqueue = function(time) print(time.planed) end }\n",

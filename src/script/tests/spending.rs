@@ -74,4 +74,10 @@ fn caps_priority_and_holds_are_taken_as_written() {
     assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
     assert!(loaded.config.engines["e"].is_held_by_limits);
     assert_eq!(loaded.config.kinds["k"].priority, 0);
+    // A program that is spoken to says with each turn what that took.
+    let lines = "wb.limits { daily = { cost_usd = 5, tokens = 7 } }\n\
+        wb.engine \"e\" { type = \"stream\", command = { \"x\" }, speaks = \"lines\" }\n\
+        wb.agent \"a\" { about = \"a\", engine = \"e\", daily = { cost_usd = 1 } }\n";
+    let loaded = Site::with_head(lines).loaded();
+    assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
 }

@@ -215,7 +215,8 @@ fn named(lua: &Lua, session: &Rc<Session>, word: &'static str) -> mlua::Result<F
         };
         if !schema::is_name_of(word, &name) {
             let spot = session.sources().call_spot(&caller, word, Some(&name));
-            let message = format!("`{}` is not a name for a {word}", name.escape_debug());
+            let article = if word.starts_with(['a', 'e', 'i']) { "an" } else { "a" };
+            let message = format!("`{}` is not a name for {article} {word}", name.escape_debug());
             let note = schema::name_note(word);
             session.report(Diagnostic::error("bad-name", message).at(&spot).note(note));
         }

@@ -15,6 +15,11 @@ pub(in crate::cli) fn describe(desk: &Desk, job: &Value) -> Result<()> {
         desk.detail("warning", &escape::line(warning))?;
     }
     let Some(id) = job["id"].as_str().filter(|_| is_in_vain(job)) else { return Ok(()) };
+    if let Some(agent) = text(job, "kind").strip_prefix('@') {
+        // What becomes of it follows from the state of the agent, and is asked for there.
+        let start = format!("wiki-browser agent show {agent}, or agent start {agent}");
+        return desk.detail("next", &escape::line(&start));
+    }
     desk.detail("next", &escape::line(&first_step(job).unwrap_or_default()))?;
     let when = if text(job, "reason") == "rate_limited" { " --when-allowed" } else { "" };
     desk.detail("again", &escape::line(&format!("wiki-browser job retry {id}{when}")))

@@ -102,11 +102,19 @@ fn fine(desk: &Desk, path: &Utf8Path, loaded: &Loaded, print: bool) -> Result<()
         let names = |names: Vec<&String>| {
             names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ")
         };
-        let kinds = names(loaded.config.kinds.keys().collect());
+        let declared = |word: &str, is_always: bool| {
+            let all = loaded.config.kinds.values().filter(|it| it.word() == word);
+            let names: Vec<&str> = all.map(|it| it.declared_name()).collect();
+            let plural = if word == "inbox" { "inboxes".to_owned() } else { format!("{word}s") };
+            let part = format!("{plural} {}; ", names.join(", "));
+            if is_always || !names.is_empty() { part } else { String::new() }
+        };
+        let [kinds, inboxes, agents] =
+            [declared("kind", true), declared("inbox", false), declared("agent", false)];
         let engines = names(loaded.config.engines.keys().collect());
         let word = screen.paint(Style::Green, "is fine");
         let path = crate::cli::terminal::escape::line(path.as_str());
-        screen.put(&format!("{path} {word}: kinds {kinds}; engines {engines}"))
+        screen.put(&format!("{path} {word}: {kinds}{inboxes}{agents}engines {engines}"))
     })
 }
 

@@ -90,7 +90,12 @@ fn right(desk: &Desk, answer: &Value) -> Result<()> {
 /// Prints what another script has different.
 fn differences(desk: &Desk, difference: &Value) -> Result<()> {
     for change in difference["changes"].as_array().into_iter().flatten() {
+        let is_agent = text(change, "what").starts_with("agent ");
         let waiting = match change["waiting"].as_i64() {
+            Some(1) if is_agent => ": 1 message for it waits until it is back".to_owned(),
+            Some(count) if is_agent && count > 0 => {
+                format!(": {count} messages for it wait until it is back")
+            }
             Some(1) => ": 1 of its jobs waits".to_owned(),
             Some(count) if count > 0 => format!(": {count} of its jobs wait"),
             _ => String::new(),

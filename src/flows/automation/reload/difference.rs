@@ -25,7 +25,8 @@ pub struct Change {
     pub what: String,
     /// `added`, `changed` or `removed`.
     pub how: &'static str,
-    /// Of a kind that is removed: how many of its jobs wait. They wait until it is back.
+    /// Of a kind that is removed: how many of its jobs wait, of an agent how many messages. They
+    /// wait until it is back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting: Option<i64>,
     /// What is executed beside the engine of a kind or an inbox that was added or changed.
@@ -73,7 +74,7 @@ impl Difference {
         Difference { changes, needs_restart, files }
     }
 
-    /// Notes how many jobs wait of the kinds that are removed.
+    /// Notes how many jobs wait of the kinds that are removed, and how many messages of agents.
     pub fn note_waiting(&mut self, old: &Config, new: &Config, queued: &[(String, i64)]) {
         for kind in old.kinds.values().filter(|it| !new.kinds.contains_key(&it.name)) {
             let name = &kind.name;

@@ -10,6 +10,7 @@ use crate::flows::Site;
 use crate::flows::jobs::cancel::cancel_waiting;
 use crate::flows::requests::inputs;
 use crate::jobs;
+use crate::mail;
 use crate::script::{Config, Diagnostic};
 
 /// How many jobs are cancelled in one transaction.
@@ -59,6 +60,20 @@ pub(super) fn lost(c: &Connection, old: &Config, new: &Config) -> Result<Vec<Los
         }
     }
     Ok(all)
+}
+
+/// Returns how many jobs wait of each kind, and of that of an agent how many messages.
+///
+/// # Errors
+/// As any read.
+pub(super) fn counts(c: &Connection, config: &Config) -> Result<Vec<(String, i64)>> {
+    let mut counts = jobs::queue_counts(c, &jobs::Viewer::Site)?.queued;
+    counts.retain(|(kind, _)| config.kind(kind).is_none_or(|it| it.agent.is_none()));
+    for (kind, agent) in config.kinds.values().filter_map(|it| Some((it, it.agent.as_ref()?))) {
+        let (waiting, _) = mail::count_for_agent(c, &agent.name)?;
+        counts.push((kind.name.clone(), i64::try_from(waiting).unwrap_or(i64::MAX)));
+    }
+    Ok(counts)
 }
 
 /// Returns what is said of them in one line.

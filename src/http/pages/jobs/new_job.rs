@@ -144,7 +144,7 @@ async fn page(
     frame.name_documents(site, asked.source_path.as_deref()).await;
     let is_of_document = |it: &Kind| asked.source_path.is_none() || source_input(it).is_some();
     let (free, on_topics): (Vec<&Kind>, Vec<&Kind>) =
-        site.config.kinds.values().filter(|it| it.inbox.is_none()).partition(|it| is_free(it));
+        site.config.kinds.values().filter(|it| !it.takes_messages()).partition(|it| is_free(it));
     let free: Vec<&Kind> = free.into_iter().filter(|it| is_of_document(it)).collect();
     let chosen = match &asked.kind {
         None => None,

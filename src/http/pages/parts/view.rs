@@ -381,6 +381,11 @@ pub(in crate::http::pages) struct Waiting {
 }
 
 impl Job {
+    /// Returns whether it is a start of an agent that lives on, which nobody asks for again.
+    pub(in crate::http::pages) fn is_start_of_agent(&self) -> bool {
+        self.kind.starts_with('@')
+    }
+
     /// Returns what its agent handed in, as text.
     pub(in crate::http::pages) fn result_text(&self) -> Option<String> {
         match &self.result {

@@ -1,0 +1,72 @@
+//! What a function of a script can never answer, and what it can never call where it is called.
+//!
+//! **Invariant:** only what stands there as it is counts: a value that is made up is left alone.
+
+use serde_json::Value;
+
+use crate::base::limit::parse_duration;
+use crate::script::config::Kind;
+use crate::script::lint::arguments::Given;
+use crate::script::lint::reads::Found;
+use crate::script::schema::{DECLARATIONS, FUNCTIONS, When};
+
+/// A check that lets everything pass.
+pub(crate) fn no_answer(line: u32, kind: &Kind) -> Found {
+    let message = format!("`verify` of {} returns nothing: every result passes", kind.title());
+    let note = "write return TEST or \"what is wrong\"".to_owned();
+    Found::warning("no-return", (line, "function"), message, note)
+}
+
+/// A literal value that whoever asks does not take.
+pub(crate) fn answer(line: u32, given: Given<'_>, returned: &[Option<Value>]) -> Option<Found> {
+    let first = returned.first()?.as_ref()?;
+    let field = given.field();
+    let text = first.as_str();
+    let note = match given {
+        Given::Produced(_) => match (first, returned.get(1)) {
+            (Value::Bool(false), Some(Some(Value::String(why)))) => {
+                let message = "nobody reads the reason beside false".to_owned();
+                let note = format!("write return \"{}\"", why.escape_debug());
+                return Some(Found::warning("wrong-return", (line, "return"), message, note));
+            }
+            (Value::Number(_), _) => "write return true, or a text that says what is wrong",
+            _ => return None,
+        },
+        Given::Failed(_) => match text {
+            _ if first.is_number() => "write a duration like \"5m\"",
+            Some(text) if parse_duration(text).is_ok() => return None,
+            Some(text) if text.parse::<jiff::Timestamp>().is_ok() => return None,
+            Some(_) => "write a duration like \"5m\", a time with its zone, true or nil",
+            None => return None,
+        },
+        Given::Lane(_) => match text.and_then(|it| it.split_once('=')) {
+            Some((name, value)) if !name.is_empty() && !value.is_empty() => return None,
+            _ => "write return \"NAME=VALUE\", or nil for none",
+        },
+        _ => return None,
+    };
+    let message = format!("`{field}` returns {first}, which it cannot");
+    Some(Found::warning("wrong-return", (line, "return"), message, note.to_owned()))
+}
+
+/// A function of `wb` that raises an error wherever this one is called.
+pub(crate) fn phase(line: u32, given: Given<'_>, path: &str) -> Option<Found> {
+    let name = path.strip_prefix("wb.")?;
+    let is_declaration =
+        name.starts_with("input.") || DECLARATIONS.iter().any(|it| it.word == name);
+    let when = match is_declaration {
+        true => When::Loading,
+        false => FUNCTIONS.iter().find(|it| it.name == name)?.when,
+    };
+    let note = match when {
+        When::Loading if is_declaration => "take it out of the function".to_owned(),
+        When::Loading => format!("keep what it returns in a local above: local it = {path}(…)"),
+        When::Acting if !given.acts() => {
+            "ask for jobs in a handler: wb.on(\"job_finished\", function(event) … end)".to_owned()
+        }
+        _ => return None,
+    };
+    let message = format!("{path} works only {}", when.as_str());
+    let word = name.rsplit('.').next().unwrap_or(name);
+    Some(Found::warning("wrong-phase", (line, word), message, note))
+}

@@ -1,0 +1,129 @@
+//! What the turns of agents take, and what nobody asks an agent's start for.
+
+use serde_json::{Value, json};
+
+use crate::agents::{ECHO, ask, control, declare, delivery, send, show, wait_state};
+use crate::support::Bench;
+
+/// Ends each turn with what it took.
+const DEAR: &str = "while :; do hear; began
+printf '{\"turn\":\"ended\",\"id\":\"%s\",\"text\":\"ok\",\"cost_usd\":0.5,\"tokens\":1000}\\n' \"$id\"
+done";
+
+/// What the starts of an agent have spent.
+#[track_caller]
+fn spent(bench: &Bench, kind: &str) -> Value {
+    let usage = bench.get("/api/usage?by=kind").ok();
+    let items = usage["items"].as_array().unwrap();
+    items.iter().find(|it| it["name"] == kind).cloned().unwrap_or_default()
+}
+
+#[test]
+fn turns_count_at_their_end_and_a_cap_that_is_spent_holds_back_the_next() {
+    let bench = Bench::new();
+    let fields = "autostart = \"on_message\", daily = { cost_usd = 1 }";
+    declare(&bench, "robbo", fields, DEAR);
+    let server = bench.serve();
+    ask(&bench, "robbo", json!("one"));
+    let first = spent(&bench, "@robbo");
+    assert_eq!((&first["cost_usd"], &first["input_tokens"]), (&json!(0.5), &json!(1000)));
+    assert_eq!(first["jobs"], 0, "it still lives: {first}");
+    ask(&bench, "robbo", json!("two"));
+    let job = show(&bench, "robbo")["job_id"].as_str().unwrap().to_owned();
+    let shown = bench.show(&job);
+    assert_eq!((&shown["cost_usd"], &shown["usage"]["input_tokens"]), (&json!(1.0), &json!(2000)));
+    // A third turn would go beyond the cap: the message waits, and whoever sends is told.
+    let third = send(&bench, "robbo", json!("three"));
+    crate::support::until("it is held back", || show(&bench, "robbo")["reason"] == "daily_cap");
+    assert_eq!(delivery(&bench, &third).0, "queued");
+    let body = json!({"to": "agent:robbo", "payload": "four"});
+    let told = bench.post("/api/messages", body).ok()["waiting"].clone();
+    assert!(told.as_str().unwrap().contains("a daily cap is used up"), "{told}");
+    control(&bench, "robbo", "stop").ok();
+    bench.ended(&job);
+    let total = spent(&bench, "@robbo");
+    assert_eq!((&total["cost_usd"], &total["input_tokens"]), (&json!(1.0), &json!(2000)));
+    assert_eq!((&total["cancelled"], &total["failed"]), (&json!(1), &json!(0)));
+    assert_eq!(bench.show(&job)["cost_usd"], json!(1.0));
+    server.stop();
+}
+
+#[test]
+fn an_agent_that_waits_to_be_spoken_to_spends_no_time() {
+    let bench = Bench::new();
+    bench.limits("daily = { time = \"1m\" }");
+    bench.word_kind("plain", "timeout = \"20s\"", "exit 0");
+    declare(&bench, "robbo", "autostart = \"on_message\", on_server_loss = \"keep\"", ECHO);
+    let server = bench.serve();
+    ask(&bench, "robbo", json!("one"));
+    let job = show(&bench, "robbo")["job_id"].as_str().unwrap().to_owned();
+    // It has lived for an hour.
+    server.stop();
+    bench.sql("UPDATE agent_jobs SET started_ms = started_ms - 3600000");
+    let server = bench.serve();
+    wait_state(&bench, "robbo", "idle");
+    control(&bench, "robbo", "stop").ok();
+    bench.ended(&job);
+    let ms = spent(&bench, "@robbo")["agent_ms"].as_i64().unwrap();
+    assert!((0..60_000).contains(&ms), "{ms}");
+    let plain = bench.job("plain", json!({"word": "x"}));
+    assert_eq!(bench.ended(&plain)["status"], "succeeded");
+    let (_, out, _) = bench.cli(&["usage", "--by", "kind"]);
+    let row = out.lines().find(|it| it.starts_with("@robbo")).unwrap_or_default();
+    let cells: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!(cells[1..5], ["1", "0", "0", "1"], "jobs, ok, failed, stopped: {out}");
+    server.stop();
+}
+
+#[test]
+fn nobody_asks_for_a_start_of_an_agent_as_for_a_job() {
+    let bench = Bench::new();
+    declare(&bench, "robbo", "autostart = \"on_message\"", ECHO);
+    bench.lua("wb.on(\"topic_created\", function() wb.enqueue { kind = \"@robbo\" } end)\n");
+    let server = bench.serve();
+    let refused = bench.post("/api/agent/jobs", json!({"kind": "@robbo"}));
+    assert_eq!((refused.status, refused.code()), (400, "takes_messages"), "{refused:?}");
+    let (code, _, err) = bench.cli(&["job", "create", "@robbo"]);
+    assert!(code == 2 && err.contains("send to agent:robbo"), "{err}");
+    let (code, out, err) = bench.cli(&["render", "@robbo"]);
+    assert!(code == 2 && err.contains("is not made of a request"), "{out}{err}");
+    ask(&bench, "robbo", json!("one"));
+    let job = show(&bench, "robbo")["job_id"].as_str().unwrap().to_owned();
+    control(&bench, "robbo", "stop").ok();
+    assert_eq!(bench.ended(&job)["status"], "cancelled");
+    let again = bench.post(&format!("/api/agent/jobs/{job}/retry"), json!({}));
+    assert_eq!((again.status, again.code()), (400, "takes_messages"), "{again:?}");
+    let many = ["job", "retry", "--kind", "@robbo", "--status", "cancelled", "--yes"];
+    let (_, out, err) = bench.cli(&many);
+    assert!(format!("{out}{err}").contains("takes messages"), "{out}{err}");
+    let (_, shown, _) = bench.cli(&["job", "show", &job]);
+    assert!(!shown.contains("job retry") && shown.contains("agent show robbo"), "{shown}");
+    let all = bench.json(&["job", "list"])["items"].clone();
+    assert_eq!(all.as_array().unwrap().len(), 1, "no other start: {all:#}");
+    let topic = json!({"source_path": "guide.md", "body": "ask", "global": true});
+    bench.post("/api/topics", topic).ok();
+    let failed = || bench.json(&["log", "--limit", "50"]).to_string();
+    crate::support::until("the handler fails", || failed().contains("takes messages"));
+    server.stop();
+}
+
+#[test]
+fn whoever_waits_for_an_agent_that_does_not_run_is_told_at_once() {
+    let bench = Bench::new();
+    declare(&bench, "robbo", "autostart = \"never\"", ECHO);
+    let server = bench.serve();
+    let sent = ["send", "agent:robbo", "--payload", "\"hello\"", "--wait", "--timeout", "1s"];
+    let (code, _, err) = bench.cli(&sent);
+    assert_eq!(code, 75, "{err}");
+    let why = "agent:robbo is stopped: start it with `wiki-browser agent start robbo`";
+    assert!(err.contains(why), "{err}");
+    let (_, _, err) = bench.cli(&["send", "agent:robbo", "--payload", "\"hello\""]);
+    assert!(err.contains(why), "{err}");
+    // A reload that takes it away says what waits for it.
+    bench.edit(|lua| lua[..lua.find("wb.engine \"robbo\"").unwrap()].to_owned());
+    bench.write_script();
+    let (_, out, _) = bench.cli(&["reload"]);
+    let said = "removed  agent \"robbo\": 2 messages for it wait until it is back";
+    assert!(out.contains(said), "{out}");
+    server.stop();
+}

@@ -88,8 +88,8 @@
 
 ---What a job left, by `produces` of its kind.
 ---@class wb.Produced
----@field text string The text of a proposal, a perspective or a message.
----@field value any The result, if there is one.
+---@field text string The text of a proposal, a perspective, a message or a reply.
+---@field value any The result, or the reply of an inbox.
 ---@field topics wb.OpenedTopic[] The Topics that it opened.
 
 ---A Topic that a job opened.

@@ -17,7 +17,7 @@ mod spending;
 mod telemetry;
 
 pub use access::{Grant, JobToken, TokenState, Verb, fence, token_owner};
-pub use queue::cap::{CapOf, CapState, DailyCaps};
+pub use queue::cap::{CapOf, CapState, DailyCaps, capped_until};
 pub use queue::claim::{Caps, claim};
 pub use queue::enqueue::{NewJob, active_of_owner, cancel_queued, enqueue, queued_of};
 pub use queue::hold::{Hold, hold_of, holds, release};

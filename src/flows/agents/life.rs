@@ -161,7 +161,7 @@ fn idle(
             return Ok((None, None));
         }
         let kind = kind_of_agent(&agent.declared);
-        return Ok(match queue.capped_until(c, (&kind, &Actor::System), now)? {
+        return Ok(match jobs::capped_until(c, config, (&kind, &Actor::System), now)? {
             None => (Some(Due::Give), None),
             Some(until) if agent.reason.as_deref() == Some(CAPPED) => (None, Some(until)),
             Some(until) => (Some(Due::Hold), Some(until)),

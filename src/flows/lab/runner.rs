@@ -75,8 +75,8 @@ async fn ask(ground: &Ground, (kind, given, says): (&str, &Value, &Value)) -> Re
     if kind.takes_messages() {
         let message = format!("{} takes messages, which no test sends", kind.title());
         let hint = format!(
-            "t.render(\"{}\", {{ payload = … }}) makes its prompt; a `verify` or `retry` that has a \
-             name in a module is tested by calling it",
+            "t.render(\"{}\", {{ payload = … }}) makes its prompt; a `verify` or `retry` that \
+             stands in a module is tested by calling it",
             kind.name
         );
         return Err(Error::invalid(message).code("takes_messages").hint(hint));

@@ -38,14 +38,7 @@ pub async fn render(
             .hint(format!("the script declares: {}", known.join(", ")))
     })?;
     if kind.takes_messages() {
-        let message = format!("the prompt of {} is not made of a request", kind.title());
-        let hint = match &kind.agent {
-            Some(agent) => {
-                format!("`wiki-browser job prompt` shows that of a start of agent:{}", agent.name)
-            }
-            None => format!("t.render(\"{kind_name}\", payload) in a test shows it"),
-        };
-        return Err(Error::invalid(message).code("takes_messages").hint(hint));
+        return Err(takes_messages(kind));
     }
     inputs::refuse_unknown_names(kind, given.keys())?;
     let children = Children::new();
@@ -95,6 +88,17 @@ pub async fn render(
     personas::require_all_for(&named, &sources)?;
     let texts = prepare::texts(config, wb_agent, kind, EXAMPLE_JOB, &values);
     script::prompt(&loaded.vm, kind, &texts).await
+}
+
+fn takes_messages(kind: &Kind) -> Error {
+    let message = format!("the prompt of {} is not made of a request", kind.title());
+    let hint = match &kind.agent {
+        Some(agent) => {
+            format!("`wiki-browser job prompt` shows that of a start of agent:{}", agent.name)
+        }
+        None => format!("t.render(\"{}\", payload) in a test shows it", kind.name),
+    };
+    Error::invalid(message).code("takes_messages").hint(hint)
 }
 
 fn version(id: BlobId) -> Value {

@@ -175,6 +175,20 @@ impl DailyCaps {
     }
 }
 
+/// Returns when the daily cap is free again that keeps jobs of a kind and actor from starting.
+///
+/// # Errors
+/// As any read.
+pub fn capped_until(
+    connection: &Connection,
+    config: &Config,
+    (kind, by): (&str, &Actor),
+    now: Millis,
+) -> Result<Option<Millis>> {
+    let spent = DailyCaps::of(config).spent(connection, now)?;
+    Ok(spent.of(kind, by).map(|it| it.frees_at))
+}
+
 impl Spent {
     /// Returns the cap that keeps a job of this kind and person waiting.
     pub(in crate::jobs) fn of(&self, kind: &str, person: &Actor) -> Option<&CapState> {

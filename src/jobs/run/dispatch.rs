@@ -14,9 +14,7 @@ use tokio::task::{self, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
-use crate::base::{
-    Actor, BlockId, Error, Ids, JobId, Millis, Result, digest_hex, fault, random_token,
-};
+use crate::base::{BlockId, Error, Ids, JobId, Millis, Result, digest_hex, fault, random_token};
 use crate::jobs::queue::claim;
 use crate::jobs::queue::lane::Capacities;
 use crate::jobs::queue::parking;
@@ -208,20 +206,6 @@ impl Queue {
     /// `busy` with code `daily_cap`.
     pub fn admit(&self, tx: &Tx<'_>, new: &NewJob) -> Result<()> {
         self.current().caps.rules.daily.admit(tx.connection(), new, tx.now())
-    }
-
-    /// Returns when the daily cap is free again that keeps jobs of a kind and actor from starting.
-    ///
-    /// # Errors
-    /// As any read.
-    pub fn capped_until(
-        &self,
-        connection: &Connection,
-        (kind, by): (&str, &Actor),
-        now: Millis,
-    ) -> Result<Option<Millis>> {
-        let spent = self.current().caps.rules.daily.spent(connection, now)?;
-        Ok(spent.of(kind, by).map(|it| it.frees_at))
     }
 
     /// Tells the executions of cancelled jobs to stop. A job that was left by an earlier server has

@@ -6,7 +6,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use serde::Serialize;
 
 use crate::base::Address;
-use crate::base::limit::{INBOX_CONCURRENCY_MAX, SCHEMA_BYTES_MAX, parse_duration};
+use crate::base::limit::{INBOX_CONCURRENCY_MAX, SCHEMA_BYTES_MAX};
 use crate::script::config::json_schema::JsonSchema;
 use crate::script::load::extract::Checked;
 use crate::script::load::files::{Beside, below};
@@ -118,11 +118,6 @@ impl InboxBuilder<'_> {
             let message = format!("{title} cannot have a builtin engine");
             let note = "a builtin engine reads no messages: name one of type \"process\"";
             self.error("broken-rule", message, "engine", note);
-        }
-        if checked.text("start").is_some_and(|it| parse_duration(it).is_ok()) {
-            let message = format!("`start` of {title} is a command, not a duration");
-            let note = "leave it out: the longest wait for a first output is that of the engine";
-            self.error("broken-rule", message, "start", note);
         }
         if let Some(count) = checked.count("concurrency").filter(|it| *it > INBOX_CONCURRENCY_MAX) {
             let message = format!(

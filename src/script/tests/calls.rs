@@ -160,8 +160,11 @@ wb.schedule \"g\" {{ every = \"1h\", zone = \"UTC\", enqueue = function() end }}
         ],
     );
     let typed = "wb.engine \"e\" { type = \"process\", command = { \"x\" }, prompt = \"stdin\" }
-wb.kind \"k\" { about = \"a\", engine = \"e\", timeout = \"5m\", prompt = \"{{n}}{{f}}{{tone}}\", inputs = {
-  n = wb.input.number { max = 3 }, f = wb.input.flag(), tone = wb.input.choice { \"short\", \"long\" } } }
+wb.kind \"k\" { about = \"a\", engine = \"e\", timeout = \"5m\", prompt = \"x\",
+  inputs = {
+  n = wb.input.number { max = 3 }, f = wb.input.flag(),
+  tone = wb.input.choice { choices = { \"short\", \"long\" } },
+} }
 wb.schedule \"s\" { every = \"1h\", enqueue = { kind = \"k\",
   n = 99,
   f = \"perhaps\",
@@ -171,7 +174,7 @@ wb.schedule \"s\" { every = \"1h\", enqueue = { kind = \"k\",
   replace_proposals = 1,
 } }
 ";
-    let values = [8, 9, 10, 11, 12, 13].map(|line| format!("{line}:"));
+    let values = [11, 12, 13, 14, 15, 16].map(|line| format!("{line}:"));
     let found = Site::with_head(typed).errors();
     assert_eq!(found.len(), values.len(), "{found:#?}");
     for (it, line) in found.iter().zip(values) {

@@ -258,9 +258,8 @@ fn only_messages_start_its_jobs_and_only_programs_run_them() {
     );
     let text = check(&scheduled, &["8:13 broken-rule"]);
     assert!(text.contains("which takes messages"), "{text}");
-    let text = wrong("start = \"30s\"", &[], "6:9 broken-rule");
-    assert!(text.contains("is a command, not a duration"), "{text}");
-    let of_agent = "wb.engine \"e\" { type = \"stream\", command = { \"x\" }, speaks = \"lines\" }\n\
+    let of_agent = "\
+        wb.engine \"e\" { type = \"stream\", speaks = \"lines\", command = { \"x\" } }\n\
         wb.agent \"robbo\" { about = \"a\", engine = \"e\" }\n\
         wb.schedule \"s\" { every = \"1h\", enqueue = { kind = \"@robbo\" } }\n";
     let text = check(of_agent, &["6:44 broken-rule"]);

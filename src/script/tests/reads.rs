@@ -159,69 +159,6 @@ fn every_function_is_looked_at_by_what_it_is_given() {
             "`job.inputs` of the job that retry is given has no `wrd`: did you mean `word`?",
         ),
         (
-            kind,
-            "verify = function(job) return false, \"too short\" end }\n",
-            "",
-            "wrong-return: nobody reads the reason beside false: write return \"too short\"",
-        ),
-        (
-            kind,
-            "verify = function(job) local text = job.produced.value end }\n",
-            "",
-            "`verify` of kind \"k\" returns nothing: every result passes",
-        ),
-        (
-            kind,
-            "verify = function(job) wb.enqueue { kind = \"digest\", word = \"x\" } return true end }\n",
-            "",
-            "wrong-phase: wb.enqueue works only inside of handlers",
-        ),
-        (
-            kind,
-            "retry = function(job) return 5 end }\n",
-            "",
-            "wrong-return: `retry` returns 5, which it cannot: write a duration like \"5m\"",
-        ),
-        (
-            kind,
-            "lane = function(inputs) return \"word\" end }\n",
-            "",
-            "wrong-return: `lane` returns \"word\"",
-        ),
-        (
-            kind,
-            "prompt = function(job) return wb.file(\"x.txt\") end }\n",
-            "",
-            "wrong-phase: wb.file works only while the script loads",
-        ),
-        (
-            "",
-            "wb.on(\"topic_created\", function() wb.kind(\"x\", {}) end)\n",
-            "",
-            "wrong-phase: wb.kind works only while the script loads",
-        ),
-        (
-            "",
-            "wb.on(\"topic_created\", function()
-               wb.enqueue { kind = \"digest\", word = 5 } end)\n",
-            "",
-            "bad-value: `word` of kind \"digest\" must be text",
-        ),
-        (
-            "",
-            "wb.on(\"topic_created\", function()
-               wb.enqueue { kind = \"digest\", word = \"x\", priority = 101 } end)\n",
-            "",
-            "bad-value: `priority` of kind \"digest\" must be a whole number",
-        ),
-        (
-            "wb.engine \"s\" { type = \"stream\", command = { \"x\" }, speaks = \"lines\" }
-             wb.agent \"robbo\" { about = \"a\", engine = \"s\" }\n",
-            "wb.on(\"topic_created\", function() wb.enqueue { kind = \"@robbo\" } end)\n",
-            "",
-            "takes-messages: agent \"robbo\" takes messages, not requests for jobs",
-        ),
-        (
             "",
             "wb.schedule \"s\" { every = \"1h\",
                enqueue = function(time) print(time.planed) end }\n",
@@ -248,6 +185,57 @@ fn every_function_is_looked_at_by_what_it_is_given() {
             false => before.to_owned(),
         };
         let shown = finding(&before, body, after);
+        assert!(shown.contains(expected), "{body}: {shown}");
+    }
+}
+
+#[test]
+fn what_a_function_answers_and_what_it_calls_is_looked_at_too() {
+    let kind =
+        "wb.kind \"k\" { about = \"a\", engine = \"e\", timeout = \"5m\", prompt = \"{{word}}\",
+        produces = \"result\", inputs = { word = wb.input.line() },\n";
+    let shown = |body: &str| {
+        let before = match body.starts_with("prompt") {
+            true => kind.replace("prompt = \"{{word}}\",", ""),
+            false => kind.to_owned(),
+        };
+        finding(&before, &format!("{body} end }}\n"), "")
+    };
+    for (body, expected) in [
+        (
+            "verify = function(job) return false, \"too short\"",
+            "wrong-return: nobody reads the reason beside false: write return \"too short\"",
+        ),
+        (
+            "verify = function(job) local text = job.produced.value",
+            "`verify` of kind \"k\" returns nothing: every result passes",
+        ),
+        (
+            "verify = function(job) wb.enqueue { kind = \"digest\", word = \"x\" } return true",
+            "wrong-phase: wb.enqueue works only inside of handlers",
+        ),
+        ("retry = function(job) return 5", "wrong-return: `retry` returns 5, which it cannot"),
+        ("lane = function(inputs) return \"word\"", "wrong-return: `lane` returns \"word\""),
+        (
+            "prompt = function(job) return wb.file(\"x.txt\")",
+            "wrong-phase: wb.file works only while the script loads",
+        ),
+    ] {
+        assert!(shown(body).contains(expected), "{body}: {}", shown(body));
+    }
+    let agent = "wb.engine \"s\" { type = \"stream\", command = { \"x\" }, speaks = \"lines\" }
+        wb.agent \"robbo\" { about = \"a\", engine = \"s\" }\n";
+    for (body, expected) in [
+        ("wb.kind(\"x\", {})", "wrong-phase: wb.kind works only while the script loads"),
+        ("wb.enqueue { kind = \"digest\", word = 5 }", "bad-value: `word` of kind \"digest\""),
+        (
+            "wb.enqueue { kind = \"digest\", word = \"x\", priority = 101 }",
+            "bad-value: `priority` of kind \"digest\" must be a whole number",
+        ),
+        ("wb.enqueue { kind = \"@robbo\" }", "takes-messages: agent \"robbo\" takes messages"),
+    ] {
+        let shown =
+            finding(agent, &format!("wb.on(\"topic_created\", function() {body} end)\n"), "");
         assert!(shown.contains(expected), "{body}: {shown}");
     }
 }

@@ -43,7 +43,7 @@ fn is_low(unit: u32) -> bool {
     (0xDC00..=0xDFFF).contains(&unit)
 }
 
-/// Returns the unit of UTF-16 that `\uXXXX` at the beginning names.
+/// Returns the unit of UTF-16 that `\u` with four digits at the beginning names.
 fn unit(rest: &str) -> Option<u32> {
     let digits = rest.strip_prefix("\\u")?.get(..4)?;
     let is_hex = digits.bytes().all(|it| it.is_ascii_hexdigit());

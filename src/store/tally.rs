@@ -64,7 +64,7 @@ impl Tally {
         let cannot = || format!("cannot write {path}");
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let file = open(&mut options, &path).map_err(|cause| {
+        let file = open(&options, &path).map_err(|cause| {
             Error::of_disk(cannot(), cause).hint("if it is no file, move it away")
         })?;
         let tally = Tally { file, path: path.clone(), epoch, state: Mutex::default() };
@@ -145,12 +145,10 @@ struct Known {
 }
 
 /// Opens a file, and nothing else: no link is followed, and no fifo waited for.
-fn open(options: &mut OpenOptions, path: &Utf8Path) -> io::Result<File> {
-    let flags = nix::fcntl::OFlag::O_NOFOLLOW | nix::fcntl::OFlag::O_NONBLOCK;
-    let file = options.custom_flags(flags.bits()).open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::Error::other("it is no regular file")),
+fn open(options: &OpenOptions, path: &Utf8Path) -> io::Result<File> {
+    match path.symlink_metadata() {
+        Ok(facts) if !facts.is_file() => Err(io::Error::other("it is no regular file")),
+        _ => options.open(path),
     }
 }
 

@@ -12,15 +12,14 @@
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::{OpenOptionsExt as _, symlink};
+use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use nix::fcntl::OFlag;
 
 use crate::base::{Context, Error, ErrorKind, Result, fault};
 use crate::documents::git::{Git, ObjectFormat, Repo, blocking};
-use crate::process::{Scratch, read_small, remove_some};
+use crate::process::{Scratch, own_folder, read_small, remove_some};
 
 /// Settings that say how working files and the index are to be read and written.
 const LET_THROUGH: &[&str] = &[
@@ -71,23 +70,6 @@ pub(in crate::documents) struct Settings {
     environment: Vec<(String, String)>,
     /// Whether line ends of any text file may be converted, whatever its attributes.
     pub(in crate::documents) converts_line_ends: bool,
-}
-
-/// Makes a folder of ours, and opens it; what else stands at its place, a link above all, goes.
-fn own_folder(path: &Utf8Path) -> io::Result<File> {
-    if let Some(above) = path.parent() {
-        std::fs::create_dir_all(above)?;
-    }
-    if path.symlink_metadata().is_ok_and(|it| !it.is_dir()) {
-        std::fs::remove_file(path)?;
-    }
-    match std::fs::create_dir(path) {
-        // It was made before, or another call made it at the same time.
-        Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {}
-        made => made?,
-    }
-    let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW;
-    File::options().read(true).custom_flags(flags.bits()).open(path)
 }
 
 /// The folder that stands in for the repository's common folder.

@@ -32,8 +32,9 @@ const NOTE_RETRY: Duration = Duration::from_secs(2);
 /// How a guard ended, what its agent said, and when the end began.
 pub(super) type Followed = (GuardEnd, Option<Telemetry>, Option<Instant>);
 
-/// Follows a guard to its end, or until the server stops and the job goes on without it. Only the
-/// phase `run` fences: the token of a job whose `prepare` has ended must stay good.
+/// Follows a guard to its end, or until the server stops and the job goes on without it. One that
+/// stands still is killed by `process` and comes back as lost. Only the phase `run` fences: the
+/// token of a job whose `prepare` has ended must stay good.
 pub(super) async fn follow(
     (inner, job, phase): (&Inner, &Job, Phase),
     mut guard: Guard,
@@ -41,14 +42,13 @@ pub(super) async fn follow(
     outside: &Running,
     stop: &CancellationToken,
 ) -> Option<Followed> {
-    let (stopper, mut ending) = (guard.stopper(), None);
-    let (mut is_told, mut is_fenced, mut is_in_call) = (false, phase != Phase::Run, false);
+    let (stopper, mut ending, is_run) = (guard.stopper(), None, phase == Phase::Run);
+    let (mut is_told, mut is_fenced, mut is_in_call) = (false, !is_run, false);
     // The fence is written while the guard brings the end about: neither waits for the other, and
     // the settlement comes after both.
     let mut fencing = std::pin::pin!(Fuse::terminated());
     let mut verdict = std::pin::pin!(verdict::given((inner, job, phase), &outside.verdict).fuse());
     let mut asked = std::pin::pin!(asked_to_end((inner, job, phase), outside).fuse());
-    // A guard that stands still is killed by `process` and comes back as lost.
     loop {
         let goes_on = is_kept && ending.is_none();
         let event = tokio::select! {
@@ -69,7 +69,7 @@ pub(super) async fn follow(
             () = stop.cancelled(), if !goes_on && !is_told => {
                 is_told = true;
                 ending.get_or_insert_with(Instant::now);
-                if phase == Phase::Run {
+                if is_run {
                     fence(inner, job).await;
                 }
                 stopper.stop(ExitCause::Stopped);
@@ -88,12 +88,10 @@ pub(super) async fn follow(
                     fencing.set(fence(inner, job).fuse());
                 }
             }
-            Some(GuardEvent::Output { stream: Stream::Stdout, bytes_total })
-                if phase == Phase::Run =>
-            {
-                telemetry.iter_mut().for_each(|it| it.announce(bytes_total));
-                telemetry = hear(telemetry, job, outside, (&stopper, &mut is_in_call)).await;
-                telemetry = note_all((inner, job), telemetry, stop).await;
+            Some(GuardEvent::Output { stream: Stream::Stdout, bytes_total }) if is_run => {
+                let told = (&stopper, &mut is_in_call, bytes_total);
+                let heard = hear(telemetry, job, outside, told).await;
+                telemetry = note_all((inner, job), heard, stop).await;
             }
             Some(_) => {}
         }
@@ -102,7 +100,7 @@ pub(super) async fn follow(
     if !fencing.is_terminated() {
         fencing.await;
     }
-    if phase == Phase::Run {
+    if is_run {
         telemetry = last_words((inner, job), telemetry, outside, stop).await;
     }
     Some((end, telemetry, ending))
@@ -232,11 +230,12 @@ fn waits_for(inner: &Inner, job: &Job) -> Option<ApprovalId> {
 
 /// Reads what the agent printed, and tells the guard what follows from it.
 async fn hear(
-    telemetry: Option<Telemetry>,
+    mut telemetry: Option<Telemetry>,
     job: &Job,
     outside: &Running,
-    (stopper, is_in_call): (&GuardStopper, &mut bool),
+    (stopper, is_in_call, bytes_total): (&GuardStopper, &mut bool, u64),
 ) -> Option<Telemetry> {
+    telemetry.iter_mut().for_each(|it| it.announce(bytes_total));
     let (telemetry, is_final) = pump(telemetry, job, outside.refusals.take(), false).await;
     if telemetry.as_ref().is_some_and(Telemetry::is_enough) {
         stopper.stop(ExitCause::Stopped);

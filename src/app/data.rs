@@ -34,8 +34,8 @@ pub(super) fn make_private(data: &Utf8Path) -> Result<()> {
     ignore_all(data)
 }
 
-/// Returns a repository with what it needs beside it kept in the data folder. A data folder in which
-/// git keeps files is refused: whoever can commit could put there what agents and the server obey.
+/// Returns a repository with what it needs beside it kept in the data folder. A data folder with
+/// tracked files is refused: whoever can commit could put there what agents and the server obey.
 pub(super) async fn beside(repo: Repo, data: &Utf8Path) -> Result<Repo> {
     let tracked = repo.tracked_below(data).await?.filter(|_| !fault::is_off("data_tracked"));
     let Some(file) = tracked else { return Ok(repo.beside(data)) };

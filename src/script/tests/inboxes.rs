@@ -262,7 +262,7 @@ fn only_messages_start_its_jobs_and_only_programs_run_them() {
         wb.engine \"e\" { type = \"stream\", speaks = \"lines\", command = { \"x\" } }\n\
         wb.agent \"robbo\" { about = \"a\", engine = \"e\" }\n\
         wb.schedule \"s\" { every = \"1h\", enqueue = { kind = \"@robbo\" } }\n";
-    let text = check(of_agent, &["6:44 broken-rule"]);
+    let text = check(of_agent, &["6:45 broken-rule"]);
     assert!(text.contains("names agent \"robbo\", which takes messages"), "{text}");
 }
 

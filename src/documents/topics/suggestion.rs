@@ -125,7 +125,7 @@ pub fn title(old: &str, new: &str) -> String {
 /// their whole lines where a part of them would cut Markdown's marks in two.
 pub fn editable(text: &str, range: Range<usize>) -> Range<usize> {
     let words = &text[range.clone()];
-    let is_balanced = |mark: u8| marks(text, &range, mark) % 2 == 0;
+    let is_balanced = |mark: u8| marks(text, &range, mark).is_multiple_of(2);
     let count = |mark: char| words.matches(mark).count();
     let is_plain = !words.contains('|')
         && [b'*', b'_', b'`', b'~', b'$'].into_iter().all(is_balanced)

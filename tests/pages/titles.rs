@@ -77,15 +77,15 @@ fn documents_stand_as_their_author_has_put_them() {
 #[test]
 fn a_book_without_a_readme_begins_with_its_first_chapter() {
     let bench = Bench::new();
-    bench.write("src/SUMMARY.md", "# Summary\n\n- [Two](two.md)\n- [One](one.md)\n");
-    bench.write("src/one.md", "# One\n");
-    bench.write("src/two.md", "# Two\n");
+    bench.write("docs/SUMMARY.md", "# Summary\n\n- [Two](two.md)\n- [One](one.md)\n");
+    bench.write("docs/one.md", "# One\n");
+    bench.write("docs/two.md", "# Two\n");
     bench.git(&["add", "-A"]);
     bench.git(&["commit", "-q", "-m", "book"]);
     let server = bench.serve();
     let browser = Browser::signed_in(&bench, &server);
     let seen = browser.get("/start");
-    assert_eq!((seen.status, seen.header("location")), (303, Some("/d/src/two.md")));
+    assert_eq!((seen.status, seen.header("location")), (303, Some("/d/docs/two.md")));
     server.stop();
 }
 
@@ -150,10 +150,10 @@ fn an_unknown_parameter_is_named_on_a_page_of_the_site() {
     let bench = Bench::new();
     let server = bench.serve();
     let browser = Browser::signed_in(&bench, &server);
-    for path in ["/search?q=x", "/d?q=x", "/decisions?q=x"] {
+    for path in ["/search?z=x", "/d?z=x", "/decisions?z=x"] {
         let seen = browser.get(path);
         assert_eq!(seen.status, 400, "{path}");
-        assert!(seen.html.contains("nknown parameter `q`"), "{path}: {}", seen.html);
+        assert!(seen.html.contains("nknown parameter `z`"), "{path}: {}", seen.html);
         assert!(seen.html.contains("aria-label=\"Site\"") && !seen.html.contains("docs/http.md"));
     }
     server.stop();

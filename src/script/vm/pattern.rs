@@ -374,6 +374,8 @@ fn is_of(byte: u8, class: u8) -> bool {
         b'u' => byte.is_ascii_uppercase(),
         b'w' => byte.is_ascii_alphanumeric(),
         b'x' => byte.is_ascii_hexdigit(),
+        // Of older versions; the engine still knows it.
+        b'z' => byte == 0,
         _ => return class == byte,
     };
     is_it != class.is_ascii_uppercase()

@@ -125,6 +125,9 @@ async fn begin(site: &Site, asked: &Asked) -> Result<(ToolCall, Option<Deed>)> {
         && policy == Policy::Ask
     {
         deed.asks.get_or_insert_with(|| format!("{} is asked about each time", tool.name));
+        if deed.preview.is_empty() {
+            deed.preview = format!("{:#}\n", asked.args);
+        }
     }
     // Nobody says yes to what they have not seen whole.
     if planned.as_ref().is_ok_and(|it| it.asks.is_some() && it.preview.len() > PREVIEW_BYTES_MAX) {

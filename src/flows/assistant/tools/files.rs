@@ -1,5 +1,7 @@
 //! The tools that work on a person's vault: what a call would do, and whether the person is asked.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -19,13 +21,15 @@ const GONE_BYTES_MAX: usize = 8 * 1024;
 const PROTECTED: [&str; 2] = ["agents.md", "agent/actions"];
 /// Where nothing asks: everything there can be undone and is the assistant's own.
 const FREE: [&str; 2] = ["agent/scratch", "agent/runs"];
+/// Longest line that a person is asked about, in bytes.
+const LINE_SHOWN_MAX: usize = 32 * 1024;
 /// What it remembers.
 const MEMORY: &str = "agent/memory.md";
 
 /// What is known of the run that asks.
 pub(in crate::flows::assistant) struct Known {
-    /// The files that the run has made itself.
-    pub(in crate::flows::assistant) made: Vec<String>,
+    /// The files that the run has made itself, with the digest of what it left in each.
+    pub(in crate::flows::assistant) made: BTreeMap<String, String>,
     /// Whether the run has read what others wrote.
     pub(in crate::flows::assistant) has_read_others: bool,
 }
@@ -33,22 +37,25 @@ pub(in crate::flows::assistant) struct Known {
 impl Known {
     /// Returns what is known from the calls that a run has made.
     pub(in crate::flows::assistant) fn of(calls: &[ToolCall]) -> Known {
-        let mut known = Known { made: Vec::new(), has_read_others: false };
+        let mut known = Known { made: BTreeMap::new(), has_read_others: false };
         for call in calls.iter().filter(|it| it.ok == Some(true) && it.undone_at.is_none()) {
             known.has_read_others |= matches!(call.tool.as_str(), "read_source" | "list_topics");
             let Some(target) = &call.target else { continue };
-            if target.before == DIGEST_OF_NOTHING {
-                known.made.push(target.path.clone());
-            }
+            let is_own =
+                target.before == DIGEST_OF_NOTHING || known.is_own(&target.path, &target.before);
+            known.made.remove(&target.path);
             // What it made itself and moved is still its own; what lay there goes away with it.
-            if let (Some(to), true) = (&target.to, known.made.contains(&target.path)) {
-                known.made.push(to.clone());
-            }
-            if target.to.is_some() || target.after == DIGEST_OF_NOTHING {
-                known.made.retain(|it| *it != target.path);
+            if is_own && target.after != DIGEST_OF_NOTHING {
+                let path = target.to.as_ref().unwrap_or(&target.path);
+                known.made.insert(path.clone(), target.after.clone());
             }
         }
         known
+    }
+
+    /// Returns whether the run made a file, and nobody has changed it since.
+    fn is_own(&self, path: &str, digest: &str) -> bool {
+        self.made.get(path).is_some_and(|it| it == digest)
     }
 }
 
@@ -125,7 +132,7 @@ pub(in crate::flows::assistant) fn plan(
         "search_files" => search(vault, parse(args)?),
         "write_file" => write(vault, parse(args)?, known),
         "edit_file" => edit(vault, parse(args)?, known),
-        "move_file" => move_file(vault, parse(args)?),
+        "move_file" => move_file(vault, parse(args)?, known),
         "delete_file" => delete(vault, parse(args)?),
         _ => Err(Error::not_found(format!("there is no tool {tool}")).code("no_tool")),
     }
@@ -221,12 +228,11 @@ fn search(vault: &Vault, args: FindArgs) -> Result<Deed> {
 }
 
 /// Why a change of a path asks, whatever it is.
-fn protected(path: &VaultPath, known: Option<&Known>) -> Option<String> {
+fn protected(path: &VaultPath, known: &Known) -> Option<String> {
     if PROTECTED.iter().any(|it| path.is_in(it)) {
         return Some(format!("{path} says what the assistant does later"));
     }
-    let has_read = known.is_some_and(|it| it.has_read_others);
-    (path.is_in(MEMORY) && has_read)
+    (path.is_in(MEMORY) && known.has_read_others)
         .then(|| format!("{path} is remembered, and this answer has read what others wrote"))
 }
 
@@ -237,6 +243,16 @@ fn is_free(path: &VaultPath) -> bool {
 fn swap(path: VaultPath, before: Image, after: Image, asks: Option<String>) -> Result<Deed> {
     if after.bytes().is_some_and(|it| it.len() > FILE_BYTES_MAX) {
         let message = format!("{path} would have more than {FILE_BYTES_MAX} bytes");
+        return Err(Error::new(ErrorKind::TooLarge, message));
+    }
+    // Nobody says yes to what is not shown to them.
+    if after.bytes().is_some() && after.text().is_none() {
+        let message = format!("what {path} would hold is no text");
+        return Err(Error::invalid(message).code("not_text"));
+    }
+    let longest = after.text().map_or(0, |it| it.lines().map(str::len).max().unwrap_or(0));
+    if asks.is_some() && longest > LINE_SHOWN_MAX {
+        let message = format!("a line of {path} would be too long to be looked at");
         return Err(Error::new(ErrorKind::TooLarge, message));
     }
     let old = match before.bytes() {
@@ -253,8 +269,8 @@ fn write(vault: &Vault, args: WriteArgs, known: &Known) -> Result<Deed> {
     let path: VaultPath = args.path.parse()?;
     vault.refuse_hard_link(&path)?;
     let before = vault.image(&path)?;
-    let is_own = before.bytes().is_none() || known.made.iter().any(|it| it == path.as_str());
-    let asks = protected(&path, Some(known)).or_else(|| {
+    let is_own = before.bytes().is_none() || known.is_own(path.as_str(), &before.digest());
+    let asks = protected(&path, known).or_else(|| {
         (!is_own && !is_free(&path))
             .then(|| format!("it overwrites {path}, which is there already"))
     });
@@ -279,16 +295,16 @@ fn edit(vault: &Vault, args: EditArgs, known: &Known) -> Result<Deed> {
         return refuse(format!("`old` is {count} times in {path}: give more of it, or `all`"));
     }
     let after = text.replace(&args.old, &args.new);
-    let is_own = known.made.iter().any(|it| it == path.as_str());
+    let is_own = known.is_own(path.as_str(), &before.digest());
     let only_adds = args.new.contains(&args.old);
-    let asks = protected(&path, Some(known)).or_else(|| {
+    let asks = protected(&path, known).or_else(|| {
         (!is_own && !only_adds && !is_free(&path)).then(|| format!("it takes words out of {path}"))
     });
     let after = Image::of(after.into_bytes(), &before);
     swap(path, before, after, asks)
 }
 
-fn move_file(vault: &Vault, args: MoveArgs) -> Result<Deed> {
+fn move_file(vault: &Vault, args: MoveArgs, known: &Known) -> Result<Deed> {
     let (from, to): (VaultPath, VaultPath) = (args.from.parse()?, args.to.parse()?);
     vault.refuse_hard_link(&from)?;
     let image = vault.image(&from)?;
@@ -306,8 +322,16 @@ fn move_file(vault: &Vault, args: MoveArgs) -> Result<Deed> {
         after: digest,
         to: Some(to.to_string()),
     };
-    let asks = protected(&from, None).or_else(|| protected(&to, None));
-    let preview = format!("{from}\n→ {to}\n");
+    // There it could be overwritten and deleted without a question.
+    let frees = is_free(&to) && !is_free(&from) && !known.is_own(from.as_str(), &image.digest());
+    let asks = protected(&from, known)
+        .or_else(|| protected(&to, known))
+        .or_else(|| frees.then(|| format!("it moves {from} to where nothing asks")));
+    let mut preview = format!("{from}\n→ {to}\n");
+    if protected(&to, known).is_some() {
+        // What is to count from then on is read before.
+        preview += &unified(None, text_of(&from, &image)?, to.as_str());
+    }
     Ok(Deed { target: Some(target), asks, preview, work: Work::Move(from, to) })
 }
 
@@ -338,7 +362,10 @@ mod tests {
     use super::*;
 
     fn known() -> Known {
-        Known { made: vec!["mine.md".to_owned()], has_read_others: true }
+        let made = [("mine.md", "one two\n"), ("changed.md", "before\n")];
+        let digest = |text: &str| crate::base::digest_hex(text);
+        let made = made.map(|(path, text)| (path.to_owned(), digest(text)));
+        Known { made: made.into(), has_read_others: true }
     }
 
     #[test]
@@ -347,7 +374,8 @@ mod tests {
         let base = Utf8Path::from_path(folder.path()).unwrap();
         std::fs::create_dir_all(base.join("agent/actions")).unwrap();
         std::fs::create_dir_all(base.join("agent/scratch")).unwrap();
-        for name in ["a.md", "mine.md", "agents.md", "agent/scratch/x", "agent/memory.md"] {
+        let own = ["mine.md", "agents.md", "agent/scratch/x", "agent/memory.md"];
+        for name in [&["a.md", "changed.md"][..], &own].concat() {
             std::fs::write(base.join(name), "one two\n").unwrap();
         }
         let vault = Vault::open(base, &[]).unwrap();
@@ -360,6 +388,9 @@ mod tests {
             ("write_file", write("new.md"), false),
             ("write_file", write("a.md"), true),
             ("write_file", write("mine.md"), false),
+            // A person has changed it since.
+            ("write_file", write("changed.md"), true),
+            ("edit_file", edit("changed.md", "three"), true),
             ("write_file", write("agents.md"), true),
             ("write_file", write("agent/actions/New.md"), true),
             ("write_file", write("agent/scratch/x"), false),
@@ -369,6 +400,9 @@ mod tests {
             ("edit_file", edit("agents.md", "two three"), true),
             ("move_file", json!({"from": "a.md", "to": "b.md"}), false),
             ("move_file", json!({"from": "a.md", "to": "agent/actions/b.md"}), true),
+            ("move_file", json!({"from": "a.md", "to": "agent/scratch/a.md"}), true),
+            ("move_file", json!({"from": "mine.md", "to": "agent/scratch/a.md"}), false),
+            ("move_file", json!({"from": "agent/memory.md", "to": "agent/scratch/old"}), true),
             ("delete_file", json!({"path": "a.md"}), true),
             ("delete_file", json!({"path": "agent/actions"}), true),
             ("delete_file", json!({"path": "agent/scratch/x"}), false),
@@ -398,6 +432,7 @@ mod tests {
             ("edit_file", json!({"path": "a.md", "old": "z", "new": "y"}), "bad_edit"),
             ("edit_file", json!({"path": "a.md", "old": "", "new": "y"}), "bad_edit"),
             ("write_file", json!({"path": "b", "content": large}), "too_large"),
+            ("write_file", json!({"path": "b", "content": "a\0b"}), "not_text"),
             ("move_file", json!({"from": "a.md", "to": "bin"}), "target_exists"),
             ("move_file", json!({"from": "none", "to": "b"}), "file_gone"),
             ("delete_file", json!({"path": "none"}), "file_gone"),

@@ -105,7 +105,7 @@ mod tests {
         let vault = Vault::open(&base.join("vault"), &[]).unwrap();
         let home = Home::of(base, &"018bcfe5-6800-7000-8000-000000000001".parse().unwrap());
         let call: CallId = "018bcfe5-6800-7000-8000-000000000002".parse().unwrap();
-        let known = Known { made: Vec::new(), has_read_others: false };
+        let known = Known { made: Default::default(), has_read_others: false };
         let state = || {
             let (listed, _) = vault.list(None).unwrap();
             let read = |name: &str| std::fs::read_to_string(base.join("vault").join(name)).unwrap();

@@ -28,6 +28,7 @@ class Answer {
     this.isOver = false;
     this.reading = null;
     this.onVisible = () => this.turn();
+    this.onSwapped = () => this.swapped();
     document.addEventListener("visibilitychange", this.onVisible);
     toEnd();
     say("Answering");
@@ -130,12 +131,23 @@ class Answer {
     }
   }
 
+  /** A part that was asked for before the end brings back what it was then: it is asked for again. */
+  swapped() {
+    if (!this.element.isConnected) {
+      document.removeEventListener("wb:swapped", this.onSwapped);
+    } else if (this.element.hasAttribute("data-keep")) {
+      this.element.removeAttribute("data-keep");
+      refreshAll();
+    }
+  }
+
   end(reason) {
     if (this.isOver) return;
     this.isOver = true;
     this.leave();
     // From here on the page is what the server says.
     this.element.removeAttribute("data-keep");
+    document.addEventListener("wb:swapped", this.onSwapped);
     say(reason === "ok" ? "The answer is complete" : "The answer has ended");
     // What stands below it then, such as why it failed, is to be seen too.
     if (nearEnd()) document.addEventListener("wb:swapped", toEnd, { once: true });

@@ -107,8 +107,15 @@ impl ErrorKind {
 
 /// An error: what can be done (`kind`), a stable word for programs (`code`), a message that names
 /// the thing (lower case, no full stop), and a hint that says what the operator does next.
+///
+/// It is one pointer wide: nearly every function returns one, and what it holds would otherwise be
+/// moved and dropped in the code of each.
 #[derive(Debug)]
-pub struct Error {
+pub struct Error(Box<Told>);
+
+/// What an error says.
+#[derive(Debug)]
+struct Told {
     kind: ErrorKind,
     code: Cow<'static, str>,
     message: String,
@@ -120,14 +127,14 @@ pub struct Error {
 impl Error {
     /// Returns an error whose code is the kind's own word.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
-        Error {
+        Error(Box::new(Told {
             kind,
             code: Cow::Borrowed(kind.word()),
             message: message.into(),
             hint: None,
             input: None,
             source: None,
-        }
+        }))
     }
 
     /// Returns a 400.
@@ -176,59 +183,59 @@ impl Error {
     /// Sets the stable word for programs.
     #[must_use]
     pub fn code(mut self, code: impl Into<Cow<'static, str>>) -> Error {
-        self.code = code.into();
+        self.0.code = code.into();
         self
     }
 
     /// Sets what the operator should do next.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Error {
-        self.hint = Some(hint.into());
+        self.0.hint = Some(hint.into());
         self
     }
 
     /// Sets the input of a kind that it is about, so that a form can say it beside the field.
     #[must_use]
     pub fn of_input(mut self, name: &str) -> Error {
-        self.input = Some(name.into());
+        self.0.input = Some(name.into());
         self
     }
 
     /// Sets the error that caused this one.
     #[must_use]
     pub fn source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Error {
-        self.source = Some(source.into());
+        self.0.source = Some(source.into());
         self
     }
 
     /// Returns what the caller can do.
     pub fn kind(&self) -> ErrorKind {
-        self.kind
+        self.0.kind
     }
 
     /// Returns the stable word for programs.
     pub fn code_str(&self) -> &str {
-        &self.code
+        &self.0.code
     }
 
     /// Returns the message without hint and causes.
     pub fn message(&self) -> &str {
-        &self.message
+        &self.0.message
     }
 
     /// Returns the hint.
     pub fn hint_str(&self) -> Option<&str> {
-        self.hint.as_deref()
+        self.0.hint.as_deref()
     }
 
     /// Returns the name of the input that it is about.
     pub fn input_str(&self) -> Option<&str> {
-        self.input.as_deref()
+        self.0.input.as_deref()
     }
 
     /// Returns the message and all causes, joined by `: `; for the log and the command line.
     pub fn chain(&self) -> String {
-        let mut text = self.message.clone();
+        let mut text = self.0.message.clone();
         let mut next = StdError::source(self);
         while let Some(cause) = next {
             let cause_text = cause.to_string();
@@ -244,13 +251,13 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        f.write_str(&self.0.message)
     }
 }
 
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.source.as_deref().map(|it| it as &(dyn StdError + 'static))
+        self.0.source.as_deref().map(|it| it as &(dyn StdError + 'static))
     }
 }
 

@@ -6,8 +6,8 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use futures_util::future::ready;
-use futures_util::{StreamExt as _, TryStreamExt as _};
+use futures_util::future::{BoxFuture, ready};
+use futures_util::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 use warp::{Filter, Rejection};
@@ -117,16 +117,20 @@ where
         "{path} is not in the table of routes"
     );
     let state = state.clone();
+    handled(verb, path, Arc::new(move |call| handle(state.fresh(), call).boxed()))
+}
+
+/// A handler without its types: the filter around it is compiled once.
+type Handle = Arc<dyn Fn(Call) -> BoxFuture<'static, Result<Response>> + Send + Sync>;
+
+fn handled(verb: Verb, path: &'static str, handle: Handle) -> BoxedFilter<(Response,)> {
     on(verb, path)
         .and(warp::ext::get::<Room>())
         .and(warp::body::stream())
         .then(move |passed, room, body| {
-            let state = state.fresh();
-            let handle = handle.clone();
+            let handling = handle(Call::new(passed, room, warp_body(body)));
             async move {
-                let body = warp_body(body);
-                let outcome = handle(state, Call::new(passed, room, body)).await;
-                let mut response = outcome.unwrap_or_else(reply::failed);
+                let mut response = handling.await.unwrap_or_else(reply::failed);
                 response.extensions_mut().insert(Ours);
                 response
             }

@@ -15,6 +15,7 @@ mod trouble;
 mod tx;
 mod writer;
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,7 +24,7 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, named_params};
-use tokio::sync::{Notify, broadcast, mpsc};
+use tokio::sync::{Notify, broadcast, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
@@ -76,7 +77,7 @@ struct Inner {
     path: Utf8PathBuf,
     epoch: String,
     clock: Clock,
-    writes: mpsc::Sender<Box<dyn Work>>,
+    writes: mpsc::Sender<Work>,
     readers: Readers,
     published: broadcast::Sender<Arc<StoredEvent>>,
     bells: Bells,
@@ -103,6 +104,15 @@ impl Bells {
 }
 
 impl Inner {
+    async fn commit(
+        &self,
+        work: Work,
+        answer: oneshot::Receiver<Result<Answer>>,
+    ) -> Result<Answer> {
+        self.writes.send(work).await.map_err(|_| stopped())?;
+        answer.await.map_err(|_| stopped())?
+    }
+
     /// Notes damage that a read has found.
     fn noting<T>(&self, outcome: Result<T>) -> Result<T> {
         outcome.map_err(|cause| match cause.code_str() {
@@ -215,8 +225,7 @@ impl Store {
         F: FnMut(&Tx<'_>) -> Result<T> + Send + 'static,
     {
         let (caller, answer) = writer::caller(work);
-        self.inner.writes.send(caller).await.map_err(|_| stopped())?;
-        answer.await.map_err(|_| stopped())?
+        typed(self.inner.commit(caller, answer).await)
     }
 
     /// Runs `look` on a read-only connection, on a blocking thread. All that it reads is of one
@@ -229,7 +238,7 @@ impl Store {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T> + Send + 'static,
     {
-        self.inner.noting(self.inner.readers.run(look).await)
+        self.inner.noting(self.inner.readers.run(None, look).await)
     }
 
     /// Runs a look as [`Store::read`] does, and ends it when it takes more than `limit`. How long
@@ -242,7 +251,7 @@ impl Store {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T> + Send + 'static,
     {
-        self.inner.noting(self.inner.readers.run_within(limit, look).await)
+        self.inner.noting(self.inner.readers.run(Some(limit), look).await)
     }
 
     /// Returns what stands in the way of writing, if anything does.
@@ -348,6 +357,15 @@ impl Store {
     pub fn bell(&self, name: &'static str) -> Arc<Notify> {
         self.inner.bells.bell(name)
     }
+}
+
+/// What a look or a write returned, without its type. The store's own code knows results in this
+/// form only: it is compiled once, and not again for each of the several hundred callers.
+type Answer = Box<dyn Any + Send>;
+
+fn typed<T: 'static>(answer: Result<Answer>) -> Result<T> {
+    let typed = answer?.downcast::<T>();
+    typed.map(|it| *it).map_err(|_| Error::internal("a result of the store has another type"))
 }
 
 fn stopped() -> Error {

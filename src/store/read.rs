@@ -11,12 +11,17 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::sync::Semaphore;
 
 use crate::base::{Context, Error, ErrorKind, Result, fault};
-use crate::store::{keep_plans, step};
+use crate::store::{Answer, keep_plans, step, typed};
 
 /// Most looks at one time.
 const READERS_MAX: usize = 8;
 /// Steps of SQLite after which a look with a limit of time asks for the time.
 const STEPS_BETWEEN_LOOKS: i32 = 1_000;
+
+/// A look that another thread carries out.
+type Look = dyn FnOnce(&Connection) -> Result<Answer> + Send;
+/// A look that puts what it saw where its caller finds it.
+type Looking<'a> = dyn FnMut(&Connection) -> Result<()> + 'a;
 
 /// The pool. A connection is opened when none is free, and kept.
 pub(super) struct Readers {
@@ -41,38 +46,40 @@ impl Readers {
 
     /// Looks on the calling thread.
     pub(super) fn look<T>(&self, look: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
-        self.shared.look(look)
+        let (mut look, mut seen) = (Some(look), None);
+        self.shared.look(&mut |connection| {
+            seen = look.take().map(|look| look(connection)).transpose()?;
+            Ok(())
+        })?;
+        seen.ok_or_else(|| Error::internal("a look was not run"))
     }
 
-    /// Looks on a blocking thread, for `limit` at most.
-    pub(super) async fn run_within<T, F>(&self, limit: Duration, look: F) -> Result<T>
+    /// Looks on a blocking thread, for `limit` at most if there is one.
+    pub(super) async fn run<T, F>(&self, limit: Option<Duration>, look: F) -> Result<T>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T> + Send + 'static,
     {
-        self.aside(move |shared| shared.look_within(limit, look)).await
+        typed(self.aside(limit, Box::new(move |it| Ok(Box::new(look(it)?)))).await)
     }
 
-    pub(super) async fn run<T, F>(&self, look: F) -> Result<T>
-    where
-        T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T> + Send + 'static,
-    {
-        self.aside(move |shared| shared.look(look)).await
-    }
-
-    /// Does a thing on a blocking thread, when one of the permits is free.
-    async fn aside<T, F>(&self, work: F) -> Result<T>
-    where
-        T: Send + 'static,
-        F: FnOnce(&Shared) -> Result<T> + Send + 'static,
-    {
+    /// Looks on a blocking thread, when one of the permits is free.
+    async fn aside(&self, limit: Option<Duration>, look: Box<Look>) -> Result<Answer> {
         let shared = Arc::clone(&self.shared);
         let permit = Arc::clone(&shared.permits).acquire_owned().await.map_err(|_| closed())?;
         let looked = tokio::task::spawn_blocking(move || {
             // Held by the look and not by the caller, who may leave earlier.
             let _permit = permit;
-            work(&shared)
+            let (mut look, mut seen) = (Some(look), None);
+            let mut once = |connection: &Connection| {
+                seen = look.take().map(|look| look(connection)).transpose()?;
+                Ok(())
+            };
+            match limit {
+                Some(limit) => shared.look_within(limit, &mut once)?,
+                None => shared.look(&mut once)?,
+            }
+            seen.ok_or_else(|| Error::internal("a look was not run"))
         })
         .await;
         looked.map_err(|_| Error::internal("a read panicked").code("panic"))?
@@ -80,11 +87,7 @@ impl Readers {
 }
 
 impl Shared {
-    fn look_within<T>(
-        &self,
-        limit: Duration,
-        look: impl FnOnce(&Connection) -> Result<T>,
-    ) -> Result<T> {
+    fn look_within(&self, limit: Duration, look: &mut Looking<'_>) -> Result<()> {
         let mut connection = self.take()?;
         let end = Instant::now() + limit;
         let is_unlimited = fault::is_off("search_time");
@@ -106,7 +109,7 @@ impl Shared {
         })
     }
 
-    fn look<T>(&self, look: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+    fn look(&self, look: &mut Looking<'_>) -> Result<()> {
         let connection = self.take()?;
         // Also for speed: without it each statement takes and frees the file's lock by itself.
         step(&connection, "BEGIN")?;
@@ -207,11 +210,11 @@ mod tests {
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9000000)
             SELECT SUM(i) FROM n";
         let look = |c: &Connection| Ok(c.query_row(long, [], |row| row.get::<_, i64>(0))?);
-        let ended = readers.run_within(Duration::from_millis(20), look).await;
+        let ended = readers.run(Some(Duration::from_millis(20)), look).await;
         assert_eq!(ended.unwrap_err().code_str(), "search_timeout");
         // The same connection, for which there is no limit now.
         let short = |c: &Connection| Ok(c.query_row("SELECT 7", [], |row| row.get::<_, i64>(0))?);
-        assert_eq!(readers.run_within(Duration::from_secs(5), short).await.unwrap(), 7);
-        assert_eq!(readers.run(look).await.unwrap(), 9_000_000 * 9_000_001 / 2);
+        assert_eq!(readers.run(Some(Duration::from_secs(5)), short).await.unwrap(), 7);
+        assert_eq!(readers.run(None, look).await.unwrap(), 9_000_000 * 9_000_001 / 2);
     }
 }

@@ -21,7 +21,7 @@ use crate::base::{Clock, Error, Result, fault};
 use crate::store::tally::Tally;
 use crate::store::trouble::{CORRUPT, Watch};
 use crate::store::tx::{Effects, Tx};
-use crate::store::{Bells, StoredEvent, WriterStats, connect, step};
+use crate::store::{Answer, Bells, StoredEvent, WriterStats, connect, step};
 
 /// Most writes of one commit.
 const BATCH_MAX: usize = 64;
@@ -34,57 +34,54 @@ const CHANGES: &str = "SELECT total_changes()";
 /// The statements of this file, for the schema test.
 pub const STATEMENTS: &[(&str, &str)] = &[("writer::touch", TOUCH), ("writer::changes", CHANGES)];
 
+/// A write without the type of its result.
+type Write = dyn FnMut(&Tx<'_>) -> Result<Answer> + Send;
+
 /// One caller's closure with the way back to it.
-pub(super) trait Work: Send {
+pub(super) struct Work {
+    write: Box<Write>,
+    result: Option<Result<Answer>>,
+    reply: Option<oneshot::Sender<Result<Answer>>>,
+}
+
+/// Makes a caller's closure ready for the queue.
+pub(super) fn caller<T, F>(mut write: F) -> (Work, oneshot::Receiver<Result<Answer>>)
+where
+    T: Send + 'static,
+    F: FnMut(&Tx<'_>) -> Result<T> + Send + 'static,
+{
+    Work::new(Box::new(move |tx| Ok(Box::new(write(tx)?))))
+}
+
+impl Work {
+    fn new(write: Box<Write>) -> (Work, oneshot::Receiver<Result<Answer>>) {
+        let (reply, answer) = oneshot::channel();
+        (Work { write, result: None, reply: Some(reply) }, answer)
+    }
+
     /// Runs the closure; whether it succeeded.
-    fn run(&mut self, tx: &Tx<'_>) -> bool;
-    /// Replaces a success that was not committed.
-    fn fail(&mut self, error: Error);
-    /// Lets the watch see the error that the closure returned.
-    fn note(&mut self, watch: &Watch);
-    /// Gives the caller its answer; a second call does nothing.
-    fn answer(&mut self);
-}
-
-struct Caller<T, F> {
-    work: F,
-    result: Option<Result<T>>,
-    reply: Option<oneshot::Sender<Result<T>>>,
-}
-
-pub(super) fn caller<T, F>(work: F) -> (Box<dyn Work>, oneshot::Receiver<Result<T>>)
-where
-    T: Send + 'static,
-    F: FnMut(&Tx<'_>) -> Result<T> + Send + 'static,
-{
-    let (reply, answer) = oneshot::channel();
-    (Box::new(Caller { work, result: None, reply: Some(reply) }), answer)
-}
-
-impl<T, F> Work for Caller<T, F>
-where
-    T: Send + 'static,
-    F: FnMut(&Tx<'_>) -> Result<T> + Send + 'static,
-{
     fn run(&mut self, tx: &Tx<'_>) -> bool {
         // A panic is a fault of this caller alone; its savepoint is rolled back.
-        let outcome = catch_unwind(AssertUnwindSafe(|| (self.work)(tx)))
+        let outcome = catch_unwind(AssertUnwindSafe(|| (self.write)(tx)))
             .unwrap_or_else(|_| Err(Error::internal("a write panicked").code("panic")));
         let is_ok = outcome.is_ok();
         self.result = Some(outcome);
         is_ok
     }
 
+    /// Replaces a success that was not committed.
     fn fail(&mut self, error: Error) {
         self.result = Some(Err(error));
     }
 
+    /// Lets the watch see the error that the closure returned.
     fn note(&mut self, watch: &Watch) {
         if let Some(Err(error)) = self.result.take_if(|it| it.is_err()) {
             self.result = Some(Err(watch.note(error)));
         }
     }
 
+    /// Gives the caller its answer; a second call does nothing.
     fn answer(&mut self) {
         let Some(reply) = self.reply.take() else { return };
         let result = self.result.take();
@@ -99,7 +96,7 @@ pub struct Writer {
     connection: Option<Connection>,
     tally: Option<Arc<Tally>>,
     path: Utf8PathBuf,
-    queue: mpsc::Receiver<Box<dyn Work>>,
+    queue: mpsc::Receiver<Work>,
     published: broadcast::Sender<Arc<StoredEvent>>,
     bells: Bells,
     watch: Watch,
@@ -111,7 +108,7 @@ pub struct Writer {
 struct Done {
     /// Nothing if the connection cannot be trusted any more.
     connection: Option<Connection>,
-    batch: Vec<Box<dyn Work>>,
+    batch: Vec<Work>,
     effects: Effects,
     /// Whether a trouble ended.
     is_well_again: bool,
@@ -121,7 +118,7 @@ impl Writer {
     pub(super) fn new(
         (connection, tally): (Connection, Option<Arc<Tally>>),
         path: &Utf8Path,
-        queue: mpsc::Receiver<Box<dyn Work>>,
+        queue: mpsc::Receiver<Work>,
         (published, bells): (broadcast::Sender<Arc<StoredEvent>>, Bells),
         (watch, stats): (Watch, Arc<WriterStats>),
         clock: Clock,
@@ -166,7 +163,7 @@ impl Writer {
     }
 
     /// Runs one batch on a blocking thread.
-    async fn commit(&mut self, batch: Vec<Box<dyn Work>>) {
+    async fn commit(&mut self, batch: Vec<Work>) {
         let (connection, tally) = (self.connection.take(), self.tally.clone());
         let (path, clock, watch) = (self.path.clone(), self.clock.clone(), self.watch.clone());
         let start = Instant::now();
@@ -234,7 +231,7 @@ async fn until_due(tally: Option<&Tally>) {
 }
 
 /// Returns a write that changes nothing and needs the disk: it shows whether a trouble is over.
-fn probe() -> Box<dyn Work> {
+fn probe() -> Work {
     let (work, _) = caller(|tx: &Tx<'_>| {
         let connection = tx.connection();
         // SQLite leaves out the writing of an equal row, but not that of its own header.
@@ -248,12 +245,12 @@ fn probe() -> Box<dyn Work> {
 /// Runs a batch on the connection, or on a new one if the last was lost.
 fn run(
     (connection, tally): (Option<Connection>, Option<&Tally>),
-    mut batch: Vec<Box<dyn Work>>,
+    mut batch: Vec<Work>,
     path: &Utf8Path,
     watch: &Watch,
     clock: &Clock,
 ) -> Done {
-    let refuse = |mut batch: Vec<Box<dyn Work>>, connection, cause: &dyn Fn() -> Error| {
+    let refuse = |mut batch: Vec<Work>, connection, cause: &dyn Fn() -> Error| {
         batch.iter_mut().for_each(|it| it.fail(cause()));
         let (effects, is_well_again) = Default::default();
         Done { connection, batch, effects, is_well_again }
@@ -308,7 +305,7 @@ struct Round<'a> {
 
 impl Round<'_> {
     /// Runs all in one transaction, or, if that cannot be committed, each in its own.
-    fn run_batch(&mut self, batch: &mut [Box<dyn Work>]) -> Effects {
+    fn run_batch(&mut self, batch: &mut [Work]) -> Effects {
         if batch.len() > 1 {
             match self.run_together(batch) {
                 Ok(effects) => return effects,
@@ -331,7 +328,7 @@ impl Round<'_> {
         all
     }
 
-    fn run_together(&mut self, batch: &mut [Box<dyn Work>]) -> Result<Effects> {
+    fn run_together(&mut self, batch: &mut [Work]) -> Result<Effects> {
         let connection = self.connection;
         if !connection.is_autocommit() {
             // What could not be rolled back is in the way until the connection is opened anew.
@@ -382,7 +379,7 @@ impl Round<'_> {
         Ok(self.connection.prepare_cached(CHANGES)?.query_row([], |row| row.get(0))?)
     }
 
-    fn run_savepoints(&self, tx: &Tx<'_>, batch: &mut [Box<dyn Work>]) -> Result<()> {
+    fn run_savepoints(&self, tx: &Tx<'_>, batch: &mut [Work]) -> Result<()> {
         let connection = self.connection;
         for work in batch {
             let mark = tx.mark();

@@ -225,7 +225,7 @@ fn without_nulls<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     if fields.len() == count {
         return None;
     }
-    serde_json::from_value(fields.into()).ok()
+    serde_json::from_slice(&serde_json::to_vec(&fields).ok()?).ok()
 }
 
 /// Reads a form.

@@ -29,6 +29,9 @@ pub struct AgentView {
     /// Why its start waits.
     #[serde(default)]
     pub waits: Option<String>,
+    /// How its last start ended, in a sentence, where it should be running.
+    #[serde(default)]
+    pub ended: Option<String>,
     /// The question to a person that it waits for.
     #[serde(default)]
     pub approval_id: Option<ApprovalId>,

@@ -173,8 +173,24 @@ wb.kind \"strict\" {
     return job.tone
   end,
 }
+wb.inbox \"orders/place\" {
+  about = \"Places orders\", engine = \"claude\", schema = \"schemas/order.json\",
+  prompt = function(job)
+    local order = wb.json.decode(job.payload)
+    return job.banner .. order.team .. order.lines[1].sku .. (order.count + 1)
+  end,
+}
+wb.inbox \"orders/any\" {
+  about = \"Takes anything\", engine = \"claude\",
+  prompt = function(job) return job.banner .. wb.json.decode(job.payload).team end,
+}
 ";
     fs::write(path.join("wiki-browser.lua"), format!("{script}{kinds}")).unwrap();
+    fs::create_dir_all(path.join("schemas")).unwrap();
+    let schema = r#"{"type": "object", "properties": {
+        "team": {"enum": ["a", "b"]}, "count": {"type": "integer"},
+        "lines": {"items": {"properties": {"sku": {"type": "string"}}}, "type": "array"}}}"#;
+    fs::write(path.join("schemas/order.json"), schema).unwrap();
     let assert = wiki_browser(path).args(["check", "--json"]).assert().success();
     let value: Value = serde_json::from_slice(&assert.get_output().stdout).unwrap();
     let warnings = value["warnings"].as_array().unwrap();

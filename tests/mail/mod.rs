@@ -150,3 +150,40 @@ fn the_same_request_is_one_message() {
     assert_eq!(bench.json(&["job", "list"])["items"].as_array().unwrap().len(), 1);
     server.stop();
 }
+
+#[test]
+fn a_schema_that_waiting_messages_do_not_fit_is_refused() {
+    let bench = Bench::new();
+    let schema = |required: &str| {
+        let text = format!(r#"{{"type": "object", "required": [{required}]}}"#);
+        bench.write("team.json", &text);
+    };
+    schema("\"team\"");
+    let agent = "echo up > \"$OUT/ready\"\nwhile [ ! -e \"$OUT/go\" ]; do sleep 0.05; done\n\
+        wb-agent complete";
+    bench.inbox("lead/provision", "schema = \"team.json\", concurrency = 1", agent);
+    let server = bench.serve();
+    let first = send(&bench, "topic:lead/provision", json!({"team": "a"})).ok();
+    bench.wait_left("ready");
+    let second = send(&bench, "topic:lead/provision", json!({"team": "b"})).ok();
+    let waits = |answer: &Value| answer["message_id"].as_str().unwrap().to_owned();
+    let found = bench.get(&format!("/api/messages/{}/await", waits(&second))).ok();
+    assert!(found["waiting"].as_str().unwrap().contains("1 of at most 1 jobs"), "{found}");
+    let found = bench.get(&format!("/api/messages/{}/await", waits(&first))).ok();
+    assert_eq!(found["waiting"], Value::Null, "{found}");
+
+    schema("\"team\", \"number\"");
+    let (code, out, err) = bench.cli(&["reload"]);
+    assert_eq!(code, 1, "{out}{err}");
+    for said in [
+        "1 job of kind \"lead/provision\" waits: payload: \"number\" is a required",
+        "keep the schema",
+    ] {
+        assert!(out.contains(said) || err.contains(said), "{said}: {out}{err}");
+    }
+    schema("");
+    assert_eq!(bench.cli(&["reload"]).0, 0, "what is asked for is less");
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    assert_eq!(answer(&bench, &waits(&second))["state"], "replied");
+    server.stop();
+}

@@ -141,6 +141,7 @@ fn told(desk: &Desk, answer: &Value) -> Result<()> {
         desk.detail("job", &line(answer, "job_id"))?;
         desk.detail("seen", &line(answer, "fact"))?;
         desk.detail("start waits", &line(answer, "waits"))?;
+        desk.detail("last start", &line(answer, "ended"))?;
         desk.detail("asks", &line(answer, "approval_id"))?;
         if it.waiting > 0 {
             desk.detail("waiting", &it.waiting.to_string())?;

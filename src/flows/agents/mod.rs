@@ -19,7 +19,7 @@ pub(in crate::flows) use heard::{block, heard};
 pub(in crate::flows) use life::keep;
 pub use life::serve;
 pub(in crate::flows) use own::{prepare, resolve};
-pub(in crate::flows) use show::why_waiting;
+pub(in crate::flows) use show::{how_it_ended, why_waiting};
 pub use show::{list, show};
 
 use crate::script::{Config, Speech};

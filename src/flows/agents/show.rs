@@ -4,10 +4,10 @@ use rusqlite::Connection;
 
 use crate::api::agents::{AgentList, AgentView};
 use crate::approvals;
-use crate::base::{Address, Error, Result};
+use crate::base::{Address, Error, Millis, Result};
 use crate::flows::agents::own;
 use crate::flows::{Site, Works};
-use crate::jobs::{self, Outlook, Status, Viewer};
+use crate::jobs::{self, Job, Outlook, Status, Viewer};
 use crate::mail::agent::{self, Agent, State, Wanted};
 use crate::mail::{self};
 use crate::people::Caller;
@@ -63,11 +63,12 @@ pub(super) fn find(c: &Connection, name: &str) -> Result<Agent> {
 /// As any read.
 pub(in crate::flows) fn why_waiting(
     c: &Connection,
-    config: &Config,
+    (config, now): (&Config, Millis),
     name: &str,
 ) -> Result<Option<String>> {
     let Some(agent) = own::heir(c, name)? else { return Ok(None) };
     let name = &agent.name;
+    let last = last_start(c, &agent)?;
     if !config.kinds.contains_key(&kind_of_agent(&agent.declared)) {
         let until = "what is sent to it waits until it is";
         return Ok(Some(format!("agent:{name} is not declared any more: {until}")));
@@ -77,25 +78,52 @@ pub(in crate::flows) fn why_waiting(
     Ok(match (agent.state, agent.wanted, agent.reason.as_deref()) {
         (State::Idle | State::Starting, _, Some("daily_cap")) => Some(capped()),
         (State::Stopped, Wanted::Stopped, _) => Some(format!("agent:{name} is stopped: {start}")),
-        (State::Failed, ..) => Some(format!("agent:{name} has failed: {start}")),
+        (State::Failed, ..) => {
+            let why = last.as_ref().and_then(how_it_ended).unwrap_or_default();
+            Some(format!("agent:{name} has failed: {start}. {why}").trim_end().to_owned())
+        }
+        (State::Starting, ..) => {
+            let waits = last.map(|job| start_waits(c, (config, now), &job)).transpose()?.flatten();
+            waits.map(|why| format!("agent:{name} is starting: {why}"))
+        }
         _ => None,
     })
+}
+
+fn last_start(c: &Connection, agent: &Agent) -> Result<Option<Job>> {
+    let id = agent.job_id.as_ref();
+    id.map(|id| jobs::find_brief(c, &Viewer::Program, id)).transpose()
+}
+
+/// Says in one sentence how a start ended, and where the rest stands.
+pub(in crate::flows) fn how_it_ended(job: &Job) -> Option<String> {
+    let sentence = jobs::sentence(job, "the agent", (None, None), None)?;
+    Some(format!("{sentence} `wiki-browser job show {}` tells more", job.id))
+}
+
+fn start_waits(
+    c: &Connection,
+    (config, now): (&Config, Millis),
+    job: &Job,
+) -> Result<Option<String>> {
+    if job.status != Status::Queued {
+        return Ok(None);
+    }
+    Ok(Outlook::load(c, &Viewer::Site, config, now)?.why(c, job)?.map(|it| it.message))
 }
 
 fn view(c: &Connection, works: &Works, agent: &Agent) -> Result<AgentView> {
     let kind = works.config.kinds.get(&kind_of_agent(&agent.declared));
     let (waiting, unconfirmed) = mail::count_for_agent(c, &agent.name)?;
-    let start = match &agent.job_id {
-        Some(id) => Some(jobs::find_brief(c, &Viewer::Program, id)?),
-        None => None,
-    };
+    let start = last_start(c, agent)?;
     let waits = match &start {
-        Some(job) if agent.state == State::Starting && job.status == Status::Queued => {
-            let now = works.store.clock().now();
-            Outlook::load(c, &Viewer::Site, &works.config, now)?.why(c, job)?.map(|it| it.message)
+        Some(job) if agent.state == State::Starting => {
+            start_waits(c, (&works.config, works.store.clock().now()), job)?
         }
         _ => None,
     };
+    let is_ended = |it: &&Job| it.status.is_final() && agent.wanted == Wanted::Running;
+    let ended = start.as_ref().filter(is_ended).and_then(how_it_ended);
     let approval_id = match &start {
         Some(job) if agent.state == State::Blocked => {
             approvals::pending_of_root(c, job.root())?.into_iter().next()
@@ -113,6 +141,7 @@ fn view(c: &Connection, works: &Works, agent: &Agent) -> Result<AgentView> {
         fact: agent.fact.clone(),
         fact_at: agent.fact_at,
         waits,
+        ended,
         approval_id,
         not_before: agent.not_before,
         job_id: agent.job_id.clone(),

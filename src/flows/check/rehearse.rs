@@ -21,6 +21,9 @@ const EXAMPLE_BLOB: &str = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391";
 /// What a function tells by when it fails because it reads what a real call would have brought.
 const READS_NOTHING: [&str; 2] = ["nil value", "is not there"];
 
+/// How deep the made-up payload of a schema goes.
+const FITTING_DEPTH_MAX: usize = 4;
+
 /// Calls the functions of prompts, lanes and webhooks, and returns what came of it as warnings.
 /// A failure that the script raises by itself (`error`, `assert`) is its judgement of values that
 /// nobody gave, and no finding. Blocks for a few seconds at most.
@@ -57,9 +60,15 @@ async fn prompt(loaded: &Loaded, kind: &Kind, inputs: &Map<String, Value>) -> Op
     if kind.inbox.is_some() || kind.agent.is_some() {
         let names = INBOX_NAMES.into_iter().chain(["agent"]);
         texts.extend(names.map(|name| (name.to_owned(), format!("({name})"))));
+        let schema = kind.inbox.as_ref().and_then(|it| it.schema.as_ref());
+        let payload = schema.map_or(json!({}), |it| fitting(it.as_json(), 0));
+        texts.insert("payload".to_owned(), payload.to_string());
     }
     let title = format!("the prompt of {}", kind.title());
+    // Without a schema nobody knows what a message holds.
+    let is_open = kind.inbox.as_ref().is_some_and(|it| it.schema.is_none());
     match script::prompt(&loaded.vm, kind, &texts).await {
+        Err(cause) if is_open && reads_nothing(&cause) => None,
         Err(cause) => failed(config, &slot.at, &title, &cause),
         Ok(text) if says_nil(&text, &texts) => {
             let message = format!("{title} says `nil` where a value should stand");
@@ -95,13 +104,49 @@ async fn webhooks(loaded: &Loaded) -> Vec<Diagnostic> {
         let slot = &webhook.enqueue;
         let told = loaded.vm.tell(&format!("webhook.{}", webhook.name), slot, arg).await;
         let cause = match told {
-            Err(cause) if !READS_NOTHING.iter().any(|it| cause.message().contains(it)) => cause,
+            Err(cause) if !reads_nothing(&cause) => cause,
             _ => continue,
         };
         let title = format!("webhook \"{}\"", webhook.name);
         found.extend(failed(&loaded.config, &slot.at, &title, &cause));
     }
     found
+}
+
+fn reads_nothing(cause: &Error) -> bool {
+    READS_NOTHING.iter().any(|it| cause.message().contains(it))
+}
+
+/// Returns a value that a plain schema would take, with all of its properties.
+fn fitting(schema: &Value, depth: usize) -> Value {
+    let first = |list: &Value| list.as_array().and_then(|it| it.first()).cloned();
+    let named = ["const", "default"].into_iter().find_map(|it| schema.get(it).cloned());
+    let listed = ["enum", "examples"].into_iter().find_map(|it| first(schema.get(it)?));
+    if let Some(value) = named.or(listed) {
+        return value;
+    }
+    let types = schema.get("type");
+    let of_type = types
+        .and_then(|it| it.as_str().map(str::to_owned).or(first(it)?.as_str().map(str::to_owned)));
+    let properties = schema.get("properties").and_then(Value::as_object);
+    match of_type.as_deref() {
+        Some("string") => json!("text"),
+        Some("number" | "integer") => schema.get("minimum").cloned().unwrap_or(json!(1)),
+        Some("boolean") => json!(true),
+        Some("null") => Value::Null,
+        Some("array") => json!(
+            schema
+                .get("items")
+                .filter(|_| depth < FITTING_DEPTH_MAX)
+                .map(|it| fitting(it, depth + 1))
+                .into_iter()
+                .collect::<Vec<_>>()
+        ),
+        _ => {
+            let inner = properties.into_iter().flatten().filter(|_| depth < FITTING_DEPTH_MAX);
+            inner.map(|(name, it)| (name.clone(), fitting(it, depth + 1))).collect()
+        }
+    }
 }
 
 /// Returns the finding of a failed call, at the line that failed if that is known.

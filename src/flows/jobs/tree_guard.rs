@@ -186,7 +186,7 @@ async fn compare(
         warn!(job_id = %job, "what changed cannot be held: {}", cause.chain());
         told.push(format!("not_held: what there was may be lost: {}", cause.message()));
     }
-    let id = job.clone();
+    let (id, steering) = (job.clone(), found.agent_files.first().cloned());
     let keep = works.store.write(move |tx| {
         if !found.agent_files.is_empty() {
             jobs::hold_steering(tx, &id, &found.agent_files)?;
@@ -194,6 +194,14 @@ async fn compare(
         row::insert(tx, &id, &found)
     });
     keep.await?;
+    if let Some(file) = steering {
+        warn!(
+            job_id = %job,
+            "no agent starts until somebody decides: {file}, which agents obey, changed while this \
+             job ran; wiki-browser job restore {job} puts it back, wiki-browser job keep {job} \
+             leaves it"
+        );
+    }
     Ok(told)
 }
 

@@ -10,13 +10,14 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::mail::{AwaitQuery, AwaitState, Awaited, Sort};
-use crate::base::{Address, EventKind, MailId, Result};
+use crate::base::{Address, EventKind, MailId, Millis, Result};
 use crate::flows::mail::reply::failure_of;
 use crate::flows::mail::show::require_visible;
 use crate::flows::{Site, agents, instances};
-use crate::jobs::{self, Status};
+use crate::jobs::{self, Outlook, Status};
 use crate::mail;
 use crate::people::Caller;
+use crate::script::Config;
 use crate::store::StoredEvent;
 
 /// Longest wait of one request.
@@ -52,14 +53,12 @@ pub async fn look(site: &Site, caller: &Caller, id: &MailId) -> Result<Awaited> 
     require_visible(site, caller, id).await?;
     let asked = id.clone();
     let caller = caller.clone();
-    let config = site.works.now().config;
+    let (config, now) = (site.works.now().config, site.store.clock().now());
     site.store
         .read(move |c| {
             let mut found = awaited(c, &asked)?;
-            if let (AwaitState::Pending, Address::Agent(name)) =
-                (found.state, mail::find(c, &asked)?.to)
-            {
-                found.waiting = agents::why_waiting(c, &config, &name)?;
+            if found.state == AwaitState::Pending {
+                found.waiting = why_pending(c, (&config, now), &asked)?;
             }
             let own = instances::address_of(c, &caller.actor())?;
             let answer = mail::answer_of(c, &asked)?;
@@ -73,6 +72,25 @@ pub async fn look(site: &Site, caller: &Caller, id: &MailId) -> Result<Awaited> 
             Ok(found)
         })
         .await
+}
+
+/// Says why no answer can come yet, if somebody could do something about it.
+fn why_pending(
+    c: &Connection,
+    (config, now): (&Config, Millis),
+    id: &MailId,
+) -> Result<Option<String>> {
+    if let Address::Agent(name) = mail::find(c, id)?.to {
+        return agents::why_waiting(c, (config, now), &name);
+    }
+    let Some(job) = jobs::last_of_message(c, id)? else { return Ok(None) };
+    let job = jobs::find_brief(c, &jobs::Viewer::Program, &job)?;
+    if job.status != Status::Queued {
+        return Ok(None);
+    }
+    let waiting = Outlook::load(c, &jobs::Viewer::Site, config, now)?.why(c, &job)?;
+    // What comes by itself within moments is nothing to tell.
+    Ok(waiting.filter(|it| it.code != "turn").map(|it| it.message))
 }
 
 /// Sleeps until something became of a message or a job; false when the time is over or the server
@@ -145,7 +163,10 @@ fn awaited(c: &Connection, id: &MailId) -> Result<Awaited> {
             });
             if let Some(delivery) = lost {
                 found.state = AwaitState::Failed;
-                found.failure = delivery.reason;
+                let job = delivery.job_id.as_ref();
+                let job = job.map(|id| jobs::find_brief(c, &jobs::Viewer::Program, id));
+                let told = job.transpose()?.and_then(|it| agents::how_it_ended(&it));
+                found.failure = told.or(delivery.reason);
             }
         }
     }

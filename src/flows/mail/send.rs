@@ -224,7 +224,7 @@ pub(super) fn write(
             refuse_full(tx, name)?;
             mail::deliver(tx, written, &to, None, None)?;
             tx.ring(mail::BELL);
-            let waiting = agents::why_waiting(tx.connection(), &works.config, name)?;
+            let waiting = agents::why_waiting(tx.connection(), (&works.config, tx.now()), name)?;
             Ok(Sent { waiting, ..queued(id) })
         }
         Recipient::Instance => {

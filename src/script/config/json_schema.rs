@@ -31,13 +31,22 @@ impl JsonSchema {
             // Its patterns take linear time: the texts that they look at come from agents.
             .with_pattern_options(PatternOptions::regex())
             .build(&text)
-            .map_err(|cause| Error::invalid(format!("no JSON schema: {cause}")))?;
+            .map_err(|cause| not_a_schema(&cause))?;
         Ok(JsonSchema { text: Arc::new(text), validator: Arc::new(validator) })
     }
 
     /// Returns the schema as it was written.
     pub fn as_json(&self) -> &Value {
         &self.text
+    }
+
+    /// Returns the words that no schema has but that are near to one, with their places and the word
+    /// that was probably meant. Validators pass them over, so that what they ask for is not asked.
+    pub fn unknown_words(&self) -> Vec<(String, &'static str)> {
+        let mut found = Vec::new();
+        collect_unknown(&self.text, "", &mut found);
+        found.sort();
+        found
     }
 
     /// Refuses what does not fit; names the first places that do not, `payload.team: …`.
@@ -54,6 +63,133 @@ impl JsonSchema {
             return Ok(());
         }
         Err(Error::invalid(faults.join("; ")).code(code))
+    }
+}
+
+/// The words of draft 2020-12, and the older ones that are still read.
+const WORDS: [&str; 62] = [
+    "$anchor",
+    "$comment",
+    "$defs",
+    "$dynamicAnchor",
+    "$dynamicRef",
+    "$id",
+    "$ref",
+    "$schema",
+    "$vocabulary",
+    "additionalItems",
+    "additionalProperties",
+    "allOf",
+    "anyOf",
+    "const",
+    "contains",
+    "contentEncoding",
+    "contentMediaType",
+    "contentSchema",
+    "default",
+    "definitions",
+    "dependencies",
+    "dependentRequired",
+    "dependentSchemas",
+    "deprecated",
+    "description",
+    "else",
+    "enum",
+    "examples",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "format",
+    "if",
+    "items",
+    "maxContains",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minContains",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "not",
+    "oneOf",
+    "pattern",
+    "patternProperties",
+    "prefixItems",
+    "properties",
+    "propertyNames",
+    "readOnly",
+    "required",
+    "then",
+    "title",
+    "type",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "uniqueItems",
+    "writeOnly",
+    "$recursiveRef",
+    "$recursiveAnchor",
+];
+/// The words whose value names schemas, instead of being one.
+const NAMES_SCHEMAS: [&str; 5] =
+    ["$defs", "definitions", "dependentSchemas", "patternProperties", "properties"];
+/// The words whose value is data.
+const HOLDS_DATA: [&str; 6] =
+    ["const", "default", "dependentRequired", "enum", "examples", "$vocabulary"];
+
+/// Looks at a schema and at those in it. How deep it goes is bounded by the reader of JSON.
+fn collect_unknown(schema: &Value, at: &str, found: &mut Vec<(String, &'static str)>) {
+    let place = |word: &str| if at.is_empty() { word.to_owned() } else { format!("{at}.{word}") };
+    match schema {
+        Value::Array(list) => list.iter().for_each(|it| collect_unknown(it, at, found)),
+        Value::Object(words) => {
+            for (word, value) in words {
+                if HOLDS_DATA.contains(&word.as_str()) {
+                    continue;
+                }
+                match value {
+                    Value::Object(named) if NAMES_SCHEMAS.contains(&word.as_str()) => {
+                        for (name, inner) in named {
+                            collect_unknown(inner, &format!("{}.{name}", place(word)), found);
+                        }
+                    }
+                    _ if WORDS.contains(&word.as_str()) => {
+                        collect_unknown(value, &place(word), found);
+                    }
+                    _ => found.extend(near(word).map(|near| (place(word), near))),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn near(word: &str) -> Option<&'static str> {
+    let far = |known: &&str| strsim::osa_distance(known, word);
+    let nearest = WORDS.iter().copied().min_by_key(far)?;
+    (far(&nearest) <= 2 && word.len() > 3).then_some(nearest)
+}
+
+/// The types that a value may have.
+const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "object", "array", "null"];
+
+/// Says where a text is no schema, and what belongs there.
+fn not_a_schema(cause: &jsonschema::ValidationError<'_>) -> Error {
+    let place = cause.instance_path().to_string().replace('/', ".");
+    let place = place.trim_start_matches('.');
+    let word = place.rsplit('.').next().unwrap_or_default();
+    let given = truncate_chars(&cause.instance().to_string(), 100);
+    let says = match word {
+        "type" => format!("{given} is no type; there are {}", TYPES.join(", ")),
+        "required" => format!(
+            "{given} is no list of names: write \"required\": [\"name\"] beside \"properties\""
+        ),
+        _ => truncate_chars(&cause.to_string(), 300),
+    };
+    match place {
+        "" => Error::invalid(format!("no JSON schema: {says}")),
+        _ => Error::invalid(format!("no JSON schema: {place}: {says}")),
     }
 }
 
@@ -101,6 +237,37 @@ mod tests {
         assert_eq!(refused.code_str(), "bad_payload");
         assert!(refused.message().contains("payload.team: "), "{refused}");
         assert!(refused.message().contains("payload.seats: "), "{refused}");
+    }
+
+    #[test]
+    fn a_fault_of_a_schema_names_its_place() {
+        let told = |schema| JsonSchema::compile(schema).unwrap_err().message().to_owned();
+        let wrong = told(json!({"properties": {"team": {"type": "objekt"}}}));
+        assert!(wrong.contains("properties.team.type: \"objekt\" is no type; "), "{wrong}");
+        let wrong = told(json!({"properties": {"team": {"type": "string", "required": true}}}));
+        assert!(wrong.contains("properties.team.required: true is no list of names"), "{wrong}");
+        let wrong = told(json!({"properties": {"n": {"minimum": "1"}}}));
+        assert!(wrong.contains("properties.n.minimum: "), "{wrong}");
+        let wrong = told(json!({"$ref": "https://example.org/a.json"}));
+        assert!(wrong.contains("is outside of the schema"), "{wrong}");
+    }
+
+    #[test]
+    fn a_word_that_no_schema_has_is_named_with_its_neighbour() {
+        let schema = JsonSchema::compile(json!({
+            "require": ["team"],
+            "propertys": {"team": {"type": "string"}},
+            "properties": {"require": {"type": "string", "minLenght": 1}},
+            "$defs": {"titel": {"type": "string"}},
+            "x-ours": 1,
+        }))
+        .unwrap();
+        let unknown = schema.unknown_words();
+        let shown: Vec<String> = unknown.iter().map(|(at, near)| format!("{at} {near}")).collect();
+        assert_eq!(
+            shown,
+            ["properties.require.minLenght minLength", "propertys properties", "require required"]
+        );
     }
 
     #[test]

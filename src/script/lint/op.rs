@@ -51,16 +51,14 @@ pub(crate) fn targets(proto: &Proto) -> BTreeSet<usize> {
         let to = match it.op() {
             JMP => next + it.jump(),
             FORLOOP | TFORLOOP => next - far,
-            FORPREP | TFORPREP => next + far + 1,
+            FORPREP => next + far + 1,
+            // To the call of the iterator, which stands one before the end of a loop.
+            TFORPREP => next + far,
             _ => return None,
         };
         usize::try_from(to).ok()
     };
-    let jumps = proto.code.iter().enumerate();
-    let mut all: BTreeSet<usize> = jumps.filter_map(jump).collect();
-    // A generic loop begins with its call, which is one before where the numeric one ends.
-    all.extend(all.clone().iter().filter_map(|it| it.checked_sub(1)));
-    all
+    proto.code.iter().enumerate().filter_map(jump).collect()
 }
 
 /// Returns the registers that an instruction sets.

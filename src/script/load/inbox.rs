@@ -171,10 +171,24 @@ impl InboxBuilder<'_> {
             Err(cause) => Err(format!("no JSON: {cause}")),
         };
         match compiled {
-            Ok(schema) => Some(schema),
+            Ok(schema) => {
+                for (place, near) in schema.unknown_words() {
+                    let message = format!("`{field}` of {title}: {path}: no schema has {place}");
+                    let finding = Diagnostic::warning("unknown-keyword", message);
+                    let finding = finding.at(self.checked.spot(field));
+                    self.findings.add(finding.note(format!("did you mean `{near}`?")));
+                }
+                Some(schema)
+            }
             Err(fault) => {
                 let message = format!("`{field}` of {title}: {path}: {fault}");
-                let note = "it is a JSON schema that refers to nothing outside of its file";
+                let note = match fault.contains("outside of the schema") {
+                    true => "a schema refers to nothing outside of its file",
+                    false => {
+                        "for example {\"type\": \"object\", \"required\": [\"team\"], \
+                              \"properties\": {\"team\": {\"type\": \"string\"}}}"
+                    }
+                };
                 self.error("bad-schema", message, field, note);
                 None
             }

@@ -110,6 +110,16 @@ fn what_a_function_can_never_do_is_told_before_it_is_called() {
             "no input `wrd`: did you mean",
         ),
         ("wb.enqueue { kind = \"digest\" }", "missing-input: kind \"digest\" needs `word`"),
+        (
+            "if e.job.kind == \"digest\" then\nwb.enqueue { kind = \"digest\" }\nend",
+            "missing-input: kind \"digest\" needs `word`",
+        ),
+        (
+            "for _, it in ipairs({ 1 }) do if it > 1 then\nwb.enqueue { kind = \"digst\" }\nend end",
+            "no kind: `digst`: did you mean `digest`?",
+        ),
+        ("local state\nif e.id then\nstate = e.job.stat\nend", "has no `stat`"),
+        ("local state = e.job.id and e.job.stat", "has no `stat`"),
         ("local enqueue = wb.enqueue\nenqueue { kind = \"no\" }", "names no kind: `no`"),
         ("wb.enqueue(\"digest\", { word = \"x\" })", "takes exactly one table: write wb.enqueue {"),
         (

@@ -11,7 +11,7 @@ use crate::flows::jobs::cancel::cancel_waiting;
 use crate::flows::requests::inputs;
 use crate::jobs;
 use crate::mail;
-use crate::script::{Config, Diagnostic};
+use crate::script::{Config, Diagnostic, Kind};
 
 /// How many jobs are cancelled in one transaction.
 const BATCH: usize = 100;
@@ -47,7 +47,17 @@ pub(super) fn lost(c: &Connection, old: &Config, new: &Config) -> Result<Vec<Los
             // A message is kept until its inbox is back, or somebody cancels its job.
             (Some(before), None) if before.inbox.is_some() => {}
             (Some(_), None) => jobs::each_waiting(c, &name, |id, _| ids.push(id))?,
-            (Some(before), Some(after)) if json!(before.inputs) == json!(after.inputs) => {}
+            (Some(before), Some(after)) if takes_the_same(before, after) => {}
+            (_, Some(after)) if after.inbox.is_some() => {
+                jobs::each_waiting(c, &name, |id, _| ids.push(id))?;
+                let all = std::mem::take(&mut ids);
+                for id in all {
+                    if let Some(refusal) = refusal(c, after, &id)? {
+                        why = refusal;
+                        ids.push(id);
+                    }
+                }
+            }
             (_, Some(after)) => jobs::each_waiting(c, &name, |id, given| {
                 if let Err(refusal) = inputs::check_again(after, &given) {
                     why = refusal.message().to_owned();
@@ -60,6 +70,24 @@ pub(super) fn lost(c: &Connection, old: &Config, new: &Config) -> Result<Vec<Los
         }
     }
     Ok(all)
+}
+
+fn takes_the_same(before: &Kind, after: &Kind) -> bool {
+    let schema = |it: &Kind| it.inbox.as_ref().and_then(|it| it.schema.clone());
+    json!(before.inputs) == json!(after.inputs) && json!(schema(before)) == json!(schema(after))
+}
+
+/// Returns why an inbox would not take the message of a waiting job any more.
+fn refusal(c: &Connection, inbox: &Kind, job: &JobId) -> Result<Option<String>> {
+    let Some(schema) = inbox.inbox.as_ref().and_then(|it| it.schema.as_ref()) else {
+        return Ok(None);
+    };
+    let Some(message) = jobs::find(c, &jobs::Viewer::Program, job)?.message_id else {
+        return Ok(None);
+    };
+    let payload = mail::find(c, &message)?.payload;
+    let refused = schema.require(&payload, "payload", "bad_payload").err();
+    Ok(refused.map(|it| it.message().to_owned()))
 }
 
 /// Returns how many jobs wait of each kind, and of that of an agent how many messages.
@@ -92,6 +120,9 @@ pub(super) fn errors(lost: &[Lost], new: &Config) -> Vec<Diagnostic> {
         let message = format!("{jobs} job{s} of kind \"{kind}\" {verb}: {why}");
         let mend = match new.kind(kind) {
             None => format!("write was = \"{kind}\" in the kind that takes its place"),
+            Some(after) if after.inbox.is_some() => {
+                "keep the schema until these messages are answered".to_owned()
+            }
             Some(_) => "keep the inputs until these jobs have ended".to_owned(),
         };
         let note = format!("{mend}; or type wiki-browser reload --drop, which cancels them");

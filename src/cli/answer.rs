@@ -31,7 +31,7 @@ const RECORDS: [(&str, &str); 9] = [
     (
         "agent",
         "name address about engine state wanted reason fact fact_at waits approval_id not_before \
-         job_id session waiting unconfirmed is_older heir",
+         job_id session waiting unconfirmed is_older heir ended",
     ),
     (
         "job",

@@ -125,9 +125,9 @@ fn fitting(schema: &Value, depth: usize) -> Value {
     if let Some(value) = named.or(listed) {
         return value;
     }
+    let word = |it: &Value| it.as_str().map(str::to_owned);
     let types = schema.get("type");
-    let of_type = types
-        .and_then(|it| it.as_str().map(str::to_owned).or(first(it)?.as_str().map(str::to_owned)));
+    let of_type = types.and_then(|it| word(it).or_else(|| word(&first(it)?)));
     let properties = schema.get("properties").and_then(Value::as_object);
     match of_type.as_deref() {
         Some("string") => json!("text"),

@@ -40,8 +40,8 @@ impl JsonSchema {
         &self.text
     }
 
-    /// Returns the words that no schema has but that are near to one, with their places and the word
-    /// that was probably meant. Validators pass them over, so that what they ask for is not asked.
+    /// Returns the words that no schema has but that are near to one, with their places and the
+    /// word that was probably meant. Validators pass them over: what they ask for is not asked.
     pub fn unknown_words(&self) -> Vec<(String, &'static str)> {
         let mut found = Vec::new();
         collect_unknown(&self.text, "", &mut found);

@@ -115,7 +115,7 @@ fn what_a_function_can_never_do_is_told_before_it_is_called() {
             "missing-input: kind \"digest\" needs `word`",
         ),
         (
-            "for _, it in ipairs({ 1 }) do if it > 1 then\nwb.enqueue { kind = \"digst\" }\nend end",
+            "for _, it in ipairs({ 1 }) do\nif it > 1 then wb.enqueue { kind = \"digst\" } end end",
             "no kind: `digst`: did you mean `digest`?",
         ),
         ("local state\nif e.id then\nstate = e.job.stat\nend", "has no `stat`"),

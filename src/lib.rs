@@ -4,6 +4,7 @@ pub mod api;
 pub mod base;
 
 pub mod client;
+pub mod outbound;
 pub mod process;
 pub mod script;
 pub mod store;

@@ -6,6 +6,7 @@
 mod actor;
 mod address;
 mod agent_file;
+mod base_url;
 mod clock;
 mod error;
 mod event;
@@ -20,11 +21,13 @@ mod odd;
 mod page;
 mod secret_name;
 mod source_path;
+pub mod sse;
 mod tail;
 
 pub use actor::Actor;
 pub use address::{Address, is_person_name, is_segment};
 pub use agent_file::is_agent_file;
+pub use base_url::BaseUrl;
 pub use clock::{Clock, Millis};
 pub use error::{Context, Error, ErrorKind, Result};
 pub use event::{Event, EventKind, Scope};

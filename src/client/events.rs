@@ -7,9 +7,10 @@ use http_body_util::BodyExt;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use crate::base::limit::EVENT_BYTES_MAX;
+use crate::base::sse::{Frame, Frames};
 use crate::base::{Error, ErrorKind, Result};
 use crate::client::exchange::{self, Answer, Request};
-use crate::client::frame::{Frame, Frames};
 use crate::client::{CONNECT_WAIT_MAX, Client};
 
 /// Longest silence of a stream: the server sends a comment every 10 seconds.
@@ -134,7 +135,7 @@ impl<'c> Events<'c> {
             Err(_) => return Err(ended("the server does not open its stream of events")),
         };
         self.pause = PAUSE_MIN;
-        Ok(Open { answer, frames: Frames::default(), heard: Instant::now() })
+        Ok(Open { answer, frames: Frames::new(EVENT_BYTES_MAX), heard: Instant::now() })
     }
 
     fn take(&mut self, frame: Frame) -> Option<Next> {

@@ -5,7 +5,6 @@
 
 mod events;
 mod exchange;
-mod frame;
 mod lines;
 #[cfg(test)]
 mod protocol;

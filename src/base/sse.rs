@@ -1,24 +1,22 @@
 //! Cutting a byte stream into server-sent events.
 
-use crate::base::{Error, Result};
-
-/// Longest event, in bytes; an event holds ids and states only.
-const EVENT_BYTES_MAX: usize = crate::base::limit::EVENT_BYTES_MAX;
+use crate::base::{Error, ErrorKind, Result};
 
 /// One event as it stands in the stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Frame {
+pub struct Frame {
     /// The `id:` of this event, if it had one.
-    pub(super) id: Option<String>,
+    pub id: Option<String>,
     /// The `event:` word; empty if there was none.
-    pub(super) event: String,
+    pub event: String,
     /// The `data:` lines, joined by line feeds.
-    pub(super) data: String,
+    pub data: String,
 }
 
 /// What has been read of a stream, and not yet been taken as an event.
-#[derive(Debug, Default)]
-pub(super) struct Frames {
+#[derive(Debug)]
+pub struct Frames {
+    bytes_max: usize,
     line: Vec<u8>,
     frame: Frame,
     has_data: bool,
@@ -27,11 +25,23 @@ pub(super) struct Frames {
 }
 
 impl Frames {
+    /// Returns one that refuses an event of more bytes.
+    pub fn new(bytes_max: usize) -> Frames {
+        Frames {
+            bytes_max,
+            line: Vec::new(),
+            frame: Frame::default(),
+            has_data: false,
+            bytes: 0,
+            after_return: false,
+        }
+    }
+
     /// Takes some bytes and returns the events that they complete.
     ///
     /// # Errors
     /// `too_large` if one event does not end.
-    pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<Vec<Frame>> {
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<Vec<Frame>> {
         let mut complete = Vec::new();
         for &byte in bytes {
             let was_return = std::mem::replace(&mut self.after_return, byte == b'\r');
@@ -40,9 +50,9 @@ impl Frames {
                 b'\n' | b'\r' => self.end_line(&mut complete),
                 _ => {
                     self.bytes += 1;
-                    if self.bytes > EVENT_BYTES_MAX {
+                    if self.bytes > self.bytes_max {
                         let message = "an event of the server is too long";
-                        return Err(Error::new(crate::base::ErrorKind::TooLarge, message));
+                        return Err(Error::new(ErrorKind::TooLarge, message));
                     }
                     self.line.push(byte);
                 }
@@ -85,19 +95,20 @@ impl Frames {
 mod tests {
     use super::*;
 
+    const BYTES_MAX: usize = 4096;
     const STREAM: &str = "retry: 10\n\n: beat\n\nid: a-1\nevent: job_started\n\
         data: {\"a\":\ndata: 1}\n\nevent: reset\ndata\r\n\r\nid: a-2\n\n";
 
     #[test]
     fn events_are_the_same_however_the_bytes_arrive() {
-        let whole = Frames::default().feed(STREAM.as_bytes()).unwrap();
+        let whole = Frames::new(BYTES_MAX).feed(STREAM.as_bytes()).unwrap();
         assert_eq!(whole.len(), 3);
         assert_eq!(whole[0].id.as_deref(), Some("a-1"));
         assert_eq!(whole[0].data, "{\"a\":\n1}");
         assert_eq!(whole[1].event, "reset");
         assert_eq!(whole[2].id.as_deref(), Some("a-2"));
         for size in 1..STREAM.len() {
-            let mut frames = Frames::default();
+            let mut frames = Frames::new(BYTES_MAX);
             let cut: Vec<Frame> = STREAM
                 .as_bytes()
                 .chunks(size)
@@ -109,9 +120,9 @@ mod tests {
 
     #[test]
     fn a_stream_of_heartbeats_is_not_an_event_without_an_end() {
-        let mut frames = Frames::default();
-        let beat = b": beat\n".repeat(EVENT_BYTES_MAX / 2);
+        let mut frames = Frames::new(BYTES_MAX);
+        let beat = b": beat\n".repeat(BYTES_MAX / 2);
         assert!(frames.feed(&beat).unwrap().is_empty());
-        assert!(frames.feed(&vec![b'x'; EVENT_BYTES_MAX + 1]).is_err());
+        assert!(frames.feed(&vec![b'x'; BYTES_MAX + 1]).is_err());
     }
 }

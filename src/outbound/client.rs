@@ -1,0 +1,272 @@
+//! One client for all services: a pool of connections, limits of time and size.
+
+use std::error::Error as _;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::header::{HeaderName, HeaderValue};
+use hyper::{HeaderMap, Method};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+
+use crate::base::{BaseUrl, Error, Result};
+use crate::outbound::tls;
+
+/// Longest wait for a connection, TLS not included.
+const CONNECT_MAX: Duration = Duration::from_secs(10);
+/// How long a connection that nobody uses stays open.
+const POOL_IDLE: Duration = Duration::from_secs(60);
+/// Connections to one service that are kept although nobody uses them.
+const POOL_MAX: usize = 8;
+/// Most bytes of the head of an answer.
+const HEAD_BYTES_MAX: usize = 64 * 1024;
+/// Most headers of an answer.
+const HEADERS_MAX: usize = 128;
+
+type Hyper = legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
+
+/// A handle to the client; clones share its connections. The first request sets it up.
+#[derive(Clone, Default)]
+pub struct Client(Arc<OnceLock<Hyper>>);
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Client")
+    }
+}
+
+/// A POST of JSON.
+#[derive(Clone)]
+pub struct Request<'a> {
+    /// The service.
+    pub base: &'a BaseUrl,
+    /// The path below it, which begins with a slash.
+    pub path: &'a str,
+    /// Headers that may be shown.
+    pub headers: &'a [(&'static str, &'static str)],
+    /// A header whose value is a secret.
+    pub secret: Option<(&'static str, &'a str)>,
+    /// The body.
+    pub json: Bytes,
+}
+
+/// Why a request has no answer, or an answer does not go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// There is no connection, or it was lost; with the reason.
+    Lost(String),
+    /// Nothing came for too long.
+    Silent,
+    /// It is larger than it may be.
+    TooLarge,
+    /// The request cannot be made; with the reason.
+    Unmade(String),
+}
+
+/// An answer whose body is read piece by piece. Who drops it closes the connection.
+pub struct Answer {
+    status: u16,
+    headers: HeaderMap,
+    body: Incoming,
+}
+
+impl Client {
+    /// Sends a request; returns the answer once its head is there.
+    ///
+    /// # Errors
+    /// [`Failure::Lost`] without a connection, [`Failure::Silent`] if no head comes in time.
+    pub async fn post(
+        &self,
+        request: &Request<'_>,
+        wait: Duration,
+    ) -> std::result::Result<Answer, Failure> {
+        let hyper = self.hyper().await.map_err(|cause| Failure::Unmade(cause.chain()))?;
+        let made = build(request).map_err(|cause| Failure::Unmade(cause.chain()))?;
+        let sent = tokio::time::timeout(wait, hyper.request(made)).await;
+        let answer = sent.map_err(|_| Failure::Silent)?.map_err(|cause| {
+            // Its own words end with where it happened; the innermost cause is what people know.
+            let mut innermost: &dyn std::error::Error = &cause;
+            while let Some(source) = innermost.source() {
+                innermost = source;
+            }
+            Failure::Lost(innermost.to_string())
+        })?;
+        let (head, body) = answer.into_parts();
+        Ok(Answer { status: head.status.as_u16(), headers: head.headers, body })
+    }
+
+    async fn hyper(&self) -> Result<Hyper> {
+        if let Some(hyper) = self.0.get() {
+            return Ok(hyper.clone());
+        }
+        let config = tokio::task::spawn_blocking(tls::config).await;
+        let config = config.map_err(|cause| Error::internal("TLS: a panic").source(cause))??;
+        let mut connector = HttpConnector::new();
+        connector.enforce_http(false);
+        connector.set_connect_timeout(Some(CONNECT_MAX));
+        connector.set_nodelay(true);
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(config)
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(connector);
+        let hyper = legacy::Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(POOL_IDLE)
+            .pool_max_idle_per_host(POOL_MAX)
+            .http1_max_buf_size(HEAD_BYTES_MAX)
+            .http1_max_headers(HEADERS_MAX)
+            .build(connector);
+        Ok(self.0.get_or_init(|| hyper).clone())
+    }
+}
+
+fn build(request: &Request<'_>) -> Result<hyper::Request<Full<Bytes>>> {
+    let mut made = hyper::Request::builder()
+        .method(Method::POST)
+        .uri(request.base.join(request.path))
+        .header("content-type", "application/json")
+        .header("user-agent", concat!("wiki-browser/", env!("CARGO_PKG_VERSION")));
+    for (name, value) in request.headers {
+        made = made.header(*name, *value);
+    }
+    if let Some((name, secret)) = request.secret {
+        let mut value = HeaderValue::from_str(secret)
+            .map_err(|_| Error::invalid(format!("the secret of {name} is no line of text")))?;
+        value.set_sensitive(true);
+        made = made.header(HeaderName::from_static(name), value);
+    }
+    made.body(Full::new(request.json.clone()))
+        .map_err(|cause| Error::invalid("a request cannot be made").source(cause))
+}
+
+impl Answer {
+    /// Returns its status.
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// Returns a header, if it is text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// Returns the next piece of the body; nothing at its end.
+    ///
+    /// # Errors
+    /// [`Failure::Silent`] if none comes in time, [`Failure::Lost`] if the connection is.
+    pub async fn chunk(&mut self, wait: Duration) -> std::result::Result<Option<Bytes>, Failure> {
+        loop {
+            let next = tokio::time::timeout(wait, self.body.frame()).await;
+            match next.map_err(|_| Failure::Silent)? {
+                None => return Ok(None),
+                Some(Ok(frame)) => {
+                    if let Ok(bytes) = frame.into_data() {
+                        return Ok(Some(bytes));
+                    }
+                }
+                Some(Err(cause)) => {
+                    let why = cause.source().map(ToString::to_string);
+                    return Err(Failure::Lost(why.unwrap_or_else(|| cause.to_string())));
+                }
+            }
+        }
+    }
+
+    /// Returns the rest of the body, which is text of at most so many bytes.
+    ///
+    /// # Errors
+    /// As [`Answer::chunk`]; [`Failure::TooLarge`].
+    pub async fn text(
+        mut self,
+        bytes_max: usize,
+        wait: Duration,
+    ) -> std::result::Result<String, Failure> {
+        let mut whole = Vec::new();
+        while let Some(bytes) = self.chunk(wait).await? {
+            if whole.len() + bytes.len() > bytes_max {
+                return Err(Failure::TooLarge);
+            }
+            whole.extend_from_slice(&bytes);
+        }
+        Ok(String::from_utf8_lossy(&whole).into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    const WAIT: Duration = Duration::from_secs(20);
+
+    /// Sends one request to a service that answers with these bytes; returns what it was sent.
+    async fn sent(
+        answer: &'static [u8],
+    ) -> (std::result::Result<Answer, Failure>, tokio::task::JoinHandle<String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let served = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut read = vec![0; 4096];
+            let count = stream.read(&mut read).await.unwrap();
+            stream.write_all(answer).await.unwrap();
+            String::from_utf8_lossy(&read[..count]).into_owned()
+        });
+        let base: BaseUrl = format!("http://{address}/base").parse().unwrap();
+        let request = Request {
+            base: &base,
+            path: "/v1",
+            headers: &[("x-version", "1")],
+            secret: Some(("x-key", "s3cret")),
+            json: Bytes::from_static(b"{}"),
+        };
+        (Client::default().post(&request, WAIT).await, served)
+    }
+
+    #[tokio::test]
+    async fn an_answer_comes_piece_by_piece() {
+        let (answer, served) = sent(
+            b"HTTP/1.1 429 Too Many\r\nretry-after: 7\r\ntransfer-encoding: chunked\r\n\r\n\
+              3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
+        )
+        .await;
+        let answer = answer.unwrap();
+        assert_eq!((answer.status(), answer.header("retry-after")), (429, Some("7")));
+        assert_eq!(answer.text(5, WAIT).await.unwrap(), "abcde");
+        let asked = served.await.unwrap();
+        assert!(asked.starts_with("POST /base/v1 HTTP/1.1\r\n"), "{asked}");
+        assert!(asked.contains("x-key: s3cret") && asked.contains("x-version: 1"), "{asked}");
+    }
+
+    #[tokio::test]
+    async fn a_redirect_is_an_answer_like_any_other() {
+        let (answer, _) =
+            sent(b"HTTP/1.1 302 Found\r\nlocation: http://x/\r\ncontent-length: 0\r\n\r\n").await;
+        assert_eq!(answer.unwrap().status(), 302);
+    }
+
+    #[tokio::test]
+    async fn what_is_lost_or_too_large_is_said() {
+        let (answer, _) =
+            sent(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n").await;
+        let mut answer = answer.unwrap();
+        assert_eq!(answer.chunk(WAIT).await.unwrap().unwrap(), "abc");
+        assert!(matches!(answer.chunk(WAIT).await, Err(Failure::Lost(_))));
+        let (answer, _) = sent(b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nabc").await;
+        assert_eq!(answer.unwrap().text(2, WAIT).await, Err(Failure::TooLarge));
+        let base: BaseUrl = "http://127.0.0.1:1".parse().unwrap();
+        let json = Bytes::new();
+        let request = Request { base: &base, path: "/", headers: &[], secret: None, json };
+        let lost = Client::default().post(&request, WAIT).await;
+        assert!(matches!(lost, Err(Failure::Lost(_))));
+    }
+}

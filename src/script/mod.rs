@@ -26,6 +26,7 @@ pub use config::{
     OnBusy, Produces, Prompt, PromptBy, SESSION, Sessions, Site, Skill,
 };
 pub use load::agent::Agent;
+pub use load::anthropic::{Anthropic, Price, Thinking};
 pub(crate) use load::assistant::KIND_PREFIX;
 pub use load::assistant::{Assistant, AssistantLimits, ChatCaps, Mode};
 pub use load::assistant_tools::{Policy, TOOLS as ASSISTANT_TOOLS, Vaults};

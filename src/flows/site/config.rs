@@ -17,6 +17,7 @@ pub fn show(site: &Site) -> Value {
             let sort = match it.body {
                 EngineBody::Process { .. } => "process",
                 EngineBody::Builtin(_) => "builtin",
+                EngineBody::Anthropic(_) => "anthropic",
             };
             json!({"name": it.name, "type": sort})
         })

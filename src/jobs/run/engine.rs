@@ -60,7 +60,8 @@ impl Engines {
         for kind in config.kinds_of_jobs() {
             let Some(engine) = config.engines.get(&kind.engine) else { continue };
             if !engines.contains_key(&engine.name) {
-                let mut resolved = resolve_one(engine, &config.folder, path, wb_agent)?;
+                let resolved = resolve_one(engine, &config.folder, path, wb_agent)?;
+                let Some(mut resolved) = resolved else { continue };
                 let of_webhooks = config.webhooks.values().map(|it| &it.secret);
                 let variables = of_webhooks.filter_map(Secret::variable);
                 resolved.withheld = variables.map(str::to_owned).collect();
@@ -82,8 +83,11 @@ impl Engines {
             EnvValue::Text(_) => (name.clone(), value.clone()),
         };
         let played = |engine: &Engine| match &engine.body {
-            EngineBody::Builtin(Builtin::Suggestions) => builtin(engine, Utf8Path::new("wb-agent")),
-            EngineBody::Process { command, prompt, reads, env } => ResolvedEngine {
+            EngineBody::Anthropic(_) => None,
+            EngineBody::Builtin(Builtin::Suggestions) => {
+                Some(builtin(engine, Utf8Path::new("wb-agent")))
+            }
+            EngineBody::Process { command, prompt, reads, env } => Some(ResolvedEngine {
                 name: engine.name.clone(),
                 program: command.first().cloned().unwrap_or_default(),
                 argv: command.clone(),
@@ -94,10 +98,10 @@ impl Engines {
                 asks: engine.asks.clone(),
                 env: env.iter().map(value).collect(),
                 withheld: Vec::new(),
-            },
+            }),
         };
         let named = config.kinds_of_jobs().filter_map(|it| config.engines.get(&it.engine));
-        Engines(named.map(|it| (it.name.clone(), played(it))).collect())
+        Engines(named.filter_map(|it| Some((it.name.clone(), played(it)?))).collect())
     }
 
     /// Returns the engines that a kind names and whose program is not there, with the reason that
@@ -110,7 +114,7 @@ impl Engines {
                 let is_there = process::which(program, path, &config.folder).is_some();
                 (!is_there).then(|| (engine, missing(engine, program)))
             }
-            EngineBody::Builtin(_) => None,
+            EngineBody::Builtin(_) | EngineBody::Anthropic(_) => None,
         };
         config.engines.values().filter(named).filter_map(absent).collect()
     }
@@ -136,17 +140,19 @@ fn resolve_one(
     folder: &Utf8Path,
     path: &str,
     wb_agent: &Utf8Path,
-) -> Result<ResolvedEngine> {
+) -> Result<Option<ResolvedEngine>> {
     let name = engine.name.clone();
     match &engine.body {
-        EngineBody::Builtin(Builtin::Suggestions) => Ok(builtin(engine, wb_agent)),
+        EngineBody::Builtin(Builtin::Suggestions) => Ok(Some(builtin(engine, wb_agent))),
+        // Nothing of it is on this machine: the server asks it.
+        EngineBody::Anthropic(_) => Ok(None),
         EngineBody::Process { command, prompt, reads, env } => {
             let program = command.first().cloned().unwrap_or_default();
             let found: Option<Utf8PathBuf> = process::which(&program, path, folder);
             let absolute = found.ok_or_else(|| missing(engine, &program))?;
             let mut argv = command.clone();
             argv[0] = absolute.into_string();
-            Ok(ResolvedEngine {
+            Ok(Some(ResolvedEngine {
                 name,
                 program,
                 argv,
@@ -157,7 +163,7 @@ fn resolve_one(
                 asks: engine.asks.clone(),
                 env: env.clone(),
                 withheld: Vec::new(),
-            })
+            }))
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::base::EventKind;
 use crate::base::limit::format_duration;
 use crate::script::config::output::Reads;
 use crate::script::config::secret::EnvValue;
+use crate::script::load::anthropic::Anthropic;
 use crate::script::load::assistant::{Assistant, ChatCaps};
 use crate::script::load::daily::Daily;
 use crate::script::load::inbox::{Hooks, Inbox};
@@ -153,7 +154,15 @@ impl Engine {
     pub fn reads(&self) -> Option<Reads> {
         match &self.body {
             EngineBody::Process { reads, .. } => *reads,
-            EngineBody::Builtin(_) => None,
+            EngineBody::Builtin(_) | EngineBody::Anthropic(_) => None,
+        }
+    }
+
+    /// Returns the model that this program asks itself, if it is one.
+    pub fn model(&self) -> Option<&Anthropic> {
+        match &self.body {
+            EngineBody::Anthropic(model) => Some(model),
+            _ => None,
         }
     }
 }
@@ -187,6 +196,8 @@ pub enum EngineBody {
     },
     /// A part of this program.
     Builtin(Builtin),
+    /// A model that this program asks for the assistant.
+    Anthropic(Anthropic),
 }
 
 /// How a program is given its prompt.

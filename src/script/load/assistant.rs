@@ -22,7 +22,9 @@ use crate::script::source::span::Spot;
 /// What the names of the assistant's kinds begin with.
 pub(crate) const KIND_PREFIX: &str = "assistant_";
 /// Modes of later releases.
-const LATER: [&str; 2] = ["anthropic_api_key", "gateway_subscription"];
+const LATER: [&str; 1] = ["gateway_subscription"];
+/// Most dollars that an answer may be allowed.
+const COST_USD_MAX: f64 = 10_000.0;
 /// How long a run's process may take for its exit after the answer.
 const LINGER: Duration = Duration::from_secs(5);
 
@@ -30,17 +32,20 @@ const LINGER: Duration = Duration::from_secs(5);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
+    /// A model by HTTP, with a key of the site.
+    AnthropicApiKey,
     /// Claude Code as a process, with the person's own subscription.
     ClaudeCode,
 }
 
 impl Mode {
     /// All modes.
-    pub const ALL: [Mode; 1] = [Mode::ClaudeCode];
+    pub const ALL: [Mode; 2] = [Mode::AnthropicApiKey, Mode::ClaudeCode];
 
     /// Returns the word in the script and over HTTP.
     pub fn as_str(self) -> &'static str {
         match self {
+            Mode::AnthropicApiKey => "anthropic_api_key",
             Mode::ClaudeCode => "claude_code",
         }
     }
@@ -101,6 +106,10 @@ pub struct AssistantLimits {
     pub confirm: Duration,
     /// Most calls of tools in a run.
     pub tool_calls: u32,
+    /// Most requests to a model in a run.
+    pub steps: u32,
+    /// Most US dollars of a run, if there is a bound.
+    pub cost_usd: Option<f64>,
     /// Most runs at once.
     pub running: u32,
     /// Most runs of one person at once.
@@ -141,6 +150,7 @@ impl Assistant {
     /// Returns whether a person of this name may use a mode.
     pub fn admits_to(&self, mode: Mode, person: &str) -> bool {
         let is_named = match mode {
+            Mode::AnthropicApiKey => true,
             Mode::ClaudeCode => self.claude_code_persons.iter().any(|name| name == person),
         };
         is_named && self.runtimes.contains_key(&mode)
@@ -186,6 +196,7 @@ impl Judge<'_> {
         let persons = checked.has("persons").then(|| names(checked.lines("persons")));
         let claude_code_persons = names(checked.lines("claude_code_persons"));
         let (tools, vaults, limits) = (self.tools(), self.vaults(folder), self.limits());
+        self.warn_unpriced(&runtimes, &limits);
         if runtimes.contains_key(&Mode::ClaudeCode) && claude_code_persons.is_empty() {
             let message = "nobody may use the mode claude_code of the assistant".to_owned();
             let note = "name them: claude_code_persons = { \"ada\" }; its process can read what \
@@ -213,7 +224,7 @@ impl Judge<'_> {
         let mode = Mode::parse(word);
         if mode.is_none() && LATER.contains(&word) {
             let message = format!("the mode {word} of the assistant is not built yet");
-            let note = "this release has claude_code = \"NAME OF AN ENGINE\"";
+            let note = "this release has anthropic_api_key and claude_code";
             self.error("not-built-yet", message, spot, note);
         } else if mode.is_none() {
             let message = format!("the assistant has no mode `{}`", word.escape_debug());
@@ -234,19 +245,19 @@ impl Judge<'_> {
                 self.error("wrong-type", message, spot, "write the name of an engine");
                 continue;
             };
-            if self.is_right(engine, spot) {
+            if self.is_right(mode, engine, spot) {
                 runtimes.insert(mode, engine.clone());
             }
         }
         if given.is_empty() {
             let message = "`runtimes` of the assistant is empty".to_owned();
-            let note = "write runtimes = { claude_code = \"NAME OF AN ENGINE\" }";
+            let note = "write runtimes = { anthropic_api_key = \"NAME OF AN ENGINE\" }";
             self.error("bad-text", message, checked.spot("runtimes"), note);
         }
         runtimes
     }
 
-    fn is_right(&mut self, name: &str, spot: &Spot) -> bool {
+    fn is_right(&mut self, mode: Mode, name: &str, spot: &Spot) -> bool {
         let Some(engine) = self.engines.get(name) else {
             let message = format!("the assistant names no engine: `{}`", name.escape_debug());
             let note = match self.engines.is_empty() {
@@ -256,18 +267,26 @@ impl Judge<'_> {
             self.error("unknown-engine", message, spot, &note);
             return false;
         };
-        let is_right = matches!(
-            &engine.body,
-            EngineBody::Process {
-                prompt: PromptBy::Stdin,
-                reads: Some(Reads::ClaudeStreamJson),
-                ..
+        let (is_right, note) = match mode {
+            Mode::AnthropicApiKey => {
+                (engine.model().is_some(), "it needs type = \"anthropic\", model = \"…\" and a key")
             }
-        );
+            Mode::ClaudeCode => {
+                let is_right = matches!(
+                    &engine.body,
+                    EngineBody::Process {
+                        prompt: PromptBy::Stdin,
+                        reads: Some(Reads::ClaudeStreamJson),
+                        ..
+                    }
+                );
+                let note = "it needs type = \"process\", command = { \"claude\" }, prompt = \
+                            \"stdin\" and reads = \"claude-stream-json\"; its arguments are added";
+                (is_right, note)
+            }
+        };
         if !is_right {
-            let message = format!("engine \"{name}\" does not fit the mode claude_code");
-            let note = "it needs type = \"process\", command = { \"claude\" }, prompt = \
-                        \"stdin\" and reads = \"claude-stream-json\"; its arguments are added";
+            let message = format!("engine \"{name}\" does not fit the mode {mode}");
             self.error("broken-rule", message, spot, note);
         }
         is_right
@@ -293,6 +312,8 @@ impl Judge<'_> {
             output_bytes: 1024 * 1024,
             confirm: Duration::from_secs(30 * 60),
             tool_calls: 40,
+            steps: 40,
+            cost_usd: None,
             running: 16,
             running_person: 4,
         };
@@ -310,6 +331,10 @@ impl Judge<'_> {
         if let Some(it) = self.count(given, "tool_calls", 500) {
             limits.tool_calls = it;
         }
+        if let Some(it) = self.count(given, "steps", 500) {
+            limits.steps = it;
+        }
+        limits.cost_usd = self.money(given);
         let kib = |it: u32| u64::from(it) * 1024;
         if let Some(it) = self.count(given, "prompt_kib", 1_024) {
             limits.prompt_bytes = kib(it);
@@ -341,6 +366,28 @@ impl Judge<'_> {
         let message = format!("`{name}` of the assistant must be between {least} and {most}");
         self.error("out-of-range", message, given.spot(name), "");
         None
+    }
+
+    fn money(&mut self, given: &Checked) -> Option<f64> {
+        let it = given.number("cost_usd")?;
+        if it > 0.0 && it <= COST_USD_MAX {
+            return Some(it);
+        }
+        let message = format!("`cost_usd` of the assistant is {it}, not above 0 to {COST_USD_MAX}");
+        self.error("out-of-range", message, given.spot("cost_usd"), "");
+        None
+    }
+
+    /// Warns of a bound of money that no price makes true.
+    fn warn_unpriced(&mut self, runtimes: &BTreeMap<Mode, String>, limits: &AssistantLimits) {
+        let engine = runtimes.get(&Mode::AnthropicApiKey).and_then(|it| self.engines.get(it));
+        let is_unpriced = engine.and_then(Engine::model).is_some_and(|it| it.price.is_none());
+        if is_unpriced && limits.cost_usd.is_some() {
+            let message = "`cost_usd` of the assistant bounds nothing: its engine has no price";
+            let note = "add price = { input = …, output = … } to it, in US dollars for a million \
+                        tokens";
+            self.warn("no-price", message.to_owned(), self.checked.spot("limits"), note);
+        }
     }
 
     fn count(&mut self, given: &Checked, name: &str, most: u32) -> Option<u32> {

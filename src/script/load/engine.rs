@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::script::config::output::Reads;
 use crate::script::config::secret::EnvValue;
 use crate::script::config::{Builtin, Engine, EngineBody, PromptBy, SESSION, Sessions};
+use crate::script::load::anthropic::{self, OF_MODEL};
 use crate::script::load::external::{Lead, Target};
 use crate::script::load::extract::{Checked, Given};
 use crate::script::load::live::{MCP_CONFIG, SYSTEM_FILE, Speaks, Speech};
@@ -123,14 +124,19 @@ impl EngineBuilder<'_> {
 
     fn body(&mut self, declared: &Declared, name: &str, checked: &Checked) -> Option<EngineBody> {
         let title = declared.title();
-        if checked.text("type")? == "builtin" {
-            for field in OF_PROCESS {
-                if checked.has(field) {
-                    let message = format!("{title} is builtin and has no `{field}`");
-                    let note = "only an engine of type \"process\" has it";
-                    self.error("unknown-field", message, checked.spot(field), note);
-                }
-            }
+        let sort = checked.text("type")?;
+        if sort == "anthropic" {
+            self.refuse(title, checked, (&OF_PROCESS, "asks a model", "only a program has it"));
+            let model = anthropic::build(title, checked, &declared.spot, self.findings)?;
+            let to = Target::OfEngine(name.to_owned(), model.key.clone());
+            self.leads.push(Lead::new(to, checked.spot("key")));
+            return Some(EngineBody::Anthropic(model));
+        }
+        let only = "only an engine of type \"anthropic\" has it";
+        self.refuse(title, checked, (&OF_MODEL, "asks no model", only));
+        if sort == "builtin" {
+            let only = "only an engine of type \"process\" has it";
+            self.refuse(title, checked, (&OF_PROCESS, "is builtin", only));
             if name == BUILTINS[0] {
                 return Some(EngineBody::Builtin(Builtin::Suggestions));
             }
@@ -180,6 +186,19 @@ impl EngineBuilder<'_> {
         };
         let env = self.env(name, title, checked);
         Some(EngineBody::Process { command, prompt, reads, env })
+    }
+
+    /// Refuses fields that only engines of another type have.
+    fn refuse(
+        &mut self,
+        title: &str,
+        checked: &Checked,
+        (fields, is, note): (&[&str], &str, &str),
+    ) {
+        for field in fields.iter().filter(|it| checked.has(it)) {
+            let message = format!("{title} {is} and has no `{field}`");
+            self.error("unknown-field", message, checked.spot(field), note);
+        }
     }
 
     fn env(&mut self, engine: &str, title: &str, checked: &Checked) -> BTreeMap<String, EnvValue> {

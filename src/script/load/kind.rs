@@ -89,6 +89,7 @@ impl<'a> KindBuilder<'a> {
             live::build(self.declared, checked, engine, self.findings)
         });
         self.refuse_stream(agent.is_some());
+        self.refuse_model();
         let prompt = self.prompt(is_builtin, skill.is_some());
         // What runs in place of the engine may tell nothing.
         let is_steady = is_steady && hooks.start.is_none() && agent.is_none();
@@ -133,6 +134,16 @@ impl<'a> KindBuilder<'a> {
         if !is_agent && engine.is_some_and(|it| it.speech.is_some()) {
             let message = format!("{} names an engine that lives on", self.title());
             let note = "agents of type \"stream\" are declared by wb.agent";
+            self.error("broken-rule", message, self.checked.spot("engine"), note);
+        }
+    }
+
+    /// Refuses an engine that only answers people: it reads no Topic and starts nothing.
+    fn refuse_model(&mut self) {
+        let engine = self.checked.text("engine").and_then(|it| self.engines.get(it));
+        if engine.is_some_and(|it| it.model().is_some()) {
+            let message = format!("{} names an engine of type \"anthropic\"", self.title());
+            let note = "it answers the assistant only: name one of type \"process\"";
             self.error("broken-rule", message, self.checked.spot("engine"), note);
         }
     }

@@ -1,6 +1,7 @@
 //! From the declarations of a script to a `Config`, with a finding for each fault.
 
 pub(in crate::script) mod agent;
+pub(in crate::script) mod anthropic;
 pub(in crate::script) mod assistant;
 pub(in crate::script) mod assistant_tools;
 pub(in crate::script) mod build;

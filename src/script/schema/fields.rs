@@ -1,8 +1,7 @@
 //! Every field of every declaration and of every input.
 
 use crate::script::config::InputType;
-use crate::script::config::output::Reads;
-use crate::script::load::live::Speaks;
+use crate::script::schema::engine_fields::ENGINE;
 use crate::script::schema::functions::{CALLED, DUE};
 use crate::script::schema::kind_fields::{AGENT, INBOX, KIND};
 use crate::script::schema::{Declaration, Field, Shape};
@@ -202,99 +201,6 @@ const LIMITS: [Field; 7] = [
     ),
 ];
 
-/// Words of `engine.type`.
-const ENGINE_TYPES: [&str; 3] = ["process", "builtin", "stream"];
-/// Words of `engine.speaks`.
-const SPEAKS: [&str; 2] = [Speaks::ALL[0].as_str(), Speaks::ALL[1].as_str()];
-/// Words of `engine.prompt`.
-pub(crate) const PROMPT_BY: [&str; 2] = ["stdin", "argument"];
-/// Words of `engine.reads`.
-const READS: [&str; 5] = [
-    Reads::ALL[0].as_str(),
-    Reads::ALL[1].as_str(),
-    Reads::ALL[2].as_str(),
-    Reads::ALL[3].as_str(),
-    Reads::ALL[4].as_str(),
-];
-/// Engines that are a part of this program.
-pub(crate) const BUILTINS: [&str; 1] = ["suggestions"];
-
-/// Words of `engine.on_rate_limit`.
-const ON_RATE_LIMIT: [&str; 2] = ["hold", "go_on"];
-
-const ENGINE: [Field; 13] = [
-    needed(
-        "type",
-        Shape::Word(&ENGINE_TYPES),
-        r#""process""#,
-        "A program, a part of this one, or a program that lives on and is spoken to.",
-    ),
-    field(
-        "command",
-        Shape::Lines,
-        r#"{ "codex", "exec", "--json" }"#,
-        "Program and arguments of a process.",
-    ),
-    field("prompt", Shape::Word(&PROMPT_BY), r#""stdin""#, "How a process is given its prompt."),
-    field("reads", Shape::Word(&READS), r#""codex-jsonl""#, "Form of the output, for telemetry."),
-    field(
-        "env",
-        Shape::Texts,
-        r#"{ LANG = "C.UTF-8", API_KEY = wb.secret.env "API_KEY" }"#,
-        "Variables that are set in its environment: texts, or secrets.",
-    ),
-    with(
-        "on_rate_limit",
-        Shape::Word(&ON_RATE_LIMIT),
-        "hold",
-        r#""go_on""#,
-        "Whether its other jobs wait when its provider takes no more.",
-    ),
-    field(
-        "session",
-        Shape::Lines,
-        r#"{ "--session-id", "{{session}}" }"#,
-        "Arguments that name a new session.",
-    ),
-    field(
-        "resume",
-        Shape::Lines,
-        r#"{ "--resume", "{{session}}" }"#,
-        "Arguments that go on with a session: its jobs can wait for an approval without a process.",
-    ),
-    field(
-        "asks",
-        Shape::Lines,
-        r#"{ "--permission-prompt-tool=mcp__wb__permission", "--mcp-config={{mcp_config}}" }"#,
-        "Arguments that make it ask people before it uses a tool, for kinds that may ask.",
-    ),
-    field(
-        "speaks",
-        Shape::Word(&SPEAKS),
-        r#""lines""#,
-        "How a stream is spoken to, and how it answers.",
-    ),
-    field(
-        "proof_wait",
-        Shape::Duration,
-        r#""2m""#,
-        "Longest wait until a stream shows that it has what was written; 60s by default.",
-    ),
-    field(
-        "system",
-        Shape::Lines,
-        r#"{ "--append-system-prompt-file", "{{system_file}}" }"#,
-        "Arguments that bring a stream what its agent is and what it may do.",
-    ),
-    field(
-        "trusts",
-        Shape::Lines,
-        r#"{ ".opencode/plugin" }"#,
-        "Files of the repository that its agent may obey, although no word of its command keeps \
-         them out; without it such a file keeps its jobs from starting.",
-    ),
-];
-
 /// Words of `schedule.missed`.
 const MISSED: [&str; 2] = ["once", "skip"];
 /// What a request says of its job beside the inputs.
@@ -358,8 +264,9 @@ const ASSISTANT: [Field; 8] = [
     needed(
         "runtimes",
         Shape::Texts,
-        r#"{ claude_code = "claude-chat" }"#,
-        "The engine of each mode. `claude_code` runs Claude Code, with flags of ours.",
+        r#"{ anthropic_api_key = "sonnet" }"#,
+        "The engine of each mode. `anthropic_api_key` asks a model with the site's key, \
+         `claude_code` runs Claude Code, with flags of ours.",
     ),
     field("mode", Shape::Line, r#""claude_code""#, "The mode of people who chose none."),
     field(
@@ -401,13 +308,15 @@ const ASSISTANT: [Field; 8] = [
     ),
 ];
 
-const ASSISTANT_LIMITS: [Field; 8] = [
+const ASSISTANT_LIMITS: [Field; 10] = [
     field("run", Shape::Duration, r#""45m""#, "Longest answer; 45 minutes without it."),
     field("idle", Shape::Duration, r#""90s""#, "Longest silence; 90 seconds without it."),
     field("prompt_kib", Shape::Count, "64", "Longest question in KiB; 64 without it."),
     field("output_kib", Shape::Count, "1024", "Longest answer in KiB; 1024 without it."),
     field("confirm", Shape::Duration, r#""30m""#, "How long a question waits; 30m without it."),
     field("tool_calls", Shape::Count, "40", "Most calls of tools in an answer; 40 without it."),
+    field("steps", Shape::Count, "40", "Most requests to a model in an answer; 40 without it."),
+    field("cost_usd", Shape::Number, "2", "What an answer may cost, with an API key."),
     field("running", Shape::Count, "16", "Most answers at once; 16 without it."),
     field("running_person", Shape::Count, "4", "Most answers of one person at once; 4 without it."),
 ];

@@ -3,6 +3,7 @@
 //!
 //! **Invariant:** tables of data. What a field means across declarations is judged in `build`.
 
+mod engine_fields;
 mod events;
 mod fields;
 mod functions;
@@ -11,10 +12,11 @@ mod lab;
 mod lab_records;
 pub(in crate::script) mod stubs;
 
+pub(crate) use engine_fields::{BUILTINS, PROMPT_BY};
 pub(crate) use events::{ALIASES, RECORDS, event_data};
 #[cfg(test)]
 pub(crate) use events::{JOB_REASON, JOB_STATUS};
-pub(crate) use fields::{BUILTINS, PROMPT_BY, REQUEST_FIELDS};
+pub(crate) use fields::REQUEST_FIELDS;
 pub use fields::{DECLARATIONS, input_fields};
 pub(crate) use functions::PROMPT;
 #[cfg(test)]

@@ -192,6 +192,7 @@ fn build(loaded: &Loaded, ground: Ground) -> Result<(Site, Writer)> {
         wb_agent: wb_agent.clone(),
         search: flows::search::Index::default(),
         chat: Default::default(),
+        outbound: Default::default(),
     };
     let queue = Queue::new(Setup {
         store,
@@ -205,9 +206,7 @@ fn build(loaded: &Loaded, ground: Ground) -> Result<(Site, Writer)> {
     });
     let warnings = script.facts().warnings;
     warnings.iter().for_each(|warning| warn!("{warning}"));
-    let meter = Meter::new(&works);
-    let site = Site { works, queue, meter, warnings, script };
-    Ok((site, writer))
+    Ok((Site { meter: Meter::new(&works), works, queue, warnings, script }, writer))
 }
 
 /// Recovers, listens, and serves until told to stop; the writer runs on after it.
@@ -254,7 +253,8 @@ async fn serve_site(
     say(&greeting);
     let mut services = Services::new(pulses.clone(), stop.clone());
     services.spawn("the lock of the data folder", tenancy.clone().keep(stop.clone()));
-    services.spawn("the job runner", site.queue.clone().serve(left, stop.clone()));
+    let runner = site.queue.clone().serve(left, flows::assistant::tasks(&site), stop.clone());
+    services.spawn("the job runner", runner);
     start(&site, &services, (counted, edge.traffic.presence()), options);
     let routes = http::site_routes(&edge, &site);
     let listeners = Listeners { tcp: Some(tcp), unix };

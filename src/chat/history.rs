@@ -47,6 +47,8 @@ mod tests {
             run_id: None,
             state: State::Whole,
             body,
+            native: None,
+            provider: None,
             model: None,
             created_at: Millis(0),
         }

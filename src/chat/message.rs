@@ -7,8 +7,11 @@ use crate::store::Tx;
 
 const INSERT: &str = "
     INSERT INTO chat_messages (id, session_id, parent_id, role, run_id, step, state, body,
-        provider, model, created_ms)
-    VALUES (:id, :session, :parent, :role, :run, :step, :state, :body, :provider, :model, :now)";
+        native_json, provider, model, created_ms)
+    VALUES (:id, :session, :parent, :role, :run, :step, :state, :body, :native, :provider, :model,
+        :now)";
+const OF_RUN: &str = "
+    SELECT step, id FROM chat_messages WHERE run_id = :run AND role = 'assistant' ORDER BY step";
 const FIND: &str = "SELECT * FROM chat_messages WHERE id = :id AND session_id = :session";
 const CHILDREN: &str = "
     SELECT id FROM chat_messages WHERE parent_id = :parent AND session_id = :session ORDER BY seq
@@ -22,6 +25,7 @@ const NEWEST_CHILD: &str = "
 pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("chat::message_insert", INSERT),
     ("chat::message_find", FIND),
+    ("chat::messages_of_run", OF_RUN),
     ("chat::message_children", CHILDREN),
     ("chat::message_first", FIRST),
     ("chat::message_newest_child", NEWEST_CHILD),
@@ -102,6 +106,10 @@ pub struct Message {
     pub state: State,
     /// Markdown.
     pub body: String,
+    /// What it is at the provider that gave it.
+    pub native: Option<String>,
+    /// That provider.
+    pub provider: Option<String>,
     /// The model that wrote it.
     pub model: Option<String>,
     /// When it was written down.
@@ -120,6 +128,8 @@ impl Message {
             run_id: row.get("run_id")?,
             state: State::parse(&state),
             body: row.get("body")?,
+            native: row.get("native_json")?,
+            provider: row.get("provider")?,
             model: row.get("model")?,
             created_at: row.get("created_ms")?,
         })
@@ -141,6 +151,8 @@ pub struct NewMessage<'a> {
     pub state: State,
     /// Markdown.
     pub body: &'a str,
+    /// Who gave it, and what it is there.
+    pub native: Option<(&'a str, Option<&'a str>)>,
     /// The model that wrote it.
     pub model: Option<&'a str>,
 }
@@ -151,14 +163,25 @@ pub struct NewMessage<'a> {
 /// As any write.
 pub fn insert(tx: &Tx<'_>, ids: &Ids, new: &NewMessage<'_>) -> Result<ChatMessageId> {
     let id: ChatMessageId = ids.mint();
-    let provider = (new.role == Role::Assistant).then_some("claude_code");
     tx.prepare_cached(INSERT)?.execute(named_params! {
         ":id": id, ":session": new.session, ":parent": new.parent, ":role": new.role.as_str(),
         ":run": new.run.map(|it| it.0), ":step": new.run.map(|it| it.1),
-        ":state": new.state.as_str(), ":body": new.body, ":provider": provider,
+        ":state": new.state.as_str(), ":body": new.body,
+        ":native": new.native.and_then(|it| it.1), ":provider": new.native.map(|it| it.0),
         ":model": new.model, ":now": tx.now(),
     })?;
     Ok(id)
+}
+
+/// Returns the messages that a run has made, by their steps.
+///
+/// # Errors
+/// As any read.
+pub fn of_run(connection: &Connection, run: &JobId) -> Result<Vec<(u32, ChatMessageId)>> {
+    let mut statement = connection.prepare_cached(OF_RUN)?;
+    let rows = statement
+        .query_map(named_params! {":run": run}, |row| Ok((row.get("step")?, row.get("id")?)))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
 /// Returns a message of a conversation; the caller has looked whose that is.

@@ -1,7 +1,8 @@
 //! Conversations of people with the assistant: their rows, the streams of their answers, and what
 //! a runtime says while it answers.
 //!
-//! **Invariant:** a message never changes; an answer is a message once its run is settled.
+//! **Invariant:** a message never changes; a step that asks for tools is a message before they are
+//! used, and the end of an answer once its run is settled.
 //! **Invariant:** the id of the person is in every question to the database that a person asks.
 //! **Invariant:** what a reader saw of an answer stands in a file before it is told.
 
@@ -12,6 +13,7 @@ mod home;
 mod hub;
 mod item;
 mod message;
+pub mod model;
 mod replay;
 mod run;
 mod scribe;
@@ -31,7 +33,7 @@ pub use home::Home;
 pub use hub::{Hub, Line, Pokes, Use};
 pub use item::{Item, STREAM_FILE};
 pub use message::{
-    Message, NewMessage, Role, State, branch, find as find_message, insert as add_message,
+    Message, NewMessage, Role, State, branch, find as find_message, insert as add_message, of_run,
     siblings, tip,
 };
 pub use replay::{Sum, Tail, sum};

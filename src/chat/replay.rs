@@ -121,6 +121,13 @@ fn is_fault(code: &str) -> bool {
     matches!(
         code,
         "limit_output"
+            | "limit_steps"
+            | "limit_money"
+            | "held"
+            | "key_missing"
+            | "key_invalid"
+            | "unreachable"
+            | "stalled"
             | "rate_limited"
             | "overloaded"
             | "refused"

@@ -28,7 +28,8 @@ const NOTE_ANSWER: &str = "
         cost_micros = cost_micros + :cost
     WHERE id = :id";
 const MOVE_HEAD: &str = "
-    UPDATE chat_sessions SET head_id = :message WHERE id = :id AND head_id = :parent";
+    UPDATE chat_sessions SET head_id = :message
+    WHERE id = :id AND (head_id = :parent OR head_id IN (SELECT value FROM json_each(:answers)))";
 const CHANGE: &str = "
     UPDATE chat_sessions SET title = COALESCE(:title, title),
         title_by = IIF(:title IS NULL, title_by, 'person'),
@@ -246,7 +247,11 @@ pub fn note_answer(
         ":cost": spent.cost_micros,
     })?;
     if let Some(last) = answers.last() {
-        let params = named_params! {":id": session, ":message": last, ":parent": question};
+        // Somebody may stand at a step of this answer.
+        let params = named_params! {
+            ":id": session, ":message": last, ":parent": question,
+            ":answers": json!(answers).to_string(),
+        };
         tx.prepare_cached(MOVE_HEAD)?.execute(params)?;
     }
     tell(tx, person, session, "run")

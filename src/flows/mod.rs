@@ -40,6 +40,7 @@ use crate::base::{Error, Ids, JobId, Result, fault};
 use crate::chat;
 use crate::documents::Repo;
 use crate::jobs::{Generation, Generations, Queue, Viewer};
+use crate::outbound;
 use crate::people::Caller;
 use crate::script::{Config, Vm};
 use crate::store::{Store, idempotency};
@@ -66,6 +67,8 @@ pub struct Works {
     pub search: search::Index,
     /// Who follows which answer of the assistant.
     pub chat: chat::Hub,
+    /// The way to services on the web.
+    pub outbound: outbound::Client,
 }
 
 /// The running site: the works and the queue.

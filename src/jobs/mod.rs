@@ -50,6 +50,7 @@ pub use run::launch::Alone;
 pub use run::recovery::Left;
 pub use run::rehearsal::{Played, Rehearsal};
 pub use run::settle::{keep_result, keep_topic, request_cancel};
+pub use run::task::{Pause, RunTask, Task, TaskClock, TaskEnd, TaskFailure};
 pub use run::unkept::unkept_files;
 pub use run::verdict::{Given, InstanceFiles, check_reply, give_verdict};
 pub use run::workspace::{Cleanup, HookRun, WorkspaceNeed, Workspaces};

@@ -1,8 +1,9 @@
-//! The assistant, with a shell script in the place of Claude Code.
+//! The assistant, with a shell script in the place of Claude Code and a stand-in for a model.
 
 mod asking;
 mod crashes;
 mod endings;
+mod keyed;
 mod private;
 mod tools;
 mod tree;
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Bench, wait_for};
+use crate::support::{Answer, Bench, KEY, Model, wait_for};
 
 /// What stands in for Claude Code: it does what the last line of its prompt says, as
 /// `--output-format stream-json` would show it.
@@ -114,6 +115,48 @@ wb.assistant {{
 }}
 "#
     ));
+}
+
+/// Declares an assistant that asks a stand-in for a model, with a key in a file.
+fn keyed(bench: &Bench, more: &str) -> Model {
+    let (model, engine) = model(bench);
+    bench.lua(&format!(
+        "{engine}wb.assistant {{ runtimes = {{ anthropic_api_key = \"sonnet\" }}, {more} }}\n"
+    ));
+    model
+}
+
+fn model(bench: &Bench) -> (Model, String) {
+    let (model, key) = (Model::start(&bench.out), bench.base.join("key"));
+    std::fs::write(&key, format!("{KEY}\n")).unwrap();
+    let address = model.address;
+    let engine = format!(
+        r#"wb.engine "sonnet" {{
+  type = "anthropic", model = "m-1", base_url = "http://{address}", key = wb.secret.file "{key}",
+  price = {{ input = 3, output = 15 }},
+}}
+"#
+    );
+    (model, engine)
+}
+
+/// Declares both modes for ada.
+fn both(bench: &Bench) -> Model {
+    let file = bench.base.join("agents").join("claude.sh");
+    std::fs::write(&file, CLAUDE).unwrap();
+    let ((model, engine), out) = (model(bench), &bench.out);
+    bench.lua(&format!(
+        r#"{engine}wb.engine "claude-chat" {{
+  type = "process", command = {{ "/bin/sh", "{file}" }}, prompt = "stdin",
+  reads = "claude-stream-json", env = {{ ANTHROPIC_API_KEY = "x", OUT = "{out}" }},
+}}
+wb.assistant {{
+  runtimes = {{ anthropic_api_key = "sonnet", claude_code = "claude-chat" }},
+  claude_code_persons = {{ "ada" }},
+}}
+"#
+    ));
+    model
 }
 
 /// Returns the items of a stream that has come whole, without pings.

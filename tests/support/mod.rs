@@ -8,6 +8,7 @@
 
 mod disk;
 mod look;
+mod model;
 mod server;
 mod site;
 mod wire;
@@ -17,6 +18,7 @@ pub(crate) use disk::{Cut, ForgetfulDisk, SmallDisk, shim};
 pub(crate) use look::{
     Patience, arguments_with, beats, marked, processes_of, until, wait_for, within,
 };
+pub(crate) use model::{KEY, Model};
 pub(crate) use server::{Server, shell};
 pub(crate) use site::{Bench, Topic, cli, git, try_git};
 pub(crate) use wire::{Answer, Call, raw};

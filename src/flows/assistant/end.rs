@@ -4,6 +4,7 @@ use crate::base::{ChatMessageId, Result};
 use crate::chat::{self, End, Ended, NewMessage, Role, Run, Spent, State, Sum};
 use crate::flows::Works;
 use crate::jobs::{Job, Pool, Reason, Status, job_dir};
+use crate::script::Mode;
 use crate::store::Tx;
 
 /// Settles the run that a job is.
@@ -57,8 +58,12 @@ fn judge(job: &Job, said: &Sum) -> End {
         || job.reason == Some(Reason::ServerRestarted);
     // What the program says when it is told to end is not why it ends.
     if let (Some((code, text)), false) = (&said.fault, is_ended) {
-        let is_limit = code.starts_with("limit_");
-        return end(if is_limit { Ended::Limit } else { Ended::Error }, code, text.clone());
+        let ended = match code.as_str() {
+            "stalled" => Ended::Timeout,
+            it if it.starts_with("limit_") => Ended::Limit,
+            _ => Ended::Error,
+        };
+        return end(ended, code, text.clone());
     }
     match (job.status, job.reason) {
         (Status::Succeeded, _) if said.steps().next().is_some() => {
@@ -98,8 +103,12 @@ fn keep_answers(
     said: &Sum,
     end: &End,
 ) -> Result<Vec<ChatMessageId>> {
-    let steps: Vec<(u32, &str)> = said.steps().collect();
-    let mut answers: Vec<ChatMessageId> = Vec::new();
+    // Steps with calls were written down before these were made.
+    let kept = chat::of_run(tx.connection(), &run.job_id)?;
+    let is_kept = |step: u32| kept.iter().any(|it| it.0 == step);
+    let steps: Vec<(u32, &str)> = said.steps().filter(|it| !is_kept(it.0)).collect();
+    let mut answers: Vec<ChatMessageId> = kept.iter().map(|it| it.1.clone()).collect();
+    let provider = Mode::parse(&run.mode).map_or("", provider);
     for (place, (step, text)) in steps.iter().enumerate() {
         let is_last = place + 1 == steps.len();
         let new = NewMessage {
@@ -109,12 +118,21 @@ fn keep_answers(
             run: Some((&run.job_id, *step)),
             state: if is_last { state(end.ended) } else { State::Whole },
             body: text,
+            native: Some((provider, None)),
             model: None,
         };
         let id = chat::add_message(tx, &works.ids, &new)?;
         answers.push(id);
     }
     Ok(answers)
+}
+
+/// Returns who gives the answers of a mode.
+pub(super) fn provider(mode: Mode) -> &'static str {
+    match mode {
+        Mode::AnthropicApiKey => "anthropic",
+        Mode::ClaudeCode => "claude_code",
+    }
 }
 
 fn state(ended: Ended) -> State {

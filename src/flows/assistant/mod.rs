@@ -1,6 +1,7 @@
 //! The assistant: a person asks, a run answers, and both are kept for that person alone.
 
 mod agent;
+mod branch;
 mod calls;
 mod change;
 mod config;
@@ -9,6 +10,8 @@ mod follow;
 mod run;
 mod show;
 mod start;
+mod steps;
+mod task;
 mod tools;
 mod undo;
 mod vault;
@@ -19,6 +22,7 @@ pub use config::{health, set as set_config, show as config, sign_in, sign_out};
 pub use follow::{Follower, answered, follow, so_far};
 pub use show::{history, run, session, sessions};
 pub use start::ask;
+pub use task::tasks;
 pub use undo::{show_call, undo};
 
 pub(in crate::flows) use end::{cancelled, settle_job};
@@ -27,6 +31,8 @@ pub(in crate::flows) use run::{listen, prepare};
 use crate::base::{Error, ErrorKind, Result};
 use crate::chat::Home;
 use crate::flows::Works;
+use crate::flows::check::external;
+use crate::jobs::hold_of;
 use crate::people::{Caller, Person, Role};
 use crate::script::{Assistant, EngineBody, Mode};
 
@@ -93,6 +99,9 @@ pub(in crate::flows) fn closed(
             hint: format!("an admin names you in `{mode}_persons` of wb.assistant"),
         }));
     }
+    if mode == Mode::AnthropicApiKey {
+        return closed_model(works, seat.assistant);
+    }
     if has_own_key(works, seat.assistant, mode) {
         return Ok(None);
     }
@@ -106,6 +115,31 @@ pub(in crate::flows) fn closed(
                 .to_owned(),
         })),
     }
+}
+
+/// Returns why the model with a key cannot be asked; nothing if it can.
+fn closed_model(works: &Works, assistant: &Assistant) -> Result<Option<Closed>> {
+    let engine = assistant.runtimes.get(&Mode::AnthropicApiKey);
+    let engine = engine.and_then(|it| works.config.engines.get(it));
+    let Some((engine, model)) = engine.and_then(|it| Some((it, it.model()?))) else {
+        return Ok(None);
+    };
+    if let Err(cause) = model.key.read(&works.config.folder, &external::environment()) {
+        let hint = "whoever runs the server sets the key; `wiki-browser check` says how";
+        let why = format!("the server has no key: {}", cause.message());
+        return Ok(Some(Closed { state: "key_missing", why, hint: hint.to_owned() }));
+    }
+    let hold = works.store.look(|c| hold_of(c, &engine.name))?;
+    let now = works.store.clock().now();
+    Ok(hold.filter(|it| it.until > now && engine.is_held_by_limits).map(|it| {
+        let until = it.until.rfc3339();
+        let until = until.get(..16).unwrap_or_default().replace('T', " ");
+        Closed {
+            state: "held",
+            why: format!("the provider takes no more until {until} UTC"),
+            hint: "wait, or an admin lifts it: wiki-browser engine release".to_owned(),
+        }
+    }))
 }
 
 /// Returns whether the operator gives all runs of a mode a key.
@@ -122,10 +156,15 @@ pub(in crate::flows) fn hint(code: &str) -> &'static str {
     match code {
         "stopped" => "ask again, or try another answer",
         "timeout" | "stalled" => "try again; ask for less at once",
+        "limit_steps" | "limit_money" => "ask for less at once, or in parts",
         "limit_tools" => "ask for less at once, or in parts",
         "limit_output" => "ask for a shorter answer, or for a part of it",
-        "rate_limited" => "wait until your subscription's limit is over, then try again",
-        "overloaded" => "try again in a minute",
+        "rate_limited" => "wait until the limit is over, then try again",
+        "overloaded" | "unreachable" => "try again in a minute",
+        "held" => "ask again then; an admin may lift it",
+        "key_missing" => "whoever runs the server sets the key of the model",
+        "key_invalid" => "an admin looks at the key and the account of the model",
+        "refused" => "ask in another way",
         "context_full" => "begin a new conversation",
         "auth_invalid" => {
             "sign in again: run `claude setup-token` and paste the token on the page of the \

@@ -64,20 +64,12 @@ pub(in crate::flows) async fn prepare(works: &Works, job: &Job) -> Result<Prepar
     };
     let home = Home::of(&works.config.site.data, &run.person_id);
     let reference = reference.filter(|it| home.has_claude_session(&run.session_id, it));
-    let name = person.as_ref().map_or_else(String::new, |it| it.display_name.clone());
     let tools: Vec<&str> = assistant.tools.keys().copied().collect();
-    let mut system = system_prompt(works, &name, !tools.is_empty());
-    let own = match (tools.is_empty(), person) {
-        (false, Some(person)) => own_words(works, person).await,
-        _ => OwnWords::default(),
-    };
-    if let Some(rules) = &own.rules {
-        system += &format!("\nWhat {name} wants of you (agents.md in the vault):\n\n{rules}\n");
-    }
+    let words = words(works, person, !tools.is_empty()).await;
     let dir = job_dir(&works.config.site.data, &job.id);
-    JobFolder::make(&dir)?.put(SYSTEM_FILE, system.as_bytes())?;
+    JobFolder::make(&dir)?.put(SYSTEM_FILE, words.system.as_bytes())?;
     let mut prompt = prompt(&before, &question, reference.is_some());
-    if let (Some(memory), None) = (&own.memory, &reference) {
+    if let (Some(memory), None) = (&words.memory, &reference) {
         let head = "What you noted earlier (agent/memory.md in the vault), for you to know:";
         prompt = format!("{head}\n<memory>\n{memory}\n</memory>\n\n{prompt}");
     }
@@ -101,6 +93,28 @@ pub(in crate::flows) async fn prepare(works: &Works, job: &Job) -> Result<Prepar
         session: None,
         alone: Some(alone),
     })
+}
+
+/// What a model is told before the conversation.
+pub(super) struct Words {
+    /// What it is, and what the person wants of it.
+    pub(super) system: String,
+    /// What it noted earlier, which is data.
+    pub(super) memory: Option<String>,
+}
+
+/// Returns what a model is told before the conversation with a person.
+pub(super) async fn words(works: &Works, person: Option<Person>, has_tools: bool) -> Words {
+    let name = person.as_ref().map_or_else(String::new, |it| it.display_name.clone());
+    let mut system = system_prompt(works, &name, has_tools);
+    let own = match (has_tools, person) {
+        (true, Some(person)) => own_words(works, person).await,
+        _ => OwnWords::default(),
+    };
+    if let Some(rules) = &own.rules {
+        system += &format!("\nWhat {name} wants of you (agents.md in the vault):\n\n{rules}\n");
+    }
+    Words { system, memory: own.memory }
 }
 
 /// What a person's vault says to their assistant.
@@ -184,6 +198,10 @@ pub(in crate::flows) fn listen(works: &Works) -> Listen {
             return Ok(None);
         }
         let Some(run) = works.store.look(|c| chat::by_job(c, &job.id))? else { return Ok(None) };
+        // A model that the server asks itself prints nothing.
+        if Mode::parse(&run.mode) != Some(Mode::ClaudeCode) {
+            return Ok(None);
+        }
         let config = &generation.config;
         let Some(assistant) = &config.assistant else {
             return Err(Error::unavailable("the site has no assistant any more"));
@@ -212,7 +230,11 @@ pub(super) fn answer(config: &Config, run: &Run) -> Answer {
 fn model(config: &Config, mode: &str) -> Option<String> {
     let assistant = config.assistant.as_ref()?;
     let engine = config.engines.get(assistant.runtimes.get(&Mode::parse(mode)?)?)?;
-    let EngineBody::Process { command, .. } = &engine.body else { return None };
+    let command = match &engine.body {
+        EngineBody::Process { command, .. } => command,
+        EngineBody::Anthropic(model) => return Some(model.model.clone()),
+        EngineBody::Builtin(_) => return None,
+    };
     let place = command.iter().position(|it| it == "--model")?;
     command.get(place + 1).cloned()
 }

@@ -136,9 +136,15 @@ pub async fn history(site: &Site, caller: &Caller, query: HistoryQuery) -> Resul
                 None => Default::default(),
             };
             let next = found.first().filter(|_| has_more).map(|it| it.id.clone());
-            let messages =
-                found.iter().map(|it| message_view(c, &session, it)).collect::<Result<_>>()?;
             let open = chat::open_of(c, &session.id)?;
+            // A step without words is seen by its calls, and one of an open run in its stream.
+            let is_seen = |it: &&Message| {
+                !it.body.trim().is_empty()
+                    && (it.run_id.is_none()
+                        || it.run_id.as_ref() != open.as_ref().map(|it| &it.job_id))
+            };
+            let seen = found.iter().filter(is_seen);
+            let messages = seen.map(|it| message_view(c, &session, it)).collect::<Result<_>>()?;
             let open = match open {
                 Some(run) if !is_left(c, &run)? => Some(run),
                 _ => None,

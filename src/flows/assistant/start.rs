@@ -208,6 +208,7 @@ fn keep_question(
         run: None,
         state: State::Whole,
         body: text,
+        native: None,
         model: None,
     };
     chat::add_message(tx, &site.ids, &new)

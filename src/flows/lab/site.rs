@@ -413,6 +413,7 @@ fn build(
         wb_agent: wb_agent.clone(),
         search: search::Index::default(),
         chat: Default::default(),
+        outbound: Default::default(),
     };
     let queue = Queue::new(Setup {
         store,

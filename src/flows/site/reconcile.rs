@@ -85,6 +85,7 @@ pub(in crate::flows) async fn reconcile(
             wb_agent: site.wb_agent.clone(),
             search: Index::default(),
             chat: Default::default(),
+            outbound: Default::default(),
         };
         // An approval that was under way is finished or taken back first: it holds its branch.
         if let Err(cause) = approve::recover(&works).await {

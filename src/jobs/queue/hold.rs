@@ -62,18 +62,24 @@ pub struct Hold {
 }
 
 /// Returns for whom the limit of a job counts, as a row has it. A private job works with what its
-/// owner has signed in with, which nobody else's job uses.
-fn person_of(job: &Job) -> String {
-    job.owner.as_ref().map(ToString::to_string).unwrap_or_default()
+/// owner has signed in with, which nobody else's job uses, unless it works with a key of the site.
+fn person_of(job: &Job, is_of_site: bool) -> String {
+    let owner = job.owner.as_ref().filter(|_| !is_of_site);
+    owner.map(ToString::to_string).unwrap_or_default()
 }
 
 /// Holds the engine of a job that met a limit: for all jobs of the site, or for those of the owner.
-pub(in crate::jobs) fn hold(tx: &Tx<'_>, engine: &str, job: &Job, limit: Limit) -> Result<()> {
+pub(in crate::jobs) fn hold(
+    tx: &Tx<'_>,
+    engine: &str,
+    (job, is_of_site): (&Job, bool),
+    limit: Limit,
+) -> Result<()> {
     if fault::is_off("engine_hold") {
         return Ok(());
     }
     let now = tx.now();
-    let person = person_of(job);
+    let person = person_of(job, is_of_site);
     let before = find(tx.connection(), engine, &person)?;
     let strikes = match &before {
         None => 1,
@@ -103,12 +109,17 @@ pub(in crate::jobs) fn hold(tx: &Tx<'_>, engine: &str, job: &Job, limit: Limit) 
         Actor::System,
         json!({"engine": engine, "until": until, "job_id": named}),
     );
-    tx.emit(event.scoped(job.scope()))
+    tx.emit(event.scoped(if is_of_site { Scope::Site } else { job.scope() }))
 }
 
 /// Forgets a hold that is over, because a job of the engine has succeeded.
-pub(in crate::jobs) fn well(tx: &Tx<'_>, engine: &str, job: &Job) -> Result<()> {
-    let params = named_params! {":engine": engine, ":person": person_of(job), ":now": tx.now()};
+pub(in crate::jobs) fn well(
+    tx: &Tx<'_>,
+    engine: &str,
+    (job, is_of_site): (&Job, bool),
+) -> Result<()> {
+    let person = person_of(job, is_of_site);
+    let params = named_params! {":engine": engine, ":person": person, ":now": tx.now()};
     tx.prepare_cached(DROP)?.execute(params)?;
     Ok(())
 }

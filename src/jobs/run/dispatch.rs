@@ -22,6 +22,7 @@ use crate::jobs::rows::{retention, table};
 use crate::jobs::run::execution::around::{self, Cleaned};
 use crate::jobs::run::launch::{self, Ground};
 use crate::jobs::run::recovery::Left;
+use crate::jobs::run::task::RunTask;
 use crate::jobs::run::workspace::Workspaces;
 use crate::jobs::run::{execution, recovery, settle};
 use crate::jobs::speak::{Fact, Voice};
@@ -233,8 +234,8 @@ impl Queue {
     }
 
     /// Claims and runs jobs until `stop`; then every running job gets its grace and is settled.
-    /// `left` is what [`Queue::recover`] returned.
-    pub async fn serve(self, left: Left, stop: CancellationToken) {
+    /// `left` is what [`Queue::recover`] returned; `run_task` does the jobs that need no process.
+    pub async fn serve(self, left: Left, run_task: RunTask, stop: CancellationToken) {
         let bell = self.inner.setup.store.bell(BELL);
         let mut tasks = Tasks::default();
         for (job, adopted) in left.adopted {
@@ -255,7 +256,7 @@ impl Queue {
         while !stop.is_cancelled() {
             self.stop_cancelled();
             let since = self.inner.setup.store.clock().now();
-            self.start_all(&mut tasks, &stop).await;
+            self.start_all(&mut tasks, &run_task, &stop).await;
             if fault::is_absent("haste") {
                 // A machine on which much time passes here.
                 tokio::time::sleep(Duration::from_millis(400)).await;
@@ -273,7 +274,7 @@ impl Queue {
         }
     }
 
-    async fn start_all(&self, tasks: &mut Tasks, stop: &CancellationToken) {
+    async fn start_all(&self, tasks: &mut Tasks, run_task: &RunTask, stop: &CancellationToken) {
         while !stop.is_cancelled() {
             // A task ends after its row is settled: of no pool more rows run than tasks.
             let caps = &self.current().caps.pools;
@@ -287,7 +288,8 @@ impl Queue {
                     let outside = Running::default();
                     self.remember(&job.id, &outside);
                     let (pool, inner) = (job.pool, Arc::clone(&self.inner));
-                    let run = run_to_end(inner, generation, (job, token), outside, stop.clone());
+                    let with = (outside, RunTask::clone(run_task));
+                    let run = run_to_end(inner, generation, (job, token), with, stop.clone());
                     tasks.spawn(pool, run);
                 }
                 Ok(None) => return,
@@ -467,12 +469,11 @@ async fn run_to_end(
     inner: Arc<Inner>,
     generation: Arc<Generation>,
     (job, token): (Job, String),
-    outside: Running,
+    with: (Running, RunTask),
     stop: CancellationToken,
 ) -> JobId {
     let (again, id) = (job.clone(), job.id.clone());
-    let run =
-        execution::execute(Arc::clone(&inner), generation, (job, token), outside, stop.clone());
+    let run = execution::execute(Arc::clone(&inner), generation, (job, token), with, stop.clone());
     if AssertUnwindSafe(run).catch_unwind().await.is_err() {
         error!(job_id = %id, "the execution of job {id} ended in a fault of the program");
         return recovery::wait_and_settle(inner, again, stop).await;

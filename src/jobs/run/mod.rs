@@ -11,6 +11,7 @@ pub(in crate::jobs) mod recovery;
 pub(in crate::jobs) mod rehearsal;
 pub(in crate::jobs) mod settle;
 pub(in crate::jobs) mod takeover;
+pub(in crate::jobs) mod task;
 pub(in crate::jobs) mod unkept;
 pub(in crate::jobs) mod verdict;
 pub(in crate::jobs) mod workspace;

@@ -106,6 +106,8 @@ pub(in crate::jobs) struct Outcome {
     pub(in crate::jobs) limit: Option<Limit>,
     /// Whether the engine's other jobs wait until such a limit is over.
     pub(in crate::jobs) holds_engine: bool,
+    /// Whether such a limit is that of the site, also if its job is private.
+    pub(in crate::jobs) is_of_site: bool,
     /// What is needed to repeat a job of an inbox.
     pub(in crate::jobs) repeat: Option<Repeat>,
 }
@@ -257,9 +259,11 @@ pub(in crate::jobs) fn settle(
     usage::add(tx, &job)?;
     match (limit, &job.engine) {
         (Some(limit), Some(engine)) if outcome.holds_engine => {
-            hold::hold(tx, engine, &job, limit)?;
+            hold::hold(tx, engine, (&job, outcome.is_of_site), limit)?;
         }
-        (None, Some(engine)) if status == Status::Succeeded => hold::well(tx, engine, &job)?,
+        (None, Some(engine)) if status == Status::Succeeded => {
+            hold::well(tx, engine, (&job, outcome.is_of_site))?;
+        }
         _ => {}
     }
     tx.emit(

@@ -145,8 +145,7 @@ impl Judge<'_> {
                 Thinking::Budget(tokens)
             }
             _ => {
-                let message =
-                    format!("`thinking` of {} is `{}`", self.title, word.escape_debug());
+                let message = format!("`thinking` of {} is `{}`", self.title, word.escape_debug());
                 let note = format!(
                     "write \"off\", \"low\", \"medium\" or \"high\", or a number of tokens of at \
                      least {BUDGET_MIN} and below `max_output`"

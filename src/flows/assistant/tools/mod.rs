@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::base::{Error, Result};
 use crate::chat::Target;
+use crate::script::Assistant;
 use crate::vault::{Image, VaultPath};
 
 pub(super) use documents::run as run_document;
@@ -146,6 +147,22 @@ pub(super) fn find(name: &str) -> Result<&'static Tool> {
         let shown = crate::base::truncate_chars(name, 80);
         Error::not_found(format!("there is no tool `{}`", shown.escape_debug())).code("no_tool")
     })
+}
+
+/// Returns the tools that a site allows, as MCP and model providers name their parts.
+///
+/// # Errors
+/// As [`Tool::describe`].
+pub(super) fn described(assistant: &Assistant) -> Result<Vec<Value>> {
+    let allowed = TOOLS.iter().filter(|it| assistant.tools.contains_key(it.name));
+    allowed.map(Tool::describe).collect()
+}
+
+/// Returns whether a tool changes nothing.
+pub(super) fn only_reads(name: &str) -> bool {
+    const READERS: [&str; 6] =
+        ["read_file", "list_directory", "glob_files", "search_files", "read_source", "list_topics"];
+    READERS.contains(&name)
 }
 
 /// What came of a call: one line for people, and the words for the model.

@@ -7,6 +7,7 @@
 pub(super) mod around;
 mod follow;
 mod phase;
+mod task;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +23,7 @@ use crate::jobs::run::dispatch::{Inner, Running, Watched};
 use crate::jobs::run::lost::Repeat;
 use crate::jobs::run::outcome::{self, outcome_of};
 use crate::jobs::run::settle::{self, Ended, Outcome};
+use crate::jobs::run::task::RunTask;
 use crate::jobs::run::verdict;
 use crate::jobs::run::workspace::{self, Plan};
 use crate::jobs::run::{launch, recovery, unkept};
@@ -47,13 +49,18 @@ pub(super) async fn execute(
     inner: Arc<Inner>,
     generation: Arc<Generation>,
     (job, token): (Job, String),
-    outside: Running,
+    (outside, tasks): (Running, RunTask),
     stop: CancellationToken,
 ) {
     let generation = inner.setup.generations.pin(&job.id, generation);
     fault::crash_point("after_claim");
     let source = job.source_path.as_ref().map(|it| it.as_str().to_owned()).unwrap_or_default();
     info!(job_id = %job.id, kind = job.kind, source_path = source, "job {} started", job.id);
+    if task::is_task(&generation, &job) {
+        let outcome =
+            task::run((&inner, &generation), &job, (token, &tasks), &outside, &stop).await;
+        return settle_until_done((&inner, &generation), &job, outcome, &stop).await;
+    }
     let outcome = match prepare(&inner, &generation, &job, token).await {
         Err(outcome) => outcome,
         Ok(ready) if outside.cancel.is_cancelled() => {

@@ -1,0 +1,152 @@
+//! The Messages API of Anthropic, over HTTP.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::base::sse::Frames;
+use crate::chat::model::read::Reader;
+use crate::chat::model::{Ask, Fault, Step, fault, request};
+use crate::outbound::{self, Client, Request};
+use crate::script::Anthropic;
+
+/// The version of the interface.
+const VERSION: &str = "2023-06-01";
+/// Longest event of an answer, in bytes.
+const EVENT_BYTES_MAX: usize = 1024 * 1024;
+/// Longest body of a refusal that is read, in bytes.
+const REFUSAL_BYTES_MAX: usize = 64 * 1024;
+/// How long an answer may add nothing although its connection lives.
+const STILL_MAX: Duration = Duration::from_secs(300);
+
+/// A model that is asked with a key.
+#[derive(Clone)]
+pub struct Claude {
+    client: Client,
+    model: Anthropic,
+    key: String,
+}
+
+impl fmt::Debug for Claude {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Claude {{ model: {} }}", self.model.model)
+    }
+}
+
+/// What comes next of an answer.
+#[derive(Debug, PartialEq)]
+pub enum Next {
+    /// More words.
+    Text(String),
+    /// It is whole.
+    Done(Box<Step>),
+}
+
+/// An answer while it comes. Who drops it ends it, also at the provider.
+pub struct Answering {
+    answer: outbound::Answer,
+    frames: Frames,
+    reader: Reader,
+    ready: VecDeque<String>,
+    idle: Duration,
+    grown_at: Instant,
+    key: String,
+}
+
+impl Claude {
+    /// Returns a model with its key.
+    pub fn new(client: Client, model: Anthropic, key: String) -> Claude {
+        Claude { client, model, key }
+    }
+
+    /// Asks; returns the answer once it begins. `idle` is the longest silence.
+    ///
+    /// # Errors
+    /// What the provider refuses, or that it cannot be reached.
+    pub async fn begin(&self, ask: &Ask, idle: Duration) -> Result<Answering, Fault> {
+        let body = request::body(&self.model, ask);
+        let request = Request {
+            base: &self.model.base_url,
+            path: "/v1/messages",
+            headers: &[("anthropic-version", VERSION), ("accept", "text/event-stream")],
+            secret: Some(("x-api-key", &self.key)),
+            json: Bytes::from(body.to_string()),
+        };
+        let answer = self.client.post(&request, idle).await.map_err(fault::of_failure)?;
+        if answer.status() != 200 {
+            let retry_after = answer.header("retry-after").map(str::to_owned);
+            let status = answer.status();
+            // Whatever the body is, the status says enough.
+            let body = answer.text(REFUSAL_BYTES_MAX, idle).await.unwrap_or_default();
+            let fault = fault::of_status(status, retry_after.as_deref(), &body);
+            return Err(masked(fault, &self.key));
+        }
+        Ok(Answering {
+            answer,
+            frames: Frames::new(EVENT_BYTES_MAX),
+            reader: Reader::default(),
+            ready: VecDeque::new(),
+            idle,
+            grown_at: Instant::now(),
+            key: self.key.clone(),
+        })
+    }
+}
+
+/// A service may repeat what it was sent.
+fn masked(fault: Fault, key: &str) -> Fault {
+    Fault { message: fault.message.replace(key, "[key]"), ..fault }
+}
+
+impl Answering {
+    /// Returns what comes next; after [`Next::Done`] there is nothing.
+    ///
+    /// # Errors
+    /// What broke the answer off.
+    pub async fn next(&mut self) -> Result<Next, Fault> {
+        loop {
+            if let Some(text) = self.ready.pop_front() {
+                return Ok(Next::Text(text));
+            }
+            if self.reader.is_over() {
+                let step = std::mem::take(&mut self.reader).finish()?;
+                return Ok(Next::Done(Box::new(step)));
+            }
+            let piece = self.answer.chunk(self.idle).await.map_err(fault::of_failure)?;
+            let Some(bytes) = piece else {
+                let step = std::mem::take(&mut self.reader).finish()?;
+                return Ok(Next::Done(Box::new(step)));
+            };
+            self.feed(&bytes)?;
+        }
+    }
+
+    fn feed(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+        let frames = self
+            .frames
+            .feed(bytes)
+            .map_err(|_| Fault::lasting("bad_answer", "the answer has a line that is too long"))?;
+        let mut words = String::new();
+        let mut has_grown = false;
+        for frame in frames {
+            // What is no JSON says nothing.
+            let Ok(event) = serde_json::from_str::<Value>(&frame.data) else { continue };
+            has_grown |= event["type"] != "ping";
+            let text = self.reader.take(&event).map_err(|it| masked(it, &self.key))?;
+            words.push_str(&text.unwrap_or_default());
+        }
+        if has_grown {
+            self.grown_at = Instant::now();
+        } else if self.grown_at.elapsed() > STILL_MAX {
+            return Err(Fault::passing("stalled", "the model adds nothing any more"));
+        }
+        if !words.is_empty() {
+            self.ready.push_back(words);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,174 @@
+//! A model as the loop of an answer sees it: one request, one answer, piece by piece.
+//!
+//! **Invariant:** nothing here knows a tool, a person or a route; nothing is repeated here.
+//! **Invariant:** what a provider says is hostile: every event and every answer has a bound, and
+//! what is unknown is left out.
+
+mod anthropic;
+mod fault;
+mod read;
+mod request;
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::script::Price;
+
+pub use anthropic::{Answering, Claude, Next};
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// What the model is told of itself.
+    pub system: String,
+    /// What was said, oldest first; the last one is not the model's.
+    pub turns: Vec<Turn>,
+    /// The tools, as MCP describes them.
+    pub tools: Vec<Value>,
+}
+
+/// What one side said before the other one did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Turn {
+    /// Whether the model said it.
+    pub is_model: bool,
+    /// What.
+    pub blocks: Vec<Block>,
+}
+
+/// A part of a turn.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Block {
+    /// Words.
+    Text(String),
+    /// A part as the provider gave it, which goes back as it is.
+    Native(Value),
+    /// What came of a call.
+    Result {
+        /// The name that the model gave the call.
+        id: String,
+        /// The words for the model.
+        text: String,
+        /// Whether it went well.
+        is_ok: bool,
+    },
+}
+
+/// One answer of a model, whole.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Step {
+    /// Its words.
+    pub text: String,
+    /// All of it, as the provider gave it.
+    pub native: Vec<Value>,
+    /// The tools that it asks for.
+    pub calls: Vec<ModelCall>,
+    /// Why it ended.
+    pub stop: Stop,
+    /// What it took.
+    pub tokens: Tokens,
+}
+
+/// A call that a model asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelCall {
+    /// The name that the model gave it.
+    pub id: String,
+    /// The tool.
+    pub tool: String,
+    /// The arguments; none if what came is no object.
+    pub args: Option<Value>,
+}
+
+/// Why an answer ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Stop {
+    /// The model has said what it wanted.
+    #[default]
+    Ended,
+    /// It waits for its calls.
+    Calls,
+    /// It wants to go on.
+    Paused,
+    /// It was cut off.
+    MaxTokens,
+    /// The provider refused to go on.
+    Refused,
+    /// There is no more room.
+    ContextFull,
+    /// A word that is not known.
+    Unknown(String),
+}
+
+/// Tokens of an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tokens {
+    /// Read, without those from a cache.
+    pub input: u64,
+    /// Written.
+    pub output: u64,
+    /// Read from a cache.
+    pub cache_read: u64,
+    /// Kept in a cache.
+    pub cache_write: u64,
+}
+
+impl Tokens {
+    /// Adds those of another answer.
+    pub fn add(&mut self, other: Tokens) {
+        self.input = self.input.saturating_add(other.input);
+        self.output = self.output.saturating_add(other.output);
+        self.cache_read = self.cache_read.saturating_add(other.cache_read);
+        self.cache_write = self.cache_write.saturating_add(other.cache_write);
+    }
+
+    /// Returns what they cost, in US dollars.
+    pub fn cost(&self, price: &Price) -> f64 {
+        let of = |count: u64, price: f64| count as f64 * price / 1e6;
+        of(self.input, price.input)
+            + of(self.output, price.output)
+            + of(self.cache_read, price.cache_read)
+            + of(self.cache_write, price.cache_write)
+    }
+}
+
+/// Why there is no answer, or not all of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// A stable word.
+    pub code: &'static str,
+    /// For people; no secret.
+    pub message: String,
+    /// Whether the same request may go well.
+    pub is_passing: bool,
+    /// How long the provider wants to be left alone, if it said so.
+    pub wait: Option<Duration>,
+}
+
+impl Fault {
+    /// Returns one that the same request meets again.
+    pub fn lasting(code: &'static str, message: impl Into<String>) -> Fault {
+        Fault { code, message: message.into(), is_passing: false, wait: None }
+    }
+
+    /// Returns one that may be over soon.
+    pub fn passing(code: &'static str, message: impl Into<String>) -> Fault {
+        Fault { is_passing: true, ..Fault::lasting(code, message) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_cost_what_their_price_says() {
+        let price = Price { input: 3.0, output: 15.0, cache_read: 0.3, cache_write: 3.75 };
+        let mut tokens =
+            Tokens { input: 1_000_000, output: 100_000, cache_read: 0, cache_write: 0 };
+        assert!((tokens.cost(&price) - 4.5).abs() < 1e-9);
+        tokens.add(Tokens { input: 0, output: 0, cache_read: 1_000_000, cache_write: 1_000_000 });
+        assert!((tokens.cost(&price) - 8.55).abs() < 1e-9);
+    }
+}

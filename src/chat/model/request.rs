@@ -1,0 +1,130 @@
+//! A request as the Messages API wants it.
+
+use serde_json::{Value, json};
+
+use crate::chat::model::{Ask, Block, Turn};
+use crate::script::{Anthropic, Thinking};
+
+/// How many of the last turns of the person's side are kept in the provider's cache; with the
+/// tools and what the model is told of itself they are the four that it takes.
+const CACHED_TURNS: usize = 2;
+
+/// Returns the body of a request.
+pub(super) fn body(model: &Anthropic, ask: &Ask) -> Value {
+    let mut body = json!({
+        "model": model.model, "max_tokens": model.max_output, "stream": true,
+        "system": [kept(json!({"type": "text", "text": ask.system}))],
+        "messages": messages(&ask.turns),
+    });
+    if !ask.tools.is_empty() {
+        let mut tools: Vec<Value> = ask.tools.iter().map(tool).collect();
+        if let Some(last) = tools.last_mut() {
+            *last = kept(last.take());
+        }
+        body["tools"] = Value::Array(tools);
+    }
+    match model.thinking {
+        Thinking::Off => {}
+        Thinking::Effort(effort) => {
+            body["thinking"] = json!({"type": "adaptive"});
+            body["output_config"] = json!({"effort": effort});
+        }
+        Thinking::Budget(tokens) => {
+            body["thinking"] = json!({"type": "enabled", "budget_tokens": tokens});
+        }
+    }
+    body
+}
+
+fn tool(described: &Value) -> Value {
+    json!({
+        "name": described["name"], "description": described["description"],
+        "input_schema": described["inputSchema"],
+    })
+}
+
+fn kept(mut block: Value) -> Value {
+    block["cache_control"] = json!({"type": "ephemeral"});
+    block
+}
+
+fn messages(turns: &[Turn]) -> Vec<Value> {
+    let mut cached = 0;
+    let mut messages: Vec<Value> = Vec::with_capacity(turns.len());
+    for turn in turns.iter().rev() {
+        let mut content: Vec<Value> = turn.blocks.iter().map(block).collect();
+        if !turn.is_model && cached < CACHED_TURNS {
+            cached += 1;
+            if let Some(last) = content.last_mut() {
+                *last = kept(last.take());
+            }
+        }
+        let role = if turn.is_model { "assistant" } else { "user" };
+        messages.push(json!({"role": role, "content": content}));
+    }
+    messages.reverse();
+    messages
+}
+
+fn block(block: &Block) -> Value {
+    match block {
+        Block::Text(text) => json!({"type": "text", "text": text}),
+        Block::Native(native) => native.clone(),
+        Block::Result { id, text, is_ok } => {
+            // A text without any words is refused.
+            let text = if text.trim().is_empty() { "(nothing)" } else { text.as_str() };
+            let content = json!([{"type": "text", "text": text}]);
+            let mut result = json!({"type": "tool_result", "tool_use_id": id, "content": content});
+            if !is_ok {
+                result["is_error"] = Value::Bool(true);
+            }
+            result
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::script::Secret;
+
+    #[test]
+    fn what_repeats_is_marked_for_the_cache() {
+        let model = Anthropic {
+            model: "m".to_owned(),
+            key: Secret::Env("K".to_owned()),
+            base_url: "https://x".parse().unwrap(),
+            max_output: 100,
+            context: 1000,
+            thinking: Thinking::Effort("low"),
+            price: None,
+        };
+        let said = |is_model, text: &str| Turn { is_model, blocks: vec![Block::Text(text.into())] };
+        let native = json!({"type": "tool_use", "id": "t", "name": "x", "input": {}});
+        let result = Block::Result { id: "t".to_owned(), text: " ".to_owned(), is_ok: false };
+        let ask = Ask {
+            system: "You are.".to_owned(),
+            turns: vec![
+                said(false, "one"),
+                said(true, "two"),
+                said(false, "three"),
+                Turn { is_model: true, blocks: vec![Block::Native(native.clone())] },
+                Turn { is_model: false, blocks: vec![result] },
+            ],
+            tools: vec![json!({"name": "x", "description": "d", "inputSchema": {}})],
+        };
+        let body = body(&model, &ask);
+        assert_eq!(body.to_string().matches("cache_control").count(), 4);
+        assert_eq!(body["messages"][0]["content"][0], json!({"type": "text", "text": "one"}));
+        assert_eq!(body["messages"][3]["content"][0], native, "it goes back as it came");
+        let told = &body["messages"][4]["content"][0];
+        assert_eq!(
+            (&told["is_error"], &told["content"][0]["text"]),
+            (&json!(true), &json!("(nothing)"))
+        );
+        assert_eq!(body["tools"][0]["input_schema"], json!({}));
+        assert_eq!(body["output_config"]["effort"], "low");
+        let alone = Ask { tools: Vec::new(), ..ask };
+        assert!(super::body(&model, &alone).get("tools").is_none());
+    }
+}

@@ -1,0 +1,176 @@
+//! An answer that is written inside of the server: what the queue runs for a model with a key.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::json;
+
+use crate::base::{Error, JobId, Result};
+use crate::chat::model::{Ask, Claude, Fault, Tokens};
+use crate::chat::{self, Item, Message, Run, Scribe, ToolCall};
+use crate::flows::Site;
+use crate::flows::assistant::branch::{self, Branch};
+use crate::flows::assistant::calls::on_disk;
+use crate::flows::assistant::steps::{Answer, Halt};
+use crate::flows::assistant::{run, tools};
+use crate::flows::check::external;
+use crate::jobs::{self, Reason, RunTask, Status, Task, TaskEnd, TaskFailure};
+use crate::people::{self, Person};
+use crate::script::{Anthropic, Assistant, Config, Mode};
+
+/// Most messages of a branch that are looked at.
+const MESSAGES_MAX: usize = 400;
+/// Bytes for each token of a request: fewer than a text has, so that it fits.
+const TOKEN_BYTES: usize = 3;
+
+/// Returns what does the jobs that need no process.
+pub fn tasks(site: &Site) -> RunTask {
+    let site = site.clone();
+    Arc::new(move |task| {
+        let site = site.now();
+        Box::pin(async move { do_task(&site, task).await })
+    })
+}
+
+/// What stands in the database of a run.
+struct Found {
+    run: Run,
+    question: String,
+    before: Vec<Message>,
+    calls: BTreeMap<JobId, Vec<ToolCall>>,
+    person: Option<Person>,
+}
+
+/// What the script says of a run.
+struct Setting {
+    config: Arc<Config>,
+    assistant: Assistant,
+    engine: String,
+    model: Anthropic,
+}
+
+async fn do_task(site: &Site, task: Task) -> TaskEnd {
+    let mut tokens = Tokens::default();
+    let (ended, summary, price) = match begin(site, &task).await {
+        Err(halt) => (Err(halt), None, None),
+        Ok(mut answer) => {
+            let ended = answer.write().await;
+            tokens = answer.tokens;
+            (ended, answer.last_words(), answer.model_of().price)
+        }
+    };
+    let failure = match ended {
+        Ok(()) | Err(Halt::Stopped) => None,
+        Err(Halt::Fault(fault)) => Some(told(site, &task, fault).await),
+        Err(Halt::Error(cause)) => {
+            tracing::error!(job_id = %task.job.id, "an answer failed: {}", cause.chain());
+            let fault = Fault::lasting("internal", "a fault of this program");
+            Some(told(site, &task, fault).await)
+        }
+    };
+    let usage = (tokens != Tokens::default()).then(|| {
+        json!({
+            "input_tokens": tokens.input, "output_tokens": tokens.output,
+            "cache_read_input_tokens": tokens.cache_read,
+            "cache_creation_input_tokens": tokens.cache_write,
+        })
+    });
+    let cost_usd = usage.as_ref().and(price.as_ref()).map(|it| tokens.cost(it));
+    TaskEnd { failure, summary, usage, cost_usd }
+}
+
+/// Writes down why an answer ends, and says it of the job.
+async fn told(site: &Site, task: &Task, fault: Fault) -> TaskFailure {
+    let now = site.store.clock().now();
+    let wait_ms = |it: std::time::Duration| i64::try_from(it.as_millis()).unwrap_or(i64::MAX);
+    let limit = (fault.code == "rate_limited").then(|| fault.wait.map(|it| now.plus(wait_ms(it))));
+    let item = Item::Status { code: fault.code.to_owned(), message: fault.message.clone() };
+    if let Err(cause) = tell(site, task, item).await {
+        tracing::error!(job_id = %task.job.id, "an answer has no ending: {}", cause.chain());
+    }
+    let (status, reason) = match fault.code {
+        "stalled" => (Status::TimedOut, Reason::IdleTimeout),
+        "internal" => (Status::Failed, Reason::Internal),
+        _ => (Status::Failed, Reason::ExitStatus),
+    };
+    TaskFailure { status, reason, text: fault.message, limit }
+}
+
+async fn tell(site: &Site, task: &Task, item: Item) -> Result<()> {
+    let run = site.store.look(|c| chat::by_job(c, &task.job.id))?;
+    let Some(run) = run else { return Ok(()) };
+    let answer = run::answer(&site.config_of(&task.job.id), &run);
+    let (clock, hub) = (site.store.clock().clone(), site.chat.clone());
+    on_disk(move || Scribe::open(&answer, clock, hub)?.push(item)).await
+}
+
+/// Puts together what a run needs.
+async fn begin<'a>(site: &'a Site, task: &'a Task) -> std::result::Result<Answer<'a>, Halt> {
+    let Setting { config, assistant, engine, model } = setting(site, task).map_err(Halt::Error)?;
+    let id = task.job.id.clone();
+    let found = site.store.read(move |c| find(c, &id)).await.map_err(Halt::Error)?;
+    let Some(found) = found else { return Err(Halt::Stopped) };
+    let start = run::answer(&config, &found.run);
+    let (clock, hub) = (site.store.clock().clone(), site.chat.clone());
+    let scribe = on_disk(move || Scribe::open(&start, clock, hub)).await.map_err(Halt::Error)?;
+    let line = site.chat.write(&found.run.job_id, scribe);
+    let key = model.key.read(&config.folder, &external::environment());
+    let key = key.map_err(|it| Halt::Fault(Fault::lasting("key_missing", it.message())))?;
+    refuse_held(site, &engine)?;
+    let tools = tools::described(&assistant).map_err(Halt::Error)?;
+    let words = run::words(site, found.person, !tools.is_empty()).await;
+    let branch = Branch {
+        before: &found.before,
+        question: &found.question,
+        calls: &found.calls,
+        memory: words.memory.as_deref(),
+    };
+    let turns = branch::turns(&branch, (&model.model, !tools.is_empty()));
+    let ask = Ask { system: words.system, turns, tools };
+    let fixed = ask.system.len() + ask.tools.iter().map(|it| it.to_string().len()).sum::<usize>();
+    let room = (model.context - model.max_output) as usize * TOKEN_BYTES;
+    let claude = Claude::new(site.outbound.clone(), model.clone(), key);
+    Ok(Answer::new(
+        (site, task),
+        (found.run, line),
+        (claude, model, assistant.limits),
+        (ask, room.saturating_sub(fixed)),
+    ))
+}
+
+fn setting(site: &Site, task: &Task) -> Result<Setting> {
+    let config = site.config_of(&task.job.id);
+    let gone = || Error::unavailable("the site has no assistant with a key any more");
+    let assistant = config.assistant.clone().ok_or_else(gone)?;
+    let engine = assistant.runtimes.get(&Mode::AnthropicApiKey).cloned().ok_or_else(gone)?;
+    let model = config.engines.get(&engine).and_then(|it| it.model()).cloned();
+    Ok(Setting { model: model.ok_or_else(gone)?, config, assistant, engine })
+}
+
+fn find(c: &rusqlite::Connection, id: &JobId) -> Result<Option<Found>> {
+    let Some(run) = chat::by_job(c, id)? else { return Ok(None) };
+    let question = chat::find_message(c, &run.session_id, &run.question_id)?;
+    let before = match &question.parent_id {
+        Some(parent) => chat::branch(c, &run.session_id, parent, MESSAGES_MAX)?.0,
+        None => Vec::new(),
+    };
+    let mut calls = BTreeMap::new();
+    for message in before.iter().filter(|it| it.native.is_some()) {
+        if let Some(run) = message.run_id.as_ref().filter(|it| !calls.contains_key(*it)) {
+            calls.insert(run.clone(), chat::calls_of_run(c, run)?);
+        }
+    }
+    let person = people::find(c, &run.person_id)?;
+    Ok(Some(Found { run, question: question.body, before, calls, person }))
+}
+
+/// Refuses to ask a provider that takes no more at present.
+fn refuse_held(site: &Site, engine: &str) -> std::result::Result<(), Halt> {
+    let hold = site.store.look(|c| jobs::hold_of(c, engine)).map_err(Halt::Error)?;
+    let now = site.store.clock().now();
+    let Some(hold) = hold.filter(|it| it.until > now) else { return Ok(()) };
+    let until = hold.until.rfc3339();
+    let until = until.get(..16).unwrap_or_default().replace('T', " ");
+    let message = format!("the provider takes no more until {until} UTC");
+    Err(Halt::Fault(Fault::lasting("held", message)))
+}

@@ -28,8 +28,7 @@ const NOTE_ANSWER: &str = "
         cost_micros = cost_micros + :cost
     WHERE id = :id";
 const MOVE_HEAD: &str = "
-    UPDATE chat_sessions SET head_id = :message
-    WHERE id = :id AND (head_id = :parent OR head_id IN (SELECT value FROM json_each(:answers)))";
+    UPDATE chat_sessions SET head_id = :message WHERE id = :id AND head_id = :parent";
 const CHANGE: &str = "
     UPDATE chat_sessions SET title = COALESCE(:title, title),
         title_by = IIF(:title IS NULL, title_by, 'person'),
@@ -248,11 +247,12 @@ pub fn note_answer(
     })?;
     if let Some(last) = answers.last() {
         // Somebody may stand at a step of this answer.
-        let params = named_params! {
-            ":id": session, ":message": last, ":parent": question,
-            ":answers": json!(answers).to_string(),
-        };
-        tx.prepare_cached(MOVE_HEAD)?.execute(params)?;
+        for parent in std::iter::once(question).chain(answers) {
+            let params = named_params! {":id": session, ":message": last, ":parent": parent};
+            if tx.prepare_cached(MOVE_HEAD)?.execute(params)? == 1 {
+                break;
+            }
+        }
     }
     tell(tx, person, session, "run")
 }

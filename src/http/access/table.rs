@@ -276,6 +276,7 @@ pub const ROUTES: &[Route] = &[
     on(Verb::Post, "/mail/{id}/read", Who::Read),
     on(Verb::Get, "/assistant", Who::Read),
     on(Verb::Post, "/assistant", Who::Write),
+    on(Verb::Post, "/assistant/mode", Who::Write),
     on(Verb::Post, "/assistant/sign-in", Who::Session),
     on(Verb::Post, "/assistant/sign-out", Who::Session),
     on(Verb::Get, "/assistant/{session}", Who::Read),

@@ -6,8 +6,8 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::api::chat::{
-    AskRequest, CallView, ChatMessageView, ConfigView, History, HistoryQuery, SessionRequest,
-    SessionView, SessionsQuery,
+    AskRequest, CallView, ChatMessageView, ConfigRequest, ConfigView, History, HistoryQuery,
+    SessionRequest, SessionView, SessionsQuery,
 };
 use crate::base::{ApprovalId, CallId, ChatId, ChatMessageId, Error, JobId, Result};
 use crate::flows::Site;
@@ -142,6 +142,22 @@ impl AssistantPage {
         Some((mode.why.as_deref()?, mode.hint.as_deref().unwrap_or_default()))
     }
 
+    /// Returns what a mode is called.
+    fn name_of(&self, mode: &str) -> &'static str {
+        match mode {
+            "claude_code" => "Claude Code",
+            _ => "the site's key",
+        }
+    }
+
+    /// Returns what a mode means for whoever asks.
+    fn about(&self, mode: &str) -> &'static str {
+        match mode {
+            "claude_code" => "with your own subscription",
+            _ => "the site pays for each answer",
+        }
+    }
+
     fn needs_sign_in(&self) -> bool {
         self.closed().is_some_and(|(why, _)| why.contains("signed in"))
     }
@@ -165,6 +181,12 @@ struct AskForm {
     parent: Option<String>,
     #[serde(default)]
     message: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ModeForm {
+    mode: String,
 }
 
 #[derive(Deserialize)]
@@ -225,6 +247,7 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
             let outcome = assistant::sign_out(&site, &call.caller()?).await;
             form::answer(outcome, |_| "/assistant".to_owned(), "/assistant".to_owned(), None)
         }),
+        post("/assistant/mode", site, choose_mode),
         get("/assistant/{session}", site, async |site: Site, call: Call| {
             let id: ChatId = call.param("session")?;
             let asked: Listed = call.query()?;
@@ -346,6 +369,14 @@ async fn sign_in(site: Site, mut call: Call) -> Result<Response> {
     let sent: SignInForm = call.form(SMALL_BYTES_MAX).await?;
     let outcome = assistant::sign_in(&site, &call.caller()?, sent.token).await;
     form::answer(outcome, |()| "/assistant".to_owned(), "/assistant".to_owned(), None)
+}
+
+/// Keeps which mode the person's questions go to.
+async fn choose_mode(site: Site, mut call: Call) -> Result<Response> {
+    let sent: ModeForm = call.form(SMALL_BYTES_MAX).await?;
+    let request = ConfigRequest { mode: Some(sent.mode) };
+    let outcome = assistant::set_config(&site, &call.caller()?, request).await;
+    form::answer(outcome, |_| "/assistant".to_owned(), "/assistant".to_owned(), None)
 }
 
 async fn stop(site: Site, mut call: Call) -> Result<Response> {

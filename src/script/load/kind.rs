@@ -88,8 +88,7 @@ impl<'a> KindBuilder<'a> {
             let engine = checked.text("engine").and_then(|it| self.engines.get(it));
             live::build(self.declared, checked, engine, self.findings)
         });
-        self.refuse_stream(agent.is_some());
-        self.refuse_model();
+        self.refuse_engine(agent.is_some());
         let prompt = self.prompt(is_builtin, skill.is_some());
         // What runs in place of the engine may tell nothing.
         let is_steady = is_steady && hooks.start.is_none() && agent.is_none();
@@ -128,19 +127,15 @@ impl<'a> KindBuilder<'a> {
         }
     }
 
-    /// Refuses an engine that lives on for what ends with its answer.
-    fn refuse_stream(&mut self, is_agent: bool) {
+    /// Refuses an engine that lives on for what ends with its answer, and one that only answers
+    /// people.
+    fn refuse_engine(&mut self, is_agent: bool) {
         let engine = self.checked.text("engine").and_then(|it| self.engines.get(it));
         if !is_agent && engine.is_some_and(|it| it.speech.is_some()) {
             let message = format!("{} names an engine that lives on", self.title());
             let note = "agents of type \"stream\" are declared by wb.agent";
             self.error("broken-rule", message, self.checked.spot("engine"), note);
         }
-    }
-
-    /// Refuses an engine that only answers people: it reads no Topic and starts nothing.
-    fn refuse_model(&mut self) {
-        let engine = self.checked.text("engine").and_then(|it| self.engines.get(it));
         if engine.is_some_and(|it| it.model().is_some()) {
             let message = format!("{} names an engine of type \"anthropic\"", self.title());
             let note = "it answers the assistant only: name one of type \"process\"";

@@ -110,7 +110,7 @@ pub async fn engines(site: &Site, caller: &Caller) -> Result<Value> {
         };
         json!({
             "name": engine.name,
-            "type": if engine.is_builtin() { "builtin" } else { "process" },
+            "type": engine.body.word(),
             "reads": engine.reads(),
             "on_rate_limit": if engine.is_held_by_limits { "hold" } else { "go_on" },
             "hold": hold,

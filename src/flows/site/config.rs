@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::base::limit::format_duration;
 use crate::flows::Site;
 use crate::flows::automation::reload;
-use crate::script::{Config, EngineBody, Kind, Lane, Schedule, Webhook};
+use crate::script::{Config, Kind, Lane, Schedule, Webhook};
 
 /// Returns the effective configuration (docs/http.md, `GET /api/config`).
 pub fn show(site: &Site) -> Value {
@@ -13,14 +13,7 @@ pub fn show(site: &Site) -> Value {
     let engines: Vec<Value> = config
         .engines
         .values()
-        .map(|it| {
-            let sort = match it.body {
-                EngineBody::Process { .. } => "process",
-                EngineBody::Builtin(_) => "builtin",
-                EngineBody::Anthropic(_) => "anthropic",
-            };
-            json!({"name": it.name, "type": sort})
-        })
+        .map(|it| json!({"name": it.name, "type": it.body.word()}))
         .collect();
     json!({
         "version": env!("CARGO_PKG_VERSION"),

@@ -88,6 +88,17 @@ pub enum EngineBody {
     Anthropic(Anthropic),
 }
 
+impl EngineBody {
+    /// Returns the word of its type.
+    pub fn word(&self) -> &'static str {
+        match self {
+            EngineBody::Process { .. } => "process",
+            EngineBody::Builtin(_) => "builtin",
+            EngineBody::Anthropic(_) => "anthropic",
+        }
+    }
+}
+
 /// How a program is given its prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::script::Mode;
 use crate::script::tests::{Site, check};
+use crate::script::{Mode, Thinking};
 
 /// An engine on line 4, and an assistant with these fields from line 5 on.
 fn assistant(fields: &str) -> String {
@@ -36,12 +36,79 @@ fn an_assistant_has_a_kind_that_no_list_has() {
 
 #[test]
 fn what_is_not_built_yet_is_refused_by_name() {
-    let text = check(
-        &assistant("runtimes = { anthropic_api_key = \"c\" }, mode = \"gateway_subscription\""),
-        &["5:49 not-built-yet", "5:63 not-built-yet"],
-    );
-    assert!(text.contains("the mode anthropic_api_key of the assistant is not built yet"));
+    let text =
+        check(&assistant("runtimes = { gateway_subscription = \"c\" }"), &["5:52 not-built-yet"]);
     assert!(text.contains("the mode gateway_subscription of the assistant is not built yet"));
+}
+
+/// An engine of type "anthropic" with these fields on line 4, and an assistant that uses it.
+fn keyed(fields: &str) -> String {
+    format!(
+        "wb.engine \"m\" {{ type = \"anthropic\", {fields} }}\n\
+         wb.assistant {{ runtimes = {{ anthropic_api_key = \"m\" }} }}\n"
+    )
+}
+
+const MODEL: &str = "model = \"m-1\", key = wb.secret.env \"MODEL_KEY\"";
+
+#[test]
+fn a_model_with_a_key_answers_everybody() {
+    let site = Site::with_head(&keyed(&format!(
+        "{MODEL}, thinking = \"2048\", price = {{ input = 3, output = 15 }}"
+    )));
+    let loaded = site.loaded();
+    let config = &loaded.config;
+    let model = config.engines["m"].model().unwrap();
+    assert_eq!((model.max_output, model.context), (8_192, 200_000));
+    assert_eq!(model.thinking, Thinking::Budget(2_048));
+    assert_eq!(model.price.unwrap().cache_read, 3.0);
+    assert_eq!(model.base_url.to_string(), "https://api.anthropic.com");
+    let found = config.assistant.as_ref().unwrap();
+    assert_eq!(found.mode, Mode::AnthropicApiKey);
+    assert!(found.admits_to(Mode::AnthropicApiKey, "anybody"));
+    assert_eq!(config.kind_of_job("assistant_anthropic_api_key").unwrap().engine, "m");
+    assert!(loaded.leads.iter().any(|it| format!("{:?}", it.to).contains("MODEL_KEY")));
+    assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
+}
+
+#[test]
+fn a_model_is_declared_whole() {
+    for (fields, code, says) in [
+        ("key = wb.secret.env \"K\"", "missing-field", "has no `model`"),
+        ("model = \"m\"", "missing-field", "wb.secret.env"),
+        ("model = \"m\", key = \"sk-1\"", "wrong-type", "wb.secret"),
+        (&format!("{MODEL}, command = {{ \"claude\" }}"), "unknown-field", "has no `command`"),
+        (&format!("{MODEL}, thinking = \"hard\""), "unknown-word", "at least 1024"),
+        (&format!("{MODEL}, thinking = \"9000\""), "unknown-word", "below `max_output`"),
+        (&format!("{MODEL}, max_output = 1"), "out-of-range", "256 to 128000"),
+        (&format!("{MODEL}, base_url = \"http://example.org\""), "bad-text", "this machine"),
+        (&format!("{MODEL}, price = {{ input = -1, output = 1 }}"), "out-of-range", "is -1"),
+    ] {
+        let errors = Site::with_head(&keyed(fields)).errors();
+        let text: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        assert!(errors.iter().any(|it| it.code == code), "{fields}: {text:?}");
+        assert!(text.concat().contains(says), "{fields}: {text:?}");
+    }
+    let elsewhere = "wb.engine \"e\" { type = \"process\", command = { \"cat\" }, \
+        prompt = \"stdin\", model = \"m\" }\n";
+    let errors = Site::with_head(elsewhere).errors();
+    assert!(errors[0].to_string().contains("asks no model"), "{}", errors[0]);
+}
+
+#[test]
+fn a_model_takes_no_jobs_and_money_needs_a_price() {
+    let kind =
+        "wb.kind \"x\" { about = \"a\", engine = \"m\", timeout = \"5m\", prompt = \"x\" }\n";
+    let errors = Site::with_head(&(keyed(MODEL) + kind)).errors();
+    assert!(errors[0].to_string().contains("answers the assistant only"), "{}", errors[0]);
+    let process = "wb.engine \"p\" { type = \"process\", command = { \"claude\" }, \
+        prompt = \"stdin\" }\nwb.assistant { runtimes = { anthropic_api_key = \"p\" } }\n";
+    let errors = Site::with_head(process).errors();
+    assert!(errors[0].to_string().contains("does not fit"), "{}", errors[0]);
+    let bounded = keyed(MODEL).replace("\"m\" } }", "\"m\" }, limits = { cost_usd = 2 } }");
+    let site = Site::with_head(&bounded);
+    let codes: Vec<&str> = site.loaded().warnings.iter().map(|it| it.code).collect();
+    assert_eq!(codes, ["no-price"]);
 }
 
 #[test]

@@ -580,9 +580,16 @@
 ---@field daily_person? wb.LimitsFields.DailyPerson What each person's jobs may spend on a day.
 ---@field script_jobs? integer Jobs that handlers may ask for within an hour, all of them together. Default: `200`.
 
+---US dollars for a million tokens; limits of money need it.
+---@class wb.EngineFields.Price
+---@field input number Tokens that are read.
+---@field output number Tokens that are written.
+---@field cache_read? number Tokens read from a cache; as `input` without it.
+---@field cache_write? number Tokens kept in a cache; as `input` without it.
+
 ---How an agent is run.
 ---@class wb.EngineFields
----@field type "process"|"builtin"|"stream" A program, a part of this one, or a program that lives on and is spoken to.
+---@field type "process"|"builtin"|"stream"|"anthropic" A program, a part of this one, a program that lives on and is spoken to, or a model that this one asks for the assistant.
 ---@field command? string[] Program and arguments of a process.
 ---@field prompt? "stdin"|"argument" How a process is given its prompt.
 ---@field reads? "claude-stream-json"|"codex-jsonl"|"opencode-json"|"gemini-stream-json"|"plain" Form of the output, for telemetry.
@@ -595,6 +602,13 @@
 ---@field proof_wait? wb.Duration Longest wait until a stream shows that it has what was written; 60s by default.
 ---@field system? string[] Arguments that bring a stream what its agent is and what it may do.
 ---@field trusts? string[] Files of the repository that its agent may obey, although no word of its command keeps them out; without it such a file keeps its jobs from starting.
+---@field model? string The model that is asked, as its provider names it; it has no default.
+---@field key? wb.Secret The key to the model, which is billed for every answer.
+---@field base_url? string Where the model is asked; http only on this machine.
+---@field max_output? number Most tokens of one step of an answer, thinking included; 8192 without it.
+---@field context? number Tokens that the model reads and writes at once; 200000 without it.
+---@field thinking? string How much a model thinks before it answers: `off`, `low`, `medium` or `high`, or for older models the number of tokens; `off` without it.
+---@field price? wb.EngineFields.Price US dollars for a million tokens; limits of money need it.
 
 ---What jobs of this kind may spend on a day (UTC).
 ---@class wb.KindFields.Daily
@@ -712,12 +726,14 @@
 ---@field output_kib? integer Longest answer in KiB; 1024 without it.
 ---@field confirm? wb.Duration How long a question waits; 30m without it.
 ---@field tool_calls? integer Most calls of tools in an answer; 40 without it.
+---@field steps? integer Most requests to a model in an answer; 40 without it.
+---@field cost_usd? number What an answer may cost, with an API key.
 ---@field running? integer Most answers at once; 16 without it.
 ---@field running_person? integer Most answers of one person at once; 4 without it.
 
 ---A conversation of each person with an agent of their own, at `/assistant`.
 ---@class wb.AssistantFields
----@field runtimes table<string, string|wb.Secret> The engine of each mode. `claude_code` runs Claude Code, with flags of ours.
+---@field runtimes table<string, string|wb.Secret> The engine of each mode. `anthropic_api_key` asks a model with the site's key, `claude_code` runs Claude Code, with flags of ours.
 ---@field mode? string The mode of people who chose none.
 ---@field persons? string[] Who may use it; everybody who may write without it.
 ---@field claude_code_persons? string[] Who may use the mode `claude_code`; nobody without it.

@@ -1,6 +1,7 @@
 //! The assistant, with a shell script in the place of Claude Code and a stand-in for a model.
 
 mod asking;
+mod conformance;
 mod crashes;
 mod endings;
 mod keyed;

@@ -111,9 +111,9 @@ impl Judge<'_> {
     }
 
     fn count(&mut self, name: &str, (least, most): (u32, u32)) -> Option<u32> {
-        let it = self.checked.count(name)?;
-        if (least..=most).contains(&it) {
-            return Some(it);
+        let it = self.checked.number(name)?;
+        if it.fract() == 0.0 && (f64::from(least)..=f64::from(most)).contains(&it) {
+            return Some(it as u32);
         }
         let message = format!("`{name}` of {} is {it}, not {least} to {most}", self.title);
         self.error("out-of-range", message, self.checked.spot(name), "");

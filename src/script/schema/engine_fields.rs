@@ -117,13 +117,13 @@ pub(in crate::script::schema) const ENGINE: [Field; 20] = [
     ),
     field(
         "max_output",
-        Shape::Count,
+        Shape::Number,
         "8192",
         "Most tokens of one step of an answer, thinking included; 8192 without it.",
     ),
     field(
         "context",
-        Shape::Count,
+        Shape::Number,
         "200000",
         "Tokens that the model reads and writes at once; 200000 without it.",
     ),

@@ -264,7 +264,7 @@ const ASSISTANT: [Field; 8] = [
     needed(
         "runtimes",
         Shape::Texts,
-        r#"{ anthropic_api_key = "sonnet" }"#,
+        r#"{ anthropic_api_key = "sonnet", claude_code = "claude-chat" }"#,
         "The engine of each mode. `anthropic_api_key` asks a model with the site's key, \
          `claude_code` runs Claude Code, with flags of ours.",
     ),

@@ -32,6 +32,9 @@ const HEAD: &str = "| field | holds | default | for example | |\n|---|---|---|--
 
 /// Fields of an engine that is spoken to while it runs.
 const OF_STREAM: [&str; 3] = ["speaks", "proof_wait", "system"];
+/// Fields of an engine that only a model has.
+const OF_MODEL: [&str; 7] =
+    ["model", "key", "base_url", "max_output", "context", "thinking", "price"];
 
 /// Returns a declaration with all its fields.
 fn whole(it: &Declaration) -> String {
@@ -48,7 +51,7 @@ fn whole(it: &Declaration) -> String {
     let line = |field: &Field| format!("  {:<width$} = {},\n", field.name, field.example);
     // A schedule has either `every` or `at`, an inbox a worktree or a folder that a hook makes; an
     // engine is a process or is spoken to while it runs.
-    let either = [&["every", "cwd_template"][..], &OF_STREAM].concat();
+    let either = [&["every", "cwd_template"][..], &OF_STREAM, &OF_MODEL].concat();
     let fields = it.fields.iter().filter(|it| !either.contains(&it.name));
     let lines: String = fields.map(line).collect();
     format!("```lua\nwb.{}{name} {{\n{lines}}}\n```\n", it.word)
@@ -196,6 +199,7 @@ fn what_editors_read_is_that_of_this_version() {
 
 /// What an engine needs that is spoken to while it runs.
 const STREAM: &str = "stream";
+const MODEL: &str = "model";
 
 /// What a declaration needs beside the field that is shown.
 fn around(word: &str) -> &'static [(&'static str, &'static str)] {
@@ -203,6 +207,7 @@ fn around(word: &str) -> &'static [(&'static str, &'static str)] {
         "identity" => &[("author_name", "\"A\""), ("author_email", "\"a@x\"")],
         "engine" => &[("type", "\"process\""), ("command", "{ \"cat\" }"), ("prompt", "\"stdin\"")],
         STREAM => &[("type", "\"stream\""), ("command", "{ \"cat\" }"), ("speaks", "\"lines\"")],
+        MODEL => &[("type", "\"anthropic\""), ("model", "\"m\""), ("key", "wb.secret.env \"K\"")],
         "agent" => &[("about", "\"a\""), ("engine", "\"codex\"")],
         "assistant" => &[("runtimes", "{ claude_code = \"claude-chat\" }")],
         "webhook" => &[("secret", "wb.secret.env \"S\""), ("enqueue", "function() end")],
@@ -229,8 +234,13 @@ fn around(word: &str) -> &'static [(&'static str, &'static str)] {
 fn declared(word: &str, name: &str, fields: &[(&str, &str)]) -> String {
     let has = |name: &str| fields.iter().any(|it| it.0 == name);
     let given = |name: &str| has(name) || (name == "at" && has("every"));
-    let is_stream = word == "engine" && fields.iter().any(|it| OF_STREAM.contains(&it.0));
-    let least = around(if is_stream { STREAM } else { word }).iter().filter(|it| !given(it.0));
+    let is_one = |of: &[&str]| word == "engine" && fields.iter().any(|it| of.contains(&it.0));
+    let sort = match (is_one(&OF_STREAM), is_one(&OF_MODEL)) {
+        (true, _) => STREAM,
+        (_, true) => MODEL,
+        _ => word,
+    };
+    let least = around(sort).iter().filter(|it| !given(it.0));
     let lines: String = least.chain(fields).map(|it| format!("{} = {}, ", it.0, it.1)).collect();
     format!("wb.{word}{name} {{ {lines} }}\n")
 }
@@ -258,6 +268,9 @@ fn loads(example: &str) {
     if example.contains("claude_code =") && !example.contains("wb.engine \"claude-chat\"") {
         let reads = [("reads", "\"claude-stream-json\"")];
         text += &declared("engine", " \"claude-chat\"", &reads);
+    }
+    if example.contains("anthropic_api_key =") && !example.contains("wb.engine \"sonnet\"") {
+        text += &declared("engine", " \"sonnet\"", &[("model", "\"m\"")]);
     }
     if !example.contains("wb.engine \"e\"") {
         text += &declared("engine", " \"e\"", &[]);
@@ -314,7 +327,11 @@ fn the_example_of_every_field_loads() {
             loads(&declared(it.word, name, &[(field.name, field.example)]));
             let Shape::Fields(inner) = field.shape else { continue };
             for one in inner {
-                let table = format!("{{ {} = {} }}", one.name, one.example);
+                let is_with = |it: &&Field| it.is_required && it.name != one.name;
+                let with = inner.iter().filter(is_with);
+                let with: String =
+                    with.map(|it| format!("{} = {}, ", it.name, it.example)).collect();
+                let table = format!("{{ {with}{} = {} }}", one.name, one.example);
                 loads(&declared(it.word, name, &[(field.name, &table)]));
             }
         }

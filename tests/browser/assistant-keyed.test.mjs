@@ -1,0 +1,108 @@
+// The assistant with an API key, in a browser: words while they come, a question, a choice of modes.
+
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import http from "node:http";
+import path from "node:path";
+import { test } from "node:test";
+import { findings, PHONE, serve, visitor } from "./harness.mjs";
+
+/** What stands in for a model: it does what the last line of the question says. */
+function model(t) {
+  const server = http.createServer(async (request, response) => {
+    const parts = [];
+    for await (const part of request) parts.push(part);
+    const body = JSON.parse(Buffer.concat(parts));
+    const texts = body.messages.flatMap((it) => it.content.filter((part) => part.type === "text" && it.role === "user"));
+    const said = body.messages.at(-1).content.some((it) => it.type === "tool_result");
+    const event = (it) => response.write(`event: ${it.type}\ndata: ${JSON.stringify(it)}\n\n`);
+    const block = (index, content_block, delta) => {
+      event({ type: "content_block_start", index, content_block });
+      event({ type: "content_block_delta", index, delta });
+      event({ type: "content_block_stop", index });
+    };
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    event({ type: "message_start", message: { usage: { input_tokens: 5 } } });
+    const asks = texts.at(-1).text.startsWith("delete") && !said;
+    if (asks) {
+      block(0, { type: "text", text: "" }, { type: "text_delta", text: "I delete it." });
+      block(1, { type: "tool_use", id: "t1", name: "write_file", input: {} },
+        { type: "input_json_delta", partial_json: '{"path":"old.md","content":"x\\n"}' });
+      block(2, { type: "tool_use", id: "t2", name: "delete_file", input: {} },
+        { type: "input_json_delta", partial_json: '{"path":"old.md"}' });
+    } else {
+      block(0, { type: "text", text: "" }, { type: "text_delta", text: said ? "**Gone.**" : "Hello <b>you</b>" });
+    }
+    event({ type: "message_delta", delta: { stop_reason: asks ? "tool_use" : "end_turn" }, usage: { output_tokens: 3 } });
+    event({ type: "message_stop" });
+    response.end();
+  });
+  t.after(() => server.close());
+  return new Promise((done) => server.listen(0, "127.0.0.1", () => done(server.address().port)));
+}
+
+function assistant(site, port) {
+  const key = path.join(site.agents, "key");
+  fs.writeFileSync(key, "k\n");
+  site.lua += `wb.engine "sonnet" {
+  type = "anthropic", model = "m-1", base_url = "http://127.0.0.1:${port}", key = wb.secret.file "${key}",
+}
+wb.engine "claude-chat" {
+  type = "process", command = { "/bin/true" }, prompt = "stdin", reads = "claude-stream-json",
+}
+wb.assistant {
+  runtimes = { anthropic_api_key = "sonnet", claude_code = "claude-chat" }, claude_code_persons = { "ada" },
+}
+`;
+}
+
+const isWithin = (page) => page.evaluate(() => document.documentElement.scrollWidth <= innerWidth);
+
+async function ask(page, words) {
+  await page.getByLabel("Message", { exact: true }).fill(words);
+  await page.getByRole("button", { name: "Send" }).click();
+}
+
+async function picture(page, name) {
+  if (process.env.WB_PICTURES) {
+    await page.screenshot({ path: path.join(process.env.WB_PICTURES, `${name}.png`) });
+  }
+}
+
+for (const [name, options] of [["desktop", {}], ["phone", { viewport: PHONE, touch: true }]]) {
+  test(`a model with a key answers, asks and is chosen: ${name}`, async (t) => {
+    const port = await model(t);
+    const site = await serve(t, {}, (it) => assistant(it, port));
+    const ada = await visitor(t, site, options);
+    const page = await ada.openLive("/assistant");
+    await page.getByText("Answered by the site's key").click();
+    await page.getByText("you have not signed in to Claude").waitFor();
+    assert.deepEqual(await findings(page), []);
+    await picture(page, `keyed-modes-${name}`);
+    await ask(page, "hello");
+    const answer = page.locator(".chat-answer:not(.chat-live)");
+    await answer.getByText("Hello <b>you</b>").waitFor();
+    assert.ok(await isWithin(page));
+    await page.goto(`${site.origin}/assistant`);
+    await ask(page, "delete it");
+    const card = page.locator(".chat-ask");
+    await card.getByText("May the assistant do this?").waitFor();
+    await page.getByText("I delete it.").waitFor();
+    assert.deepEqual(await findings(page), []);
+    await picture(page, `keyed-asks-${name}`);
+    await card.getByRole("button", { name: "Allow once" }).click();
+    await page.locator(".chat-answer:not(.chat-live) strong", { hasText: "Gone." }).waitFor();
+    assert.equal(await page.getByText("I delete it.").count(), 1);
+    await picture(page, `keyed-done-${name}`);
+    assert.ok(await isWithin(page));
+    // The other mode says what it needs.
+    await page.goto(`${site.origin}/assistant`);
+    await page.getByText("Answered by the site's key").click();
+    await page.getByRole("radio", { name: /Claude Code/ }).check();
+    await page.getByRole("button", { name: "Choose" }).click();
+    await page.getByText("claude setup-token").first().waitFor();
+    assert.deepEqual(await findings(page), []);
+    await picture(page, `keyed-sign-in-${name}`);
+    assert.ok(await isWithin(page));
+  });
+}

@@ -225,7 +225,7 @@ async fn serve_site(
     let life = site.store.begin_life().await?;
     let counted = site.store.subscribe();
     let left = tokio::select! {
-        left = flows::site::recover::recover(&site) => left?,
+        left = flows::site::start::recover(&site) => left?,
         name = stops.stop() => {
             info!("{name}: stopped before anything was served");
             return Ok(ExitCode::SUCCESS);

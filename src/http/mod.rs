@@ -194,7 +194,7 @@ pub fn site_routes(edge: &Edge, site: &flows::Site) -> BoxedFilter<(Response,)> 
         resources::agents::routes(site),
         resources::channels::routes(site),
         resources::usage::routes(site),
-        resources::settings::routes(edge, site),
+        resources::config::routes(edge, site),
         resources::script::routes(site),
         resources::webhooks::routes(site),
         resources::operations::routes(site),

@@ -5,8 +5,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use camino::Utf8PathBuf;
-
 use crate::base::limit::{DIRTY_SOURCES_MAX, GIT_LISTING_BYTES_MAX, SOURCE_BYTES_MAX};
 use crate::base::{BlobId, Clock, Error, Result, SourcePath};
 use crate::documents::git::{Conversion, IndexEntry, Repo, blocking};
@@ -79,38 +77,6 @@ impl Repo {
             }
         };
         Ok(tracked.into_iter().map(change).collect())
-    }
-
-    /// Returns the folders in which every change of what is checked out and staged shows, the
-    /// nearest to the root first; and those of the tracked Sources with all above them.
-    ///
-    /// # Errors
-    /// `unavailable` if git cannot say.
-    pub async fn folders_to_watch(&self) -> Result<(Vec<Utf8PathBuf>, Vec<Utf8PathBuf>)> {
-        let common = self.common_dir();
-        let heads = common.join("refs/heads");
-        let mut marks = vec![self.git_dir().to_owned(), common.to_owned(), heads];
-        if let Some(branch) = self.branch().await? {
-            marks.extend(common.join(branch).parent().map(ToOwned::to_owned));
-        }
-        marks.push(common.join("reftable"));
-        let mut known = BTreeSet::new();
-        marks.retain(|it| known.insert(it.clone()));
-        let mut folders = BTreeSet::from([String::new()]);
-        for path in self.tracked_paths().await? {
-            let mut folder = path.as_path();
-            while let Some(above) = folder.parent() {
-                if !folders.insert(above.as_str().to_owned()) {
-                    break;
-                }
-                folder = above;
-            }
-        }
-        let top = self.root().path().to_owned();
-        let mut below: Vec<String> = folders.into_iter().collect();
-        below.sort_by_key(|it| (it.matches('/').count() + usize::from(!it.is_empty()), it.clone()));
-        let below = below.iter().map(|it| if it.is_empty() { top.clone() } else { top.join(it) });
-        Ok((marks, below.collect()))
     }
 
     async fn sighted(

@@ -1,6 +1,7 @@
 //! Owns the tables `repository_seen` and `sources_dirty`: what the repository was like when it was
 //! last looked at, so that what was changed since can be named, also after a restart.
 
+mod folders;
 mod look;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -14,7 +14,7 @@ use crate::base::{Actor, Error, JobId, Millis, Result};
 use crate::documents;
 use crate::flows::lab::site::{Ground, Mark};
 use crate::flows::lab::{known_kind, new_topic, sent};
-use crate::flows::proposals::incorporate;
+use crate::flows::proposals::hand_in;
 use crate::flows::requests::without_topic;
 use crate::flows::{jobs as job_flow, perspectives, topics};
 use crate::jobs::{self, Job, Outlook, Played, Rehearsal};
@@ -423,8 +423,8 @@ async fn propose(
     match &job.topic_id {
         Some(topic) if has_topic => {
             let (summary, anchors) = (field("summary"), Vec::new());
-            let request = incorporate::ProposalRequest { base_source_sha, text, summary, anchors };
-            incorporate::propose(&ground.site, caller, topic, request, None).await?;
+            let request = hand_in::ProposalRequest { base_source_sha, text, summary, anchors };
+            hand_in::propose(&ground.site, caller, topic, request, None).await?;
         }
         _ => {
             let request = without_topic::FoundRequest {

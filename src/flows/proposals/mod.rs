@@ -4,7 +4,7 @@ pub mod apply;
 pub mod approve;
 pub mod edit;
 pub(in crate::flows) mod fates;
-pub mod incorporate;
+pub mod hand_in;
 pub mod rebase;
 pub mod rework;
 pub mod suggestions;

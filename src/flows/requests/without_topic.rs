@@ -16,7 +16,7 @@ use crate::documents::topics::topic::{self, NewTopic};
 use crate::documents::{Proposal, ProposalStatus, Topic, TopicStatus};
 use crate::flows::Site;
 use crate::flows::proposals::fates;
-use crate::flows::proposals::incorporate::{
+use crate::flows::proposals::hand_in::{
     AgentAnchor, Inserted, ProposalRequest, judge_others, refuse_text, require_own_base, reworked,
 };
 use crate::flows::repository::renames;

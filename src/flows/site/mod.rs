@@ -9,3 +9,4 @@ pub(in crate::flows) mod reconcile;
 pub mod recover;
 pub mod restore;
 pub mod retention;
+pub mod start;

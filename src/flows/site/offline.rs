@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use crate::base::{Context, Error, ErrorKind, Result};
 use crate::flows::site::backup::{self, BackupRequest};
-use crate::flows::site::housekeeping;
 use crate::flows::site::restore::{self, Offline};
+use crate::flows::site::{housekeeping, recover};
 use crate::store::{MIGRATIONS, Store, backup as files};
 
 use camino::Utf8PathBuf;
@@ -50,7 +50,7 @@ impl OfflineRequest {
 /// Does what is asked; the caller holds the lock of the site.
 ///
 /// # Errors
-/// As [`restore::restore`], [`restore::recover`], [`backup::make`] and [`housekeeping::clean`].
+/// As [`restore::restore`], [`recover::recover`], [`backup::make`] and [`housekeeping::clean`].
 pub async fn run(site: &Offline, request: OfflineRequest) -> Result<Value> {
     let data = &site.config.site.data;
     let database = data.join("wiki.db");
@@ -59,7 +59,7 @@ pub async fn run(site: &Offline, request: OfflineRequest) -> Result<Value> {
             json(&restore::restore(site, &file, keep_tokens).await?)
         }
         OfflineRequest::Recover { dry_run, adopt } => {
-            json(&restore::recover(site, dry_run, adopt).await?)
+            json(&recover::recover(site, dry_run, adopt).await?)
         }
         OfflineRequest::Backup(request) => {
             files::put_in_place(&database)?;

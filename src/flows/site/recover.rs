@@ -1,19 +1,70 @@
-//! The start of a site, in this order: settle what can be settled, recover approvals, then listen.
+//! Looking whether a database is whole, and replacing a damaged one by what can be read of it.
 
-use crate::base::Result;
-use crate::flows::Site;
-use crate::flows::automation::reload;
-use crate::flows::proposals::approve;
-use crate::jobs::Left;
+use crate::base::{Error, ErrorKind, Result};
+use crate::flows::site::backup as copies;
+use crate::flows::site::reconcile::Adopts;
+use crate::flows::site::restore::{Offline, Report, Since, begin_life, put, reconcile_in, settle};
+use crate::store::salvage::salvage;
+use crate::store::{CORRUPT, MIGRATIONS, backup};
 
-/// Recovers jobs and approvals; returns the jobs whose guards have not ended yet. Their lanes stay
-/// held; everything else may begin.
+/// Looks whether the database is whole, and whether git holds proposals that it takes for open;
+/// with `adopt` they are written down as approved. A damaged one is replaced by what can be read of
+/// it. With `dry_run` nothing is changed.
 ///
 /// # Errors
-/// As the database or git.
-pub async fn recover(site: &Site) -> Result<Left> {
-    reload::begin(site).await?;
-    let left = site.queue.recover().await?;
-    approve::recover(site).await?;
-    Ok(left)
+/// `not_found` with code `no_database`; `unavailable` with code `database_corrupt` if nothing of it
+/// can be read.
+pub async fn recover(site: &Offline, dry_run: bool, adopt: bool) -> Result<Report> {
+    let database = site.database();
+    let backups = copies::list(&copies::folder(site.data()), site.clock.now())?;
+    if !dry_run {
+        backup::put_in_place(&database)?;
+    }
+    let damage = match backup::faults_of(&database) {
+        Ok(damage) => damage,
+        Err(cause) if cause.kind() == ErrorKind::NotFound => {
+            return Err(Error::not_found(format!("there is no database {database}"))
+                .code("no_database")
+                .hint(advice(&backups)));
+        }
+        Err(cause) => vec![cause.chain()],
+    };
+    let mut report = Report { damage, backups, dry_run, ..Report::default() };
+    let working = site.clear()?;
+    if report.damage.is_empty() && dry_run {
+        // On a copy: even opening a database can bring it to a newer version.
+        backup::copy(&database, &working, MIGRATIONS)?;
+        reconcile_in(site, &working, (false, Adopts::Nothing), &mut report).await?;
+        site.clear()?;
+        return Ok(report);
+    }
+    if report.damage.is_empty() {
+        let adopts = if adopt { Adopts::All } else { Adopts::Nothing };
+        reconcile_in(site, &database, (true, adopts), &mut report).await?;
+        return Ok(report);
+    }
+    match salvage(&database, &working, MIGRATIONS, &site.clock) {
+        Ok(tables) => report.tables = tables,
+        // What was asked is told: that it is beyond saving is an answer too.
+        Err(cause) if dry_run && cause.code_str() == CORRUPT => {
+            report.not_saved = Some(cause.message().to_owned());
+        }
+        Err(cause) => return Err(cause.hint(advice(&report.backups))),
+    }
+    if dry_run {
+        site.clear()?;
+        return Ok(report);
+    }
+    report.from = Some(database);
+    report.epoch = Some(begin_life(site, &working)?);
+    settle(site, &working, &Since::Nothing, true, &mut report).await?;
+    put(site, &working, "damaged", &mut report)?;
+    Ok(report)
+}
+
+fn advice(backups: &[copies::Backup]) -> String {
+    match backups.first() {
+        Some(newest) => format!("restore the newest backup: wiki-browser restore {}", newest.path),
+        None => "there is no backup in the data folder: wiki-browser restore FILE".to_owned(),
+    }
 }

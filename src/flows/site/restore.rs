@@ -21,13 +21,13 @@ use crate::base::{
 use crate::documents::Repo;
 use crate::documents::proposals::attempt::approvers;
 use crate::flows::jobs::cancel::cancel_waiting;
-use crate::flows::people::{Taken, take_again};
+use crate::flows::people::roles::{Taken, take_again};
 use crate::flows::site::backup as copies;
 use crate::flows::site::reconcile::{Adopts, Found, reconcile};
 use crate::jobs::{self, Capacities, job_dir};
 use crate::people::{self, Person};
 use crate::script::{Config, Vm};
-use crate::store::salvage::{Salvaged, salvage};
+use crate::store::salvage::Salvaged;
 use crate::store::{self, CORRUPT, MIGRATIONS, Store, backup};
 
 /// A site that no server serves; the caller holds its lock.
@@ -85,7 +85,7 @@ pub struct Report {
 }
 
 /// What is known of the time after a database was written.
-enum Since {
+pub(super) enum Since {
     /// Nothing came after it: it is what is left of the present one.
     Nothing,
     /// What the replaced database says.
@@ -95,7 +95,7 @@ enum Since {
 }
 
 /// What the old database knows and a backup must not forget.
-struct Old {
+pub(super) struct Old {
     rows: BTreeMap<String, i64>,
     queued: BTreeSet<JobId>,
     persons: Vec<Person>,
@@ -104,11 +104,11 @@ struct Old {
 }
 
 impl Offline {
-    fn data(&self) -> &Utf8Path {
+    pub(super) fn data(&self) -> &Utf8Path {
         &self.config.site.data
     }
 
-    fn database(&self) -> Utf8PathBuf {
+    pub(super) fn database(&self) -> Utf8PathBuf {
         self.data().join("wiki.db")
     }
 
@@ -118,7 +118,7 @@ impl Offline {
     }
 
     /// Makes room for the new database: what an earlier try left is of no use.
-    fn clear(&self) -> Result<Utf8PathBuf> {
+    pub(super) fn clear(&self) -> Result<Utf8PathBuf> {
         let working = self.working();
         let cannot = || format!("cannot clear {}", self.data());
         // Also a copy of it that was not whole yet, under a name of its own.
@@ -156,68 +156,6 @@ pub async fn restore(site: &Offline, file: &Utf8Path, keep_tokens: bool) -> Resu
     Ok(report)
 }
 
-/// Looks whether the database is whole, and whether git holds proposals that it takes for open;
-/// with `adopt` they are written down as approved. A damaged one is replaced by what can be read of
-/// it. With `dry_run` nothing is changed.
-///
-/// # Errors
-/// `not_found` with code `no_database`; `unavailable` with code `database_corrupt` if nothing of it
-/// can be read.
-pub async fn recover(site: &Offline, dry_run: bool, adopt: bool) -> Result<Report> {
-    let database = site.database();
-    let backups = copies::list(&copies::folder(site.data()), site.clock.now())?;
-    if !dry_run {
-        backup::put_in_place(&database)?;
-    }
-    let damage = match backup::faults_of(&database) {
-        Ok(damage) => damage,
-        Err(cause) if cause.kind() == ErrorKind::NotFound => {
-            return Err(Error::not_found(format!("there is no database {database}"))
-                .code("no_database")
-                .hint(advice(&backups)));
-        }
-        Err(cause) => vec![cause.chain()],
-    };
-    let mut report = Report { damage, backups, dry_run, ..Report::default() };
-    let working = site.clear()?;
-    if report.damage.is_empty() && dry_run {
-        // On a copy: even opening a database can bring it to a newer version.
-        backup::copy(&database, &working, MIGRATIONS)?;
-        reconcile_in(site, &working, (false, Adopts::Nothing), &mut report).await?;
-        site.clear()?;
-        return Ok(report);
-    }
-    if report.damage.is_empty() {
-        let adopts = if adopt { Adopts::All } else { Adopts::Nothing };
-        reconcile_in(site, &database, (true, adopts), &mut report).await?;
-        return Ok(report);
-    }
-    match salvage(&database, &working, MIGRATIONS, &site.clock) {
-        Ok(tables) => report.tables = tables,
-        // What was asked is told: that it is beyond saving is an answer too.
-        Err(cause) if dry_run && cause.code_str() == CORRUPT => {
-            report.not_saved = Some(cause.message().to_owned());
-        }
-        Err(cause) => return Err(cause.hint(advice(&report.backups))),
-    }
-    if dry_run {
-        site.clear()?;
-        return Ok(report);
-    }
-    report.from = Some(database);
-    report.epoch = Some(begin_life(site, &working)?);
-    settle(site, &working, &Since::Nothing, true, &mut report).await?;
-    put(site, &working, "damaged", &mut report)?;
-    Ok(report)
-}
-
-fn advice(backups: &[copies::Backup]) -> String {
-    match backups.first() {
-        Some(newest) => format!("restore the newest backup: wiki-browser restore {}", newest.path),
-        None => "there is no backup in the data folder: wiki-browser restore FILE".to_owned(),
-    }
-}
-
 fn since(database: &Utf8Path) -> Since {
     let read = || -> Result<Old> {
         if store::lost_commits(database)? > 0 {
@@ -248,14 +186,19 @@ fn rows_lost(old: &BTreeMap<String, i64>, new: &BTreeMap<String, i64>) -> BTreeM
     more.filter(|(_, rows)| *rows > 0).map(|(table, rows)| (table.clone(), rows)).collect()
 }
 
-fn begin_life(site: &Offline, working: &Utf8Path) -> Result<String> {
+pub(super) fn begin_life(site: &Offline, working: &Utf8Path) -> Result<String> {
     let epoch: JobId = Ids::new(site.clock.clone()).mint();
     backup::begin_life(working, epoch.as_str())?;
     Ok(epoch.to_string())
 }
 
 /// Keeps the old database under a name of its own and puts the new one in its place.
-fn put(site: &Offline, working: &Utf8Path, word: &str, report: &mut Report) -> Result<()> {
+pub(super) fn put(
+    site: &Offline,
+    working: &Utf8Path,
+    word: &str,
+    report: &mut Report,
+) -> Result<()> {
     backup::into_one_file(working)?;
     let folder = copies::folder(site.data());
     backup::make_folder(&folder)?;
@@ -267,7 +210,7 @@ fn put(site: &Offline, working: &Utf8Path, word: &str, report: &mut Report) -> R
 }
 
 /// Makes rows of another time fit the present: jobs, credentials, approvals.
-async fn settle(
+pub(super) async fn settle(
     site: &Offline,
     working: &Utf8Path,
     since: &Since,
@@ -340,7 +283,7 @@ async fn settle_rows(
 }
 
 /// The same for the present database.
-async fn reconcile_in(
+pub(super) async fn reconcile_in(
     site: &Offline,
     database: &Utf8Path,
     how: (bool, Adopts<'_>),

@@ -5,7 +5,8 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::flows::Site;
-use crate::flows::people::{self, People, PersonRequest, ProfileRequest, TokenRequest};
+use crate::flows::people::tokens::TokenRequest;
+use crate::flows::people::{self, People, PersonRequest, ProfileRequest, roles, tokens};
 use crate::http::{any_of, delete, get, post, reply};
 use hyper::StatusCode;
 
@@ -43,19 +44,19 @@ pub(in crate::http) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         post("/api/persons/{name}/disable", site, async |site: Site, mut call| {
             call.nothing().await?;
             reply::ok(
-                &people::disable(&works(&site), &call.caller()?, call.text_param("name")?).await?,
+                &roles::disable(&works(&site), &call.caller()?, call.text_param("name")?).await?,
             )
         }),
         post("/api/persons/{name}/enable", site, async |site: Site, mut call| {
             call.nothing().await?;
             reply::ok(
-                &people::enable(&works(&site), &call.caller()?, call.text_param("name")?).await?,
+                &roles::enable(&works(&site), &call.caller()?, call.text_param("name")?).await?,
             )
         }),
         post("/api/persons/{name}/role", site, async |site: Site, mut call| {
             let RoleRequest { role } = call.json(BODY_BYTES_MAX).await?;
             let name = call.text_param("name")?;
-            reply::ok(&people::set_role(&works(&site), &call.caller()?, name, &role).await?)
+            reply::ok(&roles::set_role(&works(&site), &call.caller()?, name, &role).await?)
         }),
         post("/api/persons/{name}/profile", site, async |site: Site, mut call| {
             let request: ProfileRequest = call.json(BODY_BYTES_MAX).await?;
@@ -64,17 +65,17 @@ pub(in crate::http) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         }),
         get("/api/tokens", site, async |site: Site, call| {
             let TokenQuery { person } = call.query()?;
-            reply::ok(&people::list_tokens(&works(&site), &call.caller()?, person).await?)
+            reply::ok(&tokens::list(&works(&site), &call.caller()?, person).await?)
         }),
         post("/api/tokens", site, async |site: Site, mut call| {
             let request: TokenRequest = call.json(BODY_BYTES_MAX).await?;
-            let made = people::create_token(&works(&site), &call.caller()?, request).await?;
+            let made = tokens::create(&works(&site), &call.caller()?, request).await?;
             reply::json(StatusCode::CREATED, &made)
         }),
         delete("/api/tokens/{id}", site, async |site: Site, mut call| {
             call.nothing().await?;
             let id = call.param("id")?;
-            reply::ok(&people::revoke_token(&works(&site), &call.caller()?, &id).await?)
+            reply::ok(&tokens::revoke(&works(&site), &call.caller()?, &id).await?)
         }),
     ])
 }

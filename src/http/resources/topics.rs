@@ -108,6 +108,6 @@ async fn propose(site: Site, mut call: Call) -> Result<Response> {
     let (request, key) = call.json_with_key(PROPOSAL_BODY_BYTES_MAX).await?;
     let id = call.param("id")?;
     let made =
-        flows::proposals::incorporate::propose(&site, &call.caller()?, &id, request, key).await?;
+        flows::proposals::hand_in::propose(&site, &call.caller()?, &id, request, key).await?;
     reply::json(StatusCode::CREATED, &made)
 }

@@ -11,7 +11,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::base::{Error, Result, TokenId};
-use crate::flows::people::TokenRequest;
+use crate::flows::people::tokens::{self, TokenRequest};
 use crate::flows::{self, Site};
 use crate::http::pages::parts::form;
 use crate::http::pages::parts::labels::{State, Tone};
@@ -230,7 +230,7 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     };
     let tokens = match caller.in_person() {
         Ok(_) => {
-            let found = flows::people::list_tokens(&works, &caller, None).await?;
+            let found = tokens::list(&works, &caller, None).await?;
             Some(read::<List<Token>>(found)?.items)
         }
         Err(_) => None,
@@ -305,12 +305,12 @@ async fn make_token(site: &Site, caller: &Caller, asked: TokenForm) -> Result<Ma
         person: None,
         expires_in_ms: days.map(|it| it.saturating_mul(DAY_MS)),
     };
-    read(flows::people::create_token(&works(site), caller, request).await?)
+    read(tokens::create(&works(site), caller, request).await?)
 }
 
 async fn revoke_token(site: Site, mut call: Call) -> Result<Response> {
     call.nothing().await?;
     let (caller, id) = (call.caller()?, call.param::<TokenId>("id")?);
-    let outcome = flows::people::revoke_token(&works(&site), &caller, &id).await;
+    let outcome = tokens::revoke(&works(&site), &caller, &id).await;
     form::answer(outcome, |_| back(), back(), None)
 }

@@ -6,7 +6,7 @@ use warp::reply::Response;
 
 use crate::base::Result;
 use crate::flows::Site;
-use crate::flows::people::{self, PersonRequest, ProfileRequest};
+use crate::flows::people::{self, PersonRequest, ProfileRequest, roles};
 use crate::http::pages::parts::form;
 use crate::http::resources::people::works;
 use crate::http::{Call, any_of, post};
@@ -74,19 +74,19 @@ async fn set_profile(site: Site, mut call: Call) -> Result<Response> {
 async fn disable(site: Site, mut call: Call) -> Result<Response> {
     call.nothing().await?;
     let (caller, name) = (call.caller()?, call.text_param("name")?);
-    answer(people::disable(&works(&site), &caller, name).await, None)
+    answer(roles::disable(&works(&site), &caller, name).await, None)
 }
 
 async fn enable(site: Site, mut call: Call) -> Result<Response> {
     call.nothing().await?;
     let (caller, name) = (call.caller()?, call.text_param("name")?);
-    answer(people::enable(&works(&site), &caller, name).await, None)
+    answer(roles::enable(&works(&site), &caller, name).await, None)
 }
 
 async fn set_role(site: Site, mut call: Call) -> Result<Response> {
     let NewRole { role } = call.form(BODY_BYTES_MAX).await?;
     let (caller, name) = (call.caller()?, call.text_param("name")?);
-    answer(people::set_role(&works(&site), &caller, name, &role).await, None)
+    answer(roles::set_role(&works(&site), &caller, name, &role).await, None)
 }
 
 fn answer(done: Result<Person>, typed: Option<String>) -> Result<Response> {

@@ -1,0 +1,155 @@
+//! What people may do: their roles, who is disabled, and the last admin.
+
+use crate::base::{Actor, Error, Ids, PersonId, Result, TokenId, fault};
+use crate::flows::jobs::cancel::cancel_waiting;
+use crate::flows::people::{People, change, changed, leaving};
+use crate::jobs::{self, Capacities};
+use crate::people::{self, Caller, Person, Role};
+use crate::store::Tx;
+
+/// Ends all that a person's credentials can do, at once: sessions, tokens, open streams; and takes
+/// back what they asked for and has not begun. What they did stays theirs, also the jobs that run.
+///
+/// # Errors
+/// `not_found`; `conflict` with code `not_active` or `last_admin`.
+pub async fn disable(site: &People, caller: &Caller, name: &str) -> Result<Person> {
+    let (by, lanes, ids) = (caller.actor(), site.lanes.clone(), site.ids.clone());
+    change(site, caller, name, "disabled", move |tx, person| {
+        if person.disabled_at.is_some() {
+            let message = format!("{} is disabled already", person.name);
+            let hint = format!("wiki-browser person enable {} takes it back", person.name);
+            return Err(Error::conflict("not_active", message).hint(hint));
+        }
+        keep_an_admin(tx, person)?;
+        people::disable(tx, &person.id)?;
+        cancel_jobs_of(tx, &person.id, &by, (&ids, &lanes))?;
+        leaving::end_private(tx, &person.id, &by, (&ids, &lanes))?;
+        people::end_logins(tx, &person.id)
+    })
+    .await
+}
+
+/// Cancels the jobs of a person that wait.
+fn cancel_jobs_of(
+    tx: &Tx<'_>,
+    person: &PersonId,
+    by: &Actor,
+    (ids, lanes): (&Ids, &Capacities),
+) -> Result<()> {
+    if fault::is_off("disabled_jobs") {
+        return Ok(());
+    }
+    for id in jobs::queued_of(tx.connection(), &Actor::Person(person.clone()))? {
+        cancel_waiting(tx, ids, &id, by, lanes)?;
+    }
+    Ok(())
+}
+
+/// Lets a person's tokens count again; sessions begin anew.
+///
+/// # Errors
+/// `not_found`; `conflict` with code `not_disabled`.
+pub async fn enable(site: &People, caller: &Caller, name: &str) -> Result<Person> {
+    change(site, caller, name, "enabled", |tx, person| {
+        if person.disabled_at.is_none() {
+            let message = format!("{} is not disabled", person.name);
+            let hint = "wiki-browser person list says who is";
+            return Err(Error::conflict("not_disabled", message).hint(hint));
+        }
+        people::enable(tx, &person.id)
+    })
+    .await
+}
+
+/// Gives a person another role. Whoever may not write any more has no private jobs either.
+///
+/// # Errors
+/// `not_found`; `invalid` for a word that is no role; `conflict` with code `last_admin`.
+pub async fn set_role(site: &People, caller: &Caller, name: &str, role: &str) -> Result<Person> {
+    let role: Role = role.parse()?;
+    let (by, lanes, ids) = (caller.actor(), site.lanes.clone(), site.ids.clone());
+    change(site, caller, name, "role", move |tx, person| {
+        if role != Role::Admin {
+            keep_an_admin(tx, person)?;
+        }
+        if role == Role::Viewer {
+            leaving::end_private(tx, &person.id, &by, (&ids, &lanes))?;
+        }
+        people::set_role(tx, &person.id, role)
+    })
+    .await
+}
+
+/// What a restored database was told of its people.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// How many are disabled again.
+    pub disabled: usize,
+    /// How many have their lower role again.
+    pub lowered: usize,
+    /// The name of the one who stays an admin all the same.
+    pub kept: Option<String>,
+    /// How many tokens of that one ended.
+    pub tokens: usize,
+}
+
+/// Takes from the people of a restored database what was taken from them since, as their later rows
+/// say; nothing is given. One active admin is kept, without tokens: what happens next must be the
+/// operator's decision.
+///
+/// # Errors
+/// As any write.
+pub fn take_again(
+    tx: &Tx<'_>,
+    later: &[Person],
+    (ids, lanes): (&Ids, &Capacities),
+) -> Result<Taken> {
+    let mut taken = Taken::default();
+    // The disabled first: if somebody must stay, then rather one who had only a lower role.
+    let (ended, active): (Vec<_>, Vec<_>) = later.iter().partition(|it| it.disabled_at.is_some());
+    for newer in ended.into_iter().chain(active) {
+        let Some(then) = people::find(tx.connection(), &newer.id)? else { continue };
+        let ends = newer.disabled_at.is_some() && then.disabled_at.is_none();
+        let falls = newer.role.is_below(then.role);
+        if (ends || falls) && is_last_admin(tx, &then)? {
+            let tokens = people::list_tokens(tx.connection(), &then.id)?.into_iter();
+            let tokens = tokens.filter(|it| it.name != people::OPERATOR_TOKEN_NAME);
+            let tokens: Vec<TokenId> = tokens.map(|it| it.id).collect();
+            taken.tokens += people::revoke_tokens(tx, &tokens)?;
+            taken.kept = Some(then.name);
+            continue;
+        }
+        if ends {
+            people::disable(tx, &then.id)?;
+            cancel_jobs_of(tx, &then.id, &Actor::System, (ids, lanes))?;
+            leaving::end_private(tx, &then.id, &Actor::System, (ids, lanes))?;
+            changed(tx, &then.id, &Actor::System, "disabled")?;
+            taken.disabled += 1;
+        }
+        if falls {
+            if newer.role == Role::Viewer {
+                leaving::end_private(tx, &then.id, &Actor::System, (ids, lanes))?;
+            }
+            people::set_role(tx, &then.id, newer.role)?;
+            changed(tx, &then.id, &Actor::System, "role")?;
+            taken.lowered += 1;
+        }
+    }
+    Ok(taken)
+}
+
+fn is_last_admin(tx: &Tx<'_>, person: &Person) -> Result<bool> {
+    let is_admin = person.role == Role::Admin && person.disabled_at.is_none();
+    Ok(is_admin && !people::has_other_admin(tx.connection(), &person.id)?)
+}
+
+/// A site that nobody may administer could not be mended without a database tool.
+fn keep_an_admin(tx: &Tx<'_>, person: &Person) -> Result<()> {
+    if is_last_admin(tx, person)? {
+        let message = format!("{} is the last admin of this site", person.name);
+        return Err(Error::conflict("last_admin", message).hint(
+            "make another person an admin first: wiki-browser person add NAME --role admin",
+        ));
+    }
+    Ok(())
+}

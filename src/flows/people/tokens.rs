@@ -1,0 +1,165 @@
+//! Tokens of people: listed, made and ended.
+
+use rusqlite::Connection;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::base::{Error, Millis, Result, TokenId};
+use crate::flows::people::{People, changed, named};
+use crate::people::{self, Caller, Person, Role, Token, TokenScope};
+
+/// Longest life of a token that ends by itself: ten years.
+const EXPIRES_MS_MAX: u64 = 10 * 366 * 86_400_000;
+
+/// The body of `POST /api/tokens`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenRequest {
+    /// What its owner calls it.
+    pub name: String,
+    /// What it may be used for.
+    pub scopes: Vec<TokenScope>,
+    /// Whose it is, by name; the caller's by default.
+    #[serde(default)]
+    pub person: Option<String>,
+    /// After how long it ends by itself, in milliseconds.
+    #[serde(default)]
+    pub expires_in_ms: Option<u64>,
+}
+
+/// A token with the name of its owner.
+#[derive(Serialize)]
+struct Owned {
+    #[serde(flatten)]
+    token: Token,
+    person: String,
+    /// Whether it does not count because its owner is disabled.
+    person_disabled: bool,
+}
+
+/// Whose tokens a caller works with: their own, or, for an admin, those of a person by name.
+fn owner(connection: &Connection, caller: &Caller, name: Option<&str>) -> Result<Person> {
+    let own = caller.in_person()?;
+    match name {
+        None => Ok(own.clone()),
+        Some(name) if name == own.name => Ok(own.clone()),
+        Some(name) => {
+            caller.may_administer()?;
+            named(connection, name)
+        }
+    }
+}
+
+/// Returns the tokens of a person, oldest first, as `{items, next}`; for an admin who names nobody,
+/// those of all.
+///
+/// # Errors
+/// `forbidden` for other people's tokens; `not_found` with code `no_person`.
+pub async fn list(site: &People, caller: &Caller, person: Option<String>) -> Result<Value> {
+    let caller = caller.clone();
+    site.store
+        .read(move |c| {
+            let of_all = person.is_none() && caller.may_administer().is_ok();
+            let owners =
+                if of_all { people::list(c)? } else { vec![owner(c, &caller, person.as_deref())?] };
+            let mut items = Vec::new();
+            for owner in owners {
+                for token in people::list_tokens(c, &owner.id)? {
+                    let person_disabled = owner.disabled_at.is_some();
+                    items.push(Owned { token, person: owner.name.clone(), person_disabled });
+                }
+            }
+            Ok(json!({"items": items, "next": null}))
+        })
+        .await
+}
+
+/// Makes a token; its secret is in this answer and nowhere else.
+///
+/// # Errors
+/// `forbidden` for another's token, and for `metrics` unless an admin asks; `invalid` with code
+/// `bad_name`, or `scope_of_role` for what the person's role cannot do; `conflict` with code
+/// `too_many_tokens`, `name_taken` or `not_active`.
+pub async fn create(site: &People, caller: &Caller, request: TokenRequest) -> Result<Value> {
+    if request.scopes.contains(&TokenScope::Metrics) {
+        caller.may_administer()?;
+    }
+    if request.expires_in_ms.is_some_and(|it| !(1..=EXPIRES_MS_MAX).contains(&it)) {
+        return Err(Error::invalid("a token ends after 1ms to 10 years")
+            .code("bad_expiry")
+            .hint("for example 90d"));
+    }
+    let by = caller.actor();
+    let (caller, ids) = (caller.clone(), site.ids.clone());
+    site.store
+        .write(move |tx| {
+            let owner = owner(tx.connection(), &caller, request.person.as_deref())?;
+            if owner.disabled_at.is_some() {
+                let message = format!("{} is disabled", owner.name);
+                return Err(Error::conflict("not_active", message)
+                    .hint("wiki-browser person enable comes first"));
+            }
+            refuse_beyond_role(&owner, &request.scopes)?;
+            let expires = request.expires_in_ms.map(|ms| in_future(tx.now(), ms));
+            let (name, scopes) = (request.name.as_str(), request.scopes.as_slice());
+            let made = people::create_token(tx, &ids, &owner.id, name, scopes, expires)?;
+            changed(tx, &owner.id, &by, "token_created")?;
+            let (id, secret) = made;
+            Ok(json!({
+                "id": id, "name": name, "person": owner.name, "scopes": scopes,
+                "expires_at": expires, "token": secret,
+            }))
+        })
+        .await
+}
+
+/// Refuses a token of which every use would be refused.
+fn refuse_beyond_role(owner: &Person, scopes: &[TokenScope]) -> Result<()> {
+    let is_beyond = |it: &&TokenScope| matches!(it, TokenScope::Write | TokenScope::Decide);
+    match scopes.iter().find(is_beyond) {
+        Some(scope) if owner.role == Role::Viewer => {
+            let (name, scope) = (&owner.name, scope.as_str());
+            let message = format!("{name} is a viewer and cannot use the scope `{scope}`");
+            Err(Error::invalid(message)
+                .code("scope_of_role")
+                .hint("use the scope `read`, or ask an admin for the role `member`"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn in_future(now: Millis, ms: u64) -> Millis {
+    now.plus(i64::try_from(ms).unwrap_or(i64::MAX))
+}
+
+/// Ends a token: the caller's own, or, for an admin, anybody's.
+///
+/// # Errors
+/// `not_found`; `conflict` with code `operator_token` for the one of `data/operator.token`.
+pub async fn revoke(site: &People, caller: &Caller, id: &TokenId) -> Result<Value> {
+    let by = caller.actor();
+    let own = caller.in_person()?.id.clone();
+    let (of_all, id) = (caller.may_administer().is_ok(), id.clone());
+    site.store
+        .write(move |tx| {
+            let owners = if of_all {
+                people::list(tx.connection())?.into_iter().map(|it| it.id).collect()
+            } else {
+                vec![own.clone()]
+            };
+            for owner in owners {
+                let tokens = people::list_tokens(tx.connection(), &owner)?;
+                let Some(token) = tokens.into_iter().find(|it| it.id == id) else { continue };
+                if token.name == people::OPERATOR_TOKEN_NAME {
+                    return Err(Error::conflict("operator_token", "this is the operator's token")
+                        .hint("remove data/operator.token and start again: that makes another"));
+                }
+                people::revoke_token(tx, &owner, &id)?;
+                changed(tx, &owner, &by, "token_revoked")?;
+                return Ok(json!({"id": id, "name": token.name}));
+            }
+            Err(Error::not_found(format!("no token {id}"))
+                .hint("wiki-browser token list names them"))
+        })
+        .await
+}

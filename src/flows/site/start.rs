@@ -1,0 +1,19 @@
+//! The start of a site, in this order: settle what can be settled, recover approvals, then listen.
+
+use crate::base::Result;
+use crate::flows::Site;
+use crate::flows::automation::reload;
+use crate::flows::proposals::approve;
+use crate::jobs::Left;
+
+/// Recovers jobs and approvals; returns the jobs whose guards have not ended yet. Their lanes stay
+/// held; everything else may begin.
+///
+/// # Errors
+/// As the database or git.
+pub async fn recover(site: &Site) -> Result<Left> {
+    reload::begin(site).await?;
+    let left = site.queue.recover().await?;
+    approve::recover(site).await?;
+    Ok(left)
+}

@@ -283,6 +283,33 @@ fn calls_of_one_step_are_made_in_their_order_and_told_together() {
     server.stop();
 }
 
+/// A step without words is no message on the page; the next one has its place among the versions.
+#[test]
+fn another_answer_is_found_beside_one_that_began_without_words() {
+    let bench = Bench::new();
+    let _model = keyed(&bench, "");
+    let server = bench.serve();
+    let call = json!([["list_directory", {}]]);
+    let steps = json!([{"calls": call}, {"calls": call}, {"say": ["Seen."]}]);
+    let items = ask(&bench, script(steps));
+    let session = items[0]["session_id"].as_str().unwrap();
+    let question = history(&bench, session)["messages"][0]["id"].clone();
+    ask(&bench, json!({"session_id": session, "parent_id": question}));
+    let shown = history(&bench, session);
+    let messages = shown["messages"].as_array().unwrap();
+    assert_eq!(messages.len(), 2, "{messages:#?}");
+    let (answer, siblings) = (&messages[1], messages[1]["siblings"].as_array().unwrap());
+    assert_eq!((siblings.len(), &answer["parent_id"]), (2, &question));
+    assert_eq!(siblings[1], answer["id"]);
+    let body = json!({"head_id": siblings[0]});
+    bench.post(&format!("/api/agent/sessions/{session}"), body).ok();
+    let before = history(&bench, session);
+    assert_eq!(before["messages"][1]["body"], "Seen.");
+    assert_ne!(before["messages"][1]["id"], answer["id"]);
+    assert_eq!(before["messages"][1]["siblings"][0], before["messages"][1]["id"]);
+    server.stop();
+}
+
 /// The time of a question is the person's, and not that of the answer.
 #[test]
 fn a_question_waits_longer_than_the_answer_may_take() {

@@ -123,13 +123,14 @@ impl Tokens {
         self.cache_write = self.cache_write.saturating_add(other.cache_write);
     }
 
-    /// Returns what they cost, in US dollars.
+    /// Returns what they cost, in US dollars, to a millionth.
     pub fn cost(&self, price: &Price) -> f64 {
         let of = |count: u64, price: f64| count as f64 * price / 1e6;
-        of(self.input, price.input)
+        let sum = of(self.input, price.input)
             + of(self.output, price.output)
             + of(self.cache_read, price.cache_read)
-            + of(self.cache_write, price.cache_write)
+            + of(self.cache_write, price.cache_write);
+        (sum * 1e6).round() / 1e6
     }
 }
 

@@ -137,14 +137,7 @@ pub async fn history(site: &Site, caller: &Caller, query: HistoryQuery) -> Resul
             };
             let next = found.first().filter(|_| has_more).map(|it| it.id.clone());
             let open = chat::open_of(c, &session.id)?;
-            // A step without words is seen by its calls, and one of an open run in its stream.
-            let is_seen = |it: &&Message| {
-                !it.body.trim().is_empty()
-                    && (it.run_id.is_none()
-                        || it.run_id.as_ref() != open.as_ref().map(|it| &it.job_id))
-            };
-            let seen = found.iter().filter(is_seen);
-            let messages = seen.map(|it| message_view(c, &session, it)).collect::<Result<_>>()?;
+            let messages = views(c, &session, &found, open.as_ref())?;
             let open = match open {
                 Some(run) if !is_left(c, &run)? => Some(run),
                 _ => None,
@@ -195,6 +188,34 @@ fn last_error(
         None => chat::latest_of(connection, &session.id, &last.id)?,
     };
     Ok(run.as_ref().and_then(error_of))
+}
+
+/// Returns messages as they are seen. A step without words is seen by its calls: the next step of
+/// its answer stands in its place. A step of an open run is in its stream.
+fn views(
+    c: &Connection,
+    session: &Session,
+    found: &[Message],
+    open: Option<&Run>,
+) -> Result<Vec<ChatMessageView>> {
+    let mut views = Vec::new();
+    let mut wordless: Option<ChatMessageView> = None;
+    for message in found {
+        if message.run_id.is_some() && message.run_id.as_ref() == open.map(|it| &it.job_id) {
+            continue;
+        }
+        let mut view = message_view(c, session, message)?;
+        if let Some(first) = wordless.take().filter(|it| it.run_id == view.run_id) {
+            let own = |it| if it == first.id { view.id.clone() } else { it };
+            view.siblings = first.siblings.into_iter().map(own).collect();
+            view.parent_id = first.parent_id;
+        }
+        match view.body.trim().is_empty() {
+            true => wordless = Some(view),
+            false => views.push(view),
+        }
+    }
+    Ok(views)
 }
 
 fn message_view(

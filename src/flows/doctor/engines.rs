@@ -38,6 +38,11 @@ pub(super) async fn engines(loaded: &Loaded, around: &Surroundings) -> Vec<Findi
         found.extend(refusal(loaded, engine, around));
         found.extend(files(loaded, engine, around));
     }
+    let used = loaded.config.engines.values().filter(|it| loaded.config.uses(&it.name));
+    for (engine, model) in used.filter_map(|it| Some((it, it.model()?))) {
+        let says = format!("\"{}\" asks {} at {}", engine.name, model.model, model.base_url);
+        found.push(Finding::ok(WHAT, says));
+    }
     if found.is_empty() {
         let advice = "declare kinds with wb.kind; wiki-browser init shows some";
         found.push(Finding::warn(WHAT, "no kind names one: no agent can work here", advice));

@@ -44,6 +44,12 @@ impl Said {
         Said { at: At(view.created_at), blocks, view, calls: Vec::new() }
     }
 
+    /// Adds the next step of the same answer: while it is written they are one, too.
+    fn go_on(&mut self, next: Said) {
+        self.blocks.extend(next.blocks);
+        self.view.state = next.view.state;
+    }
+
     fn is_question(&self) -> bool {
         self.view.role == "user"
     }
@@ -146,7 +152,7 @@ impl AssistantPage {
     fn name_of(&self, mode: &str) -> &'static str {
         match mode {
             "claude_code" => "Claude Code",
-            _ => "the site's key",
+            _ => "API key",
         }
     }
 
@@ -310,7 +316,15 @@ async fn shown(
     let mut history = assistant::history(site, caller, query).await?;
     let mut calls = std::mem::take(&mut history.calls);
     let said = std::mem::take(&mut history.messages).into_iter().map(Said::of);
-    let mut messages: Vec<Said> = said.collect();
+    let mut messages: Vec<Said> = Vec::new();
+    for next in said {
+        match messages.last_mut() {
+            Some(last) if last.view.run_id.is_some() && last.view.run_id == next.view.run_id => {
+                last.go_on(next);
+            }
+            _ => messages.push(next),
+        }
+    }
     // The calls of a run stand under the last that it said.
     for said in messages.iter_mut().rev() {
         let Some(run) = &said.view.run_id else { continue };

@@ -40,6 +40,10 @@
 ---@class wb.Webhook
 ---@field package is_webhook true
 
+---What `wb.channel_type` returns; usable where the name is.
+---@class wb.ChannelType
+---@field package is_channel_type true
+
 ---Something that has happened.
 ---@class wb.Event
 ---@field id integer The place in the log of events.
@@ -570,6 +574,15 @@
 ---@field tokens? number Tokens read and written, those from a cache included.
 ---@field time? wb.Duration Time of jobs from start to end, summed up.
 
+---How far agents in channels go on without a person.
+---@class wb.LimitsFields.Channels
+---@field hops? integer Longest chain of answers to answers; 8 without it.
+---@field without_person? integer Messages of agents since a person spoke; 20 without it.
+---@field per_root? integer Messages of one agent in one chain of causes; 6 without it.
+---@field pair? integer Messages of one agent within a minute; 10 without it.
+---@field channel? integer Messages of all agents within a minute; 30 without it.
+---@field members? integer Members of a channel; 20 without it.
+
 ---What may run at once.
 ---@class wb.LimitsFields
 ---@field jobs? integer Most agents that run at once. Default: `1`.
@@ -579,6 +592,7 @@
 ---@field daily? wb.LimitsFields.Daily What all jobs may spend on a day (UTC).
 ---@field daily_person? wb.LimitsFields.DailyPerson What each person's jobs may spend on a day.
 ---@field script_jobs? integer Jobs that handlers may ask for within an hour, all of them together. Default: `200`.
+---@field channels? wb.LimitsFields.Channels How far agents in channels go on without a person.
 
 ---US dollars for a million tokens; limits of money need it.
 ---@class wb.EngineFields.Price
@@ -742,6 +756,35 @@
 ---@field vault_of? table<string, string|wb.Secret> Folders of your own as the vaults of persons.
 ---@field limits? wb.AssistantFields.Limits Bounds of its runs.
 
+---What agents are told in channels.
+---@class wb.ChannelsFields
+---@field primer? string A file with what an agent is told once when it joins; it may name `{{channel}}`, `{{about}}`, `{{members}}`, `{{chair}}`, `{{intent}}` and `{{you}}`.
+---@field footer? string What begins with this line is cut off the end of answers.
+---@field catch_up? integer Messages that a newcomer is told; 1 to 50. Default: `10`.
+
+---What the agents of a channel may spend, unless somebody says otherwise: it is told at two thirds, and pauses at the end.
+---@class wb.ChannelTypeFields.Budget
+---@field turns? integer Turns of agents.
+---@field tokens? number Tokens, as far as the engines tell them.
+---@field cost_usd? number US dollars, as far as the engines tell them.
+
+---How far its agents go on without a person; otherwise as `wb.limits` says.
+---@class wb.ChannelTypeFields.Limits
+---@field hops? integer Longest chain of answers to answers; 8 without it.
+---@field without_person? integer Messages of agents since a person spoke; 20 without it.
+---@field per_root? integer Messages of one agent in one chain of causes; 6 without it.
+---@field pair? integer Messages of one agent within a minute; 10 without it.
+---@field channel? integer Messages of all agents within a minute; 30 without it.
+
+---A type of channel beside those that are there; of the same name, in place of one.
+---@class wb.ChannelTypeFields
+---@field about string What it is for.
+---@field intent? string A file with what its channels are to come to, for agents; `about` without it.
+---@field speaks? "all"|"chair" Who may write. Default: `all`.
+---@field wakes? "addressed"|"everything"|"nothing" Which messages wake an agent that nobody mentions. Default: `addressed`.
+---@field budget? wb.ChannelTypeFields.Budget What the agents of a channel may spend, unless somebody says otherwise: it is told at two thirds, and pauses at the end.
+---@field limits? wb.ChannelTypeFields.Limits How far its agents go on without a person; otherwise as `wb.limits` says.
+
 ---What is known of such an input.
 ---@class wb.TopicInput
 ---@field required? boolean Whether a job needs it. Default: `true`.
@@ -865,6 +908,15 @@ function wb.webhook(name) end
 ---A conversation of each person with an agent of their own, at `/assistant`.
 ---@param fields wb.AssistantFields
 function wb.assistant(fields) end
+
+---What agents are told in channels.
+---@param fields wb.ChannelsFields
+function wb.channels(fields) end
+
+---A type of channel beside those that are there; of the same name, in place of one.
+---@param name string Small letters, digits, `-` and `_`.
+---@return fun(fields: wb.ChannelTypeFields): wb.ChannelType
+function wb.channel_type(name) end
 
 ---@param fields? wb.TopicInput
 ---@return wb.Input

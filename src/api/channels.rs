@@ -165,6 +165,9 @@ pub struct ChannelView {
     /// The name of its type.
     #[serde(rename = "type")]
     pub kind: String,
+    /// Whether the script has no such type any more: then it goes on as a workshop.
+    #[serde(default)]
+    pub is_type_gone: bool,
     /// What it is about.
     pub about: String,
     /// What it is to come to.

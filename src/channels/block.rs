@@ -43,15 +43,16 @@ pub fn envelopes(messages: &[Envelope]) -> String {
             sort => format!(" {}", sort.as_str()),
         };
         text.push_str(&format!("[#{}] {} ({}){sort}:\n", it.channel, it.author, it.role));
-        for line in it.text.split('\n') {
-            if needs_mark(line) {
-                text.push('\\');
-            }
-            text.push_str(line);
-            text.push('\n');
-        }
+        text.push_str(&marked(&it.text));
+        text.push('\n');
     }
     text
+}
+
+/// Marks the lines of a text that look like ours.
+pub(super) fn marked(text: &str) -> String {
+    let line = |line: &str| if needs_mark(line) { format!("\\{line}") } else { line.to_owned() };
+    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// A line that looks like one of ours gets a backslash, and so does one that has backslashes before

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::api::channels::Budget;
+
 /// Who may write in a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -37,11 +39,13 @@ pub struct Limits {
     pub pair: u32,
     /// Messages of all agents within a minute.
     pub channel: u32,
+    /// Members that have not left.
+    pub members: u32,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { hops: 8, without_person: 20, per_root: 6, pair: 10, channel: 30 }
+        Limits { hops: 8, without_person: 20, per_root: 6, pair: 10, channel: 30, members: 20 }
     }
 }
 
@@ -58,6 +62,8 @@ pub struct ChannelType {
     pub speaks: Speaks,
     /// Who is woken.
     pub wakes: Wakes,
+    /// What the agents of a channel may spend, if nobody says otherwise.
+    pub budget: Budget,
     /// How far agents go on alone.
     pub limits: Limits,
 }
@@ -118,6 +124,7 @@ impl ChannelType {
             intent: intent.to_owned(),
             speaks,
             wakes: Wakes::Addressed,
+            budget: Budget::default(),
             limits: Limits::default(),
         }
     }

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::base::{Actor, Error, ErrorKind, Event, EventKind, Millis, Result};
 use crate::channels::channel::Channel;
+use crate::channels::kind::ChannelType;
 use crate::channels::slug::handle;
 use crate::channels::wake::RESERVED;
 use crate::store::Tx;
@@ -64,8 +65,6 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("member::read", READ),
 ];
 
-/// Most members of a channel that have not left.
-pub(super) const MEMBERS_MAX: usize = 20;
 /// Shortest time between two times that somebody mutes or unmutes, in milliseconds.
 const CHANGE_MS_MIN: i64 = 1_000;
 
@@ -178,7 +177,12 @@ pub struct Joining {
 /// # Errors
 /// `conflict`: `channel_not_active`, `already_a_member`, `agent_already_in_channel` with the
 /// channel; `busy` with code `too_many_members`.
-pub fn join(tx: &Tx<'_>, channel: &Channel, new: &Joining, by: &Actor) -> Result<Member> {
+pub fn join(
+    tx: &Tx<'_>,
+    (channel, kind): (&Channel, &ChannelType),
+    new: &Joining,
+    by: &Actor,
+) -> Result<Member> {
     channel.require_open()?;
     let members = of_channel(tx.connection(), channel.number)?;
     let before = members.iter().find(|it| it.member == new.member);
@@ -186,8 +190,9 @@ pub fn join(tx: &Tx<'_>, channel: &Channel, new: &Joining, by: &Actor) -> Result
         let message = format!("{} is a member of {}", there.handle, channel.slug);
         return Err(Error::conflict("already_a_member", message));
     }
-    if members.iter().filter(|it| !it.has_left()).count() >= MEMBERS_MAX {
-        let message = format!("{} has {MEMBERS_MAX} members already", channel.slug);
+    let here = members.iter().filter(|it| !it.has_left()).count();
+    if here >= kind.limits.members as usize {
+        let message = format!("{} has {here} members already", channel.slug);
         return Err(Error::new(ErrorKind::Busy, message).code("too_many_members"));
     }
     if let Some(agent) = &new.agent {

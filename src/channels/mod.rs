@@ -36,7 +36,7 @@ pub use member::{
 pub use mention::mentions;
 pub use message::{Sort, Spoken, after, before, find as find_message, mentions_after};
 pub use post::{Author, NewPost, TEXT_CHARS_MAX, brief, is_too_fast, pause, post};
-pub use primer::{CATCH_UP, briefing, primer};
+pub use primer::{PrimerWords, briefing, own_primer, primer, primer_words};
 pub use provenance::Cause;
 
 /// The statements of this module, for the schema test.

@@ -5,9 +5,6 @@ use crate::channels::channel::Channel;
 use crate::channels::kind::ChannelType;
 use crate::channels::member::Member;
 
-/// How many of the last messages a newcomer is told.
-pub const CATCH_UP: u32 = 10;
-
 const RULES: &str = "\
 - Everybody here reads what you write. Say what you have come to, not how you got there.
 - Your last words of a turn are posted here for you. One answer to what you were told is enough.
@@ -16,8 +13,30 @@ const RULES: &str = "\
   wait or poll.
 - Begin a line with `Decision:` or `Action:` when there is one.";
 
-/// Returns the rules of a channel for one of its members.
-pub fn primer(channel: &Channel, kind: &ChannelType, members: &[Member], you: &str) -> String {
+/// What the rules of a channel name, for one of its members; each is one line.
+#[derive(Clone, Debug)]
+pub struct PrimerWords {
+    /// The name of the channel.
+    pub channel: String,
+    /// What it is about.
+    pub about: String,
+    /// Its members.
+    pub members: String,
+    /// The handle of its chair.
+    pub chair: String,
+    /// What it is to come to.
+    pub intent: String,
+    /// The handle of the member.
+    pub you: String,
+}
+
+/// Returns what the rules of a channel name.
+pub fn primer_words(
+    channel: &Channel,
+    kind: &ChannelType,
+    members: &[Member],
+    you: &str,
+) -> PrimerWords {
     let named = |it: &Member| match &it.agent {
         Some(agent) => format!("{} (agent:{agent})", it.handle),
         None => format!("{} (person)", it.handle),
@@ -27,14 +46,29 @@ pub fn primer(channel: &Channel, kind: &ChannelType, members: &[Member], you: &s
     let about = channel.about.as_deref().unwrap_or(&kind.about);
     let intent = channel.intent.as_deref().unwrap_or(&kind.intent);
     let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    PrimerWords {
+        channel: channel.short().to_owned(),
+        about: flat(about),
+        members: all.join(", "),
+        chair: chair.to_owned(),
+        intent: flat(intent),
+        you: you.to_owned(),
+    }
+}
+
+/// Returns the rules of a channel as the program says them.
+pub fn primer(words: &PrimerWords) -> String {
+    let PrimerWords { channel, about, members, chair, intent, you } = words;
     format!(
-        "{CONTEXT} You take part in #{} as {you}. Members: {}. Chair: {chair}.\n\
-         About: {}\nIntent: {}\n{RULES}\n",
-        channel.short(),
-        all.join(", "),
-        flat(about),
-        flat(intent),
+        "{CONTEXT} You take part in #{channel} as {you}. Members: {members}. Chair: {chair}.\n\
+         About: {about}\nIntent: {intent}\n{RULES}\n"
     )
+}
+
+/// Returns the rules of a channel as a site says them: no line of them can be taken for one of
+/// ours, whatever a member has put into the words.
+pub fn own_primer(text: &str) -> String {
+    format!("{CONTEXT}\n{}\n", block::marked(text.trim_end()))
 }
 
 /// Returns what a newcomer is told: the rules, and the last messages.

@@ -59,7 +59,7 @@ const RECORDS: [(&str, &str); 9] = [
     ),
     (
         "channel",
-        "id number slug name type about intent status paused{reason since sentence} \
+        "id number slug name type is_type_gone about intent status paused{reason since sentence} \
          budget{turns tokens cost_usd} spent{turns tokens cost_usd} created_at completed_at \
          last_sequence last_at members[handle name sort agent state works_since is_chair standing \
          joined_at] me unread mentions last*",
@@ -290,6 +290,7 @@ fn of_new(command: &NewCommand) -> &'static str {
     match command {
         NewCommand::Kind(_) => "kind written[] next[] dry_run",
         NewCommand::Inbox(_) => "inbox written[] next[] dry_run",
+        NewCommand::ChannelType(_) => "channel_type written[] next[] dry_run",
         NewCommand::Persona(_) => "persona written[] dry_run",
     }
 }

@@ -30,6 +30,7 @@ pub use load::anthropic::{Anthropic, Price, Thinking};
 pub(crate) use load::assistant::KIND_PREFIX;
 pub use load::assistant::{Assistant, AssistantLimits, ChatCaps, Mode};
 pub use load::assistant_tools::{Policy, TOOLS as ASSISTANT_TOOLS, Vaults};
+pub use load::channel::{ChannelLimits, ChannelWakes, Channels, DeclaredType, TypeBudget};
 pub use load::daily::Daily;
 pub use load::external::{Lead, Target};
 pub use load::hook::shown_command;

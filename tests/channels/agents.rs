@@ -62,7 +62,7 @@ pub(crate) fn talk(bench: &Bench, name: &str) {
 
 /// Waits until the server has made the rows of the agents that the script declares.
 #[track_caller]
-fn wait_known(bench: &Bench, count: usize) {
+pub(crate) fn wait_known(bench: &Bench, count: usize) {
     wait_for("the agents are known", || {
         let all = bench.get("/api/agents").ok();
         (all["items"].as_array()?.len() >= count).then_some(())

@@ -1,6 +1,7 @@
-//! `wiki-browser new`: a kind with its skill, a persona or an inbox, which pass `check` and `test`
-//! at once.
+//! `wiki-browser new`: a kind with its skill, a persona, an inbox or a type of channel, which pass
+//! `check` and `test` at once.
 
+mod channel_type;
 mod first_test;
 mod inbox;
 mod kind;
@@ -25,6 +26,8 @@ pub(in crate::cli) enum NewCommand {
     Persona(PersonaArgs),
     /// Add an inbox: an address whose messages start agents, with schemas and a first test
     Inbox(InboxArgs),
+    /// Add a type of channel: a block of the script, and a file with what it is to come to
+    ChannelType(ChannelTypeArgs),
 }
 
 /// `new kind`.
@@ -116,12 +119,32 @@ pub(in crate::cli) struct InboxArgs {
     dry_run: bool,
 }
 
+/// `new channel-type`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Writes a block at the end of the script, and channels/NAME.md: what agents in such a channel are
+told that it is to come to. If anything is in the way, nothing is written.
+
+Examples:
+  wiki-browser new channel-type incident --about 'Find out what broke, and mend it'")]
+pub(in crate::cli) struct ChannelTypeArgs {
+    /// Name of the type: small letters, digits and `-`
+    name: String,
+    /// What it is for, in one line
+    #[arg(long, value_name = "TEXT")]
+    about: Option<String>,
+    /// Only tell what would be written
+    #[arg(long)]
+    dry_run: bool,
+}
+
 /// Writes what was asked for.
 pub(in crate::cli) fn run(desk: &Desk, command: &NewCommand) -> Result<()> {
     match command {
         NewCommand::Kind(args) => kind::add(desk, args),
         NewCommand::Persona(args) => persona::add(desk, args),
         NewCommand::Inbox(args) => inbox::add(desk, args),
+        NewCommand::ChannelType(args) => channel_type::add(desk, args),
     }
 }
 

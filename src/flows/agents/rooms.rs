@@ -8,7 +8,8 @@ use crate::mail::Rooms;
 
 /// Returns what rooms do, under the script in force.
 pub(super) fn rooms(works: &Works) -> Rooms {
-    let (to_compose, to_hear) = (Ground::of(works), Ground::of(works));
+    let ground = Ground::of(&works.now());
+    let (to_compose, to_hear) = (ground.clone(), ground);
     Rooms {
         compose: Arc::new(move |tx, agent, room| channels::compose(tx, &to_compose, agent, room)),
         turn: Arc::new(move |tx, turn| channels::on_turn(tx, &to_hear, turn)),

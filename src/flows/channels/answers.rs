@@ -11,6 +11,8 @@ use crate::mail::{self, Turn, TurnEnd};
 use crate::store::Tx;
 use crate::turns::{self, End, NewTurn, Outcome};
 
+/// How many of the last messages may hold what an agent said itself.
+const SAID_MAX: u32 = 10;
 /// An answer by which an agent says that it has none.
 const NO_REPLY: &str = "[no-reply]";
 /// Longest reason of a failure that a channel is told, in characters.
@@ -82,7 +84,10 @@ fn ended(
     let Some(turn) = turns::of_end(c, agent, block)? else { return Ok(()) };
     let channel = turn.channel.map(|it| channels::find(c, it)).transpose()?;
     let text: String = fact.text.chars().filter(|c| *c != '\0').collect();
-    let text = text.trim();
+    let text = match channel {
+        Some(_) => ground.without_footer(text.trim()),
+        None => text.trim(),
+    };
     let is_silent = text.is_empty() || text == NO_REPLY;
     let (end, reason) = match fact.how {
         TurnEnd::Answered if is_silent => (End::Silent, None),
@@ -187,7 +192,7 @@ fn answer(
 /// Whether the agent posted the same words itself in this turn.
 fn has_said(tx: &Tx<'_>, channel: &Channel, turn: &turns::Turn, text: &str) -> Result<bool> {
     let c = tx.connection();
-    for spoken in channels::before(c, channel.number, None, channels::CATCH_UP)? {
+    for spoken in channels::before(c, channel.number, None, SAID_MAX)? {
         if spoken.turn_id.as_ref() == Some(&turn.id) && body(c, &spoken.id)?.trim() == text {
             return Ok(true);
         }

@@ -37,7 +37,7 @@ pub async fn create(
             return kept_slug(&kept);
         }
         let kind = request.kind.as_deref().unwrap_or(KIND_DEFAULT);
-        if !ground.kinds.iter().any(|it| it.name == kind) {
+        if !ground.knows(kind) {
             let names: Vec<String> = ground.kinds.iter().map(|it| it.name.clone()).collect();
             let message = format!("there is no type of channel `{}`", kind.escape_debug());
             return Err(Error::invalid(message)
@@ -51,14 +51,14 @@ pub async fn create(
             about: request.about.clone(),
             intent: request.intent.clone(),
             by: by.clone(),
-            budget: request.budget.unwrap_or_default(),
+            budget: request.budget.unwrap_or(kind_of(&ground, kind).budget),
         };
         let channel = channels::create(tx, &ground.ids, &new)?;
         let creator = asking.person()?;
         let own = Joining { member: by.clone(), name: creator.name.clone(), agent: None };
-        channels::join(tx, &channel, &own, &by)?;
-        seat_all(tx, (&channel, &by), &request.members)?;
         let kind = kind_of(&ground, &channel.kind);
+        channels::join(tx, (&channel, &kind), &own, &by)?;
+        seat_all(tx, (&channel, &kind), &by, &request.members)?;
         for member in channels::members(tx.connection(), channel.number)? {
             members::brief(tx, &ground, (&channel, &kind), &member)?;
         }
@@ -81,12 +81,13 @@ fn kept_slug(kept: &Value) -> Result<String> {
 
 fn seat_all(
     tx: &Tx<'_>,
-    (channel, by): (&channels::Channel, &Actor),
+    room: (&channels::Channel, &channels::ChannelType),
+    by: &Actor,
     asked: &[MemberRequest],
 ) -> Result<()> {
     for request in asked {
         let joining = members::joining(tx, request)?;
-        channels::join(tx, channel, &joining, by)?;
+        channels::join(tx, room, &joining, by)?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use crate::api::channels::{ChannelView, MemberRequest};
 use crate::base::{Actor, Address, Error, Result};
-use crate::channels::{self, CATCH_UP, Channel, ChannelType, Joining, Member};
+use crate::channels::{self, Channel, ChannelType, Joining, Member};
 use crate::flows::Site;
 use crate::flows::channels::{Ground, hear, kind_of, say, show, who};
 use crate::flows::people::named;
@@ -42,7 +42,8 @@ pub async fn add(
         let channel = who::channel(tx.connection(), &asking, &text)?;
         who::require_part(tx.connection(), &asking, &channel)?;
         let joining = joining(tx, &request)?;
-        let member = channels::join(tx, &channel, &joining, &by)?;
+        let kind = kind_of(&ground, &channel.kind);
+        let member = channels::join(tx, (&channel, &kind), &joining, &by)?;
         arrived(tx, &ground, &channel, &member)?;
         Ok(channel.slug)
     });
@@ -61,7 +62,8 @@ pub async fn join(site: &Site, caller: &Caller, slug: &str) -> Result<ChannelVie
         let channel = who::channel(tx.connection(), &asking, &text)?;
         let by = Actor::Person(person.id.clone());
         let joining = Joining { member: by.clone(), name: person.name.clone(), agent: None };
-        let member = channels::join(tx, &channel, &joining, &by)?;
+        let kind = kind_of(&ground, &channel.kind);
+        let member = channels::join(tx, (&channel, &kind), &joining, &by)?;
         arrived(tx, &ground, &channel, &member)?;
         Ok(channel.slug)
     });
@@ -241,8 +243,9 @@ pub(super) fn brief(
     let Some(agent) = &member.agent else { return Ok(()) };
     let c = tx.connection();
     let members = channels::members(c, channel.number)?;
-    let primer = channels::primer(channel, kind, &members, &member.handle);
-    let last = channels::before(c, channel.number, None, CATCH_UP)?;
+    let words = channels::primer_words(channel, kind, &members, &member.handle);
+    let primer = ground.primer(&words)?;
+    let last = channels::before(c, channel.number, None, ground.catch_up)?;
     let last = hear::envelopes(c, channel, &last)?;
     let text = channels::briefing(&primer, &last);
     channels::brief(tx, &ground.ids, channel, agent, text).map(drop)

@@ -158,6 +158,7 @@ pub(super) fn view(
         name: channel.name,
         about: channel.about.unwrap_or(kind.about),
         intent: channel.intent.unwrap_or(kind.intent),
+        is_type_gone: !ground.knows(&channel.kind),
         kind: channel.kind,
         status: channel.status.as_str().to_owned(),
         paused,

@@ -28,7 +28,7 @@ impl Site {
     fn new() -> Site {
         let c = database();
         let ids = Ids::new(Clock::fixed(START));
-        let ground = Ground { ids, kinds: ChannelType::built_in() };
+        let ground = Ground::plain(ids);
         let mut site = Site { c, ground, now: START, people: Vec::new() };
         for name in ["sam", "ada"] {
             let ids = site.ground.ids.clone();
@@ -90,7 +90,7 @@ impl Site {
             };
             let channel = channels::create(tx, &ground.ids, &new)?;
             let own = Joining { member: sam.actor(), name: "sam".to_owned(), agent: None };
-            channels::join(tx, &channel, &own, &sam.actor())?;
+            channels::join(tx, (&channel, &ChannelType::workshop()), &own, &sam.actor())?;
             Ok(channel)
         });
         for agent in agents {
@@ -104,8 +104,10 @@ impl Site {
         let request = MemberRequest { agent: Some(name.to_owned()), ..MemberRequest::default() };
         self.try_write(|tx, ground| {
             let channel = channels::find(tx.connection(), number)?;
-            let member = channels::join(tx, &channel, &members::joining(tx, &request)?, &sam)?;
-            members::brief(tx, ground, (&channel, &ChannelType::workshop()), &member)
+            let kind = ChannelType::workshop();
+            let joining = members::joining(tx, &request)?;
+            let member = channels::join(tx, (&channel, &kind), &joining, &sam)?;
+            members::brief(tx, ground, (&channel, &kind), &member)
         })
     }
 

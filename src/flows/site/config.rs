@@ -28,6 +28,7 @@ pub fn show(site: &Site) -> Value {
             "grace": format_duration(config.limits.grace),
             "lanes": config.limits.lanes,
         },
+        "channel_types": config.channels.types.keys().collect::<Vec<_>>(),
         "engines": engines,
         "kinds": config.kinds.values().map(kind).collect::<Vec<_>>(),
         "warnings": *site.warnings,

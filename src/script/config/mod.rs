@@ -4,6 +4,7 @@
 
 pub(in crate::script) mod asked;
 pub(in crate::script) mod engine;
+mod input_type;
 pub(in crate::script) mod json_schema;
 pub(in crate::script) mod output;
 pub(in crate::script) mod secret;
@@ -15,9 +16,12 @@ use std::time::Duration;
 use camino::Utf8PathBuf;
 use serde::{Serialize, Serializer};
 
+pub use input_type::InputType;
+
 use crate::base::EventKind;
 use crate::base::limit::format_duration;
 use crate::script::load::assistant::{Assistant, ChatCaps};
+use crate::script::load::channel::{ChannelLimits, Channels};
 use crate::script::load::daily::Daily;
 use crate::script::load::inbox::{Hooks, Inbox};
 use crate::script::load::live::LiveAgent;
@@ -54,6 +58,8 @@ pub struct Config {
     pub assistant: Option<Assistant>,
     /// The kinds of the assistant's runs: no list has them, and no request names them.
     pub private: BTreeMap<String, Kind>,
+    /// What channels are like.
+    pub channels: Channels,
     /// Functions that are told of events, in the order of their declaration.
     pub handlers: Vec<Handler>,
     /// What happens by itself, by name.
@@ -120,6 +126,8 @@ pub struct Limits {
     pub daily_person: Option<Daily>,
     /// Jobs that handlers may ask for within an hour.
     pub script_jobs: u32,
+    /// How far agents in channels go on without a person.
+    pub channels: ChannelLimits,
 }
 
 /// A sort of job.
@@ -265,79 +273,6 @@ pub struct Input {
     pub default: Option<String>,
     /// Whether it may be a Source that does not exist yet.
     pub new: bool,
-}
-
-/// What an input is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum InputType {
-    /// The id of a Topic.
-    Topic,
-    /// The path of a Source.
-    Source,
-    /// The name of a file in `agents/`.
-    Persona,
-    /// The id of the blob of a Source; computed by the core.
-    Blob,
-    /// The id of the blob of a persona; computed by the core.
-    Hash,
-    /// One line of text.
-    Line,
-    /// Several lines of text.
-    Text,
-    /// A number.
-    Number,
-    /// One of some words.
-    Choice,
-    /// `true` or `false`.
-    Flag,
-}
-
-impl InputType {
-    /// All types, in the order of the documentation.
-    pub const ALL: [InputType; 10] = [
-        InputType::Topic,
-        InputType::Source,
-        InputType::Persona,
-        InputType::Blob,
-        InputType::Hash,
-        InputType::Line,
-        InputType::Text,
-        InputType::Number,
-        InputType::Choice,
-        InputType::Flag,
-    ];
-
-    /// Returns the word after `wb.input.`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            InputType::Topic => "topic",
-            InputType::Source => "source",
-            InputType::Persona => "persona",
-            InputType::Blob => "blob",
-            InputType::Hash => "hash",
-            InputType::Line => "line",
-            InputType::Text => "text",
-            InputType::Number => "number",
-            InputType::Choice => "choice",
-            InputType::Flag => "flag",
-        }
-    }
-
-    /// Returns the type from which a derived input of this type follows.
-    pub fn origin(self) -> Option<InputType> {
-        match self {
-            InputType::Source => Some(InputType::Topic),
-            InputType::Blob => Some(InputType::Source),
-            InputType::Hash => Some(InputType::Persona),
-            _ => None,
-        }
-    }
-
-    /// Returns whether only the core may compute the value.
-    pub fn is_computed(self) -> bool {
-        matches!(self, InputType::Blob | InputType::Hash)
-    }
 }
 
 /// What happens to a job whose lane is taken.

@@ -12,6 +12,7 @@ use crate::script::config::{Config, Engine, Handler, Identity, Kind, Limits, Sit
 use crate::script::lint::Lint;
 use crate::script::lint::reads;
 use crate::script::load::assistant::{Assistant, ChatCaps};
+use crate::script::load::channel::{self, ChannelLimits};
 use crate::script::load::daily;
 use crate::script::load::engine::EngineBuilder;
 use crate::script::load::external::{Lead, Target};
@@ -86,6 +87,8 @@ impl<'a> Builder<'a> {
             findings: &mut self.findings,
         };
         site_wide.look(&lane_spots);
+        let channels =
+            channel::build(self.draft, &self.beside, limits.channels, &mut self.findings);
         let schedules = self.schedules(&kinds);
         let webhooks = self.webhooks();
         let handlers = self.draft.handlers.iter();
@@ -106,6 +109,7 @@ impl<'a> Builder<'a> {
             kinds,
             assistant,
             private,
+            channels,
             handlers,
             schedules,
             webhooks,
@@ -340,7 +344,11 @@ impl<'a> Builder<'a> {
         let mut cap = |name| daily::build("limits", name, limits, &mut self.findings);
         let (daily, daily_person) = (cap("daily"), cap("daily_person"));
         let script_jobs = limits.count("script_jobs").unwrap_or(SCRIPT_JOBS);
-        (Limits { jobs, agents, grace, lanes, daily, daily_person, script_jobs }, spots)
+        let (given, before) = (limits.given("channels"), ChannelLimits::default());
+        let channels = channel::limits(given, before, false, &mut self.findings);
+        let limits =
+            Limits { jobs, agents, grace, lanes, daily, daily_person, script_jobs, channels };
+        (limits, spots)
     }
 
     fn engines(&mut self) -> BTreeMap<String, Engine> {

@@ -42,7 +42,7 @@ impl<'a> Beside<'a> {
         }
         if files.len() >= INBOX_FILES_MAX {
             return Err(Error::invalid(format!(
-                "inboxes name more than {INBOX_FILES_MAX} files: share schemas and hooks"
+                "declarations name more than {INBOX_FILES_MAX} files: share schemas and hooks"
             )));
         }
         let read = self.origin.read_at_most(self.folder, path, bytes_max);

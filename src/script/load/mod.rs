@@ -5,6 +5,7 @@ pub(in crate::script) mod anthropic;
 pub(in crate::script) mod assistant;
 pub(in crate::script) mod assistant_tools;
 pub(in crate::script) mod build;
+pub(in crate::script) mod channel;
 pub(in crate::script) mod daily;
 pub(in crate::script) mod duration;
 pub(in crate::script) mod engine;

@@ -1,6 +1,7 @@
 //! Every field of every declaration and of every input.
 
 use crate::script::config::InputType;
+use crate::script::schema::channel_fields::{CHANNEL_LIMITS, CHANNEL_TYPE, CHANNELS};
 use crate::script::schema::engine_fields::ENGINE;
 use crate::script::schema::functions::{CALLED, DUE};
 use crate::script::schema::kind_fields::{AGENT, INBOX, KIND};
@@ -38,7 +39,7 @@ pub(in crate::script::schema) const fn with(
 }
 
 /// All declarations.
-pub const DECLARATIONS: [Declaration; 10] = [
+pub const DECLARATIONS: [Declaration; 12] = [
     Declaration {
         word: "site",
         is_named: false,
@@ -83,6 +84,18 @@ pub const DECLARATIONS: [Declaration; 10] = [
         is_named: false,
         fields: &ASSISTANT,
         doc: "A conversation of each person with an agent of their own, at `/assistant`.",
+    },
+    Declaration {
+        word: "channels",
+        is_named: false,
+        fields: &CHANNELS,
+        doc: "What agents are told in channels.",
+    },
+    Declaration {
+        word: "channel_type",
+        is_named: true,
+        fields: &CHANNEL_TYPE,
+        doc: "A type of channel beside those that are there; of the same name, in place of one.",
     },
 ];
 
@@ -164,7 +177,7 @@ pub(in crate::script::schema) const DAILY: [Field; 3] = [
     field("time", Shape::Duration, r#""4h""#, "Time of jobs from start to end, summed up."),
 ];
 
-const LIMITS: [Field; 7] = [
+const LIMITS: [Field; 8] = [
     with("jobs", Shape::Count, "1", "4", "Most agents that run at once."),
     with(
         "agents",
@@ -198,6 +211,12 @@ const LIMITS: [Field; 7] = [
         "200",
         "50",
         "Jobs that handlers may ask for within an hour, all of them together.",
+    ),
+    field(
+        "channels",
+        Shape::Fields(&CHANNEL_LIMITS),
+        "{ hops = 8, members = 20 }",
+        "How far agents in channels go on without a person.",
     ),
 ];
 

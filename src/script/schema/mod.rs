@@ -3,6 +3,7 @@
 //!
 //! **Invariant:** tables of data. What a field means across declarations is judged in `build`.
 
+mod channel_fields;
 mod engine_fields;
 mod events;
 mod fields;

@@ -4,6 +4,7 @@ mod assistant;
 mod attacks;
 mod bombs;
 mod calls;
+mod channels;
 mod findings;
 mod inboxes;
 mod mistakes;

@@ -45,6 +45,7 @@ fn whole(it: &Declaration) -> String {
         "agent" => " \"robbo\"",
         "schedule" => " \"links\"",
         "webhook" => " \"issues\"",
+        "channel_type" => " \"incident\"",
         _ => "",
     };
     let width = it.fields.iter().map(|it| it.name.len()).max().unwrap_or(0);
@@ -210,6 +211,7 @@ fn around(word: &str) -> &'static [(&'static str, &'static str)] {
         MODEL => &[("type", "\"anthropic\""), ("model", "\"m\""), ("key", "wb.secret.env \"K\"")],
         "agent" => &[("about", "\"a\""), ("engine", "\"codex\"")],
         "assistant" => &[("runtimes", "{ claude_code = \"claude-chat\" }")],
+        "channel_type" => &[("about", "\"a\"")],
         "webhook" => &[("secret", "wb.secret.env \"S\""), ("enqueue", "function() end")],
         "schedule" => &[("enqueue", "{ kind = \"links\" }"), ("at", "\"07:30\"")],
         "kind" => &[
@@ -288,6 +290,9 @@ fn loads(example: &str) {
     }
     for name in after(example, "\"skills/").chain(["answer"]) {
         site.write(&format!("skills/{name}/SKILL.md"), &format!("---\nname: {name}\n---\n"));
+    }
+    for path in after(example, "\"channels/") {
+        site.write(&format!("channels/{path}"), "a text\n");
     }
     for path in after(example, "wb.file \"") {
         site.write(path, "a text\n");

@@ -130,7 +130,7 @@ to read on standard input it only prints.")]
 pub(in crate::cli) struct CreateArgs {
     /// Its name
     name: String,
-    /// Its type: workshop, delegation, review, standup or broadcast
+    /// Its type: workshop, delegation, review, standup, broadcast, or one of the script
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<String>,
     /// A persona or agent that takes part; may be given several times

@@ -133,6 +133,14 @@ fn parts(config: &Config) -> BTreeMap<String, Value> {
         let value = json!({"timing": it.describe(), "missed": it.missed, "enqueue": it.enqueue});
         add(format!("schedule \"{name}\""), value);
     }
+    if let Some(it) = &config.assistant {
+        add("assistant".to_owned(), json!(it));
+    }
+    let words = &config.channels;
+    add("channels".to_owned(), json!([words.primer, words.footer, words.catch_up]));
+    for (name, it) in &words.types {
+        add(format!("channel_type \"{name}\""), json!(it));
+    }
     for (name, it) in &config.webhooks {
         add(format!("webhook \"{name}\""), json!(it));
     }

@@ -1,0 +1,76 @@
+//! `wiki-browser new channel-type`: a type of channel, with what its agents are told.
+
+use camino::Utf8PathBuf;
+use serde_json::json;
+
+use crate::base::{Context, Error, ErrorKind, Result};
+use crate::cli::commands::Desk;
+use crate::cli::new::kind::{tell, try_out, with_block};
+use crate::cli::new::plan::{self, Item};
+use crate::cli::new::{ChannelTypeArgs, check_line, folder_of};
+use crate::cli::terminal::escape::lua as quoted;
+use crate::script;
+
+/// Writes a type of channel and its file.
+pub(super) fn add(desk: &Desk, args: &ChannelTypeArgs) -> Result<()> {
+    let path = desk.script()?;
+    let loaded = script::load(&path).map_err(|report| {
+        Error::invalid(format!("{path} has {}", report.summary()))
+            .code("bad_script")
+            .hint("mend it first: wiki-browser check")
+    })?;
+    let name = args.name.as_str();
+    if let Some(known) = loaded.config.channels.types.get(name) {
+        let message = format!("channel_type \"{name}\" is declared already at {}", known.at);
+        return Err(Error::conflict("exists", message).hint("choose another name"));
+    }
+    if !script::is_name(name) {
+        let message = format!("`{}` is not a name for a type", name.escape_debug());
+        return Err(Error::invalid(message)
+            .code("bad_name")
+            .hint("small letters, digits and `-`, beginning with a letter: incident"));
+    }
+    let about = args.about.clone().unwrap_or_else(|| format!("Talk about one {name}"));
+    check_line("`about`", &about)?;
+    let folder = folder_of(&path);
+    let file = format!("channels/{name}.md");
+    let first: Utf8PathBuf =
+        loaded.config.files.first().map(|it| it.path.clone()).unwrap_or_default();
+    let before = std::fs::read_to_string(folder.join(&first))
+        .context(ErrorKind::Unavailable, || format!("cannot read {first}"))?;
+    let block = |wb: &str| {
+        format!(
+            "\n{wb}.channel_type {} {{\n  about  = {},\n  intent = {},\n}}\n",
+            quoted(name),
+            quoted(&about),
+            quoted(&file),
+        )
+    };
+    let after = with_block(&before, block);
+    let intent = format!(
+        "{about}. Say what you found out and how, and what is still open. The channel is over when \
+         it has come to that; the chair completes it.\n"
+    );
+    let items = vec![
+        Item::File(file.clone().into(), intent),
+        Item::Text { path: first, before: Some(before), after },
+    ];
+    let found = plan::in_the_way(&folder, &items);
+    if !found.is_empty() {
+        return Err(plan::refusal(&folder, &found, "move it, or choose another name"));
+    }
+    try_out(&path, &items)?;
+    let written = match args.dry_run {
+        true => items.iter().map(Item::describe).collect(),
+        false => plan::write(&folder, &items)?,
+    };
+    let next = [
+        format!("edit {file}: say what such a channel is to come to"),
+        "wiki-browser reload, or wiki-browser serve if no server runs".to_owned(),
+        format!("wiki-browser channel create NAME --type {name} --with AGENT"),
+    ];
+    let value = json!({
+        "channel_type": name, "written": written, "next": next, "dry_run": args.dry_run,
+    });
+    desk.screen.answer(&value, |screen, _| tell(screen, args.dry_run, &written, &next))
+}

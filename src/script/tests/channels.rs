@@ -1,0 +1,78 @@
+//! `wb.channels`, `wb.channel_type` and `wb.limits.channels`: what they become, and what is said of
+//! mistakes.
+
+use crate::script::tests::{Site, check};
+use crate::script::{ChannelLimits, ChannelWakes, Loaded};
+
+fn loaded(head: &str, files: &[(&str, &str)]) -> Loaded {
+    let site = Site::with_head(head);
+    for (path, text) in files {
+        site.write(path, text);
+    }
+    site.loaded()
+}
+
+#[test]
+fn a_type_has_its_file_and_the_bounds_of_the_site() {
+    let loaded = loaded(
+        "wb.limits { channels = { hops = 4, members = 30 } }\n\
+         wb.channels { catch_up = 5, footer = \" END \", primer = \"channels/p.md\" }\n\
+         wb.channel_type \"incident\" { about = \"Mend it\", intent = \"channels/i.md\", \
+         speaks = \"chair\", wakes = \"nothing\", budget = { turns = 60 }, limits = { \
+         per_root = 32 } }\n\
+         wb.channel_type \"plain\" { about = \"Talk\" }\n",
+        &[("channels/i.md", "Find out.\nMend.\n"), ("channels/p.md", "You are {{you}}.\n")],
+    );
+    let channels = &loaded.config.channels;
+    assert_eq!(channels.primer.as_deref(), Some("You are {{you}}."));
+    assert_eq!((channels.footer.as_deref(), channels.catch_up), (Some("END"), 5));
+    let site = ChannelLimits { hops: 4, members: 30, ..ChannelLimits::default() };
+    assert_eq!(channels.limits, site);
+    let incident = &channels.types["incident"];
+    assert_eq!(incident.intent, "Find out.\nMend.");
+    assert_eq!((incident.is_one_way, incident.wakes), (true, ChannelWakes::Nothing));
+    assert_eq!(incident.limits, ChannelLimits { per_root: 32, ..site });
+    assert_eq!(
+        (channels.types["plain"].intent.as_str(), incident.budget.turns),
+        ("Talk", Some(60))
+    );
+    let files: Vec<&str> = loaded.config.files.iter().map(|it| it.path.as_str()).collect();
+    assert!(files.contains(&"channels/i.md") && files.contains(&"channels/p.md"), "{files:?}");
+}
+
+#[test]
+fn mistakes_of_channels_are_told_with_their_place() {
+    let long = format!("wb.channel_type \"{}\" {{ about = \"a\" }}", "a".repeat(25));
+    for (head, expected) in [
+        ("wb.channel_type \"x_y\" { about = \"a\" }", "4:1 bad-name"),
+        (long.as_str(), "4:1 bad-name"),
+        ("wb.channel_type \"x\" { about = \"a\", speaks = \"all!\" }", "4:45 unknown-word"),
+        ("wb.channel_type \"x\" { about = \"a\", intent = \"../x.md\" }", "4:36 bad-path"),
+        (
+            "wb.channel_type \"x\" { about = \"a\", intent = \"channels/no.md\" }",
+            "4:36 missing-file",
+        ),
+        ("wb.channel_type \"x\" { about = \"a\", budget = {} }", "4:36 bad-text"),
+        ("wb.channel_type \"x\" { about = \"a\", limits = { hops = 17 } }", "4:47 out-of-range"),
+        (
+            "wb.channel_type \"x\" { about = \"a\", limits = { hops = 65 }, \
+             budget = { turns = 1 } }",
+            "4:47 out-of-range",
+        ),
+        ("wb.limits { channels = { pair = 31 } }", "4:26 out-of-range"),
+        ("wb.limits { channels = { members = 51 } }", "4:26 out-of-range"),
+        ("wb.channels { catch_up = 51 }", "4:15 out-of-range"),
+        ("wb.channels { primer = \"/etc/passwd\" }", "4:15 bad-path"),
+    ] {
+        check(&format!("{head}\n"), &[expected]);
+    }
+}
+
+#[test]
+fn a_primer_names_what_there_is() {
+    let site = Site::with_head("wb.channels { primer = \"p.md\" }\n");
+    site.write("p.md", "{{member}} {{ you }}\n");
+    let report = site.load().unwrap_err().to_string();
+    assert!(report.contains("did you mean `members`"), "{report}");
+    assert!(report.contains("`{{` in the primer begins no name"), "{report}");
+}

@@ -12,7 +12,7 @@
 ---@class wb.Secret
 ---@field package is_secret true
 
----@alias wb.EventName "job_queued"|"job_started"|"job_finished"|"job_parked"|"topic_created"|"topic_changed"|"topic_reattached"|"message_posted"|"proposal_created"|"proposal_decided"|"proposal_conflicted"|"perspective_created"|"changes_decided"|"source_changed"|"sources_changed"|"source_renamed"|"config_reloaded"|"script_failed"|"schedule_fired"|"engine_held"|"engine_released"|"workspace_changed"|"message_sent"|"delivery_changed"|"agent_changed"|"person_changed"|"approval_created"|"approval_decided"|"chat_changed"|"channel_changed"|"member_changed"|"channel_message"|"turn_started"|"turn_ended"
+---@alias wb.EventName "job_queued"|"job_started"|"job_finished"|"job_parked"|"topic_created"|"topic_changed"|"topic_reattached"|"message_posted"|"proposal_created"|"proposal_decided"|"proposal_conflicted"|"perspective_created"|"changes_decided"|"source_changed"|"sources_changed"|"source_renamed"|"config_reloaded"|"script_failed"|"schedule_fired"|"engine_held"|"engine_released"|"workspace_changed"|"message_sent"|"delivery_changed"|"agent_changed"|"person_changed"|"approval_created"|"approval_decided"|"chat_changed"|"channel_changed"|"member_changed"|"channel_message"|"turn_started"|"turn_ended"|"handoff_changed"
 ---@alias wb.JobStatus "queued"|"running"|"parked"|"succeeded"|"failed"|"timed_out"|"cancelled"
 ---@alias wb.JobReason "spawn_failed"|"exit_status"|"signal"|"no_result"|"idle_timeout"|"start_timeout"|"wall_timeout"|"prompt_failed"|"kind_changed"|"inputs_changed"|"guard_lost"|"server_restarted"|"rate_limited"|"cancelled"|"verify_failed"|"verify_unasked"|"reported"|"bad_reply"|"prepare_failed"|"terminal_lost"|"session_lost"|"resumed"|"internal"
 
@@ -545,6 +545,19 @@
 ---@field kind "turn_ended" Its name.
 ---@field data wb.TurnEndedData Ids and states.
 
+---Ids and states.
+---@class wb.HandoffChangedData
+---@field id string The handover.
+---@field agent string The agent that leaves.
+---@field persona string Its persona.
+---@field state string `asked`, `written`, `seated` or `failed`.
+---@field successor? string The agent that follows.
+
+---What a handler of `handoff_changed` is given.
+---@class wb.HandoffChangedEvent: wb.Event
+---@field kind "handoff_changed" Its name.
+---@field data wb.HandoffChangedData Ids and states.
+
 ---Where the site's things are.
 ---@class wb.SiteFields
 ---@field root? string Folder of the git repository that holds the Sources. Default: `.`.
@@ -999,6 +1012,7 @@ function wb.api(version) end
 ---@overload fun(event: "channel_message", handler: fun(event: wb.ChannelMessageEvent))
 ---@overload fun(event: "turn_started", handler: fun(event: wb.TurnStartedEvent))
 ---@overload fun(event: "turn_ended", handler: fun(event: wb.TurnEndedEvent))
+---@overload fun(event: "handoff_changed", handler: fun(event: wb.HandoffChangedEvent))
 function wb.on(event, handler) end
 
 ---Asks for a job, which is accepted when the function has returned without an error.

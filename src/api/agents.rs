@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::api::handoffs::HandoverView;
 use crate::base::{Address, ApprovalId, JobId, Millis};
 
 /// An agent as it is told.
@@ -49,6 +50,18 @@ pub struct AgentView {
     pub is_older: bool,
     /// Who gets what is sent to it.
     pub heir: Option<String>,
+    /// Its newest handover.
+    #[serde(default)]
+    pub handover: Option<HandoverView>,
+}
+
+/// The body of `POST /api/agents/{name}/start`.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct StartRequest {
+    /// Whether an agent that has handed over is started all the same: it gets its mail itself then.
+    #[serde(default)]
+    pub clear_heir: bool,
 }
 
 /// The answer of `GET /api/agents`.

@@ -117,6 +117,15 @@ pub struct Posted {
     pub message_id: MailId,
 }
 
+/// The body of `POST /api/channels/{slug}/members/{handle}/seat`.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct SeatRequest {
+    /// The agent that is to sit there; a fresh one if it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+}
+
 /// The body of `POST /api/channels/{slug}/read`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]

@@ -6,4 +6,5 @@
 pub mod agents;
 pub mod channels;
 pub mod chat;
+pub mod handoffs;
 pub mod mail;

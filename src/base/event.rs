@@ -77,11 +77,13 @@ pub enum EventKind {
     TurnStarted,
     /// An agent has done with it.
     TurnEnded,
+    /// A handover was asked for, is written, gave the seats away, or came to nothing.
+    HandoffChanged,
 }
 
 impl EventKind {
     /// All kinds, for the script's list of names.
-    pub const ALL: [EventKind; 34] = [
+    pub const ALL: [EventKind; 35] = [
         EventKind::JobQueued,
         EventKind::JobStarted,
         EventKind::JobFinished,
@@ -116,6 +118,7 @@ impl EventKind {
         EventKind::ChannelMessage,
         EventKind::TurnStarted,
         EventKind::TurnEnded,
+        EventKind::HandoffChanged,
     ];
 
     /// Returns the word of this kind.
@@ -155,6 +158,7 @@ impl EventKind {
             EventKind::ChannelMessage => "channel_message",
             EventKind::TurnStarted => "turn_started",
             EventKind::TurnEnded => "turn_ended",
+            EventKind::HandoffChanged => "handoff_changed",
         }
     }
 
@@ -209,6 +213,7 @@ impl EventKind {
             EventKind::TurnStarted | EventKind::TurnEnded => {
                 &["turn_id", "agent", "channel", "state"]
             }
+            EventKind::HandoffChanged => &["id", "agent", "persona", "state", "successor"],
         }
     }
 

@@ -82,6 +82,8 @@ text_id! {
     MailId "message" is_uuid;
     /// Names what an agent is given at once.
     BlockId "block" is_uuid;
+    /// The id of a handover.
+    HandoffId "handoff" is_uuid;
     /// Names a conversation with the assistant.
     ChatId "conversation" is_uuid;
     /// Names a message of a conversation with the assistant.

@@ -34,8 +34,9 @@ pub use event::{Event, EventKind, Scope};
 pub use finding::{Finding, Level};
 pub use front_matter::{FrontMatter, split_front_matter};
 pub use id::{
-    ApprovalId, AttemptId, BlobId, BlockId, CallId, ChannelId, ChatId, ChatMessageId, Ids, JobId,
-    MailId, MessageId, PersonId, ProposalId, TokenId, TopicId, TurnId, digest_hex, random_token,
+    ApprovalId, AttemptId, BlobId, BlockId, CallId, ChannelId, ChatId, ChatMessageId, HandoffId,
+    Ids, JobId, MailId, MessageId, PersonId, ProposalId, TokenId, TopicId, TurnId, digest_hex,
+    random_token,
 };
 pub use loose_json::read_loose_json;
 pub use odd::odd;

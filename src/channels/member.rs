@@ -30,6 +30,12 @@ const OF_MEMBER: &str = "
 const SET_STATUS: &str = "
     UPDATE channel_members SET status = :status, changed_ms = :now
     WHERE channel = :channel AND member = :member AND status = :before";
+const RESEAT: &str = "
+    UPDATE channel_members SET agent = :agent, changed_ms = :now
+    WHERE channel = :channel AND member = :member AND status <> 'left'
+        AND persona_type = 'agent_internal'";
+const SEATS: &str = "
+    SELECT channel, member FROM channel_members WHERE agent = :agent AND status = :status";
 const LEAVE: &str = "
     UPDATE channel_members SET status = 'left', agent = NULL, is_chair = 0, left_ms = :now,
         changed_ms = :now
@@ -57,6 +63,8 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("member::seat", SEAT),
     ("member::of_member", OF_MEMBER),
     ("member::set_status", SET_STATUS),
+    ("member::reseat", RESEAT),
+    ("member::seats", SEATS),
     ("member::leave", LEAVE),
     ("member::unchair", UNCHAIR),
     ("member::chair", CHAIR),
@@ -321,6 +329,44 @@ pub fn set_muted(
         0 => Err(Error::conflict("not_changed", format!("{} was changed", member.handle))),
         _ => changed(tx, channel, member, by, after.as_str()),
     }
+}
+
+/// Gives a member's seat to another agent.
+///
+/// # Errors
+/// `conflict` with code `agent_already_in_channel` if it has a seat, and `not_changed` for a member
+/// who has left or is a person.
+pub fn reseat(
+    tx: &Tx<'_>,
+    channel: &Channel,
+    member: &Member,
+    (agent, by): (&str, &Actor),
+) -> Result<()> {
+    require_free(tx.connection(), agent)?;
+    let updated = tx.prepare_cached(RESEAT)?.execute(named_params! {
+        ":channel": channel.number, ":member": member.member, ":agent": agent, ":now": tx.now(),
+    })?;
+    match updated {
+        0 => Err(Error::conflict("not_changed", format!("{} has no seat", member.handle))),
+        _ => changed(tx, channel, member, by, "seated"),
+    }
+}
+
+/// Returns the channels in which an agent has a seat, muted ones too, with the member that it is.
+///
+/// # Errors
+/// As any read.
+pub fn seats_of(connection: &Connection, agent: &str) -> Result<Vec<(i64, Actor)>> {
+    let mut statement = connection.prepare_cached(SEATS)?;
+    let mut found = Vec::new();
+    for status in [Standing::Active, Standing::Muted] {
+        let params = named_params! {":agent": agent, ":status": status.as_str()};
+        let rows = statement.query_map(params, |row| Ok((row.get(0)?, row.get(1)?)))?;
+        for row in rows {
+            found.push(row?);
+        }
+    }
+    Ok(found)
 }
 
 /// Takes a member out of a channel. A chair hands on to the member who is here longest: people

@@ -31,7 +31,8 @@ pub use guard::Pause;
 pub use kind::{ChannelType, Limits, Speaks, Wakes};
 pub use member::{
     Joining, Member, Standing, channels_of, find as find_member, join, leave,
-    of_channel as members, read, release_all, require_free, seat_of, seen, set_chair, set_muted,
+    of_channel as members, read, release_all, require_free, reseat, seat_of, seats_of, seen,
+    set_chair, set_muted,
 };
 pub use mention::mentions;
 pub use message::{Sort, Spoken, after, before, find as find_message, mentions_after};

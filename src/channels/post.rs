@@ -314,7 +314,7 @@ fn deliver(
     };
     let others: Vec<&Member> = members
         .iter()
-        .filter(|it| it.is_active() && author.is_none_or(|author| author.member != it.member))
+        .filter(|it| it.is_active() && author.is_none_or(|author| !is_own(author, it)))
         .collect();
     for listener in &others {
         let Some(agent) = &listener.agent else { continue };
@@ -332,6 +332,11 @@ fn deliver(
         mail::deliver_in_room(tx, &spoken.id, agent, channel.number, wakes)?;
     }
     Ok(())
+}
+
+/// Whether a message is that of a member itself: who has taken over its seat meanwhile hears it.
+fn is_own(author: &Member, member: &Member) -> bool {
+    author.member == member.member && author.agent == member.agent
 }
 
 /// Drops what waits longest where too much does: first what wakes nobody.

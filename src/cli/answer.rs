@@ -31,7 +31,8 @@ const RECORDS: [(&str, &str); 9] = [
     (
         "agent",
         "name address about engine state wanted reason fact fact_at waits approval_id not_before \
-         job_id session waiting unconfirmed is_older heir ended",
+         job_id session waiting unconfirmed is_older heir ended handover{handoff_id agent state reason \
+         file successor asked_at}",
     ),
     (
         "job",
@@ -329,6 +330,10 @@ fn of_agent(command: &AgentCommand) -> Option<&'static str> {
     match command {
         AgentCommand::List | AgentCommand::Show { .. } => None,
         AgentCommand::Stop { all: true, .. } => Some("items[@agent]"),
+        AgentCommand::Handover { .. } => {
+            Some("handoff_id agent state reason file successor asked_at")
+        }
+        AgentCommand::Rehydrate { .. } => Some("message_id files[]"),
         _ => Some("@agent"),
     }
 }

@@ -22,6 +22,8 @@ const MOVE: &str = "
 const BEGIN: &str = "
     UPDATE blocks SET begun_ms = :now WHERE agent = :agent AND id = :id AND begun_ms IS NULL";
 const REMOVE: &str = "DELETE FROM blocks WHERE agent = :agent AND id = :id";
+const FORGET: &str = "
+    DELETE FROM blocks WHERE agent = :agent AND room = :room AND begun_ms IS NULL";
 const CLAIM: &str = "
     UPDATE deliveries SET state = 'sent', block_id = :block, job_id = :job, attempt = attempt + 1,
         is_head = :is_head, claimed_ms = :now, sent_ms = :now
@@ -45,6 +47,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("block::move", MOVE),
     ("block::begin", BEGIN),
     ("block::remove", REMOVE),
+    ("block::forget", FORGET),
     ("block::claim", CLAIM),
     ("block::confirm", CONFIRM),
     ("block::give_up", GIVE_UP),
@@ -160,6 +163,17 @@ pub fn end_block(tx: &Tx<'_>, agent: &str, id: &BlockId, reason: &str) -> Result
     }
     tx.prepare_cached(REMOVE)?.execute(named_params! {":agent": agent, ":id": id})?;
     tx.ring(super::BELL);
+    Ok(())
+}
+
+/// Forgets the block of a room with which its agent has not begun: its deliveries are somebody
+/// else's.
+///
+/// # Errors
+/// As any write.
+pub(super) fn forget_unbegun(tx: &Tx<'_>, agent: &str, room: i64) -> Result<()> {
+    let params = named_params! {":agent": agent, ":room": room};
+    tx.prepare_cached(FORGET)?.execute(params)?;
     Ok(())
 }
 

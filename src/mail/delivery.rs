@@ -6,7 +6,9 @@
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde_json::json;
 
-use crate::base::{Actor, Address, Error, EventKind, JobId, MailId, PersonId, Result, Scope};
+use crate::base::{
+    Actor, Address, Error, EventKind, JobId, MailId, Millis, PersonId, Result, Scope,
+};
 use crate::mail::message::{self, Message};
 use crate::store::Tx;
 
@@ -38,6 +40,13 @@ const ROOMS_AWAITING: &str = "
     SELECT room, MIN(seq) AS oldest FROM deliveries
     WHERE to_class = 'agent' AND to_name = :name AND state = 'queued' AND wakes = 1
     GROUP BY room ORDER BY oldest LIMIT :limit";
+const OUTCOME: &str = "
+    SELECT state NOT IN ('queued', 'claimed', 'sent') AND NOT EXISTS (
+        SELECT 1 FROM blocks WHERE id = deliveries.block_id), ended_ms
+    FROM deliveries WHERE message_id = :message ORDER BY seq DESC LIMIT 1";
+const TAKE_DIRECT: &str = "
+    UPDATE OR IGNORE deliveries SET to_name = :to
+    WHERE to_class = 'agent' AND to_name = :from AND room IS NULL AND state = 'queued'";
 const OLDEST_DIRECT: &str = "
     SELECT seq, message_id FROM deliveries
     WHERE to_class = 'agent' AND to_name = :name AND state = 'queued' AND room IS NULL
@@ -61,6 +70,8 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("delivery::give_up_sent", GIVE_UP_SENT),
     ("delivery::rooms_awaiting", ROOMS_AWAITING),
     ("delivery::oldest_direct", OLDEST_DIRECT),
+    ("delivery::outcome", OUTCOME),
+    ("delivery::take_direct", TAKE_DIRECT),
     ("delivery::count_for_agent", COUNT_FOR_AGENT),
 ];
 
@@ -194,6 +205,28 @@ pub fn oldest_direct(connection: &Connection, agent: &str) -> Result<Option<(i64
     let mut statement = connection.prepare_cached(OLDEST_DIRECT)?;
     let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
     Ok(statement.query_row(named_params! {":name": agent}, row).optional()?)
+}
+
+/// Returns whether an agent is done with a message: it has had its turn, or will have none; and
+/// since when that has arrived.
+///
+/// # Errors
+/// As any read.
+pub fn outcome(connection: &Connection, message: &MailId) -> Result<(bool, Option<Millis>)> {
+    let mut statement = connection.prepare_cached(OUTCOME)?;
+    let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    let found = statement.query_row(named_params! {":message": message}, row).optional()?;
+    Ok(found.unwrap_or((true, None)))
+}
+
+/// Has what waits for an agent itself wait for another one.
+///
+/// # Errors
+/// As any write.
+pub fn take_over_direct(tx: &Tx<'_>, from: &str, to: &str) -> Result<()> {
+    let params = named_params! {":from": from, ":to": to};
+    tx.prepare_cached(TAKE_DIRECT)?.execute(params)?;
+    Ok(())
 }
 
 /// Returns how much waits for an agent, and how much of what it was given never arrived.

@@ -17,7 +17,7 @@ pub use block::{
 };
 pub use delivery::{
     Delivery, confirm_pulled, confirm_read, count_for_agent, deliver, deliver_to_job, drop_open,
-    of_message, oldest_direct, open_of, pull, rooms_awaiting,
+    of_message, oldest_direct, open_of, outcome, pull, rooms_awaiting, take_over_direct,
 };
 pub use forget::{forget, forgettable};
 pub use message::{
@@ -27,7 +27,7 @@ pub use message::{
 
 pub use room::{
     Heard, Waiting, deliver_in_room, drop_in_room, drop_waiting, heard_in_room, is_repeated,
-    repeat_block, waiting_in_room, waking_of_block,
+    repeat_block, take_over_room, waiting_in_room, waking_of_block,
 };
 pub use seam::{Block, Compose, OnTurn, Rooms, Turn, TurnEnd};
 

@@ -18,6 +18,19 @@ const DROP: &str = "
 const DROP_OF_AGENT: &str = "
     UPDATE deliveries SET state = 'dropped', reason = :reason, ended_ms = :now
     WHERE to_class = 'agent' AND to_name = :agent AND state = 'queued' AND room = :room";
+/// What waits, and what was written to a process that is gone before it began with it.
+const TAKE: &str = "
+    UPDATE OR IGNORE deliveries SET to_name = :to, state = 'queued', block_id = NULL,
+        job_id = NULL, is_head = 1, claimed_ms = NULL, sent_ms = NULL
+    WHERE to_class = 'agent' AND to_name = :from AND room = :room
+        AND (state = 'queued' OR (:is_gone AND state IN ('claimed', 'sent')
+            AND block_id IN (SELECT id FROM blocks WHERE begun_ms IS NULL)))
+        AND message_id IN (
+            SELECT id FROM messages WHERE category IS NOT 'briefing')";
+const LEFT_BEHIND: &str = "
+    UPDATE deliveries SET state = 'dropped', reason = 'reseated', ended_ms = :now
+    WHERE to_class = 'agent' AND to_name = :from AND room = :room
+        AND (state = 'queued' OR (:is_gone AND state IN ('claimed', 'sent')))";
 const WAKING_OF_BLOCK: &str = "
     SELECT message_id FROM deliveries WHERE block_id = :block AND wakes = 1
     ORDER BY seq DESC LIMIT 1";
@@ -45,6 +58,8 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("room::waiting", WAITING),
     ("room::drop", DROP),
     ("room::drop_of_agent", DROP_OF_AGENT),
+    ("room::take", TAKE),
+    ("room::left_behind", LEFT_BEHIND),
     ("room::waking_of_block", WAKING_OF_BLOCK),
     ("room::given", GIVEN),
     ("room::repeat", REPEAT),
@@ -131,6 +146,28 @@ pub fn drop_in_room(tx: &Tx<'_>, agent: &str, room: i64, reason: &str) -> Result
         ":agent": agent, ":room": room, ":reason": reason, ":now": tx.now(),
     };
     Ok(tx.prepare_cached(DROP_OF_AGENT)?.execute(params)?)
+}
+
+/// Has what waits for an agent in a room wait for another one: what it was told of the room itself
+/// is dropped. Of an agent that is gone, so is what was written to it and had not begun.
+///
+/// # Errors
+/// As any write.
+pub fn take_over_room(
+    tx: &Tx<'_>,
+    (from, to): (&str, &str),
+    (room, is_gone): (i64, bool),
+) -> Result<()> {
+    let params = named_params! {":from": from, ":to": to, ":room": room, ":is_gone": is_gone};
+    tx.prepare_cached(TAKE)?.execute(params)?;
+    let params =
+        named_params! {":from": from, ":room": room, ":now": tx.now(), ":is_gone": is_gone};
+    tx.prepare_cached(LEFT_BEHIND)?.execute(params)?;
+    if is_gone {
+        super::block::forget_unbegun(tx, from, room)?;
+    }
+    tx.ring(super::BELL);
+    Ok(())
 }
 
 /// Returns the newest message of a block that was to wake its agent.

@@ -149,6 +149,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "chat_calls",
         sql: include_str!("../../migrations/036_chat_calls.sql"),
     },
+    Migration {
+        version: 38,
+        name: "handoffs",
+        sql: include_str!("../../migrations/038_handoffs.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction, for rebuilds of tables:

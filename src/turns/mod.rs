@@ -1,7 +1,9 @@
-//! Turns of agents: each exchange, what caused it, and what it came to.
+//! Turns of agents: each exchange, what caused it, and what it came to; and what an agent that
+//! leaves writes down for its successor.
 //!
 //! **Invariant:** a turn ends once; whoever ends it second finds no row that runs.
 
+pub mod handoff;
 mod turn;
 
 pub use turn::{
@@ -10,5 +12,5 @@ pub use turn::{
 
 /// The statements of this module, for the schema test.
 pub fn statements() -> Vec<(&'static str, &'static str)> {
-    turn::STATEMENTS.to_vec()
+    [handoff::STATEMENTS, turn::STATEMENTS].concat()
 }

@@ -16,6 +16,7 @@ const FENCED: &[(&str, &str, &str)] = &[
     ("/api/agent/tools/execute", "src/flows/assistant/calls.rs", "start"),
     ("/api/agent/inbox", "src/flows/mail/pull.rs", "pull"),
     ("/api/messages", "src/flows/mail/send.rs", "send"),
+    ("/api/handoffs", "src/flows/agents/handover.rs", "write"),
     ("/api/channels/{slug}/messages", "src/flows/channels/speak.rs", "post"),
     ("/api/proposals", "src/flows/requests/without_topic.rs", "propose"),
     ("/api/approvals", "src/flows/approvals/ask.rs", "ask"),

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { findings, PHONE, serve, visitor } from "./harness.mjs";
+import { findings, PHONE, serve, until, visitor } from "./harness.mjs";
 
 /** An agent that answers everything with the number of what it has heard. */
 const TALKER = `count=0
@@ -94,4 +94,68 @@ test("without scripts a channel is made, talked in and left by forms", async (t)
   await page.locator(".ch-line", { hasText: "Two" }).waitFor();
   await page.getByRole("button", { name: "Pause" }).click();
   await page.getByText("Paused by a person. What waits is kept.").waitFor();
+});
+
+test("what is new is marked, counted in lists and on Home, and read by being seen", async (t) => {
+  const site = await serve(t, {}, agents);
+  await site.post("/api/channels", { name: "News", members: [{ agent: "robbo" }], message: "Go?" });
+  const ada = await visitor(t, site);
+  const page = await ada.open("/channels");
+  await until(async () => {
+    await page.reload();
+    return (await page.locator(".ch-new", { hasText: "1 new" }).count()) === 1;
+  });
+  await page.goto("/");
+  await page.locator("#home-channels .ch-new", { hasText: "1 new" }).waitFor();
+  assert.deepEqual(await findings(page), []);
+  await page.goto("/channels/1");
+  await page.locator("#ch-mark + .ch-agent", { hasText: "answer 1" }).waitFor();
+  assert.deepEqual(await findings(page), []);
+  await until(async () => {
+    const shown = await site.get("/api/channels/1");
+    return shown.unread === 0;
+  });
+  await page.goto("/channels");
+  assert.equal(await page.locator(".ch-new").count(), 0);
+});
+
+test("names are completed, strangers are said, and whoever reads above is not moved", async (t) => {
+  const site = await serve(t, {}, agents);
+  await site.post("/api/channels", { name: "Long", message: "First" });
+  for (let it = 0; it < 60; it += 1) {
+    await site.post("/api/channels/1/messages", { body: `Line ${it}\n\nwith some words below it` });
+  }
+  const ada = await visitor(t, site);
+  const page = await ada.openLive("/channels/1");
+  const box = page.locator("#say textarea");
+  await box.pressSequentially("Ask @op");
+  await page.getByRole("option", { name: "@operator" }).waitFor();
+  assert.deepEqual(await findings(page), []);
+  await box.press("Enter");
+  assert.equal(await box.inputValue(), "Ask @operator ");
+  await box.pressSequentially("and @media too");
+  await page.getByText("Nobody here is called media.").waitFor();
+  await box.press("Escape");
+  await page.evaluate(() => scrollTo(0, 0));
+  const before = await page.evaluate(() => scrollY);
+  await site.post("/api/channels/1/messages", { body: "From below" });
+  await page.getByRole("button", { name: "1 new" }).waitFor();
+  assert.equal(await page.evaluate(() => scrollY), before);
+  await page.getByRole("button", { name: "1 new" }).click();
+  await page.locator(".ch-line", { hasText: "From below" }).waitFor();
+  await page.locator("#ch-down").waitFor({ state: "hidden" });
+  assert.equal(await box.inputValue(), "Ask @operator and @media too");
+});
+
+test("a seat is given to a fresh agent on the page", async (t) => {
+  const site = await serve(t, {}, agents);
+  await site.post("/api/channels", { name: "Seats", members: [{ agent: "robbo" }] });
+  const ada = await visitor(t, site);
+  const page = await ada.openLive("/channels/1");
+  const robbo = page.locator("#ch-members li", { hasText: "robbo" });
+  await robbo.getByText("Change").click();
+  await robbo.getByRole("button", { name: "Start fresh" }).click();
+  await page.getByText("robbo-2 has the seat of robbo now.").waitFor();
+  await page.locator("#ch-members li", { hasText: "robbo-2" }).waitFor();
+  assert.deepEqual(await findings(page), []);
 });

@@ -7,7 +7,7 @@ use crate::support::{Bench, wait_for};
 
 /// A program that speaks `lines`: it keeps what it is told, and answers with its name and how many
 /// messages it has had.
-const TALKER: &str = r#"while IFS= read -r line; do
+pub(crate) const TALKER: &str = r#"while IFS= read -r line; do
 printf '%s\n' "$line" >> "$OUT/heard.$WB_AGENT"
 id=$(printf '%s' "$line" | sed 's/^{"id":"\([^"]*\)".*/\1/')
 printf '{"turn":"began","id":"%s"}\n' "$id"
@@ -36,18 +36,18 @@ pub(crate) fn agents(bench: &Bench, names: &[&str]) {
 
 /// Waits until so many messages stand in a channel, and returns them.
 #[track_caller]
-fn wait_said(bench: &Bench, slug: &str, count: usize) -> Vec<(String, String)> {
+pub(crate) fn wait_said(bench: &Bench, slug: &str, count: usize) -> Vec<(String, String)> {
     wait_for(&format!("{count} messages in {slug}"), || {
         Some(said(bench, slug)).filter(|it| it.len() >= count)
     })
 }
 
 #[track_caller]
-fn say(bench: &Bench, slug: &str, text: &str) {
+pub(crate) fn say(bench: &Bench, slug: &str, text: &str) {
     bench.post(&format!("/api/channels/{slug}/messages"), json!({"body": text})).ok();
 }
 
-fn answers(said: &[(String, String)], who: &str) -> Vec<String> {
+pub(crate) fn answers(said: &[(String, String)], who: &str) -> Vec<String> {
     said.iter().filter(|it| it.0 == who).map(|it| it.1.clone()).collect()
 }
 

@@ -24,6 +24,7 @@ fn body(path: &str, base: &str) -> Value {
         "/api/approvals" => json!({"channel": "late", "title": "Late?"}),
         "/api/approvals/{id}/withdraw" => json!({"version": 1}),
         "/api/channels/{slug}/messages" => json!({"body": "late"}),
+        "/api/handoffs" => json!({"summary": "late", "text": "late"}),
         "/api/messages" => json!({"to": "person:ada", "payload": "late"}),
         "/api/proposals" => json!({
             "source_path": "guide.md", "base_source_sha": base, "text": "late\n",

@@ -147,6 +147,9 @@ fn every_event_can_be_fired() {
             "turn_started" | "turn_ended" => {
                 "{ turn_id = \"t\", agent = \"robbo\", state = \"answered\" }"
             }
+            "handoff_changed" => {
+                "{ id = \"h\", agent = \"robbo\", persona = \"robbo\", state = \"asked\" }"
+            }
             "person_changed" => "{ change = \"added\" }",
             _ => "{}",
         };

@@ -5,6 +5,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::cli::agent::approval::ApprovalVerb;
 use crate::cli::agent::channel::ChannelVerb;
+use crate::cli::agent::handoff::HandoffVerb;
 use crate::cli::agent::mail::Send;
 use crate::cli::agent::mcp::Offer;
 
@@ -154,6 +155,9 @@ pub(super) enum Verb {
     /// Read this agent's channel, and speak in it
     #[command(subcommand)]
     Channel(ChannelVerb),
+    /// Hand over to a successor, and read what a predecessor wrote
+    #[command(subcommand)]
+    Handoff(HandoffVerb),
     /// Offer tools to the agent that started this, in words of the Model Context Protocol
     #[command(hide = true)]
     Mcp {

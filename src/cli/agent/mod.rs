@@ -6,6 +6,7 @@ mod apply;
 mod approval;
 mod args;
 mod channel;
+mod handoff;
 mod help;
 mod mail;
 mod mcp;
@@ -129,6 +130,7 @@ fn run(cli: Cli) -> Result<u8> {
         Verb::Inbox { after, wait } => mail::inbox(&screen, &place, after, wait.as_deref())?,
         Verb::Send(args) => mail::send(&screen, &place, &args)?,
         Verb::Channel(verb) => channel::run(&screen, &place, verb)?,
+        Verb::Handoff(verb) => handoff::run(&screen, &place, verb)?,
         Verb::Mcp { offer: _ } => return Err(Error::internal("mcp answers in words of its own")),
         Verb::ApplySuggestions => return apply_suggestions(&screen, &place),
     }

@@ -4,9 +4,11 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 
 use crate::api::agents::{AgentList, AgentView};
+use crate::api::handoffs::{HandoverRequest, RehydrateRequest, Rehydrated};
 use crate::base::Result;
 use crate::cli::commands::mail::typed;
 use crate::cli::commands::{Desk, line};
+use crate::cli::terminal::escape;
 use crate::cli::terminal::short_id::shorten;
 use crate::cli::terminal::table::Table;
 
@@ -24,6 +26,34 @@ pub(in crate::cli) enum AgentCommand {
     Start {
         /// Its name
         name: String,
+        /// Also one that has handed over: it gets its own mail again
+        #[arg(long)]
+        clear_heir: bool,
+    },
+    /// Have an agent write down what it knows; a fresh one reads it and goes on in its place
+    #[command(after_help = "\
+The agent writes with `wb-agent handoff write`, its successor (NAME-2) reads, and gets its seats in
+channels and what waits. If it writes nothing, it keeps its seats: `channel seat` starts a fresh one.")]
+    Handover {
+        /// Its name
+        name: String,
+        /// What it is to mind
+        #[arg(long, value_name = "TEXT")]
+        note: Option<String>,
+        /// Let it go on afterwards
+        #[arg(long)]
+        keep: bool,
+    },
+    /// Tell an agent to read handoffs of its persona, the newest one without a name
+    Rehydrate {
+        /// Its name
+        name: String,
+        /// Names of files, as `persona handoffs` lists them
+        #[arg(value_name = "FILE")]
+        files: Vec<String>,
+        /// What it is to mind
+        #[arg(long, value_name = "TEXT")]
+        note: Option<String>,
     },
     /// End an agent; nothing starts it again before you do
     Stop {
@@ -55,7 +85,28 @@ pub(in crate::cli) fn run(desk: &Desk, command: AgentCommand) -> Result<()> {
         AgentCommand::Show { name } => {
             told(desk, &desk.client()?.get(&format!("/api/agents/{}", part(&name)))?)
         }
-        AgentCommand::Start { name } => ask(desk, &name, "start"),
+        AgentCommand::Start { name, clear_heir: false } => ask(desk, &name, "start"),
+        AgentCommand::Start { name, clear_heir } => {
+            let path = format!("/api/agents/{}/start", part(&name));
+            told(desk, &desk.client()?.post(&path, &json!({"clear_heir": clear_heir}))?)
+        }
+        AgentCommand::Handover { name, note, keep } => {
+            let request = HandoverRequest { note, keep };
+            let path = format!("/api/agents/{}/handover", part(&name));
+            let answer = desk.client()?.post(&path, &json!(request))?;
+            desk.screen.answer(&answer, |screen, _| {
+                screen.put(&format!("agent:{} is asked to hand over", escape::line(&name)))
+            })
+        }
+        AgentCommand::Rehydrate { name, files, note } => {
+            let request = RehydrateRequest { files, note };
+            let path = format!("/api/agents/{}/rehydrate", part(&name));
+            let answer = desk.client()?.post(&path, &json!(request))?;
+            let told: Rehydrated = typed(answer.clone())?;
+            desk.screen.answer(&answer, |screen, _| {
+                screen.put(&format!("it is told to read {}", told.files.join(", ")))
+            })
+        }
         AgentCommand::Stop { name: Some(name), .. } => ask(desk, &name, "stop"),
         AgentCommand::Stop { name: None, .. } => stop_all(desk),
         AgentCommand::Restart { name } => ask(desk, &name, "restart"),
@@ -143,6 +194,11 @@ fn told(desk: &Desk, answer: &Value) -> Result<()> {
         desk.detail("start waits", &line(answer, "waits"))?;
         desk.detail("last start", &line(answer, "ended"))?;
         desk.detail("asks", &line(answer, "approval_id"))?;
+        if let Some(handover) = &it.handover {
+            let why = handover.reason.as_ref().map(|it| format!(" ({it})")).unwrap_or_default();
+            desk.detail("handover", &format!("{}{why}", handover.state))?;
+            desk.detail("successor", handover.successor.as_deref().unwrap_or_default())?;
+        }
         if it.waiting > 0 {
             desk.detail("waiting", &it.waiting.to_string())?;
         }

@@ -23,6 +23,17 @@ Examples:
         #[arg(long, value_name = "PATH")]
         source: Option<String>,
     },
+    /// List what agents of a persona wrote for their successors, newest first
+    Handoffs {
+        /// Name of the persona
+        name: String,
+        /// At most so many
+        #[arg(long, value_name = "N")]
+        limit: Option<u32>,
+        /// Print the first line of each section
+        #[arg(long)]
+        detail: bool,
+    },
     /// Print what the agent of a persona is told
     Show {
         /// Name of the persona
@@ -69,10 +80,42 @@ pub(in crate::cli) struct RequestArgs {
     pub(in crate::cli) wait: bool,
 }
 
+/// Prints the handoffs of a persona.
+fn handoffs(desk: &Desk, name: &str, limit: Option<u32>, detail: bool) -> Result<()> {
+    let limit = limit.map(|it| it.to_string());
+    let pairs = [("limit", limit.as_deref()), ("detail", detail.then_some("true"))];
+    let path = format!("/api/personas/{}/handoffs", crate::client::path_part(name));
+    let answer = desk.client()?.get(&query(&path, &pairs))?;
+    desk.screen.answer(&answer, |screen, answer| {
+        let mut table = Table::new(&["FILE", "STATE", "BY", "BYTES", "READ BY"]);
+        for it in items(answer) {
+            let readers = it["read_by"].as_array().into_iter().flatten();
+            let readers: Vec<&str> = readers.filter_map(Value::as_str).collect();
+            table.row([
+                text(it, "file"),
+                text(it, "state"),
+                text(it, "agent"),
+                &it["bytes"].to_string(),
+                &readers.join(" "),
+            ]);
+        }
+        screen.table(&table, "no handoffs: `wiki-browser agent handover NAME` asks for one")?;
+        for it in items(answer).iter().filter(|_| detail) {
+            screen.put(text(it, "file"))?;
+            for section in it["sections"].as_array().into_iter().flatten() {
+                let line = format!("  {}: {}", text(section, "name"), text(section, "line"));
+                screen.put(&crate::cli::terminal::escape::line(&line))?;
+            }
+        }
+        Ok(())
+    })
+}
+
 /// Runs a command on personas.
 pub(in crate::cli) fn persona(desk: &Desk, command: PersonaCommand) -> Result<()> {
     match command {
         PersonaCommand::List { source } => list_personas(desk, source.as_deref()),
+        PersonaCommand::Handoffs { name, limit, detail } => handoffs(desk, &name, limit, detail),
         PersonaCommand::Show { name } => {
             let answer = desk.client()?.get(&query("/api/personas", &[("name", Some(&*name))]))?;
             desk.screen.answer(&answer, |screen, answer| screen.raw(text(answer, "body")))

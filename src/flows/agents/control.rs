@@ -1,7 +1,9 @@
 //! What people ask of an agent: that it runs, that it does not, that it leaves off.
 
+use rusqlite::Connection;
+
 use crate::api::agents::AgentView;
-use crate::base::{Actor, Error, Result};
+use crate::base::{Actor, Error, JobId, Result};
 use crate::flows::agents::ended::RESTART;
 use crate::flows::agents::show;
 use crate::flows::jobs::cancel::cancel_waiting;
@@ -12,14 +14,24 @@ use crate::people::Caller;
 use crate::script::kind_of_agent;
 use crate::store::Tx;
 
-/// Has an agent run from now on.
+/// Has an agent run from now on; one that has handed over only if its heir is cleared.
 ///
 /// # Errors
-/// `not_found` with code `no_agent`; `conflict` with code `agent_state` if it runs already or is
-/// not declared any more.
-pub async fn start(site: &Site, caller: &Caller, name: &str) -> Result<AgentView> {
+/// `not_found` with code `no_agent`; `conflict` with code `handed_over`, and `agent_state` if it
+/// runs already or is not declared any more.
+pub async fn start(
+    site: &Site,
+    caller: &Caller,
+    name: &str,
+    clears_heir: bool,
+) -> Result<AgentView> {
     let config = site.works.now().config;
     change(site, caller, name, move |tx, _, agent, by| {
+        match agent.heir.is_some() {
+            true if clears_heir => agent::set_heir(tx, &agent.name, None)?,
+            true => return Err(handed_over(agent)),
+            false => {}
+        }
         if agent.state.is_live() && agent.wanted == Wanted::Running {
             return Err(state(agent, "runs already"));
         }
@@ -50,13 +62,7 @@ pub async fn stop(site: &Site, caller: &Caller, name: &str) -> Result<AgentView>
         if !agent.state.is_live() && agent.wanted == Wanted::Stopped {
             return Err(state(agent, "does not run"));
         }
-        agent::want(tx, agent, Wanted::Stopped)?;
-        // Whatever was asked before: this is what follows from the end of its start.
-        agent::show(tx, agent, agent.state, ("asked", Some("asked")), by)?;
-        if !end_start(tx, site, agent, by)? {
-            agent::show(tx, agent, State::Stopped, ("asked", Some("asked")), by)?;
-        }
-        Ok(())
+        end(tx, site, agent, by)
     })
     .await
 }
@@ -67,6 +73,9 @@ pub async fn stop(site: &Site, caller: &Caller, name: &str) -> Result<AgentView>
 /// As [`start`]; one that does not run is just started.
 pub async fn restart(site: &Site, caller: &Caller, name: &str) -> Result<AgentView> {
     change(site, caller, name, |tx, site, agent, by| {
+        if agent.heir.is_some() {
+            return Err(handed_over(agent));
+        }
         agent::want(tx, agent, Wanted::Running)?;
         agent::show(tx, agent, State::Starting, ("asked", Some(RESTART)), by)?;
         if !end_start(tx, site, agent, by)? {
@@ -94,6 +103,39 @@ pub async fn interrupt(site: &Site, caller: &Caller, name: &str) -> Result<Agent
     match is_told {
         true => agents::show(site, caller, name).await,
         false => Err(state(&agent, "does nothing that could be interrupted")),
+    }
+}
+
+/// Returns the agent that lives in a job.
+///
+/// # Errors
+/// As any read.
+pub(super) fn agent_of_job(c: &Connection, job: &JobId) -> Result<Option<Agent>> {
+    match jobs::find_brief(c, &jobs::Viewer::Program, job)?.agent {
+        Some(name) => agent::find(c, &name),
+        None => Ok(None),
+    }
+}
+
+/// Refuses what is asked of an agent that has handed over.
+pub(super) fn handed_over(agent: &Agent) -> Error {
+    let heir = agent.heir.as_deref().unwrap_or_default();
+    let message = format!("agent:{} has handed over to agent:{heir}", agent.name);
+    Error::conflict("handed_over", message)
+        .hint(format!("`wiki-browser agent start {} --clear-heir` takes that back", agent.name))
+}
+
+/// Ends an agent for good, as far as nobody starts it.
+///
+/// # Errors
+/// As any write.
+pub(super) fn end(tx: &Tx<'_>, site: &Site, agent: &Agent, by: &Actor) -> Result<()> {
+    agent::want(tx, agent, Wanted::Stopped)?;
+    // Whatever was asked before: this is what follows from the end of its start.
+    agent::show(tx, agent, agent.state, ("asked", Some("asked")), by)?;
+    match end_start(tx, site, agent, by)? {
+        true => Ok(()),
+        false => agent::show(tx, agent, State::Stopped, ("asked", Some("asked")), by),
     }
 }
 

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::base::{Actor, BlockId, ErrorKind, JobId, Millis, Result, fault};
-use crate::flows::agents::{direct, rooms, speech};
+use crate::flows::agents::{direct, handover, rooms, speech};
 use crate::flows::requests::inputs;
 use crate::flows::{Site, Works};
 use crate::jobs::speak::knows_a_block_again;
@@ -91,6 +91,7 @@ async fn round(site: &Site) -> Result<Duration> {
 
 /// Does what is due for one agent; returns when to look again at the latest.
 async fn look_after(site: &Site, works: &Works, name: &str) -> Result<Option<Millis>> {
+    while handover::step(site, works, name).await? {}
     loop {
         let (about, asked, queue) = (works.clone(), name.to_owned(), site.queue.clone());
         let look = works.store.read(move |c| match agent::find(c, &asked)? {
@@ -129,6 +130,8 @@ fn due(
     let kind = config.kinds.get(&kind_of_agent(&agent.declared));
     let Some(kind) = kind else { return Ok((None, None)) };
     match agent.state {
+        // Whatever is sent to it goes to its heir.
+        State::Stopped if agent.heir.is_some() => Ok((None, None)),
         State::Stopped if agent.wanted == Wanted::Running => {
             let autostart = kind.agent.as_ref().map_or(Autostart::Never, |it| it.autostart);
             let is_due = match autostart {

@@ -7,6 +7,8 @@
 mod control;
 mod direct;
 mod ended;
+mod handoffs;
+mod handover;
 mod heard;
 mod life;
 mod own;
@@ -15,6 +17,8 @@ mod show;
 
 pub use control::{interrupt, restart, start, stop};
 pub(in crate::flows) use ended::{cancelled, settle_job};
+pub use handoffs::{list as list_handoffs, read as read_handoff, rehydrate};
+pub use handover::{handover, write as write_handoff};
 pub(in crate::flows) use heard::{block, heard};
 pub(in crate::flows) use life::keep;
 pub use life::serve;

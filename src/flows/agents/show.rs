@@ -3,6 +3,7 @@
 use rusqlite::Connection;
 
 use crate::api::agents::{AgentList, AgentView};
+use crate::api::handoffs::HandoverView;
 use crate::approvals;
 use crate::base::{Address, Error, Millis, Result};
 use crate::flows::agents::own;
@@ -12,6 +13,7 @@ use crate::mail::agent::{self, Agent, State, Wanted};
 use crate::mail::{self};
 use crate::people::Caller;
 use crate::script::{Config, kind_of_agent, nearest};
+use crate::turns::handoff::{self, Handoff};
 
 /// Returns all agents, by name.
 ///
@@ -112,6 +114,19 @@ fn start_waits(
     Ok(Outlook::load(c, &Viewer::Site, config, now)?.why(c, job)?.map(|it| it.message))
 }
 
+/// Returns a handover as it is told.
+pub(super) fn handover(it: Handoff) -> HandoverView {
+    HandoverView {
+        handoff_id: it.id,
+        agent: it.agent,
+        state: it.state.as_str().to_owned(),
+        reason: it.reason,
+        file: it.file,
+        successor: it.successor,
+        asked_at: it.asked_at,
+    }
+}
+
 fn view(c: &Connection, works: &Works, agent: &Agent) -> Result<AgentView> {
     let kind = works.config.kinds.get(&kind_of_agent(&agent.declared));
     let (waiting, unconfirmed) = mail::count_for_agent(c, &agent.name)?;
@@ -150,5 +165,6 @@ fn view(c: &Connection, works: &Works, agent: &Agent) -> Result<AgentView> {
         unconfirmed,
         is_older: agent.state.is_live() && agent.config_digest != works.config.digest,
         heir: agent.heir.clone(),
+        handover: handoff::last(c, &agent.name)?.map(self::handover),
     })
 }

@@ -159,7 +159,7 @@ fn answer(
     if !channel.status.is_open() {
         return Ok(());
     }
-    let Some(member) = who::seated(c, channel.number, agent)? else {
+    let Some(member) = who::seated_or_followed(c, channel.number, agent)? else {
         let line = format!("{agent} answered after it had left.");
         return note(tx, ground, (channel, turn), line);
     };

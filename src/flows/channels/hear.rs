@@ -30,6 +30,10 @@ pub fn compose(tx: &Tx<'_>, ground: &Ground, agent: &str, room: i64) -> Result<O
     for row in mail::waiting_in_room(c, agent, room)? {
         parts.push(Part::of(c, &channel, row)?);
     }
+    // Who takes over a seat is told of the room first, and then what waited there.
+    if !fault::is_off("block_order") {
+        parts.sort_by_key(|it| !it.is_briefing);
+    }
     // What waits behind the last message that wakes comes with the next one.
     let Some(last) = parts.iter().rposition(|it| it.wakes) else { return Ok(None) };
     parts.truncate(last + 1);

@@ -204,12 +204,7 @@ pub(super) fn joining(tx: &Tx<'_>, request: &MemberRequest) -> Result<Joining> {
 
 /// An agent that does not run is started with its seat.
 fn seat(tx: &Tx<'_>, agent: &Agent) -> Result<Joining> {
-    if agent.wanted == Wanted::Stopped {
-        agent::want(tx, agent, Wanted::Running)?;
-    }
-    if !agent.state.is_live() {
-        agent::show(tx, agent, State::Starting, ("asked", None), &Actor::System)?;
-    }
+    wake_up(tx, agent)?;
     let persona = agent.persona.clone().unwrap_or_else(|| agent.declared.clone());
     Ok(Joining {
         member: Actor::Persona(persona.clone()),
@@ -218,7 +213,18 @@ fn seat(tx: &Tx<'_>, agent: &Agent) -> Result<Joining> {
     })
 }
 
-fn no_agent(name: &str) -> Error {
+/// Has an agent run that does not.
+pub(super) fn wake_up(tx: &Tx<'_>, agent: &Agent) -> Result<()> {
+    if agent.wanted == Wanted::Stopped {
+        agent::want(tx, agent, Wanted::Running)?;
+    }
+    match agent.state.is_live() {
+        true => Ok(()),
+        false => agent::show(tx, agent, State::Starting, ("asked", None), &Actor::System),
+    }
+}
+
+pub(super) fn no_agent(name: &str) -> Error {
     let shown = crate::base::truncate_chars(name, 80);
     Error::not_found(format!("there is no agent {}", shown.escape_debug()))
         .code("no_agent")
@@ -245,7 +251,10 @@ pub(super) fn brief(
     let members = channels::members(c, channel.number)?;
     let words = channels::primer_words(channel, kind, &members, &member.handle);
     let primer = ground.primer(&words)?;
-    let last = channels::before(c, channel.number, None, ground.catch_up)?;
+    let mut last = channels::before(c, channel.number, None, ground.catch_up)?;
+    // What waits for it comes as it is.
+    let waiting = mail::waiting_in_room(c, agent, channel.number)?;
+    last.retain(|it| waiting.iter().all(|row| row.message_id != it.id));
     let last = hear::envelopes(c, channel, &last)?;
     let text = channels::briefing(&primer, &last);
     channels::brief(tx, &ground.ids, channel, agent, text).map(drop)

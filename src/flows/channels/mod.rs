@@ -10,6 +10,7 @@ mod ground;
 mod hear;
 mod life;
 mod members;
+mod seat;
 mod show;
 mod speak;
 #[cfg(test)]
@@ -29,6 +30,8 @@ pub use ground::Ground;
 pub use hear::compose;
 pub use life::{archive, chair, change, complete, pause, resume};
 pub use members::{Change, add, join, leave, set_member};
+pub use seat::seat;
+pub(in crate::flows) use seat::{fresh, take_over};
 pub use show::{history, list, read, show};
 pub use speak::post;
 pub(in crate::flows) use speak::post_in_room;
@@ -36,6 +39,23 @@ pub(in crate::flows) use speak::post_in_room;
 /// Returns the type of a channel; a workshop if there is no type of that name any more.
 fn kind_of(ground: &Ground, name: &str) -> ChannelType {
     ground.kind(name)
+}
+
+/// Says in a channel what happened there; nothing in one that has ended.
+///
+/// # Errors
+/// As any write.
+pub(in crate::flows) fn say_in(
+    tx: &Tx<'_>,
+    ground: &Ground,
+    room: i64,
+    text: String,
+) -> Result<()> {
+    let channel = channels::find(tx.connection(), room)?;
+    match channel.status.is_open() {
+        true => say(tx, ground, &channel, text),
+        false => Ok(()),
+    }
 }
 
 /// Says in a channel what happened there.

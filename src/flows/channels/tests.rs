@@ -1,6 +1,7 @@
 //! Channels without a server: posts, blocks and turns against a database in memory.
 
 mod model;
+mod seats;
 
 use rusqlite::Connection;
 

@@ -8,6 +8,9 @@ use crate::jobs;
 use crate::mail::agent::{self, Agent};
 use crate::people::{Caller, Role};
 
+/// Most agents that hand on a seat, one to the other.
+const HEIRS_MAX: usize = 100;
+
 /// Returns the agent that lives in a job.
 ///
 /// # Errors
@@ -26,6 +29,30 @@ pub(super) fn agent_of(c: &Connection, job: &JobId) -> Result<Option<Agent>> {
 pub(super) fn seated(c: &Connection, channel: i64, agent: &str) -> Result<Option<Member>> {
     let members = channels::members(c, channel)?;
     Ok(members.into_iter().find(|it| it.agent.as_deref() == Some(agent) && !it.has_left()))
+}
+
+/// Returns the member that an agent speaks for, or spoke for when it was given what it answers: one
+/// of its heirs has the seat then.
+///
+/// # Errors
+/// As any read.
+pub(super) fn seated_or_followed(
+    c: &Connection,
+    channel: i64,
+    agent: &str,
+) -> Result<Option<Member>> {
+    if let Some(member) = seated(c, channel, agent)? {
+        return Ok(Some(member));
+    }
+    let mut next = agent::find(c, agent)?.and_then(|it| it.heir);
+    for _ in 0..HEIRS_MAX {
+        let Some(heir) = next else { return Ok(None) };
+        if let Some(member) = seated(c, channel, &heir)? {
+            return Ok(Some(Member { agent: Some(agent.to_owned()), ..member }));
+        }
+        next = agent::find(c, &heir)?.and_then(|it| it.heir);
+    }
+    Ok(None)
 }
 
 /// Returns the channel that a caller means. `own` is that of the agent who asks.

@@ -1,26 +1,81 @@
-// A conversation: Enter sends (Shift+Enter breaks the line), and whoever reads the end keeps seeing
-// it.
+// A conversation: Enter sends (Shift+Enter breaks the line), whoever reads the end keeps seeing it,
+// and what was seen is told to the server, so that lists know what is new.
+
+import { names } from "./names.js";
 
 const NEAR_PX = 160;
 
 export function start(root) {
+  const listbox = names(root);
   root.addEventListener("keydown", (event) => {
     const area = event.target.closest("textarea[name=body]");
-    if (!area || event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    if (!area || event.isComposing || listbox.takes(event, area)) return;
+    if (event.key !== "Enter" || event.shiftKey) return;
     // A keyboard on a screen has no other way to break a line.
     if (event.ctrlKey || event.metaKey || matchMedia("(pointer: coarse)").matches) return;
     event.preventDefault();
     if (area.value.trim()) area.form.requestSubmit();
   });
   const lines = root.querySelector("#ch-lines");
+  const down = root.querySelector("#ch-down");
+  const last = () => Number(lines.dataset.last);
   let isAtEnd = true;
+  let seen = last();
+  let told = Number(lines.dataset.read ?? last());
+  const tell = async () => {
+    if (document.hidden || !isAtEnd || !("read" in lines.dataset) || last() <= told) return;
+    told = last();
+    const body = new URLSearchParams({ sequence: String(told) });
+    await fetch(`${location.pathname}/read`, { method: "POST", body, redirect: "manual" })
+      .catch(() => { told = 0; });
+  };
+  const show = () => {
+    if (isAtEnd) seen = last();
+    const count = last() - seen;
+    down.hidden = count <= 0;
+    down.textContent = `${count} new \u2193`;
+    tell();
+  };
   const look = () => {
     isAtEnd = lines.getBoundingClientRect().bottom <= innerHeight + NEAR_PX;
+    show();
   };
+  const toEnd = (options) => lines.lastElementChild?.scrollIntoView({ block: "end", ...options });
+  const keepMark = marking(lines);
   const follow = () => {
-    if (isAtEnd) lines.lastElementChild?.scrollIntoView({ block: "end" });
+    keepMark();
+    if (isAtEnd) toEnd();
+    show();
   };
+  down.addEventListener("click", () => {
+    toEnd();
+    root.querySelector("#say textarea")?.focus({ preventScroll: true });
+  });
   addEventListener("scroll", look, { passive: true });
+  document.addEventListener("visibilitychange", look);
   new MutationObserver(follow).observe(lines, { childList: true });
-  if (!location.hash && !location.search) follow();
+  if (location.hash || location.search) return look();
+  const mark = root.querySelector("#ch-mark");
+  // What is new is read from its beginning.
+  if (mark && mark.getBoundingClientRect().top < lines.getBoundingClientRect().bottom - innerHeight) {
+    mark.scrollIntoView({ block: "center" });
+    return look();
+  }
+  toEnd();
+  look();
+}
+
+/** What was new when the page was opened stays marked as long as somebody is there. */
+function marking(lines) {
+  let mark = lines.querySelector("#ch-mark");
+  let next = mark?.nextElementSibling?.id;
+  return () => {
+    const own = lines.querySelector("#ch-mark");
+    if (own) {
+      mark = own;
+      next = own.nextElementSibling?.id ?? next;
+    } else if (mark && next) {
+      document.getElementById(next)?.before(mark);
+    }
+  };
 }

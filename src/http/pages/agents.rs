@@ -7,6 +7,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::api::agents::AgentView;
+use crate::api::handoffs::{HandoverRequest, HandoverView};
 use crate::api::mail::{MessageQuery, SendRequest};
 use crate::base::{Error, Result, is_segment};
 use crate::flows::{self, Site};
@@ -72,6 +73,30 @@ impl Shown {
         !["stopped", "failed"].contains(&self.agent.state.as_str())
     }
 
+    /// Says where its handover is.
+    fn handover(&self) -> Option<String> {
+        let it: &HandoverView = self.agent.handover.as_ref()?;
+        let successor = it.successor.as_deref().unwrap_or("its successor");
+        Some(match (it.state.as_str(), it.reason.as_deref()) {
+            ("asked", _) => "is asked to write down what its successor has to know".to_owned(),
+            ("written", _) => format!("has written it; {successor} reads it"),
+            ("seated", _) => format!("has handed over to {successor}"),
+            (_, Some("not_written")) => "was not handed over: it wrote nothing".to_owned(),
+            (_, Some("successor_failed")) => {
+                format!("was not handed over: {successor} did not start")
+            }
+            _ => "was not handed over: it ended".to_owned(),
+        })
+    }
+
+    /// Whether it can be asked to hand over now.
+    fn can_hand_over(&self) -> bool {
+        let is_open = |it: &HandoverView| ["asked", "written"].contains(&it.state.as_str());
+        self.is_live()
+            && self.agent.heir.is_none()
+            && !self.agent.handover.as_ref().is_some_and(is_open)
+    }
+
     fn is_busy(&self) -> bool {
         ["busy", "blocked"].contains(&self.agent.state.as_str())
     }
@@ -109,6 +134,9 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         post("/agents/{name}/interrupt", site, async |site: Site, call: Call| {
             control(&site, call, Verb::Interrupt).await
         }),
+        post("/agents/{name}/handover", site, async |site: Site, call: Call| {
+            control(&site, call, Verb::HandOver).await
+        }),
     ])
 }
 
@@ -125,13 +153,22 @@ enum Verb {
     Stop,
     Restart,
     Interrupt,
+    HandOver,
 }
 
 async fn control(site: &Site, mut call: Call, verb: Verb) -> Result<Response> {
     call.nothing().await?;
     let (name, caller) = (call.text_param("name")?, call.caller()?);
     let outcome = match verb {
-        Verb::Start => flows::agents::start(site, &caller, name).await,
+        Verb::Start => flows::agents::start(site, &caller, name, false).await,
+        Verb::HandOver => {
+            let request = HandoverRequest::default();
+            let asked = flows::agents::handover(site, &caller, name, request).await;
+            match asked {
+                Ok(_) => flows::agents::show(site, &caller, name).await,
+                Err(cause) => Err(cause),
+            }
+        }
         Verb::Stop => flows::agents::stop(site, &caller, name).await,
         Verb::Restart => flows::agents::restart(site, &caller, name).await,
         Verb::Interrupt => flows::agents::interrupt(site, &caller, name).await,

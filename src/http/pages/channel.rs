@@ -10,7 +10,7 @@ use warp::reply::Response;
 
 use crate::api::channels::{
     ChannelView, HeardView, HistoryQuery, MemberRequest, MemberView, MessageView, PostRequest,
-    ResumeRequest,
+    ReadRequest, ResumeRequest, SeatRequest,
 };
 use crate::base::Result;
 use crate::flows::Site;
@@ -50,6 +50,8 @@ struct Line {
     at: At,
     html: Html,
     heard: Option<String>,
+    /// Whether what is new to whoever asks begins with it.
+    is_first_new: bool,
 }
 
 /// A member as the page shows it.
@@ -99,6 +101,21 @@ impl ChannelPage {
         self.channel.me.as_deref() == Some(&seat.member.handle)
     }
 
+    /// What may be written behind an `@`, parted by blanks.
+    fn names(&self) -> String {
+        let mut names = vec!["all", "chair"];
+        for it in &self.members {
+            names.push(&it.member.handle);
+            names.extend(it.member.agent.as_deref().filter(|name| *name != it.member.handle));
+        }
+        names.join(" ")
+    }
+
+    /// Up to which message whoever asks has read.
+    fn read(&self) -> i64 {
+        self.channel.last_sequence - self.channel.unread.unread
+    }
+
     /// Says who hears the next message, in a sentence.
     fn listeners(&self) -> String {
         let is_agent = |it: &&Seat| it.member.agent.is_some() && it.member.standing == "active";
@@ -111,6 +128,11 @@ impl ChannelPage {
                 format!("{} and {last} hear you when they are ready.", rest.join(", "))
             }
         }
+    }
+
+    /// Returns the agent in a seat if it is called otherwise than its member.
+    fn other_agent<'s>(&self, it: &'s Seat) -> Option<&'s str> {
+        it.member.agent.as_deref().filter(|agent| *agent != it.member.handle)
     }
 
     fn others(&self) -> impl Iterator<Item = &(String, String)> {
@@ -153,6 +175,7 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         get("/channels/{slug}/export", site, export),
         post("/channels/{slug}/messages", site, say),
         post("/channels/{slug}/messages/{sequence}/again", site, again),
+        post("/channels/{slug}/read", site, read),
         post("/channels/{slug}/members", site, add),
         post("/channels/{slug}/members/{handle}/remove", site, async |site, call| {
             set(site, call, Change::Remove).await
@@ -163,6 +186,7 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         post("/channels/{slug}/members/{handle}/unmute", site, async |site, call| {
             set(site, call, Change::Unmute).await
         }),
+        post("/channels/{slug}/members/{handle}/seat", site, seat),
         lives(site),
     ])
 }
@@ -210,6 +234,9 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     let found = channels::history(&site, &caller, &slug, query).await?.items;
     let earlier = found.first().map(|it| it.sequence).filter(|it| *it > 1);
     let is_latest = found.last().is_none_or(|it| it.sequence == channel.last_sequence);
+    let read = channel.last_sequence - channel.unread.unread;
+    let is_new = |it: &&MessageView| channel.me.is_some() && it.sequence > read;
+    let first_new = found.iter().find(is_new).map(|it| it.sequence);
     let newest = found.iter().rposition(|it| it.kind != "system");
     let handles = handles(&channel);
     let line = |(at, message): (usize, MessageView)| {
@@ -219,6 +246,7 @@ async fn show(site: Site, call: Call) -> Result<Response> {
             html: mark_mentions(&html, &handles),
             heard: heard(&message.heard, is_latest && Some(at) == newest),
             at: At(message.created_at),
+            is_first_new: Some(message.sequence) == first_new && message.sequence > 1,
             message,
         }
     };
@@ -273,6 +301,13 @@ async fn say(site: Site, mut call: Call) -> Result<Response> {
     form::answer(posted, to, format!("/channels/{slug}"), Some(body))
 }
 
+async fn read(site: Site, mut call: Call) -> Result<Response> {
+    let sent: ReadRequest = call.form(FORM_BYTES_MAX).await?;
+    let slug = call.text_param("slug")?.to_owned();
+    channels::read(&site, &call.caller()?, &slug, sent.sequence).await?;
+    reply::see_other(&format!("/channels/{slug}"))
+}
+
 async fn again(site: Site, mut call: Call) -> Result<Response> {
     call.nothing().await?;
     let (slug, number) = (call.text_param("slug")?, call.text_param("sequence")?);
@@ -300,6 +335,13 @@ async fn set(site: Site, mut call: Call, change: Change) -> Result<Response> {
     call.nothing().await?;
     let place = (call.text_param("slug")?, call.text_param("handle")?);
     back(channels::set_member(&site, &call.caller()?, place, change).await, &call)
+}
+
+async fn seat(site: Site, mut call: Call) -> Result<Response> {
+    let sent: Vec<(String, String)> = call.form(FORM_BYTES_MAX).await?;
+    let request = SeatRequest { agent: form::optional(Sent(sent).field("agent")) };
+    let place = (call.text_param("slug")?, call.text_param("handle")?);
+    back(channels::seat(&site, &call.caller()?, place, request).await, &call)
 }
 
 async fn resume(site: Site, mut call: Call) -> Result<Response> {

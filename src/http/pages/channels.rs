@@ -30,19 +30,19 @@ struct ChannelsPage {
     rows: Vec<Row>,
 }
 
-/// A channel in the list.
-struct Row {
-    channel: ChannelView,
-    last_at: At,
+/// A channel in a list.
+pub(super) struct Row {
+    pub(super) channel: ChannelView,
+    pub(super) last_at: At,
 }
 
 impl Row {
-    fn members(&self) -> String {
+    pub(super) fn members(&self) -> String {
         let here = self.channel.members.iter().filter(|it| it.standing != "left");
         here.map(|it| it.name.as_str()).collect::<Vec<_>>().join(", ")
     }
 
-    fn preview(&self) -> String {
+    pub(super) fn preview(&self) -> String {
         let Some(last) = &self.channel.last else { return "Nothing was said yet".to_owned() };
         let line = last.text.split_whitespace().collect::<Vec<_>>().join(" ");
         let line = crate::base::truncate_chars(&line, PREVIEW_CHARS_MAX);
@@ -52,7 +52,7 @@ impl Row {
         }
     }
 
-    fn state(&self) -> labels::State {
+    pub(super) fn state(&self) -> labels::State {
         state(&self.channel)
     }
 }
@@ -132,6 +132,18 @@ async fn list(site: Site, call: Call) -> Result<Response> {
     let found = channels::list(&site, &caller, query).await?.items;
     let rows = found.into_iter().map(|it| Row { last_at: At(it.last_at), channel: it });
     reply::page(&ChannelsPage { frame, status, rows: rows.collect() })
+}
+
+/// Returns the open channels of whoever asks, those with something new first.
+pub(super) async fn rows_of(site: &Site, caller: &Caller, most: usize) -> Result<Vec<Row>> {
+    if caller.is_job() {
+        return Ok(Vec::new());
+    }
+    let query = ChannelQuery { status: None, mine: Some(true) };
+    let mut found = channels::list(site, caller, query).await?.items;
+    found.sort_by_key(|it| it.unread.unread == 0);
+    found.truncate(most);
+    Ok(found.into_iter().map(|it| Row { last_at: At(it.last_at), channel: it }).collect())
 }
 
 async fn new_page(

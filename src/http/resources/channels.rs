@@ -5,7 +5,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::api::channels::{
-    ChairRequest, ChannelQuery, CreateRequest, HistoryQuery, PostRequest, ReadRequest,
+    ChairRequest, ChannelQuery, CreateRequest, HistoryQuery, PostRequest, ReadRequest, SeatRequest,
 };
 use crate::base::Result;
 use crate::flows::Site;
@@ -111,6 +111,12 @@ fn members(site: &Site) -> BoxedFilter<(Response,)> {
         }),
         post("/api/channels/{slug}/members/{handle}/unmute", site, async |site, call| {
             set(site, call, Change::Unmute).await
+        }),
+        post("/api/channels/{slug}/members/{handle}/seat", site, async |site: Site, mut call| {
+            let (request, _): (SeatRequest, _) =
+                call.json_or_nothing_with_key(SMALL_BODY_BYTES_MAX).await?;
+            let place = (call.text_param("slug")?, call.text_param("handle")?);
+            reply::ok(&channels::seat(&site, &call.caller()?, place, request).await?)
         }),
     ])
 }

@@ -189,6 +189,14 @@ const TURN: &[Member] = &[
     text("state", "`running`, `answered`, `silent`, `interrupted`, `failed` or `lost`."),
 ];
 
+const HANDOFF: &[Member] = &[
+    text("id", "The handover."),
+    text("agent", "The agent that leaves."),
+    text("persona", "Its persona."),
+    text("state", "`asked`, `written`, `seated` or `failed`."),
+    maybe("successor", "The agent that follows."),
+];
+
 /// States of a job.
 pub(crate) const JOB_STATUS: [&str; 7] =
     ["queued", "running", "parked", "succeeded", "failed", "timed_out", "cancelled"];
@@ -258,6 +266,7 @@ pub(crate) fn event_data(kind: EventKind) -> &'static [Member] {
         EventKind::MemberChanged => MEMBER_CHANGED,
         EventKind::ChannelMessage => CHANNEL_MESSAGE,
         EventKind::TurnStarted | EventKind::TurnEnded => TURN,
+        EventKind::HandoffChanged => HANDOFF,
     }
 }
 

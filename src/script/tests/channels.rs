@@ -47,10 +47,10 @@ fn mistakes_of_channels_are_told_with_their_place() {
         ("wb.channel_type \"x_y\" { about = \"a\" }", "4:1 bad-name"),
         (long.as_str(), "4:1 bad-name"),
         ("wb.channel_type \"x\" { about = \"a\", speaks = \"all!\" }", "4:45 unknown-word"),
-        ("wb.channel_type \"x\" { about = \"a\", intent = \"../x.md\" }", "4:36 bad-path"),
+        ("wb.channel_type \"x\" { about = \"a\", intent = \"../x.md\" }", "4:45 bad-path"),
         (
             "wb.channel_type \"x\" { about = \"a\", intent = \"channels/no.md\" }",
-            "4:36 missing-file",
+            "4:45 missing-file",
         ),
         ("wb.channel_type \"x\" { about = \"a\", budget = {} }", "4:36 bad-text"),
         ("wb.channel_type \"x\" { about = \"a\", limits = { hops = 17 } }", "4:47 out-of-range"),
@@ -62,7 +62,7 @@ fn mistakes_of_channels_are_told_with_their_place() {
         ("wb.limits { channels = { pair = 31 } }", "4:26 out-of-range"),
         ("wb.limits { channels = { members = 51 } }", "4:26 out-of-range"),
         ("wb.channels { catch_up = 51 }", "4:15 out-of-range"),
-        ("wb.channels { primer = \"/etc/passwd\" }", "4:15 bad-path"),
+        ("wb.channels { primer = \"/etc/passwd\" }", "4:24 bad-path"),
     ] {
         check(&format!("{head}\n"), &[expected]);
     }

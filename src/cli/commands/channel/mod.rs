@@ -2,19 +2,20 @@
 
 pub(in crate::cli::commands) mod follow;
 mod message;
+mod table;
 
 use clap::{Args, Subcommand};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::api::channels::{
-    Budget, ChairRequest, ChangeRequest, ChannelList, ChannelView, CreateRequest, History,
-    MemberRequest, PostRequest, Posted, ResumeRequest,
+    Budget, ChairRequest, ChangeRequest, ChannelView, CreateRequest, History, MemberRequest,
+    PostRequest, Posted, ResumeRequest, SeatRequest,
 };
 use crate::base::{Context, Error, ErrorKind, Result};
 use crate::cli::commands::Desk;
 use crate::cli::commands::channel::message::print;
-use crate::cli::terminal::table::Table;
+use crate::cli::commands::channel::table::{describe, list, members, show};
 use crate::cli::terminal::{escape, input};
 use crate::client::query;
 
@@ -75,6 +76,16 @@ pub(in crate::cli) enum ChannelCommand {
     Leave {
         /// Slug, its beginning, number or name
         channel: String,
+    },
+    /// Give a member's seat to another agent of it, or to a fresh one
+    Seat {
+        /// Slug, its beginning, number or name
+        channel: String,
+        /// Handle of the member
+        handle: String,
+        /// The agent; a fresh one is started without it
+        #[arg(long, value_name = "NAME")]
+        agent: Option<String>,
     },
     /// Make another member the chair
     Chair(MemberArgs),
@@ -249,6 +260,10 @@ pub(in crate::cli) fn run(desk: &Desk, command: ChannelCommand) -> Result<()> {
         ChannelCommand::Remove(args) => member(desk, &args, "remove"),
         ChannelCommand::Mute(args) => member(desk, &args, "mute"),
         ChannelCommand::Unmute(args) => member(desk, &args, "unmute"),
+        ChannelCommand::Seat { channel, handle, agent } => {
+            let request = SeatRequest { agent };
+            change(desk, &channel, &format!("{}/seat", of_member(&handle)), &json!(request))
+        }
         ChannelCommand::Join { channel } => change(desk, &channel, "join", &nothing),
         ChannelCommand::Leave { channel } => change(desk, &channel, "leave", &nothing),
         ChannelCommand::Chair(args) => {
@@ -382,98 +397,10 @@ fn change(desk: &Desk, channel: &str, verb: &str, body: &Value) -> Result<()> {
 }
 
 fn member(desk: &Desk, args: &MemberArgs, verb: &str) -> Result<()> {
-    let handle = args.member.trim_start_matches('@');
-    let rest = route(handle, "").replace("/api/channels/", "members/");
-    change(desk, &args.channel, &format!("{rest}/{verb}"), &json!({}))
+    change(desk, &args.channel, &format!("{}/{verb}", of_member(&args.member)), &json!({}))
 }
 
-fn list(desk: &Desk, mine: bool, status: Option<&str>) -> Result<()> {
-    let pairs = [("mine", mine.then_some("true")), ("status", status)];
-    let answer = desk.client()?.get(&query("/api/channels", &pairs))?;
-    let found: ChannelList = typed(answer.clone())?;
-    desk.screen.answer(&answer, |screen, _| {
-        let mut table = Table::new(&["CHANNEL", "STATE", "NEW", "MEMBERS", "LAST", "NAME"]);
-        for it in &found.items {
-            let here: Vec<&str> = it
-                .members
-                .iter()
-                .filter(|member| member.standing != "left")
-                .map(|member| member.handle.as_str())
-                .collect();
-            table.row([
-                it.slug.as_str(),
-                &screen.state(state_of(it)),
-                &news(it),
-                &here.join(", "),
-                &desk.ago(&json!(it.last_at)),
-                &escape::line(&it.name),
-            ]);
-        }
-        screen.table(&table, "no channels: `wiki-browser channel create NAME --with AGENT`")
-    })
-}
-
-fn state_of(channel: &ChannelView) -> &str {
-    if channel.paused.is_some() { "paused" } else { &channel.status }
-}
-
-fn news(channel: &ChannelView) -> String {
-    match (channel.unread.unread, channel.unread.mentions) {
-        (0, _) => String::new(),
-        (unread, 0) => unread.to_string(),
-        (unread, _) => format!("{unread} @you"),
-    }
-}
-
-fn show(desk: &Desk, channel: &str) -> Result<()> {
-    let answer = desk.client()?.get(&route(channel, ""))?;
-    let found: ChannelView = typed(answer.clone())?;
-    desk.screen.answer(&answer, |_, _| describe(desk, &found))
-}
-
-fn describe(desk: &Desk, found: &ChannelView) -> Result<()> {
-    desk.screen.put(&escape::line(&found.name))?;
-    desk.detail("channel", &found.slug)?;
-    desk.detail("state", &desk.screen.state(state_of(found)))?;
-    if let Some(paused) = &found.paused {
-        desk.detail("paused", &escape::line(&paused.sentence))?;
-    }
-    desk.detail("about", &escape::line(&found.about))?;
-    desk.detail("intent", &escape::line(&found.intent))?;
-    desk.detail("messages", &found.last_sequence.to_string())?;
-    let spent = &found.spent;
-    desk.detail(
-        "spent",
-        &format!("{} turns, {} tokens, {:.2} USD", spent.turns, spent.tokens, spent.cost_usd),
-    )?;
-    for it in found.members.iter().filter(|it| it.standing != "left") {
-        let state = match (&it.agent, &it.state) {
-            (Some(agent), Some(state)) => format!(" (agent:{agent}, {state})"),
-            _ if it.sort == "agent" => " (offline)".to_owned(),
-            _ => String::new(),
-        };
-        let chair = if it.is_chair { ", chair" } else { "" };
-        let muted = if it.standing == "muted" { ", muted" } else { "" };
-        desk.detail("member", &format!("{}{state}{chair}{muted}", it.handle))?;
-    }
-    Ok(())
-}
-
-fn members(desk: &Desk, channel: &str) -> Result<()> {
-    let answer = desk.client()?.get(&route(channel, ""))?;
-    let found: ChannelView = typed(answer)?;
-    desk.screen.answer(&json!(found.members), |screen, _| {
-        let mut table = Table::new(&["MEMBER", "SORT", "AGENT", "STATE", "STANDING", "JOINED"]);
-        for it in &found.members {
-            table.row([
-                it.handle.as_str(),
-                &it.sort,
-                it.agent.as_deref().unwrap_or_default(),
-                it.state.as_deref().unwrap_or_default(),
-                if it.is_chair { "chair" } else { &it.standing },
-                &desk.ago(&json!(it.joined_at)),
-            ]);
-        }
-        screen.table(&table, "no members")
-    })
+/// Returns the part of a route that means a member.
+fn of_member(handle: &str) -> String {
+    route(handle.trim_start_matches('@'), "").replace("/api/channels/", "members/")
 }

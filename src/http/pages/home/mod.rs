@@ -12,13 +12,14 @@ use crate::flows::proposals::ProposalQuery;
 use crate::flows::topics::TopicQuery;
 use crate::flows::{self, Site};
 use crate::http::pages::approval::ApprovalRow;
+use crate::http::pages::channels::Row as ChannelRow;
 use crate::http::pages::jobs::JobRow;
 use crate::http::pages::parts::view::{Job, List, Proposal, Topic, read};
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
 use crate::http::pages::parts::{form, labels};
 use crate::http::pages::proposals::list;
 use crate::http::pages::proposals::list::ProposalRow;
-use crate::http::pages::{Frame, decisions, jobs};
+use crate::http::pages::{Frame, channels, decisions, jobs};
 use crate::http::{Call, any_of, get, reply};
 use crate::people::Caller;
 
@@ -42,6 +43,8 @@ struct HomePage {
     has_worked: bool,
     failed: Vec<JobRow>,
     topics: Vec<Topic>,
+    /// The open channels of whoever looks.
+    channels: Vec<ChannelRow>,
     /// The documents on which something was done last, by their paths.
     documents: Vec<String>,
     /// Whether the globs name files, of which git tracks none.
@@ -58,6 +61,7 @@ impl HomePage {
             && self.approvals.is_empty()
             && self.proposals.is_empty()
             && self.topics.is_empty()
+            && self.channels.is_empty()
     }
 }
 
@@ -110,6 +114,7 @@ async fn home(site: Site, call: Call) -> Result<Response> {
         has_worked,
         failed: jobs::rows(failed, now),
         topics: topics.items,
+        channels: channels::rows_of(&site, &caller, ROWS as usize).await?,
         documents,
         has_untracked_only: !untracked.is_empty(),
         sources: site.config.site.sources.iter().map(ToString::to_string).collect(),

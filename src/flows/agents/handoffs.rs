@@ -1,0 +1,312 @@
+//! The handoffs of a persona: files that its agents wrote for their successors.
+//!
+//! **Invariant:** an agent reads exactly those that a message has told it to read.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use rusqlite::Connection;
+use serde_json::Value;
+
+use crate::api::handoffs::{
+    HandoffList, HandoffQuery, HandoffText, HandoffView, RehydrateRequest, Rehydrated, SectionView,
+};
+use crate::api::mail::Sort;
+use crate::base::{
+    Actor, Address, Context, Error, ErrorKind, MailId, Result, is_segment, truncate_chars,
+};
+use crate::flows::agents::{control, show};
+use crate::flows::{Site, Works};
+use crate::mail::agent::Agent;
+use crate::mail::{self, NewMessage};
+use crate::people::Caller;
+use crate::process::Root;
+use crate::store::Tx;
+use crate::turns::handoff::{self, Handoff};
+
+/// Largest handoff, in bytes.
+pub(super) const TEXT_BYTES_MAX: usize = 256 * 1024;
+/// Longest note of a person, in characters.
+const NOTE_CHARS_MAX: usize = 2_000;
+/// Most handoffs that a list tells.
+const LISTED_MAX: usize = 200;
+/// Most handoffs of one persona that are looked at.
+const LOOKED_AT_MAX: usize = 2_000;
+/// Most handoffs that an agent is told to read at once.
+const FILES_MAX: usize = 10;
+/// Longest line of a section that is told, in characters.
+const LINE_CHARS_MAX: usize = 200;
+/// Most sections that are told.
+const SECTIONS_MAX: usize = 12;
+
+/// Returns the persona of an agent.
+pub(super) fn persona_of(agent: &Agent) -> String {
+    agent.persona.clone().unwrap_or_else(|| agent.declared.clone())
+}
+
+/// Returns the folder of the handoffs of a persona, below the data folder.
+pub(super) fn folder(persona: &str) -> Utf8PathBuf {
+    Utf8PathBuf::from(format!("personas/{persona}/handoffs"))
+}
+
+/// Returns the end of the names of an agent's handoffs.
+pub(super) fn end_of(agent: &Agent) -> String {
+    format!("_agent-{}.md", agent.number)
+}
+
+/// Refuses a note that is too long.
+///
+/// # Errors
+/// `invalid` with code `bad_parameter`.
+pub(super) fn check_note(note: Option<&str>) -> Result<()> {
+    match note.is_some_and(|it| it.chars().count() > NOTE_CHARS_MAX || it.contains('\0')) {
+        true => Err(Error::invalid(format!("a note has at most {NOTE_CHARS_MAX} characters"))
+            .code("bad_parameter")
+            .of_input("note")),
+        false => Ok(()),
+    }
+}
+
+/// Returns the names of the handoffs of a persona, newest first.
+pub(super) fn names(data: &Utf8Path, persona: &str) -> Result<Vec<String>> {
+    let entries = match data.join(folder(persona)).read_dir_utf8() {
+        Ok(entries) => entries,
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(cause) => {
+            return Err(cause)
+                .context(ErrorKind::Unavailable, || "cannot list handoffs".to_owned());
+        }
+    };
+    let mut found: Vec<String> = entries
+        .take(LOOKED_AT_MAX)
+        .filter_map(|it| Some(it.ok()?.file_name().to_owned()))
+        .filter(|it| is_segment(it.trim_end_matches(".md")) && it.ends_with(".md"))
+        .collect();
+    found.sort_by(|a, b| b.cmp(a));
+    Ok(found)
+}
+
+/// Reads a handoff: a plain file below the data folder, not too large.
+pub(super) fn text(data: &Utf8Path, persona: &str, file: &str) -> Result<String> {
+    let path = folder(persona).join(file);
+    let (bytes, _) = Root::open(data)?.read_relative(&path, TEXT_BYTES_MAX)?;
+    String::from_utf8(bytes)
+        .map_err(|_| Error::invalid(format!("{file} is not UTF-8")).code("not_text"))
+}
+
+/// Does what reads or writes files.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|cause| Error::internal("the work on a handoff ended").source(cause))?
+}
+
+/// Returns the handoffs of a persona, newest first: what is in the folder, with what is known.
+///
+/// # Errors
+/// `forbidden` for a job; `not_found` with code `no_persona` for a name that is none.
+pub async fn list(
+    site: &Site,
+    caller: &Caller,
+    persona: &str,
+    query: HandoffQuery,
+) -> Result<HandoffList> {
+    caller.person()?;
+    let limit = query.limit.map_or(LISTED_MAX, |it| it as usize).clamp(1, LISTED_MAX);
+    let persona = known(persona)?;
+    let (data, name) = (site.config.site.data.clone(), persona.clone());
+    let is_detailed = query.detail == Some(true);
+    let files = blocking(move || {
+        let mut files = Vec::new();
+        for file in names(&data, &name)?.into_iter().take(limit) {
+            let Ok(text) = text(&data, &name, &file) else { continue };
+            let sections = if is_detailed { sections(&text) } else { Vec::new() };
+            files.push((file, text.len() as u64, sections));
+        }
+        Ok(files)
+    });
+    let files = files.await?;
+    let data = site.config.site.data.clone();
+    site.store
+        .read(move |c| {
+            let mut items = Vec::new();
+            for (file, bytes, sections) in &files {
+                let path = data.join(folder(&persona)).join(file).into_string();
+                let known = (path, *bytes, sections.clone());
+                items.push(view(c, &persona, file, known)?);
+            }
+            Ok(HandoffList { items })
+        })
+        .await
+}
+
+fn known(persona: &str) -> Result<String> {
+    match is_segment(persona) {
+        true => Ok(persona.to_owned()),
+        false => Err(Error::not_found("there is no such persona").code("no_persona")),
+    }
+}
+
+fn view(
+    c: &Connection,
+    persona: &str,
+    file: &str,
+    (path, bytes, sections): (String, u64, Vec<SectionView>),
+) -> Result<HandoffView> {
+    let parts: Vec<&str> = file.trim_end_matches(".md").splitn(2, '_').collect();
+    let row = handoff::of_stamp(c, persona, parts[0])?;
+    let row: Option<Handoff> = row.filter(|it| it.file.as_deref() == Some(file));
+    let summary = parts.get(1).and_then(|it| it.rsplit_once("_agent-")).map(|it| it.0.to_owned());
+    Ok(HandoffView {
+        file: file.to_owned(),
+        path,
+        at: row.as_ref().map(|it| it.asked_at),
+        summary,
+        agent: row.as_ref().map(|it| it.agent.clone()),
+        bytes,
+        state: row.as_ref().map(|it| it.state.as_str().to_owned()),
+        read_by: handoff::readers(c, persona, file)?,
+        sections,
+    })
+}
+
+/// Returns the headings of a handoff, each with its first line.
+fn sections(text: &str) -> Vec<SectionView> {
+    let mut found: Vec<SectionView> = Vec::new();
+    for line in text.lines().map(str::trim) {
+        if let Some(name) = line.strip_prefix('#') {
+            if found.len() == SECTIONS_MAX {
+                break;
+            }
+            let name = truncate_chars(name.trim_start_matches('#').trim(), LINE_CHARS_MAX);
+            found.push(SectionView { name, line: String::new() });
+        } else if let Some(last) = found.last_mut().filter(|it| it.line.is_empty()) {
+            last.line = truncate_chars(line, LINE_CHARS_MAX);
+        }
+    }
+    found
+}
+
+/// Returns the text of a handoff that the agent who asks was told to read.
+///
+/// # Errors
+/// `not_found` with code `no_handoff` for every other one.
+pub async fn read(site: &Site, caller: &Caller, file: &str) -> Result<HandoffText> {
+    let (job, _) = caller.job()?;
+    let (job, asked) = (job.clone(), file.to_owned());
+    let persona = site.store.read(move |c| match control::agent_of_job(c, &job)? {
+        Some(agent) => handoff::may_read(c, &agent.name, &asked),
+        None => Ok(None),
+    });
+    let Some(persona) = persona.await? else {
+        let shown = truncate_chars(file, 80);
+        let message = format!("no message has told you to read {}", shown.escape_debug());
+        return Err(Error::not_found(message).code("no_handoff"));
+    };
+    let (data, name) = (site.config.site.data.clone(), file.to_owned());
+    let text = blocking(move || text(&data, &persona, &name)).await?;
+    Ok(HandoffText { file: file.to_owned(), text: Some(text) })
+}
+
+/// Tells an agent to read handoffs of its persona.
+///
+/// # Errors
+/// `not_found`: `no_agent`, `no_handoff`; `conflict`: `handed_over`; `invalid`: `bad_parameter`.
+pub async fn rehydrate(
+    site: &Site,
+    caller: &Caller,
+    name: &str,
+    request: RehydrateRequest,
+) -> Result<Rehydrated> {
+    let by = Actor::Person(caller.may_write()?.id.clone());
+    check_note(request.note.as_deref())?;
+    let asked = name.to_owned();
+    let agent = site.store.read(move |c| show::find(c, &asked)).await?;
+    if agent.heir.is_some() {
+        return Err(control::handed_over(&agent));
+    }
+    let (data, persona) = (site.config.site.data.clone(), persona_of(&agent));
+    let all = blocking(move || names(&data, &persona)).await?;
+    let files = match request.files.is_empty() {
+        true => all.first().cloned().into_iter().collect(),
+        false => request.files.clone(),
+    };
+    let gone = files.iter().find(|it| !all.contains(it));
+    if files.is_empty() || gone.is_some() || files.len() > FILES_MAX {
+        let shown = truncate_chars(gone.map_or("of this persona", String::as_str), 80);
+        let message = format!("there is no handoff {}", shown.escape_debug());
+        let hint = format!("`wiki-browser persona handoffs {}` lists them", persona_of(&agent));
+        return Err(Error::not_found(message).code("no_handoff").hint(hint));
+    }
+    let (works, told) = (site.works.clone(), files.clone());
+    let write = site.store.write(move |tx| {
+        let agent = show::find(tx.connection(), &agent.name)?;
+        tell_to_read(tx, &works, (&agent, &told), (request.note.as_deref(), &by))
+    });
+    Ok(Rehydrated { message_id: write.await?, files })
+}
+
+/// Tells an agent to read handoffs, and lets it.
+pub(super) fn tell_to_read(
+    tx: &Tx<'_>,
+    works: &Works,
+    (agent, files): (&Agent, &[String]),
+    (note, by): (Option<&str>, &Actor),
+) -> Result<MailId> {
+    let persona = persona_of(agent);
+    let wb_agent = &works.wb_agent;
+    let mut text = "Read what was written for you, and go on from there. Nobody waits for an \
+                    answer to this: what you are asked comes after it.\n\n"
+        .to_owned();
+    for file in files {
+        handoff::let_read(tx, (&persona, file), (&agent.name, by))?;
+        text.push_str(&format!("  {wb_agent} handoff read {file}\n"));
+    }
+    if let Some(note) = note {
+        text.push_str(&format!("\nNote: {note}\n"));
+    }
+    send(tx, works, (&agent.name, by), text)
+}
+
+/// Sends an agent a message that has no answer.
+pub(super) fn send(
+    tx: &Tx<'_>,
+    works: &Works,
+    (agent, by): (&str, &Actor),
+    text: String,
+) -> Result<MailId> {
+    let to = Address::Agent(agent.to_owned());
+    let message = NewMessage {
+        sort: Sort::Notice,
+        sender: by.clone(),
+        from: None,
+        to: to.clone(),
+        payload: Value::String(text),
+        category: Some("handoff".to_owned()),
+        in_reply_to: None,
+        reply_to: None,
+        depth: 0,
+        job_id: None,
+        approval_id: None,
+    };
+    let id = mail::send(tx, &works.ids, &message)?;
+    mail::deliver(tx, (&id, by), &to, None, None)?;
+    tx.ring(mail::BELL);
+    Ok(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sections_are_told_by_their_first_line() {
+        let text = "# Handoff\n\n## Current work\n\nMoving skills.\nMore.\n## Next steps\n";
+        let found: Vec<(String, String)> =
+            sections(text).into_iter().map(|it| (it.name, it.line)).collect();
+        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        assert_eq!(
+            found,
+            [pair("Handoff", ""), pair("Current work", "Moving skills."), pair("Next steps", "")]
+        );
+    }
+}

@@ -1,0 +1,124 @@
+//! Seats that change: another agent, or a fresh one, hears and speaks for a member from now on.
+
+use crate::api::channels::{ChannelView, SeatRequest};
+use crate::base::{Actor, Error, Result, fault};
+use crate::channels::{self, Channel, Member};
+use crate::flows::Site;
+use crate::flows::channels::life::changing;
+use crate::flows::channels::{Ground, kind_of, members, say, who};
+use crate::mail;
+use crate::mail::agent::{self, Agent, Wanted};
+use crate::people::Caller;
+use crate::store::Tx;
+use crate::turns;
+
+/// Most agents of one declaration that are counted.
+const NUMBER_MAX: u32 = 10_000;
+
+/// Gives the seat of a member to another agent of its persona, or to a fresh one, which is told of
+/// the channel and gets what waits there.
+///
+/// # Errors
+/// `forbidden`: `not_a_member`; `not_found`: `no_member`, `no_agent`; `invalid`: `bad_member`;
+/// `conflict`: `agent_state` while the agent in the seat works on what was said here,
+/// `agent_already_in_channel`, `not_changed`, `channel_not_active`.
+pub async fn seat(
+    site: &Site,
+    caller: &Caller,
+    (slug, handle): (&str, &str),
+    request: SeatRequest,
+) -> Result<ChannelView> {
+    let (handle, digest) = (handle.to_owned(), site.config.digest.clone());
+    changing(site, caller, slug, move |tx, ground, caller, channel| {
+        who::require_part(tx.connection(), caller, channel)?;
+        channel.require_open()?;
+        let member = members::of_handle(tx, channel, &handle)?;
+        let Some(old) = &member.agent else {
+            let message = format!("{} is a person and has no seat", member.handle);
+            return Err(Error::invalid(message).code("bad_member").of_input("handle"));
+        };
+        let old = find(tx, old)?;
+        require_quiet(tx, channel, &old)?;
+        let new = match &request.agent {
+            Some(name) => other(tx, &old, name)?,
+            None => fresh(tx, &old, &digest)?,
+        };
+        members::wake_up(tx, &new)?;
+        take_over(tx, ground, (channel, &member), (&old, &new.name, &caller.actor()))?;
+        let line = format!("{} has the seat of {} now.", new.name, member.handle);
+        say(tx, ground, channel, line)
+    })
+    .await
+}
+
+fn find(tx: &Tx<'_>, name: &str) -> Result<Agent> {
+    agent::find(tx.connection(), name)?.ok_or_else(|| members::no_agent(name))
+}
+
+/// Returns another agent of the same declaration.
+fn other(tx: &Tx<'_>, old: &Agent, name: &str) -> Result<Agent> {
+    let found = find(tx, name)?;
+    if found.name == old.name {
+        return Err(Error::conflict("not_changed", format!("{name} sits there already")));
+    }
+    if found.declared != old.declared || found.heir.is_some() {
+        let message = format!("agent:{name} does not speak for {}", old.declared);
+        return Err(Error::invalid(message)
+            .code("bad_member")
+            .of_input("agent")
+            .hint("leave `agent` out: then a fresh one is started"));
+    }
+    Ok(found)
+}
+
+/// Makes a further agent of a declaration: `robbo-2` beside `robbo`.
+///
+/// # Errors
+/// As any write.
+pub(in crate::flows) fn fresh(tx: &Tx<'_>, old: &Agent, digest: &str) -> Result<Agent> {
+    for number in 2..NUMBER_MAX {
+        let name = format!("{}-{number}", old.declared);
+        let persona = old.persona.as_deref();
+        if agent::make(tx, (&name, &old.declared), persona, Wanted::Running, digest)? {
+            return find(tx, &name);
+        }
+    }
+    Err(Error::conflict("too_many_agents", format!("{} has too many agents", old.declared)))
+}
+
+/// What an agent was given here and works on is answered before somebody else sits there.
+fn require_quiet(tx: &Tx<'_>, channel: &Channel, old: &Agent) -> Result<()> {
+    let c = tx.connection();
+    let is_of_room = |room: Option<i64>| room == Some(channel.number);
+    let works = turns::running_of(c, &old.name)?.is_some_and(|it| is_of_room(it.channel));
+    let holds = mail::open_block(c, &old.name)?.is_some_and(|it| is_of_room(it.room));
+    if !works && !(holds && old.state.is_live()) {
+        return Ok(());
+    }
+    let message = format!("agent:{} works on what was said in {}", old.name, channel.slug);
+    Err(Error::conflict("agent_state", message).hint(format!(
+        "wait for its answer, or `wiki-browser agent interrupt {0}`, or `agent stop {0}`",
+        old.name
+    )))
+}
+
+/// Gives a seat with what waits there to another agent, and tells it of the channel.
+///
+/// # Errors
+/// As any write; `conflict` with code `agent_already_in_channel`.
+pub(in crate::flows) fn take_over(
+    tx: &Tx<'_>,
+    ground: &Ground,
+    (channel, member): (&Channel, &Member),
+    (old, new, by): (&Agent, &str, &Actor),
+) -> Result<()> {
+    channels::reseat(tx, channel, member, (new, by))?;
+    if !fault::is_off("seat_tx") {
+        // What was written to a process that runs is answered by it.
+        let is_gone = !old.state.is_live();
+        mail::take_over_room(tx, (&old.name, new), (channel.number, is_gone))?;
+    }
+    let kind = kind_of(ground, &channel.kind);
+    let seated = Member { agent: Some(new.to_owned()), ..member.clone() };
+    members::brief(tx, ground, (channel, &kind), &seated)
+}

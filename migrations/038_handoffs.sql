@@ -28,6 +28,8 @@ CREATE UNIQUE INDEX handoffs_open ON handoffs (agent) WHERE state IN ('asked', '
 CREATE UNIQUE INDEX handoffs_stamp ON handoffs (persona, stamp);
 CREATE INDEX handoffs_of_agent ON handoffs (agent, asked_ms);
 
+CREATE INDEX channel_members_agent ON channel_members (agent) WHERE agent IS NOT NULL;
+
 -- Which agent was told to read which file: it may read that one.
 CREATE TABLE handoff_reads (
     persona TEXT NOT NULL,

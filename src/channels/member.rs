@@ -35,7 +35,9 @@ const RESEAT: &str = "
     WHERE channel = :channel AND member = :member AND status <> 'left'
         AND persona_type = 'agent_internal'";
 const SEATS: &str = "
-    SELECT channel, member FROM channel_members WHERE agent = :agent AND status = :status";
+    SELECT channel, member FROM channel_members
+    WHERE agent = :agent AND agent IS NOT NULL AND status <> 'left'
+    ORDER BY channel";
 const LEAVE: &str = "
     UPDATE channel_members SET status = 'left', agent = NULL, is_chair = 0, left_ms = :now,
         changed_ms = :now
@@ -358,15 +360,9 @@ pub fn reseat(
 /// As any read.
 pub fn seats_of(connection: &Connection, agent: &str) -> Result<Vec<(i64, Actor)>> {
     let mut statement = connection.prepare_cached(SEATS)?;
-    let mut found = Vec::new();
-    for status in [Standing::Active, Standing::Muted] {
-        let params = named_params! {":agent": agent, ":status": status.as_str()};
-        let rows = statement.query_map(params, |row| Ok((row.get(0)?, row.get(1)?)))?;
-        for row in rows {
-            found.push(row?);
-        }
-    }
-    Ok(found)
+    let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    let found = statement.query_map(named_params! {":agent": agent}, row)?;
+    Ok(found.collect::<rusqlite::Result<_>>()?)
 }
 
 /// Takes a member out of a channel. A chair hands on to the member who is here longest: people

@@ -24,9 +24,10 @@ const TAKE: &str = "
         job_id = NULL, is_head = 1, claimed_ms = NULL, sent_ms = NULL
     WHERE to_class = 'agent' AND to_name = :from AND room = :room
         AND (state = 'queued' OR (:is_gone AND state IN ('claimed', 'sent')
-            AND block_id IN (SELECT id FROM blocks WHERE begun_ms IS NULL)))
-        AND message_id IN (
-            SELECT id FROM messages WHERE category IS NOT 'briefing')";
+            AND EXISTS (SELECT 1 FROM blocks
+                WHERE agent = :from AND id = block_id AND begun_ms IS NULL)))
+        AND EXISTS (SELECT 1 FROM messages
+            WHERE id = message_id AND category IS NOT 'briefing')";
 const LEFT_BEHIND: &str = "
     UPDATE deliveries SET state = 'dropped', reason = 'reseated', ended_ms = :now
     WHERE to_class = 'agent' AND to_name = :from AND room = :room

@@ -101,7 +101,7 @@ test("what is new is marked, counted in lists and on Home, and read by being see
   await site.post("/api/channels", { name: "News", members: [{ agent: "robbo" }], message: "Go?" });
   const ada = await visitor(t, site);
   const page = await ada.open("/channels");
-  await until(async () => {
+  await until("an answer is new", async () => {
     await page.reload();
     return (await page.locator(".ch-new", { hasText: "1 new" }).count()) === 1;
   });
@@ -111,7 +111,7 @@ test("what is new is marked, counted in lists and on Home, and read by being see
   await page.goto("/channels/1");
   await page.locator("#ch-mark + .ch-agent", { hasText: "answer 1" }).waitFor();
   assert.deepEqual(await findings(page), []);
-  await until(async () => {
+  await until("what was seen is read", async () => {
     const shown = await site.get("/api/channels/1");
     return shown.unread === 0;
   });
@@ -128,11 +128,11 @@ test("names are completed, strangers are said, and whoever reads above is not mo
   const ada = await visitor(t, site);
   const page = await ada.openLive("/channels/1");
   const box = page.locator("#say textarea");
-  await box.pressSequentially("Ask @op");
-  await page.getByRole("option", { name: "@operator" }).waitFor();
+  await box.pressSequentially("Ask @ch");
+  await page.getByRole("option", { name: "@chair" }).waitFor();
   assert.deepEqual(await findings(page), []);
   await box.press("Enter");
-  assert.equal(await box.inputValue(), "Ask @operator ");
+  assert.equal(await box.inputValue(), "Ask @chair ");
   await box.pressSequentially("and @media too");
   await page.getByText("Nobody here is called media.").waitFor();
   await box.press("Escape");
@@ -144,7 +144,7 @@ test("names are completed, strangers are said, and whoever reads above is not mo
   await page.getByRole("button", { name: "1 new" }).click();
   await page.locator(".ch-line", { hasText: "From below" }).waitFor();
   await page.locator("#ch-down").waitFor({ state: "hidden" });
-  assert.equal(await box.inputValue(), "Ask @operator and @media too");
+  assert.equal(await box.inputValue(), "Ask @chair and @media too");
 });
 
 test("a seat is given to a fresh agent on the page", async (t) => {

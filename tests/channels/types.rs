@@ -60,10 +60,10 @@ fn a_declared_type_says_what_agents_are_told_and_how_far_they_go() {
 #[test]
 fn a_reload_names_what_is_different_of_channels() {
     let bench = Bench::new();
-    bench.lua("wb.channel_type \"alarm\" { about = \"Talk\", intent = \"channels/a.md\" }\n");
-    bench.write("channels/a.md", "One.\n");
+    bench.lua("wb.channel_type \"alarm\" { about = \"Talk\", intent = \"alarm.md\" }\n");
+    bench.write("alarm.md", "One.\n");
     let server = bench.serve();
-    bench.write("channels/a.md", "Two.\n");
+    bench.write("alarm.md", "Two.\n");
     let (code, out, err) = bench.cli(&["reload", "--dry-run"]);
     assert!(out.contains("channel_type \"alarm\"") && code == 0, "{out}{err}");
     // Nothing is in force that nobody has loaded.

@@ -149,6 +149,7 @@ fn ask_and_withdraw(bench: &Bench) {
     let withdraw = format!("/api/approvals/{}/withdraw", asked["id"].as_str().unwrap());
     bench.post(&withdraw, json!({})).ok();
     crate::channels::agents::talk(bench, "robbo");
+    bench.post("/api/agents/robbo/handover", json!({})).ok();
 }
 
 /// Everything that leaves an event is done once; what stands in the log is what the code declares,

@@ -74,7 +74,7 @@ fn g04_every_write_with_a_stale_token_is_refused_and_changes_nothing() {
         let token = bench.left(&format!("token.{job}"));
         let before = state(&bench, &topic);
         let sent = write_all(&bench, &topic, &job, &token);
-        assert_eq!(sent.len(), 15, "{sent:?}");
+        assert_eq!(sent.len(), 16, "{sent:?}");
         for (path, status, code) in sent {
             assert_eq!((status, code.as_str()), (409, "job_ended"), "{path}");
         }

@@ -30,10 +30,11 @@ pub(in crate::cli) enum AgentCommand {
         #[arg(long)]
         clear_heir: bool,
     },
-    /// Have an agent write down what it knows; a fresh one reads it and goes on in its place
+    /// Have an agent write down what it knows; a fresh one reads that and goes on for it
     #[command(after_help = "\
 The agent writes with `wb-agent handoff write`, its successor (NAME-2) reads, and gets its seats in
-channels and what waits. If it writes nothing, it keeps its seats: `channel seat` starts a fresh one.")]
+channels and what waits. If it writes nothing, it keeps its seats; `channel seat` starts a fresh one
+in its place.")]
     Handover {
         /// Its name
         name: String,

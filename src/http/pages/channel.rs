@@ -103,11 +103,13 @@ impl ChannelPage {
 
     /// What may be written behind an `@`, parted by blanks.
     fn names(&self) -> String {
-        let mut names = vec!["all", "chair"];
-        for it in &self.members {
+        let mut names: Vec<&str> = Vec::new();
+        for it in self.members.iter().filter(|it| !self.is_me(it)) {
             names.push(&it.member.handle);
-            names.extend(it.member.agent.as_deref().filter(|name| *name != it.member.handle));
+            names.extend(self.other_agent(it));
         }
+        names.extend(["all", "chair"]);
+        names.extend(self.channel.me.as_deref());
         names.join(" ")
     }
 

@@ -1,7 +1,7 @@
 //! `wb.channels`, `wb.channel_type` and `wb.limits.channels`: what they become, and what is said of
 //! mistakes.
 
-use crate::script::tests::{Site, check};
+use crate::script::tests::Site;
 use crate::script::{ChannelLimits, ChannelWakes, Loaded};
 
 fn loaded(head: &str, files: &[(&str, &str)]) -> Loaded {
@@ -41,30 +41,30 @@ fn a_type_has_its_file_and_the_bounds_of_the_site() {
 }
 
 #[test]
-fn mistakes_of_channels_are_told_with_their_place() {
+fn mistakes_of_channels_are_told_with_their_line() {
     let long = format!("wb.channel_type \"{}\" {{ about = \"a\" }}", "a".repeat(25));
     for (head, expected) in [
-        ("wb.channel_type \"x_y\" { about = \"a\" }", "4:1 bad-name"),
-        (long.as_str(), "4:1 bad-name"),
-        ("wb.channel_type \"x\" { about = \"a\", speaks = \"all!\" }", "4:45 unknown-word"),
-        ("wb.channel_type \"x\" { about = \"a\", intent = \"../x.md\" }", "4:45 bad-path"),
-        (
-            "wb.channel_type \"x\" { about = \"a\", intent = \"channels/no.md\" }",
-            "4:45 missing-file",
-        ),
-        ("wb.channel_type \"x\" { about = \"a\", budget = {} }", "4:36 bad-text"),
-        ("wb.channel_type \"x\" { about = \"a\", limits = { hops = 17 } }", "4:47 out-of-range"),
+        ("wb.channel_type \"x_y\" { about = \"a\" }", "bad-name"),
+        (long.as_str(), "bad-name"),
+        ("wb.channel_type \"x\" { about = \"a\", speaks = \"all!\" }", "unknown-word"),
+        ("wb.channel_type \"x\" { about = \"a\", intent = \"../x.md\" }", "bad-path"),
+        ("wb.channel_type \"x\" { about = \"a\", intent = \"channels/no.md\" }", "missing-file"),
+        ("wb.channel_type \"x\" { about = \"a\", budget = {} }", "bad-text"),
+        ("wb.channel_type \"x\" { about = \"a\", limits = { hops = 17 } }", "out-of-range"),
         (
             "wb.channel_type \"x\" { about = \"a\", limits = { hops = 65 }, \
              budget = { turns = 1 } }",
-            "4:47 out-of-range",
+            "out-of-range",
         ),
-        ("wb.limits { channels = { pair = 31 } }", "4:26 out-of-range"),
-        ("wb.limits { channels = { members = 51 } }", "4:26 out-of-range"),
-        ("wb.channels { catch_up = 51 }", "4:15 out-of-range"),
-        ("wb.channels { primer = \"/etc/passwd\" }", "4:24 bad-path"),
+        ("wb.limits { channels = { pair = 31 } }", "out-of-range"),
+        ("wb.limits { channels = { members = 51 } }", "out-of-range"),
+        ("wb.channels { catch_up = 51 }", "out-of-range"),
+        ("wb.channels { primer = \"/etc/passwd\" }", "bad-path"),
     ] {
-        check(&format!("{head}\n"), &[expected]);
+        let errors = Site::with_head(&format!("{head}\n")).errors();
+        let codes: Vec<&str> = errors.iter().map(|it| it.code).collect();
+        assert_eq!(codes, [expected], "{head}");
+        assert!(errors[0].to_string().contains("--> wiki-browser.lua:4:"), "{}", errors[0]);
     }
 }
 

@@ -31,8 +31,8 @@ const RECORDS: [(&str, &str); 9] = [
     (
         "agent",
         "name address about engine state wanted reason fact fact_at waits approval_id not_before \
-         job_id session waiting unconfirmed is_older heir ended handover{handoff_id agent state reason \
-         file successor asked_at}",
+         job_id session waiting unconfirmed is_older heir ended handover{handoff_id agent state \
+         reason file successor asked_at}",
     ),
     (
         "job",

@@ -27,7 +27,8 @@ const TAKE: &str = "
             AND EXISTS (SELECT 1 FROM blocks
                 WHERE agent = :from AND id = block_id AND begun_ms IS NULL)))
         AND EXISTS (SELECT 1 FROM messages
-            WHERE id = message_id AND category IS NOT 'briefing')";
+            WHERE id = message_id AND category IS NOT 'briefing'
+                AND NOT (from_class IS 'agent' AND from_name IS :to))";
 const LEFT_BEHIND: &str = "
     UPDATE deliveries SET state = 'dropped', reason = 'reseated', ended_ms = :now
     WHERE to_class = 'agent' AND to_name = :from AND room = :room

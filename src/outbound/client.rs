@@ -203,6 +203,7 @@ impl Answer {
 mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
+    use tokio::task::JoinSet;
 
     use super::*;
 
@@ -211,10 +212,11 @@ mod tests {
     /// Sends one request to a service that answers with these bytes; returns what it was sent.
     async fn sent(
         answer: &'static [u8],
-    ) -> (std::result::Result<Answer, Failure>, tokio::task::JoinHandle<String>) {
+    ) -> (std::result::Result<Answer, Failure>, JoinSet<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let served = tokio::spawn(async move {
+        let mut served = JoinSet::new();
+        served.spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut read = vec![0; 4096];
             let count = stream.read(&mut read).await.unwrap();
@@ -234,7 +236,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_comes_piece_by_piece() {
-        let (answer, served) = sent(
+        let (answer, mut served) = sent(
             b"HTTP/1.1 429 Too Many\r\nretry-after: 7\r\ntransfer-encoding: chunked\r\n\r\n\
               3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
         )
@@ -242,26 +244,26 @@ mod tests {
         let answer = answer.unwrap();
         assert_eq!((answer.status(), answer.header("retry-after")), (429, Some("7")));
         assert_eq!(answer.text(5, WAIT).await.unwrap(), "abcde");
-        let asked = served.await.unwrap();
+        let asked = served.join_next().await.unwrap().unwrap();
         assert!(asked.starts_with("POST /base/v1 HTTP/1.1\r\n"), "{asked}");
         assert!(asked.contains("x-key: s3cret") && asked.contains("x-version: 1"), "{asked}");
     }
 
     #[tokio::test]
     async fn a_redirect_is_an_answer_like_any_other() {
-        let (answer, _) =
+        let (answer, _served) =
             sent(b"HTTP/1.1 302 Found\r\nlocation: http://x/\r\ncontent-length: 0\r\n\r\n").await;
         assert_eq!(answer.unwrap().status(), 302);
     }
 
     #[tokio::test]
     async fn what_is_lost_or_too_large_is_said() {
-        let (answer, _) =
+        let (answer, _served) =
             sent(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n").await;
         let mut answer = answer.unwrap();
         assert_eq!(answer.chunk(WAIT).await.unwrap().unwrap(), "abc");
         assert!(matches!(answer.chunk(WAIT).await, Err(Failure::Lost(_))));
-        let (answer, _) = sent(b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nabc").await;
+        let (answer, _served) = sent(b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nabc").await;
         assert_eq!(answer.unwrap().text(2, WAIT).await, Err(Failure::TooLarge));
         let base: BaseUrl = "http://127.0.0.1:1".parse().unwrap();
         let json = Bytes::new();

@@ -18,8 +18,8 @@ fn script(steps: Value) -> Value {
 fn last_result(model: &Model) -> (String, bool) {
     let asked = model.asked();
     let messages = asked.last().unwrap()["messages"].as_array().unwrap();
-    let results = messages.iter().flat_map(|it| it["content"].as_array().unwrap());
-    let last = results.filter(|it| it["type"] == "tool_result").next_back().unwrap();
+    let mut results = messages.iter().flat_map(|it| it["content"].as_array().unwrap());
+    let last = results.rfind(|it| it["type"] == "tool_result").unwrap();
     (last["content"][0]["text"].as_str().unwrap().to_owned(), last["is_error"] == true)
 }
 

@@ -296,18 +296,17 @@ fn start(
     if !fault::is_absent("indexing") {
         services.spawn("the search", flows::search::serve(works.clone(), stop.clone()));
     }
-    let reaping = process::reap_orphans(site.queue.children(), stop.clone());
-    services.spawn("the reaper of orphans", reaping);
-    services.spawn(
-        "the relay of events",
-        flows::automation::handlers::serve(site.clone(), stop.clone()),
-    );
+    let orphans = process::reap_orphans(site.queue.children(), stop.clone());
+    services.spawn("the reaper of orphans", orphans);
+    let relaying = flows::automation::handlers::serve(site.clone(), stop.clone());
+    services.spawn("the relay of events", relaying);
     services
         .spawn("the schedules", flows::automation::schedules::serve(site.clone(), stop.clone()));
     let expiring = flows::approvals::expire::serve(works.clone(), stop.clone());
     services.spawn("the clock of approvals", expiring);
     services.spawn("the agents", flows::agents::serve(site.clone(), stop.clone()));
     services.spawn("the sweep of workspaces", flows::workspaces::serve(site.clone(), stop.clone()));
+    services.spawn("the guard", flows::jobs::tree_guard::serve(works.clone(), stop.clone()));
     services
         .spawn("the housekeeping", flows::site::housekeeping::serve(works.clone(), stop.clone()));
     services.spawn("the metrics", site.meter.clone().serve(counted, stop.clone()));

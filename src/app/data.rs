@@ -68,6 +68,8 @@ pub(super) fn keep_script(config: &Config) -> Result<()> {
     // Written aside and renamed, so that a folder of this name is always complete.
     let aside = config.site.data.join("script").join(format!("{}.new", config.digest));
     let cannot = || format!("cannot keep the script in {folder}");
+    let own = process::own_folder(&config.site.data.join("script"));
+    own.map_err(|cause| Error::of_disk(cannot(), cause))?;
     for file in &config.files {
         let path = aside.join(&file.path);
         let parent = path.parent().unwrap_or(&aside);

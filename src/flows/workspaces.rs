@@ -70,12 +70,14 @@ async fn make(works: &Works, need: WorkspaceNeed) -> Result<Utf8PathBuf> {
 async fn begin(works: &Works, root: JobId) -> Result<Option<Cleanup>> {
     let begun = works.store.write(move |tx| row::begin_cleanup(tx, &root)).await?;
     let Some(begun) = begun else { return Ok(None) };
-    let hook: Option<HookRun> = match &begun.cleanup {
+    let mut hook: Option<HookRun> = match &begun.cleanup {
         None => None,
         Some(text) => Some(serde_json::from_str(text).map_err(|cause| {
             Error::internal("the cleanup of a workspace makes no sense").source(cause)
         })?),
     };
+    // Also one that was written down by a version that did not say so.
+    hook.iter_mut().for_each(|it| it.is_bound = begun.sort == WorkspaceSort::Worktree);
     Ok(Some(Cleanup { number: begun.tries, hook }))
 }
 

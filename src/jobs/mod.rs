@@ -23,7 +23,7 @@ pub use queue::enqueue::{NewJob, active_of_owner, cancel_queued, enqueue, queued
 pub use queue::hold::{Hold, hold_of, holds, release};
 pub use queue::lane::{Capacities, refresh_all};
 pub use queue::parking::{parked_for, resume, stop_waiting, wait_for};
-pub use queue::steering::{Steering, hold_steering, release_steering, steering};
+pub use queue::steering::{Steering, UNSEEN, hold_steering, holding, release_steering, steering};
 pub use queue::waiting::{Outlook, Waiting};
 pub use rows::board::retries;
 pub use rows::bulk::{Choice, chosen, count, each_waiting, refuse_runaway, rename_kind};
@@ -43,7 +43,7 @@ pub use rows::table::{
 };
 pub use rows::usage::{TurnSpent, Usage, UsageBy, add_turn, usage};
 pub use rows::viewer::Viewer;
-pub use run::dispatch::{Hooks, Prepared, Queue, Recall, Setup, Watch, Watched};
+pub use run::dispatch::{Hooks, Prepared, Queue, Setup};
 pub use run::engine::{Engines, ResolvedEngine};
 pub use run::generation::{Generation, Generations};
 pub use run::launch::Alone;
@@ -53,6 +53,7 @@ pub use run::settle::{keep_result, keep_topic, request_cancel};
 pub use run::task::{Pause, RunTask, Task, TaskClock, TaskEnd, TaskFailure};
 pub use run::unkept::unkept_files;
 pub use run::verdict::{Given, InstanceFiles, check_reply, give_verdict};
+pub use run::watch::{Beginning, Recall, Steady, Watch, Watched};
 pub use run::workspace::{Cleanup, HookRun, WorkspaceNeed, Workspaces};
 pub use speak::listener::{Listen, Listener};
 pub use telemetry::step::{Step, StepKind};

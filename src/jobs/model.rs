@@ -66,7 +66,8 @@ impl Bench {
             settled: Arc::new(|_, _| Ok(())),
             ended: Arc::new(|_| {}),
             parked: Arc::new(|_, _| Ok(())),
-            watch: Arc::new(|_| {
+            steady: Arc::new(|_| Box::pin(async { true })),
+            watch: Arc::new(|_, _| {
                 Box::pin(async {
                     let nothing: Watched = Box::new(|| Box::pin(async { Vec::new() }));
                     nothing

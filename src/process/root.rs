@@ -10,10 +10,12 @@ mod place;
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path};
 use std::sync::Arc;
 
-use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
+use camino::{Utf8Path, Utf8PathBuf};
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag};
 
@@ -72,6 +74,11 @@ impl Root {
                 Err(Error::unavailable(format!("cannot open files below {path}")).source(cause))
             }
         }
+    }
+
+    /// Takes a folder that is open already as a root.
+    pub fn of(folder: File, path: &Utf8Path) -> Root {
+        Root { folder: Arc::new(folder.into()), path: path.to_owned() }
     }
 
     /// Returns the folder's path as it was given.
@@ -159,7 +166,8 @@ impl Root {
         Ok((bytes, facts))
     }
 
-    fn open_file(&self, path: &Utf8Path, gone: &'static str) -> Result<(File, FileFacts)> {
+    fn open_file(&self, path: impl AsRef<Path>, gone: &'static str) -> Result<(File, FileFacts)> {
+        let (at, path) = (path.as_ref(), shown(path.as_ref()));
         let flags = OFlag::O_RDONLY
             | OFlag::O_NOFOLLOW
             | OFlag::O_NONBLOCK
@@ -167,17 +175,17 @@ impl Root {
             | OFlag::O_CLOEXEC;
         let mut opened = Err(Errno::EAGAIN);
         for _ in 0..RACES_MAX {
-            opened = nix::fcntl::openat2(self.folder.as_fd(), path.as_std_path(), how(flags));
+            opened = nix::fcntl::openat2(self.folder.as_fd(), at, how(flags));
             // The kernel says so when a rename made the lookup ambiguous.
             if !matches!(opened, Err(Errno::EAGAIN | Errno::EINTR)) {
                 break;
             }
         }
-        let file = File::from(opened.map_err(|cause| refusal(path, gone, cause))?);
+        let file = File::from(opened.map_err(|cause| refusal(&path, gone, cause))?);
         let meta =
             file.metadata().context(ErrorKind::Unavailable, || format!("cannot look at {path}"))?;
         if !meta.is_file() {
-            return Err(not_a_file(path));
+            return Err(not_a_file(&path));
         }
         let facts = FileFacts {
             bytes: meta.len(),
@@ -192,12 +200,19 @@ impl Root {
     }
 }
 
-fn check_plain(path: &Utf8Path) -> Result<()> {
-    let is_plain = path.components().all(|it| matches!(it, Utf8Component::Normal(_)));
-    if is_plain && !path.as_str().is_empty() && !path.as_str().contains('\0') {
+/// Returns a path that may be no UTF-8 as messages name it.
+fn shown(path: &Path) -> Utf8PathBuf {
+    Utf8PathBuf::from(path.to_string_lossy().into_owned())
+}
+
+fn check_plain(path: impl AsRef<Path>) -> Result<()> {
+    let path = path.as_ref();
+    let is_plain = path.components().all(|it| matches!(it, Component::Normal(_)));
+    if is_plain && !path.as_os_str().is_empty() && !path.as_os_str().as_bytes().contains(&0) {
         return Ok(());
     }
-    let shown: String = path.as_str().chars().take(120).flat_map(char::escape_debug).collect();
+    let shown = path.to_string_lossy();
+    let shown: String = shown.chars().take(120).flat_map(char::escape_debug).collect();
     Err(Error::invalid(format!("`{shown}` is not a path below the root")).code("bad_path"))
 }
 

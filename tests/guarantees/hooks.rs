@@ -261,3 +261,56 @@ fn a_stop_leaves_the_cleanup_to_the_next_start() {
     assert_eq!(bench.git(&["show", &kept]), "two");
     server.stop();
 }
+
+/// What a hook names in its worktree stands under the same names among the user's own files.
+#[test]
+fn a_hook_runs_in_its_worktree_or_not_at_all() {
+    let bench = Bench::new();
+    let top = &bench.top;
+    let agent = format!(
+        "case $word in
+          removes) rm -rf \"$WORKTREE_PATH\" ;;
+          forgets) git -C '{top}' worktree remove --force --force \"$WORKTREE_PATH\" ;;
+          links) rm -rf \"$WORKTREE_PATH\"; ln -s '{top}' \"$WORKTREE_PATH\" ;;
+        esac"
+    );
+    let cleanup = "pwd >> @/log; /bin/rm -rf scratch";
+    declare(&bench, "workspace = \"worktree\"", ("", cleanup), &agent);
+    std::fs::create_dir(bench.top.join("scratch")).unwrap();
+    bench.write("scratch/mine.md", "mine\n");
+    let server = bench.serve();
+    let row = bench.ended(&bench.job("work", json!({"word": "stays"})));
+    assert_eq!(row["warnings"], json!([]), "{row:#}");
+    assert_eq!(bench.left("log").lines().count(), 1);
+    for word in ["removes", "forgets", "links"] {
+        let row = bench.ended(&bench.job("work", json!({"word": word})));
+        assert_eq!(row["status"], "succeeded", "{word}: {row:#}");
+        let told = row["warnings"].to_string();
+        assert!(told.contains("cleanup_failed: "), "{word}: {told}");
+        let state = if word == "links" { "failed" } else { "gone" };
+        assert_eq!(row["workspace"]["state"], state, "{word}: {row:#}");
+        assert_eq!(bench.read("scratch/mine.md"), "mine\n", "{word}");
+        assert_eq!(bench.left("log").lines().count(), 1, "{word}");
+    }
+    // The worktree cannot be made: `data/worktrees` is a file.
+    std::fs::remove_dir_all(bench.data.join("worktrees")).unwrap();
+    std::fs::write(bench.data.join("worktrees"), "").unwrap();
+    let row = bench.ended(&bench.job("work", json!({"word": "stays"})));
+    assert_eq!(row["reason"], "prepare_failed", "{row:#}");
+    assert_eq!(bench.read("scratch/mine.md"), "mine\n");
+    server.stop();
+}
+
+#[test]
+fn no_agent_runs_elsewhere_when_its_worktree_went_before_it() {
+    let bench = Bench::new();
+    let hooks = ("/bin/rm -rf \"$WORKTREE_PATH\"", "pwd >> @/log");
+    declare(&bench, "workspace = \"worktree\"", hooks, "echo run >> @/log");
+    let server = bench.serve();
+    let row = bench.ended(&bench.job("work", json!({})));
+    assert_eq!(row["reason"], "prepare_failed", "{row:#}");
+    assert!(row["error_tail"].as_str().unwrap().contains("is not there any more"), "{row:#}");
+    assert!(row["warnings"].to_string().contains("cleanup_failed: it was not run"), "{row:#}");
+    assert_eq!(bench.left("log"), "");
+    server.stop();
+}

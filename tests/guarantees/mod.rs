@@ -24,6 +24,7 @@ mod keys;
 mod kills;
 mod lanes;
 mod lifecycle;
+mod looks;
 mod many;
 mod network;
 mod paths;

@@ -10,7 +10,7 @@ use crate::base::{BlobId, Error, JobId, Result};
 use crate::documents::changes::{Changes, FileChange};
 use crate::documents::commit::Person;
 use crate::documents::git::Repo;
-use crate::documents::snapshot::{Kept, PathState, Tip, Work};
+use crate::documents::snapshot::{Kept, PathState, Tip, Work, name};
 
 /// One of the two states.
 struct Side {
@@ -48,6 +48,12 @@ impl Changes {
             {
                 orders += &format!("update {base}/{side}/{number} {id}\n");
             }
+            let sides = [("was", &it.entries_before), ("is", &it.entries_after)];
+            for (side, entries) in sides {
+                for (at, entry) in entries.iter().enumerate() {
+                    orders += &format!("update {base}/stash-{side}/{at} {}\n", entry.commit);
+                }
+            }
         }
         repo.git().call(&["update-ref", "--stdin"]).stdin(orders).writing().output().await?;
         self.is_held = true;
@@ -80,7 +86,8 @@ impl Changes {
             let state = state(it);
             tell(repo, &mut entries, &it.path, working(repo, state));
             if state.work != Work::Indexed {
-                for staged in &state.index {
+                // One that was only announced has no content.
+                for staged in state.index.iter().filter(|it| !it.is_announced()) {
                     let path = match staged.stage {
                         0 => it.path.clone(),
                         stage => format!(".wiki-browser/stage-{stage}/{}", it.path),
@@ -133,7 +140,7 @@ fn tell(repo: &Repo, lines: &mut Vec<u8>, path: &str, entry: Option<(&str, BlobI
         None => format!("0 {}\t", repo.no_object()),
     };
     lines.extend_from_slice(about.as_bytes());
-    lines.extend_from_slice(path.as_bytes());
+    lines.extend_from_slice(&name::bytes(path));
     lines.push(0);
 }
 

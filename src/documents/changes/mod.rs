@@ -15,7 +15,9 @@ use serde::{Deserialize, Serialize};
 use crate::base::{BlobId, JobId, Result, is_agent_file};
 use crate::documents::git::Repo;
 use crate::documents::proposals::attempt;
-use crate::documents::snapshot::{PathState, Snapshot, Spot, Tip, Unclean, Work, names_lock};
+use crate::documents::snapshot::{
+    PathState, STASH, STEERS, Snapshot, Spot, Stashed, Tip, Unclean, Work, name, names_lock,
+};
 use crate::store::Store;
 
 pub use plan::{Item, Outcome, Plan};
@@ -40,6 +42,12 @@ pub struct RefChange {
     pub before: Option<BlobId>,
     /// Where it is.
     pub after: Option<BlobId>,
+    /// Of the stash, all its entries, newest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub entries_before: Vec<Stashed>,
+    /// The same after it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub entries_after: Vec<Stashed>,
 }
 
 /// A path of the working tree.
@@ -56,6 +64,26 @@ pub struct FileChange {
     /// Why it cannot be put back, if it cannot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub obstacle: Option<String>,
+}
+
+impl FileChange {
+    /// Returns whether an agent obeys what stands there. `named` are files and folders that steer
+    /// the agents of this script.
+    fn steers(&self, named: &[String]) -> bool {
+        let is_in = |it: &String| {
+            let rest = self.path.strip_prefix(it.as_str());
+            rest.is_some_and(|it| it.is_empty() || it.starts_with('/'))
+        };
+        // A repository of its own: what steers agents in it is in its facts.
+        let is_within = |work: &Work| match work {
+            Work::Seen { facts } => self.path.ends_with('/') && facts.contains(STEERS),
+            _ => false,
+        };
+        is_agent_file(self.path.trim_end_matches('/'))
+            || named.iter().any(is_in)
+            || is_within(&self.before.work)
+            || is_within(&self.after.work)
+    }
 }
 
 /// One of git's own files.
@@ -83,6 +111,9 @@ pub struct Changes {
     /// The first of the files that steer coding agents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agent_files: Vec<String>,
+    /// The paths of all of them.
+    #[serde(skip)]
+    pub steering: BTreeSet<String>,
     /// How much more there is than is written down; then it cannot be put back by itself.
     pub more: usize,
     /// Jobs that ran at some time while this one did.
@@ -113,6 +144,10 @@ impl Changes {
                 match (&it.before, &it.after) {
                     (None, Some(is)) => format!("{name} was made at {}", short(is)),
                     (Some(was), None) => format!("{name}, which was {}, is gone", short(was)),
+                    (was, is) if was == is => {
+                        let (was, is) = (it.entries_before.len(), it.entries_after.len());
+                        format!("{name} had {was} entries and has {is}, other ones")
+                    }
                     (was, is) => format!("{name} was {} and is {}", opt(was), opt(is)),
                 }
             });
@@ -211,16 +246,13 @@ pub async fn compare(
         ..Changes::default()
     };
     gone_from_sight(repo, &mut changes).await?;
-    let paths = changes.files.iter().map(|it| &it.path);
+    let mut named = named.to_vec();
+    named.extend(repo.steering_links((&before, after), &named).await?);
     // A decision about one holds for all: before the rest is cut off.
-    let is_named = |path: &str| {
-        let is_in = |it: &String| {
-            path.strip_prefix(it.as_str()).is_some_and(|it| it.is_empty() || it.starts_with('/'))
-        };
-        named.iter().any(is_in)
-    };
-    let steers = |path: &&String| is_agent_file(path) || is_named(path);
-    changes.agent_files = paths.filter(steers).take(NAMED_MAX).cloned().collect();
+    let steering = changes.files.iter().filter(|it| it.steers(&named));
+    changes.agent_files = steering.take(NAMED_MAX).map(|it| it.path.clone()).collect();
+    changes.steering =
+        changes.files.iter().filter(|it| it.steers(&named)).map(|it| it.path.clone()).collect();
     for over in [changes.files.len(), changes.refs.len()] {
         changes.more += over.saturating_sub(FILES_MAX);
     }
@@ -229,18 +261,34 @@ pub async fn compare(
     Ok(changes)
 }
 
+impl Snapshot {
+    /// Takes what steers agents as it was found later for what there was.
+    pub fn accept(&mut self, found: &Changes) {
+        for it in found.files.iter().filter(|it| found.steering.contains(&it.path)) {
+            let head = it.after.staged().map(|it| it.spot.clone());
+            self.paths.insert(it.path.clone(), Unclean { head, state: it.after.clone() });
+        }
+    }
+}
+
 fn is_other_tip(was: &Tip, is: &Tip) -> bool {
     was.branch != is.branch || (was.branch.is_none() && was.commit != is.commit)
 }
 
 fn refs(before: &Snapshot, after: &Snapshot) -> Vec<RefChange> {
     let names: BTreeSet<&String> = before.refs.keys().chain(after.refs.keys()).collect();
+    let entries = |of: &Snapshot, name: &str| match name {
+        STASH => of.stash.clone(),
+        _ => Vec::new(),
+    };
     let changes = names.into_iter().map(|name| RefChange {
         name: name.clone(),
         before: before.refs.get(name).cloned(),
         after: after.refs.get(name).cloned(),
+        entries_before: entries(before, name),
+        entries_after: entries(after, name),
     });
-    changes.filter(|it| it.before != it.after).collect()
+    changes.filter(|it| it.before != it.after || it.entries_before != it.entries_after).collect()
 }
 
 fn private(before: &Snapshot, after: &Snapshot) -> Vec<PrivateChange> {
@@ -292,7 +340,9 @@ fn how(before: &PathState, after: &PathState) -> &'static str {
         Work::Seen { facts } => Some(facts.clone()),
         Work::Nothing => None,
     };
-    let flag = |state: &PathState| state.staged().and_then(|it| it.flag.clone());
+    let flag = |state: &PathState| {
+        state.staged().filter(|it| !it.is_announced()).and_then(|it| it.flag.clone())
+    };
     match (content(before), content(after)) {
         (None, Some(_)) => "created",
         (Some(_), None) => "deleted",
@@ -315,7 +365,7 @@ async fn gone_from_sight(repo: &Repo, changes: &mut Changes) -> Result<()> {
         let is_untracked = it.before.index.is_empty() && it.after.index.is_empty();
         let is_gone = is_untracked && it.after.work == Work::Nothing;
         // One that is still there was hidden, not deleted.
-        !(is_gone && root.changed_ms(it.path.as_str().into()).is_some())
+        !(is_gone && root.changed_ms(name::path(&it.path)).is_some())
     });
     for it in &mut changes.files {
         let is_new = it.before.index.is_empty() && it.before.work == Work::Nothing;
@@ -388,7 +438,7 @@ async fn between(repo: &Repo, was: Option<&BlobId>, is: Option<&BlobId>) -> Resu
     let args = ["diff-tree", "-r", "-z", "--no-renames", "--no-ext-diff", "--raw"];
     let call = repo.git().call(&args).arg(name(was)).arg(name(is)).arg("--");
     let listed = call.output_max(LISTING_BYTES_MAX).output().await?;
-    let listed = String::from_utf8_lossy(&listed);
+    let listed = name::shown(&listed);
     let mut words = listed.split('\0');
     let mut found = Between::new();
     while let (Some(about), Some(path)) = (words.next(), words.next()) {

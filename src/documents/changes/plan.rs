@@ -2,15 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use camino::Utf8Path;
 use serde::Serialize;
 
 use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{BlobId, Result};
 use crate::documents::changes::{Changes, FileChange, PrivateChange, RefChange, name_of};
 use crate::documents::git::{Checkout, Repo, blocking};
-use crate::documents::snapshot::{PathState, Staged, Tip, Work, git_root};
+use crate::documents::snapshot::{PathState, Staged, Stashed, Tip, Work, git_root, name};
 use crate::process::{Root, Standing};
+
+/// Most names that are looked through in a folder that is to go.
+const WITHIN_MAX: usize = 10_000;
+/// What a folder is called among what is not read.
+pub(super) const FOLDER: &str = "folder";
 
 /// What is, or was, done about one change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -48,6 +52,13 @@ pub struct Plan {
     pub items: Vec<Item>,
 }
 
+impl Item {
+    /// Returns whether nothing of the change will be left, or is.
+    fn is_undone(&self) -> bool {
+        matches!(self.outcome, Outcome::Ready | Outcome::Restored | Outcome::AsBefore)
+    }
+}
+
 impl Plan {
     /// Returns whether nothing stands in the way.
     pub fn is_free(&self) -> bool {
@@ -81,6 +92,7 @@ pub(super) enum Want {
 pub(super) struct Present {
     pub(super) tip: Tip,
     refs: BTreeMap<String, BlobId>,
+    pub(super) stash: Vec<Stashed>,
     index: BTreeMap<String, Vec<Staged>>,
     checkouts: BTreeMap<String, Checkout>,
     top: Root,
@@ -96,6 +108,7 @@ impl Present {
         Ok(Present {
             tip,
             refs: repo.named_commits().await?,
+            stash: repo.stashed().await?,
             index,
             checkouts: repo.checkouts(&paths).await?,
             top: blocking(move || Root::open(&top)).await??,
@@ -114,10 +127,16 @@ impl Present {
 
     pub(super) async fn branch(&self, repo: &Repo, it: &RefChange) -> Result<Item> {
         let now = self.refs.get(&it.name);
-        let is_kept = match &it.before {
+        let mut is_kept = match &it.before {
             Some(id) => repo.has_object(id).await?,
             None => true,
         };
+        for entry in &it.entries_before {
+            is_kept &= repo.has_object(&entry.commit).await?;
+        }
+        if !it.entries_before.is_empty() {
+            return Ok(self.stash(it, is_kept));
+        }
         let to = match &it.before {
             None => "remove it".to_owned(),
             Some(id) => format!("move it to {}", &id.as_str()[..12]),
@@ -129,6 +148,70 @@ impl Present {
             (true, Some(id)) => format!("it is at {id}"),
         };
         Ok(item(it.name.clone(), to, outcome, Some(why)))
+    }
+
+    /// Returns what can be done about the entries of the stash. Of those that are put back one
+    /// after the other, the oldest first, a crash may have left some.
+    fn stash(&self, it: &RefChange, is_kept: bool) -> Item {
+        let now = &self.stash;
+        let is_after = *now == it.entries_after || it.entries_before.ends_with(now);
+        let outcome = outcome(*now == it.entries_before, is_after, is_kept);
+        let to = format!("put its {} entries back", it.entries_before.len());
+        let why = match is_kept {
+            false => "git has collected some of them".to_owned(),
+            true => format!("it has {} entries now, and others than the job left", now.len()),
+        };
+        item(it.name.clone(), to, outcome, Some(why))
+    }
+
+    /// Refuses branches that cannot be made because of others, `a` beside `a/b`.
+    pub(super) fn refuse_clashes(&self, changes: &Changes, plan: &mut Plan) {
+        let is_ready = |plan: &Plan, name: &str| {
+            plan.items.iter().any(|it| it.name == name && it.outcome == Outcome::Ready)
+        };
+        let made = changes.refs.iter().filter(|it| it.before.is_some() && it.after.is_none());
+        for it in made {
+            let goes = |name: &str| {
+                let own = changes.refs.iter().find(|it| it.name == name);
+                own.is_some_and(|it| it.before.is_none()) && is_ready(plan, name)
+            };
+            let clashes = |name: &&String| clash(name, &it.name) && !goes(name);
+            let Some(other) = self.refs.keys().find(clashes).cloned() else { continue };
+            for item in plan.items.iter_mut().filter(|item| item.name == it.name) {
+                if item.outcome == Outcome::Ready {
+                    item.outcome = Outcome::ChangedSince;
+                    item.why = Some(format!("{other} is there, and git cannot have both"));
+                }
+            }
+        }
+    }
+
+    /// Refuses to remove folders in which there is what the plan does not remove.
+    pub(super) async fn refuse_folders(&self, changes: &Changes, plan: &mut Plan) -> Result<()> {
+        let is_folder = |it: &&FileChange| plain(&it.after.work) == Want::Seen(FOLDER.to_owned());
+        let goes: BTreeSet<&str> = changes
+            .files
+            .iter()
+            .filter(|it| it.before.work == Work::Nothing && it.before.index.is_empty())
+            .map(|it| it.path.as_str())
+            .filter(|path| plan.items.iter().any(|it| it.name == *path && it.is_undone()))
+            .collect();
+        for it in changes.files.iter().filter(is_folder) {
+            let Some(item) = plan.items.iter_mut().find(|item| item.name == it.path) else {
+                continue;
+            };
+            if item.outcome != Outcome::Ready {
+                continue;
+            }
+            let (top, path) = (self.top.clone(), it.path.clone());
+            let found = blocking(move || within(&top, &path)).await??;
+            let other = found.iter().find(|it| !goes.contains(it.as_str()));
+            if let Some(other) = other {
+                item.outcome = Outcome::ChangedSince;
+                item.why = Some(format!("a folder stands there, with {other}"));
+            }
+        }
+        Ok(())
     }
 
     /// Returns what can be done about a path.
@@ -152,6 +235,9 @@ impl Present {
             (Some(why), _) => Some(why.clone()),
             (None, Want::Unknown(why)) => Some((*why).to_owned()),
             (None, Want::Seen(_)) if was != is => Some("it was too large to be kept".to_owned()),
+            (None, _) if it.path.ends_with('/') => {
+                Some("it is a repository of its own, to be removed by hand".to_owned())
+            }
             _ => None,
         };
         let outcome = outcome(is_before, is_after, lost.is_none());
@@ -225,11 +311,16 @@ impl Present {
 async fn standing(repo: &Repo, root: &Root, path: &str) -> Result<Want> {
     let (repo, root, path) = (repo.clone(), root.clone(), path.to_owned());
     let look = move || -> Result<Want> {
-        let path = Utf8Path::new(&path);
-        if path.as_str().ends_with('/') {
-            return Ok(Want::Seen("folder".to_owned()));
-        }
-        Ok(want_of(&repo, &root.standing(path, SOURCE_BYTES_MAX)?))
+        // A repository of its own in the working tree: git says no more of it.
+        let (path, is_nested) = match path.strip_suffix('/') {
+            Some(path) => (path, true),
+            None => (path.as_str(), false),
+        };
+        let standing = root.standing(name::path(path), SOURCE_BYTES_MAX)?;
+        Ok(match (is_nested, &standing) {
+            (true, Standing::Other { .. }) => Want::Seen(FOLDER.to_owned()),
+            _ => want_of(&repo, &standing),
+        })
     };
     blocking(look).await?
 }
@@ -244,8 +335,40 @@ pub(super) fn want_of(repo: &Repo, standing: &Standing) -> Want {
             Want::File { bytes: repo.hash(bytes), mode }
         }
         Standing::Link { target } => Want::Link(target.clone()),
-        Standing::Other { facts } => Want::Seen(facts.clone()),
+        Standing::Other { facts } => seen(facts),
     }
+}
+
+/// A folder is like any other: what is in it counts by itself.
+fn seen(facts: &str) -> Want {
+    let is_folder = facts.starts_with(FOLDER);
+    Want::Seen(if is_folder { FOLDER } else { facts }.to_owned())
+}
+
+/// Returns whether git cannot have two refs: one is a folder of the other.
+pub(super) fn clash(one: &str, other: &str) -> bool {
+    let is_in =
+        |it: &str, folder: &str| it.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
+    is_in(one, other) || is_in(other, one)
+}
+
+/// Returns what is in a folder and in those below it, but no folders; only the first of many.
+fn within(top: &Root, folder: &str) -> Result<Vec<String>> {
+    let mut folders = vec![folder.to_owned()];
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in top.raw_names(name::path(&folder), WITHIN_MAX)? {
+            let path = format!("{folder}/{}", name::shown(&entry));
+            match top.standing(name::path(&path), 0)? {
+                Standing::Other { facts } if facts.starts_with(FOLDER) => folders.push(path),
+                _ => found.push(path),
+            }
+            if found.len() + folders.len() > WITHIN_MAX {
+                return Ok(found);
+            }
+        }
+    }
+    Ok(found)
 }
 
 pub(super) fn plain(work: &Work) -> Want {
@@ -256,7 +379,7 @@ pub(super) fn plain(work: &Work) -> Want {
             Want::File { bytes: blob.clone(), mode }
         }
         Work::Link { target } => Want::Link(target.clone()),
-        Work::Seen { facts } => Want::Seen(facts.clone()),
+        Work::Seen { facts } => seen(facts),
     }
 }
 

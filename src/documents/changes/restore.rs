@@ -11,10 +11,12 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{Context, Error, ErrorKind, JobId, Result, fault};
-use crate::documents::changes::plan::{Item, Outcome, Plan, Present, Want, plain, want_of};
-use crate::documents::changes::{Changes, FileChange, PrivateChange};
+use crate::documents::changes::plan::{
+    FOLDER, Item, Outcome, Plan, Present, Want, clash, plain, want_of,
+};
+use crate::documents::changes::{Changes, FileChange, PrivateChange, RefChange};
 use crate::documents::git::{Repo, blocking};
-use crate::documents::snapshot::{Kept, Snapshot, Staged, Work, git_root};
+use crate::documents::snapshot::{Kept, STASH, Snapshot, Staged, Work, git_root, name};
 use crate::process::{Root, Standing};
 
 /// What is asked for.
@@ -44,6 +46,8 @@ impl Changes {
         if !wish.names.is_empty() {
             plan.items.retain(|it| wish.names.iter().any(|name| is_named(&it.name, name)));
         }
+        present.refuse_folders(self, &mut plan).await?;
+        present.refuse_clashes(self, &mut plan);
         if wish.is_rehearsal {
             return Ok(plan);
         }
@@ -106,6 +110,9 @@ impl Changes {
             swap(&mut before.refs, &now.refs, &it.name);
             if before.tip.branch.as_ref() == Some(&it.name) {
                 before.tip.commit = now.refs.get(&it.name).cloned();
+            }
+            if it.name == STASH {
+                before.stash.clone_from(&now.stash);
             }
         }
         for it in self.files.iter().filter(|it| is_done(&it.path)) {
@@ -198,9 +205,18 @@ impl Putting<'_> {
             return Ok(());
         }
         self.index(&files).await?;
-        for it in files {
+        // What goes goes first: a folder may stand where a file was.
+        let (gone, written): (Vec<_>, Vec<_>) =
+            files.iter().copied().partition(|it| it.before.work == Work::Nothing);
+        for it in gone.into_iter().chain(written) {
             let done = self.file(it).await?;
             note(plan, &it.path, done);
+        }
+        let is_announced = |it: &&&FileChange| it.before.staged().is_some_and(Staged::is_announced);
+        let announced: Vec<&str> =
+            files.iter().filter(is_announced).map(|it| it.path.as_str()).collect();
+        if !announced.is_empty() {
+            self.repo.announce(&announced).await?;
         }
         self.repo.refresh_all().await
     }
@@ -210,24 +226,49 @@ impl Putting<'_> {
     }
 
     async fn refs(&self, plan: &mut Plan, is_ready: impl Fn(&Plan, &str) -> bool) -> Result<()> {
-        let mut orders = String::new();
         let ready: Vec<_> =
             self.changes.refs.iter().filter(|it| is_ready(plan, &it.name)).collect();
-        for it in &ready {
-            let name = &it.name;
-            orders += &match (&it.before, &it.after) {
-                (Some(was), Some(is)) => format!("update {name} {was} {is}\n"),
-                (Some(was), None) => format!("create {name} {was}\n"),
-                (None, Some(is)) => format!("delete {name} {is}\n"),
-                (None, None) => continue,
-            };
+        let (stash, plain): (Vec<&RefChange>, Vec<&RefChange>) =
+            ready.iter().copied().partition(|it| !it.entries_before.is_empty());
+        let orders: Vec<(&str, String)> = plain.iter().filter_map(|it| order(it)).collect();
+        let gone: Vec<&str> =
+            orders.iter().filter(|it| it.1.starts_with("delete")).map(|it| it.0).collect();
+        // Git does not take `a` for `a/b` in one step.
+        let is_later = |it: &&(&str, String)| {
+            it.1.starts_with("create") && gone.iter().any(|name| clash(name, it.0))
+        };
+        let (later, first): (Vec<_>, Vec<_>) = orders.iter().partition(is_later);
+        let text = |orders: &[&(&str, String)]| -> String {
+            orders.iter().map(|it| it.1.as_str()).collect()
+        };
+        for orders in [text(&first), text(&later)].into_iter().filter(|it| !it.is_empty()) {
+            self.repo.move_refs(orders, &self.why()).await?;
         }
-        if orders.is_empty() {
-            return Ok(());
+        if let Some(it) = stash.first() {
+            self.stash(it).await?;
         }
-        self.repo.move_refs(orders, &self.why()).await?;
         for it in ready {
             note(plan, &it.name, true);
+        }
+        Ok(())
+    }
+
+    /// Puts the entries of the stash back, the oldest first. Those that are still there stay.
+    async fn stash(&self, it: &RefChange) -> Result<()> {
+        let (was, now) = (&it.entries_before, &self.present.stash);
+        let stays = match was.ends_with(now) {
+            true => now.len(),
+            false => {
+                let at = &now.first().ok_or_else(|| Error::internal("an empty stash"))?.commit;
+                let orders = format!("delete {} {at}\n", it.name);
+                self.repo.move_refs(orders, &self.why()).await?;
+                0
+            }
+        };
+        let mut last = now.first().filter(|_| stays > 0).map(|it| it.commit.clone());
+        for entry in was[..was.len() - stays].iter().rev() {
+            self.repo.push_stash((&it.name, entry), last.as_ref()).await?;
+            last = Some(entry.commit.clone());
         }
         Ok(())
     }
@@ -237,10 +278,16 @@ impl Putting<'_> {
         let (mut lines, none) = (Vec::new(), self.repo.no_object());
         for it in files {
             // First all entries of the path go, also the sides of a conflict.
-            lines.extend_from_slice(format!("0 {none}\t{}\0", it.path).as_bytes());
-            for Staged { spot, stage, .. } in &it.before.index {
-                let line = format!("{} {} {stage}\t{}\0", spot.mode, spot.blob, it.path);
-                lines.extend_from_slice(line.as_bytes());
+            let path = name::bytes(&it.path);
+            let mut tell = |about: String| {
+                lines.extend_from_slice(about.as_bytes());
+                lines.extend_from_slice(&path);
+                lines.push(0);
+            };
+            tell(format!("0 {none}\t"));
+            for Staged { spot, stage, .. } in it.before.index.iter().filter(|it| !it.is_announced())
+            {
+                tell(format!("{} {} {stage}\t", spot.mode, spot.blob));
             }
         }
         self.repo.write_entries(lines).await?;
@@ -276,7 +323,12 @@ impl Putting<'_> {
             }
             Want::Seen(_) | Want::Unknown(_) => return Ok(false),
         };
-        self.replace(present.top().clone(), &it.path, vec![is, was], new).await
+        let mut expected = vec![is, was];
+        if expected[0] == Want::Seen(FOLDER.to_owned()) {
+            // What was in it went before, and it went with that.
+            expected.push(Want::Nothing);
+        }
+        self.replace(present.top().clone(), &it.path, expected, new).await
     }
 
     async fn private(&self, it: &PrivateChange) -> Result<bool> {
@@ -304,7 +356,7 @@ impl Putting<'_> {
         let work = move || {
             let is_off = fault::is_off("restore_compare");
             let is_expected = |it: &Standing| is_off || expected.contains(&want_of(&repo, it));
-            root.swap(Utf8Path::new(&path), SOURCE_BYTES_MAX, is_expected, &new)
+            root.swap(name::path(&path), SOURCE_BYTES_MAX, is_expected, &new)
         };
         blocking(work).await?
     }
@@ -322,6 +374,18 @@ impl Putting<'_> {
         blocking(work).await??;
         Ok(true)
     }
+}
+
+/// Returns what puts a branch or tag back, with its name.
+fn order(it: &RefChange) -> Option<(&str, String)> {
+    let name = &it.name;
+    let order = match (&it.before, &it.after) {
+        (Some(was), Some(is)) => format!("update {name} {was} {is}\n"),
+        (Some(was), None) => format!("create {name} {was}\n"),
+        (None, Some(is)) => format!("delete {name} {is}\n"),
+        (None, None) => return None,
+    };
+    Some((name, order))
 }
 
 fn make_private(folder: &Utf8PathBuf) -> Result<()> {

@@ -6,6 +6,7 @@ use camino::Utf8Path;
 
 use crate::base::{BlobId, Error, Result};
 use crate::documents::git::{Call, ObjectFormat, Person, Repo};
+use crate::documents::snapshot::{Stashed, name};
 
 /// Attributes under which a file's bytes may differ from its blob's.
 const CONVERTING: &[&str] = &["filter", "ident", "working-tree-encoding", "eol", "text", "crlf"];
@@ -99,11 +100,11 @@ impl Repo {
         if paths.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let asked: String = paths.iter().map(|it| format!("{it}\0")).collect();
+        let asked = joined(paths.iter().map(String::as_str));
         let call = self.git().call(&["check-attr", "-z", "--stdin"]).stdin(asked);
         let call = CONVERTING.iter().fold(call, |call, it| call.arg(*it));
         let told = call.output_max(FILE_BYTES_MAX).output().await?;
-        let told = String::from_utf8_lossy(&told);
+        let told = name::shown(&told);
         let words: Vec<&str> = told.split_terminator('\0').collect();
         let mut found = BTreeMap::new();
         if self.settings().await?.converts_line_ends {
@@ -132,6 +133,7 @@ impl Repo {
     ) -> Result<Vec<u8>> {
         self.proven(std::slice::from_ref(blob)).await?;
         let name = format!("--path={path}");
+        // Where git looks up the attributes: those of a name that is no text are of its folder.
         let call = self.git().call(&["cat-file", "--filters", &name, blob.as_str()]);
         let settings = self.settings().await?;
         call.output_max(FILE_BYTES_MAX).on_files(&settings).output().await
@@ -149,9 +151,16 @@ impl Repo {
         flag: &str,
         paths: &[&str],
     ) -> Result<()> {
-        let told: String = paths.iter().map(|it| format!("{it}\0")).collect();
+        let told = joined(paths.iter().copied());
         let call = self.git().call(&["update-index", flag, "-z", "--stdin"]).stdin(told);
         call.writing().output().await.map(drop)
+    }
+
+    /// Announces files in the user's index, without content.
+    pub(in crate::documents) async fn announce(&self, paths: &[&str]) -> Result<()> {
+        let args = ["add", "-N", "-f", "--pathspec-from-file=-", "--pathspec-file-nul"];
+        let call = self.git().call(&args).stdin(joined(paths.iter().copied())).writing();
+        call.on_files(&*self.settings().await?).output().await.map(drop)
     }
 
     /// Makes git look at all files again; what the index remembers of times is written.
@@ -168,7 +177,7 @@ impl Repo {
     /// `conflict` with code `changed_since` if one is not where an order says.
     pub(in crate::documents) async fn move_refs(&self, orders: String, why: &str) -> Result<()> {
         let args = ["update-ref", "--no-deref", "-m", why, "--stdin"];
-        let call = self.git().call(&args).stdin(orders).writing();
+        let call = self.git().call(&args).stdin(name::bytes(&orders).into_owned()).writing();
         let call = call.env("GIT_COMMITTER_NAME", "wiki-browser");
         let answer = call.env("GIT_COMMITTER_EMAIL", "").run().await?;
         if answer.code == 0 {
@@ -179,6 +188,27 @@ impl Repo {
             "git_failed" => Err(Error::conflict("changed_since", "a branch was moved meanwhile")
                 .source(failure.chain())),
             _ => Err(failure),
+        }
+    }
+
+    /// Puts an entry on top of the stash, whose newest one is at `last`.
+    ///
+    /// # Errors
+    /// `conflict` with code `changed_since` if it is elsewhere.
+    pub(in crate::documents) async fn push_stash(
+        &self,
+        (name, entry): (&str, &Stashed),
+        last: Option<&BlobId>,
+    ) -> Result<()> {
+        let last = last.map_or_else(|| self.no_object(), ToString::to_string);
+        let args = ["update-ref", "--no-deref", "--create-reflog", "-m", &entry.title, name];
+        let call = self.git().call(&args).arg(entry.commit.as_str()).arg(last).writing();
+        let call = call.env("GIT_COMMITTER_NAME", "wiki-browser");
+        let answer = call.env("GIT_COMMITTER_EMAIL", "").run().await?;
+        match answer.code {
+            0 => Ok(()),
+            _ => Err(Error::conflict("changed_since", "the stash was changed meanwhile")
+                .source(answer.failure().chain())),
         }
     }
 
@@ -199,4 +229,9 @@ impl Repo {
         let call = call.env("GIT_COMMITTER_NAME", "wiki-browser");
         call.env("GIT_COMMITTER_EMAIL", "").output().await.map(drop)
     }
+}
+
+/// Joins names, as text, into what git reads with `-z`.
+pub(in crate::documents) fn joined<'a>(names: impl Iterator<Item = &'a str>) -> Vec<u8> {
+    names.flat_map(|it| [&*name::bytes(it), b"\0"].concat()).collect()
 }

@@ -45,7 +45,7 @@ pub use last_change::LastChanges;
 pub use papers::PaperCommit;
 pub use write::Person;
 
-pub(in crate::documents) use aside::Checkout;
+pub(in crate::documents) use aside::{Checkout, joined};
 pub(in crate::documents) use call::{Call, Git};
 pub(in crate::documents) use convert::Conversion;
 use globs::SourceGlobs;

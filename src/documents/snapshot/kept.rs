@@ -2,16 +2,23 @@
 //! back. One file a content, named by its blob id, in the data folder.
 
 use std::collections::BTreeSet;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::{Duration, SystemTime};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::base::{BlobId, Context, ErrorKind, Result};
-use crate::process::Root;
+use tracing::warn;
 
+use crate::base::{BlobId, Context, ErrorKind, Result, random_token};
+use crate::documents::snapshot::{Snapshot, Work};
+use crate::process::{Entry, EntryKind, Root, own_folder};
+
+/// The index by which looks compare.
+pub(super) const INDEX: &str = "look.index";
 /// How long content is kept that no running job needs.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 3_600);
+/// Most names that are looked through for what is old.
+const NAMES_MAX: usize = 1_000_000;
 /// How old a file may be before it is written again.
 const FRESH: Duration = Duration::from_secs(24 * 3_600);
 
@@ -29,17 +36,23 @@ impl Kept {
     /// `unavailable` if it cannot be made.
     pub fn open(data: &Utf8Path) -> Result<Kept> {
         let folder = data.join("kept");
-        std::fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&folder)
-            .context(ErrorKind::Unavailable, || format!("cannot create {folder}"))?;
-        Ok(Kept { data: data.to_owned(), root: Root::open(&folder)? })
+        let opened = own_folder(&folder).and_then(|it| {
+            it.set_permissions(std::fs::Permissions::from_mode(0o700))?;
+            Ok(it)
+        });
+        let opened =
+            opened.context(ErrorKind::Unavailable, || format!("cannot create {folder}"))?;
+        Ok(Kept { data: data.to_owned(), root: Root::of(opened, &folder) })
     }
 
     /// Returns the file of a content.
     pub(in crate::documents) fn file(&self, blob: &BlobId) -> Utf8PathBuf {
         self.root.path().join(blob.as_str())
+    }
+
+    /// Returns the file of the index by which looks compare.
+    pub(super) fn index(&self) -> Utf8PathBuf {
+        self.root.path().join(INDEX)
     }
 
     /// Returns the data folder relative to the working tree, with a `/` behind it, if it is there.
@@ -60,7 +73,27 @@ impl Kept {
         if self.file(blob).symlink_metadata().is_ok_and(is_there) {
             return Ok(());
         }
+        self.make_room(blob.as_str())?;
         self.root.put(Utf8Path::new(blob.as_str()), bytes)
+    }
+
+    /// Returns whether all content is there that may have to be put back.
+    pub fn has_all(&self, seen: &Snapshot) -> bool {
+        let works = seen.paths.values().map(|it| &it.state.work).chain(seen.private.values());
+        works.filter_map(Work::blob).all(|it| self.file(it).is_file())
+    }
+
+    /// Moves a folder away that somebody put where a file of ours is to be.
+    pub(super) fn make_room(&self, name: &str) -> Result<()> {
+        let path = Utf8Path::new(name);
+        match self.root.entry(path)? {
+            Some(found) if found.kind == EntryKind::Folder => {
+                let aside = random_token("foreign-")?;
+                warn!("a folder is in the place of {}/{name}", self.root.path());
+                self.root.rename(path, Utf8Path::new(&aside)).map(drop)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Drops what is older than a week and not needed.
@@ -68,20 +101,25 @@ impl Kept {
     /// # Errors
     /// `unavailable` if the folder cannot be listed.
     pub fn prune(&self, needed: &BTreeSet<BlobId>) -> Result<()> {
-        let folder = self.root.path();
-        let cannot = || format!("cannot list {folder}");
-        for entry in folder.read_dir_utf8().context(ErrorKind::Unavailable, cannot)? {
-            let entry = entry.context(ErrorKind::Unavailable, cannot)?;
-            let is_needed = entry.file_name().parse().is_ok_and(|it: BlobId| needed.contains(&it));
-            let modified = entry.metadata().and_then(|it| it.modified());
-            if !is_needed && modified.is_ok_and(|it| age(it) > KEPT) {
-                let path = entry.path();
-                std::fs::remove_file(path)
-                    .context(ErrorKind::Unavailable, || format!("cannot remove {path}"))?;
+        for name in self.root.names(Utf8Path::new("."), NAMES_MAX)? {
+            let is_needed = name.parse().is_ok_and(|it: BlobId| needed.contains(&it));
+            let path = Utf8Path::new(&name);
+            // A folder is nobody's of ours, and stays.
+            let is_old = |it: &Entry| it.kind != EntryKind::Folder && age(modified(it)) > KEPT;
+            if is_needed || !self.root.entry(path)?.is_some_and(|it| is_old(&it)) {
+                continue;
+            }
+            if let Err(cause) = self.root.remove(path) {
+                warn!("{}", cause.chain());
             }
         }
         Ok(())
     }
+}
+
+fn modified(entry: &Entry) -> SystemTime {
+    let since = u64::try_from(entry.modified_ms).unwrap_or_default();
+    SystemTime::UNIX_EPOCH + Duration::from_millis(since)
 }
 
 #[allow(clippy::disallowed_methods, reason = "it is compared with times of the file system")]

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use crate::base::{BlobId, JobId};
-use crate::documents::snapshot::{Snapshot, Staged, Work};
+use crate::documents::snapshot::own_index::{Listed, OwnIndex};
+use crate::documents::snapshot::{Snapshot, Work};
 
 /// What is known of a job that runs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -17,13 +18,12 @@ pub struct Look {
     pub others: BTreeSet<JobId>,
 }
 
-type Flagged = (String, Vec<(String, Staged)>);
-
 /// All of them; cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Looks {
     running: Arc<Mutex<HashMap<JobId, Look>>>,
-    flagged: Arc<Mutex<Option<Flagged>>>,
+    listed: Arc<Mutex<Option<(String, Arc<Listed>)>>>,
+    own_index: Arc<tokio::sync::Mutex<Option<OwnIndex>>>,
 }
 
 impl Looks {
@@ -37,6 +37,18 @@ impl Looks {
         let look = Look { before, others };
         running.insert(job.clone(), look.clone());
         look
+    }
+
+    /// Goes on with a job that an earlier server had begun to watch.
+    pub fn resume(&self, job: &JobId, look: Look) {
+        self.running().insert(job.clone(), look);
+    }
+
+    /// Returns the jobs that are watched, but for one.
+    pub fn others(&self, job: Option<&JobId>) -> Vec<(JobId, Look)> {
+        let running = self.running();
+        let others = running.iter().filter(|it| Some(it.0) != job);
+        others.map(|(id, look)| (id.clone(), look.clone())).collect()
     }
 
     /// Forgets a job that has ended, and returns what was noted.
@@ -59,14 +71,18 @@ impl Looks {
         works.filter_map(Work::blob).cloned().collect()
     }
 
-    pub(super) fn flagged(&self, facts: &str) -> Option<Vec<(String, Staged)>> {
-        let known = self.flagged.lock().unwrap_or_else(PoisonError::into_inner);
-        known.as_ref().filter(|it| it.0 == facts).map(|it| it.1.clone())
+    pub(super) fn listed(&self, facts: &str) -> Option<Arc<Listed>> {
+        let known = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        known.as_ref().filter(|it| it.0 == facts).map(|it| Arc::clone(&it.1))
     }
 
-    pub(super) fn keep_flagged(&self, facts: String, found: Vec<(String, Staged)>) {
-        let mut known = self.flagged.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn keep_listed(&self, facts: String, found: Arc<Listed>) {
+        let mut known = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
         *known = Some((facts, found));
+    }
+
+    pub(super) fn own_index(&self) -> &tokio::sync::Mutex<Option<OwnIndex>> {
+        &self.own_index
     }
 
     fn running(&self) -> MutexGuard<'_, HashMap<JobId, Look>> {

@@ -6,10 +6,13 @@
 
 mod kept;
 mod looks;
+pub(in crate::documents) mod name;
+mod own_index;
 mod private;
 pub(in crate::documents) mod status;
+mod steering;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
@@ -22,6 +25,8 @@ use crate::process::{Root, Standing};
 pub use kept::Kept;
 pub use looks::{Look, Looks};
 pub(in crate::documents) use private::{git_root, names_lock};
+pub(in crate::documents) use status::ANNOUNCED;
+pub(in crate::documents) use steering::STEERS;
 
 /// Most files of which the content is read and kept; of more, only size and times.
 const READ_MAX: usize = 2_000;
@@ -29,6 +34,11 @@ const READ_MAX: usize = 2_000;
 const READ_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Most that the names of branches, tags and the stash may take.
 const REFS_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Most entries of the stash that are remembered.
+const STASHED_MAX: usize = 1_000;
+/// The ref of the newest entry of the stash.
+pub(in crate::documents) const STASH: &str = "refs/stash";
 
 /// A blob in a commit or in the index, with its mode in git's words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,7 +57,8 @@ pub struct Staged {
     pub spot: Spot,
     /// 0, or 1 to 3 for the sides of a conflict.
     pub stage: u8,
-    /// `assume-unchanged` or `skip-worktree`, if git was told not to look at the file.
+    /// `assume-unchanged` or `skip-worktree`, if git was told not to look at the file;
+    /// `intent-to-add` if it was only announced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flag: Option<String>,
 }
@@ -97,6 +108,15 @@ pub struct Unclean {
     pub state: PathState,
 }
 
+/// An entry of the stash.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stashed {
+    /// Its commit.
+    pub commit: BlobId,
+    /// What it is called.
+    pub title: String,
+}
+
 /// What is checked out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tip {
@@ -113,7 +133,10 @@ pub struct Snapshot {
     pub tip: Tip,
     /// Branches, tags and the stash.
     pub refs: BTreeMap<String, BlobId>,
-    /// Paths that are not clean, as git names them.
+    /// The entries of the stash, newest first: its name alone is that of the newest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stash: Vec<Stashed>,
+    /// Paths that are not clean, as git names them; a byte that is no text is `\xNN`.
     pub paths: BTreeMap<String, Unclean>,
     /// Git's own files by which it is steered, and locks: relative to its folder.
     pub private: BTreeMap<String, Work>,
@@ -134,6 +157,13 @@ impl PathState {
     /// Returns the entry of the index that is no side of a conflict.
     pub fn staged(&self) -> Option<&Staged> {
         self.index.iter().find(|it| it.stage == 0)
+    }
+}
+
+impl Staged {
+    /// Returns whether it was only announced (`git add -N`).
+    pub fn is_announced(&self) -> bool {
+        self.flag.as_deref() == Some(ANNOUNCED)
     }
 }
 
@@ -178,19 +208,21 @@ impl Repo {
 
     /// The same for a caller that holds the turn.
     pub(in crate::documents) async fn look_within(&self, kept: &Kept) -> Result<Snapshot> {
-        let (told, refs, flagged) =
-            tokio::join!(self.whole_status(), self.named_commits(), self.flagged());
-        let (told, refs, flagged) = (told?, refs?, flagged?);
-        let mut status = status::parse(&told)?;
+        let (told, refs) = tokio::join!(self.status_by_content(kept), self.named_commits());
+        let ((mut status, flagged), refs) = (told?, refs?);
         status::add_flagged(&mut status, flagged);
+        let stash = match refs.contains_key(STASH) {
+            true => self.stashed().await?,
+            false => Vec::new(),
+        };
         let (repo, kept) = (self.clone(), kept.clone());
-        blocking(move || repo.fill(status, refs, &kept)).await?
+        blocking(move || repo.fill(status, (refs, stash), &kept)).await?
     }
 
     fn fill(
         &self,
         status: status::Status,
-        refs: BTreeMap<String, BlobId>,
+        (refs, stash): (BTreeMap<String, BlobId>, Vec<Stashed>),
         kept: &Kept,
     ) -> Result<Snapshot> {
         let top = Root::open(self.git().folder())?;
@@ -203,44 +235,29 @@ impl Repo {
             }
             let work = match found.is_work_as_indexed {
                 true => Work::Indexed,
-                false => reader.work(&top, Utf8Path::new(&path))?,
+                false => reader.work(&top, &path)?,
             };
             let state = PathState { index: found.index, work };
             paths.insert(path, Unclean { head: found.head, state });
         }
         let private = private::look(self, &mut reader, status.tip.branch.as_deref())?;
-        Ok(Snapshot { tip: status.tip, refs, paths, private })
+        Ok(Snapshot { tip: status.tip, refs, stash, paths, private })
     }
 
-    async fn whole_status(&self) -> Result<Vec<u8>> {
-        let call = self.git().call(&[
-            "status",
-            "--porcelain=v2",
-            "-z",
-            "--branch",
-            "--untracked-files=all",
-            "--no-renames",
-            // Which commit a submodule is at is looked at; no git runs within it, where its own
-            // configuration would count.
-            "--ignore-submodules=dirty",
-            "--no-ahead-behind",
-        ]);
-        let settings = self.settings().await?;
-        call.output_max(status::LISTING_BYTES_MAX).on_files(&settings).output().await
-    }
-
-    /// Returns the entries of the index of some paths.
-    pub(in crate::documents) async fn entries_of(
-        &self,
-        paths: &BTreeSet<String>,
-    ) -> Result<BTreeMap<String, Vec<Staged>>> {
-        let call = self.git().call(&["ls-files", "-v", "-s", "-z"]);
-        let listed = call.output_max(status::LISTING_BYTES_MAX).output().await?;
-        let mut found: BTreeMap<String, Vec<Staged>> = BTreeMap::new();
-        for (path, staged) in status::entries(&listed, |path| paths.contains(path))? {
-            found.entry(path).or_default().push(staged);
+    /// Returns the entries of the stash, newest first; those of a damaged one are not told.
+    pub(in crate::documents) async fn stashed(&self) -> Result<Vec<Stashed>> {
+        let limit = format!("--max-count={STASHED_MAX}");
+        let args = ["log", "--walk-reflogs", "--no-show-signature", "--format=%H %gs", &limit];
+        let call = self.git().call(&args).arg(STASH).arg("--");
+        let answer = call.output_max(REFS_BYTES_MAX).run().await?;
+        if answer.code != 0 {
+            return Ok(Vec::new());
         }
-        Ok(found)
+        let told = String::from_utf8_lossy(&answer.stdout);
+        let entries = told.lines().filter_map(|line| line.split_once(' '));
+        entries
+            .map(|(id, title)| Ok(Stashed { commit: id.parse()?, title: title.to_owned() }))
+            .collect()
     }
 
     /// Returns branches, tags and the stash.
@@ -253,24 +270,9 @@ impl Repo {
             "refs/stash",
         ]);
         let listed = call.output_max(REFS_BYTES_MAX).output().await?;
-        let listed = String::from_utf8_lossy(&listed);
+        let listed = name::shown(&listed);
         let named = listed.lines().filter_map(|line| line.split_once(' '));
         named.map(|(id, name)| Ok((name.to_owned(), id.parse()?))).collect()
-    }
-
-    /// Returns the entries of the index at which git was told not to look. They are asked for only
-    /// if the index is another than last time.
-    async fn flagged(&self) -> Result<Vec<(String, Staged)>> {
-        let index = self.git_dir().join("index");
-        let facts = blocking(move || facts_of(&index)).await?;
-        if let Some(known) = self.looks().flagged(&facts) {
-            return Ok(known);
-        }
-        let call = self.git().call(&["ls-files", "-v", "-s", "-z"]);
-        let listed = call.output_max(status::LISTING_BYTES_MAX).output().await?;
-        let found = status::flagged(&listed)?;
-        self.looks().keep_flagged(facts, found.clone());
-        Ok(found)
     }
 }
 
@@ -294,15 +296,15 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn work(&mut self, root: &Root, path: &Utf8Path) -> Result<Work> {
-        if path.as_str().ends_with('/') {
+    fn work(&mut self, root: &Root, path: &str) -> Result<Work> {
+        if path.ends_with('/') {
             // A repository of its own in the working tree: git says no more of it.
-            return Ok(Work::Seen { facts: "folder".to_owned() });
+            return Ok(Work::Seen { facts: steering::facts_within(self.repo, root, path)? });
         }
         let room = READ_BYTES_MAX.saturating_sub(self.bytes).min(SOURCE_BYTES_MAX);
         let limit = if self.files < READ_MAX { room } else { 0 };
         self.files += 1;
-        Ok(match root.standing(path, limit)? {
+        Ok(match root.standing(name::path(path), limit)? {
             Standing::Nothing => Work::Nothing,
             Standing::Link { target } => {
                 self.kept.put(&self.repo.hash(target.as_bytes()), target.as_bytes())?;

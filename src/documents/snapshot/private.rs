@@ -1,12 +1,13 @@
 //! Git's own files that steer it: configuration, hooks, operations under way, locks.
 
 use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt as _;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 
 use crate::base::Result;
 use crate::documents::git::Repo;
-use crate::documents::snapshot::{Reader, Work, common_dir};
+use crate::documents::snapshot::{Reader, Work, common_dir, name};
 use crate::process::Root;
 
 /// Files of the folder that all working trees share.
@@ -76,7 +77,7 @@ pub(super) fn look(
     for (folder, names) in places {
         let root = Root::open(&folder)?;
         for name in names {
-            match reader.work(&root, Utf8Path::new(&name))? {
+            match reader.work(&root, &name)? {
                 Work::Nothing => {}
                 work => {
                     found.insert(name, work);
@@ -93,8 +94,9 @@ fn own(name: &&str) -> String {
 
 /// Returns the hooks that are there but for the samples, which git never runs.
 fn hooks(shared: &Utf8PathBuf) -> Vec<String> {
-    let Ok(listed) = shared.join("hooks").read_dir_utf8() else { return Vec::new() };
-    let names = listed.filter_map(|it| Some(it.ok()?.file_name().to_owned()));
+    let Ok(listed) = std::fs::read_dir(shared.join("hooks")) else { return Vec::new() };
+    let names =
+        listed.filter_map(|it| Some(name::shown(it.ok()?.file_name().as_bytes()).into_owned()));
     let mut names: Vec<String> = names.filter(|it| !it.ends_with(".sample")).collect();
     names.sort();
     names.truncate(HOOKS_MAX);

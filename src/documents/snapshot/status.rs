@@ -3,10 +3,15 @@
 use std::collections::BTreeMap;
 
 use crate::base::{BlobId, Error, Result};
-use crate::documents::snapshot::{Spot, Staged, Tip};
+use crate::documents::snapshot::{Spot, Staged, Tip, name};
 
 /// Most that a listing of the whole index or working tree may print.
 pub(in crate::documents) const LISTING_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// How git marks an entry that was only announced.
+const INTENT_TO_ADD: u32 = 1 << 29;
+/// What it is called here.
+pub(in crate::documents) const ANNOUNCED: &str = "intent-to-add";
 
 /// What git says of the repository.
 #[derive(Debug, Default)]
@@ -23,11 +28,17 @@ pub(in crate::documents) struct Found {
     pub(in crate::documents) is_work_as_indexed: bool,
 }
 
+impl Found {
+    /// Returns whether it is tracked, and another text than the index says stands there.
+    pub(super) fn is_other_than_indexed(&self) -> bool {
+        !self.is_work_as_indexed && self.index.iter().any(|it| it.stage == 0)
+    }
+}
+
 pub(in crate::documents) fn parse(told: &[u8]) -> Result<Status> {
     let mut status = Status::default();
     for record in told.split(|byte| *byte == 0).filter(|it| !it.is_empty()) {
-        // A name that is not UTF-8 is shown as it can be; such a path cannot be put back.
-        let text = String::from_utf8_lossy(record);
+        let text = name::shown(record);
         let strange = || Error::internal(format!("git status answered `{text}`"));
         let found = match text.chars().next() {
             Some('#') => {
@@ -125,22 +136,35 @@ pub(super) fn flagged(listed: &[u8]) -> Result<Vec<(String, Staged)>> {
     flagged.map(entry).collect()
 }
 
-/// Returns the entries of some paths.
-pub(super) fn entries(
-    listed: &[u8],
-    is_asked: impl Fn(&str) -> bool,
-) -> Result<Vec<(String, Staged)>> {
-    let records = listed.split(|byte| *byte == 0).filter(|it| !it.is_empty());
-    let asked = records.filter(|record| {
-        let path = record.splitn(2, |byte| *byte == b'\t').nth(1).unwrap_or_default();
-        std::str::from_utf8(path).is_ok_and(&is_asked)
-    });
-    asked.map(entry).collect()
+/// Returns the paths of `ls-files -z --debug` that were only announced (`git add -N`).
+pub(super) fn announced(told: &[u8]) -> Vec<String> {
+    let text = name::shown(told);
+    let mut found = Vec::new();
+    let mut path = "";
+    // `PATH\0  ctime: …\n … flags: HEX\nPATH\0 …`
+    for (at, part) in text.split('\0').enumerate() {
+        if at == 0 {
+            path = part;
+            continue;
+        }
+        let Some((_, rest)) = part.rsplit_once("flags: ") else { break };
+        let (flags, next) = rest.split_once('\n').unwrap_or((rest, ""));
+        if u32::from_str_radix(flags.trim(), 16).is_ok_and(|it| it & INTENT_TO_ADD != 0) {
+            found.push(path.to_owned());
+        }
+        path = next;
+    }
+    found
+}
+
+/// Returns the path of a record of `ls-files -s`.
+pub(super) fn path_of(record: &[u8]) -> &[u8] {
+    record.splitn(2, |byte| *byte == b'\t').nth(1).unwrap_or_default()
 }
 
 /// Parses `TAG MODE BLOB STAGE\tPATH`.
-fn entry(record: &[u8]) -> Result<(String, Staged)> {
-    let text = String::from_utf8_lossy(record);
+pub(super) fn entry(record: &[u8]) -> Result<(String, Staged)> {
+    let text = name::shown(record);
     let strange = || Error::internal(format!("git ls-files answered `{text}`"));
     let (about, path) = text.split_once('\t').ok_or_else(strange)?;
     let words: Vec<&str> = about.split(' ').collect();

@@ -8,6 +8,7 @@ use camino::Utf8Path;
 use crate::base::limit::KEPT_WORK_BYTES_MAX;
 use crate::base::{BlobId, Error, Result, fault};
 use crate::documents::git::{Call, Person, blocking};
+use crate::documents::snapshot::name;
 use crate::documents::workspace::worktree::Tree;
 use crate::process::Scratch;
 
@@ -139,11 +140,12 @@ async fn refuse_repository(tree: &Tree) -> Result<()> {
 async fn refuse_nested(tree: &Tree, listed: Vec<u8>) -> Result<()> {
     let top = tree.path.clone();
     let found = blocking(move || {
-        let lines = listed.split(|byte| *byte == 0).map(String::from_utf8_lossy);
+        let lines = listed.split(|byte| *byte == 0).map(name::shown);
         let links = lines.filter(|it| it.starts_with("160000 "));
         let names: Vec<String> =
             links.filter_map(|it| Some(it.split_once('\t')?.1.to_owned())).collect();
-        names.into_iter().find(|name| top.join(name).join(".git").symlink_metadata().is_ok())
+        let inner = |it: &String| top.as_std_path().join(name::path(it)).join(".git");
+        names.into_iter().find(|it| inner(it).symlink_metadata().is_ok())
     });
     match found.await? {
         Some(name) => Err(not_kept(format!("{name} is a repository of its own"))),

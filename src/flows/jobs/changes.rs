@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tracing::info;
 
-use crate::base::{Actor, Error, ErrorKind, JobId, Result, SourcePath, fault};
+use crate::base::{Actor, Error, ErrorKind, Event, EventKind, JobId, Result, SourcePath, fault};
 use crate::documents::changes::{Changes, ChangesRow, ChangesState, Wish, name_of, row};
 use crate::documents::proposals::attempt;
 use crate::flows::jobs::tree_guard;
@@ -51,6 +51,11 @@ pub async fn restore(
     if request.names.len() > NAMES_MAX {
         return Err(Error::invalid(format!("at most {NAMES_MAX} names at once")));
     }
+    if tree_guard::look_late(site, id).await? && !is_changed(site, id).await? {
+        return Ok(json!({
+            "items": [], "restorable": true, "restored": true, "held_at": held_at(id),
+        }));
+    }
     let found = undecided(site, caller, id).await?;
     let kept = tree_guard::open_kept(site).await?;
     let wish = Wish { job: id.clone(), names: request.names, is_rehearsal: request.dry_run };
@@ -77,11 +82,59 @@ pub async fn restore(
 /// As [`restore`].
 pub async fn keep(site: &Site, caller: &Caller, id: &JobId) -> Result<Value> {
     let by = Actor::Person(caller.may_decide()?.id.clone());
+    if keep_unseen(site, caller, id, &by).await? {
+        return Ok(json!({"kept": true, "held_at": Value::Null}));
+    }
     undecided(site, caller, id).await?;
     let asked = id.clone();
     site.store.write(move |tx| decide(tx, &asked, ChangesState::Kept, &by)).await?;
     info!(job_id = %id, "what changed while job {id} ran is kept");
     Ok(json!({"kept": true, "held_at": held_at(id)}))
+}
+
+/// Lets agents start though nobody can look at what changed, or though the job still runs: what is
+/// there now is wanted. Returns whether there was that to decide.
+async fn keep_unseen(site: &Site, caller: &Caller, id: &JobId, by: &Actor) -> Result<bool> {
+    let (asked, viewer) = (id.clone(), viewer(caller));
+    let (job, is_open) = site
+        .store
+        .read(move |c| {
+            let is_held = jobs::holding(c)?.contains(&asked);
+            let is_open = is_held && row::find(c, &asked)?.is_none();
+            Ok((jobs::find(c, &viewer, &asked)?, is_open))
+        })
+        .await?;
+    inputs::refuse_private(&job)?;
+    if !is_open {
+        return Ok(false);
+    }
+    if job.status.is_final() {
+        match tree_guard::look_late(site, id).await {
+            // Now there may be something to decide about.
+            Ok(_) if is_changed(site, id).await? => return Ok(false),
+            Ok(_) => {}
+            Err(cause) => info!(job_id = %id, "kept unseen: {}", cause.chain()),
+        }
+    } else if !tree_guard::accept(site, id).await? {
+        return Ok(false);
+    }
+    let (asked, by) = (id.clone(), by.clone());
+    site.store
+        .write(move |tx| {
+            jobs::release_steering(tx, &asked)?;
+            let data = json!({"id": asked, "changes": ChangesState::Kept});
+            let (subject, by) = (format!("job:{asked}"), by.clone());
+            let event = Event::new(EventKind::ChangesDecided, subject, by, data);
+            tx.emit(event.audited())
+        })
+        .await?;
+    info!(job_id = %id, "what changed while job {id} ran is kept");
+    Ok(true)
+}
+
+async fn is_changed(site: &Site, id: &JobId) -> Result<bool> {
+    let asked = id.clone();
+    Ok(site.store.read(move |c| row::find(c, &asked)).await?.is_some())
 }
 
 /// Settles the changes of a job; what steers agents holds none of them any longer.

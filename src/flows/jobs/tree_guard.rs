@@ -7,57 +7,74 @@
 
 use std::io::Write as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use tracing::warn;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
 
-use crate::base::{Context, Error, ErrorKind, JobId, Result};
-use crate::documents::changes::{self, row};
+use crate::base::{Context, Error, ErrorKind, JobId, Result, fault};
+use crate::documents::changes::{self, Changes, row};
 use crate::documents::snapshot::{Kept, Look, Looks, Snapshot};
 use crate::flows::Works;
 use crate::flows::check::agent_files;
 use crate::flows::repository::look_cache::Known;
-use crate::jobs::{self, Recall, Watch, Watched, job_dir};
+use crate::jobs::{self, Beginning, Recall, Steady, UNSEEN, Watch, Watched, job_dir};
 use crate::process::JobFolder;
+use crate::script::Engine;
 
 /// File of a job's folder that says what there was before its agent started.
 const BEFORE: &str = "before.json";
+/// How often it is looked again while agents are held for want of a decision.
+const AGAIN: Duration = Duration::from_secs(2);
 /// Largest such file: some thousands of files with changes of the user's own.
 const BEFORE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Returns what looks at the repository before a job's agent starts and after it has ended.
-pub fn watch(works: &Works) -> Watch {
+type Cache = Option<Known<Snapshot>>;
+
+/// Returns what looks at the repository before a job's agent starts and after it has ended, and
+/// what says whether one may start.
+pub fn watch(works: &Works) -> (Watch, Steady) {
     let works = works.clone();
-    let known = works.repo.folders().map(|folders| {
+    let known: Cache = works.repo.folders().map(|folders| {
         let except = vec![works.config.site.data.clone(), works.repo.objects()];
         Known::new(folders, except, works.store.clock().clone())
     });
-    Arc::new(move |job| {
+    let (asked, cache) = (works.clone(), known.clone());
+    let steady: Steady = Arc::new(move |job| {
+        let (works, known) = (asked.clone(), cache.clone());
+        Box::pin(async move { is_steady(&works, &job, known.as_ref()).await })
+    });
+    let watch: Watch = Arc::new(move |job, beginning| {
         let (works, known) = (works.clone(), known.clone());
+        Box::pin(async move { watched(works, job, beginning, known).await })
+    });
+    (watch, steady)
+}
+
+async fn watched(works: Works, job: JobId, beginning: Beginning, known: Cache) -> Watched {
+    let (begun, starting) = match beginning {
+        Beginning::Now => (begin(&works, &job, known.as_ref()).await, starting(&works, &job).await),
+        Beginning::Earlier => (resume(&works, &job).await, None),
+    };
+    let noted = Noted { looks: works.repo.looks().clone(), job: job.clone() };
+    let after = move || -> BoxFuture<'static, Vec<String>> {
         Box::pin(async move {
-            let begun = begin(&works, &job, known.as_ref()).await;
-            let starting = starting(&works, &job).await;
-            let noted = Noted { looks: works.repo.looks().clone(), job: job.clone() };
-            let after = move || -> BoxFuture<'static, Vec<String>> {
-                Box::pin(async move {
-                    let look = noted.looks.end(&noted.job);
-                    let repo = works.repo.clone();
-                    // Git may be writing what is held: who waits no longer does not kill it.
-                    let finish =
-                        async move { Ok(finish(&works, &job, look, known.as_ref()).await) };
-                    let mut told = match begun {
-                        Ok(()) => repo.run_to_end(finish).await.unwrap_or_else(|cause| {
-                            vec![format!("unwatched: the look failed: {}", cause.message())]
-                        }),
-                        Err(unseen) => vec![unseen],
-                    };
-                    told.extend(starting);
-                    told
-                })
+            let look = noted.looks.end(&noted.job);
+            let repo = works.repo.clone();
+            // Git may be writing what is held: who waits no longer does not kill it.
+            let finish = async move { Ok(finish(&works, &job, look, known.as_ref()).await) };
+            let mut told = match begun {
+                Ok(()) => repo.run_to_end(finish).await.unwrap_or_else(|cause| {
+                    vec![format!("unwatched: the look failed: {}", cause.message())]
+                }),
+                Err(unseen) => vec![unseen],
             };
-            Box::new(after) as Watched
+            told.extend(starting);
+            told
         })
-    })
+    };
+    Box::new(after)
 }
 
 /// Returns what looks after a job that an earlier server had begun to watch.
@@ -70,10 +87,7 @@ pub fn recall(works: &Works) -> Recall {
                 Ok(Some(look)) => finish(&works, &job, Some(look), None).await,
                 // It had not begun.
                 Ok(None) => Vec::new(),
-                Err(cause) => {
-                    warn!(job_id = %job, "what there was before is lost: {}", cause.chain());
-                    vec![format!("unwatched: what there was before is lost: {}", cause.message())]
-                }
+                Err(cause) => vec![lost(&works, &job, &cause).await],
             }
         })
     })
@@ -108,6 +122,168 @@ async fn begin(
         warn!(job_id = %job, "the repository cannot be looked at: {}", cause.chain());
         format!("unwatched: git could not look before the job: {}", cause.message())
     })
+}
+
+/// Goes on with a job that an earlier server had begun to watch.
+async fn resume(works: &Works, job: &JobId) -> std::result::Result<(), String> {
+    match remembered(works, job).await {
+        Ok(Some(look)) => {
+            works.repo.looks().resume(job, look);
+            Ok(())
+        }
+        Ok(None) => Err("unwatched: no server looked before the job".to_owned()),
+        Err(cause) => Err(lost(works, job, &cause).await),
+    }
+}
+
+/// What there was before a job cannot be read: nobody can say what it changed.
+async fn lost(works: &Works, job: &JobId, cause: &Error) -> String {
+    warn!(job_id = %job, "what there was before is lost: {}", cause.chain());
+    hold(works, job, vec![UNSEEN.to_owned()]).await;
+    format!("unwatched: what there was before is lost: {}", cause.message())
+}
+
+/// Says whether what steers agents is as it was when those began that run now. If not, it is on
+/// record, and no agent starts until somebody decides.
+async fn is_steady(works: &Works, job: &JobId, known: Option<&Known<Snapshot>>) -> bool {
+    if fault::is_off("steering_hold") || is_builtin(works, job).await {
+        return true;
+    }
+    let mut is_steady = true;
+    for (other, begun) in works.repo.looks().others(Some(job)) {
+        is_steady &= !judge(works, &other, &begun, known).await;
+    }
+    is_steady
+}
+
+/// Holds all agents if what steers them changed since a job began that still runs, or if nobody can
+/// say; and lets them go if it is as it was again. Returns whether they are held.
+async fn judge(works: &Works, job: &JobId, begun: &Look, known: Option<&Known<Snapshot>>) -> bool {
+    let files = match steering_since(works, job, begun, known).await {
+        Ok(found) => found.map(|it| it.agent_files).unwrap_or_default(),
+        Err(cause) => {
+            warn!(job_id = %job, "nobody can say what changed: {}", cause.chain());
+            vec![UNSEEN.to_owned()]
+        }
+    };
+    if files.is_empty() {
+        let_go_of(works, job).await;
+        return false;
+    }
+    hold(works, job, files).await;
+    true
+}
+
+/// Returns what changed since a job began; nothing if nothing did.
+async fn steering_since(
+    works: &Works,
+    job: &JobId,
+    begun: &Look,
+    known: Option<&Known<Snapshot>>,
+) -> Result<Option<Changes>> {
+    let kept = open_kept(works).await?;
+    let now = look(works, &kept, known).await?;
+    if begun.before == now {
+        return Ok(None);
+    }
+    let named = agent_files::named_by_script(&works.config_of(job), works.repo.top());
+    let found = changes::compare(&works.repo, &works.store, (&begun.before, &now), &named).await?;
+    Ok(Some(found))
+}
+
+async fn is_builtin(works: &Works, job: &JobId) -> bool {
+    let (config, asked) = (works.config_of(job), job.clone());
+    let found = works.store.read(move |c| jobs::find_brief(c, &jobs::Viewer::Program, &asked));
+    let Ok(job) = found.await else { return false };
+    let engine = config.kind_of_job(&job.kind).and_then(|it| config.engines.get(&it.engine));
+    engine.is_some_and(Engine::is_builtin)
+}
+
+async fn hold(works: &Works, job: &JobId, files: Vec<String>) {
+    let id = job.clone();
+    let held = works.store.write(move |tx| jobs::hold_steering(tx, &id, &files)).await;
+    if let Err(cause) = held {
+        warn!(job_id = %job, "agents cannot be held: {}", cause.chain());
+    }
+}
+
+async fn let_go_of(works: &Works, job: &JobId) {
+    let (asked, id) = (job.clone(), job.clone());
+    let is_held = works.store.read(move |c| Ok(jobs::holding(c)?.contains(&asked)));
+    let gone = match is_held.await {
+        Ok(true) => works.store.write(move |tx| jobs::release_steering(tx, &id)).await,
+        other => other.map(drop),
+    };
+    if let Err(cause) = gone {
+        warn!(job_id = %job, "agents stay held: {}", cause.chain());
+    }
+}
+
+/// Looks after those jobs for which agents are held and about which nobody can decide yet, until
+/// `stop`: that still run, or that have ended while git could not read the repository.
+pub async fn serve(works: Works, stop: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(AGAIN) => {}
+            () = stop.cancelled() => return,
+        }
+        let holding = match works.store.read(jobs::holding).await {
+            Ok(holding) => holding,
+            Err(cause) => {
+                warn!("holds cannot be read: {}", cause.chain());
+                continue;
+            }
+        };
+        for job in holding {
+            let running = works.repo.looks().others(None);
+            if let Some((_, begun)) = running.iter().find(|it| it.0 == job) {
+                judge(&works, &job, begun, None).await;
+            } else if let Err(cause) = look_late(&works, &job).await {
+                debug!(job_id = %job, "no look yet: {}", cause.chain());
+            }
+        }
+    }
+}
+
+/// Looks after a job that has ended while git could not read the repository. Returns whether
+/// nobody had.
+///
+/// # Errors
+/// What git says if it still cannot.
+pub(in crate::flows) async fn look_late(works: &Works, job: &JobId) -> Result<bool> {
+    let id = job.clone();
+    let state = works.store.read(move |c| {
+        let job = jobs::find_brief(c, &jobs::Viewer::Program, &id)?;
+        let is_open = job.status.is_final() && row::find(c, &id)?.is_none();
+        Ok(is_open && jobs::holding(c)?.contains(&id))
+    });
+    if !state.await? {
+        return Ok(false);
+    }
+    let Some(begun) = remembered(works, job).await? else {
+        return Err(Error::unavailable("what there was before is not known").code("unwatched"));
+    };
+    compare(works, job, begun, None).await?;
+    forget(works, job).await;
+    Ok(true)
+}
+
+/// Takes what steers agents as it is now for what there was before a job that runs: a person
+/// wants it. Returns whether anything was held.
+///
+/// # Errors
+/// What git says if it cannot look.
+pub(in crate::flows) async fn accept(works: &Works, job: &JobId) -> Result<bool> {
+    let looks = works.repo.looks();
+    let Some((_, mut begun)) = looks.others(None).into_iter().find(|it| it.0 == *job) else {
+        return Ok(false);
+    };
+    if let Some(found) = steering_since(works, job, &begun, None).await? {
+        begun.before.accept(&found);
+        looks.resume(job, begun.clone());
+        remember(works, job, begun).await?;
+    }
+    Ok(true)
 }
 
 /// Returns a warning if the job's agent is going to start programs that the repository names.
@@ -146,8 +322,11 @@ async fn finish(
         }
         Err(cause) => {
             warn!(job_id = %job, "what changed cannot be named: {}", cause.chain());
+            // What there was stays on record: it is compared as soon as git can look.
+            hold(works, job, vec![UNSEEN.to_owned()]).await;
             vec![format!(
-                "touched_git: git could look before the job, and cannot now: {}",
+                "touched_git: git could look before the job, and cannot now: {}; no agent starts \
+                 until it can",
                 cause.message()
             )]
         }
@@ -155,9 +334,13 @@ async fn finish(
 }
 
 async fn look(works: &Works, kept: &Kept, known: Option<&Known<Snapshot>>) -> Result<Snapshot> {
-    match known {
-        Some(known) => known.or_look(works.repo.look(kept)).await,
-        None => works.repo.look(kept).await,
+    let Some(known) = known else { return works.repo.look(kept).await };
+    let seen = known.or_look(works.repo.look(kept)).await?;
+    // What was seen may have been kept in a folder that is another one now.
+    let (asked, place) = (seen.clone(), kept.clone());
+    match blocking(move || Ok(place.has_all(&asked))).await? {
+        true => Ok(seen),
+        false => works.repo.look(kept).await,
     }
 }
 
@@ -169,12 +352,16 @@ async fn compare(
 ) -> Result<Vec<String>> {
     let kept = open_kept(works).await?;
     let after = look(works, &kept, known).await?;
-    if begun.before == after {
-        return Ok(Vec::new());
+    let mut found = Changes::default();
+    if begun.before != after {
+        let named = agent_files::named_by_script(&works.config_of(job), works.repo.top());
+        let moments = (&begun.before, &after);
+        found = changes::compare(&works.repo, &works.store, moments, &named).await?;
     }
-    let named = agent_files::named_by_script(&works.config_of(job), works.repo.top());
-    let moments = (&begun.before, &after);
-    let mut found = changes::compare(&works.repo, &works.store, moments, &named).await?;
+    if found.agent_files.is_empty() {
+        // While it ran they may have been others.
+        let_go_of(works, job).await;
+    }
     if found.is_empty() {
         return Ok(Vec::new());
     }

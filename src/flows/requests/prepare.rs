@@ -30,6 +30,7 @@ const OF_THE_KIND: [&str; 6] = [
 pub fn hooks(works: &Works) -> Hooks {
     let (at_start, at_end, at_park) = (works.clone(), works.clone(), works.clone());
     let as_heard = works.clone();
+    let (watch, steady) = tree_guard::watch(works);
     Hooks {
         prepare: Arc::new(move |generation, job| {
             let works = at_start.at(generation);
@@ -61,7 +62,8 @@ pub fn hooks(works: &Works) -> Hooks {
         ended: Arc::new(|_| {}),
         parked: Arc::new(move |tx, job| approvals::resume::parked(tx, &at_park, job)),
         heard: Arc::new(move |tx, job, fact| agents::heard(tx, &as_heard, job, fact)),
-        watch: tree_guard::watch(works),
+        watch,
+        steady,
         recall: tree_guard::recall(works),
         workspace: workspaces::workspaces(works),
         listen: assistant::listen(works),

@@ -12,16 +12,26 @@ use crate::base::{JobId, Millis, Result, fault};
 use crate::jobs::BELL;
 use crate::store::Tx;
 
+/// What stands for files while nobody can say which have changed.
+pub const UNSEEN: &str = "?";
+
 const INSERT: &str = "
     INSERT INTO steering_holds (job_id, since_ms, files_json) VALUES (:job, :now, :files)
-    ON CONFLICT (job_id) DO NOTHING";
+    ON CONFLICT (job_id) DO UPDATE SET files_json = :files WHERE files_json <> :files";
 const FIRST: &str = "
     SELECT job_id, since_ms, files_json FROM steering_holds INDEXED BY steering_holds_since
     WHERE since_ms > 0 ORDER BY since_ms, job_id LIMIT 1";
+const ALL: &str = "
+    SELECT job_id FROM steering_holds INDEXED BY steering_holds_since
+    WHERE since_ms > 0 ORDER BY since_ms, job_id LIMIT 1000";
 const REMOVE: &str = "DELETE FROM steering_holds WHERE job_id = :job";
 
-pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] =
-    &[("steering::insert", INSERT), ("steering::first", FIRST), ("steering::remove", REMOVE)];
+pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
+    ("steering::insert", INSERT),
+    ("steering::first", FIRST),
+    ("steering::all", ALL),
+    ("steering::remove", REMOVE),
+];
 
 /// Files that steer agents, changed while a job ran, about which nobody has decided.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -42,6 +52,12 @@ impl Steering {
             0 | 1 => String::new(),
             count => format!(" and {} more", count - 1),
         };
+        if first == UNSEEN {
+            return format!(
+                "what changed while job {job} ran cannot be seen until git can read the \
+                 repository; `wiki-browser job keep {job}` leaves it, whatever it is"
+            );
+        }
         format!(
             "{first}{more}, which agents obey, changed while job {job} ran; `wiki-browser job \
              restore {job}` puts it back, `wiki-browser job keep {job}` leaves it"
@@ -49,7 +65,8 @@ impl Steering {
     }
 }
 
-/// Keeps all agents from starting until somebody decides about these files.
+/// Keeps all agents from starting until somebody decides about these files; what was said of this
+/// job before counts no more.
 ///
 /// # Errors
 /// As any write.
@@ -87,4 +104,14 @@ pub fn steering(connection: &Connection) -> Result<Option<Steering>> {
         Ok(Steering { job_id: row.get(0)?, since: row.get(1)?, files })
     });
     Ok(found.optional()?)
+}
+
+/// Returns the jobs for which agents are held.
+///
+/// # Errors
+/// As any read.
+pub fn holding(connection: &Connection) -> Result<Vec<JobId>> {
+    let mut statement = connection.prepare_cached(ALL)?;
+    let rows = statement.query_map([], |row| row.get(0))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
 }

@@ -23,6 +23,7 @@ use crate::jobs::run::execution::around::{self, Cleaned};
 use crate::jobs::run::launch::{self, Ground};
 use crate::jobs::run::recovery::Left;
 use crate::jobs::run::task::RunTask;
+use crate::jobs::run::watch::{Recall, Steady, Watch};
 use crate::jobs::run::workspace::Workspaces;
 use crate::jobs::run::{execution, recovery, settle};
 use crate::jobs::speak::{Fact, Voice};
@@ -65,13 +66,6 @@ type Settled = dyn Fn(&Tx<'_>, &Job) -> Result<()> + Send + Sync;
 
 type Ended = dyn Fn(&Job) + Send + Sync;
 
-/// Looks again when the job has ended, and names what is different.
-pub type Watched = Box<dyn FnOnce() -> BoxFuture<'static, Vec<String>> + Send>;
-/// Looks at what a job's agent could touch without being asked to, before it starts.
-pub type Watch = Arc<dyn Fn(JobId) -> BoxFuture<'static, Watched> + Send + Sync>;
-/// Looks once more after a job that an earlier server had watched, and names what is different.
-pub type Recall = Arc<dyn Fn(JobId) -> BoxFuture<'static, Vec<String>> + Send + Sync>;
-
 /// What flows add to a job's life.
 #[derive(Clone)]
 pub struct Hooks {
@@ -94,6 +88,8 @@ pub struct Hooks {
     pub heard: Arc<Heard>,
     /// Warnings for what the agent changed that it was not to change.
     pub watch: Watch,
+    /// Whether nothing that steers agents changes under those that run.
+    pub steady: Steady,
     /// The same for a job of which an earlier server saw only the beginning.
     pub recall: Recall,
     /// Who makes the folders in which agents work alone.

@@ -315,7 +315,8 @@ pub(in crate::jobs) fn hook_spec(
         inherited.partition(|(name, _)| PLAIN.contains(&name.as_str()) || name.starts_with("LC_"));
     plain.extend(quiet);
     plain.extend(hook.env.iter().cloned());
-    let cwd = if hook.cwd.is_dir() { hook.cwd.clone() } else { ground.folder.clone() };
+    let is_there = hook.is_bound || hook.cwd.is_dir();
+    let cwd = if is_there { hook.cwd.clone() } else { ground.folder.clone() };
     let grace_ms = u64::try_from(ground.grace.as_millis()).unwrap_or(u64::MAX);
     let (start_ms, idle_ms, wall_ms) = (None, None, Some(hook.timeout_ms));
     let launch = Launch {

@@ -14,4 +14,5 @@ pub(in crate::jobs) mod takeover;
 pub(in crate::jobs) mod task;
 pub(in crate::jobs) mod unkept;
 pub(in crate::jobs) mod verdict;
+pub(in crate::jobs) mod watch;
 pub(in crate::jobs) mod workspace;

@@ -44,6 +44,10 @@ pub struct HookRun {
     pub env: Vec<(String, String)>,
     /// Where it starts, if that is there.
     pub cwd: Utf8PathBuf,
+    /// Whether it runs there or not at all: the folder is a worktree, and what the hook names in it
+    /// stands under the same names among the user's own files.
+    #[serde(default)]
+    pub is_bound: bool,
     /// Longest run, in milliseconds.
     pub timeout_ms: u64,
 }
@@ -158,6 +162,7 @@ impl Plan {
                 argv: resolved(ground, argv)?,
                 env,
                 cwd: cwd.clone(),
+                is_bound: is_worktree,
                 timeout_ms: u64::try_from(hooks.timeout.as_millis()).unwrap_or(u64::MAX),
             })
         };

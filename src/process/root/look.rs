@@ -96,6 +96,19 @@ impl Root {
         }
     }
 
+    /// Removes what is no folder; nothing is followed.
+    ///
+    /// # Errors
+    /// As [`Root::entry`].
+    pub fn remove(&self, path: &Utf8Path) -> Result<()> {
+        check_plain(path)?;
+        let (Some(parent), name) = self.parent(path, false)? else { return Ok(()) };
+        match unlinkat(&parent, name, UnlinkatFlags::NoRemoveDir) {
+            Ok(()) | Err(Errno::ENOENT) => Ok(()),
+            Err(cause) => Err(Error::unavailable(format!("cannot remove {path}")).source(cause)),
+        }
+    }
+
     /// Removes an empty folder. Returns whether it did; one that is not empty stays.
     ///
     /// # Errors

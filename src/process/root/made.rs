@@ -30,7 +30,7 @@ impl Root {
     pub fn create(&self, path: &SourcePath, spare: &str, bytes: &[u8]) -> Result<bool> {
         let (folder, name) = self.parent(path.as_path(), true)?;
         let Some(folder) = folder else { return Ok(false) };
-        let place = Place { folder: &folder, name, aside: spare, bytes_max: 0 };
+        let place = Place { folder: &folder, name: name.as_ref(), aside: spare, bytes_max: 0 };
         let new = Standing::File { bytes: bytes.to_vec(), mode: FILE_MODE };
         let made = place.write(&new, true).and_then(|()| {
             crash_point("create_spare");
@@ -53,10 +53,11 @@ impl Root {
     pub fn remove_same(&self, path: &SourcePath, spare: &str, bytes: &[u8]) -> Result<bool> {
         let (folder, name) = self.parent(path.as_path(), false)?;
         let Some(folder) = folder else { return Ok(false) };
-        let place = Place { folder: &folder, name, aside: spare, bytes_max: bytes.len() };
+        let place =
+            Place { folder: &folder, name: name.as_ref(), aside: spare, bytes_max: bytes.len() };
         let is_same =
             |it: &Standing| matches!(it, Standing::File { bytes: held, .. } if held == bytes);
-        match place.vanish(&is_same) {
+        match place.vanish(&is_same, None) {
             Ok(is_gone) => {
                 if is_gone {
                     self.drop_empty_folders(path.as_path());
@@ -88,7 +89,8 @@ impl Root {
             Err(Errno::ENOENT) => return Ok(Spare::None),
             Err(_) => return Ok(Spare::Left),
         };
-        let place = Place { folder: &folder, name, aside: spare, bytes_max: ours.len() };
+        let place =
+            Place { folder: &folder, name: name.as_ref(), aside: spare, bytes_max: ours.len() };
         let mut held = Vec::new();
         let limit = u64::try_from(ours.len()).unwrap_or(u64::MAX).saturating_add(1);
         let read = file.take(limit).read_to_end(&mut held);
@@ -98,7 +100,7 @@ impl Root {
             return Ok(Spare::Removed);
         }
         // Taken out just before the crash, and not ours: it goes back if its place is free.
-        match place.rename(spare, name, RenameFlags::RENAME_NOREPLACE) {
+        match place.rename(spare.as_ref(), name.as_ref(), RenameFlags::RENAME_NOREPLACE) {
             Ok(()) => Ok(Spare::PutBack),
             Err(_) => Ok(Spare::Left),
         }

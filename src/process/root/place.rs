@@ -3,12 +3,14 @@
 //! **Invariant:** a file takes its place by an exchange, and what was there is looked at after it:
 //! if it is not what the caller expects, the exchange is taken back. Nothing is overwritten unseen.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, RenameFlags, openat, readlinkat, renameat2};
@@ -16,7 +18,7 @@ use nix::sys::stat::{Mode, mkdirat};
 use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
 
 use crate::base::{Context, Error, ErrorKind, Result, random_token};
-use crate::process::root::{Root, check_plain, how, not_a_file, refusal};
+use crate::process::root::{Root, check_plain, how, not_a_file, refusal, shown};
 
 /// What stands at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,56 +50,72 @@ impl Root {
     ///
     /// # Errors
     /// `invalid` for a path that is not plain; `unavailable` if the file system does not answer.
-    pub fn standing(&self, path: &Utf8Path, bytes_max: usize) -> Result<Standing> {
+    pub fn standing(&self, path: impl AsRef<Path>, bytes_max: usize) -> Result<Standing> {
+        Ok(self.look(path.as_ref(), bytes_max)?.0)
+    }
+
+    fn look(&self, path: &Path, bytes_max: usize) -> Result<(Standing, Option<Identity>)> {
         check_plain(path)?;
         let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let found = match nix::fcntl::openat2(self.folder.as_fd(), path.as_std_path(), how(flags)) {
+        let found = match nix::fcntl::openat2(self.folder.as_fd(), path, how(flags)) {
             Ok(found) => found,
-            Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => return Ok(Standing::Nothing),
-            Err(cause) => return Err(refusal(path, "file_gone", cause)),
+            Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => {
+                return Ok((Standing::Nothing, None));
+            }
+            Err(cause) => return Err(refusal(&shown(path), "file_gone", cause)),
         };
         look_at(found, || self.open_file(path, "file_gone").map(|(file, _)| file), bytes_max)
-            .context(ErrorKind::Unavailable, || format!("cannot look at {path}"))
+            .map(|(standing, identity)| (standing, Some(identity)))
+            .context(ErrorKind::Unavailable, || format!("cannot look at {}", shown(path)))
     }
 
     /// Returns when something at a plain relative path was last changed in any way, in milliseconds
     /// since 1970: unlike the time of its content, no program can set that. Nothing if it is gone.
-    pub fn changed_ms(&self, path: &Utf8Path) -> Option<i64> {
-        check_plain(path).ok()?;
+    pub fn changed_ms(&self, path: impl AsRef<Path>) -> Option<i64> {
+        check_plain(path.as_ref()).ok()?;
         let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let found =
-            nix::fcntl::openat2(self.folder.as_fd(), path.as_std_path(), how(flags)).ok()?;
+        let found = nix::fcntl::openat2(self.folder.as_fd(), path.as_ref(), how(flags)).ok()?;
         let meta = File::from(found).metadata().ok()?;
         Some(meta.ctime().saturating_mul(1_000).saturating_add(meta.ctime_nsec() / 1_000_000))
     }
 
-    /// Returns the names in a folder below the root, or with `.` in the root, in no order. A name
-    /// that is not UTF-8 has replacement characters in it. The folder may not be a link.
+    /// Returns the names in a folder below the root, or with `.` in the root, in no order, as the
+    /// disk has them. The folder may not be a link.
     ///
     /// # Errors
     /// As [`Root::read_relative`]; `too_large` if there are more than `names_max`.
-    pub fn names(&self, folder: &Utf8Path, names_max: usize) -> Result<Vec<String>> {
-        if folder != "." {
+    pub fn raw_names(&self, folder: impl AsRef<Path>, names_max: usize) -> Result<Vec<Vec<u8>>> {
+        let folder = folder.as_ref();
+        if folder != Path::new(".") {
             check_plain(folder)?;
         }
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let opened = nix::fcntl::openat2(self.folder.as_fd(), folder.as_std_path(), how(flags));
-        let opened = opened.map_err(|cause| refusal(folder, "file_gone", cause))?;
-        let cannot = || format!("cannot read {folder}");
+        let opened = nix::fcntl::openat2(self.folder.as_fd(), folder, how(flags));
+        let opened = opened.map_err(|cause| refusal(&shown(folder), "file_gone", cause))?;
+        let cannot = || format!("cannot read {}", shown(folder));
         let mut listing = Dir::from_fd(opened).context(ErrorKind::Unavailable, cannot)?;
         let mut names = Vec::new();
         for entry in listing.iter() {
             let entry = entry.context(ErrorKind::Unavailable, cannot)?;
-            let name = entry.file_name().to_string_lossy().into_owned();
+            let name = entry.file_name().to_bytes();
             if names.len() >= names_max {
-                let message = format!("{folder} has more than {names_max} entries");
+                let message = format!("{} has more than {names_max} entries", shown(folder));
                 return Err(Error::new(ErrorKind::TooLarge, message));
             }
-            if name != "." && name != ".." {
-                names.push(name);
+            if name != b"." && name != b".." {
+                names.push(name.to_owned());
             }
         }
         Ok(names)
+    }
+
+    /// Returns the names in a folder as text: one that is not UTF-8 has replacement characters.
+    ///
+    /// # Errors
+    /// As [`Root::raw_names`].
+    pub fn names(&self, folder: &Utf8Path, names_max: usize) -> Result<Vec<String>> {
+        let names = self.raw_names(folder, names_max)?;
+        Ok(names.iter().map(|it| String::from_utf8_lossy(it).into_owned()).collect())
     }
 
     /// Puts something else at a plain relative path, if what stands there is expected. Returns
@@ -108,14 +126,14 @@ impl Root {
     /// `unavailable` if the file system refuses; `invalid` for a path that is not plain.
     pub fn swap(
         &self,
-        path: &Utf8Path,
+        path: impl AsRef<Path>,
         bytes_max: usize,
         is_expected: impl Fn(&Standing) -> bool,
         new: &Standing,
     ) -> Result<bool> {
-        let done = self.swap_here(path, bytes_max, is_expected, new)?;
+        let done = self.swap_here(path.as_ref(), bytes_max, is_expected, new)?;
         if done && *new == Standing::Nothing {
-            self.drop_empty_folders(path);
+            self.drop_folders(path.as_ref());
         }
         Ok(done)
     }
@@ -126,18 +144,18 @@ impl Root {
     /// As [`Root::swap`].
     pub fn swap_here(
         &self,
-        path: &Utf8Path,
+        path: impl AsRef<Path>,
         bytes_max: usize,
         is_expected: impl Fn(&Standing) -> bool,
         new: &Standing,
     ) -> Result<bool> {
-        check_plain(path)?;
-        let before = self.standing(path, bytes_max)?;
+        let path = path.as_ref();
+        let (before, identity) = self.look(path, bytes_max)?;
         if !is_expected(&before) {
             return Ok(false);
         }
-        let cannot = || format!("cannot write {path}");
-        let (folder, name) = self.parent(path, *new != Standing::Nothing)?;
+        let cannot = || format!("cannot write {}", shown(path));
+        let (folder, name) = self.folder_above(path, *new != Standing::Nothing)?;
         let Some(folder) = folder else { return Ok(before == Standing::Nothing) };
         let aside = random_token(".wb-")?;
         let aside = &aside[..24];
@@ -146,8 +164,8 @@ impl Root {
         let done = match (&before, new) {
             (Standing::Nothing, Standing::Nothing) => Ok(true),
             (Standing::Nothing, _) => place.appear(),
-            (_, Standing::Nothing) => place.vanish(&is_expected),
-            _ => place.exchange(&is_expected),
+            (_, Standing::Nothing) => place.vanish(&is_expected, identity),
+            _ => place.exchange(&is_expected, identity),
         };
         done.context(ErrorKind::Unavailable, cannot)
     }
@@ -162,10 +180,11 @@ impl Root {
         let (folder, name) = self.parent(path, true)?;
         let folder = folder.ok_or_else(|| Error::unavailable(cannot()))?;
         let aside = random_token(".wb-")?;
+        let name: &OsStr = name.as_ref();
         let place = Place { folder: &folder, name, aside: &aside[..24], bytes_max: 0 };
         let new = Standing::File { bytes: bytes.to_vec(), mode: 0o600 };
         let put = place.write(&new, false).and_then(|()| {
-            let moved = place.rename(place.aside, name, RenameFlags::empty());
+            let moved = place.rename(place.aside.as_ref(), name, RenameFlags::empty());
             Ok(moved.inspect_err(|_| place.forget())?)
         });
         put.context(ErrorKind::Unavailable, cannot)
@@ -178,33 +197,42 @@ impl Root {
         make: bool,
     ) -> Result<(Option<OwnedFd>, &'a str)> {
         let name = path.file_name().ok_or_else(|| not_a_file(path))?;
-        let above = path.parent().unwrap_or(Utf8Path::new(""));
+        Ok((self.folder_above(path.as_std_path(), make)?.0, name))
+    }
+
+    fn folder_above<'a>(&self, path: &'a Path, make: bool) -> Result<(Option<OwnedFd>, &'a OsStr)> {
+        let name = path.file_name().ok_or_else(|| not_a_file(&shown(path)))?;
+        let above = path.parent().unwrap_or(Path::new(""));
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let open =
-            |at: &Utf8Path| nix::fcntl::openat2(self.folder.as_fd(), at.as_std_path(), how(flags));
-        let mut folder = open(Utf8Path::new(".")).map_err(|it| refusal(path, "file_gone", it))?;
-        let mut at = Utf8PathBuf::new();
+        let open = |at: &Path| nix::fcntl::openat2(self.folder.as_fd(), at, how(flags));
+        let refused = |at: &Path, cause| refusal(&shown(at), "file_gone", cause);
+        let mut folder = open(Path::new(".")).map_err(|it| refused(path, it))?;
+        let mut at = PathBuf::new();
         for part in above.components() {
-            at.push(part.as_str());
+            at.push(part);
             folder = match open(&at) {
                 Err(Errno::ENOENT) if make => {
-                    let made = mkdirat(&folder, part.as_str(), Mode::from_bits_truncate(0o777));
+                    let made = mkdirat(&folder, part.as_os_str(), Mode::from_bits_truncate(0o777));
                     // Somebody else may have made it meanwhile.
                     made.or_else(|it| if it == Errno::EEXIST { Ok(()) } else { Err(it) })
                         .and_then(|()| open(&at))
-                        .map_err(|cause| refusal(&at, "file_gone", cause))?
+                        .map_err(|cause| refused(&at, cause))?
                 }
                 Err(Errno::ENOENT) => return Ok((None, name)),
-                other => other.map_err(|cause| refusal(&at, "file_gone", cause))?,
+                other => other.map_err(|cause| refused(&at, cause))?,
             };
         }
         Ok((Some(folder), name))
     }
 
     pub(in crate::process) fn drop_empty_folders(&self, path: &Utf8Path) {
-        let above = path.ancestors().skip(1).filter(|it| !it.as_str().is_empty());
+        self.drop_folders(path.as_std_path());
+    }
+
+    fn drop_folders(&self, path: &Path) {
+        let above = path.ancestors().skip(1).filter(|it| !it.as_os_str().is_empty());
         for folder in above {
-            let Ok((Some(parent), name)) = self.parent(folder, false) else { return };
+            let Ok((Some(parent), name)) = self.folder_above(folder, false) else { return };
             // One that is not empty stays, and so do those above it.
             if unlinkat(&parent, name, UnlinkatFlags::RemoveDir).is_err() {
                 return;
@@ -213,10 +241,20 @@ impl Root {
     }
 }
 
+/// What tells something from others wherever it is moved: unlike the time of its change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Identity {
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    modified: (i64, i64),
+    is_folder: bool,
+}
+
 /// One place in a folder, and the name beside it under which the new file waits.
 pub(super) struct Place<'a> {
     pub(super) folder: &'a OwnedFd,
-    pub(super) name: &'a str,
+    pub(super) name: &'a OsStr,
     pub(super) aside: &'a str,
     pub(super) bytes_max: usize,
 }
@@ -245,7 +283,7 @@ impl Place<'_> {
     }
 
     pub(super) fn appear(&self) -> std::io::Result<bool> {
-        match self.rename(self.aside, self.name, RenameFlags::RENAME_NOREPLACE) {
+        match self.rename(self.aside.as_ref(), self.name, RenameFlags::RENAME_NOREPLACE) {
             Ok(()) => Ok(true),
             Err(cause) => {
                 self.forget();
@@ -254,34 +292,63 @@ impl Place<'_> {
         }
     }
 
-    pub(super) fn vanish(&self, is_expected: &impl Fn(&Standing) -> bool) -> std::io::Result<bool> {
-        self.rename(self.name, self.aside, RenameFlags::RENAME_NOREPLACE)?;
-        if is_expected(&self.standing_aside()?) {
-            unlinkat(self.folder, self.aside, UnlinkatFlags::NoRemoveDir)?;
+    /// Takes away what is expected, or what has this identity, if it is something that is not read.
+    pub(super) fn vanish(
+        &self,
+        is_expected: &impl Fn(&Standing) -> bool,
+        identity: Option<Identity>,
+    ) -> std::io::Result<bool> {
+        self.rename(self.name, self.aside.as_ref(), RenameFlags::RENAME_NOREPLACE)?;
+        if self.is_gone(is_expected, identity)? {
             return Ok(true);
         }
-        self.rename(self.aside, self.name, RenameFlags::RENAME_NOREPLACE)?;
+        self.rename(self.aside.as_ref(), self.name, RenameFlags::RENAME_NOREPLACE)?;
         Ok(false)
     }
 
-    fn exchange(&self, is_expected: &impl Fn(&Standing) -> bool) -> std::io::Result<bool> {
-        if let Err(cause) = self.rename(self.aside, self.name, RenameFlags::RENAME_EXCHANGE) {
+    fn exchange(
+        &self,
+        is_expected: &impl Fn(&Standing) -> bool,
+        identity: Option<Identity>,
+    ) -> std::io::Result<bool> {
+        let swap = || self.rename(self.aside.as_ref(), self.name, RenameFlags::RENAME_EXCHANGE);
+        if let Err(cause) = swap() {
             self.forget();
             return if cause == Errno::ENOENT { Ok(false) } else { Err(cause.into()) };
         }
-        let was = self.standing_aside()?;
-        if !is_expected(&was) {
-            self.rename(self.aside, self.name, RenameFlags::RENAME_EXCHANGE)?;
+        let is_gone = self.is_gone(is_expected, identity)?;
+        if !is_gone {
+            swap()?;
+            self.forget();
         }
-        self.forget();
-        Ok(is_expected(&was))
+        Ok(is_gone)
     }
 
-    pub(super) fn rename(&self, from: &str, to: &str, flags: RenameFlags) -> Result<(), Errno> {
+    /// Removes what was moved beside the place, if it is expected; a folder only if it is empty.
+    fn is_gone(
+        &self,
+        is_expected: &impl Fn(&Standing) -> bool,
+        identity: Option<Identity>,
+    ) -> std::io::Result<bool> {
+        let (was, found) = self.standing_aside()?;
+        let is_same = matches!(was, Standing::Other { .. }) && identity == Some(found);
+        if !is_same && !is_expected(&was) {
+            return Ok(false);
+        }
+        let how =
+            if found.is_folder { UnlinkatFlags::RemoveDir } else { UnlinkatFlags::NoRemoveDir };
+        match unlinkat(self.folder, self.aside, how) {
+            Ok(()) => Ok(true),
+            Err(Errno::ENOTEMPTY | Errno::EEXIST) => Ok(false),
+            Err(cause) => Err(cause.into()),
+        }
+    }
+
+    pub(super) fn rename(&self, from: &OsStr, to: &OsStr, flags: RenameFlags) -> Result<(), Errno> {
         renameat2(self.folder, from, self.folder, to, flags)
     }
 
-    fn standing_aside(&self) -> std::io::Result<Standing> {
+    fn standing_aside(&self) -> std::io::Result<(Standing, Identity)> {
         let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let found = openat(self.folder, self.aside, flags, Mode::empty())?;
         let open = || {
@@ -304,9 +371,16 @@ fn look_at(
     found: OwnedFd,
     open: impl FnOnce() -> Result<File>,
     bytes_max: usize,
-) -> std::io::Result<Standing> {
+) -> std::io::Result<(Standing, Identity)> {
     let found = File::from(found);
     let meta = found.metadata()?;
+    let identity = Identity {
+        device: meta.dev(),
+        inode: meta.ino(),
+        bytes: meta.len(),
+        modified: (meta.mtime(), meta.mtime_nsec()),
+        is_folder: meta.is_dir(),
+    };
     let facts = || {
         let kind = if meta.is_dir() { "folder" } else { "file" };
         let (size, inode) = (meta.len(), meta.ino());
@@ -315,28 +389,30 @@ fn look_at(
     };
     if meta.is_symlink() {
         let target = readlinkat(found.as_fd(), "")?;
-        return Ok(match target.into_string() {
+        let standing = match target.into_string() {
             Ok(target) => Standing::Link { target },
             Err(_) => facts(),
-        });
+        };
+        return Ok((standing, identity));
     }
     let limit = u64::try_from(bytes_max).unwrap_or(u64::MAX);
     if !meta.is_file() || meta.len() > limit {
-        return Ok(facts());
+        return Ok((facts(), identity));
     }
-    let Ok(file) = open() else { return Ok(facts()) };
+    let Ok(file) = open() else { return Ok((facts(), identity)) };
     let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0));
     // One more than allowed, because the file may grow while it is read.
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() > bytes_max {
-        return Ok(facts());
+        return Ok((facts(), identity));
     }
-    Ok(Standing::File { bytes, mode: meta.mode() & 0o7777 })
+    Ok((Standing::File { bytes, mode: meta.mode() & 0o7777 }, identity))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use camino::Utf8PathBuf;
 
     const MAX: usize = 1024;
 

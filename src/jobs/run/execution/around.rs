@@ -3,6 +3,7 @@
 //!
 //! **Invariant:** the row says which phase is next before anything of that phase is started.
 //! **Invariant:** a cleanup runs whatever went before, once there is a row of the workspace.
+//! **Invariant:** where the server makes a worktree, hooks and agent run in it or not at all.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use tokio_util::sync::CancellationToken;
@@ -70,7 +71,17 @@ pub(super) async fn set_up(
     {
         return halt;
     }
-    SetUp::Ready(if folder.is_dir() { folder } else { fallback() })
+    match plan.need.repo.is_some() {
+        true if is_folder(&folder) => SetUp::Ready(folder),
+        true => not_prepared(format!("the worktree {folder} is not there any more")),
+        false if folder.is_dir() => SetUp::Ready(folder),
+        false => SetUp::Ready(fallback()),
+    }
+}
+
+/// Returns whether a folder itself is there: a link in its place leads somewhere else.
+fn is_folder(path: &Utf8Path) -> bool {
+    path.symlink_metadata().is_ok_and(|it| it.is_dir())
 }
 
 /// Runs the hook `prepare`; returns why the agent does not start, if it does not.
@@ -121,9 +132,19 @@ pub(in crate::jobs) async fn clean_up(
     let Some(cleanup) = (hooks.begin_cleanup)(job.root().clone()).await? else {
         return Ok(Cleaned::Done(None));
     };
-    let mut why = None;
-    if let Some(hook) = &cleanup.hook {
-        let dir = job_dir(&inner.ground.data, &job.id).join(format!("cleanup-{}", cleanup.number));
+    let (mut why, mut missed) = (None, None);
+    let folder =
+        |number: u32| job_dir(&inner.ground.data, &job.id).join(format!("cleanup-{number}"));
+    let has_no_place = |it: &HookRun| it.is_bound && !is_folder(&it.cwd);
+    if let Some(hook) = cleanup.hook.as_ref().filter(|it| has_no_place(it)) {
+        // One that has done its work before a crash may have lost its worktree since.
+        let earlier = cleanup.number.checked_sub(1).map(&folder);
+        if !earlier.is_some_and(|dir| has_ended_well(&dir)) {
+            let place = &hook.cwd;
+            missed = Some(format!("cleanup_failed: it was not run: {place} is not there"));
+        }
+    } else if let Some(hook) = &cleanup.hook {
+        let dir = folder(cleanup.number);
         // Nobody cancels a cleanup.
         let outside = Running::default();
         let ran = run(inner, job, (Phase::Cleanup, hook, &dir), &outside, stop).await;
@@ -137,13 +158,18 @@ pub(in crate::jobs) async fn clean_up(
             return Ok(Cleaned::Left);
         }
     }
-    let warning = (hooks.end_cleanup)(job.root().clone(), why).await?;
+    let warning = (hooks.end_cleanup)(job.root().clone(), why).await?.or(missed);
     fault::crash_point("after_cleanup");
     match &warning {
         None => info!(job_id = %job.id, "the workspace of job {} is cleaned up", job.id),
         Some(warning) => warn!(job_id = %job.id, "{warning}"),
     }
     Ok(Cleaned::Done(warning))
+}
+
+fn has_ended_well(dir: &Utf8Path) -> bool {
+    let record = process::read_exit_record(dir).ok().flatten();
+    record.is_some_and(|it| it.cause == ExitCause::Exit && it.code == Some(0))
 }
 
 /// Commits which phase is next, before anything of it is started.
@@ -168,6 +194,9 @@ async fn run(
     outside: &Running,
     stop: &CancellationToken,
 ) -> Result<Option<GuardEnd>> {
+    if hook.is_bound && !is_folder(&hook.cwd) {
+        return Err(Error::unavailable(format!("the worktree {} is not there", hook.cwd)));
+    }
     let spec = launch::hook_spec(&inner.ground, &job.id, dir, hook);
     match phase::run(inner, job, (phase, spec, phase::Ears::default()), None, outside, stop).await {
         Ran::NotStarted(cause) => Err(cause),

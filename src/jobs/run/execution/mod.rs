@@ -19,12 +19,13 @@ use crate::base::{Error, JobId, Result, fault};
 use crate::jobs::queue::claim;
 use crate::jobs::queue::parking;
 use crate::jobs::queue::parking::Session;
-use crate::jobs::run::dispatch::{Inner, Running, Watched};
+use crate::jobs::run::dispatch::{Inner, Running};
 use crate::jobs::run::lost::Repeat;
 use crate::jobs::run::outcome::{self, outcome_of};
 use crate::jobs::run::settle::{self, Ended, Outcome};
 use crate::jobs::run::task::RunTask;
 use crate::jobs::run::verdict;
+use crate::jobs::run::watch::{Beginning, Watched};
 use crate::jobs::run::workspace::{self, Plan};
 use crate::jobs::run::{launch, recovery, unkept};
 use crate::jobs::speak::Noted;
@@ -67,7 +68,20 @@ pub(super) async fn execute(
             drop(ready);
             Outcome::default()
         }
-        Ok(_) if stop.is_cancelled() => return give_back(&inner, &job).await,
+        Ok(_) if stop.is_cancelled() => {
+            if give_back(&inner, &job).await {
+                info!(job_id = %job.id, "job {} waits for the next start", job.id);
+            }
+            return;
+        }
+        Ok(_) if !is_steady(&inner, &job).await => {
+            if give_back(&inner, &job).await {
+                info!(job_id = %job.id, "job {} waits: files that agents obey changed", job.id);
+                return;
+            }
+            // Somebody cancelled it in this moment.
+            Outcome::default()
+        }
         Ok(ready) => match run_all((&inner, &generation), &job, ready, outside, &stop).await {
             Some(outcome) => outcome,
             None => return,
@@ -76,15 +90,21 @@ pub(super) async fn execute(
     settle_until_done((&inner, &generation), &job, outcome, &stop).await;
 }
 
-/// The server stops before anything was started: the job waits for the next one.
-async fn give_back(inner: &Inner, job: &Job) {
+/// The agent of a private job works in a folder of its own.
+async fn is_steady(inner: &Inner, job: &Job) -> bool {
+    job.owner.is_some() || (inner.setup.hooks.steady)(job.id.clone()).await
+}
+
+/// Nothing was started: the job waits. Returns whether it does.
+async fn give_back(inner: &Inner, job: &Job) -> bool {
     let again = job.clone();
     let lanes = inner.setup.generations.current().capacities().clone();
     let given = inner.setup.store.write(move |tx| claim::unclaim(tx, &again, &lanes)).await;
-    match given {
-        Ok(()) => info!(job_id = %job.id, "job {} waits for the next start", job.id),
-        Err(cause) => warn!(job_id = %job.id, "job {} stays claimed: {}", job.id, cause.chain()),
-    }
+    given
+        .inspect_err(|cause| {
+            warn!(job_id = %job.id, "job {} stays claimed: {}", job.id, cause.chain());
+        })
+        .is_ok()
 }
 
 pub(super) struct Ready {
@@ -299,7 +319,7 @@ async fn supervise(
 ) -> Option<Outcome> {
     // The agent of a private job works for one person, and not in the repository.
     let watched = match job.owner {
-        None => Some((inner.setup.hooks.watch)(job.id.clone()).await),
+        None => Some((inner.setup.hooks.watch)(job.id.clone(), Beginning::Now).await),
         Some(_) => None,
     };
     let Ready { spec, reads, speaks, .. } = ready;
@@ -350,11 +370,18 @@ pub(super) async fn go_on(
     // One whose process had begun when its server ended, and nobody had noted it.
     let ready = vec![Noted::ready()];
     follow::note(&inner, &job, ready, &stop).await;
+    let watched = match job.owner {
+        None => Some((inner.setup.hooks.watch)(job.id.clone(), Beginning::Earlier).await),
+        Some(_) => None,
+    };
     let ran = phase::go_on(&inner, &job, (adopted.guard, telemetry), &outside, &stop).await;
     let Ran::Ended(end, telemetry) = ran else { return id };
     let is_stopping = stop.is_cancelled();
     let telemetry = telemetry.map(|it| *it);
-    let outcome = ended((&inner, &generation), &job, end, telemetry, is_stopping).await;
+    let mut outcome = ended((&inner, &generation), &job, end, telemetry, is_stopping).await;
+    if let Some(watched) = watched.filter(|_| !fault::is_off("watch")) {
+        outcome.warnings.extend(look_again(watched, &stop).await);
+    }
     settle_until_done((&inner, &generation), &job, outcome, &stop).await;
     id
 }

@@ -1,0 +1,301 @@
+//! An index of our own, by which working files are compared: what an index remembers of a file's
+//! times says that the file need not be read, and the user's own index can be written by an agent.
+//!
+//! It has the entries of the user's index. What it remembers of times was noted by looks of ours,
+//! which read the files; one that is not as the last look left it is made anew.
+//!
+//! **Invariant:** no flag and no time of the user's index counts here. Only of files that a filter
+//! of git's makes, and that steer no agent, the user's index is believed: no filter is ever run.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use camino::Utf8Path;
+
+use crate::base::{Result, is_agent_file};
+use crate::documents::git::{Call, Checkout, Repo, blocking, joined};
+use crate::documents::snapshot::kept::INDEX;
+use crate::documents::snapshot::status::{self, ANNOUNCED, LISTING_BYTES_MAX, Status};
+use crate::documents::snapshot::{Kept, Spot, Staged, facts_of, name};
+
+/// How long it may take to read all working files: once for each server.
+const FIRST_TIME_MAX: Duration = Duration::from_secs(600);
+
+/// Most empty files of the index that are asked for whether they were only announced.
+const ANNOUNCED_MAX: usize = 1_000;
+
+/// The entries of the user's index.
+#[derive(Debug, Default)]
+pub(super) struct Listed {
+    /// `MODE BLOB STAGE\tPATH`, each with a zero byte.
+    entries: Vec<u8>,
+    /// Those at which git was told not to look.
+    pub(super) flagged: Vec<(String, Staged)>,
+}
+
+/// The index of our own, as the last look left it.
+#[derive(Debug, Default)]
+pub(super) struct OwnIndex {
+    listed: Arc<Listed>,
+    /// What tells its file from one that somebody else wrote.
+    facts: String,
+    /// Paths that a filter makes.
+    filtered: BTreeSet<String>,
+    /// Paths that were found different, and that none makes.
+    plain: BTreeSet<String>,
+}
+
+impl Listed {
+    fn of(told: &[u8]) -> Result<Listed> {
+        let flagged = status::flagged(told)?;
+        let mut entries = Vec::with_capacity(told.len());
+        for record in told.split(|byte| *byte == 0).filter(|it| !it.is_empty()) {
+            // Without its tag and the space behind that.
+            entries.extend_from_slice(record.get(2..).unwrap_or_default());
+            entries.push(0);
+        }
+        Ok(Listed { entries, flagged })
+    }
+
+    /// Returns its entries, `MODE BLOB STAGE\tPATH`.
+    pub(super) fn records(&self) -> impl Iterator<Item = &[u8]> {
+        self.entries.split(|byte| *byte == 0).filter(|it| !it.is_empty())
+    }
+
+    fn by_path(&self) -> BTreeMap<&[u8], Vec<&[u8]>> {
+        let mut found: BTreeMap<&[u8], Vec<&[u8]>> = BTreeMap::new();
+        for record in self.records() {
+            found.entry(status::path_of(record)).or_default().push(record);
+        }
+        found
+    }
+
+    /// Returns the lines for `update-index -z --index-info` that make this index another.
+    fn orders(&self, new: &Listed, no_object: &str) -> Vec<u8> {
+        let (old, new) = (self.by_path(), new.by_path());
+        let mut lines = Vec::new();
+        // First what goes: a folder may have become a file.
+        for path in old.iter().filter(|(path, it)| new.get(*path) != Some(it)).map(|it| it.0) {
+            lines.extend_from_slice(format!("0 {no_object}\t").as_bytes());
+            lines.extend_from_slice(path);
+            lines.push(0);
+        }
+        for (_, records) in new.iter().filter(|(path, it)| old.get(*path) != Some(it)) {
+            for record in records {
+                lines.extend_from_slice(record);
+                lines.push(0);
+            }
+        }
+        lines
+    }
+}
+
+impl Repo {
+    /// Returns what is not clean, by the content of the files, and the entries at which git was
+    /// told not to look.
+    pub(super) async fn status_by_content(
+        &self,
+        kept: &Kept,
+    ) -> Result<(Status, Vec<(String, Staged)>)> {
+        let listed = self.listed().await?;
+        let file = kept.index();
+        let mut last = self.looks().own_index().lock().await;
+        let facts = facts_now(&file).await?;
+        // Taken out: after a failure on the way it is made anew.
+        let known = last.take().filter(|it| it.facts == facts);
+        let is_new = known.is_none();
+        let mut own = match known {
+            Some(it) => it,
+            None => {
+                let place = kept.clone();
+                blocking(move || place.make_room(INDEX)).await??;
+                self.remove_aside(&file).await?;
+                self.on_index(&file, &["read-tree", "--empty"]).output().await?;
+                OwnIndex::default()
+            }
+        };
+        if !Arc::ptr_eq(&own.listed, &listed) {
+            let orders = own.listed.orders(&listed, &self.no_object());
+            let call = self.on_index(&file, &["update-index", "-z", "--index-info"]);
+            call.stdin(orders).output().await?;
+            own.listed = Arc::clone(&listed);
+        }
+        let settings = self.settings().await?;
+        let call = self.on_index(&file, STATUS).output_max(LISTING_BYTES_MAX);
+        let call = if is_new { call.within(FIRST_TIME_MAX) } else { call };
+        let mut status = status::parse(&call.on_files(&settings).output().await?)?;
+        self.believe_filtered(&mut own, &file, &mut status).await?;
+        own.facts = facts_now(&file).await?;
+        *last = Some(own);
+        Ok((status, listed.flagged.clone()))
+    }
+
+    /// Starts a call that reads and writes our index in place of the user's.
+    fn on_index(&self, file: &Utf8Path, args: &[&str]) -> Call<'_> {
+        let call = self.git().call(args).env("GIT_INDEX_FILE", file.as_str()).writing();
+        // It can be made anew; a setting of the repository must not make times count less.
+        let own = ["core.fsync=none", "core.splitIndex=false", "core.untrackedCache=false"];
+        own.iter().fold(call, |call, it| call.set(it)).set("core.trustctime=true")
+    }
+
+    /// Takes the word of the user's index about files that a filter makes: their bytes are never
+    /// those of their blobs, so that our index has to pass over them.
+    async fn believe_filtered(
+        &self,
+        own: &mut OwnIndex,
+        file: &Utf8Path,
+        status: &mut Status,
+    ) -> Result<()> {
+        let is_asked = |path: &String| !own.plain.contains(path) && !is_agent_file(path);
+        let other = status.paths.iter().filter(|(_, it)| it.is_other_than_indexed());
+        let asked: BTreeSet<String> =
+            other.map(|it| it.0).filter(|it| is_asked(it)).cloned().collect();
+        if !asked.is_empty() {
+            let known = self.checkouts(&asked).await?;
+            let is_filtered = |it: &String| known.get(it) == Some(&Checkout::Filtered);
+            let (filtered, plain) = asked.into_iter().partition::<BTreeSet<_>, _>(is_filtered);
+            own.plain.extend(plain);
+            if !filtered.is_empty() {
+                let call =
+                    self.on_index(file, &["update-index", "--assume-unchanged", "-z", "--stdin"]);
+                let told = joined(filtered.iter().map(String::as_str));
+                call.stdin(told).output().await?;
+                own.filtered.extend(filtered);
+            }
+        }
+        if own.filtered.is_empty() {
+            return Ok(());
+        }
+        let mut told = status::parse(&self.whole_status().await?)?;
+        for path in &own.filtered {
+            match told.paths.remove(path) {
+                Some(found) => status.paths.insert(path.clone(), found),
+                None => status.paths.remove(path),
+            };
+        }
+        Ok(())
+    }
+
+    /// Returns what the user's index says of its files.
+    async fn whole_status(&self) -> Result<Vec<u8>> {
+        let settings = self.settings().await?;
+        let call = self.git().call(STATUS).output_max(LISTING_BYTES_MAX);
+        call.on_files(&settings).output().await
+    }
+
+    /// Returns the entries of the user's index. They are asked for only if it is another than last
+    /// time.
+    pub(super) async fn listed(&self) -> Result<Arc<Listed>> {
+        let facts = facts_now(&self.git_dir().join("index")).await?;
+        if let Some(known) = self.looks().listed(&facts) {
+            return Ok(known);
+        }
+        let call = self.git().call(&["ls-files", "-v", "-s", "-z"]);
+        let told = call.output_max(LISTING_BYTES_MAX).output().await?;
+        let mut listed = Listed::of(&told)?;
+        self.note_announced(&mut listed).await?;
+        let listed = Arc::new(listed);
+        self.looks().keep_listed(facts, Arc::clone(&listed));
+        Ok(listed)
+    }
+}
+
+impl Repo {
+    /// Marks the entries that were only announced: they look like empty files that are staged.
+    async fn note_announced(&self, listed: &mut Listed) -> Result<()> {
+        let empty = self.hash(b"");
+        let is_empty =
+            |it: &[u8]| it.get(7..).is_some_and(|it| it.starts_with(empty.as_str().as_bytes()));
+        let records: Vec<&[u8]> =
+            listed.records().filter(|it| is_empty(it)).take(ANNOUNCED_MAX).collect();
+        let paths = records.iter().filter_map(|it| std::str::from_utf8(status::path_of(it)).ok());
+        let paths: Vec<&str> = paths.collect();
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let call = self.git().call(&["ls-files", "-z", "--debug", "--"]);
+        let call = paths.iter().fold(call, |call, it| call.arg(*it));
+        let told = call.output_max(LISTING_BYTES_MAX).output().await?;
+        for path in status::announced(&told) {
+            let spot = Spot { mode: "100644".to_owned(), blob: empty.clone() };
+            let flag = Some(ANNOUNCED.to_owned());
+            listed.flagged.push((path, Staged { spot, stage: 0, flag }));
+        }
+        Ok(())
+    }
+
+    /// Returns the entries of the index of some paths.
+    pub(in crate::documents) async fn entries_of(
+        &self,
+        paths: &BTreeSet<String>,
+    ) -> Result<BTreeMap<String, Vec<Staged>>> {
+        let listed = self.listed().await?;
+        let mut found: BTreeMap<String, Vec<Staged>> = BTreeMap::new();
+        for record in listed.records() {
+            let path = name::shown(status::path_of(record));
+            if paths.contains(&*path) {
+                // As it stands in a listing with tags.
+                let (path, staged) = status::entry(&[b"H ", record].concat())?;
+                found.entry(path).or_default().push(staged);
+            }
+        }
+        for (path, flagged) in &listed.flagged {
+            let entries = found.get_mut(path).into_iter().flatten();
+            for entry in entries.filter(|it| it.stage == flagged.stage) {
+                entry.flag.clone_from(&flagged.flag);
+            }
+        }
+        Ok(found)
+    }
+}
+
+const STATUS: &[&str] = &[
+    "status",
+    "--porcelain=v2",
+    "-z",
+    "--branch",
+    "--untracked-files=all",
+    "--no-renames",
+    // Which commit a submodule is at is looked at; no git runs within it, where its own
+    // configuration would count.
+    "--ignore-submodules=dirty",
+    "--no-ahead-behind",
+];
+
+async fn facts_now(file: &Utf8Path) -> Result<String> {
+    let file = file.to_owned();
+    blocking(move || facts_of(&file)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_index_becomes_another_by_what_is_different() {
+        let (a, b) = ("a".repeat(40), "b".repeat(40));
+        let listed = |records: &[String]| Listed::of(records.concat().as_bytes()).unwrap();
+        let entry = |tag: &str, blob: &str, stage: u8, path: &str| {
+            format!("{tag} 100644 {blob} {stage}\t{path}\0")
+        };
+        let old = listed(&[
+            entry("H", &a, 0, "both"),
+            entry("h", &a, 0, "same"),
+            entry("H", &a, 0, "x/file"),
+        ]);
+        assert_eq!(old.flagged.len(), 1);
+        let new = listed(&[
+            entry("M", &a, 1, "both"),
+            entry("M", &b, 2, "both"),
+            entry("H", &a, 0, "same"),
+            entry("H", &b, 0, "x"),
+        ]);
+        let orders = String::from_utf8(old.orders(&new, "0")).unwrap();
+        let want = format!(
+            "0 0\tboth\00 0\tx/file\0100644 {a} 1\tboth\0100644 {b} 2\tboth\0100644 {b} 0\tx\0"
+        );
+        assert_eq!(orders, want);
+        assert!(new.orders(&new, "0").is_empty());
+    }
+}

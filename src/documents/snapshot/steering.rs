@@ -1,0 +1,106 @@
+//! Where else the files lie by which agents are steered: behind links, and in repositories within.
+
+use std::collections::BTreeSet;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path, PathBuf};
+
+use camino::Utf8Path;
+
+use crate::base::{Result, is_agent_file};
+use crate::documents::git::{Repo, blocking};
+use crate::documents::snapshot::own_index::Listed;
+use crate::documents::snapshot::{Snapshot, Work, name};
+use crate::process::{Root, Standing};
+
+/// What the facts of a repository within say if files in it steer agents.
+pub(in crate::documents) const STEERS: &str = "steers agents by ";
+/// Most links that are followed one after the other.
+const HOPS_MAX: usize = 8;
+/// Most names of a repository within that are looked through.
+const WITHIN_MAX: usize = 5_000;
+
+impl Repo {
+    /// Returns the files and folders of the repository to which links lead that steer agents.
+    pub(in crate::documents) async fn steering_links(
+        &self,
+        (before, after): (&Snapshot, &Snapshot),
+        named: &[String],
+    ) -> Result<Vec<String>> {
+        let listed = self.listed().await?;
+        let loose = before.paths.iter().chain(&after.paths);
+        let loose = loose.filter(|(_, it)| matches!(it.state.work, Work::Link { .. }));
+        let mut links: BTreeSet<String> = loose.map(|it| it.0.clone()).collect();
+        links.extend(listed.links());
+        links.retain(|it| is_agent_file(it) || named.contains(it));
+        let top = self.git().folder().to_owned();
+        blocking(move || links.iter().flat_map(|it| followed(&top, it)).collect()).await
+    }
+}
+
+impl Listed {
+    fn links(&self) -> impl Iterator<Item = String> {
+        let links = self.records().filter(|it| it.starts_with(b"120000 "));
+        links.map(|it| name::shown(super::status::path_of(it)).into_owned())
+    }
+}
+
+/// Returns each place in the repository through which a link leads.
+fn followed(top: &Utf8Path, link: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut at = name::path(link);
+    for _ in 0..HOPS_MAX {
+        let Ok(target) = top.as_std_path().join(&at).read_link() else { break };
+        let folder = at.parent().unwrap_or(Path::new(""));
+        let Some(next) = plain(&top.as_std_path().join(folder).join(target), top) else { break };
+        found.push(next.clone());
+        at = next;
+    }
+    // Also where a folder on the way is a link.
+    let real = top.as_std_path().join(name::path(link)).canonicalize();
+    found.extend(real.ok().and_then(|it| plain(&it, top)));
+    found.iter().map(|it| name::shown(it.as_os_str().as_bytes()).into_owned()).collect()
+}
+
+/// Returns a path below the top, without `.` and `..`; nothing for the top itself and outside.
+fn plain(path: &Path, top: &Utf8Path) -> Option<PathBuf> {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => plain.pop().then_some(())?,
+            other => plain.push(other),
+        }
+    }
+    let below = plain.strip_prefix(top.as_std_path()).ok()?;
+    (!below.as_os_str().is_empty()).then(|| below.to_owned())
+}
+
+/// Returns the facts of a repository within the working tree, of which git says no more: whether
+/// files in it steer agents, and which contents those have.
+pub(super) fn facts_within(repo: &Repo, root: &Root, folder: &str) -> Result<String> {
+    let mut folders = vec![folder.trim_end_matches('/').to_owned()];
+    let (mut left, mut found) = (WITHIN_MAX, Vec::new());
+    while let Some(folder) = folders.pop() {
+        // What cannot be listed, or is too much, is passed over: it holds nobody.
+        let Ok(names) = root.raw_names(name::path(&folder), left) else { continue };
+        left -= names.len();
+        for entry in names {
+            if entry == b".git" {
+                continue;
+            }
+            let path = format!("{folder}/{}", name::shown(&entry));
+            match root.standing(name::path(&path), 0)? {
+                Standing::Other { facts } if facts.starts_with("folder") => folders.push(path),
+                standing if is_agent_file(&path) => found.push((path, standing)),
+                _ => {}
+            }
+        }
+    }
+    if found.is_empty() {
+        return Ok("folder".to_owned());
+    }
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    let told = found.iter().map(|(path, it)| format!("{path} {it:?}\n"));
+    let digest = repo.hash(told.collect::<String>().as_bytes());
+    Ok(format!("folder that {STEERS}{}, {digest}", found[0].0))
+}

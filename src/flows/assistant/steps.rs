@@ -157,8 +157,8 @@ impl<'a> Answer<'a> {
         let is_first = !fault::is_off("step_first");
         if is_first {
             self.keep(&step).await?;
-            fault::crash_point("after_step");
         }
+        fault::crash_point("after_step");
         let results = self.make(&step.calls).await?;
         if !is_first {
             self.keep(&step).await?;

@@ -616,7 +616,7 @@
 
 ---How an agent is run.
 ---@class wb.EngineFields
----@field type "process"|"builtin"|"stream"|"anthropic" A program, a part of this one, a program that lives on and is spoken to, or a model that this one asks for the assistant.
+---@field type "process"|"builtin"|"stream"|"terminal"|"anthropic" A program, a part of this one, a program that lives on in a pipe or in a terminal, or a model that this one asks for the assistant.
 ---@field command? string[] Program and arguments of a process.
 ---@field prompt? "stdin"|"argument" How a process is given its prompt.
 ---@field reads? "claude-stream-json"|"codex-jsonl"|"opencode-json"|"gemini-stream-json"|"plain" Form of the output, for telemetry.
@@ -626,8 +626,11 @@
 ---@field resume? string[] Arguments that go on with a session: its jobs can wait for an approval without a process.
 ---@field asks? string[] Arguments that make it ask people before it uses a tool, for kinds that may ask.
 ---@field speaks? "claude-stream-json"|"lines" How a stream is spoken to, and how it answers.
----@field proof_wait? wb.Duration Longest wait until a stream shows that it has what was written; 60s by default.
----@field system? string[] Arguments that bring a stream what its agent is and what it may do.
+---@field proof_wait? wb.Duration Longest wait until what lives on shows that it has what was written; 60s by default.
+---@field system? string[] Arguments that bring what lives on what its agent is and what it may do.
+---@field hooks? string[] Arguments that bring a program in a terminal our hooks, which tell of its turns.
+---@field submit? string[] Keys that hand in what was typed in a terminal, the best first; these two by default.
+---@field input? string What begins the line of a terminal in which one types: nothing is pasted to a draft.
 ---@field trusts? string[] Files of the repository that its agent may obey, although no word of its command keeps them out; without it such a file keeps its jobs from starting.
 ---@field model? string The model that is asked, as its provider names it; it has no default.
 ---@field key? wb.Secret The key to the model, which is billed for every answer.

@@ -76,6 +76,7 @@ impl BareGuards {
             prompt: Some(self.prompt.clone()),
             secrets: vec![("WB_TOKEN".to_owned(), "wbj_0123456789".to_owned())],
             cgroups: self.cgroups.clone(),
+            pane: None,
         };
         let end = spawn_guard(&self.children, spec).await?.wait().await;
         // As after every job: else the machine fills with empty cgroups.

@@ -23,7 +23,7 @@ pub struct AgentView {
     /// Why it is in this state.
     pub reason: Option<String>,
     /// What it was last seen doing: `queued started works turn_began asks_permission
-    /// permission_answered turn_ended daily_cap ended asked`.
+    /// permission_answered turn_ended daily_cap ended asked asks went_on refused free`.
     pub fact: Option<String>,
     /// When that was seen.
     pub fact_at: Option<Millis>,
@@ -50,6 +50,9 @@ pub struct AgentView {
     pub is_older: bool,
     /// Who gets what is sent to it.
     pub heir: Option<String>,
+    /// The command that leads to its terminal, on the machine of the site, if it runs in one.
+    #[serde(default)]
+    pub attach: Option<Vec<String>>,
     /// Its newest handover.
     #[serde(default)]
     pub handover: Option<HandoverView>,
@@ -62,6 +65,24 @@ pub struct StartRequest {
     /// Whether an agent that has handed over is started all the same: it gets its mail itself then.
     #[serde(default)]
     pub clear_heir: bool,
+}
+
+/// The query of `GET /api/agents/{name}/peek`.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct PeekQuery {
+    /// How many lines, 1 to 1000; 50 by default.
+    #[serde(default)]
+    pub lines: Option<u32>,
+}
+
+/// What an agent shows.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Peek {
+    /// Whether it is what the agent shows now, and not what it left.
+    pub is_live: bool,
+    /// The last lines of its terminal, or of what it printed.
+    pub output: String,
 }
 
 /// The answer of `GET /api/agents`.

@@ -31,8 +31,8 @@ const RECORDS: [(&str, &str); 9] = [
     (
         "agent",
         "name address about engine state wanted reason fact fact_at waits approval_id not_before \
-         job_id session waiting unconfirmed is_older heir ended handover{handoff_id agent state \
-         reason file successor asked_at}",
+         job_id session waiting unconfirmed is_older heir ended attach[] \
+         handover{handoff_id agent state reason file successor asked_at}",
     ),
     (
         "job",
@@ -328,7 +328,10 @@ fn of_assistant(command: &Command) -> Option<&'static str> {
 
 fn of_agent(command: &AgentCommand) -> Option<&'static str> {
     match command {
-        AgentCommand::List | AgentCommand::Show { .. } => None,
+        AgentCommand::List
+        | AgentCommand::Show { .. }
+        | AgentCommand::Peek { .. }
+        | AgentCommand::Attach { .. } => None,
         AgentCommand::Stop { all: true, .. } => Some("items[@agent]"),
         AgentCommand::Handover { .. } => {
             Some("handoff_id agent state reason file successor asked_at")

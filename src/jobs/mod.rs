@@ -46,7 +46,7 @@ pub use rows::viewer::Viewer;
 pub use run::dispatch::{Hooks, Prepared, Queue, Setup};
 pub use run::engine::{Engines, ResolvedEngine};
 pub use run::generation::{Generation, Generations};
-pub use run::launch::Alone;
+pub use run::launch::{Alone, HOOKS_WAY};
 pub use run::recovery::Left;
 pub use run::rehearsal::{Played, Rehearsal};
 pub use run::settle::{keep_result, keep_topic, request_cancel};
@@ -56,6 +56,10 @@ pub use run::verdict::{Given, InstanceFiles, check_reply, give_verdict};
 pub use run::watch::{Beginning, Recall, Steady, Watch, Watched};
 pub use run::workspace::{Cleanup, HookRun, WorkspaceNeed, Workspaces};
 pub use speak::listener::{Listen, Listener};
+pub use speak::{last_screen, tell_hook};
+
+/// Becomes the command that leads to the terminal of an agent; returns only if it cannot.
+pub use crate::process::become_program;
 pub use telemetry::step::{Step, StepKind};
 pub use telemetry::{read_stream, read_stream_end};
 

@@ -31,6 +31,10 @@ const CLAIM: &str = "
 const CONFIRM: &str = "
     UPDATE deliveries SET state = 'confirmed', proof = :proof, ended_ms = :now
     WHERE block_id = :block AND state = 'sent'";
+const TAKE_BACK: &str = "
+    UPDATE deliveries SET state = 'queued', block_id = NULL, job_id = NULL, is_head = 1,
+        claimed_ms = NULL, sent_ms = NULL
+    WHERE block_id = :block AND state = 'sent'";
 const GIVE_UP: &str = "
     UPDATE deliveries SET state = 'unconfirmed', reason = :reason, ended_ms = :now
     WHERE block_id = :block AND state = 'sent'";
@@ -50,6 +54,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("block::forget", FORGET),
     ("block::claim", CLAIM),
     ("block::confirm", CONFIRM),
+    ("block::take_back", TAKE_BACK),
     ("block::give_up", GIVE_UP),
     ("block::confirm_late", CONFIRM_LATE),
     ("block::messages", MESSAGES),
@@ -147,6 +152,21 @@ pub fn begin_block(tx: &Tx<'_>, agent: &str, id: &BlockId, proof: &str) -> Resul
     let params = named_params! {":block": id, ":proof": proof, ":now": tx.now()};
     tx.prepare_cached(CONFIRM)?.execute(params)?;
     tell(tx, id, "confirmed").map(|()| true)
+}
+
+/// Writes that nothing of a block was written to its agent: what is in it waits again.
+///
+/// # Errors
+/// As any write.
+pub fn take_back_block(tx: &Tx<'_>, agent: &str, id: &BlockId) -> Result<()> {
+    let open = open_block(tx.connection(), agent)?;
+    if !open.is_some_and(|it| it.id == *id && it.begun_at.is_none()) {
+        return Ok(());
+    }
+    tell(tx, id, "queued")?;
+    tx.prepare_cached(TAKE_BACK)?.execute(named_params! {":block": id})?;
+    tx.prepare_cached(REMOVE)?.execute(named_params! {":agent": agent, ":id": id})?;
+    Ok(())
 }
 
 /// Writes that a block is over; deliveries in it that never arrived, as far as anybody knows, are

@@ -10,10 +10,11 @@ mod forget;
 mod message;
 mod room;
 mod seam;
+mod unconfirmed;
 
 pub use block::{
     OpenBlock, begin_block, claim_block, confirm_late, end_block, give_back_block, messages_of,
-    open_block,
+    open_block, take_back_block,
 };
 pub use delivery::{
     Delivery, confirm_pulled, confirm_read, count_for_agent, deliver, deliver_to_job, drop_open,
@@ -30,6 +31,7 @@ pub use room::{
     repeat_block, take_over_room, waiting_in_room, waking_of_block,
 };
 pub use seam::{Block, Compose, OnTurn, Rooms, Turn, TurnEnd};
+pub use unconfirmed::{resend, settle};
 
 /// The bell that is rung when a message was accepted, or something became of one.
 pub const BELL: &str = "mail";
@@ -42,6 +44,7 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         delivery::STATEMENTS,
         agent::STATEMENTS,
         block::STATEMENTS,
+        unconfirmed::STATEMENTS,
         room::STATEMENTS,
     ]
     .concat()

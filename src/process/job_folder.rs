@@ -210,6 +210,13 @@ impl JobFolder {
         FileLock::on(file, &path)
     }
 
+    /// Makes a named pipe in the folder that only this user can use, and opens it for both: it has
+    /// an end for as long as somebody holds it.
+    pub(in crate::process) fn pipe(&self, name: &str) -> io::Result<File> {
+        nix::unistd::mkfifoat(&self.folder, name, Mode::from_bits_truncate(0o600))?;
+        Ok(self.opened(name, OFlag::O_RDWR, Mode::empty())?)
+    }
+
     /// Makes a socket in the folder and listens at it. By the folder's descriptor: the address of a
     /// socket is short, and no link leads elsewhere.
     pub(in crate::process) fn listen(&self, name: &str) -> io::Result<UnixListener> {

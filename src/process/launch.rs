@@ -29,6 +29,10 @@ pub const GUARD_SOCKET: &str = "guard.sock";
 pub(in crate::process) const LAUNCH_FILE: &str = "launch.json";
 /// The file of a job's folder that says how it ended.
 pub(in crate::process) const EXIT_FILE: &str = "exit.json";
+/// What the hooks of an agent in a terminal write to, in its job's folder.
+pub const HOOKS_PIPE: &str = "hooks";
+/// The file of a job's folder with the words of its guard.
+pub(in crate::process) const GUARD_LOG: &str = "guard.log";
 /// The file of a job's folder that is the agent's standard input.
 pub const PROMPT_FILE: &str = "prompt";
 /// Largest exit file.
@@ -76,6 +80,9 @@ pub enum LaunchStdin {
     Null,
     /// What the server writes while the agent runs.
     Pipe,
+    /// The terminal in which the guard was started, which the agent draws on, too; what its hooks
+    /// tell is kept as its output.
+    Terminal,
 }
 
 /// What happens to the agent when the server is gone.
@@ -161,6 +168,8 @@ pub enum ExitCause {
     Stopped,
     /// The server was gone.
     Lifeline,
+    /// The terminal that it lived in was gone.
+    TerminalLost,
 }
 
 /// What a guard tells the server.

@@ -93,6 +93,10 @@ impl Lifeline {
         Lifeline { socket, bell: Notify::new(), is_stop_asked, rest: Mutex::default() }
     }
 
+    pub(in crate::process) fn start(&self, secrets: Vec<(String, String)>) {
+        self.order(&GuardOrder::Start { secrets });
+    }
+
     pub(in crate::process) fn stop(&self, cause: ExitCause) {
         self.is_stop_asked.store(true, Ordering::SeqCst);
         self.order(&GuardOrder::Stop { cause });

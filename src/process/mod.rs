@@ -27,6 +27,7 @@ mod scratch;
 mod spawn;
 mod stamp;
 mod sys;
+mod terminal;
 mod tree;
 mod warden;
 
@@ -37,7 +38,7 @@ pub use guard::guard_main;
 pub use identity::{ProcessIdentity, Signal, boot_id, carries_mark, descends_from, start_time};
 pub use job_folder::JobFolder;
 pub use launch::{
-    Clocks, ExitCause, ExitRecord, GUARD_SOCKET, GuardEvent, Launch, LaunchStdin, MARK,
+    Clocks, ExitCause, ExitRecord, GUARD_SOCKET, GuardEvent, HOOKS_PIPE, Launch, LaunchStdin, MARK,
     OnServerLoss, OutputCaps, PROMPT_FILE, Stream, StreamRecord, is_usurped, read_exit_record,
     read_small, sync_path,
 };
@@ -52,9 +53,13 @@ pub use probe::{is_occupied, is_root, owner_and_mode, probe, probe_folder, probe
 pub use remove::{Removal, Size, measure, remove_some};
 pub use replace::{Replacement, Spare, private_file, private_folder};
 pub use root::{Entry, EntryKind, FileFacts, Root, Standing};
-pub use run::{Output, Run, run, which};
+pub use run::{Output, Run, become_program, run, which};
 pub use scratch::Scratch;
 pub use spawn::{GuardSpec, spawn_guard};
 pub use stamp::Stamp;
+pub use terminal::{
+    InPane, Pane, PaneState, Pasted, Terminals, draft, is_ours, plain, sanitised, tell_hooks,
+    token_names, with_token,
+};
 pub use tree::{Children, become_subreaper, end_marked, reap_orphans, sweep_orphans};
 pub use warden::{Guard, GuardEnd, end_below};

@@ -76,6 +76,7 @@ async fn run_trial(wb_agent: &Utf8Path, folder: &Utf8Path) -> Result<u32> {
         prompt: None,
         secrets: Vec::new(),
         cgroups: Cgroups::none(),
+        pane: None,
     };
     let mut guard = spawn_guard(&Children::new(), spec).await?;
     while guard.next().await.is_some() {}

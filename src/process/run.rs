@@ -107,6 +107,18 @@ pub fn which(program: &str, path_env: &str, base: &Utf8Path) -> Option<Utf8PathB
         .find(|path| is_program(path))
 }
 
+/// Becomes another program, which takes this one's terminal; returns why it cannot. Whoever is in a
+/// tmux already is in another one then.
+pub fn become_program(words: &[String]) -> Error {
+    use std::os::unix::process::CommandExt as _;
+    let Some((program, args)) = words.split_first() else {
+        return Error::internal("there is no program to become");
+    };
+    #[allow(clippy::disallowed_methods, reason = "process owns every spawn")]
+    let cause = std::process::Command::new(program).args(args).env_remove("TMUX").exec();
+    Error::unavailable(format!("cannot start {program}")).source(cause)
+}
+
 /// A started command. Dropping it, at whatever `.await` that happens, ends its process group.
 struct Running {
     child: Child,

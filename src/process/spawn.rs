@@ -15,10 +15,11 @@ use crate::process::cgroup::{Cgroup, Cgroups};
 use crate::process::identity::ProcessIdentity;
 use crate::process::job_folder::JobFolder;
 use crate::process::launch::{
-    GuardOrder, LAUNCH_BYTES_MAX, LAUNCH_FILE, LINE_BYTES_MAX, Launch, LaunchStdin, MARK,
-    PROMPT_FILE, check_env,
+    GUARD_LOG, GuardOrder, LAUNCH_BYTES_MAX, LAUNCH_FILE, LINE_BYTES_MAX, Launch, LaunchStdin,
+    MARK, PROMPT_FILE, check_env,
 };
 use crate::process::lifeline::Lifeline;
+use crate::process::terminal::{InPane, spawn_in_pane};
 use crate::process::tree::Children;
 use crate::process::warden::{FAR, Guard, Held, Started};
 
@@ -36,6 +37,8 @@ pub struct GuardSpec {
     pub secrets: Vec<(String, String)>,
     /// Where the job's cgroup is made.
     pub cgroups: Cgroups,
+    /// The pane in which it is started; none: as a child of this server.
+    pub pane: Option<InPane>,
 }
 
 /// Starts a guard. The agent's start is reported by [`crate::process::GuardEvent::Started`], or by
@@ -45,17 +48,18 @@ pub struct GuardSpec {
 /// `invalid` for a launch that this release cannot do; `conflict` with code `job_launched` if the
 /// job was launched before; `unavailable` if files or the process cannot be made.
 pub async fn spawn_guard(children: &Children, spec: GuardSpec) -> Result<Guard> {
-    let GuardSpec { program, job_dir, launch, prompt, secrets, cgroups } = spec;
+    let GuardSpec { program, job_dir, launch, prompt, secrets, cgroups, pane } = spec;
     check(&program, &launch, prompt.as_deref(), &secrets)?;
-    let first_line = first_line(secrets)?;
+    let first_line = first_line(&secrets)?;
     let (grace, wall) = (ms(launch.grace_ms), launch.clocks.wall_ms.map_or(FAR, ms));
     let job = launch.job.clone();
     let (folder, name) = (job_dir.clone(), job.clone());
+    let files = pane.as_ref().map(|it| it.files.clone()).unwrap_or_default();
     let prepared = tokio::task::spawn_blocking(move || {
         let cgroup = cgroups.make(&name);
         let text = launch_text(launch, cgroup.as_ref())?;
         let log = JobFolder::make(&folder).and_then(|made| {
-            prepare(&made, &text, prompt.as_deref()).map_err(|cause| match cause.kind() {
+            prepare(&made, &text, (prompt.as_deref(), &files)).map_err(|cause| match cause.kind() {
                 io::ErrorKind::AlreadyExists => {
                     Error::conflict("job_launched", format!("job {name} was launched before"))
                 }
@@ -68,9 +72,20 @@ pub async fn spawn_guard(children: &Children, spec: GuardSpec) -> Result<Guard> 
     });
     let (log, cgroup) =
         prepared.await.context(ErrorKind::Internal, || "writing failed".into())??;
-    let started = match log {
-        Ok(log) => start(children, &program, (&job_dir, &job), &first_line, log).await,
-        Err(cause) => Err(cause),
+    let started = match (log, pane) {
+        (Ok(log), None) => start(children, &program, (&job_dir, &job), &first_line, log).await,
+        (Ok(_), Some(pane)) => {
+            let dir = (job_dir.as_path(), job.as_str());
+            let in_pane = spawn_in_pane(children, &program, dir, &pane, secrets).await;
+            return match (in_pane, cgroup) {
+                (Err(cause), Some(cgroup)) => {
+                    cgroup.give_up().await;
+                    Err(cause)
+                }
+                (started, _) => started,
+            };
+        }
+        (Err(cause), _) => Err(cause),
     };
     match started {
         Ok((child, identity, line)) => {
@@ -155,12 +170,19 @@ fn launch_text(mut launch: Launch, cgroup: Option<&Cgroup>) -> Result<Vec<u8>> {
 }
 
 /// Writes the job's files. The launch file must be new: a job is launched once.
-fn prepare(folder: &JobFolder, launch: &[u8], prompt: Option<&[u8]>) -> io::Result<std::fs::File> {
+fn prepare(
+    folder: &JobFolder,
+    launch: &[u8],
+    (prompt, files): (Option<&[u8]>, &[(String, Vec<u8>)]),
+) -> io::Result<std::fs::File> {
     folder.create(LAUNCH_FILE)?.write_all(launch)?;
+    for (name, text) in files {
+        folder.create(name)?.write_all(text)?;
+    }
     if let Some(prompt) = prompt {
         folder.create(PROMPT_FILE)?.write_all(prompt)?;
     }
-    folder.create("guard.log")
+    folder.create(GUARD_LOG)
 }
 
 /// Makes the lifeline, with the first line already in it: the guard never has to wait for it, and
@@ -172,8 +194,8 @@ fn socketpair(first_line: &[u8]) -> io::Result<(StdUnixStream, OwnedFd)> {
     Ok((ours, theirs.into()))
 }
 
-fn first_line(secrets: Vec<(String, String)>) -> Result<Vec<u8>> {
-    let mut line = serde_json::to_vec(&GuardOrder::Start { secrets })
+fn first_line(secrets: &[(String, String)]) -> Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(&GuardOrder::Start { secrets: secrets.to_vec() })
         .context(ErrorKind::Internal, || "cannot write the first line".into())?;
     line.push(b'\n');
     match line.len() > LINE_BYTES_MAX {

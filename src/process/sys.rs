@@ -108,19 +108,24 @@ fn default_dispositions() {
 /// signal blocked or ignored. Only the guard may use it: it is small (`pre_exec` forks) and has one
 /// thread (the death signal follows the thread).
 ///
+/// With a terminal it stays in the guard's session, where it is the group in the foreground.
 /// `entrance` is the `cgroup.procs` of the cgroup into which the command goes before it runs.
 pub(in crate::process) fn spawn_agent(
     command: &mut Command,
-    entrance: Option<&File>,
+    (entrance, terminal): (Option<&File>, Option<BorrowedFd<'_>>),
 ) -> io::Result<Child> {
     let parent = unistd::getpid();
     let descriptors = descriptors::of_agent()?;
     let entrance = entrance.map(File::try_clone).transpose()?;
+    let terminal = terminal.map(|it| it.try_clone_to_owned()).transpose()?;
     // SAFETY: the closure runs in the forked child of a single-threaded process; it makes system
     // calls only.
     unsafe {
         command.pre_exec(move || {
-            unistd::setsid()?;
+            match &terminal {
+                Some(terminal) => take_foreground(terminal)?,
+                None => drop(unistd::setsid()?),
+            }
             prctl::set_pdeathsig(Signal::SIGKILL)?;
             if unistd::getppid() != parent {
                 // The guard died before the death signal was set: nobody would end this process.
@@ -139,6 +144,21 @@ pub(in crate::process) fn spawn_agent(
         });
     }
     command.spawn()
+}
+
+/// Makes the calling process a group of its own, to which the terminal belongs. It makes system
+/// calls only.
+fn take_foreground(terminal: &OwnedFd) -> io::Result<()> {
+    let me = unistd::getpid();
+    unistd::setpgid(me, me)?;
+    // Who is not in the foreground yet is stopped for the asking, unless it blocks that.
+    let mut mask = SigSet::empty();
+    mask.add(Signal::SIGTTOU);
+    mask.thread_block()?;
+    // SAFETY: the call takes two integers and touches no memory of ours.
+    let taken = unsafe { libc::tcsetpgrp(terminal.as_raw_fd(), me.as_raw()) };
+    Errno::result(taken)?;
+    Ok(())
 }
 
 /// What the child says when its cgroup does not take it. No `exec` fails with this.

@@ -181,6 +181,11 @@ impl Guard {
         &self.identity
     }
 
+    /// Tells a guard that was let in to begin.
+    pub(in crate::process) fn send_start(&self, secrets: Vec<(String, String)>) {
+        self.line.start(secrets);
+    }
+
     /// Returns a handle that can stop the job.
     pub fn stopper(&self) -> GuardStopper {
         GuardStopper::new(&self.line)

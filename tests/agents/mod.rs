@@ -3,6 +3,7 @@
 mod kept;
 mod life;
 mod spending;
+mod terminal;
 mod turns;
 
 use serde_json::{Value, json};

@@ -297,6 +297,7 @@ async fn serve() {
         prompt: None,
         secrets: Vec::new(),
         cgroups: Cgroups::none(),
+        pane: None,
     };
     let mut guard = spawn_guard(&children, spec).await.unwrap();
     if role == "wait" {
@@ -327,6 +328,7 @@ async fn many(children: &Children, launch: Launch) {
             prompt: None,
             secrets: Vec::new(),
             cgroups: Cgroups::none(),
+            pane: None,
         };
         recorded(spawn_guard(children, spec).await.unwrap()).await;
     };

@@ -11,3 +11,4 @@ mod replace;
 mod rig;
 mod root;
 mod start;
+mod terminal;

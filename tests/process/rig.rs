@@ -72,6 +72,7 @@ impl Rig {
             prompt: None,
             secrets: vec![("WB_TOKEN".into(), "canary-7d1f".into())],
             cgroups: Cgroups::none(),
+            pane: None,
         }
     }
 

@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic like tests")]
 
 mod disk;
+mod fake_terminal;
 mod look;
 mod model;
 mod server;

@@ -165,6 +165,12 @@ pub(super) enum Verb {
         #[arg(value_name = "TOOLS")]
         offer: Offer,
     },
+    /// Tell of an event of the program in whose terminal this is called
+    #[command(hide = true)]
+    Hook {
+        /// The event, as the program names it
+        event: String,
+    },
     /// Print this help, or the table of all verbs with --json
     Help {
         /// Verb to explain

@@ -8,6 +8,7 @@ mod args;
 mod channel;
 mod handoff;
 mod help;
+mod hook;
 mod mail;
 mod mcp;
 
@@ -65,6 +66,10 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let json = cli.place.json;
     if let Verb::Mcp { offer } = cli.verb {
         return mcp::run(&cli.place, offer);
+    }
+    if let Verb::Hook { event } = &cli.verb {
+        hook::run(event);
+        return ExitCode::SUCCESS;
     }
     match run(cli) {
         Ok(code) => ExitCode::from(code),
@@ -132,6 +137,7 @@ fn run(cli: Cli) -> Result<u8> {
         Verb::Channel(verb) => channel::run(&screen, &place, verb)?,
         Verb::Handoff(verb) => handoff::run(&screen, &place, verb)?,
         Verb::Mcp { offer: _ } => return Err(Error::internal("mcp answers in words of its own")),
+        Verb::Hook { event } => hook::run(&event),
         Verb::ApplySuggestions => return apply_suggestions(&screen, &place),
     }
     Ok(0)

@@ -3,14 +3,16 @@
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use crate::api::agents::{AgentList, AgentView};
+use crate::api::agents::{AgentList, AgentView, Peek};
 use crate::api::handoffs::{HandoverRequest, RehydrateRequest, Rehydrated};
-use crate::base::Result;
+use crate::base::{Error, Result};
 use crate::cli::commands::mail::typed;
 use crate::cli::commands::{Desk, line};
 use crate::cli::terminal::escape;
 use crate::cli::terminal::short_id::shorten;
 use crate::cli::terminal::table::Table;
+use crate::client::query;
+use crate::jobs::become_program;
 
 /// What can be done with agents.
 #[derive(Debug, Subcommand)]
@@ -77,6 +79,22 @@ Its turn ends without an answer. What waits for it is given to it next.")]
         /// Its name
         name: String,
     },
+    /// Print what an agent shows: its terminal, or what it printed last
+    Peek {
+        /// Its name
+        name: String,
+        /// How many lines, 1 to 1000
+        #[arg(long, default_value_t = 50)]
+        lines: u32,
+    },
+    /// Sit down at the terminal of an agent
+    #[command(after_help = "\
+It is the agent's own terminal: what you type, the agent reads. Leave it with Ctrl-B and D. While
+you type, and while something of yours stands in its line, nothing is given to it.")]
+    Attach {
+        /// Its name
+        name: String,
+    },
 }
 
 /// Runs a command.
@@ -112,6 +130,8 @@ pub(in crate::cli) fn run(desk: &Desk, command: AgentCommand) -> Result<()> {
         AgentCommand::Stop { name: None, .. } => stop_all(desk),
         AgentCommand::Restart { name } => ask(desk, &name, "restart"),
         AgentCommand::Interrupt { name } => ask(desk, &name, "interrupt"),
+        AgentCommand::Peek { name, lines } => peek(desk, &name, lines),
+        AgentCommand::Attach { name } => attach(desk, &name),
     }
 }
 
@@ -129,6 +149,32 @@ fn ask(desk: &Desk, name: &str, verb: &str) -> Result<()> {
         desk.screen.note("it is being stopped");
     }
     Ok(())
+}
+
+fn peek(desk: &Desk, name: &str, lines: u32) -> Result<()> {
+    let path = format!("/api/agents/{}/peek", part(name));
+    let answer = desk.client()?.get(&query(&path, &[("lines", Some(&lines.to_string()))]))?;
+    let found: Peek = typed(answer.clone())?;
+    desk.screen.answer(&answer, |screen, _| match found.output.trim_end() {
+        "" => {
+            screen.note("it shows nothing");
+            Ok(())
+        }
+        text => screen.put(&escape::block(text)),
+    })
+}
+
+fn attach(desk: &Desk, name: &str) -> Result<()> {
+    let answer = desk.client()?.get(&format!("/api/agents/{}", part(name)))?;
+    let it: AgentView = typed(answer)?;
+    match it.attach {
+        Some(words) => Err(become_program(&words)),
+        None => {
+            let message = format!("agent:{} does not run in a terminal", it.name);
+            let hint = format!("`wiki-browser agent peek {}` prints what it shows", it.name);
+            Err(Error::conflict("no_terminal", message).hint(hint))
+        }
+    }
 }
 
 /// Ends each agent that runs or that something would start.

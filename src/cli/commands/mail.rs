@@ -89,6 +89,16 @@ pub(in crate::cli) enum MailCommand {
         /// Id of the message
         id: String,
     },
+    /// Have a message given once more that never arrived, as far as anybody knows
+    Resend {
+        /// Id of the message
+        id: String,
+    },
+    /// Say that a message has arrived of which nothing says so
+    Settle {
+        /// Id of the message
+        id: String,
+    },
     /// Wait for the reply to a message; exits 0 with it, 1 if there is none, 75 if the time is over
     Wait {
         /// Id of the message
@@ -151,12 +161,25 @@ pub(in crate::cli) fn run(desk: &Desk, command: MailCommand) -> Result<u8> {
     match command {
         MailCommand::List { to, from, page } => list(desk, to.as_deref(), from.as_deref(), &page),
         MailCommand::Show { id } => show(desk, &id),
+        MailCommand::Resend { id } => decide(desk, &id, "resend"),
+        MailCommand::Settle { id } => decide(desk, &id, "settle"),
         MailCommand::Wait { id, timeout } => {
             let (until, client) = (deadline(timeout.as_deref())?, desk.client()?);
             let id = message(desk, &client, &id)?;
             wait(desk, &client, &id, until)
         }
     }
+}
+
+/// Decides about a message that never arrived, as far as anybody knows.
+fn decide(desk: &Desk, id: &str, verb: &str) -> Result<u8> {
+    let client = desk.client()?;
+    let id = message(desk, &client, id)?;
+    let answer = client.post(&format!("/api/messages/{id}/{verb}"), &json!({}))?;
+    let it: MessageView = typed(answer.clone())?;
+    let state = it.deliveries.last().map_or("gone", |it| it.state.as_str());
+    desk.screen.answer(&answer, |screen, _| screen.put(&format!("message {id} is {state}")))?;
+    Ok(0)
 }
 
 /// Runs a command on inboxes.

@@ -26,8 +26,14 @@ pub(in crate::flows) fn heard(tx: &Tx<'_>, works: &Works, job: &Job, fact: &Fact
         _ => agent::show(tx, &agent, state, (fact, None), &Actor::System),
     };
     match fact {
-        Fact::Ready if agent.state == State::Starting => see(State::Idle, "started"),
+        Fact::Ready if is_beginning(&agent) => see(State::Idle, "started"),
         Fact::Ready => Ok(()),
+        Fact::Waits { why } => waits(tx, &agent, why),
+        Fact::GoesOn if agent.state == State::Blocked => see(State::Busy, "went_on"),
+        Fact::GoesOn => Ok(()),
+        Fact::Refused { block, why } => refused(tx, &agent, block, why),
+        Fact::Free if is_held(&agent) => see(agent.state, "free"),
+        Fact::Free => Ok(()),
         Fact::Works => see(State::Busy, "works"),
         Fact::SessionLost => agent::keep_session(tx, name, None),
         Fact::Began { block } => {
@@ -46,6 +52,45 @@ pub(in crate::flows) fn heard(tx: &Tx<'_>, works: &Works, job: &Job, fact: &Fact
             see(State::Idle, "turn_ended")
         }
     }
+}
+
+/// What stands before the reason for which an agent is given nothing now.
+const HELD: &str = "held_";
+/// Why an agent asks something that has not said yet that it runs.
+const ASKS_AT_START: &str = "asks_start";
+
+/// Returns whether what waits for an agent cannot be given to it now: a person is at its terminal.
+pub(super) fn is_held(agent: &Agent) -> bool {
+    agent.reason.as_deref().is_some_and(|it| it.starts_with(HELD))
+}
+
+/// Returns whether an agent has not said before that it runs.
+fn is_beginning(agent: &Agent) -> bool {
+    let asks = agent.reason.as_deref() == Some(ASKS_AT_START);
+    agent.state == State::Starting || (agent.state == State::Blocked && asks)
+}
+
+/// Writes that an agent asks something in its terminal.
+fn waits(tx: &Tx<'_>, agent: &Agent, why: &str) -> Result<()> {
+    let is_its_time = match why {
+        "start" => agent.state == State::Starting,
+        _ => matches!(agent.state, State::Busy | State::Idle),
+    };
+    if !is_its_time || agent.reason.as_deref() == Some(RESTART) {
+        return Ok(());
+    }
+    let reason = format!("asks_{why}");
+    agent::show(tx, agent, State::Blocked, ("asks", Some(&reason)), &Actor::System)
+}
+
+/// Writes that nothing of a block has reached its agent: it waits again.
+fn refused(tx: &Tx<'_>, agent: &Agent, block: &BlockId, why: &str) -> Result<()> {
+    mail::take_back_block(tx, &agent.name, block)?;
+    if agent.reason.as_deref() == Some(RESTART) {
+        return Ok(());
+    }
+    let reason = format!("{HELD}{why}");
+    agent::show(tx, agent, agent.state, ("refused", Some(&reason)), &Actor::System)
 }
 
 /// Writes that an agent waits for a person, or works again; nothing for any other job.

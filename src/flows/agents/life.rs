@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::base::{Actor, BlockId, ErrorKind, JobId, Millis, Result, fault};
+use crate::flows::agents::heard::is_held;
 use crate::flows::agents::{direct, handover, rooms, speech};
 use crate::flows::requests::inputs;
 use crate::flows::{Site, Works};
@@ -160,6 +161,10 @@ fn idle(
     now: Millis,
 ) -> Result<(Option<Due>, Option<Millis>)> {
     let Some(block) = mail::open_block(c, &agent.name)? else {
+        if is_held(agent) {
+            // Whoever types for it says when that is over.
+            return Ok((None, None));
+        }
         if mail::rooms_awaiting(c, &agent.name)?.is_empty() {
             return Ok((None, None));
         }

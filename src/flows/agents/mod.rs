@@ -12,6 +12,7 @@ mod handover;
 mod heard;
 mod life;
 mod own;
+mod peek;
 mod rooms;
 mod show;
 
@@ -23,6 +24,7 @@ pub(in crate::flows) use heard::{block, heard};
 pub(in crate::flows) use life::keep;
 pub use life::serve;
 pub(in crate::flows) use own::{prepare, resolve};
+pub use peek::peek;
 pub(in crate::flows) use show::{how_it_ended, why_waiting};
 pub use show::{list, show};
 

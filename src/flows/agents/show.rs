@@ -8,7 +8,7 @@ use crate::approvals;
 use crate::base::{Address, Error, Millis, Result};
 use crate::flows::agents::own;
 use crate::flows::{Site, Works};
-use crate::jobs::{self, Job, Outlook, Status, Viewer};
+use crate::jobs::{self, Job, Outlook, Queue, Status, Viewer};
 use crate::mail::agent::{self, Agent, State, Wanted};
 use crate::mail::{self};
 use crate::people::Caller;
@@ -22,10 +22,12 @@ use crate::turns::handoff::{self, Handoff};
 pub async fn list(site: &Site, caller: &Caller) -> Result<AgentList> {
     caller.may_read()?;
     let works: Works = site.works.clone();
+    let queue = site.queue.clone();
     site.store
         .read(move |c| {
             let agents = agent::list(c)?;
-            let items = agents.iter().map(|it| view(c, &works, it)).collect::<Result<_>>()?;
+            let items =
+                agents.iter().map(|it| view(c, (&works, &queue), it)).collect::<Result<_>>()?;
             Ok(AgentList { items })
         })
         .await
@@ -37,8 +39,8 @@ pub async fn list(site: &Site, caller: &Caller) -> Result<AgentList> {
 /// `not_found` with code `no_agent`, with a near name.
 pub async fn show(site: &Site, caller: &Caller, name: &str) -> Result<AgentView> {
     caller.may_read()?;
-    let (works, name) = (site.works.clone(), name.to_owned());
-    site.store.read(move |c| view(c, &works, &find(c, &name)?)).await
+    let (works, queue, name) = (site.works.clone(), site.queue.clone(), name.to_owned());
+    site.store.read(move |c| view(c, (&works, &queue), &find(c, &name)?)).await
 }
 
 /// Returns an agent that is there.
@@ -127,7 +129,7 @@ pub(super) fn handover(it: Handoff) -> HandoverView {
     }
 }
 
-fn view(c: &Connection, works: &Works, agent: &Agent) -> Result<AgentView> {
+fn view(c: &Connection, (works, queue): (&Works, &Queue), agent: &Agent) -> Result<AgentView> {
     let kind = works.config.kinds.get(&kind_of_agent(&agent.declared));
     let (waiting, unconfirmed) = mail::count_for_agent(c, &agent.name)?;
     let start = last_start(c, agent)?;
@@ -166,5 +168,6 @@ fn view(c: &Connection, works: &Works, agent: &Agent) -> Result<AgentView> {
         is_older: agent.state.is_live() && agent.config_digest != works.config.digest,
         heir: agent.heir.clone(),
         handover: handoff::last(c, &agent.name)?.map(self::handover),
+        attach: agent.job_id.as_ref().and_then(|it| queue.attach(it)),
     })
 }

@@ -8,6 +8,7 @@ mod recipient;
 mod reply;
 mod send;
 mod show;
+mod unconfirmed;
 
 pub use answer::{look, wait};
 pub use inboxes::{list as inboxes, show as inbox};
@@ -15,6 +16,7 @@ pub use pull::pull;
 pub(in crate::flows) use reply::{Back, fail, send_back, settle_job};
 pub use send::send;
 pub use show::{list, read, show};
+pub use unconfirmed::{resend, settle};
 
 /// Longest payload and longest reply as JSON, in bytes.
 pub const PAYLOAD_BYTES_MAX: usize = 256 * 1024;

@@ -6,7 +6,7 @@ use serde_json::Value;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::api::agents::AgentView;
+use crate::api::agents::{AgentView, Peek, PeekQuery};
 use crate::api::handoffs::{HandoverRequest, HandoverView};
 use crate::api::mail::{MessageQuery, SendRequest};
 use crate::base::{Error, Result, is_segment};
@@ -23,6 +23,8 @@ use crate::people::Caller;
 const FORM_BYTES_MAX: usize = 3 * flows::mail::PAYLOAD_BYTES_MAX + 4 * 1024;
 /// Messages in each direction that the page of an agent shows.
 const RECENT: u32 = 20;
+/// Lines of its screen that the page of an agent shows.
+const SCREEN_LINES: u32 = 40;
 
 #[derive(Template)]
 #[template(path = "agents.html")]
@@ -36,6 +38,8 @@ struct AgentsPage {
 struct AgentPage {
     frame: Frame,
     shown: Shown,
+    /// What its terminal shows, or what it printed last.
+    peek: Peek,
     messages: Vec<Row>,
     /// What was typed, and why it was refused.
     refused: Option<(String, String)>,
@@ -194,11 +198,13 @@ async fn agent_page(
     found.dedup_by(|a, b| a.id == b.id);
     let messages = found.into_iter().map(Row::of).collect();
     let shown = Shown::of(agent);
+    let query = PeekQuery { lines: Some(SCREEN_LINES) };
+    let peek = flows::agents::peek(site, &caller, name, &query).await?;
     match refused {
-        None => reply::page(&AgentPage { frame, shown, messages, refused: None }),
+        None => reply::page(&AgentPage { frame, shown, peek, messages, refused: None }),
         Some((typed, cause)) => {
             let refused = Some((typed, cause.message().to_owned()));
-            reply::refused(&AgentPage { frame, shown, messages, refused }, &cause)
+            reply::refused(&AgentPage { frame, shown, peek, messages, refused }, &cause)
         }
     }
 }

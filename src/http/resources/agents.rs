@@ -4,7 +4,7 @@ use hyper::StatusCode;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::api::agents::StartRequest;
+use crate::api::agents::{PeekQuery, StartRequest};
 use crate::api::handoffs::{HandoffQuery, HandoverRequest, RehydrateRequest, WriteHandoff};
 use crate::flows::{self, Site};
 use crate::http::{Call, any_of, get, post, reply};
@@ -22,6 +22,10 @@ pub(in crate::http) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         get("/api/agents/{name}", site, async |site: Site, call: Call| {
             let name = call.text_param("name")?;
             reply::ok(&flows::agents::show(&site, &call.caller()?, name).await?)
+        }),
+        get("/api/agents/{name}/peek", site, async |site: Site, call: Call| {
+            let (name, query): (_, PeekQuery) = (call.text_param("name")?, call.query()?);
+            reply::ok(&flows::agents::peek(&site, &call.caller()?, name, &query).await?)
         }),
         post("/api/agents/{name}/start", site, async |site: Site, mut call: Call| {
             let (request, _): (StartRequest, _) =

@@ -35,6 +35,16 @@ pub(in crate::http) fn routes(edge: &Edge, site: &Site) -> BoxedFilter<(Response
             let was_unread = flows::mail::read(&site, &call.caller()?, &id).await?;
             reply::ok(&serde_json::json!({"was_unread": was_unread}))
         }),
+        post("/api/messages/{id}/resend", site, async |site: Site, mut call| {
+            call.nothing().await?;
+            let id: MailId = call.param("id")?;
+            reply::ok(&flows::mail::resend(&site, &call.caller()?, &id).await?)
+        }),
+        post("/api/messages/{id}/settle", site, async |site: Site, mut call| {
+            call.nothing().await?;
+            let id: MailId = call.param("id")?;
+            reply::ok(&flows::mail::settle(&site, &call.caller()?, &id).await?)
+        }),
         get("/api/inboxes", site, async |site: Site, call| {
             reply::ok(&flows::mail::inboxes(&site, &call.caller()?).await?)
         }),

@@ -14,7 +14,7 @@ use tokio::task::{self, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
-use crate::base::{BlockId, Error, Ids, JobId, Millis, Result, digest_hex, fault, random_token};
+use crate::base::{Error, Ids, JobId, Millis, Result, digest_hex, fault, random_token};
 use crate::jobs::queue::claim;
 use crate::jobs::queue::lane::Capacities;
 use crate::jobs::queue::parking;
@@ -32,7 +32,7 @@ use crate::jobs::{
     Alone, BELL, CapState, Generation, Generations, Grant, InstanceFiles, Job, Listen, NewJob,
     Pool, Reason, Viewer,
 };
-use crate::process::{Adopted, Cgroups, Children};
+use crate::process::{Adopted, Cgroups, Children, Terminals};
 use crate::script::{Produces, Speaks};
 use crate::store::{Store, Tx};
 
@@ -151,7 +151,9 @@ impl Queue {
     /// Returns a queue that starts nothing until [`Queue::serve`].
     pub fn new(mut setup: Setup) -> Queue {
         let config = Arc::clone(&setup.generations.current().config);
+        let terminals = Terminals::new(setup.children.clone(), &config.site.data, &setup.env);
         let ground = Ground {
+            terminals,
             data: config.site.data.clone(),
             folder: config.folder.clone(),
             socket: launch::socket_path(&config.site.data),
@@ -268,6 +270,7 @@ impl Queue {
         while let Some(ended) = tasks.join_next().await {
             self.forget(ended);
         }
+        self.inner.ground.terminals.close_if_unused().await;
     }
 
     async fn start_all(&self, tasks: &mut Tasks, run_task: &RunTask, stop: &CancellationToken) {
@@ -352,21 +355,6 @@ impl Queue {
         }
     }
 
-    /// Gives an agent that lives on a block to read; whether its process may have it.
-    pub fn say(&self, job: &JobId, id: &BlockId, text: &str) -> bool {
-        self.voice(job).is_some_and(|it| it.say(id, text))
-    }
-
-    /// Asks an agent that lives on to end its turn; whether its process may hear of it.
-    pub fn interrupt(&self, job: &JobId) -> bool {
-        self.voice(job).is_some_and(|it| it.interrupt())
-    }
-
-    /// Returns whether a block was written to the process of a job; nothing while there is none.
-    pub fn has_said(&self, job: &JobId, id: &BlockId) -> Option<bool> {
-        self.voice(job).and_then(|it| it.has_said(id))
-    }
-
     /// Returns how the agent of a job is spoken to, as the script in force says.
     fn speaks(&self, job: &Job) -> Option<Speaks> {
         let current = self.current();
@@ -375,7 +363,8 @@ impl Queue {
         engine.speech.as_ref().map(|it| it.speaks)
     }
 
-    fn voice(&self, job: &JobId) -> Option<Voice> {
+    /// Returns the way to the agent of a job, if it runs.
+    pub(in crate::jobs) fn voice(&self, job: &JobId) -> Option<Voice> {
         let running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
         running.get(job).map(|it| it.voice.clone())
     }

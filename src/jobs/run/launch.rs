@@ -11,11 +11,16 @@ use serde_json::json;
 use crate::base::limit::{OUTPUT_HEAD_BYTES_MAX, OUTPUT_TAIL_BYTES_MAX};
 use crate::base::{Error, JobId, Result, fault};
 use crate::jobs::run::takeover;
+use crate::jobs::speak::hooks;
+use crate::jobs::speak::typist::session_of;
 use crate::jobs::{HookRun, ResolvedEngine, job_dir};
 use crate::process::{
-    Cgroups, Clocks, GuardSpec, Launch, LaunchStdin, OnServerLoss, OutputCaps, PROMPT_FILE,
+    Cgroups, Clocks, GuardSpec, HOOKS_PIPE, InPane, Launch, LaunchStdin, OnServerLoss, OutputCaps,
+    PROMPT_FILE, Terminals,
 };
-use crate::script::{EnvValue, Kind, MCP_CONFIG, PromptBy, SYSTEM_FILE, Speech, WB_AGENT};
+use crate::script::{
+    EnvValue, HOOKS_FILE, Kind, MCP_CONFIG, PromptBy, SYSTEM_FILE, Speech, Typed, WB_AGENT,
+};
 
 /// The longest single argument that Linux takes, without its final zero byte.
 const ARGUMENT_BYTES_MAX: usize = crate::base::limit::ARGUMENT_BYTES_MAX;
@@ -82,6 +87,13 @@ const PLAIN: [&str; 13] = [
     "WB_SOCKET",
 ];
 
+/// The file of a job's folder with our hooks.
+const HOOKS_FILE_NAME: &str = "hooks.json";
+/// The variable that names what a hook writes to.
+pub const HOOKS_WAY: &str = "WB_HOOKS";
+/// What a terminal of ours is, for the programs in it.
+const TERM: &str = "screen-256color";
+
 /// What all launches of a site share.
 #[derive(Clone, Debug)]
 pub(in crate::jobs) struct Ground {
@@ -93,6 +105,7 @@ pub(in crate::jobs) struct Ground {
     pub(in crate::jobs) env: Vec<(String, String)>,
     pub(in crate::jobs) grace: Duration,
     pub(in crate::jobs) cgroups: Cgroups,
+    pub(in crate::jobs) terminals: Terminals,
 }
 
 /// Returns the server's environment as agents may inherit it.
@@ -136,6 +149,7 @@ pub(in crate::jobs) fn guard_spec(
     env: &[(String, String)],
 ) -> Result<GuardSpec> {
     let mut argv = engine.argv.clone();
+    let typed = engine.speech.as_ref().and_then(|it| it.typed.as_ref());
     let mut stdin = LaunchStdin::Null;
     let by = engine.prompt.map(|by| match fault::is_off("prompt_file") {
         true => PromptBy::Argument,
@@ -143,19 +157,10 @@ pub(in crate::jobs) fn guard_spec(
     });
     match by {
         Some(PromptBy::Stdin) => stdin = LaunchStdin::File,
+        Some(PromptBy::Pipe) if typed.is_some() => stdin = LaunchStdin::Terminal,
         Some(PromptBy::Pipe) => stdin = LaunchStdin::Pipe,
         Some(PromptBy::Argument) => {
-            let wrong = match prompt.contains('\0') {
-                true => Some("the prompt has a zero byte, which no argument takes".to_owned()),
-                false => (prompt.len() > ARGUMENT_BYTES_MAX).then(|| {
-                    let bytes = prompt.len();
-                    format!("the prompt has {bytes} bytes, an argument takes {ARGUMENT_BYTES_MAX}")
-                }),
-            };
-            if let Some(wrong) = wrong {
-                let hint = "use prompt = \"stdin\" for this engine";
-                return Err(Error::invalid(wrong).hint(hint));
-            }
+            check_argument(&prompt)?;
             argv.push(prompt.clone());
         }
         None => {}
@@ -164,7 +169,9 @@ pub(in crate::jobs) fn guard_spec(
         .into_iter()
         .partition(|(name, _)| PLAIN.contains(&name.as_str()) || name.starts_with("LC_"));
     private.extend(has_token(alone).then(|| ("WB_TOKEN".to_owned(), token)));
-    let plain = with_names_of_instance(plain, env, &ground.wb_agent);
+    let mut plain = with_names_of_instance(plain, env, &ground.wb_agent);
+    let pane =
+        typed.map(|typed| pane_of(ground, (id, typed), &mut argv, &mut plain)).transpose()?;
     let ms = |it: Duration| u64::try_from(it.as_millis()).unwrap_or(u64::MAX);
     let launch = Launch {
         version: 1,
@@ -183,6 +190,8 @@ pub(in crate::jobs) fn guard_spec(
         output: OutputCaps { head_bytes: OUTPUT_HEAD_BYTES_MAX, tail_bytes: OUTPUT_TAIL_BYTES_MAX },
         on_server_loss: match kind.agent.as_ref().is_some_and(|it| it.is_kept) {
             true => takeover::keep(&ground.data, id)?,
+            // It has no other way in than its door.
+            false if typed.is_some() => takeover::keep_for(&ground.data, id, 0)?,
             false => OnServerLoss::Kill,
         },
         cgroup: None,
@@ -195,6 +204,41 @@ pub(in crate::jobs) fn guard_spec(
         prompt: Some(prompt.into_bytes()),
         secrets: private,
         cgroups: ground.cgroups.clone(),
+        pane,
+    })
+}
+
+/// Refuses a prompt that no argument takes.
+fn check_argument(prompt: &str) -> Result<()> {
+    let wrong = match prompt.contains('\0') {
+        true => "the prompt has a zero byte, which no argument takes".to_owned(),
+        false if prompt.len() <= ARGUMENT_BYTES_MAX => return Ok(()),
+        false => {
+            let bytes = prompt.len();
+            format!("the prompt has {bytes} bytes, an argument takes {ARGUMENT_BYTES_MAX}")
+        }
+    };
+    Err(Error::invalid(wrong).hint("use prompt = \"stdin\" for this engine"))
+}
+
+/// Says how an agent in a terminal is started, and tells it the way of its hooks.
+fn pane_of(
+    ground: &Ground,
+    (id, typed): (&JobId, &Typed),
+    argv: &mut Vec<String>,
+    env: &mut Vec<(String, String)>,
+) -> Result<InPane> {
+    let dir = job_dir(&ground.data, id);
+    let file = dir.join(HOOKS_FILE_NAME);
+    argv.extend(typed.hooks.iter().map(|word| word.replace(HOOKS_FILE, file.as_str())));
+    env.retain(|(name, _)| name != "TERM" && name != HOOKS_WAY);
+    env.push(("TERM".to_owned(), TERM.to_owned()));
+    env.push((HOOKS_WAY.to_owned(), dir.join(HOOKS_PIPE).into_string()));
+    Ok(InPane {
+        terminals: ground.terminals.clone(),
+        session: session_of(id.as_str()),
+        key: takeover::key(&ground.data, id)?,
+        files: vec![(HOOKS_FILE_NAME.to_owned(), hooks::settings(ground.wb_agent.as_str()))],
     })
 }
 
@@ -340,6 +384,7 @@ pub(in crate::jobs) fn hook_spec(
         prompt: None,
         secrets: private,
         cgroups: ground.cgroups.clone(),
+        pane: None,
     }
 }
 

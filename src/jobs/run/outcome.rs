@@ -152,6 +152,10 @@ fn judge(outcome: &mut Outcome, record: ExitRecord, is_stopping: bool) {
             outcome.warnings.push("lingered".to_owned());
             Ended::Well
         }
+        ExitCause::TerminalLost => {
+            outcome.error_tail = "the terminal that it lived in is gone".to_owned();
+            Ended::Not(Status::Failed, Reason::TerminalLost)
+        }
         ExitCause::Stopped if !is_stopping => Ended::Not(Status::Failed, Reason::Signal),
         ExitCause::Stopped | ExitCause::Lifeline => {
             outcome.error_tail = "server restarted while job in flight".to_owned();

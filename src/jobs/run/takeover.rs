@@ -53,8 +53,20 @@ pub(in crate::jobs) fn key(data: &Utf8Path, job: &JobId) -> Result<String> {
 /// # Errors
 /// As [`key`].
 pub(in crate::jobs) fn keep(data: &Utf8Path, job: &JobId) -> Result<OnServerLoss> {
+    keep_for(data, job, KEEP_MS)
+}
+
+/// The same for a guard that waits so long for another server.
+///
+/// # Errors
+/// As [`key`].
+pub(in crate::jobs) fn keep_for(
+    data: &Utf8Path,
+    job: &JobId,
+    keep_ms: u64,
+) -> Result<OnServerLoss> {
     let adopt_digest = digest_hex(&key(data, job)?);
-    Ok(OnServerLoss::Keep { keep_ms: KEEP_MS, adopt_digest })
+    Ok(OnServerLoss::Keep { keep_ms, adopt_digest })
 }
 
 /// Returns the jobs in whose folders there is the door of a guard, whether or not one is behind it.

@@ -4,15 +4,20 @@
 //! **Invariant:** a turn has one beginning and one end, and neither is taken back.
 
 mod claude;
+pub(in crate::jobs) mod hooks;
 mod lines;
 pub(in crate::jobs) mod listener;
+pub(in crate::jobs) mod typist;
 mod voice;
 
 use serde_json::Value;
 
 use crate::base::{BlockId, read_loose_json, truncate_chars};
+use crate::process::with_token;
 use crate::script::Speaks;
 
+pub use hooks::tell_hook;
+pub use typist::last_screen;
 pub(super) use voice::Voice;
 
 /// Longest last words of a turn, in characters.
@@ -55,6 +60,22 @@ pub enum Fact {
     Works,
     /// Its engine does not know the session any more that it was to go on with.
     SessionLost,
+    /// It asks a person something, and takes nothing else until that is answered.
+    Waits {
+        /// What it asks, in a word.
+        why: String,
+    },
+    /// What it asked was answered.
+    GoesOn,
+    /// A block was not written: nothing of it has reached the agent.
+    Refused {
+        /// The block.
+        block: BlockId,
+        /// Why, in a word.
+        why: String,
+    },
+    /// What kept a block from being written is over.
+    Free,
     /// A turn began; with what caused it, if we did.
     Began {
         /// The block that was written.
@@ -112,11 +133,15 @@ pub(super) struct Hearing {
     turn: Option<Option<BlockId>>,
     /// What all turns so far have cost.
     cost_usd: f64,
+    /// The engine's own name for what it works on.
+    prompt: Option<String>,
+    /// Whether it has said anything yet.
+    is_up: bool,
 }
 
 impl Hearing {
     pub(super) fn new(speaks: Speaks) -> Hearing {
-        Hearing { speaks, works: false, turn: None, cost_usd: 0.0 }
+        Hearing { speaks, works: false, turn: None, cost_usd: 0.0, prompt: None, is_up: false }
     }
 
     /// Reads one line of its output.
@@ -128,7 +153,23 @@ impl Hearing {
         match self.speaks {
             Speaks::ClaudeStreamJson => claude::read(self, &value),
             Speaks::Lines => lines::read(self, &value),
+            Speaks::Hooks => hooks::read(self, &value),
         }
+    }
+
+    /// Returns whether the process has said anything yet, and whether a turn runs.
+    pub(super) fn stance(&self) -> (bool, bool) {
+        (self.is_up, self.turn.is_some())
+    }
+
+    /// Notes that the turn that runs was ended by somebody, of which no line tells.
+    pub(super) fn cut(&mut self) -> Vec<Fact> {
+        hooks::interrupted(self)
+    }
+
+    /// Returns whether what it hears comes from hooks.
+    pub(super) fn is_by_hooks(&self) -> bool {
+        self.speaks == Speaks::Hooks
     }
 
     fn work(&mut self) -> Vec<Fact> {
@@ -183,7 +224,7 @@ impl Hearing {
     pub(super) fn skip_line(&mut self) -> Vec<Fact> {
         match self.speaks {
             Speaks::Lines => self.lose(),
-            Speaks::ClaudeStreamJson => Vec::new(),
+            Speaks::ClaudeStreamJson | Speaks::Hooks => Vec::new(),
         }
     }
 }
@@ -193,6 +234,7 @@ pub(super) fn block_line(speaks: Speaks, id: &BlockId, text: &str) -> String {
     let line = match speaks {
         Speaks::ClaudeStreamJson => claude::block(id, text),
         Speaks::Lines => lines::block(id, text),
+        Speaks::Hooks => return with_token(id.as_str(), text),
     };
     format!("{line}\n")
 }
@@ -202,6 +244,7 @@ pub(super) fn interrupt_line(speaks: Speaks, number: u64) -> String {
     let line = match speaks {
         Speaks::ClaudeStreamJson => claude::interrupt(number),
         Speaks::Lines => lines::interrupt(),
+        Speaks::Hooks => return String::new(),
     };
     format!("{line}\n")
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::base::{Clock, Context, ErrorKind, Millis, Result, truncate_chars};
 use crate::jobs::Listener;
-use crate::jobs::speak::{Fact, Hearing, Noted};
+use crate::jobs::speak::{Fact, Hearing, Noted, hooks};
 use crate::jobs::telemetry::refusal::Refusal;
 use crate::process::{JobFolder, Stream, read_output};
 use crate::script::{Reads, Speaks};
@@ -201,6 +201,20 @@ impl Telemetry {
         self
     }
 
+    /// Returns whether an agent that lives on has said anything yet, and whether a turn of it runs.
+    pub(super) fn stance(&self) -> Option<(bool, bool)> {
+        self.hearing.as_ref().map(Hearing::stance)
+    }
+
+    /// Notes that the turn that runs was ended by somebody.
+    pub(super) fn cut(&mut self) {
+        let facts = self.hearing.as_mut().map(Hearing::cut).unwrap_or_default();
+        if !facts.is_empty() {
+            // No line tells of it: nothing more of the output is heard by this.
+            self.facts.push(Noted { at: 0, facts });
+        }
+    }
+
     /// Leaves out what an earlier server has heard already.
     pub(super) fn heard_until(mut self, heard: u64) -> Telemetry {
         self.heard = heard;
@@ -353,6 +367,12 @@ impl Telemetry {
             Some(Reads::CodexJsonl) => codex::read_line(text, now, &mut self.report),
             Some(Reads::OpencodeJson) => opencode::read_line(text, now, &mut self.report),
             Some(Reads::GeminiStreamJson) => gemini::read_line(text, now, &mut self.report),
+            Some(Reads::Plain) if self.hearing.as_ref().is_some_and(Hearing::is_by_hooks) => {
+                match hooks::words(text) {
+                    Some(words) => plain::read_line(&words, now, &mut self.report),
+                    None => return Ok(false),
+                }
+            }
             Some(Reads::Plain) => plain::read_line(text, now, &mut self.report),
             None => return Ok(false),
         };

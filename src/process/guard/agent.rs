@@ -8,6 +8,7 @@ use camino::Utf8Path;
 
 use crate::process::cgroup::Cgroup;
 use crate::process::guard::note;
+use crate::process::guard::terminal::Terminal;
 use crate::process::job_folder::JobFolder;
 use crate::process::launch::{Launch, LaunchStdin, MARK, PROMPT_FILE};
 use crate::process::sys;
@@ -23,9 +24,9 @@ pub(in crate::process::guard) struct Agent {
 /// reading ends of its output.
 pub(in crate::process::guard) fn start(
     folder: &JobFolder,
-    launch: &Launch,
+    (launch, terminal): (&Launch, Option<&Terminal>),
     secrets: &[(String, String)],
-) -> Result<(Agent, Option<OwnedFd>, [OwnedFd; 2]), String> {
+) -> Result<(Agent, Option<OwnedFd>, [Option<OwnedFd>; 2]), String> {
     let entrance = launch.cgroup.clone().and_then(|it| match Cgroup::at(it).entrance() {
         Ok(entrance) => Some(entrance),
         Err(cause) => {
@@ -34,12 +35,14 @@ pub(in crate::process::guard) fn start(
         }
     });
     let program = launch.argv.first().ok_or("argv is empty")?;
-    let started = sys::spawn_agent(&mut command(folder, launch, secrets)?, entrance.as_ref());
+    let tty = terminal.map(Terminal::tty);
+    let made = || command(folder, (launch, terminal), secrets);
+    let started = sys::spawn_agent(&mut made()?, (entrance.as_ref(), tty));
     let started = match started {
         Err(cause) if entrance.is_some() && sys::is_refused_entrance(&cause) => {
             note("the agent starts without a cgroup: it was not let in");
             let nowhere: Option<&File> = None;
-            sys::spawn_agent(&mut command(folder, launch, secrets)?, nowhere)
+            sys::spawn_agent(&mut made()?, (nowhere, tty))
         }
         started => started,
     };
@@ -48,8 +51,9 @@ pub(in crate::process::guard) fn start(
     let stdin = child.stdin.take().map(OwnedFd::from);
     let stdout = child.stdout.take().map(OwnedFd::from);
     let stderr = child.stderr.take().map(OwnedFd::from);
-    let pipes = stdout.zip(stderr).ok_or("the agent has no pipes")?;
-    Ok((Agent { pid, exit: None }, stdin, [pipes.0, pipes.1]))
+    let told = terminal.map(Terminal::hooks).transpose();
+    let told = told.map_err(|cause| format!("its hooks cannot be heard: {cause}"))?;
+    Ok((Agent { pid, exit: None }, stdin, [stdout.or(told), stderr]))
 }
 
 /// Returns why a program cannot be started: the system says the same of one that is not there and
@@ -66,7 +70,7 @@ fn why_not(program: &str, cause: &std::io::Error) -> String {
 
 fn command(
     folder: &JobFolder,
-    launch: &Launch,
+    (launch, terminal): (&Launch, Option<&Terminal>),
     secrets: &[(String, String)],
 ) -> Result<Command, String> {
     let stdin = match launch.stdin {
@@ -77,6 +81,11 @@ fn command(
             Err(cause) => return Err(cause.chain()),
         },
         LaunchStdin::Pipe => Stdio::piped(),
+        LaunchStdin::Terminal => shared(terminal)?,
+    };
+    let output = || match terminal {
+        Some(_) => shared(terminal),
+        None => Ok(Stdio::piped()),
     };
     let (program, args) = launch.argv.split_first().ok_or("argv is empty")?;
     if !launch.cwd.is_dir() {
@@ -92,7 +101,14 @@ fn command(
         .envs(launch.env.iter().chain(secrets).map(|(name, value)| (name, value)))
         .env(MARK, &launch.job)
         .stdin(stdin)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+        .stdout(output()?)
+        .stderr(output()?);
     Ok(command)
+}
+
+/// Returns the terminal as the agent gets it.
+fn shared(terminal: Option<&Terminal>) -> Result<Stdio, String> {
+    let terminal = terminal.ok_or("there is no terminal")?;
+    let tty = terminal.tty().try_clone_to_owned();
+    tty.map(Stdio::from).map_err(|cause| format!("the terminal cannot be shared: {cause}"))
 }

@@ -25,6 +25,8 @@ pub(in crate::process::guard) struct Feed {
     last: Option<String>,
     /// The name of an input that was too much.
     refused: Option<String>,
+    /// Whether what is written goes another way, and only its names come here.
+    has_names_only: bool,
 }
 
 impl Feed {
@@ -39,6 +41,11 @@ impl Feed {
         Feed { pipe, ..Feed::default() }
     }
 
+    /// Takes the names of what somebody else writes.
+    pub(in crate::process::guard) fn of_names() -> Feed {
+        Feed { has_names_only: true, ..Feed::default() }
+    }
+
     /// Returns what to poll for, while something waits to be read.
     pub(in crate::process::guard) fn waiting(&self) -> Option<BorrowedFd<'_>> {
         self.pipe.as_ref().filter(|_| !self.queue.is_empty()).map(AsFd::as_fd)
@@ -47,6 +54,10 @@ impl Feed {
     /// Adds a part of an input; whether it is whole now and on its way. Of one whose end never
     /// comes the agent reads nothing.
     pub(in crate::process::guard) fn add(&mut self, id: String, is_last: bool, text: &str) -> bool {
+        if self.has_names_only {
+            self.last = Some(id);
+            return true;
+        }
         if self.refused.as_ref() == Some(&id) {
             return false;
         }

@@ -28,20 +28,18 @@ impl Link {
     /// Takes descriptor 0.
     pub(in crate::process::guard) fn from_stdin() -> io::Result<Link> {
         // The copy is close-on-exec; 0 itself is replaced in the agent.
-        let socket = io::stdin().as_fd().try_clone_to_owned()?;
+        Ok(Link::at(io::stdin().as_fd().try_clone_to_owned()?))
+    }
+
+    /// Speaks over this socket.
+    pub(in crate::process::guard) fn at(socket: OwnedFd) -> Link {
         let (input, output, early) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Link { socket, input, output, early, is_gone: false })
+        Link { socket, input, output, early, is_gone: false }
     }
 
     /// Goes on with the connection of a later server; the one before counts no more.
     pub(in crate::process::guard) fn replace(&mut self, socket: OwnedFd) {
-        *self = Link {
-            socket,
-            input: Vec::new(),
-            output: Vec::new(),
-            early: Vec::new(),
-            is_gone: false,
-        };
+        *self = Link::at(socket);
     }
 
     pub(in crate::process::guard) fn is_gone(&self) -> bool {

@@ -12,6 +12,7 @@ mod keeper;
 mod link;
 mod mask;
 mod output;
+mod terminal;
 mod watch;
 
 use std::io::Write;
@@ -28,6 +29,7 @@ use crate::process::guard::keeper::Keeper;
 use crate::process::guard::link::Link;
 use crate::process::guard::mask::Secrets;
 use crate::process::guard::output::Capture;
+use crate::process::guard::terminal::{Terminal, let_in};
 use crate::process::guard::watch::{Watch, Watched};
 use crate::process::job_folder::JobFolder;
 use crate::process::launch::{
@@ -80,10 +82,30 @@ fn guard(job_dir: &Utf8Path) -> Result<()> {
     if folder.has(EXIT_FILE) {
         return Err(Error::conflict("job_ended", format!("the job in {job_dir} has ended")));
     }
-    let mut link = Link::from_stdin().context(unavailable, || "there is no lifeline".into())?;
-    let watched = match Watch::prepare() {
-        Ok(watch) => carry_out(&folder, &mut link, watch),
-        Err(cause) => Watched::failed(ExitCause::SpawnFailed, cause.chain()),
+    let no_lifeline = || "there is no lifeline".to_owned();
+    let launch = read_launch(&folder);
+    let terminal = match &launch {
+        Ok(launch) => Terminal::take(&folder, launch).context(unavailable, no_lifeline)?,
+        Err(_) => None,
+    };
+    let watch = Watch::prepare();
+    let mut keeper = None;
+    let mut link = match (&terminal, &launch) {
+        (Some(_), Ok(launch)) => {
+            let mut door = Keeper::open(&folder, launch)
+                .and_then(|it| it.ok_or_else(|| std::io::Error::other("it has no door")))
+                .context(unavailable, no_lifeline)?;
+            let link = let_in(&mut door).context(unavailable, no_lifeline)?;
+            keeper = Some(door);
+            link
+        }
+        _ => Link::from_stdin().context(unavailable, no_lifeline)?,
+    };
+    let watched = match (watch, launch) {
+        (Ok(watch), Ok(launch)) => {
+            carry_out(&folder, &mut link, watch, (&launch, terminal, keeper))
+        }
+        (Err(cause), _) | (_, Err(cause)) => Watched::failed(ExitCause::SpawnFailed, cause.chain()),
     };
     let record = record(watched, started_ms, clock.now().0.max(started_ms));
     let text = serde_json::to_vec_pretty(&record)
@@ -110,11 +132,12 @@ fn take_lock(folder: &JobFolder) -> Result<Option<FileLock>> {
 }
 
 /// Starts the agent, unless something is wrong or the server is gone, and watches it to its end.
-fn carry_out(folder: &JobFolder, link: &mut Link, watch: Watch) -> Watched {
-    let launch = match read_launch(folder) {
-        Ok(launch) => launch,
-        Err(error) => return Watched::failed(ExitCause::SpawnFailed, error.chain()),
-    };
+fn carry_out(
+    folder: &JobFolder,
+    link: &mut Link,
+    watch: Watch,
+    (launch, terminal, keeper): (&Launch, Option<Terminal>, Option<Keeper>),
+) -> Watched {
     let secrets = match link.first_order(FIRST_LINE_MAX) {
         Some(GuardOrder::Start { secrets }) => secrets,
         Some(_) => {
@@ -133,15 +156,19 @@ fn carry_out(folder: &JobFolder, link: &mut Link, watch: Watch) -> Watched {
         return Watched::failed(ExitCause::Stopped, why.into());
     }
     link.put_back(pending);
-    let keeper = match Keeper::open(folder, &launch) {
+    let opened = match keeper {
+        Some(keeper) => Ok(Some(keeper)),
+        None => Keeper::open(folder, launch),
+    };
+    let keeper = match opened {
         Ok(keeper) => keeper,
         Err(cause) => {
             let why = format!("no later server could take it over: {cause}");
             return Watched::failed(ExitCause::SpawnFailed, why);
         }
     };
-    match start(folder, &launch, &secrets) {
-        Ok((agent, feed, captures)) => watch.watch(link, &launch, (agent, feed, keeper), captures),
+    match start(folder, (launch, terminal.as_ref()), &secrets) {
+        Ok((agent, feed, captures)) => watch.watch(link, launch, (agent, feed, keeper), captures),
         Err(why) => Watched::failed(ExitCause::SpawnFailed, why),
     }
 }
@@ -152,7 +179,7 @@ fn lifeline_lost() -> Watched {
 
 fn start(
     folder: &JobFolder,
-    launch: &Launch,
+    (launch, terminal): (&Launch, Option<&Terminal>),
     secrets: &[(String, String)],
 ) -> std::result::Result<(agent::Agent, Feed, [Capture; 2]), String> {
     check_env(secrets).map_err(|it| it.chain())?;
@@ -162,14 +189,20 @@ fn start(
             .map_err(|cause| format!("cannot create the output files: {cause}"))
     };
     let mut captures = [capture(Stream::Stdout)?, capture(Stream::Stderr)?];
-    let (agent, input, pipes) = agent::start(folder, launch, secrets)?;
+    let (agent, input, pipes) = agent::start(folder, (launch, terminal), secrets)?;
     for (capture, pipe) in captures.iter_mut().zip(pipes) {
-        if let Err(cause) = capture.attach(pipe) {
+        if let Some(pipe) = pipe
+            && let Err(cause) = capture.attach(pipe)
+        {
             // The pipe is closed, so the agent is told by SIGPIPE; the watch goes on regardless.
             note(&format!("cannot read {}: {cause}", capture.stream.as_str()));
         }
     }
-    Ok((agent, Feed::new(input), captures))
+    let feed = match terminal {
+        Some(_) => Feed::of_names(),
+        None => Feed::new(input),
+    };
+    Ok((agent, feed, captures))
 }
 
 fn record(watched: Watched, started_ms: i64, ended_ms: i64) -> ExitRecord {

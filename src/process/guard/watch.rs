@@ -21,7 +21,9 @@ use crate::process::guard::keeper::Keeper;
 use crate::process::guard::link::Link;
 use crate::process::guard::note;
 use crate::process::guard::output::Capture;
-use crate::process::launch::{ExitCause, GuardEvent, GuardOrder, Launch, StreamRecord, VERSION};
+use crate::process::launch::{
+    ExitCause, GuardEvent, GuardOrder, Launch, LaunchStdin, StreamRecord, VERSION,
+};
 use crate::process::tree::reap_any;
 
 /// Output ends this long after the last of it, once the agent exited.
@@ -68,6 +70,7 @@ struct Job<'a> {
     clocks: ClockState,
     grace: Duration,
     cgroup: Option<Cgroup>,
+    is_in_terminal: bool,
     phase: Phase,
     cause: ExitCause,
     /// Nothing that this process would have to wait for is left: no child, so no descendant.
@@ -122,6 +125,7 @@ impl Watch {
             clocks: ClockState::new(launch.clocks, now),
             grace: Duration::from_millis(launch.grace_ms),
             cgroup: launch.cgroup.clone().map(Cgroup::at),
+            is_in_terminal: launch.stdin == LaunchStdin::Terminal,
             phase: Phase::Running,
             cause: ExitCause::Exit,
             is_alone: false,
@@ -196,6 +200,10 @@ impl Job<'_> {
             && !self.is_agent_told
         {
             self.is_agent_told = true;
+            if self.is_in_terminal {
+                // A terminal that is gone hangs both up, and the agent may be faster.
+                self.take_signals();
+            }
             if signal == Some(Signal::SIGKILL as i32) {
                 // Perhaps by the server, because this guard was kept from its work: then what made
                 // it do so waits to be heard, and is the cause.
@@ -329,9 +337,10 @@ impl Job<'_> {
             match order {
                 GuardOrder::Stop { cause } => self.end(match cause {
                     // These are for the guard alone to find.
-                    ExitCause::Exit | ExitCause::SpawnFailed | ExitCause::Lifeline => {
-                        ExitCause::Stopped
-                    }
+                    ExitCause::Exit
+                    | ExitCause::SpawnFailed
+                    | ExitCause::Lifeline
+                    | ExitCause::TerminalLost => ExitCause::Stopped,
                     cause => cause,
                 }),
                 GuardOrder::FinalResult => self.clocks.note_final_result(Instant::now()),
@@ -354,6 +363,9 @@ impl Job<'_> {
             if is(Signal::SIGTERM) || is(Signal::SIGINT) {
                 note(&format!("signal {} from process {}", info.ssi_signo, info.ssi_pid));
                 self.end(ExitCause::Stopped);
+            } else if is(Signal::SIGHUP) && self.is_in_terminal {
+                note("the terminal is gone");
+                self.end(ExitCause::TerminalLost);
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::script::config::{Builtin, Engine, EngineBody, PromptBy, SESSION, Sess
 use crate::script::load::anthropic::{self, OF_MODEL};
 use crate::script::load::external::{Lead, Target};
 use crate::script::load::extract::{Checked, Given};
-use crate::script::load::live::{MCP_CONFIG, SYSTEM_FILE, Speaks, Speech};
+use crate::script::load::live::{HOOKS_FILE, MCP_CONFIG, SYSTEM_FILE, Speaks, Speech, Typed};
 use crate::script::load::node::Declared;
 use crate::script::schema::{BUILTINS, PROMPT_BY};
 use crate::script::source::diagnostic::{Diagnostic, Findings, expected};
@@ -21,6 +21,13 @@ const PROOF_WAIT: Duration = Duration::from_secs(60);
 /// Fields that a builtin engine has not.
 const OF_PROCESS: [&str; 9] =
     ["command", "prompt", "reads", "env", "on_rate_limit", "session", "resume", "asks", "trusts"];
+
+/// Fields that only an engine in a terminal has.
+const OF_TERMINAL: [&str; 3] = ["hooks", "submit", "input"];
+/// The keys that hand in what was typed: programs differ in which of them they heed.
+const SUBMIT: [&str; 2] = ["Enter", "C-m"];
+/// Longest name of a key.
+const KEY_BYTES_MAX: usize = 16;
 
 /// Where what is found on the way goes.
 pub(crate) struct EngineBuilder<'a> {
@@ -88,20 +95,31 @@ impl EngineBuilder<'_> {
         Sessions { session: words("session"), resume: words("resume") }
     }
 
-    /// Returns how an engine of type "stream" is spoken to.
+    /// Returns how an engine is spoken to that lives on.
     fn speech(&mut self, title: &str, checked: &Checked) -> Option<Speech> {
-        let of_stream = ["speaks", "proof_wait", "system"];
-        if checked.text("type") != Some("stream") {
-            for field in of_stream.into_iter().filter(|field| checked.has(field)) {
-                let message = format!("{title} has `{field}`, but does not live on");
-                let note = "only an engine of type \"stream\" has it";
-                self.error("unknown-field", message, checked.spot(field), note);
+        let ty = checked.text("type");
+        let is_terminal = ty == Some("terminal");
+        let others: [(&[&str], bool, &str); 3] = [
+            (&["proof_wait", "system"], is_terminal || ty == Some("stream"), "that lives on"),
+            (&["speaks"], ty == Some("stream"), "of type \"stream\""),
+            (&OF_TERMINAL, is_terminal, "of type \"terminal\""),
+        ];
+        for (fields, is_right, which) in others {
+            for field in fields.iter().filter(|field| !is_right && checked.has(field)) {
+                let message = match is_terminal || ty == Some("stream") {
+                    true => format!("{title} has `{field}`, which is not for its type"),
+                    false => format!("{title} has `{field}`, but does not live on"),
+                };
+                let note = format!("only an engine {which} has it");
+                self.error("unknown-field", message, checked.spot(field), &note);
             }
+        }
+        if !is_terminal && ty != Some("stream") {
             return None;
         }
         for field in ["prompt", "reads"].into_iter().filter(|field| checked.has(field)) {
-            let message = format!("{title} is a stream and has no `{field}`");
-            let note = "`speaks` says how it is told and read";
+            let message = format!("{title} lives on and has no `{field}`");
+            let note = "how it is told and read follows from its type and from `speaks`";
             self.error("unknown-field", message, checked.spot(field), note);
         }
         let system: Vec<String> =
@@ -112,10 +130,40 @@ impl EngineBuilder<'_> {
             let note = format!("write {SYSTEM_FILE} where its path stands");
             self.error("bad-text", message, checked.spot("system"), &note);
         }
+        let proof_wait = checked.duration("proof_wait").unwrap_or(PROOF_WAIT);
+        if is_terminal {
+            let typed = Some(self.typed(title, checked));
+            return Some(Speech { speaks: Speaks::Hooks, proof_wait, system, typed });
+        }
         let word = checked.text("speaks")?;
         let speaks = Speaks::ALL.into_iter().find(|it| it.as_str() == word)?;
-        let proof_wait = checked.duration("proof_wait").unwrap_or(PROOF_WAIT);
-        Some(Speech { speaks, proof_wait, system })
+        Some(Speech { speaks, proof_wait, system, typed: None })
+    }
+
+    /// Returns how an engine of type "terminal" is typed to.
+    fn typed(&mut self, title: &str, checked: &Checked) -> Typed {
+        let hooks: Vec<String> =
+            checked.lines("hooks").iter().map(|(word, _)| word.clone()).collect();
+        let is_right = !checked.has("hooks") || checked.is_wrong("hooks");
+        if !is_right && !hooks.iter().any(|it| it.contains(HOOKS_FILE)) {
+            let message = format!("`hooks` of {title} does not name the file");
+            let note = format!("write {HOOKS_FILE} where its path stands");
+            self.error("bad-text", message, checked.spot("hooks"), &note);
+        }
+        let mut submit = Vec::new();
+        for (key, spot) in checked.lines("submit") {
+            let is_key = |it: u8| it.is_ascii_alphanumeric() || it == b'-';
+            if key.is_empty() || key.len() > KEY_BYTES_MAX || !key.bytes().all(is_key) {
+                let message = format!("`submit` of {title} names `{}`", key.escape_debug());
+                let note = "write keys as tmux names them: submit = { \"Enter\", \"C-m\" }";
+                self.error("bad-text", message, spot, note);
+            }
+            submit.push(key.clone());
+        }
+        if submit.is_empty() {
+            submit = SUBMIT.map(str::to_owned).to_vec();
+        }
+        Typed { hooks, submit, input: checked.text("input").map(str::to_owned) }
     }
 
     fn error(&mut self, code: &'static str, message: String, spot: &Spot, note: &str) {
@@ -145,17 +193,8 @@ impl EngineBuilder<'_> {
             return None;
         }
         let is_stream = checked.text("type") == Some("stream");
-        for (field, needs) in [
-            ("command", "a list of texts: write command = { \"claude\", \"-p\" }"),
-            ("prompt", "\"stdin\" or \"argument\": write prompt = \"stdin\""),
-            ("speaks", "\"claude-stream-json\" or \"lines\": write speaks = \"lines\""),
-        ] {
-            let is_needed = field == "command" || (field == "speaks") == is_stream;
-            if is_needed && !checked.has(field) {
-                let message = format!("{title} has no `{field}`");
-                self.error("missing-field", message, &declared.spot, &format!("it needs {needs}"));
-            }
-        }
+        let is_terminal = checked.text("type") == Some("terminal");
+        self.require(declared, checked, (is_stream, is_terminal));
         let command: Vec<String> =
             checked.lines("command").iter().map(|(word, _)| word.clone()).collect();
         if checked.has("command") && !checked.is_wrong("command") && command.is_empty() {
@@ -173,7 +212,7 @@ impl EngineBuilder<'_> {
             self.error("bad-text", message, spot, &note);
         }
         let prompt = match checked.text("prompt") {
-            _ if is_stream => PromptBy::Pipe,
+            _ if is_stream || is_terminal => PromptBy::Pipe,
             Some(word) if word == PROMPT_BY[1] => PromptBy::Argument,
             _ => PromptBy::Stdin,
         };
@@ -182,10 +221,38 @@ impl EngineBuilder<'_> {
         let reads = match checked.text("speaks") {
             Some("claude-stream-json") => Some(Reads::ClaudeStreamJson),
             Some(_) => Some(Reads::Plain),
+            None if is_terminal => Some(Reads::Plain),
             None => reads,
         };
         let env = self.env(name, title, checked);
         Some(EngineBody::Process { command, prompt, reads, env })
+    }
+
+    /// Says which fields a program needs and has not.
+    fn require(
+        &mut self,
+        declared: &Declared,
+        checked: &Checked,
+        (is_stream, is_terminal): (bool, bool),
+    ) {
+        let title = declared.title();
+        for (field, needs) in [
+            ("command", "a list of texts: write command = { \"claude\", \"-p\" }"),
+            ("hooks", "arguments: write hooks = { \"--settings\", \"{{hooks_file}}\" }"),
+            ("prompt", "\"stdin\" or \"argument\": write prompt = \"stdin\""),
+            ("speaks", "\"claude-stream-json\" or \"lines\": write speaks = \"lines\""),
+        ] {
+            let is_needed = match field {
+                "command" => true,
+                "speaks" => is_stream,
+                "hooks" => is_terminal,
+                _ => !is_stream && !is_terminal,
+            };
+            if is_needed && !checked.has(field) {
+                let message = format!("{title} has no `{field}`");
+                self.error("missing-field", message, &declared.spot, &format!("it needs {needs}"));
+            }
+        }
     }
 
     /// Refuses fields that only engines of another type have.

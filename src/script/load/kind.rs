@@ -133,7 +133,7 @@ impl<'a> KindBuilder<'a> {
         let engine = self.checked.text("engine").and_then(|it| self.engines.get(it));
         if !is_agent && engine.is_some_and(|it| it.speech.is_some()) {
             let message = format!("{} names an engine that lives on", self.title());
-            let note = "agents of type \"stream\" are declared by wb.agent";
+            let note = "what lives on is declared by wb.agent";
             self.error("broken-rule", message, self.checked.spot("engine"), note);
         }
         if engine.is_some_and(|it| it.model().is_some()) {

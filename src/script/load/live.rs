@@ -51,10 +51,13 @@ pub enum Speaks {
     /// One JSON object a line, for programs of one's own.
     #[serde(rename = "lines")]
     Lines,
+    /// Typed into its terminal; its hooks tell of its turns.
+    #[serde(rename = "hooks")]
+    Hooks,
 }
 
 impl Speaks {
-    /// All of them, in the order of the schema's words.
+    /// Those of streams, in the order of the schema's words.
     pub const ALL: [Speaks; 2] = [Speaks::ClaudeStreamJson, Speaks::Lines];
 
     /// Returns the word in the script.
@@ -62,6 +65,7 @@ impl Speaks {
         match self {
             Speaks::ClaudeStreamJson => "claude-stream-json",
             Speaks::Lines => "lines",
+            Speaks::Hooks => "hooks",
         }
     }
 }
@@ -77,7 +81,23 @@ pub struct Speech {
     /// Arguments that bring it what it is and what it may do: `{{system_file}}` is a file with
     /// that.
     pub system: Vec<String>,
+    /// How it is typed to, if it lives in a terminal.
+    pub typed: Option<Typed>,
 }
+
+/// How an engine is typed to that lives in a terminal.
+#[derive(Clone, Debug, Serialize)]
+pub struct Typed {
+    /// Arguments that bring it our hooks: `{{hooks_file}}` is a file of settings with them.
+    pub hooks: Vec<String>,
+    /// The keys that hand in what was typed, the best first, by the names that tmux has for them.
+    pub submit: Vec<String>,
+    /// What stands at the beginning of the line in which one types, if that is known.
+    pub input: Option<String>,
+}
+
+/// What stands for the file with our hooks in [`Typed::hooks`].
+pub const HOOKS_FILE: &str = "{{hooks_file}}";
 
 /// What stands for the file with the agent's rules in [`Speech::system`].
 pub const SYSTEM_FILE: &str = "{{system_file}}";
@@ -108,7 +128,8 @@ pub(crate) fn build(
     let title = declared.title();
     if engine.is_some_and(|it| it.speech.is_none()) {
         let message = format!("the engine of {title} does not live on");
-        let note = "name one of type = \"stream\", which is spoken to while it runs";
+        let note =
+            "name one of type = \"stream\" or \"terminal\", which is spoken to while it runs";
         findings
             .add(Diagnostic::error("broken-rule", message).at(checked.spot("engine")).note(note));
     }

@@ -6,7 +6,7 @@ use crate::script::schema::fields::{field, needed, with};
 use crate::script::schema::{Field, Shape};
 
 /// Words of `engine.type`.
-const ENGINE_TYPES: [&str; 4] = ["process", "builtin", "stream", "anthropic"];
+const ENGINE_TYPES: [&str; 5] = ["process", "builtin", "stream", "terminal", "anthropic"];
 /// Words of `engine.speaks`.
 const SPEAKS: [&str; 2] = [Speaks::ALL[0].as_str(), Speaks::ALL[1].as_str()];
 /// Words of `engine.prompt`.
@@ -25,13 +25,13 @@ pub(crate) const BUILTINS: [&str; 1] = ["suggestions"];
 /// Words of `engine.on_rate_limit`.
 const ON_RATE_LIMIT: [&str; 2] = ["hold", "go_on"];
 
-pub(in crate::script::schema) const ENGINE: [Field; 20] = [
+pub(in crate::script::schema) const ENGINE: [Field; 23] = [
     needed(
         "type",
         Shape::Word(&ENGINE_TYPES),
         r#""process""#,
-        "A program, a part of this one, a program that lives on and is spoken to, or a model that \
-         this one asks for the assistant.",
+        "A program, a part of this one, a program that lives on in a pipe or in a terminal, or a \
+         model that this one asks for the assistant.",
     ),
     field(
         "command",
@@ -82,13 +82,31 @@ pub(in crate::script::schema) const ENGINE: [Field; 20] = [
         "proof_wait",
         Shape::Duration,
         r#""2m""#,
-        "Longest wait until a stream shows that it has what was written; 60s by default.",
+        "Longest wait until what lives on shows that it has what was written; 60s by default.",
     ),
     field(
         "system",
         Shape::Lines,
         r#"{ "--append-system-prompt-file", "{{system_file}}" }"#,
-        "Arguments that bring a stream what its agent is and what it may do.",
+        "Arguments that bring what lives on what its agent is and what it may do.",
+    ),
+    field(
+        "hooks",
+        Shape::Lines,
+        r#"{ "--settings", "{{hooks_file}}" }"#,
+        "Arguments that bring a program in a terminal our hooks, which tell of its turns.",
+    ),
+    field(
+        "submit",
+        Shape::Lines,
+        r#"{ "Enter", "C-m" }"#,
+        "Keys that hand in what was typed in a terminal, the best first; these two by default.",
+    ),
+    field(
+        "input",
+        Shape::Line,
+        r#""❯""#,
+        "What begins the line of a terminal in which one types: nothing is pasted to a draft.",
     ),
     field(
         "trusts",

@@ -35,6 +35,8 @@ const OF_STREAM: [&str; 3] = ["speaks", "proof_wait", "system"];
 /// Fields of an engine that only a model has.
 const OF_MODEL: [&str; 7] =
     ["model", "key", "base_url", "max_output", "context", "thinking", "price"];
+/// Fields of an engine that lives in a terminal.
+const OF_TERMINAL: [&str; 3] = ["hooks", "submit", "input"];
 
 /// Returns a declaration with all its fields.
 fn whole(it: &Declaration) -> String {
@@ -52,7 +54,7 @@ fn whole(it: &Declaration) -> String {
     let line = |field: &Field| format!("  {:<width$} = {},\n", field.name, field.example);
     // A schedule has either `every` or `at`, an inbox a worktree or a folder that a hook makes; an
     // engine is a process or is spoken to while it runs.
-    let either = [&["every", "cwd_template"][..], &OF_STREAM, &OF_MODEL].concat();
+    let either = [&["every", "cwd_template"][..], &OF_STREAM, &OF_MODEL, &OF_TERMINAL].concat();
     let fields = it.fields.iter().filter(|it| !either.contains(&it.name));
     let lines: String = fields.map(line).collect();
     format!("```lua\nwb.{}{name} {{\n{lines}}}\n```\n", it.word)
@@ -201,6 +203,8 @@ fn what_editors_read_is_that_of_this_version() {
 /// What an engine needs that is spoken to while it runs.
 const STREAM: &str = "stream";
 const MODEL: &str = "model";
+/// The same of one in a terminal.
+const TERMINAL: &str = "terminal";
 
 /// What a declaration needs beside the field that is shown.
 fn around(word: &str) -> &'static [(&'static str, &'static str)] {
@@ -209,6 +213,11 @@ fn around(word: &str) -> &'static [(&'static str, &'static str)] {
         "engine" => &[("type", "\"process\""), ("command", "{ \"cat\" }"), ("prompt", "\"stdin\"")],
         STREAM => &[("type", "\"stream\""), ("command", "{ \"cat\" }"), ("speaks", "\"lines\"")],
         MODEL => &[("type", "\"anthropic\""), ("model", "\"m\""), ("key", "wb.secret.env \"K\"")],
+        TERMINAL => &[
+            ("type", "\"terminal\""),
+            ("command", "{ \"cat\" }"),
+            ("hooks", "{ \"{{hooks_file}}\" }"),
+        ],
         "agent" => &[("about", "\"a\""), ("engine", "\"codex\"")],
         "assistant" => &[("runtimes", "{ claude_code = \"claude-chat\" }")],
         "channel_type" => &[("about", "\"a\"")],
@@ -236,13 +245,14 @@ fn around(word: &str) -> &'static [(&'static str, &'static str)] {
 fn declared(word: &str, name: &str, fields: &[(&str, &str)]) -> String {
     let has = |name: &str| fields.iter().any(|it| it.0 == name);
     let given = |name: &str| has(name) || (name == "at" && has("every"));
-    let is_one = |of: &[&str]| word == "engine" && fields.iter().any(|it| of.contains(&it.0));
-    let sort = match (is_one(&OF_STREAM), is_one(&OF_MODEL)) {
-        (true, _) => STREAM,
-        (_, true) => MODEL,
-        _ => word,
+    let is_of = |names: &[&str]| word == "engine" && fields.iter().any(|it| names.contains(&it.0));
+    let word_of = match () {
+        () if is_of(&OF_STREAM) => STREAM,
+        () if is_of(&OF_TERMINAL) => TERMINAL,
+        () if is_of(&OF_MODEL) => MODEL,
+        () => word,
     };
-    let least = around(sort).iter().filter(|it| !given(it.0));
+    let least = around(word_of).iter().filter(|it| !given(it.0));
     let lines: String = least.chain(fields).map(|it| format!("{} = {}, ", it.0, it.1)).collect();
     format!("wb.{word}{name} {{ {lines} }}\n")
 }

@@ -90,7 +90,14 @@ impl Row {
     }
 
     pub(super) fn state(&self) -> &str {
-        self.message.deliveries.first().map_or("", |it| it.state.as_str())
+        // What was sent again has a delivery more.
+        self.message.deliveries.last().map_or("", |it| it.state.as_str())
+    }
+
+    /// Returns whether a person is to say whether it has arrived.
+    fn is_unconfirmed(&self) -> bool {
+        self.message.deliveries.iter().any(|it| it.state == "unconfirmed")
+            && matches!(self.message.to, crate::base::Address::Agent(_))
     }
 
     fn job(&self) -> Option<&str> {
@@ -142,6 +149,18 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         get("/mail", site, list),
         get("/mail/{id}", site, show),
         post("/mail/{id}/read", site, read),
+        post("/mail/{id}/resend", site, async |site: Site, mut call: Call| {
+            call.nothing().await?;
+            let id: MailId = call.param("id")?;
+            let outcome = flows::mail::resend(&site, &call.caller()?, &id).await;
+            form::answer(outcome, |_| format!("/mail/{id}"), format!("/mail/{id}"), None)
+        }),
+        post("/mail/{id}/settle", site, async |site: Site, mut call: Call| {
+            call.nothing().await?;
+            let id: MailId = call.param("id")?;
+            let outcome = flows::mail::settle(&site, &call.caller()?, &id).await;
+            form::answer(outcome, |_| format!("/mail/{id}"), format!("/mail/{id}"), None)
+        }),
     ])
 }
 

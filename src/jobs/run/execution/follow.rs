@@ -52,33 +52,33 @@ pub(super) async fn follow(
     loop {
         let goes_on = is_kept && ending.is_none();
         let event = tokio::select! {
-            event = guard.next() => event,
+            event = guard.next() => Some(event),
             () = fencing.as_mut(), if !fencing.is_terminated() => continue,
             // The agent may still say its last words and what it cost.
             () = verdict.as_mut(), if !verdict.is_terminated() => {
                 stopper.final_result();
                 continue;
             }
-            () = asked.as_mut(), if !asked.is_terminated() && !is_told => {
-                is_told = true;
-                ending.get_or_insert_with(Instant::now);
-                stopper.stop(ExitCause::Stopped);
+            () = asked.as_mut(), if !asked.is_terminated() && !is_told => None,
+            () = outside.voice.until_cut() => {
+                telemetry = cut((inner, job), telemetry, outside, stop).await;
                 continue;
             }
             () = stop.cancelled(), if goes_on => return None,
-            () = stop.cancelled(), if !goes_on && !is_told => {
-                is_told = true;
-                ending.get_or_insert_with(Instant::now);
-                if is_run {
-                    fence(inner, job).await;
-                }
-                stopper.stop(ExitCause::Stopped);
-                continue;
+            () = stop.cancelled(), if !goes_on && !is_told => None,
+        };
+        let Some(event) = event else {
+            is_told = true;
+            ending.get_or_insert_with(Instant::now);
+            if is_run && stop.is_cancelled() {
+                fence(inner, job).await;
             }
+            stopper.stop(ExitCause::Stopped);
+            continue;
         };
         match event {
             None => break,
-            Some(GuardEvent::Started { .. }) if job.pool == Pool::Live => {
+            Some(GuardEvent::Started { .. }) if is_ready_then(job, outside) => {
                 note(inner, job, vec![Noted::ready()], stop).await;
             }
             Some(GuardEvent::AgentExited { .. } | GuardEvent::Ending { .. }) => {
@@ -91,7 +91,7 @@ pub(super) async fn follow(
             Some(GuardEvent::Output { stream: Stream::Stdout, bytes_total }) if is_run => {
                 let told = (&stopper, &mut is_in_call, bytes_total);
                 let heard = hear(telemetry, job, outside, told).await;
-                telemetry = note_all((inner, job), heard, stop).await;
+                telemetry = note_all((inner, job), heard, outside, stop).await;
             }
             Some(_) => {}
         }
@@ -106,6 +106,23 @@ pub(super) async fn follow(
     Some((end, telemetry, ending))
 }
 
+/// Returns whether an agent that lives on can be spoken to once it runs; one in a terminal says so
+/// by itself.
+fn is_ready_then(job: &Job, outside: &Running) -> bool {
+    job.pool == Pool::Live && outside.voice.desk().is_none()
+}
+
+/// Writes down that a turn was ended of whose end no line tells.
+async fn cut(
+    at: (&Inner, &Job),
+    mut telemetry: Option<Telemetry>,
+    outside: &Running,
+    stop: &CancellationToken,
+) -> Option<Telemetry> {
+    telemetry.iter_mut().for_each(Telemetry::cut);
+    note_all(at, telemetry, outside, stop).await
+}
+
 /// Reads what is left of what an agent has printed.
 async fn last_words(
     (inner, job): (&Inner, &Job),
@@ -116,16 +133,18 @@ async fn last_words(
     fault::crash_point("after_exit");
     // The fence stands: nothing more is refused to a running job.
     let (telemetry, _) = pump(telemetry, job, outside.refusals.take(), true).await;
-    note_all((inner, job), telemetry, stop).await
+    note_all((inner, job), telemetry, outside, stop).await
 }
 
 /// Writes down what was heard since.
 async fn note_all(
     (inner, job): (&Inner, &Job),
     mut telemetry: Option<Telemetry>,
+    outside: &Running,
     stop: &CancellationToken,
 ) -> Option<Telemetry> {
     let facts = telemetry.as_mut().map(Telemetry::take_facts).unwrap_or_default();
+    outside.voice.hear(&facts, telemetry.as_ref().and_then(Telemetry::stance));
     note(inner, job, facts, stop).await;
     telemetry
 }

@@ -32,7 +32,7 @@ use crate::jobs::speak::Noted;
 use crate::jobs::telemetry::Telemetry;
 use crate::jobs::{Alone, Generation, Job, Phase, Reason, ResolvedEngine, Status};
 use crate::process::{Adopted, ExitCause, GuardEnd, GuardSpec, OnServerLoss};
-use crate::script::{Kind, PromptBy, Reads, Speaks};
+use crate::script::{Kind, PromptBy, Reads, Speaks, Typed};
 use crate::store::Tx;
 
 use around::{Cleaned, SetUp};
@@ -112,6 +112,8 @@ pub(super) struct Ready {
     pub(super) reads: Option<Reads>,
     /// How its agent is spoken to, if it lives on.
     speaks: Option<Speaks>,
+    /// How it is typed to, if it lives in a terminal.
+    typed: Option<Typed>,
     /// What runs around the agent.
     plan: Option<Plan>,
     /// Whether it counts if the agent was started: its inbox may repeat what was lost before.
@@ -245,7 +247,8 @@ fn ready(
         spec.launch.env.extend(plan.env.iter().cloned());
     }
     let speaks = engine.speech.as_ref().map(|it| it.speaks);
-    Ok(Ready { spec, reads: engine.reads, speaks, plan, is_marked: kind.inbox.is_some() })
+    let typed = engine.speech.as_ref().and_then(|it| it.typed.clone());
+    Ok(Ready { spec, reads: engine.reads, speaks, typed, plan, is_marked: kind.inbox.is_some() })
 }
 
 /// Runs the agent, and the hooks around it; nothing if the server stops before all is over.
@@ -322,13 +325,14 @@ async fn supervise(
         None => Some((inner.setup.hooks.watch)(job.id.clone(), Beginning::Now).await),
         Some(_) => None,
     };
-    let Ready { spec, reads, speaks, .. } = ready;
-    let is_kept = matches!(spec.launch.on_server_loss, OnServerLoss::Keep { .. });
+    let Ready { spec, reads, speaks, typed, .. } = ready;
+    let is_kept =
+        matches!(spec.launch.on_server_loss, OnServerLoss::Keep { keep_ms, .. } if keep_ms > 0);
     let listener = match (inner.setup.hooks.listen)(generation, job) {
         Ok(listener) => listener,
         Err(cause) => return Some(failed(Reason::Internal, cause.chain())),
     };
-    let ears = phase::Ears { reads, speaks, is_kept };
+    let ears = phase::Ears { reads, speaks, typed, is_kept };
     let run = phase::run(inner, job, (Phase::Run, spec, ears), listener, &outside, stop);
     let (end, telemetry) = match run.await {
         Ran::Ended(end, telemetry) => (end, telemetry.map(|it| *it)),
@@ -367,14 +371,19 @@ pub(super) async fn go_on(
             return recovery::wait_and_settle(inner, job, stop).await;
         }
     };
-    // One whose process had begun when its server ended, and nobody had noted it.
-    let ready = vec![Noted::ready()];
-    follow::note(&inner, &job, ready, &stop).await;
+    let engine = generation.config.kind_of_job(&job.kind).map(|it| &it.engine);
+    let engine = engine.and_then(|it| generation.engines.find(it).ok());
+    let typed = engine.and_then(|it| it.speech.as_ref()).and_then(|it| it.typed.clone());
+    if typed.is_none() {
+        // One whose process had begun when its server ended, and nobody had noted it.
+        follow::note(&inner, &job, vec![Noted::ready()], &stop).await;
+    }
     let watched = match job.owner {
         None => Some((inner.setup.hooks.watch)(job.id.clone(), Beginning::Earlier).await),
         Some(_) => None,
     };
-    let ran = phase::go_on(&inner, &job, (adopted.guard, telemetry), &outside, &stop).await;
+    let heard = (adopted.guard, telemetry, typed);
+    let ran = phase::go_on(&inner, &job, heard, &outside, &stop).await;
     let Ran::Ended(end, telemetry) = ran else { return id };
     let is_stopping = stop.is_cancelled();
     let telemetry = telemetry.map(|it| *it);

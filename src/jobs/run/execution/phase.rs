@@ -6,29 +6,37 @@
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use crate::base::{Error, fault};
 use crate::jobs::run::dispatch::{Inner, Running};
-use crate::jobs::run::execution::follow::{Followed, fence, follow};
+use crate::jobs::run::execution::follow::{Followed, fence, follow, note};
 use crate::jobs::run::settle;
+use crate::jobs::speak::Noted;
+use crate::jobs::speak::typist::{self, Place, put_away, session_of};
 use crate::jobs::telemetry::Telemetry;
 use crate::jobs::{Job, Listener, Phase, Status, job_dir};
 use crate::process::{self, Guard, GuardEnd, GuardSpec, MARK, ProcessIdentity};
-use crate::script::{Reads, Speaks};
+use crate::script::{Reads, Speaks, Typed};
 
 /// How long to wait before what cannot be ended is tried again.
 const STRAYS_RETRY: Duration = Duration::from_secs(2);
 
+/// What is seen of a terminal and not written down yet.
+const SEEN_MAX: usize = 16;
+
 /// What is read of a phase.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(in crate::jobs) struct Ears {
     /// Form of its output.
     pub(in crate::jobs) reads: Option<Reads>,
     /// How its agent is spoken to, if it lives on.
     pub(in crate::jobs) speaks: Option<Speaks>,
+    /// How it is typed to, if it lives in a terminal.
+    pub(in crate::jobs) typed: Option<Typed>,
     /// Whether it goes on when the server ends.
     pub(in crate::jobs) is_kept: bool,
 }
@@ -72,24 +80,67 @@ pub(super) async fn run(
         outside.voice.open(guard.stopper(), speaks, None);
     }
     // What the guard says is heard while its pid is written down.
-    let ((), followed) = tokio::join!(
-        keep_guard(inner, (job, phase), identity),
-        follow((inner, job, phase), guard, (telemetry, ears.is_kept), outside, stop)
-    );
+    let pid = identity.pid;
+    let heard = async {
+        let ((), followed) = tokio::join!(
+            keep_guard(inner, (job, phase), identity),
+            follow((inner, job, phase), guard, (telemetry, ears.is_kept), outside, stop)
+        );
+        followed
+    };
+    let is_typed = ears.typed.is_some();
+    let followed = typing((inner, job), (pid, ears.typed), heard, outside, stop).await;
+    if is_typed && followed.is_some() {
+        put_away(&inner.ground.terminals, (&session_of(job.id.as_str()), pid), &dir).await;
+    }
     finish(inner, (job, phase, &dir), followed, stop).await
+}
+
+/// Follows an agent, and types to it as long as it is followed.
+async fn typing(
+    (inner, job): (&Inner, &Job),
+    (guard, typed): (i32, Option<Typed>),
+    heard: impl Future<Output = Option<Followed>>,
+    outside: &Running,
+    stop: &CancellationToken,
+) -> Option<Followed> {
+    let (Some(typed), Some(desk)) = (typed, outside.voice.desk()) else { return heard.await };
+    let place = Place {
+        terminals: inner.ground.terminals.clone(),
+        session: session_of(job.id.as_str()),
+        guard,
+        dir: job_dir(&inner.ground.data, &job.id),
+        typed,
+        clock: inner.setup.store.clock().clone(),
+    };
+    let (tell, mut seen) = mpsc::channel(SEEN_MAX);
+    let noting = async {
+        while let Some(fact) = seen.recv().await {
+            note(inner, job, vec![Noted { at: 0, facts: vec![fact] }], stop).await;
+        }
+    };
+    tokio::select! {
+        followed = heard => followed,
+        ((), ()) = async { tokio::join!(typist::serve(desk, place, &outside.voice, &tell), noting) }
+            => None,
+    }
 }
 
 /// Follows a guard that an earlier server started.
 pub(super) async fn go_on(
     inner: &Inner,
     job: &Job,
-    (guard, telemetry): (Guard, Telemetry),
+    (guard, telemetry, typed): (Guard, Telemetry, Option<Typed>),
     outside: &Running,
     stop: &CancellationToken,
 ) -> Ran {
     let dir = job_dir(&inner.ground.data, &job.id);
-    let followed =
-        follow((inner, job, Phase::Run), guard, (Some(telemetry), true), outside, stop).await;
+    let (pid, is_typed) = (guard.identity().pid, typed.is_some());
+    let heard = follow((inner, job, Phase::Run), guard, (Some(telemetry), true), outside, stop);
+    let followed = typing((inner, job), (pid, typed), heard, outside, stop).await;
+    if is_typed && followed.is_some() {
+        put_away(&inner.ground.terminals, (&session_of(job.id.as_str()), pid), &dir).await;
+    }
     finish(inner, (job, Phase::Run, &dir), followed, stop).await
 }
 

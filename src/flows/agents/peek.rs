@@ -1,0 +1,47 @@
+//! What an agent shows: the screen of its terminal, or the last of what it printed.
+
+use crate::api::agents::{Peek, PeekQuery};
+use crate::base::{Error, Result};
+use crate::flows::Site;
+use crate::flows::agents::show;
+use crate::jobs;
+use crate::people::Caller;
+
+/// Lines that are shown if nobody says how many.
+const LINES: u32 = 50;
+/// Most lines.
+const LINES_MAX: u32 = 1_000;
+
+/// Returns what an agent shows now, or what its last start left.
+///
+/// # Errors
+/// `not_found` with code `no_agent`; `invalid` for a number of lines that is none.
+pub async fn peek(site: &Site, caller: &Caller, name: &str, query: &PeekQuery) -> Result<Peek> {
+    caller.may_read()?;
+    let lines = query.lines.unwrap_or(LINES);
+    if lines == 0 || lines > LINES_MAX {
+        return Err(Error::invalid(format!("`lines` is 1 to {LINES_MAX}")));
+    }
+    let asked = name.to_owned();
+    let agent = site.store.read(move |c| show::find(c, &asked)).await?;
+    let Some(job) = agent.job_id else {
+        return Ok(Peek { is_live: false, output: String::new() });
+    };
+    if let Some(screen) = site.queue.screen(&job, lines).await {
+        return Ok(Peek { is_live: true, output: last(&screen, lines) });
+    }
+    let dir = jobs::job_dir(&site.config.site.data, &job);
+    if let Some(screen) = jobs::last_screen(&dir)? {
+        return Ok(Peek { is_live: false, output: last(&screen, lines) });
+    }
+    let (entries, _) = jobs::read_stream_end(&dir, lines as usize)?;
+    let words = entries.iter().filter_map(|it| it["text"].as_str().or(it["name"].as_str()));
+    let output = words.collect::<Vec<_>>().join("\n");
+    Ok(Peek { is_live: agent.state.is_live(), output: last(&output, lines) })
+}
+
+/// Returns the last lines of a text.
+fn last(text: &str, lines: u32) -> String {
+    let all: Vec<&str> = text.lines().collect();
+    all[all.len().saturating_sub(lines as usize)..].join("\n")
+}

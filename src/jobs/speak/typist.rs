@@ -1,0 +1,439 @@
+//! Typing to an agent in a terminal: a text is pasted, the key is pressed that hands it in, and its
+//! arrival is proven by a hook.
+//!
+//! **Invariant:** a text is pasted once. Where it is not known to have arrived, only the key is
+//! pressed again, and never while the agent asks something: it would be an answer.
+//! **Invariant:** what a person has typed is neither handed in nor removed.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use tokio::sync::Notify;
+use tokio::sync::mpsc::Sender;
+use tokio::time::{Instant, sleep, sleep_until};
+use tracing::{info, warn};
+
+use crate::base::{BlockId, Clock, Result, fault};
+use crate::jobs::speak::{Fact, Voice};
+use crate::process::{
+    JobFolder, Pane, PaneState, Pasted, Terminals, draft, is_ours, plain, with_token,
+};
+use crate::script::Typed;
+
+/// The pause between a text and the key: programs take a key that comes with it for a part of it.
+const PAUSE: Duration = Duration::from_millis(150);
+/// The first wait for the proof; each next one is longer by [`LONGER`].
+const PROOF_FIRST: Duration = Duration::from_millis(350);
+const LONGER: f64 = 1.6;
+/// How often the key is pressed in all.
+const PRESSES_MAX: u32 = 6;
+/// So long after a person's last key nothing is pasted, in seconds.
+const TYPES_SECONDS: i64 = 10;
+/// The pauses before it is looked again whether what kept a text from being pasted is over.
+const LOOK_FIRST: Duration = Duration::from_millis(500);
+const LOOK_LAST: Duration = Duration::from_secs(5);
+/// The pause before a pane is looked for again.
+const PANE_AGAIN: Duration = Duration::from_secs(1);
+/// Most keys that are pressed to remove a text of ours, two a line.
+const CLEAR_KEYS_MAX: usize = 200;
+/// The pause after each of them.
+const CLEAR_PAUSE: Duration = Duration::from_millis(30);
+/// How long a program may take to say that it takes what is typed, before a person is told: it
+/// may ask something that no hook tells of.
+const START_MAX: Duration = Duration::from_secs(20);
+/// How long after our interrupt a turn may go on before it counts as ended: nothing tells of it.
+const INTERRUPT_MAX: Duration = Duration::from_secs(2);
+/// The same before it is looked whether our own text came back into the line.
+const CLEAR_AFTER: Duration = Duration::from_millis(300);
+/// Longest text that is pasted; of a longer one the name of a file with it.
+const TEXT_BYTES_MAX: usize = 8 * 1024;
+
+/// Where what is to be typed waits.
+#[derive(Debug)]
+pub(in crate::jobs) struct Desk {
+    state: Mutex<State>,
+    bell: Notify,
+    /// Rung for the end of a turn of which nothing else tells.
+    cut: Notify,
+    /// Where it is typed, once that is known.
+    pane: OnceLock<Pane>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// What is to be typed; without its text it may have been typed by an earlier server.
+    words: Option<(BlockId, Option<String>)>,
+    /// The last block whose turn began.
+    proven: Option<BlockId>,
+    is_interrupted: bool,
+    is_ready: bool,
+    is_asking: bool,
+    has_turn: bool,
+    /// Whether a text was refused, and nothing is to be typed before that is over.
+    is_held: bool,
+}
+
+/// What a typist works with.
+pub(in crate::jobs) struct Place {
+    /// The terminals of the site.
+    pub(in crate::jobs) terminals: Terminals,
+    /// The session of the agent.
+    pub(in crate::jobs) session: String,
+    /// The process in its pane.
+    pub(in crate::jobs) guard: i32,
+    /// The folder of its job.
+    pub(in crate::jobs) dir: Utf8PathBuf,
+    /// How it is typed to.
+    pub(in crate::jobs) typed: Typed,
+    /// The time.
+    pub(in crate::jobs) clock: Clock,
+}
+
+impl Desk {
+    /// Returns an empty desk; `given` was typed by an earlier server, as far as it knows.
+    pub(in crate::jobs) fn new(given: Option<BlockId>) -> Desk {
+        let words = given.map(|it| (it, None));
+        // Whatever an earlier server was kept from: it is looked at again.
+        let state = Mutex::new(State { words, is_held: true, ..State::default() });
+        Desk { state, bell: Notify::new(), cut: Notify::new(), pane: OnceLock::new() }
+    }
+
+    /// Learns whether the process has said anything yet, and whether a turn of it runs: an earlier
+    /// server may have heard of that.
+    pub(in crate::jobs) fn know(&self, (is_up, has_turn): (bool, bool)) {
+        let mut state = self.state();
+        (state.is_ready, state.has_turn) = (state.is_ready || is_up, has_turn);
+        drop(state);
+        self.bell.notify_one();
+    }
+
+    /// Returns the last lines of the terminal, if it is there.
+    pub(in crate::jobs) async fn screen(&self, lines: u32) -> Option<String> {
+        match self.pane.get()?.screen(lines, false).await {
+            Ok(screen) => Some(plain(&screen)),
+            Err(cause) => {
+                info!("the screen is not seen: {}", cause.chain());
+                None
+            }
+        }
+    }
+
+    /// Waits for the end of a turn of which nothing else tells.
+    pub(in crate::jobs) async fn until_cut(&self) {
+        self.cut.notified().await;
+    }
+
+    pub(in crate::jobs) fn put(&self, id: &BlockId, text: String) {
+        self.state().words = Some((id.clone(), Some(text)));
+        self.bell.notify_one();
+    }
+
+    pub(in crate::jobs) fn interrupt(&self) {
+        self.state().is_interrupted = true;
+        self.bell.notify_one();
+    }
+
+    /// Hears a fact about the agent.
+    pub(in crate::jobs) fn hear(&self, fact: &Fact) {
+        let mut state = self.state();
+        match fact {
+            Fact::Ready => (state.is_ready, state.is_asking) = (true, false),
+            Fact::Waits { .. } => state.is_asking = true,
+            Fact::GoesOn => state.is_asking = false,
+            Fact::Began { block } => {
+                (state.is_ready, state.has_turn) = (true, true);
+                state.proven = block.clone().or(state.proven.take());
+            }
+            Fact::Ended { .. } => (state.is_asking, state.has_turn) = (false, false),
+            _ => return,
+        }
+        drop(state);
+        self.bell.notify_one();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_proven(&self, id: &BlockId) -> bool {
+        self.state().proven.as_ref() == Some(id)
+    }
+
+    /// Waits for a proof, not longer than this; whether there is one.
+    async fn until_proven(&self, id: &BlockId, wait: Duration) -> bool {
+        let deadline = Instant::now() + wait;
+        while !self.is_proven(id) {
+            tokio::select! {
+                () = self.bell.notified() => {}
+                () = sleep_until(deadline) => return self.is_proven(id),
+            }
+        }
+        true
+    }
+}
+
+/// Types what is put on a desk, and says what only who looks at the terminal can know. Never
+/// returns: it is dropped with the agent.
+pub(in crate::jobs) async fn serve(
+    desk: Arc<Desk>,
+    place: Place,
+    voice: &Voice,
+    tell: &Sender<Fact>,
+) {
+    let pane = loop {
+        match Pane::find(&place.terminals, &place.session, place.guard).await {
+            Ok(pane) => break pane,
+            // It is gone, or about to be: its guard tells.
+            Err(cause) => info!("no pane: {}", cause.chain()),
+        }
+        sleep(PANE_AGAIN).await;
+    };
+    let pane = desk.pane.get_or_init(|| pane).clone();
+    let typist = Typist { desk, place, pane };
+    let late_at = Instant::now() + START_MAX;
+    let (mut is_told, mut pause) = (false, LOOK_FIRST);
+    loop {
+        let (words, is_interrupted, is_ready, is_held) = {
+            let mut state = typist.desk.state();
+            let is_interrupted = std::mem::take(&mut state.is_interrupted);
+            (state.words.take(), is_interrupted, state.is_ready, state.is_held)
+        };
+        if is_interrupted {
+            typist.interrupt().await;
+        }
+        if let Some((id, text)) = words {
+            if let Some(why) = typist.give(&id, text).await {
+                info!("block {id} is not pasted: {why}");
+                voice.take_back();
+                typist.desk.state().is_held = true;
+                pause = LOOK_FIRST;
+                send(tell, Fact::Refused { block: id, why: why.to_owned() }).await;
+            }
+            continue;
+        }
+        if !is_ready && !is_told && Instant::now() >= late_at {
+            is_told = true;
+            send(tell, Fact::Waits { why: "start".to_owned() }).await;
+        }
+        let is_held = is_held && typist.hindrance().await.is_some();
+        if !is_held && std::mem::take(&mut typist.desk.state().is_held) {
+            send(tell, Fact::Free).await;
+        }
+        let next = if is_held { Instant::now() + pause } else { late_at };
+        pause = (pause * 2).min(LOOK_LAST);
+        tokio::select! {
+            () = typist.desk.bell.notified() => {}
+            () = sleep_until(next), if is_held || (!is_ready && !is_told) => {}
+        }
+    }
+}
+
+/// Says what was seen; whoever writes it down is there for as long as the typist is.
+async fn send(tell: &Sender<Fact>, fact: Fact) {
+    if tell.send(fact).await.is_err() {
+        warn!("nobody notes what is seen of a terminal");
+    }
+}
+
+struct Typist {
+    desk: Arc<Desk>,
+    place: Place,
+    pane: Pane,
+}
+
+impl Typist {
+    /// Types a block; returns why not, if nothing of it was written.
+    async fn give(&self, id: &BlockId, text: Option<String>) -> Option<&'static str> {
+        let is_new = text.is_some();
+        if let Some(text) = text {
+            if let Some(why) = self.hindrance().await {
+                return Some(why);
+            }
+            let pasted = match self.shortened(id, text) {
+                Ok(text) => {
+                    fault::crash_point("text_claimed");
+                    self.pane.paste(id.as_str(), &text).await
+                }
+                Err(cause) => {
+                    warn!("block {id} cannot be written down: {}", cause.chain());
+                    return Some("disk");
+                }
+            };
+            match pasted {
+                Ok(Pasted::Done) => {}
+                Ok(Pasted::Refused) => return Some("pane"),
+                // It may be there: only the proof counts now.
+                Err(cause) => warn!("block {id}: {}", cause.chain()),
+            }
+            fault::crash_point("text_pasted");
+            sleep(PAUSE).await;
+        }
+        self.hand_in(id, is_new).await;
+        None
+    }
+
+    /// Presses the key that hands a text in, until a hook proves that it was.
+    async fn hand_in(&self, id: &BlockId, is_new: bool) {
+        let mut wait = PROOF_FIRST;
+        for press in 0..PRESSES_MAX {
+            if self.desk.is_proven(id) || self.desk.state().is_asking {
+                return;
+            }
+            // What it is not seen to hold any more has been taken, or is not ours to hand in.
+            let is_first = press == 0 && is_new;
+            if !is_first && !self.holds_ours(press > 0).await {
+                return;
+            }
+            let keys = &self.place.typed.submit;
+            // The first one twice: mostly it was only too early.
+            let at = usize::try_from(press.saturating_sub(1)).unwrap_or(0) % keys.len().max(1);
+            if let Some(key) = keys.get(at)
+                && let Err(cause) = self.pane.press(key).await
+            {
+                warn!("block {id}: {}", cause.chain());
+            }
+            if self.desk.until_proven(id, wait).await {
+                return;
+            }
+            wait = wait.mul_f64(LONGER);
+        }
+    }
+
+    /// Returns whether the line in which one types still holds what was pasted; of a program whose
+    /// line is not known, `otherwise`.
+    async fn holds_ours(&self, otherwise: bool) -> bool {
+        let Some(mark) = &self.place.typed.input else { return otherwise };
+        match self.pane.screen(0, true).await {
+            // Programs show a placeholder for a long one.
+            Ok(screen) => {
+                draft(&screen, mark).is_some_and(|it| is_ours(&it) || it.starts_with('['))
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Returns why nothing can be pasted now.
+    async fn hindrance(&self) -> Option<&'static str> {
+        let state = match self.pane.standing().await {
+            Ok(state) => state,
+            Err(cause) => {
+                info!("the pane is not seen: {}", cause.chain());
+                return Some("pane");
+            }
+        };
+        let now = self.place.clock.now().0 / 1_000;
+        let why = match state {
+            PaneState { is_dead: true, .. } => Some("dead"),
+            PaneState { is_in_mode: true, .. } => Some("mode"),
+            PaneState { is_input_off: true, .. } => Some("input_off"),
+            PaneState { typed_at: Some(at), .. } if now - at < TYPES_SECONDS => Some("typing"),
+            _ if self.desk.state().is_asking => Some("dialog"),
+            _ => None,
+        };
+        if why.is_some() {
+            return why;
+        }
+        let mark = self.place.typed.input.as_ref()?;
+        match self.pane.screen(0, true).await.map(|screen| draft(&screen, mark)) {
+            Ok(None) => None,
+            // It came back, or nobody took it: what follows would be glued to it.
+            Ok(Some(draft)) if is_ours(&draft) && self.clear().await => None,
+            Ok(Some(_)) => Some("draft"),
+            Err(_) => Some("pane"),
+        }
+    }
+
+    /// Removes a text of ours from the line in which one types; whether nothing is left there.
+    async fn clear(&self) -> bool {
+        let Some(mark) = &self.place.typed.input else { return false };
+        for _ in 0..CLEAR_KEYS_MAX {
+            if let Err(cause) = self.pane.press("C-u").await {
+                warn!("our text is left in its line: {}", cause.chain());
+                return false;
+            }
+            sleep(CLEAR_PAUSE).await;
+            match self.pane.screen(0, true).await.map(|screen| draft(&screen, mark)) {
+                Ok(None) => return true,
+                Ok(Some(draft)) if is_ours(&draft) => {}
+                // Somebody types there.
+                Ok(Some(_)) | Err(_) => return false,
+            }
+        }
+        false
+    }
+
+    /// Ends the turn that runs. Before its first word the program puts our own text back into its
+    /// line: that is removed, anything else is not.
+    async fn interrupt(&self) {
+        if let Err(cause) = self.pane.press("Escape").await {
+            warn!("nothing is interrupted: {}", cause.chain());
+            return;
+        }
+        let deadline = Instant::now() + INTERRUPT_MAX;
+        let is_open = || self.desk.state().has_turn;
+        sleep(CLEAR_AFTER).await;
+        if self.holds_ours(false).await && !self.clear().await {
+            warn!("our text is left in its line");
+        }
+        while is_open() && Instant::now() < deadline {
+            tokio::select! {
+                () = self.desk.bell.notified() => {}
+                () = sleep_until(deadline) => {}
+            }
+        }
+        if is_open() {
+            self.desk.cut.notify_one();
+        }
+    }
+
+    /// Returns what is pasted: of a long text the name of a file that holds it.
+    fn shortened(&self, id: &BlockId, text: String) -> Result<String> {
+        if text.len() <= TEXT_BYTES_MAX {
+            return Ok(text);
+        }
+        let name = format!("message-{id}.md");
+        JobFolder::make(&self.place.dir)?.put(&name, text.as_bytes())?;
+        let file = self.place.dir.join(&name);
+        Ok(with_token(id.as_str(), &format!("A message for you is too long for here. Read {file}")))
+    }
+}
+
+/// Keeps the last screen of an agent that has ended, and removes its pane.
+pub(in crate::jobs) async fn put_away(
+    terminals: &Terminals,
+    (session, guard): (&str, i32),
+    dir: &Utf8Path,
+) {
+    let put = async {
+        let pane = Pane::find(terminals, session, guard).await?;
+        let screen = crate::process::plain(&pane.screen(0, false).await?);
+        JobFolder::make(dir)?.put(SCREEN_FILE, screen.as_bytes())?;
+        pane.close().await
+    };
+    if let Err(cause) = put.await {
+        info!("its last screen is not kept: {}", cause.chain());
+    }
+}
+
+/// Returns the last screen of an agent that has ended, if it had one.
+///
+/// # Errors
+/// `unavailable` if it cannot be read.
+pub fn last_screen(dir: &Utf8Path) -> Result<Option<String>> {
+    let Some(folder) = JobFolder::open(dir)? else { return Ok(None) };
+    let bytes = folder.read(SCREEN_FILE, SCREEN_BYTES_MAX)?;
+    Ok(bytes.map(|it| String::from_utf8_lossy(&it).into_owned()))
+}
+
+/// The file of a job's folder with the last screen of its agent.
+const SCREEN_FILE: &str = "screen";
+/// Largest such file.
+const SCREEN_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Returns the name of the session of a job.
+pub(in crate::jobs) fn session_of(job: &str) -> String {
+    let word: String = job.chars().filter(char::is_ascii_hexdigit).collect();
+    // The first digits of two jobs of one moment are the same.
+    format!("wb-{}", &word[word.len().saturating_sub(12)..])
+}

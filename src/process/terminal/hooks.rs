@@ -1,0 +1,63 @@
+//! What the hooks of an agent tell its guard: a line each, whole or not at all.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+use std::time::{Duration, Instant};
+
+use camino::Utf8Path;
+use nix::fcntl::{Flock, FlockArg, OFlag};
+
+use crate::base::{Context, Error, ErrorKind, Result};
+use crate::process::descriptors::is_writable;
+
+/// How long a hook waits for others, and for a guard that reads slowly: its agent waits for it.
+const WAIT_MAX: Duration = Duration::from_secs(3);
+/// How often a hook looks whether it is its turn.
+const TURN_EVERY: Duration = Duration::from_millis(2);
+
+/// Writes a line to the guard of an agent, who keeps it whether or not there is a server.
+///
+/// # Errors
+/// `unavailable` if there is no guard that reads, or it does not read in time.
+pub fn tell_hooks(pipe: &Utf8Path, line: &str) -> Result<()> {
+    let cannot = || format!("cannot tell {pipe}");
+    let flags = OFlag::O_NONBLOCK | OFlag::O_NOFOLLOW | OFlag::O_NOCTTY;
+    let file = OpenOptions::new().write(true).custom_flags(flags.bits()).open(pipe);
+    let file = file.context(ErrorKind::Unavailable, cannot)?;
+    let meta = file.metadata().context(ErrorKind::Unavailable, cannot)?;
+    if !meta.file_type().is_fifo() {
+        return Err(Error::unavailable(format!("{pipe} is no pipe")));
+    }
+    let deadline = Instant::now() + WAIT_MAX;
+    // Longer lines than the pipe takes at once would mix otherwise.
+    let mut file = Some(file);
+    let mut held = loop {
+        let Some(mine) = file.take() else { return Err(Error::unavailable(cannot())) };
+        match Flock::lock(mine, FlockArg::LockExclusiveNonblock) {
+            Ok(held) => break held,
+            Err((mine, _)) if Instant::now() < deadline => file = Some(mine),
+            Err((_, cause)) => return Err(cause).context(ErrorKind::Unavailable, cannot),
+        }
+        std::thread::sleep(TURN_EVERY);
+    };
+    // A line break before it: what another one has left unfinished spoils nothing but itself.
+    let bytes = format!("\n{line}\n").into_bytes();
+    let mut rest = bytes.as_slice();
+    while !rest.is_empty() {
+        match held.write(rest) {
+            Ok(count) => rest = &rest[count..],
+            Err(cause) if cause.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(cause) if cause.kind() == std::io::ErrorKind::WouldBlock => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                let is_free = is_writable(held.as_fd(), left);
+                if left.is_zero() || !is_free.context(ErrorKind::Unavailable, cannot)? {
+                    return Err(Error::unavailable(format!("{}: nobody reads it", cannot())));
+                }
+            }
+            Err(cause) => return Err(cause).context(ErrorKind::Unavailable, cannot),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,207 @@
+//! One pane: its screen, what is pasted into it, the keys that are pressed in it.
+
+use crate::base::{Error, Result, fault};
+use crate::process::terminal::Terminals;
+
+/// Most lines of a screen and what has left it.
+const LINES_MAX: u32 = 1_000;
+
+/// A pane with a guard in it; a cheap handle.
+#[derive(Clone, Debug)]
+pub struct Pane {
+    terminals: Terminals,
+    session: String,
+    /// What tmux calls it; never given twice by one tmux.
+    id: String,
+    /// The process that tmux started in it.
+    pid: i32,
+}
+
+/// What became of a text that was to be pasted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pasted {
+    /// The program's terminal has it.
+    Done,
+    /// Nothing was written: the pane was not what was meant, or takes no input now.
+    Refused,
+}
+
+/// What tmux says of a pane.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PaneState {
+    /// Whether its process has ended.
+    pub is_dead: bool,
+    /// Whether somebody reads back in it.
+    pub is_in_mode: bool,
+    /// Whether what is typed does not reach it.
+    pub is_input_off: bool,
+    /// When somebody who is attached last pressed a key, in seconds since 1970.
+    pub typed_at: Option<i64>,
+}
+
+impl Pane {
+    /// Starts a program in a new pane. `env` stands in the list of processes: it is no place for
+    /// secrets.
+    ///
+    /// # Errors
+    /// `unavailable`, with code `no_terminal` if this machine has no tmux that will do.
+    pub async fn start(
+        terminals: &Terminals,
+        session: &str,
+        cwd: &str,
+        env: &[(&str, &str)],
+        argv: &[&str],
+    ) -> Result<Pane> {
+        terminals.ensure().await?;
+        let pairs: Vec<String> =
+            env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let (size, form) = (["-x", "200", "-y", "50"], "#{pane_id} #{pane_pid}");
+        let mut words = vec!["new-session", "-d", "-P", "-F", form, "-s", session];
+        words.extend(size);
+        words.extend(["-c", cwd]);
+        pairs.iter().for_each(|it| words.extend(["-e", it]));
+        words.push("--");
+        words.extend(argv);
+        let said = terminals.tell(&words).await?;
+        Pane::read(terminals, session, &said)
+    }
+
+    /// Returns the pane of a session in which this process was started, if it is there.
+    ///
+    /// # Errors
+    /// `unavailable` if tmux does not answer.
+    pub async fn find(terminals: &Terminals, session: &str, pid: i32) -> Result<Pane> {
+        let form = "#{pane_id} #{pane_pid}";
+        let target = format!("={session}:");
+        let said = terminals.tell(&["list-panes", "-t", &target, "-F", form]).await?;
+        let panes = said.lines().filter_map(|it| Pane::read(terminals, session, it).ok());
+        let found = panes.into_iter().find(|it| it.pid == pid);
+        found.ok_or_else(|| {
+            Error::unavailable(format!("process {pid} has no pane")).code("terminal")
+        })
+    }
+
+    fn read(terminals: &Terminals, session: &str, said: &str) -> Result<Pane> {
+        let parts = said.trim().split_once(' ');
+        let read = parts.and_then(|(id, pid)| Some((id.to_owned(), pid.parse().ok()?)));
+        let (id, pid) = read.ok_or_else(|| Error::internal(format!("tmux says `{said}`")))?;
+        Ok(Pane { terminals: terminals.clone(), session: session.to_owned(), id, pid })
+    }
+
+    /// Returns the process that was started in it.
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Returns what tmux says of it.
+    ///
+    /// # Errors
+    /// `unavailable` if it is gone, or tmux is.
+    pub async fn standing(&self) -> Result<PaneState> {
+        let form = "#{pane_dead} #{pane_in_mode} #{pane_input_off} #{pane_pid}";
+        let clients = format!("={}", self.session);
+        let said = self
+            .terminals
+            .tell(&[
+                "display-message",
+                "-p",
+                "-t",
+                &self.id,
+                form,
+                ";",
+                "list-clients",
+                "-t",
+                &clients,
+                "-F",
+                "#{client_activity}",
+            ])
+            .await?;
+        let mut lines = said.lines();
+        let words: Vec<&str> = lines.next().unwrap_or_default().split(' ').collect();
+        let [dead, mode, input_off, pid] = words[..] else {
+            return Err(Error::unavailable("the pane is gone").code("terminal"));
+        };
+        Ok(PaneState {
+            is_dead: dead == "1" || pid != self.pid.to_string(),
+            is_in_mode: mode != "0",
+            is_input_off: input_off == "1",
+            typed_at: lines.filter_map(|it| it.trim().parse().ok()).max(),
+        })
+    }
+
+    /// Returns the last lines of what it shows, as text, or with the colours that say which words
+    /// are only a hint.
+    ///
+    /// # Errors
+    /// As [`Pane::standing`].
+    pub async fn screen(&self, lines: u32, has_colours: bool) -> Result<String> {
+        let start = format!("-{}", lines.min(LINES_MAX));
+        let mut words = vec!["capture-pane", "-p", "-J", "-t", &self.id];
+        if lines > 0 {
+            words.extend(["-S", &start]);
+        }
+        if has_colours {
+            words.push("-e");
+        }
+        self.terminals.tell(&words).await
+    }
+
+    /// Pastes a text, if the pane is what was meant and takes it.
+    ///
+    /// # Errors
+    /// As [`Pane::standing`]; whether something was written is not known then.
+    pub async fn paste(&self, name: &str, text: &str) -> Result<Pasted> {
+        let buffer = format!("wb-{name}");
+        let pid = self.pid;
+        let refuse = format!("display-message -p REFUSED ; delete-buffer -b {buffer}");
+        let paste =
+            format!("paste-buffer -p -r -d -b {buffer} -t {} ; display-message -p PASTED", self.id);
+        let is_other = format!(
+            "#{{||:#{{pane_dead}},#{{||:#{{!=:#{{pane_in_mode}},0}},\
+             #{{||:#{{pane_input_off}},#{{!=:#{{pane_pid}},{pid}}}}}}}}}"
+        );
+        let is_other = if fault::is_off("pane_guard") { "0" } else { is_other.as_str() };
+        let words = [
+            "load-buffer",
+            "-b",
+            &buffer,
+            "-",
+            ";",
+            "if-shell",
+            "-F",
+            "-t",
+            &self.id,
+            is_other,
+            &refuse,
+            &paste,
+        ];
+        let said = self.terminals.tell_with(&words, text.as_bytes().to_vec()).await?;
+        match said.contains("PASTED") {
+            true => Ok(Pasted::Done),
+            false => Ok(Pasted::Refused),
+        }
+    }
+
+    /// Presses a key, by the name that tmux has for it, if the pane takes it.
+    ///
+    /// # Errors
+    /// As [`Pane::standing`].
+    pub async fn press(&self, key: &str) -> Result<()> {
+        let is_other = format!(
+            "#{{||:#{{pane_dead}},#{{||:#{{!=:#{{pane_in_mode}},0}},#{{!=:#{{pane_pid}},{}}}}}}}",
+            self.pid
+        );
+        let press = format!("send-keys -t {} {key}", self.id);
+        let words =
+            ["if-shell", "-F", "-t", &self.id, &is_other, "display-message -p REFUSED", &press];
+        self.terminals.tell(&words).await.map(drop)
+    }
+
+    /// Removes it with its session; its process is hung up.
+    ///
+    /// # Errors
+    /// As [`Pane::standing`].
+    pub async fn close(&self) -> Result<()> {
+        self.terminals.tell(&["kill-session", "-t", &format!("={}", self.session)]).await.map(drop)
+    }
+}

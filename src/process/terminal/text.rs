@@ -1,0 +1,132 @@
+//! What is pasted, and what is read from a screen.
+//!
+//! **Invariant:** no control character but tab and line feed is pasted, and no mark of ours that is
+//! not that of the text itself.
+
+/// What stands before the name of a text that was given.
+const OPENS: &str = "‹wb:";
+/// What stands behind it.
+const CLOSES: char = '›';
+/// What programs draw around the line in which one types.
+const FRAME: [char; 4] = ['│', '┃', '|', '\u{a0}'];
+
+/// Returns a text as it may be pasted: what could end the paste, press a key or pass for one of our
+/// marks is not in it.
+pub fn sanitised(text: &str) -> String {
+    let is_kept = |it: &char| matches!(it, '\n' | '\t') || !it.is_control();
+    let plain: String = text.replace("\r\n", "\n").chars().filter(is_kept).collect();
+    plain.replace(OPENS, "<wb:")
+}
+
+/// Returns a text with the mark by which it is known again.
+pub fn with_token(name: &str, text: &str) -> String {
+    format!("{OPENS}{name}{CLOSES} {}", sanitised(text))
+}
+
+/// Returns the names in the marks of a text, in their order, at most this many.
+pub fn token_names(text: &str, most: usize) -> Vec<&str> {
+    let parts = text.split(OPENS).skip(1);
+    parts.filter_map(|it| it.split_once(CLOSES)).map(|it| it.0).take(most).collect()
+}
+
+/// Returns whether what stands in an input line is a text of ours that was never taken, and
+/// nothing before it.
+pub fn is_ours(draft: &str) -> bool {
+    draft.starts_with(OPENS)
+}
+
+/// Returns a screen without its colours and without the lines below the last word.
+pub fn plain(screen: &str) -> String {
+    let lines: Vec<String> = screen.lines().map(|it| cells(it).map(|it| it.0).collect()).collect();
+    let used = lines.iter().rposition(|it: &String| !it.trim().is_empty()).map_or(0, |it| it + 1);
+    let mut text = lines[..used].iter().map(|it| it.trim_end()).collect::<Vec<_>>().join("\n");
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text
+}
+
+/// Returns what somebody has typed into the line that begins with this mark, on a screen with its
+/// colours: what is dim is a hint of the program, and what is inverse its cursor.
+pub fn draft(screen: &str, mark: &str) -> Option<String> {
+    let begins = |line: &str| {
+        let plain: String = cells(line).map(|it| it.0).collect();
+        let inner = plain.trim_start_matches(|it: char| it.is_whitespace() || FRAME.contains(&it));
+        inner.starts_with(mark).then(|| plain.chars().count() - inner.chars().count())
+    };
+    let lines: Vec<&str> = screen.lines().collect();
+    let last = lines.iter().rposition(|it| begins(it).is_some())?;
+    // A text that came back has the mark before each of its lines.
+    let is_above = |at: &usize| !is_edge(lines[*at]);
+    let first = (0..last).rev().take_while(is_above).filter(|at| begins(lines[*at]).is_some());
+    let first = first.last().unwrap_or(last);
+    let typed = |line: &&str| {
+        let skipped = begins(line).map_or(0, |it| it + mark.chars().count());
+        let typed: String = cells(line).skip(skipped).filter(|it| !it.1).map(|it| it.0).collect();
+        typed.trim_matches(|it: char| it.is_whitespace() || FRAME.contains(&it)).to_owned()
+    };
+    let typed = lines[first..=last].iter().map(typed).collect::<Vec<_>>().join("\n");
+    (!typed.trim().is_empty()).then(|| typed.trim().to_owned())
+}
+
+/// Returns whether a line ends the place in which one types: it is empty, or a part of a frame.
+fn is_edge(line: &str) -> bool {
+    let drawn = |it: char| ('\u{2500}'..='\u{257f}').contains(&it);
+    cells(line).all(|it| it.0.is_whitespace() || drawn(it.0))
+}
+
+/// Returns the characters of a line, each with whether it is dim or inverse.
+fn cells(line: &str) -> impl Iterator<Item = (char, bool)> {
+    let (mut is_dim, mut is_inverse) = (false, false);
+    let mut rest = line.chars();
+    std::iter::from_fn(move || {
+        loop {
+            let next = rest.next()?;
+            if next != '\u{1b}' {
+                return Some((next, is_dim || is_inverse));
+            }
+            if rest.next() != Some('[') {
+                continue;
+            }
+            let words: String = rest.by_ref().take_while(|it| *it != 'm').collect();
+            for word in words.split(';') {
+                match word {
+                    "" | "0" => (is_dim, is_inverse) = (false, false),
+                    "2" => is_dim = true,
+                    "22" => is_dim = false,
+                    "7" => is_inverse = true,
+                    "27" => is_inverse = false,
+                    _ => {}
+                }
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_is_pasted_presses_a_key() {
+        let text = "a\x1b[201~\rrm -rf x\r\nb\tc\u{9b}d\u{7f}‹wb:other› e";
+        assert_eq!(sanitised(text), "a[201~rm -rf x\nb\tcd<wb:other› e");
+        let marked = with_token("one", text);
+        assert_eq!(token_names(&marked, 4), ["one"]);
+        assert_eq!(token_names("draft ‹wb:a› b ‹wb:c› d ‹wb:e", 4), ["a", "c"]);
+    }
+
+    #[test]
+    fn a_hint_is_no_draft() {
+        let of = |line: &str| draft(&format!("above\n{line}\n  ? for shortcuts\n"), "❯");
+        assert_eq!(of("❯ \x1b[7mT\x1b[0m\x1b[2mry \"edit\"\x1b[0m"), None);
+        assert_eq!(of("\x1b[2m│\x1b[0m ❯\u{a0}fix the\x1b[7m \x1b[0m   │"), Some("fix the".into()));
+        assert_eq!(of("❯ "), None);
+        assert_eq!(draft("no line at all", "❯"), None);
+        let two = of("❯ old\n\n────\n❯ ‹wb:01› one\n❯ two\n────").unwrap();
+        assert_eq!(two, "‹wb:01› one\ntwo");
+        let ours = of("❯ ‹wb:01› hello").unwrap();
+        assert!(is_ours(&ours) && !is_ours("x ‹wb:01›"));
+        assert_eq!(plain("a\x1b[1mb\x1b[0m  \n\n   \n"), "ab\n");
+    }
+}

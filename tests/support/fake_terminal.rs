@@ -1,0 +1,198 @@
+//! A program in a terminal that behaves like the real ones: it takes pastes in brackets, shows a
+//! placeholder for long ones, takes a key that comes with text for a part of it, stalls, asks
+//! questions, and calls hooks. It is this test binary, called again by an engine.
+
+use std::collections::VecDeque;
+use std::io::{Read as _, Write as _};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+/// A key within this of other text is a part of it.
+const BURST: Duration = Duration::from_millis(120);
+/// A text longer than this is shown as a placeholder.
+const SHOWN_MAX: usize = 600;
+
+/// Is the program, if it is called as such.
+#[test]
+fn fake_terminal() {
+    if let Ok(out) = std::env::var("FAKE_TERMINAL") {
+        Fake::new(&out).run();
+        std::process::exit(0);
+    }
+}
+
+struct Fake {
+    out: String,
+    hooks: Value,
+    bytes: Receiver<Vec<u8>>,
+    /// What was read and not taken.
+    rest: VecDeque<u8>,
+    draft: String,
+    typed_at: Instant,
+    turns: u32,
+    random: u64,
+}
+
+impl Fake {
+    fn new(out: &str) -> Fake {
+        let settings = std::fs::read(std::env::var("HOOKS_FILE").unwrap()).unwrap();
+        Command::new("stty").args(["raw", "-echo"]).status().unwrap();
+        let (send, bytes) = channel();
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(count @ 1..) = std::io::stdin().read(&mut buffer) {
+                if send.send(buffer[..count].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        Fake {
+            out: out.to_owned(),
+            hooks: serde_json::from_slice(&settings).unwrap(),
+            bytes,
+            rest: VecDeque::new(),
+            draft: String::new(),
+            typed_at: Instant::now(),
+            turns: 0,
+            random: u64::from(std::process::id()),
+        }
+    }
+
+    fn run(&mut self) {
+        print!("\x1b[?2004h");
+        self.hook("SessionStart", json!({"session_id": "s", "source": "startup"}));
+        loop {
+            self.draw("");
+            let Some(byte) = self.next_byte() else { return };
+            self.stall();
+            self.take(byte);
+        }
+    }
+
+    fn take(&mut self, byte: u8) {
+        match byte {
+            0x1b => self.escape(),
+            b'\r' if self.typed_at.elapsed() < BURST => self.draft.push('\n'),
+            b'\r' => self.submit(),
+            0x15 => self.draft.clear(),
+            0x03 => std::process::exit(7),
+            byte => {
+                self.draft.push(char::from(byte));
+                self.typed_at = Instant::now();
+            }
+        }
+    }
+
+    /// Reads what follows an escape: a paste, or nothing.
+    fn escape(&mut self) {
+        let mut seen = Vec::new();
+        while seen.len() < 5 {
+            match self.bytes_within(Duration::from_millis(50)) {
+                Some(byte) => seen.push(byte),
+                None => return,
+            }
+        }
+        assert_eq!(seen, b"[200~");
+        let mut text = Vec::new();
+        while !text.ends_with(b"\x1b[201~") {
+            text.push(self.next_byte().unwrap());
+        }
+        text.truncate(text.len() - 6);
+        self.draft.push_str(&String::from_utf8(text).unwrap());
+        self.typed_at = Instant::now();
+    }
+
+    fn submit(&mut self) {
+        let prompt = std::mem::take(&mut self.draft);
+        let text = prompt.trim_end_matches('\n').lines().last().unwrap_or_default().to_owned();
+        if prompt.trim().is_empty() {
+            return;
+        }
+        self.turns += 1;
+        let id = format!("p{}", self.turns);
+        let mut heard = std::fs::OpenOptions::new();
+        let mut heard =
+            heard.append(true).create(true).open(format!("{}/heard", self.out)).unwrap();
+        // At once: several of them write there.
+        heard.write_all(format!("{text}\n").as_bytes()).unwrap();
+        if text == "deaf" {
+            return;
+        }
+        let prompt = format!("<pasted_content>\n{prompt}\n</pasted_content>");
+        self.hook("UserPromptSubmit", json!({"prompt": prompt, "prompt_id": id}));
+        match text.as_str() {
+            "end" => std::process::exit(0),
+            "fall" => std::process::exit(3),
+            "ask" => self.ask(),
+            "wait" => self.wait(),
+            "cut" => return self.until_cut(),
+            _ => {}
+        }
+        let said = format!("again {text}");
+        self.hook("Stop", json!({"prompt_id": id, "last_assistant_message": said}));
+    }
+
+    /// Asks whether it may use a tool, until somebody presses `y`.
+    fn ask(&mut self) {
+        self.hook("PermissionRequest", json!({"tool_name": "Bash"}));
+        self.draw("May I? (y)");
+        while self.next_byte() != Some(b'y') {}
+        self.hook("PostToolUse", json!({"tool_name": "Bash"}));
+    }
+
+    fn wait(&mut self) {
+        std::fs::write(format!("{}/waits", self.out), "it waits\n").unwrap();
+        while !std::fs::exists(format!("{}/go", self.out)).unwrap() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Works until somebody presses Escape, of which no hook tells.
+    fn until_cut(&mut self) {
+        self.draw("working");
+        while self.next_byte() != Some(0x1b) {}
+    }
+
+    fn draw(&self, above: &str) {
+        let shown = match self.draft.len() > SHOWN_MAX {
+            true => format!("[Pasted text #1 +{} lines]", self.draft.lines().count()),
+            false => self.draft.replace('\n', "\r\n"),
+        };
+        let hint = if self.draft.is_empty() { "\x1b[2mTry something\x1b[0m" } else { "" };
+        print!("\x1b[2J\x1b[H{above}\r\n────────────\r\n❯ {shown}{hint}\r\n────────────\r\n");
+        std::io::stdout().flush().unwrap();
+    }
+
+    fn hook(&self, event: &str, given: Value) {
+        let command = self.hooks["hooks"][event][0]["hooks"][0]["command"].as_str().unwrap();
+        let mut hook = Command::new("/bin/sh");
+        let hook = hook.args(["-c", command]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut hook = hook.spawn().unwrap();
+        hook.stdin.take().unwrap().write_all(given.to_string().as_bytes()).unwrap();
+        let done = hook.wait_with_output().unwrap();
+        assert!(done.status.success() && done.stdout.is_empty(), "a hook says something");
+    }
+
+    /// Does nothing for a while, now and then.
+    fn stall(&mut self) {
+        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let until = Instant::now() + Duration::from_millis(400);
+        while (self.random >> 33).is_multiple_of(200) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn next_byte(&mut self) -> Option<u8> {
+        self.bytes_within(Duration::from_secs(3_600))
+    }
+
+    fn bytes_within(&mut self, wait: Duration) -> Option<u8> {
+        if self.rest.is_empty() {
+            self.rest.extend(self.bytes.recv_timeout(wait).ok()?);
+        }
+        self.rest.pop_front()
+    }
+}

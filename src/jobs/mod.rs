@@ -23,7 +23,9 @@ pub use queue::enqueue::{NewJob, active_of_owner, cancel_queued, enqueue, queued
 pub use queue::hold::{Hold, hold_of, holds, release};
 pub use queue::lane::{Capacities, refresh_all};
 pub use queue::parking::{parked_for, resume, stop_waiting, wait_for};
-pub use queue::steering::{Steering, UNSEEN, hold_steering, holding, release_steering, steering};
+pub use queue::steering::{
+    STEERING_BELL, Steering, UNSEEN, hold_steering, holding, release_steering, steering,
+};
 pub use queue::waiting::{Outlook, Waiting};
 pub use rows::board::retries;
 pub use rows::bulk::{Choice, chosen, count, each_waiting, refuse_runaway, rename_kind};

@@ -59,7 +59,7 @@ pub async fn spawn_guard(children: &Children, spec: GuardSpec) -> Result<Guard> 
         let cgroup = cgroups.make(&name);
         let text = launch_text(launch, cgroup.as_ref())?;
         let log = JobFolder::make(&folder).and_then(|made| {
-            prepare(&made, &text, (prompt.as_deref(), &files)).map_err(|cause| match cause.kind() {
+            prepare(&made, &text, prompt.as_deref(), &files).map_err(|cause| match cause.kind() {
                 io::ErrorKind::AlreadyExists => {
                     Error::conflict("job_launched", format!("job {name} was launched before"))
                 }
@@ -173,7 +173,8 @@ fn launch_text(mut launch: Launch, cgroup: Option<&Cgroup>) -> Result<Vec<u8>> {
 fn prepare(
     folder: &JobFolder,
     launch: &[u8],
-    (prompt, files): (Option<&[u8]>, &[(String, Vec<u8>)]),
+    prompt: Option<&[u8]>,
+    files: &[(String, Vec<u8>)],
 ) -> io::Result<std::fs::File> {
     folder.create(LAUNCH_FILE)?.write_all(launch)?;
     for (name, text) in files {

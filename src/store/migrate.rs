@@ -150,9 +150,9 @@ pub const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../../migrations/036_chat_calls.sql"),
     },
     Migration {
-        version: 38,
+        version: 37,
         name: "handoffs",
-        sql: include_str!("../../migrations/038_handoffs.sql"),
+        sql: include_str!("../../migrations/037_handoffs.sql"),
     },
 ];
 

@@ -1,6 +1,8 @@
 //! Agents in terminals: typed to once, proven by hooks, kept over a restart, ended with their
 //! terminal.
 
+#![allow(clippy::disallowed_methods, reason = "a test plays the person at the terminal")]
+
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -318,7 +320,8 @@ fn many(agents: usize, messages: usize) {
     let trimmed = |it: &str| it.trim_end().to_owned();
     let mut told: Vec<String> = sent.iter().map(|it| trimmed(&it.1)).collect();
     let mut heard: Vec<String> = heard(&bench).iter().map(|it| trimmed(it)).collect();
-    (told.sort(), heard.sort());
+    told.sort();
+    heard.sort();
     assert_eq!(heard, told, "each exactly once");
     for name in &names {
         control(&bench, name, "stop").ok();

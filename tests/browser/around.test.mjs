@@ -61,16 +61,18 @@ test("the documents stand beside the one that is read, and can be folded for goo
   site.commit("another");
   await tree.getByRole("link", { name: "New" }).waitFor();
   // Folded: also on the next page, from its first bytes on.
+  const isKept = (look) => until("the browser keeps it", async () =>
+    (await ada.context.cookies()).some((it) => it.name === "wb_look" && it.value === look));
   await tree.getByRole("button", { name: "Hide" }).click();
   await tree.getByRole("link", { name: "New" }).waitFor({ state: "hidden" });
-  await until("the browser keeps it", async () =>
-    (await ada.context.cookies()).some((it) => it.name === "wb_look" && it.value === "system.on.off"));
+  await isKept("system.on.off");
   await page.goto("/d/guide/one.md?text=1");
   assert.match(await (await page.request.get("/d/README.md")).text(), /id="tree"[^>]* data-folded/);
   assert.ok(await tree.getByRole("link", { name: "Two" }).isHidden());
   await tree.getByText("Documents").click();
   await tree.getByRole("link", { name: "Two" }).waitFor();
   await tree.getByRole("button", { name: "Keep open" }).click();
+  await isKept("system.on.on");
   await page.goto("/d/README.md");
   await tree.getByText("guide", { exact: true }).waitFor();
   assert.equal(await page.locator("html").getAttribute("data-keys"), null, "the rest of the look stays");

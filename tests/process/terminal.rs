@@ -1,5 +1,7 @@
 //! Panes: what is pasted reaches the process that was meant, or nobody.
 
+#![allow(clippy::disallowed_methods, reason = "a test looks at tmux as a person would")]
+
 use std::process::Command;
 
 use wiki_browser::process::{Children, Pane, Pasted, Terminals};

@@ -2,6 +2,8 @@
 //! placeholder for long ones, takes a key that comes with text for a part of it, stalls, asks
 //! questions, and calls hooks. It is this test binary, called again by an engine.
 
+#![allow(clippy::disallowed_methods, reason = "it is a program of its own")]
+
 use std::collections::VecDeque;
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};

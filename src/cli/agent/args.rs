@@ -267,6 +267,9 @@ pub(super) fn streams(verb: &str) -> Option<(Option<&'static str>, &'static str)
         "channel post" => {
             (Some("the message, UTF-8, not empty, at most 50,000 characters"), "its number")
         }
+        "handoff" => (None, "what its verbs print"),
+        "handoff write" => (Some("the handoff, UTF-8, not empty, at most 256 KiB"), "its file"),
+        "handoff read" => (None, "the handoff, in Markdown"),
         "get-persona" => (None, "one JSON object {name, about, paths, sha, body}"),
         "put-perspective" => (Some("the view, UTF-8, not empty, at most 8 MiB"), "nothing"),
         "apply-suggestions" => (None, "the id of the proposal"),

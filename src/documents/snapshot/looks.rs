@@ -18,11 +18,14 @@ pub struct Look {
     pub others: BTreeSet<JobId>,
 }
 
+/// What was listed last, with the facts of the files that it belongs to.
+type LastListed = Option<(String, Arc<Listed>)>;
+
 /// All of them; cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Looks {
     running: Arc<Mutex<HashMap<JobId, Look>>>,
-    listed: Arc<Mutex<Option<(String, Arc<Listed>)>>>,
+    listed: Arc<Mutex<LastListed>>,
     own_index: Arc<tokio::sync::Mutex<Option<OwnIndex>>>,
 }
 

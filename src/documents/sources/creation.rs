@@ -86,7 +86,7 @@ impl Repo {
                             .hint("choose another path"));
                     }
                 }
-                if root.standing(&folder.join(".git"), 0)? != Standing::Nothing {
+                if root.standing(folder.join(".git"), 0)? != Standing::Nothing {
                     let message = format!("{folder} is another repository");
                     return Err(Error::conflict("source_exists", message)
                         .hint("choose a path in the site's own repository"));

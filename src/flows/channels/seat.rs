@@ -92,7 +92,8 @@ fn require_quiet(tx: &Tx<'_>, channel: &Channel, old: &Agent) -> Result<()> {
     let is_of_room = |room: Option<i64>| room == Some(channel.number);
     let works = turns::running_of(c, &old.name)?.is_some_and(|it| is_of_room(it.channel));
     let holds = mail::open_block(c, &old.name)?.is_some_and(|it| is_of_room(it.room));
-    if !works && !(holds && old.state.is_live()) {
+    let holds = holds && old.state.is_live();
+    if !works && !holds {
         return Ok(());
     }
     let message = format!("agent:{} works on what was said in {}", old.name, channel.slug);

@@ -8,8 +8,8 @@ use crate::base::{Error, Finding, Result};
 use crate::flows::check::agent_files::AgentFiles;
 use crate::flows::doctor::Surroundings;
 use crate::jobs::{Engines, ResolvedEngine};
-use crate::process::{self, Children, Run};
-use crate::script::{EnvValue, Loaded};
+use crate::process::{self, Children, Run, Terminals};
+use crate::script::{Engine, EnvValue, Loaded};
 
 const WHAT: &str = "engine";
 /// What is said of files that steer agents.
@@ -43,11 +43,29 @@ pub(super) async fn engines(loaded: &Loaded, around: &Surroundings) -> Vec<Findi
         let says = format!("\"{}\" asks {} at {}", engine.name, model.model, model.base_url);
         found.push(Finding::ok(WHAT, says));
     }
+    found.extend(terminals(loaded, around).await);
     if found.is_empty() {
         let advice = "declare kinds with wb.kind; wiki-browser init shows some";
         found.push(Finding::warn(WHAT, "no kind names one: no agent can work here", advice));
     }
     found
+}
+
+/// Looks whether agents in terminals have what they live in, if the script declares any.
+async fn terminals(loaded: &Loaded, around: &Surroundings) -> Option<Finding> {
+    const WHAT: &str = "terminal";
+    let is_typed = |it: &Engine| it.speech.as_ref().is_some_and(|it| it.typed.is_some());
+    let mut used = loaded.config.engines.values().filter(|it| loaded.config.uses(&it.name));
+    let engine = used.find(|it| is_typed(it))?;
+    let env = [("PATH".to_owned(), around.path.clone())];
+    let terminals = Terminals::new(Children::new(), &loaded.config.site.data, &env);
+    Some(match terminals.missing().await {
+        None => Finding::ok(WHAT, format!("tmux is there for \"{}\"", engine.name)),
+        Some(cause) => {
+            let advice = cause.hint_str().unwrap_or("install tmux 3.2 or newer");
+            Finding::error(WHAT, cause.message(), advice)
+        }
+    })
 }
 
 async fn look(engine: &ResolvedEngine, around: &Surroundings) -> Finding {

@@ -222,19 +222,22 @@ async fn let_go_of(works: &Works, job: &JobId) {
 /// Looks after those jobs for which agents are held and about which nobody can decide yet, until
 /// `stop`: that still run, or that have ended while git could not read the repository.
 pub async fn serve(works: Works, stop: CancellationToken) {
+    let held = works.store.bell(jobs::STEERING_BELL);
     loop {
-        tokio::select! {
-            () = tokio::time::sleep(AGAIN) => {}
-            () = stop.cancelled() => return,
-        }
         let holding = match works.store.read(jobs::holding).await {
-            Ok(holding) => holding,
+            Ok(holding) => Some(holding),
             Err(cause) => {
                 warn!("holds cannot be read: {}", cause.chain());
-                continue;
+                None
             }
         };
-        for job in holding {
+        let is_calm = holding.as_ref().is_some_and(Vec::is_empty);
+        tokio::select! {
+            () = held.notified() => {}
+            () = tokio::time::sleep(AGAIN), if !is_calm => {}
+            () = stop.cancelled() => return,
+        }
+        for job in holding.into_iter().flatten() {
             let running = works.repo.looks().others(None);
             if let Some((_, begun)) = running.iter().find(|it| it.0 == job) {
                 judge(&works, &job, begun, None).await;

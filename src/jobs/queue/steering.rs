@@ -15,6 +15,9 @@ use crate::store::Tx;
 /// What stands for files while nobody can say which have changed.
 pub const UNSEEN: &str = "?";
 
+/// Rings when agents are held.
+pub const STEERING_BELL: &str = "steering";
+
 const INSERT: &str = "
     INSERT INTO steering_holds (job_id, since_ms, files_json) VALUES (:job, :now, :files)
     ON CONFLICT (job_id) DO UPDATE SET files_json = :files WHERE files_json <> :files";
@@ -74,6 +77,7 @@ pub fn hold_steering(tx: &Tx<'_>, job: &JobId, files: &[String]) -> Result<()> {
     let files = json!(files).to_string();
     let params = named_params! {":job": job, ":now": tx.now(), ":files": files};
     tx.prepare_cached(INSERT)?.execute(params)?;
+    tx.ring(STEERING_BELL);
     Ok(())
 }
 

@@ -114,7 +114,7 @@ pub(super) fn read(hearing: &mut Hearing, line: &Value) -> Vec<Fact> {
 fn prompted(hearing: &mut Hearing, line: &Value) -> Vec<Fact> {
     let names = line["blocks"].as_array().into_iter().flatten();
     // What was typed before stands before it.
-    let block: Option<BlockId> = names.filter_map(block_of).last();
+    let block: Option<BlockId> = names.rev().find_map(block_of);
     let prompt = line["prompt_id"].as_str().map(str::to_owned);
     let is_other = match (&hearing.prompt, &prompt) {
         (Some(running), Some(new)) => running != new,

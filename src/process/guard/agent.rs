@@ -20,13 +20,16 @@ pub(in crate::process::guard) struct Agent {
     pub(in crate::process::guard) exit: Option<(Option<i32>, Option<i32>)>,
 }
 
-/// Starts the agent. Returns it with the writing end of its input, if that is a pipe, and the
-/// reading ends of its output.
+/// An agent that was started, the writing end of its input, if that is a pipe, and the reading ends
+/// of its output.
+type Started = (Agent, Option<OwnedFd>, [Option<OwnedFd>; 2]);
+
+/// Starts the agent.
 pub(in crate::process::guard) fn start(
     folder: &JobFolder,
     (launch, terminal): (&Launch, Option<&Terminal>),
     secrets: &[(String, String)],
-) -> Result<(Agent, Option<OwnedFd>, [Option<OwnedFd>; 2]), String> {
+) -> Result<Started, String> {
     let entrance = launch.cgroup.clone().and_then(|it| match Cgroup::at(it).entrance() {
         Ok(entrance) => Some(entrance),
         Err(cause) => {

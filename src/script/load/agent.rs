@@ -199,7 +199,13 @@ impl Engine {
         let EngineBody::Process { command, env, .. } = &self.body else { return Vec::new() };
         let Some(agent) = self.agent() else { return Vec::new() };
         let line = Line { command, env };
+        let is_typed = self.speech.as_ref().is_some_and(|it| it.typed.is_some());
         let wanted: &[(bool, &'static str)] = match agent {
+            // Its own hooks tell what it does and stay on; nobody else's are read.
+            Agent::Claude if is_typed => &[
+                (line.has(&["--strict-mcp-config"]), r#""--strict-mcp-config""#),
+                (line.reads_no_settings(), r#""--setting-sources=""#),
+            ],
             Agent::Claude => &[
                 (line.has(&["--strict-mcp-config"]), r#""--strict-mcp-config""#),
                 (line.decides_settings() || line.reads_no_settings(), SETTINGS),

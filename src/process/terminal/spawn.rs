@@ -41,12 +41,13 @@ pub(in crate::process) async fn spawn_in_pane(
     pane: &InPane,
     secrets: Vec<(String, String)>,
 ) -> Result<Guard> {
-    let mut env = vec![(MARK, job)];
     // The guard leaves out what its server leaves out.
     #[cfg(feature = "faults")]
     let off = std::env::var("WB_WITHOUT").ok();
-    #[cfg(feature = "faults")]
-    env.extend(off.as_deref().map(|it| ("WB_WITHOUT", it)));
+    #[cfg(not(feature = "faults"))]
+    let off: Option<String> = None;
+    let left_out = off.as_deref().map(|it| ("WB_WITHOUT", it));
+    let env: Vec<(&str, &str)> = [(MARK, job)].into_iter().chain(left_out).collect();
     let argv = [program.as_str(), "__guard", job_dir.as_str()];
     let cwd = job_dir.as_str();
     let made = Pane::start(&pane.terminals, &pane.session, cwd, &env, &argv).await?;

@@ -322,7 +322,7 @@ pub(super) fn view_with(
         cancelled_by_name: canceller,
         engine: job.engine.clone().or_else(|| engine.map(|it| it.name.clone())),
         waiting,
-        timeout_ms: timeout.map(millis),
+        timeout_ms: timeout.filter(|it| !it.is_zero()).map(millis),
         start_ms: kind.and_then(|it| it.start).map(millis),
         idle_ms: kind.and_then(|it| it.idle).map(millis),
         produces: produces.map(Produces::as_str),

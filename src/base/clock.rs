@@ -22,6 +22,11 @@ impl Millis {
         Millis(self.0.saturating_add(ms))
     }
 
+    /// Returns the minute in UTC as people read it, for example `2026-01-02 03:04`.
+    pub fn minute(self) -> String {
+        self.rfc3339().get(..16).unwrap_or_default().replace('T', " ")
+    }
+
     /// Returns RFC 3339 in UTC with milliseconds, for example `2026-01-02T03:04:05.678Z`.
     pub fn rfc3339(self) -> String {
         match jiff::Timestamp::from_millisecond(self.0) {

@@ -5,7 +5,7 @@ import fs from "node:fs";
 import http from "node:http";
 import path from "node:path";
 import { test } from "node:test";
-import { findings, PHONE, serve, visitor } from "./harness.mjs";
+import { findings, isWithin, PHONE, picture, serve, visitor } from "./harness.mjs";
 
 /** What stands in for a model: it does what the last line of the question says. */
 function model(t) {
@@ -56,17 +56,9 @@ wb.assistant {
 `;
 }
 
-const isWithin = (page) => page.evaluate(() => document.documentElement.scrollWidth <= innerWidth);
-
 async function ask(page, words) {
   await page.getByLabel("Message", { exact: true }).fill(words);
   await page.getByRole("button", { name: "Send" }).click();
-}
-
-async function picture(page, name) {
-  if (process.env.WB_PICTURES) {
-    await page.screenshot({ path: path.join(process.env.WB_PICTURES, `${name}.png`) });
-  }
 }
 
 for (const [name, options] of [["desktop", {}], ["phone", { viewport: PHONE, touch: true }]]) {

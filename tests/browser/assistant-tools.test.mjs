@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { findings, PHONE, serve, visitor } from "./harness.mjs";
+import { findings, isWithin, PHONE, picture, serve, visitor } from "./harness.mjs";
 
 const WB_AGENT = path.resolve("target/debug/wb-agent");
 
@@ -42,18 +42,11 @@ wb.assistant { runtimes = { claude_code = "claude-chat" }, claude_code_persons =
 `;
 }
 
-const isWithin = (page) => page.evaluate(() => document.documentElement.scrollWidth <= innerWidth);
 const call = (tool, args) => `call ${tool} ${JSON.stringify(args)}`;
 
 async function ask(page, words) {
   await page.getByLabel("Message", { exact: true }).fill(words);
   await page.getByRole("button", { name: "Send" }).click();
-}
-
-async function picture(page, name) {
-  if (process.env.WB_PICTURES) {
-    await page.screenshot({ path: path.join(process.env.WB_PICTURES, `${name}.png`) });
-  }
 }
 
 for (const [name, options] of [["desktop", {}], ["phone", { viewport: PHONE, touch: true }]]) {

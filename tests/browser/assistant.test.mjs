@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { findings, PHONE, serve, until, visitor } from "./harness.mjs";
+import { findings, isWithin, PHONE, serve, until, visitor } from "./harness.mjs";
 
 /** What stands in for Claude Code: it prints what `--output-format stream-json` would. */
 const CLAUDE = String.raw`
@@ -41,8 +41,6 @@ wb.assistant { runtimes = { claude_code = "claude-chat" }, claude_code_persons =
 }
 
 const goOn = (site) => fs.writeFileSync(path.join(site.out, "go"), "");
-const isWithin = (page) => page.evaluate(() => document.documentElement.scrollWidth <= innerWidth);
-
 async function ask(page, words) {
   await page.getByLabel("Message", { exact: true }).fill(words);
   await page.keyboard.press("Enter");

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { findings, PHONE, serve, until, visitor } from "./harness.mjs";
+import { findings, isWithin, PHONE, serve, until, visitor } from "./harness.mjs";
 
 /** An agent that answers everything with the number of what it has heard. */
 const TALKER = `count=0
@@ -21,8 +21,6 @@ wb.engine "talker" { type = "stream", speaks = "lines", command = { "/bin/sh", "
 wb.agent "robbo" { about = "A test", engine = "talker", autostart = "on_message", on_server_loss = "kill" }
 `;
 };
-
-const isWithin = (page) => page.evaluate(() => document.documentElement.scrollWidth <= innerWidth);
 
 test("a person and an agent talk on a page that follows them", async (t) => {
   const site = await serve(t, {}, agents);

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { DESKTOP, findings, PHONE, serve, visitor } from "./harness.mjs";
+import { DESKTOP, findings, isWithin, PHONE, serve, visitor } from "./harness.mjs";
 
 const QUESTION = {
   channel: "aws", title: "Create account billing-prod?",
@@ -19,8 +19,6 @@ const QUESTION = {
 };
 
 const ask = async (site, question = QUESTION) => (await site.post("/api/approvals", question)).id;
-
-const isWithin = (page) => page.evaluate(() => document.documentElement.scrollWidth <= innerWidth);
 
 test("an approval is changed and approved on a phone", async (t) => {
   const site = await serve(t);

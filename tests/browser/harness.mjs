@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import { createRequire } from "node:module";
+import path from "node:path";
 import { after } from "node:test";
 import { chromium } from "playwright-core";
 import { DESKTOP, PHONE, Site, until } from "./site.mjs";
@@ -159,4 +160,14 @@ export async function findings(page, options = {}) {
   assert.ok(passes.length > 0, "axe has looked");
   const serious = violations.filter((it) => ["serious", "critical"].includes(it.impact));
   return serious.flatMap(({ id, nodes }) => nodes.slice(0, 3).map((it) => `${id}: ${it.html.slice(0, 160)} ${it.any[0]?.message ?? ""}`));
+}
+
+/** Whether nothing of a page stands beyond its right edge. */
+export const isWithin = (page) =>
+  page.evaluate(() => document.documentElement.scrollWidth <= innerWidth);
+
+/** Keeps a picture of a page in the folder of `WB_PICTURES`, if there is one. */
+export async function picture(page, name) {
+  const folder = process.env.WB_PICTURES;
+  if (folder) await page.screenshot({ path: path.join(folder, `${name}.png`) });
 }

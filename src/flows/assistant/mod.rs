@@ -132,8 +132,7 @@ fn closed_model(works: &Works, assistant: &Assistant) -> Result<Option<Closed>> 
     let hold = works.store.look(|c| hold_of(c, &engine.name))?;
     let now = works.store.clock().now();
     Ok(hold.filter(|it| it.until > now && engine.is_held_by_limits).map(|it| {
-        let until = it.until.rfc3339();
-        let until = until.get(..16).unwrap_or_default().replace('T', " ");
+        let until = it.until.minute();
         Closed {
             state: "held",
             why: format!("the provider takes no more until {until} UTC"),

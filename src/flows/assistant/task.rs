@@ -169,8 +169,7 @@ fn refuse_held(site: &Site, engine: &str) -> std::result::Result<(), Halt> {
     let hold = site.store.look(|c| jobs::hold_of(c, engine)).map_err(Halt::Error)?;
     let now = site.store.clock().now();
     let Some(hold) = hold.filter(|it| it.until > now) else { return Ok(()) };
-    let until = hold.until.rfc3339();
-    let until = until.get(..16).unwrap_or_default().replace('T', " ");
+    let until = hold.until.minute();
     let message = format!("the provider takes no more until {until} UTC");
     Err(Halt::Fault(Fault::lasting("held", message)))
 }

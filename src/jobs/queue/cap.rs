@@ -79,8 +79,7 @@ impl CapState {
             }
         };
         let (used, limit) = (shown(self.used), shown(self.limit));
-        let until = self.frees_at.rfc3339();
-        let until = until.get(..16).unwrap_or_default().replace('T', " ");
+        let until = self.frees_at.minute();
         format!("{whose} is used up ({used} of {limit}) until {until} UTC")
     }
 }

@@ -259,7 +259,7 @@ impl Outlook {
             return Ok(Some(Waiting::new("kind_gone", message)));
         }
         if let Some(at) = job.not_before.filter(|it| *it > self.now) {
-            let message = format!("not before {} UTC", minute(at));
+            let message = format!("not before {} UTC", at.minute());
             return Ok(Some(Waiting::new("not_before", message).until(at)));
         }
         if let Some(waiting) = self.in_lane(connection, job)? {
@@ -304,7 +304,7 @@ impl Outlook {
             let message = format!(
                 "engine \"{}\" is held until {} UTC: {}",
                 hold.engine,
-                minute(hold.until),
+                hold.until.minute(),
                 hold.message
             );
             let Some(job) = hold.job_id.clone() else {
@@ -348,8 +348,4 @@ impl Outlook {
         let message = format!("{own} of at most {cap} answers for you are being written");
         (own >= cap).then(|| Waiting::new("chat_cap", message))
     }
-}
-
-fn minute(at: Millis) -> String {
-    at.rfc3339().get(..16).unwrap_or_default().replace('T', " ")
 }

@@ -101,7 +101,7 @@ fn of_instance(job: &Job, reason: Reason) -> String {
 fn limited(retry_at: Option<Millis>) -> String {
     match retry_at {
         Some(at) => {
-            let until = at.rfc3339().get(..16).unwrap_or_default().replace('T', " ");
+            let until = at.minute();
             format!("The agent's provider takes no more until {until} UTC.")
         }
         None => "The agent's provider takes no more at present. Try again later.".to_owned(),

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::approvals::BELL;
-use crate::approvals::word::{Sort, State};
+use crate::approvals::state::{Sort, State};
 use crate::base::limit::{
     APPROVAL_PAYLOAD_BYTES_MAX, APPROVAL_SCHEMA_BYTES_MAX, APPROVAL_TITLE_CHARS_MAX,
     APPROVALS_PENDING_MAX,

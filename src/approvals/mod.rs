@@ -8,7 +8,7 @@ mod approval;
 mod decide;
 mod expire;
 mod permission;
-mod word;
+mod state;
 
 pub use approval::{
     Approval, Filter, NewApproval, Past, Texts, Viewer, find, history, insert, list,
@@ -17,7 +17,7 @@ pub use approval::{
 pub use decide::{Decision, decide, remove_call};
 pub use expire::{due, next_due};
 pub use permission::{last_of_call, leave, use_once};
-pub use word::{Sort, State};
+pub use state::{Sort, State};
 
 /// The bell that is rung when an approval with an expiry was created.
 pub const BELL: &str = "approvals";

@@ -5,7 +5,6 @@
 
 mod actor;
 mod address;
-mod agent_file;
 mod base_url;
 mod clock;
 mod error;
@@ -15,18 +14,18 @@ mod finding;
 mod front_matter;
 pub mod histogram;
 mod id;
+mod invisible;
 pub mod limit;
 mod loose_json;
-mod odd;
 mod page;
 mod secret_name;
 mod source_path;
 pub mod sse;
+mod steering_file;
 mod tail;
 
 pub use actor::Actor;
 pub use address::{Address, is_person_name, is_segment};
-pub use agent_file::is_agent_file;
 pub use base_url::BaseUrl;
 pub use clock::{Clock, Millis};
 pub use error::{Context, Error, ErrorKind, Result};
@@ -38,9 +37,10 @@ pub use id::{
     Ids, JobId, MailId, MessageId, PersonId, ProposalId, TokenId, TopicId, TurnId, digest_hex,
     random_token,
 };
+pub use invisible::invisible_name;
 pub use loose_json::read_loose_json;
-pub use odd::odd;
 pub use page::Page;
 pub use secret_name::is_secret_name;
 pub use source_path::SourcePath;
+pub use steering_file::is_agent_file;
 pub use tail::{tail_of, truncate_chars};

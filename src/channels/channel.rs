@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::api::channels::Budget;
 use crate::base::{Actor, ChannelId, Error, ErrorKind, Event, EventKind, Ids, Millis, Result};
-use crate::channels::guard::Pause;
+use crate::channels::pause::Pause;
 use crate::channels::slug::{fold, slug};
 use crate::store::Tx;
 

@@ -8,11 +8,11 @@
 mod block;
 mod budget;
 mod channel;
-mod guard;
 mod kind;
 mod member;
 mod mention;
 mod message;
+mod pause;
 mod post;
 mod primer;
 mod provenance;
@@ -27,7 +27,6 @@ pub use channel::{
     Channel, NewChannel, Status, archive, change, complete, create, find, list, resolve, resume,
     spend, warned,
 };
-pub use guard::Pause;
 pub use kind::{ChannelType, Limits, Speaks, Wakes};
 pub use member::{
     Joining, Member, Standing, channels_of, find as find_member, join, leave,
@@ -36,6 +35,7 @@ pub use member::{
 };
 pub use mention::mentions;
 pub use message::{Sort, Spoken, after, before, find as find_message, mentions_after};
+pub use pause::Pause;
 pub use post::{Author, NewPost, TEXT_CHARS_MAX, brief, is_too_fast, pause, post};
 pub use primer::{PrimerWords, briefing, own_primer, primer, primer_words};
 pub use provenance::Cause;

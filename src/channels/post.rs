@@ -10,11 +10,11 @@ use crate::base::{
     Actor, Address, Error, ErrorKind, Event, EventKind, Ids, JobId, MailId, Result, TurnId, fault,
 };
 use crate::channels::channel::{self, Channel};
-use crate::channels::guard::{self, Pause, Talk};
 use crate::channels::kind::{ChannelType, Speaks};
 use crate::channels::member::{self, Member};
 use crate::channels::mention::mentions;
 use crate::channels::message::{self, Sort, Spoken};
+use crate::channels::pause::{self, Pause, Talk};
 use crate::channels::provenance::{Cause, origin};
 use crate::channels::wake::{self, Listener, RESERVED, Said, Voice};
 use crate::mail::{self, NewMessage};
@@ -136,7 +136,7 @@ pub fn post(
     deliver(tx, (&channel, kind), (&members, &called), (new, &spoken))?;
     tell(tx, &channel, &spoken, &new.author.actor())?;
     if voice == Voice::Agent
-        && let Some(why) = guard::pause(&kind.limits, &talk(tx, &channel, &spoken)?)
+        && let Some(why) = pause::pause(&kind.limits, &talk(tx, &channel, &spoken)?)
     {
         pause(tx, ids, (&channel, kind), why)?;
     }

@@ -9,11 +9,11 @@
 mod call;
 mod claude;
 mod history;
-mod home;
 mod hub;
 mod item;
 mod message;
 pub mod model;
+mod person_folder;
 mod replay;
 mod run;
 mod scribe;
@@ -29,13 +29,13 @@ pub use claude::{
     ClaudeReader, arguments as claude_arguments, is_inherited, server_file as claude_server_file,
 };
 pub use history::transcript;
-pub use home::Home;
 pub use hub::{Hub, Line, Pokes, Use};
 pub use item::{Item, STREAM_FILE};
 pub use message::{
     Message, NewMessage, Role, State, branch, find as find_message, insert as add_message, of_run,
     siblings, tip,
 };
+pub use person_folder::Home;
 pub use replay::{Sum, Tail, sum};
 pub use run::{
     End, Ended, Run, by_job, find as find_run, insert as add_run, latest_of, open_of, runs_of,

@@ -1,7 +1,7 @@
 //! The command lines of both binaries; the only user of clap.
 
 pub mod agent;
-mod answer;
+mod answer_shape;
 mod args;
 mod commands;
 mod field;

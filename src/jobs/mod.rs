@@ -6,31 +6,30 @@
 //! **Invariant:** a row is claimed before anything is started, and settled after everything ended.
 
 mod access;
-#[cfg(test)]
-mod model;
 mod queue;
 pub mod rows;
 mod run;
 pub mod speak;
-#[cfg(test)]
-mod spending;
 mod telemetry;
+#[cfg(test)]
+mod tests;
 
 pub use access::{Grant, JobToken, TokenState, Verb, fence, token_owner};
 pub use queue::cap::{CapOf, CapState, DailyCaps, capped_until};
 pub use queue::claim::{Caps, claim};
+pub use queue::engine_hold::{Hold, hold_of, holds, release};
 pub use queue::enqueue::{NewJob, active_of_owner, cancel_queued, enqueue, queued_of};
-pub use queue::hold::{Hold, hold_of, holds, release};
 pub use queue::lane::{Capacities, refresh_all};
 pub use queue::parking::{parked_for, resume, stop_waiting, wait_for};
-pub use queue::steering::{
+pub use queue::steering_hold::{
     STEERING_BELL, Steering, UNSEEN, hold_steering, holding, release_steering, steering,
 };
 pub use queue::waiting::{Outlook, Waiting};
 pub use rows::board::retries;
 pub use rows::bulk::{Choice, chosen, count, each_waiting, refuse_runaway, rename_kind};
+pub use rows::dismissal::{dismiss, dismissed};
+pub use rows::instance::{last_leg, last_of_message, legs};
 pub use rows::job::{Job, JobFilter, Turn};
-pub use rows::leg::{last_leg, last_of_message, legs};
 pub use rows::measures::{QueueCounts, Spent, queue_counts, spent};
 pub use rows::pool::{Pool, PoolCaps};
 pub use rows::rename_source::rename_source;
@@ -48,13 +47,13 @@ pub use rows::viewer::Viewer;
 pub use run::dispatch::{Hooks, Prepared, Queue, Setup};
 pub use run::engine::{Engines, ResolvedEngine};
 pub use run::generation::{Generation, Generations};
+pub use run::instance_reply::{Given, InstanceFiles, check_reply, give_verdict};
 pub use run::launch::{Alone, HOOKS_WAY};
 pub use run::recovery::Left;
 pub use run::rehearsal::{Played, Rehearsal};
 pub use run::settle::{keep_result, keep_topic, request_cancel};
+pub use run::steering_check::unkept_files;
 pub use run::task::{Pause, RunTask, Task, TaskClock, TaskEnd, TaskFailure};
-pub use run::unkept::unkept_files;
-pub use run::verdict::{Given, InstanceFiles, check_reply, give_verdict};
 pub use run::watch::{Beginning, Recall, Steady, Watch, Watched};
 pub use run::workspace::{Cleanup, HookRun, WorkspaceNeed, Workspaces};
 pub use speak::listener::{Listen, Listener};
@@ -89,8 +88,8 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         run::settle::STATEMENTS,
         access::STATEMENTS,
         rows::usage::STATEMENTS,
-        queue::hold::STATEMENTS,
-        queue::steering::STATEMENTS,
+        queue::engine_hold::STATEMENTS,
+        queue::steering_hold::STATEMENTS,
         queue::waiting::STATEMENTS,
         rows::measures::STATEMENTS,
         rows::rename_source::STATEMENTS,
@@ -99,8 +98,9 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         rows::long_inputs::STATEMENTS,
         rows::board::STATEMENTS,
         rows::bulk::STATEMENTS,
-        rows::leg::STATEMENTS,
-        run::verdict::STATEMENTS,
+        rows::instance::STATEMENTS,
+        rows::dismissal::STATEMENTS,
+        run::instance_reply::STATEMENTS,
     ]
     .concat()
 }

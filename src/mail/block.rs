@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::base::{Actor, BlockId, EventKind, JobId, MailId, Millis, Result, Scope};
 use crate::mail::message;
-use crate::mail::seam::Block;
+use crate::mail::rooms::Block;
 use crate::store::Tx;
 
 const INSERT: &str = "

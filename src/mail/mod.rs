@@ -9,7 +9,7 @@ mod delivery;
 mod forget;
 mod message;
 mod room;
-mod seam;
+mod rooms;
 mod unconfirmed;
 
 pub use block::{
@@ -30,7 +30,7 @@ pub use room::{
     Heard, Waiting, deliver_in_room, drop_in_room, drop_waiting, heard_in_room, is_repeated,
     repeat_block, take_over_room, waiting_in_room, waking_of_block,
 };
-pub use seam::{Block, Compose, OnTurn, Rooms, Turn, TurnEnd};
+pub use rooms::{Block, Compose, OnTurn, Rooms, Turn, TurnEnd};
 pub use unconfirmed::{resend, settle};
 
 /// The bell that is rung when a message was accepted, or something became of one.

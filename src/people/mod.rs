@@ -6,7 +6,6 @@
 
 mod caller;
 mod code;
-mod dismissal;
 mod login;
 mod operator;
 mod person;
@@ -15,7 +14,6 @@ mod token;
 
 pub use caller::{Caller, Via};
 pub use code::{CODE_TTL_MS, LoginCodes};
-pub use dismissal::{dismiss, dismissed};
 pub use login::{
     LOGIN_TTL_MS, Login, create_login, end_login, end_logins, find_login, prunable_logins,
     prune_logins, touch_login,
@@ -35,7 +33,7 @@ pub use token::{
 
 /// The statements of this module, for the schema test.
 pub const STATEMENTS: &[&[(&str, &str)]] =
-    &[person::STATEMENTS, token::STATEMENTS, login::STATEMENTS, dismissal::STATEMENTS];
+    &[person::STATEMENTS, token::STATEMENTS, login::STATEMENTS];
 
 #[cfg(test)]
 pub(crate) mod for_test {

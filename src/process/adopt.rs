@@ -19,8 +19,8 @@ use crate::process::launch::{
     GUARD_SOCKET, GuardEvent, GuardOrder, LINE_BYTES_MAX, MARK, VERSION, read_launch,
 };
 use crate::process::lifeline::Lifeline;
+use crate::process::running_guard::{FAR, Guard, Held, Started};
 use crate::process::tree::Children;
-use crate::process::warden::{FAR, Guard, Held, Started};
 
 /// How long a guard may take to answer.
 const HELLO_MAX: Duration = Duration::from_secs(5);

@@ -7,6 +7,7 @@
 mod adopt;
 mod cgroup;
 mod descriptors;
+mod folder_stamp;
 mod guard;
 mod identity;
 mod job_folder;
@@ -16,24 +17,24 @@ mod lock;
 mod machine;
 mod notices;
 mod output;
-mod own;
 mod own_folder;
 mod probe;
 mod remove;
 mod replace;
 mod root;
 mod run;
+mod running_guard;
 mod scratch;
 mod spawn;
-mod stamp;
 mod sys;
 mod terminal;
 mod tree;
-mod warden;
+mod usage;
 
 pub use adopt::{Adopted, adopt, at_door};
 pub use cgroup::Cgroups;
 pub use descriptors::{is_writable, raise_descriptors};
+pub use folder_stamp::Stamp;
 pub use guard::guard_main;
 pub use identity::{ProcessIdentity, Signal, boot_id, carries_mark, descends_from, start_time};
 pub use job_folder::JobFolder;
@@ -47,19 +48,18 @@ pub use lock::FileLock;
 pub use machine::{disk, free_bytes, machine};
 pub use notices::{Noticed, Notices};
 pub use output::{OutputChunk, last_printed, output_tail, put_output, read_output};
-pub use own::{OwnUsage, own_usage, release_large_blocks};
 pub use own_folder::own_folder;
 pub use probe::{is_occupied, is_root, owner_and_mode, probe, probe_folder, probe_guard};
 pub use remove::{Removal, Size, measure, remove_some};
 pub use replace::{Replacement, Spare, private_file, private_folder};
 pub use root::{Entry, EntryKind, FileFacts, Root, Standing};
 pub use run::{Output, Run, become_program, run, which};
+pub use running_guard::{Guard, GuardEnd, end_below};
 pub use scratch::Scratch;
 pub use spawn::{GuardSpec, spawn_guard};
-pub use stamp::Stamp;
 pub use terminal::{
     InPane, Pane, PaneState, Pasted, Terminals, draft, is_ours, plain, sanitised, tell_hooks,
     token_names, with_token,
 };
 pub use tree::{Children, become_subreaper, end_marked, reap_orphans, sweep_orphans};
-pub use warden::{Guard, GuardEnd, end_below};
+pub use usage::{OwnUsage, own_usage, release_large_blocks};

@@ -19,9 +19,9 @@ use crate::process::launch::{
     MARK, PROMPT_FILE, check_env,
 };
 use crate::process::lifeline::Lifeline;
+use crate::process::running_guard::{FAR, Guard, Held, Started};
 use crate::process::terminal::{InPane, spawn_in_pane};
 use crate::process::tree::Children;
-use crate::process::warden::{FAR, Guard, Held, Started};
 
 /// What it takes to start a guard.
 pub struct GuardSpec {

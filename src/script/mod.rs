@@ -35,7 +35,7 @@ pub use load::daily::Daily;
 pub use load::external::{Lead, Target};
 pub use load::hook::shown_command;
 pub use load::inbox::{Hooks, Inbox, OnLost, WorkspaceMode};
-pub use load::live::{
+pub use load::live_agent::{
     Autostart, HOOKS_FILE, LiveAgent, MCP_CONFIG, SYSTEM_FILE, Speaks, Speech, Typed, WB_AGENT,
     kind_of_agent,
 };

@@ -32,7 +32,7 @@ const EXCUSED: &[(&str, &str)] = &[
     ("jobs::guards", "the index holds running rows only, as many as the cap"),
     ("claim::next_kind", "the smallest kind beyond a kind is one step of the index"),
     ("claim::next_person", "the smallest person beyond a person is one step of the index"),
-    ("hold::active", "as many rows as there are engines"),
+    ("engine_hold::active", "as many rows as there are engines"),
     ("agent::list", "as many rows as there are agents, at most 200"),
     ("waiting::running_of_kinds", "the index holds running rows only, as many as the cap"),
     ("search::sources", "the index of words is asked, and the newest hits only are ranked"),

@@ -30,7 +30,7 @@ use clap::{CommandFactory as _, Parser as _};
 use serde_json::Value;
 
 use crate::base::{Clock, Error, Finding, Millis, Result};
-use crate::cli::answer::Shape;
+use crate::cli::answer_shape::Shape;
 use crate::cli::args::{Cli, Command, Common, LogFormatWord, ServeArgs, ServeFlags};
 use crate::cli::terminal::screen::{self, Form, Screen, Style};
 use crate::cli::terminal::short_id::{self, Noun};

@@ -5,7 +5,7 @@ use std::io::{IsTerminal, Write};
 use serde_json::{Value, json};
 
 use crate::base::{Context, Error, ErrorKind, Result};
-use crate::cli::answer::Shape;
+use crate::cli::answer_shape::Shape;
 use crate::cli::field;
 use crate::cli::terminal::escape;
 use crate::cli::terminal::table::Table;
@@ -116,7 +116,7 @@ impl Screen {
         words: impl FnOnce(&Screen, &Value) -> Result<()>,
     ) -> Result<()> {
         let stranger = self.shape.as_ref().and_then(|it| it.stranger(value));
-        debug_assert_eq!(stranger, None, "a field of the answer is not in src/cli/answer.rs");
+        debug_assert_eq!(stranger, None, "a field of the answer is not in src/cli/answer_shape.rs");
         match &self.form {
             Form::Words => words(self, value),
             Form::Json => {

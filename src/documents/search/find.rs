@@ -6,8 +6,8 @@ use rusqlite::{Connection, OptionalExtension as _, named_params};
 
 use crate::base::limit::{SEARCH_COMMON_MAX, SEARCH_RANKED_MAX};
 use crate::base::{Actor, MessageId, Millis, Result, SourcePath, TopicId};
+use crate::documents::search::across_parts::{self, Place};
 use crate::documents::search::ask::Ask;
-use crate::documents::search::spread::{self, Place};
 use crate::documents::search::{mark, rank, title};
 use crate::documents::topics::topic::TopicStatus;
 use crate::documents::word::word_enum;
@@ -260,13 +260,13 @@ fn join_parts(
     let mut statement = connection.prepare_cached(SOURCES)?;
     let look = |expression: &str| {
         let query = format!("{expression}{marks}");
-        let limit = spread::PARTS_MAX;
+        let limit = across_parts::PARTS_MAX;
         let all = named_params! {":query": query, ":from": from, ":to": to, ":limit": limit};
         let places = statement
             .query_map(all, |row| Ok(Place { part: row.get("id")?, source: row.get("thing")? }))?;
         Ok(places.collect::<rusqlite::Result<Vec<_>>>()?)
     };
-    let spread = spread::look_for(ask, look)?;
+    let spread = across_parts::look_for(ask, look)?;
     rows.retain(|it| !spread.barred.contains(&it.thing));
     let known: HashSet<i64> = rows.iter().map(|it| it.thing).collect();
     let further = spread.found.into_iter().filter(|it| !known.contains(&it.source));

@@ -7,6 +7,7 @@
 //! them loses nothing.
 //! **Invariant:** what is written in a Topic is found from the transaction on that writes it.
 
+mod across_parts;
 mod ask;
 mod find;
 mod fold;
@@ -14,7 +15,6 @@ mod mark;
 mod rank;
 mod snippet;
 mod source;
-mod spread;
 mod state;
 mod thread;
 mod title;

@@ -5,12 +5,12 @@
 //! checked out says. So a snapshot is as large as the work in progress, not as the repository.
 
 mod kept;
-mod looks;
 pub(in crate::documents) mod name;
 mod own_index;
 mod private;
 pub(in crate::documents) mod status;
 mod steering;
+mod watched_jobs;
 
 use std::collections::BTreeMap;
 
@@ -23,10 +23,10 @@ use crate::documents::git::{Repo, blocking};
 use crate::process::{Root, Standing};
 
 pub use kept::Kept;
-pub use looks::{Look, Looks};
 pub(in crate::documents) use private::{git_root, names_lock};
 pub(in crate::documents) use status::ANNOUNCED;
 pub(in crate::documents) use steering::STEERS;
+pub use watched_jobs::{Look, Looks};
 
 /// Most files of which the content is read and kept; of more, only size and times.
 const READ_MAX: usize = 2_000;

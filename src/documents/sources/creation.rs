@@ -7,7 +7,7 @@ use camino::Utf8Path;
 use unicode_normalization::UnicodeNormalization as _;
 
 use crate::base::limit::GIT_LISTING_BYTES_MAX;
-use crate::base::{Error, Result, SourcePath, fault, odd};
+use crate::base::{Error, Result, SourcePath, fault, invisible_name};
 use crate::documents::git::{Repo, blocking};
 use crate::documents::sources::source::Writable;
 use crate::process::{Root, Standing};
@@ -113,10 +113,10 @@ fn refuse_unnameable(path: &SourcePath) -> Result<()> {
     for part in path.as_path() {
         // Joiners and variation selectors belong to words of some scripts, and to pictures.
         let belongs = |it: &char| matches!(it, '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}');
-        if let Some(what) = part.chars().filter(|it| !belongs(it)).find_map(odd) {
+        if let Some(what) = part.chars().filter(|it| !belongs(it)).find_map(invisible_name) {
             return refuse(format!("it holds a {what}"));
         }
-        let is_seen = |it: char| odd(it).is_none() && !it.is_whitespace();
+        let is_seen = |it: char| invisible_name(it).is_none() && !it.is_whitespace();
         if !part.split('.').next().unwrap_or_default().chars().any(is_seen) {
             return refuse("a part of it has nothing that can be seen".to_owned());
         }
@@ -129,7 +129,7 @@ fn refuse_unnameable(path: &SourcePath) -> Result<()> {
 
 /// Returns whether NTFS or HFS+ takes a name for git's own folder; git refuses these everywhere.
 fn is_git_folder(name: &str) -> bool {
-    let plain: String = name.chars().filter(|it| odd(*it).is_none()).collect();
+    let plain: String = name.chars().filter(|it| invisible_name(*it).is_none()).collect();
     // A stream of a file on NTFS begins at a colon; spaces and dots at the end do not count there.
     let plain = plain.split(':').next().unwrap_or_default().trim_end_matches([' ', '.']);
     plain.eq_ignore_ascii_case(".git") || plain.eq_ignore_ascii_case("git~1")

@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use crate::api::agents::AgentView;
 use crate::base::{Actor, Error, JobId, Result};
-use crate::flows::agents::ended::RESTART;
+use crate::flows::agents::restart::RESTART;
 use crate::flows::agents::show;
 use crate::flows::jobs::cancel::cancel_waiting;
 use crate::flows::{Site, agents};

@@ -2,7 +2,7 @@
 
 use crate::base::{Actor, BlockId, Result};
 use crate::flows::Works;
-use crate::flows::agents::ended::RESTART;
+use crate::flows::agents::restart::RESTART;
 use crate::flows::agents::{direct, rooms};
 use crate::jobs::speak::{Ending, Fact, Tokens};
 use crate::jobs::{self, Job, TurnSpent};

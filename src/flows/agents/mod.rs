@@ -10,23 +10,24 @@ mod ended;
 mod handoffs;
 mod handover;
 mod heard;
-mod life;
-mod own;
+mod identity;
 mod peek;
+mod restart;
 mod rooms;
 mod show;
+mod supervise;
 
 pub use control::{interrupt, restart, start, stop};
 pub(in crate::flows) use ended::{cancelled, settle_job};
 pub use handoffs::{list as list_handoffs, read as read_handoff, rehydrate};
 pub use handover::{handover, write as write_handoff};
 pub(in crate::flows) use heard::{block, heard};
-pub(in crate::flows) use life::keep;
-pub use life::serve;
-pub(in crate::flows) use own::{prepare, resolve};
+pub(in crate::flows) use identity::{prepare, resolve};
 pub use peek::peek;
 pub(in crate::flows) use show::{how_it_ended, why_waiting};
 pub use show::{list, show};
+pub(in crate::flows) use supervise::keep;
+pub use supervise::serve;
 
 use crate::script::{Config, Speech};
 

@@ -6,7 +6,7 @@ use crate::api::agents::{AgentList, AgentView};
 use crate::api::handoffs::HandoverView;
 use crate::approvals;
 use crate::base::{Address, Error, Millis, Result};
-use crate::flows::agents::own;
+use crate::flows::agents::identity;
 use crate::flows::{Site, Works};
 use crate::jobs::{self, Job, Outlook, Queue, Status, Viewer};
 use crate::mail::agent::{self, Agent, State, Wanted};
@@ -70,7 +70,7 @@ pub(in crate::flows) fn why_waiting(
     (config, now): (&Config, Millis),
     name: &str,
 ) -> Result<Option<String>> {
-    let Some(agent) = own::heir(c, name)? else { return Ok(None) };
+    let Some(agent) = identity::heir(c, name)? else { return Ok(None) };
     let name = &agent.name;
     let last = last_start(c, &agent)?;
     if !config.kinds.contains_key(&kind_of_agent(&agent.declared)) {

@@ -4,7 +4,7 @@
 use camino::Utf8PathBuf;
 
 use crate::base::Error;
-use crate::flows::check::agent_files::{self, AgentFiles};
+use crate::flows::check::steering_files::{self, AgentFiles};
 use crate::jobs::{self, Engines};
 use crate::script::{Config, Diagnostic, Engine};
 
@@ -54,7 +54,7 @@ pub fn open_doors(config: &Config) -> Vec<Diagnostic> {
 fn unkept(config: &Config, engine: &Engine) -> Option<Diagnostic> {
     let found = jobs::unkept_files(engine, &config.folder);
     let files: Vec<&str> = found.iter().map(String::as_str).collect();
-    let names = agent_files::named(&files)?;
+    let names = steering_files::named(&files)?;
     let message = format!(
         "engine \"{}\" would obey {names} of the repository, which no word of its command keeps \
          out: its jobs are not started",

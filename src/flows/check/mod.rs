@@ -1,10 +1,10 @@
 //! The one judgement of a script, for `check`, a start and a reload: what it says, the personas
 //! beside it, and whether what it leads to is on this machine: programs, secrets, folders.
 
-pub mod agent_files;
 pub mod engines;
 pub mod external;
 pub mod rehearse;
+pub mod steering_files;
 
 use camino::Utf8Path;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use camino::Utf8Path;
 
 use crate::base::{Error, Finding, Result};
-use crate::flows::check::agent_files::AgentFiles;
+use crate::flows::check::steering_files::AgentFiles;
 use crate::flows::doctor::Surroundings;
 use crate::jobs::{Engines, ResolvedEngine};
 use crate::process::{self, Children, Run, Terminals};

@@ -9,7 +9,7 @@ use crate::documents::TopicStatus;
 use crate::documents::topics::topic;
 use crate::flows::{Site, viewer};
 use crate::jobs;
-use crate::people::{self, Caller};
+use crate::people::Caller;
 
 /// Returns those of the jobs that a person need not see: they were dismissed, or their Topic is
 /// closed or gone.
@@ -23,7 +23,7 @@ pub async fn settled(
 ) -> Result<BTreeSet<JobId>> {
     let person = caller.person()?.id.clone();
     let settled = move |c: &Connection| {
-        let dismissed = people::dismissed(c, &person)?;
+        let dismissed = jobs::dismissed(c, &person)?;
         let mut settled = BTreeSet::new();
         for (job, topic) in failed {
             let is_open = match &topic {
@@ -49,7 +49,7 @@ pub async fn dismiss(site: &Site, caller: &Caller, id: &JobId) -> Result<()> {
     site.store
         .write(move |tx| {
             jobs::find(tx.connection(), &viewer, &job)?;
-            people::dismiss(tx, &person, &job)
+            jobs::dismiss(tx, &person, &job)
         })
         .await
 }

@@ -17,7 +17,7 @@ use crate::base::{Context, Error, ErrorKind, JobId, Result, fault};
 use crate::documents::changes::{self, Changes, row};
 use crate::documents::snapshot::{Kept, Look, Looks, Snapshot};
 use crate::flows::Works;
-use crate::flows::check::agent_files;
+use crate::flows::check::steering_files;
 use crate::flows::repository::look_cache::Known;
 use crate::jobs::{self, Beginning, Recall, Steady, UNSEEN, Watch, Watched, job_dir};
 use crate::process::JobFolder;
@@ -186,7 +186,7 @@ async fn steering_since(
     if begun.before == now {
         return Ok(None);
     }
-    let named = agent_files::named_by_script(&works.config_of(job), works.repo.top());
+    let named = steering_files::named_by_script(&works.config_of(job), works.repo.top());
     let found = changes::compare(&works.repo, &works.store, (&begun.before, &now), &named).await?;
     Ok(Some(found))
 }
@@ -305,7 +305,7 @@ async fn starting(works: &Works, job: &JobId) -> Option<String> {
     };
     let looked = tokio::task::spawn_blocking(move || {
         let engine = config.engines.get(&config.kinds.get(&kind)?.engine)?;
-        agent_files::warning(engine, &config)
+        steering_files::warning(engine, &config)
     });
     looked.await.ok().flatten()
 }
@@ -357,7 +357,7 @@ async fn compare(
     let after = look(works, &kept, known).await?;
     let mut found = Changes::default();
     if begun.before != after {
-        let named = agent_files::named_by_script(&works.config_of(job), works.repo.top());
+        let named = steering_files::named_by_script(&works.config_of(job), works.repo.top());
         let moments = (&begun.before, &after);
         found = changes::compare(&works.repo, &works.store, moments, &named).await?;
     }

@@ -9,7 +9,7 @@
 
 mod decide;
 mod happen;
-mod letter;
+mod inbox_prompt;
 mod outside;
 mod runner;
 mod site;
@@ -155,7 +155,7 @@ async fn act(ground: &mut Ground, verb: Verb, args: &[Value]) -> Result<Step> {
 async fn rendered(ground: &Ground, kind: &str, given: &Value) -> Result<String> {
     let kind = known_kind(ground, kind)?;
     if let Some(inbox) = &kind.inbox {
-        return letter::rendered(ground, (kind, inbox), given).await;
+        return inbox_prompt::rendered(ground, (kind, inbox), given).await;
     }
     let sent = sent(ground, kind, given)?;
     let site = &ground.site;

@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 use askama::filters::HtmlSafe;
 
 use crate::base::fault;
-use crate::http::pages::odd;
+use crate::http::pages::invisible_name;
 
 /// Characters of a text in which its first letter is looked for.
 const DIRECTION_CHARS_MAX: usize = 200;
@@ -92,13 +92,13 @@ pub(super) fn shown_units(character: char) -> usize {
 
 /// Returns the name of a character that has to be made visible where it stands.
 fn label(before: Option<char>, character: char) -> Option<&'static str> {
-    let name = odd(character)?;
+    let name = invisible_name(character)?;
     let is_usual = match character {
         // Typography, and what East Asian text is indented with.
         '\u{a0}' | '\u{202f}' | '\u{2009}' | '\u{200a}' | '\u{3000}' | '\u{ad}' => true,
         // Within emoji, and in scripts whose letters join.
         '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}' => {
-            before.is_some_and(|it| !it.is_ascii_alphabetic() && odd(it).is_none())
+            before.is_some_and(|it| !it.is_ascii_alphabetic() && invisible_name(it).is_none())
                 || before == Some('\u{fe0f}')
         }
         '\u{e0100}'..='\u{e01ef}' => before.is_some_and(|it| it > '\u{2e80}'),

@@ -14,7 +14,7 @@ use crate::http::markdown::inline::Image;
 use crate::http::markdown::parts::Parts;
 use crate::http::markdown::prose::push_text;
 use crate::http::markdown::{Block, Heading, Html, Links, Rendered, slug};
-use crate::http::pages::odd;
+use crate::http::pages::invisible_name;
 
 /// Cells that a table has and its text has not.
 const EMPTY_CELLS_MAX: usize = 4_096;
@@ -456,7 +456,7 @@ impl<'t> Writer<'t> {
 /// Appends text to the value of an attribute; what cannot be seen is left out.
 pub(super) fn push_attribute(html: &mut String, text: &str) {
     let mut shown = String::with_capacity(text.len());
-    shown.extend(text.chars().filter(|it| odd(*it).is_none() || *it == '\u{a0}'));
+    shown.extend(text.chars().filter(|it| invisible_name(*it).is_none() || *it == '\u{a0}'));
     push_text(html, &shown);
 }
 

@@ -5,11 +5,9 @@
 //! `markdown` alone.
 
 mod agents;
-mod approval;
+mod approvals;
 mod assistant;
-mod channel;
 mod channels;
-mod decisions;
 mod documents;
 mod home;
 mod jobs;
@@ -31,7 +29,7 @@ pub(super) use parts::form::document_at;
 pub(super) use parts::frame::Frame;
 pub(super) use parts::icon::Icon;
 pub(super) use parts::preferences::Look;
-pub(super) use parts::visible::{Name, Plain, Visible, odd, told};
+pub(super) use parts::visible::{Name, Plain, Visible, invisible_name, told};
 
 pub(super) fn routes(site: &Site, renderer: &Renderer) -> BoxedFilter<(Response,)> {
     any_of([
@@ -42,8 +40,8 @@ pub(super) fn routes(site: &Site, renderer: &Renderer) -> BoxedFilter<(Response,
         settings::routes(site),
         settings::people::routes(site),
         topics::routes(site),
-        decisions::routes(site),
-        approval::routes(site),
+        approvals::list::routes(site),
+        approvals::routes(site),
         proposals::list::routes(site),
         jobs::board::routes(site),
         jobs::new_job::routes(site),
@@ -54,7 +52,7 @@ pub(super) fn routes(site: &Site, renderer: &Renderer) -> BoxedFilter<(Response,
         mail::routes(site),
         assistant::routes(site),
         channels::routes(site),
-        channel::routes(site),
+        channels::channel::routes(site),
         agents::routes(site),
     ])
 }

@@ -2,9 +2,9 @@
 
 pub(in crate::jobs) mod cap;
 pub(in crate::jobs) mod claim;
+pub(in crate::jobs) mod engine_hold;
 pub(in crate::jobs) mod enqueue;
-pub(in crate::jobs) mod hold;
 pub(in crate::jobs) mod lane;
 pub(in crate::jobs) mod parking;
-pub(in crate::jobs) mod steering;
+pub(in crate::jobs) mod steering_hold;
 pub(in crate::jobs) mod waiting;

@@ -190,7 +190,7 @@ pub(in crate::jobs) fn tell_parked(tx: &Tx<'_>, job: &Job) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jobs::model::Bench;
+    use crate::jobs::tests::model::Bench;
 
     fn words(all: &[&str]) -> Vec<String> {
         all.iter().map(|it| (*it).to_owned()).collect()

@@ -11,9 +11,9 @@ use serde::Serialize;
 use crate::base::{JobId, Millis, PersonId, Result};
 use crate::jobs::queue::cap::{DailyCaps, Spent};
 use crate::jobs::queue::claim::Caps;
-use crate::jobs::queue::hold::{self, Hold};
+use crate::jobs::queue::engine_hold::{self, Hold};
 use crate::jobs::queue::lane;
-use crate::jobs::queue::steering::{Steering, steering};
+use crate::jobs::queue::steering_hold::{Steering, steering};
 use crate::jobs::rows::pool::{Load, Pool};
 use crate::jobs::{Job, Status, Viewer};
 use crate::script::Config;
@@ -96,7 +96,7 @@ impl Rules {
 
     /// Looks what is closed now.
     pub(in crate::jobs) fn gate(&self, connection: &Connection, now: Millis) -> Result<Gate> {
-        let holds = hold::holds(connection, &Viewer::Site, now)?.into_iter();
+        let holds = engine_hold::holds(connection, &Viewer::Site, now)?.into_iter();
         let holds = holds.filter(|it| self.is_held(&it.engine));
         Ok(Gate {
             holds: holds.map(|it| (it.engine.clone(), it)).collect(),

@@ -197,7 +197,7 @@ pub fn rename_kind(tx: &Tx<'_>, from: &str, to: &str) -> Result<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jobs::model::Bench;
+    use crate::jobs::tests::model::Bench;
 
     #[test]
     fn a_waiting_job_is_shown_with_its_inputs_however_long_they_are() {

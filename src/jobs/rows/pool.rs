@@ -134,9 +134,9 @@ impl Load {
 mod tests {
     use super::*;
     use crate::base::JobId;
-    use crate::jobs::model::{Bench, Sort, person};
     use crate::jobs::queue::claim::{is_awaited, unclaim};
     use crate::jobs::rows::table;
+    use crate::jobs::tests::model::{Bench, Sort, person};
     use crate::jobs::{NewJob, Outlook, Viewer, cancel_queued};
 
     /// Neither does a chat wait for work, nor work for chats, nor a person for another one's chats.

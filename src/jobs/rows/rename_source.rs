@@ -105,7 +105,7 @@ fn lane_after(lane: &str, from: &SourcePath, to: &SourcePath) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jobs::model::Bench;
+    use crate::jobs::tests::model::Bench;
     use crate::jobs::{NewJob, Verb};
 
     fn path(text: &str) -> SourcePath {

@@ -72,8 +72,8 @@ pub(in crate::jobs) fn repeat(
 mod tests {
     use super::*;
     use crate::base::JobId;
-    use crate::jobs::model::Bench;
     use crate::jobs::run::settle::{self, Ended, Outcome};
+    use crate::jobs::tests::model::Bench;
     use crate::jobs::{JobFilter, Phase};
 
     /// Claims the job that waits and lets it be lost; returns its id.

@@ -1,9 +1,11 @@
 //! The life of a running job: from its claim to its one outcome, across restarts.
 
+pub(in crate::jobs) mod decide;
 pub(in crate::jobs) mod dispatch;
 pub(in crate::jobs) mod engine;
 pub(in crate::jobs) mod execution;
 pub(in crate::jobs) mod generation;
+pub(in crate::jobs) mod instance_reply;
 pub(in crate::jobs) mod launch;
 pub(in crate::jobs) mod lost;
 pub(in crate::jobs) mod outcome;
@@ -11,9 +13,8 @@ pub(in crate::jobs) mod recovery;
 pub(in crate::jobs) mod rehearsal;
 pub(in crate::jobs) mod settle;
 mod speech;
+pub(in crate::jobs) mod steering_check;
 pub(in crate::jobs) mod takeover;
 pub(in crate::jobs) mod task;
-pub(in crate::jobs) mod unkept;
-pub(in crate::jobs) mod verdict;
 pub(in crate::jobs) mod watch;
 pub(in crate::jobs) mod workspace;

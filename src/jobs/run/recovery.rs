@@ -18,8 +18,8 @@ use crate::jobs::queue::lane;
 use crate::jobs::rows::{retention, table};
 use crate::jobs::run::dispatch::Inner;
 use crate::jobs::run::execution::around::{self, Cleaned};
+use crate::jobs::run::instance_reply;
 use crate::jobs::run::settle::{Ended, Outcome};
-use crate::jobs::run::verdict;
 use crate::jobs::run::{execution, outcome, takeover};
 use crate::jobs::telemetry::Telemetry;
 use crate::jobs::{Generation, Job, Pool, Reason, Status, job_dir};
@@ -308,7 +308,7 @@ async fn settle_with_locks(
     }
     let generation = inner.setup.generations.current();
     let mut outcome = outcome_left(inner, &generation, job).await;
-    verdict::look_at_end((inner, &generation), job, &mut outcome).await;
+    instance_reply::look_at_end((inner, &generation), job, &mut outcome).await;
     if job.owner.is_none() && !fault::is_off("watch") {
         outcome.warnings.extend((inner.setup.hooks.recall)(job.id.clone()).await);
     }

@@ -6,13 +6,14 @@ use serde_json::{Map, Value, json};
 use crate::base::limit::{ERROR_TAIL_BYTES_MAX, SUMMARY_BYTES_MAX};
 use crate::base::{Actor, Error, Event, EventKind, JobId, Result, TopicId, tail_of};
 use crate::jobs::queue::lane::{self, Capacities};
-use crate::jobs::queue::{hold, parking};
+use crate::jobs::queue::{engine_hold, parking};
 use crate::jobs::rows::usage;
 use crate::jobs::rows::{long_inputs, table};
+use crate::jobs::run::decide::{decide, with_limit};
 use crate::jobs::run::lost::{self, Repeat};
 use crate::jobs::telemetry::limit::Limit;
 use crate::jobs::telemetry::refusal::Refusal;
-use crate::jobs::{BELL, Grant, Hooks, Job, Phase, Reason, Status, Verb, Verdict, Viewer};
+use crate::jobs::{BELL, Grant, Hooks, Job, Phase, Reason, Status, Verb, Viewer};
 use crate::process::ProcessIdentity;
 use crate::script::Produces;
 use crate::store::Tx;
@@ -259,10 +260,10 @@ pub(in crate::jobs) fn settle(
     usage::add(tx, &job)?;
     match (limit, &job.engine) {
         (Some(limit), Some(engine)) if outcome.holds_engine => {
-            hold::hold(tx, engine, (&job, outcome.is_of_site), limit)?;
+            engine_hold::hold(tx, engine, (&job, outcome.is_of_site), limit)?;
         }
         (None, Some(engine)) if status == Status::Succeeded => {
-            hold::well(tx, engine, (&job, outcome.is_of_site))?;
+            engine_hold::well(tx, engine, (&job, outcome.is_of_site))?;
         }
         _ => {}
     }
@@ -281,91 +282,4 @@ pub(in crate::jobs) fn settle(
     )?;
     tx.ring(BELL);
     Ok(job)
-}
-
-/// A job that failed because its agent's provider takes no more has a reason of its own. A job that
-/// left what it promised has succeeded, whatever its agent met on the way.
-fn with_limit(reason: Option<Reason>, limit: Option<Limit>) -> (Option<Reason>, Option<Limit>) {
-    match (reason, limit) {
-        (Some(Reason::ExitStatus | Reason::NoResult), Some(limit)) => {
-            (Some(Reason::RateLimited), Some(limit))
-        }
-        (reason, _) => (reason, None),
-    }
-}
-
-/// Returns whether a job that waits for a person may have ended so: by itself, or because it was
-/// ended for that. A clock that ran out, or an agent that never began, is a failure.
-fn can_wait(ended: Ended) -> bool {
-    match ended {
-        Ended::Well => true,
-        Ended::Not(_, reason) => matches!(
-            reason,
-            Reason::ExitStatus
-                | Reason::Signal
-                | Reason::ServerRestarted
-                | Reason::VerifyFailed
-                | Reason::VerifyUnasked
-        ),
-    }
-}
-
-type Decision = (Status, Option<Reason>, Option<String>);
-
-fn decide(
-    tx: &Tx<'_>,
-    job: &Job,
-    outcome: &Outcome,
-    produces: Option<Produces>,
-    hooks: &Hooks,
-) -> Result<Decision> {
-    if job.cancelled_by.is_some() {
-        let tail = Some(outcome.error_tail.clone()).filter(|it| !it.is_empty());
-        return Ok((Status::Cancelled, Some(Reason::Cancelled), tail));
-    }
-    if job.verdict == Some(Verdict::Error) {
-        let why = job.result.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
-        return Ok((Status::Failed, Some(Reason::Reported), Some(why)));
-    }
-    if job.waits_for.is_some() && job.verdict.is_none() && can_wait(outcome.ended) {
-        let has_session = job.session_ref.is_some() || outcome.session_ref.is_some();
-        if has_session {
-            return Ok((Status::Parked, None, None));
-        }
-        let tail = "its engine named no session to go on with".to_owned();
-        return Ok((Status::Failed, Some(Reason::SessionLost), Some(tail)));
-    }
-    let is_own = |reason| !matches!(reason, Reason::VerifyFailed | Reason::VerifyUnasked);
-    if let Ended::Not(_, reason) = outcome.ended
-        && job.verdict == Some(Verdict::Ok)
-        && is_own(reason)
-    {
-        return Ok((Status::Succeeded, None, None));
-    }
-    if let Ended::Not(status, reason) = outcome.ended {
-        return Ok((status, Some(reason), Some(outcome.error_tail.clone())));
-    }
-    if job.verdict == Some(Verdict::Ok) {
-        return Ok((Status::Succeeded, None, None));
-    }
-    if job.message_id.is_some() {
-        let mut tail = "agent ended without a verdict".to_owned();
-        if let Some(refusal) = &outcome.refusal {
-            tail = format!("{tail}\n{}", refusal.line());
-        }
-        return Ok((Status::Failed, Some(Reason::NoResult), Some(tail)));
-    }
-    let Some(produces) = produces else { return Ok((Status::Succeeded, None, None)) };
-    if (hooks.produced)(tx, job, produces)? || crate::base::fault::is_off("postcondition") {
-        return Ok((Status::Succeeded, None, None));
-    }
-    let how = match outcome.exit_code {
-        Some(0) => "exited 0",
-        _ => "hung after its final result",
-    };
-    let mut tail = format!("agent {how} but produced no {}", produces.as_str());
-    if let Some(refusal) = &outcome.refusal {
-        tail = format!("{tail}\n{}", refusal.line());
-    }
-    Ok((Status::Failed, Some(Reason::NoResult), Some(tail)))
 }

@@ -9,9 +9,9 @@ use crate::base::{Error, Result, tail_of};
 use crate::process::adopt::adopt;
 use crate::process::identity::ProcessIdentity;
 use crate::process::launch::{GUARD_LOG, MARK};
+use crate::process::running_guard::Guard;
 use crate::process::terminal::{Pane, Terminals};
 use crate::process::tree::Children;
-use crate::process::warden::Guard;
 
 /// How long a guard may take until it opens its door.
 const DOOR_MAX: Duration = Duration::from_secs(5);

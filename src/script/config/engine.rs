@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::script::config::output::Reads;
 use crate::script::config::secret::EnvValue;
 use crate::script::load::anthropic::Anthropic;
-use crate::script::load::live::Speech;
+use crate::script::load::live_agent::Speech;
 use crate::script::source::location::Location;
 
 /// How an agent is run.

@@ -2,11 +2,11 @@
 //!
 //! **Invariant:** nothing here refers to the script engine; a function is a numbered `Slot`.
 
-pub(in crate::script) mod asked;
 pub(in crate::script) mod engine;
 mod input_type;
 pub(in crate::script) mod json_schema;
 pub(in crate::script) mod output;
+pub(in crate::script) mod request_fields;
 pub(in crate::script) mod secret;
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ use crate::script::load::assistant::{Assistant, ChatCaps};
 use crate::script::load::channel::{ChannelLimits, Channels};
 use crate::script::load::daily::Daily;
 use crate::script::load::inbox::{Hooks, Inbox};
-use crate::script::load::live::LiveAgent;
+use crate::script::load::live_agent::LiveAgent;
 use crate::script::load::schedule::Schedule;
 use crate::script::load::webhook::Webhook;
 use crate::script::source::location::{Location, ScriptFile, Slot};

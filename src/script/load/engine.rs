@@ -9,7 +9,7 @@ use crate::script::config::{Builtin, Engine, EngineBody, PromptBy, SESSION, Sess
 use crate::script::load::anthropic::{self, OF_MODEL};
 use crate::script::load::external::{Lead, Target};
 use crate::script::load::extract::{Checked, Given};
-use crate::script::load::live::{HOOKS_FILE, MCP_CONFIG, SYSTEM_FILE, Speaks, Speech, Typed};
+use crate::script::load::live_agent::{HOOKS_FILE, MCP_CONFIG, SYSTEM_FILE, Speaks, Speech, Typed};
 use crate::script::load::node::Declared;
 use crate::script::schema::{BUILTINS, PROMPT_BY};
 use crate::script::source::diagnostic::{Diagnostic, Findings, expected};

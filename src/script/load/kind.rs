@@ -16,7 +16,7 @@ use crate::script::load::files::Beside;
 use crate::script::load::hook::HookBuilder;
 use crate::script::load::inbox::{Hooks, Inbox, InboxBuilder};
 use crate::script::load::input;
-use crate::script::load::live;
+use crate::script::load::live_agent;
 use crate::script::load::node::{Declared, Plain};
 use crate::script::schema::is_name;
 use crate::script::source::diagnostic::{Diagnostic, Findings, suggestion};
@@ -86,7 +86,7 @@ impl<'a> KindBuilder<'a> {
         let (hooks, inbox) = self.around(is_builtin);
         let agent = (self.declared.word == "agent").then(|| {
             let engine = checked.text("engine").and_then(|it| self.engines.get(it));
-            live::build(self.declared, checked, engine, self.findings)
+            live_agent::build(self.declared, checked, engine, self.findings)
         });
         self.refuse_engine(agent.is_some());
         let prompt = self.prompt(is_builtin, skill.is_some());
@@ -95,7 +95,7 @@ impl<'a> KindBuilder<'a> {
         let own = self.declared.name.clone().unwrap_or_default();
         let by_reads = |seconds| is_steady.then(|| Duration::from_secs(seconds));
         Kind {
-            name: if agent.is_some() { live::kind_of_agent(&own) } else { own },
+            name: if agent.is_some() { live_agent::kind_of_agent(&own) } else { own },
             about: checked.text("about").unwrap_or_default().to_owned(),
             engine: checked.text("engine").unwrap_or_default().to_owned(),
             skill,

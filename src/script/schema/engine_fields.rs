@@ -1,7 +1,7 @@
 //! The fields of `wb.engine`.
 
 use crate::script::config::output::Reads;
-use crate::script::load::live::Speaks;
+use crate::script::load::live_agent::Speaks;
 use crate::script::schema::fields::{field, needed, with};
 use crate::script::schema::{Field, Shape};
 

@@ -11,7 +11,7 @@ use crate::flows::jobs::JobQuery;
 use crate::flows::proposals::ProposalQuery;
 use crate::flows::topics::TopicQuery;
 use crate::flows::{self, Site};
-use crate::http::pages::approval::ApprovalRow;
+use crate::http::pages::approvals::ApprovalRow;
 use crate::http::pages::channels::Row as ChannelRow;
 use crate::http::pages::jobs::JobRow;
 use crate::http::pages::parts::view::{Job, List, Proposal, Topic, read};
@@ -19,7 +19,7 @@ use crate::http::pages::parts::visible::{Name, Plain, Visible};
 use crate::http::pages::parts::{form, labels};
 use crate::http::pages::proposals::list;
 use crate::http::pages::proposals::list::ProposalRow;
-use crate::http::pages::{Frame, channels, decisions, jobs};
+use crate::http::pages::{Frame, approvals, channels, jobs};
 use crate::http::{Call, any_of, get, reply};
 use crate::people::Caller;
 
@@ -75,8 +75,8 @@ async fn home(site: Site, call: Call) -> Result<Response> {
     let open = ProposalQuery { status: Some("open".to_owned()), limit, ..Default::default() };
     let open: List<Proposal> = read(flows::proposals::list(&site, &caller, open).await?)?;
     let has_more_proposals = open.next.is_some();
-    let mut approvals = decisions::waiting(&site, &caller).await?;
-    approvals.truncate(ROWS as usize);
+    let mut waiting = approvals::list::waiting(&site, &caller).await?;
+    waiting.truncate(ROWS as usize);
     let topics = TopicQuery { status: Some("open".to_owned()), limit, ..Default::default() };
     let topics: List<Topic> = read(flows::topics::list(&site, &caller, topics).await?)?;
     let mut active = Vec::new();
@@ -109,7 +109,7 @@ async fn home(site: Site, call: Call) -> Result<Response> {
     reply::page(&HomePage {
         proposals: list::rows(&site, open.items).await?,
         has_more_proposals,
-        approvals,
+        approvals: waiting,
         active: jobs::rows(active, now),
         has_worked,
         failed: jobs::rows(failed, now),

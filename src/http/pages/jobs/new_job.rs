@@ -18,7 +18,7 @@ use crate::http::pages::parts::holder::{self, Holder};
 use crate::http::pages::parts::schedule_fields::{self, Turn};
 use crate::http::pages::parts::time::span;
 use crate::http::pages::parts::view::{List, SourceRow, Topic, read};
-use crate::http::pages::parts::visible::{Name, Plain, Visible, odd};
+use crate::http::pages::parts::visible::{Name, Plain, Visible, invisible_name};
 use crate::http::pages::parts::{form, labels};
 use crate::http::pages::topics::start_job::topic_input;
 use crate::http::{Call, any_of, get, post, reply};
@@ -193,7 +193,7 @@ async fn chosen(
             let query = SourceQuery { limit: Some(OFFERED_MAX), ..SourceQuery::default() };
             let found: List<SourceRow> = read(flows::sources::list(site, caller, query).await?)?;
             // What cannot be seen cannot be chosen; it can be typed.
-            let is_plain = |it: &SourceRow| !it.path.chars().any(|it| odd(it).is_some());
+            let is_plain = |it: &SourceRow| !it.path.chars().any(|it| invisible_name(it).is_some());
             let tracked = found.items.into_iter().filter(|it| it.tracked && is_plain(it));
             tracked.map(|it| it.path).collect()
         }

@@ -10,7 +10,7 @@ use askama::filters::HtmlSafe;
 use serde::ser::{SerializeMap as _, SerializeSeq as _};
 use serde::{Serialize, Serializer};
 
-use crate::http::pages::parts::visible::{Visible, odd};
+use crate::http::pages::parts::visible::{Visible, invisible_name};
 
 /// Characters of a row; a longer line goes on in another one.
 const ROW_CHARS_MAX: usize = 2_000;
@@ -79,7 +79,10 @@ impl Serialize for Piece {
             Piece::Odd(character) => {
                 let mut map = serializer.serialize_map(Some(3))?;
                 map.serialize_entry("code", &format!("U+{:04X}", u32::from(*character)))?;
-                map.serialize_entry("name", odd(*character).unwrap_or("control character"))?;
+                map.serialize_entry(
+                    "name",
+                    invisible_name(*character).unwrap_or("control character"),
+                )?;
                 let shown = if character.is_control() { "" } else { &character.to_string() };
                 map.serialize_entry("text", shown)?;
                 map.end()
@@ -350,7 +353,7 @@ impl Writer {
         }
         self.is_begun = true;
         self.chars += 1;
-        if odd(character).is_some() {
+        if invisible_name(character).is_some() {
             self.end_piece();
             self.row.pieces.push(Piece::Odd(character));
         } else {

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::base::{Error, Result, odd};
+use crate::base::{Error, Result, invisible_name};
 use crate::http::pages::parts::fields::Field;
 use crate::http::pages::parts::form;
 
@@ -44,7 +44,7 @@ fn of<'s>(schema: Option<&'s Value>, name: &str) -> Option<&'s Value> {
 }
 
 fn field(name: &str, value: Option<&Value>, schema: Option<&Value>) -> Field {
-    let label: String = name.chars().filter(|it| odd(*it).is_none()).collect();
+    let label: String = name.chars().filter(|it| invisible_name(*it).is_none()).collect();
     let text = value.map(typed).unwrap_or_default();
     let (sort, choices) = match sort(value, schema) {
         Sort::Choice(choices) => ("choice", choices.iter().map(choice).collect()),

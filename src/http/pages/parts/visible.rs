@@ -5,7 +5,7 @@ use std::fmt;
 use askama::filters::{Escaper, Html, HtmlSafe};
 
 use crate::base::fault;
-pub(in crate::http) use crate::base::odd;
+pub(in crate::http) use crate::base::invisible_name;
 
 /// Text that shows what it holds: characters that cannot be seen, or that reorder what is seen, get
 /// a label. The label comes from the style sheet, so that copied text is still the text.
@@ -42,7 +42,7 @@ impl fmt::Display for Name<'_> {
 
 impl fmt::Display for Plain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let seen = |it: &char| *it == '\u{a0}' || odd(*it).is_none();
+        let seen = |it: &char| *it == '\u{a0}' || invisible_name(*it).is_none();
         Html.write_escaped_str(f, &self.0.chars().filter(seen).collect::<String>())
     }
 }
@@ -54,7 +54,7 @@ impl fmt::Display for Visible {
         }
         let mut plain_from = 0;
         for (at, character) in self.0.char_indices() {
-            let Some(name) = odd(character) else { continue };
+            let Some(name) = invisible_name(character) else { continue };
             Html.write_escaped_str(&mut *f, &self.0[plain_from..at])?;
             plain_from = at + character.len_utf8();
             let code = u32::from(character);
@@ -116,7 +116,7 @@ mod tests {
         #[test]
         fn no_text_makes_an_element_of_its_own(text in "(?s).*") {
             let html = Visible(text.clone()).to_string();
-            let ours = text.chars().filter(|it| odd(*it).is_some()).count();
+            let ours = text.chars().filter(|it| invisible_name(*it).is_some()).count();
             proptest::prop_assert_eq!(html.matches('<').count(), 2 * ours);
         }
     }

@@ -14,7 +14,7 @@ use crate::http::pages::Frame;
 use crate::http::pages::documents::passages;
 use crate::http::pages::parts::time::At;
 use crate::http::pages::parts::view::read;
-use crate::http::pages::parts::visible::{Name, Plain, Visible, odd};
+use crate::http::pages::parts::visible::{Name, Plain, Visible, invisible_name};
 use crate::http::pages::parts::{form, labels};
 use crate::http::{Call, get, reply};
 use crate::people::{self, Caller};
@@ -250,7 +250,7 @@ async fn folders(site: &Site, caller: &Caller) -> BTreeSet<String> {
     let folder = |it: &SourcePath| Some(format!("{}/", it.as_str().rsplit_once('/')?.0));
     let mut folders = BTreeSet::new();
     // What cannot be seen cannot be chosen; it can be typed.
-    let is_plain = |it: &String| !it.chars().any(|it| odd(it).is_some());
+    let is_plain = |it: &String| !it.chars().any(|it| invisible_name(it).is_some());
     for (path, _) in paths.iter() {
         folders.extend(folder(path).filter(is_plain));
         if folders.len() > FOLDERS_MAX {

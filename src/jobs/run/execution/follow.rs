@@ -12,7 +12,7 @@ use tracing::{error, warn};
 use crate::base::{ApprovalId, Error, ErrorKind, Result, fault};
 use crate::jobs::rows::table;
 use crate::jobs::run::dispatch::{Inner, Running};
-use crate::jobs::run::verdict;
+use crate::jobs::run::instance_reply::given;
 use crate::jobs::run::{settle, takeover};
 use crate::jobs::speak::Noted;
 use crate::jobs::telemetry::Telemetry;
@@ -47,7 +47,7 @@ pub(super) async fn follow(
     // The fence is written while the guard brings the end about: neither waits for the other, and
     // the settlement comes after both.
     let mut fencing = std::pin::pin!(Fuse::terminated());
-    let mut verdict = std::pin::pin!(verdict::given((inner, job, phase), &outside.verdict).fuse());
+    let mut verdict = std::pin::pin!(given((inner, job, phase), &outside.verdict).fuse());
     let mut asked = std::pin::pin!(asked_to_end((inner, job, phase), outside).fuse());
     loop {
         let goes_on = is_kept && ending.is_none();

@@ -20,14 +20,14 @@ use crate::jobs::queue::claim;
 use crate::jobs::queue::parking;
 use crate::jobs::queue::parking::Session;
 use crate::jobs::run::dispatch::{Inner, Running};
+use crate::jobs::run::instance_reply;
 use crate::jobs::run::lost::Repeat;
 use crate::jobs::run::outcome::{self, outcome_of};
 use crate::jobs::run::settle::{self, Ended, Outcome};
 use crate::jobs::run::task::RunTask;
-use crate::jobs::run::verdict;
 use crate::jobs::run::watch::{Beginning, Watched};
 use crate::jobs::run::workspace::{self, Plan};
-use crate::jobs::run::{launch, recovery, unkept};
+use crate::jobs::run::{launch, recovery, steering_check};
 use crate::jobs::speak::Noted;
 use crate::jobs::telemetry::Telemetry;
 use crate::jobs::{Alone, Generation, Job, Phase, Reason, ResolvedEngine, Status};
@@ -155,7 +155,7 @@ pub(super) async fn prepare(
     }
     fault::crash_point("after_prepare");
     if let Some(files) = &prepared.files {
-        verdict::lay_out(inner, job, files)
+        instance_reply::lay_out(inner, job, files)
             .map_err(|cause| failed(Reason::SpawnFailed, cause.chain()))?;
     }
     let session = match &prepared.alone {
@@ -305,7 +305,7 @@ async fn run_agent(
             Err(cause) => return Some(failed(Reason::Internal, cause.chain())),
         }
     }
-    if let Some(refused) = unkept::refusal(generation, job, &ready.spec.launch.cwd) {
+    if let Some(refused) = steering_check::refusal(generation, job, &ready.spec.launch.cwd) {
         return Some(failed(Reason::SpawnFailed, refused));
     }
     supervise((inner, generation), job, ready, outside, stop).await
@@ -405,7 +405,7 @@ pub(super) async fn ended(
 ) -> Outcome {
     let report = telemetry.map(|it| it.report().clone()).unwrap_or_default();
     let mut outcome = outcome_of((inner, generation), job, end, &report, is_stopping);
-    verdict::look_at_end((inner, generation), job, &mut outcome).await;
+    instance_reply::look_at_end((inner, generation), job, &mut outcome).await;
     outcome::verify(inner, generation, job, &mut outcome).await;
     outcome
 }

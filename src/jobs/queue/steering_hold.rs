@@ -30,10 +30,10 @@ const ALL: &str = "
 const REMOVE: &str = "DELETE FROM steering_holds WHERE job_id = :job";
 
 pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
-    ("steering::insert", INSERT),
-    ("steering::first", FIRST),
-    ("steering::all", ALL),
-    ("steering::remove", REMOVE),
+    ("steering_hold::insert", INSERT),
+    ("steering_hold::first", FIRST),
+    ("steering_hold::all", ALL),
+    ("steering_hold::remove", REMOVE),
 ];
 
 /// Files that steer agents, changed while a job ran, about which nobody has decided.

@@ -35,11 +35,11 @@ const RELEASE: &str = "
     WHERE engine = :engine AND person_id = :person AND until_ms > :now";
 
 pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
-    ("hold::find", FIND),
-    ("hold::active", ACTIVE),
-    ("hold::put", PUT),
-    ("hold::drop", DROP),
-    ("hold::release", RELEASE),
+    ("engine_hold::find", FIND),
+    ("engine_hold::active", ACTIVE),
+    ("engine_hold::put", PUT),
+    ("engine_hold::drop", DROP),
+    ("engine_hold::release", RELEASE),
 ];
 
 /// An engine that is held.

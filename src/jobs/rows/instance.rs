@@ -12,8 +12,11 @@ const LEGS: &str = slim!("WHERE root_id = :root ORDER BY seq LIMIT 200");
 const LAST_OF_MESSAGE: &str = "
     SELECT id FROM agent_jobs WHERE message_id = :message ORDER BY seq DESC LIMIT 1";
 
-pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] =
-    &[("leg::last_leg", LAST_LEG), ("leg::legs", LEGS), ("leg::last_of_message", LAST_OF_MESSAGE)];
+pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
+    ("instance::last_leg", LAST_LEG),
+    ("instance::legs", LEGS),
+    ("instance::last_of_message", LAST_OF_MESSAGE),
+];
 
 /// Returns the last leg of an instance: where it is now.
 ///

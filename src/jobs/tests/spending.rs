@@ -7,11 +7,11 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use crate::base::{Actor, JobId, Millis};
-use crate::jobs::model::{Bench, Sort, person};
 use crate::jobs::rows::table;
 use crate::jobs::rows::usage::{DAY_MS, day_of, next_day};
 use crate::jobs::run::settle::{Ended, Outcome, settle};
 use crate::jobs::telemetry::limit::Limit;
+use crate::jobs::tests::model::{Bench, Sort, person};
 use crate::jobs::{
     Job, Outlook, Reason, Status, UsageBy, Viewer, cancel_queued, enqueue, holds, release, usage,
 };

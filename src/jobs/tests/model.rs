@@ -23,20 +23,20 @@ use crate::script::OnBusy;
 use crate::store::{MIGRATIONS, Tx, migrate};
 
 /// Returns one of several persons; the first two are there.
-pub(super) fn person(digit: u8) -> PersonId {
+pub(in crate::jobs) fn person(digit: u8) -> PersonId {
     format!("018bcfe5-6800-7000-8000-00000000000{digit}").parse().unwrap()
 }
 
-pub(super) struct Bench {
-    pub(super) connection: Connection,
-    pub(super) clock: Clock,
-    pub(super) ids: Ids,
-    pub(super) caps: Caps,
-    pub(super) hooks: Hooks,
+pub(in crate::jobs) struct Bench {
+    pub(in crate::jobs) connection: Connection,
+    pub(in crate::jobs) clock: Clock,
+    pub(in crate::jobs) ids: Ids,
+    pub(in crate::jobs) caps: Caps,
+    pub(in crate::jobs) hooks: Hooks,
 }
 
 impl Bench {
-    pub(super) fn new(jobs: u32, kind_b: u32, lane: u32) -> Bench {
+    pub(in crate::jobs) fn new(jobs: u32, kind_b: u32, lane: u32) -> Bench {
         let connection = Connection::open_in_memory().unwrap();
         connection.pragma_update(None, "foreign_keys", true).unwrap();
         let clock = Clock::fixed(Millis(1_700_000_000_000));
@@ -81,7 +81,7 @@ impl Bench {
         Bench { connection, ids: Ids::new(clock.clone()), clock, caps, hooks }
     }
 
-    pub(super) fn tx<T>(&mut self, work: impl Fn(&Bench, &Tx<'_>) -> T) -> T {
+    pub(in crate::jobs) fn tx<T>(&mut self, work: impl Fn(&Bench, &Tx<'_>) -> T) -> T {
         self.clock.advance(1);
         let transaction = self.connection.unchecked_transaction().unwrap();
         let done = work(self, &Tx::for_test(&transaction, self.clock.now()));
@@ -89,7 +89,7 @@ impl Bench {
         done
     }
 
-    pub(super) fn request(
+    pub(in crate::jobs) fn request(
         &self,
         kind: &str,
         lane: Option<&str>,
@@ -119,7 +119,7 @@ impl Bench {
     }
 
     /// The same in another pool; a chat of one of two persons.
-    pub(super) fn request_in(&self, sort: Sort, seq: usize) -> NewJob {
+    pub(in crate::jobs) fn request_in(&self, sort: Sort, seq: usize) -> NewJob {
         let new = self.request(sort.kind(), sort.lane(), 0, 0);
         match sort {
             Sort::Work(..) => new,
@@ -133,11 +133,11 @@ impl Bench {
         }
     }
 
-    pub(super) fn add(&mut self, new: NewJob) -> JobId {
+    pub(in crate::jobs) fn add(&mut self, new: NewJob) -> JobId {
         self.tx(|bench, tx| enqueue(tx, &bench.ids, &bench.caps.lanes, &new).unwrap())
     }
 
-    pub(super) fn try_add(&mut self, new: &NewJob) -> Result<JobId> {
+    pub(in crate::jobs) fn try_add(&mut self, new: &NewJob) -> Result<JobId> {
         self.tx(|bench, tx| enqueue(tx, &bench.ids, &bench.caps.lanes, new))
     }
 
@@ -154,11 +154,11 @@ impl Bench {
         self.tx(|bench, tx| refresh_all(tx, &bench.caps.lanes).unwrap());
     }
 
-    pub(super) fn take(&mut self, token: &str) -> Option<Job> {
+    pub(in crate::jobs) fn take(&mut self, token: &str) -> Option<Job> {
         self.tx(|bench, tx| claim(tx, &bench.caps, token, "digest").unwrap())
     }
 
-    pub(super) fn end(&mut self, id: &JobId) {
+    pub(in crate::jobs) fn end(&mut self, id: &JobId) {
         self.tx(|bench, tx| {
             settle(tx, id, &Outcome::default(), None, &bench.hooks, &bench.caps.lanes).unwrap()
         });
@@ -167,7 +167,7 @@ impl Bench {
 
 /// What a job is, as far as caps go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sort {
+pub(in crate::jobs) enum Sort {
     /// Work of a kind, in a lane.
     Work(&'static str, Option<&'static str>),
     Live,

@@ -171,7 +171,7 @@ struct Asked {
     before: Option<i64>,
 }
 
-pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
+pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([
         get("/channels/{slug}", site, show),
         get("/channels/{slug}/export", site, export),

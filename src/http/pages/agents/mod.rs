@@ -113,7 +113,7 @@ struct SendForm {
     text: String,
 }
 
-pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
+pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([
         get("/agents", site, async |site: Site, call: Call| {
             let (frame, caller) = Frame::of(&site, &call, "/agents")?;

@@ -10,7 +10,7 @@ use crate::flows::approvals::show::ApprovalQuery;
 use crate::flows::proposals::ProposalQuery;
 use crate::flows::{self, Site};
 use crate::http::pages::Frame;
-use crate::http::pages::approval::ApprovalRow;
+use crate::http::pages::approvals::ApprovalRow;
 use crate::http::pages::parts::time::At;
 use crate::http::pages::parts::view::{List, Proposal, read};
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
@@ -55,12 +55,15 @@ struct ApprovalsPage {
     next: Option<String>,
 }
 
-pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
+pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([get("/decisions", site, decisions), get("/approvals", site, approvals)])
 }
 
 /// Returns the approvals that wait for the caller, oldest first.
-pub(super) async fn waiting(site: &Site, caller: &Caller) -> Result<Vec<ApprovalRow>> {
+pub(in crate::http::pages) async fn waiting(
+    site: &Site,
+    caller: &Caller,
+) -> Result<Vec<ApprovalRow>> {
     let waiting = flows::decisions::approvals(site, caller).await?;
     waiting.into_iter().map(read).collect()
 }

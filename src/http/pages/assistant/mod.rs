@@ -240,7 +240,7 @@ struct Listed {
     before: Option<ChatMessageId>,
 }
 
-pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
+pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([
         get("/assistant", site, async |site: Site, call: Call| {
             let framed = Frame::of(&site, &call, "/assistant")?;

@@ -16,7 +16,7 @@ const PUT: &str = "
 const PRUNE: &str = "DELETE FROM dismissals WHERE person_id = :person AND dismissed_ms < :before";
 const LIST: &str = "SELECT job_id FROM dismissals WHERE person_id = :person";
 
-pub(super) const STATEMENTS: &[(&str, &str)] =
+pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] =
     &[("dismissal::put", PUT), ("dismissal::prune", PRUNE), ("dismissal::list", LIST)];
 
 /// Takes a job off a person's first page.

@@ -45,8 +45,11 @@ const GIVE_ANEW: &str = "
 const GIVEN: &str = "
     SELECT verdict, result_json FROM agent_jobs WHERE id = :id AND verdict IS NOT NULL";
 
-pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] =
-    &[("verdict::give", GIVE), ("verdict::give_anew", GIVE_ANEW), ("verdict::given", GIVEN)];
+pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
+    ("instance_reply::give", GIVE),
+    ("instance_reply::give_anew", GIVE_ANEW),
+    ("instance_reply::given", GIVEN),
+];
 
 /// The files of an instance, written before anything is started.
 #[derive(Clone, Debug)]

@@ -1,5 +1,7 @@
 //! Channels: the list of them, and a form that makes one.
 
+pub(in crate::http::pages) mod channel;
+
 use askama::Template;
 use serde::Deserialize;
 use warp::filters::BoxedFilter;
@@ -31,18 +33,18 @@ struct ChannelsPage {
 }
 
 /// A channel in a list.
-pub(super) struct Row {
-    pub(super) channel: ChannelView,
-    pub(super) last_at: At,
+pub(in crate::http::pages) struct Row {
+    pub(in crate::http::pages) channel: ChannelView,
+    pub(in crate::http::pages) last_at: At,
 }
 
 impl Row {
-    pub(super) fn members(&self) -> String {
+    pub(in crate::http::pages) fn members(&self) -> String {
         let here = self.channel.members.iter().filter(|it| it.standing != "left");
         here.map(|it| it.name.as_str()).collect::<Vec<_>>().join(", ")
     }
 
-    pub(super) fn preview(&self) -> String {
+    pub(in crate::http::pages) fn preview(&self) -> String {
         let Some(last) = &self.channel.last else { return "Nothing was said yet".to_owned() };
         let line = last.text.split_whitespace().collect::<Vec<_>>().join(" ");
         let line = crate::base::truncate_chars(&line, PREVIEW_CHARS_MAX);
@@ -52,13 +54,13 @@ impl Row {
         }
     }
 
-    pub(super) fn state(&self) -> labels::State {
+    pub(in crate::http::pages) fn state(&self) -> labels::State {
         state(&self.channel)
     }
 }
 
 /// Returns the state of a channel in a word.
-pub(super) fn state(channel: &ChannelView) -> labels::State {
+pub(in crate::http::pages) fn state(channel: &ChannelView) -> labels::State {
     use labels::{State, Tone};
     match channel.status.as_str() {
         _ if channel.paused.is_some() => State(Tone::Waiting, "Paused"),
@@ -85,10 +87,10 @@ struct NewChannelPage {
 
 /// What a form sends, in the order of its fields.
 #[derive(Default)]
-pub(super) struct Sent(pub(super) Vec<(String, String)>);
+pub(in crate::http::pages) struct Sent(pub(in crate::http::pages) Vec<(String, String)>);
 
 impl Sent {
-    pub(super) fn field(&self, name: &str) -> &str {
+    pub(in crate::http::pages) fn field(&self, name: &str) -> &str {
         self.0.iter().find(|it| it.0 == name).map_or("", |it| it.1.as_str())
     }
 
@@ -113,7 +115,7 @@ struct Listed {
     status: Option<String>,
 }
 
-pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
+pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([
         get("/channels", site, list),
         get("/channels/new", site, async |site: Site, call: Call| {
@@ -135,7 +137,11 @@ async fn list(site: Site, call: Call) -> Result<Response> {
 }
 
 /// Returns the open channels of whoever asks, those with something new first.
-pub(super) async fn rows_of(site: &Site, caller: &Caller, most: usize) -> Result<Vec<Row>> {
+pub(in crate::http::pages) async fn rows_of(
+    site: &Site,
+    caller: &Caller,
+    most: usize,
+) -> Result<Vec<Row>> {
     if caller.is_job() {
         return Ok(Vec::new());
     }

@@ -1,7 +1,7 @@
 //! Characters that cannot be seen, or that reorder what is seen.
 
 /// Returns the name of a character that is not seen, or that changes how others are seen.
-pub fn odd(character: char) -> Option<&'static str> {
+pub fn invisible_name(character: char) -> Option<&'static str> {
     Some(match character {
         '\t' | '\n' => return None,
         '\r' => "carriage return",

@@ -1,5 +1,7 @@
 //! An approval: what is asked, what became of it, and the decision.
 
+pub(in crate::http::pages) mod list;
+
 use askama::Template;
 use serde::Deserialize;
 use serde_json::Value;
@@ -28,14 +30,14 @@ const FACT_CHARS_MAX: usize = 400;
 
 /// An approval in a list.
 #[derive(Deserialize)]
-pub(super) struct ApprovalRow {
-    pub(super) id: String,
-    pub(super) channel: String,
-    pub(super) sort: String,
-    pub(super) title: String,
-    pub(super) state: String,
-    pub(super) created_at: At,
-    pub(super) expires_at: Option<At>,
+pub(in crate::http::pages) struct ApprovalRow {
+    pub(in crate::http::pages) id: String,
+    pub(in crate::http::pages) channel: String,
+    pub(in crate::http::pages) sort: String,
+    pub(in crate::http::pages) title: String,
+    pub(in crate::http::pages) state: String,
+    pub(in crate::http::pages) created_at: At,
+    pub(in crate::http::pages) expires_at: Option<At>,
     requester_name: Option<String>,
     from: Option<String>,
     job_id: Option<String>,
@@ -43,7 +45,7 @@ pub(super) struct ApprovalRow {
 
 impl ApprovalRow {
     /// Returns who asks: the address of an instance, else a name.
-    pub(super) fn asker(&self) -> &str {
+    pub(in crate::http::pages) fn asker(&self) -> &str {
         let from = self.from.as_deref().filter(|_| self.job_id.is_some());
         from.or(self.requester_name.as_deref()).unwrap_or_default()
     }
@@ -140,7 +142,7 @@ impl ApprovalPage {
     }
 }
 
-pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
+pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([
         get("/approvals/{id}", site, show),
         post("/approvals/{id}/approve", site, async |site, call| {

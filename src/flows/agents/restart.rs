@@ -1,0 +1,69 @@
+//! Whether an agent starts again when its start has ended, after what pause, and how often.
+
+use crate::base::Millis;
+use crate::jobs::{Job, Reason, Status};
+use crate::mail::agent::{Agent, State, Wanted};
+use crate::script::{Autostart, LiveAgent};
+
+/// So many unasked ends within [`ENDS_WINDOW_MS`] are too many.
+const ENDS_MAX: usize = 5;
+/// How long ends are counted, in milliseconds.
+const ENDS_WINDOW_MS: i64 = 10 * 60_000;
+/// The first pause before an agent is started again, in milliseconds; each next one is twice as
+/// long.
+const PAUSE_MS: i64 = 1_000;
+/// The longest pause, in milliseconds.
+const PAUSE_MAX_MS: i64 = 5 * 60_000;
+/// The reason of a start that a person ends for the next one.
+pub(super) const RESTART: &str = "restart";
+
+/// What becomes of an agent whose start has ended.
+pub(super) struct Next {
+    pub(super) state: State,
+    pub(super) reason: Option<String>,
+    pub(super) ends: Vec<Millis>,
+    pub(super) not_before: Option<Millis>,
+    pub(super) is_asked: bool,
+}
+
+/// Says what becomes of an agent whose start has ended.
+pub(super) fn next(agent: &Agent, job: &Job, declared: Option<&LiveAgent>, now: Millis) -> Next {
+    let plain = |state, reason: Option<&str>| Next {
+        state,
+        reason: reason.map(str::to_owned),
+        ends: agent.ends.clone(),
+        not_before: None,
+        is_asked: false,
+    };
+    if agent.reason.as_deref() == Some(RESTART) {
+        return plain(State::Starting, None);
+    }
+    if agent.wanted == Wanted::Stopped || job.status == Status::Cancelled {
+        return Next { is_asked: true, ends: Vec::new(), ..plain(State::Stopped, Some("asked")) };
+    }
+    let Some(declared) = declared else {
+        return plain(State::Stopped, Some("not_declared"));
+    };
+    // The server's own end is none of the agent's.
+    if matches!(job.reason, Some(Reason::ServerRestarted)) {
+        return plain(State::Starting, None);
+    }
+    if job.status == Status::Succeeded && declared.autostart != Autostart::Always {
+        return plain(State::Stopped, Some("ended"));
+    }
+    let reason = job.reason.map_or("ended", Reason::as_str);
+    if !declared.restart {
+        return plain(State::Failed, Some(reason));
+    }
+    let since = now.plus(-ENDS_WINDOW_MS);
+    let mut ends: Vec<Millis> = agent.ends.iter().copied().filter(|it| *it > since).collect();
+    ends.push(now);
+    let doublings = u32::try_from(ends.len() - 1).unwrap_or(u32::MAX).min(16);
+    let pause = (PAUSE_MS << doublings).min(PAUSE_MAX_MS);
+    match ends.len() >= ENDS_MAX {
+        true => Next { ends, ..plain(State::Failed, Some(reason)) },
+        false => {
+            Next { ends, not_before: Some(now.plus(pause)), ..plain(State::Starting, Some(reason)) }
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! What an execution came to: succeeded, failed and why, cancelled, or waiting for a person.
+
+use serde_json::Value;
+
+use crate::base::Result;
+use crate::jobs::run::settle::{Ended, Outcome};
+use crate::jobs::telemetry::limit::Limit;
+use crate::jobs::{Hooks, Job, Reason, Status, Verdict};
+use crate::script::Produces;
+use crate::store::Tx;
+
+/// A job that failed because its agent's provider takes no more has a reason of its own. A job that
+/// left what it promised has succeeded, whatever its agent met on the way.
+pub(super) fn with_limit(
+    reason: Option<Reason>,
+    limit: Option<Limit>,
+) -> (Option<Reason>, Option<Limit>) {
+    match (reason, limit) {
+        (Some(Reason::ExitStatus | Reason::NoResult), Some(limit)) => {
+            (Some(Reason::RateLimited), Some(limit))
+        }
+        (reason, _) => (reason, None),
+    }
+}
+
+/// Returns whether a job that waits for a person may have ended so: by itself, or because it was
+/// ended for that. A clock that ran out, or an agent that never began, is a failure.
+fn can_wait(ended: Ended) -> bool {
+    match ended {
+        Ended::Well => true,
+        Ended::Not(_, reason) => matches!(
+            reason,
+            Reason::ExitStatus
+                | Reason::Signal
+                | Reason::ServerRestarted
+                | Reason::VerifyFailed
+                | Reason::VerifyUnasked
+        ),
+    }
+}
+
+/// A status, its reason, and the tail of the error.
+pub(super) type Decision = (Status, Option<Reason>, Option<String>);
+
+/// Says what an execution came to: its status, the reason, and the tail of what went wrong. A
+/// cancel stands above all, then what the agent itself said, then a wait for a person; only what
+/// ended well is asked for what its kind promises.
+pub(super) fn decide(
+    tx: &Tx<'_>,
+    job: &Job,
+    outcome: &Outcome,
+    produces: Option<Produces>,
+    hooks: &Hooks,
+) -> Result<Decision> {
+    if job.cancelled_by.is_some() {
+        let tail = Some(outcome.error_tail.clone()).filter(|it| !it.is_empty());
+        return Ok((Status::Cancelled, Some(Reason::Cancelled), tail));
+    }
+    if job.verdict == Some(Verdict::Error) {
+        let why = job.result.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
+        return Ok((Status::Failed, Some(Reason::Reported), Some(why)));
+    }
+    if job.waits_for.is_some() && job.verdict.is_none() && can_wait(outcome.ended) {
+        let has_session = job.session_ref.is_some() || outcome.session_ref.is_some();
+        if has_session {
+            return Ok((Status::Parked, None, None));
+        }
+        let tail = "its engine named no session to go on with".to_owned();
+        return Ok((Status::Failed, Some(Reason::SessionLost), Some(tail)));
+    }
+    let is_own = |reason| !matches!(reason, Reason::VerifyFailed | Reason::VerifyUnasked);
+    if let Ended::Not(_, reason) = outcome.ended
+        && job.verdict == Some(Verdict::Ok)
+        && is_own(reason)
+    {
+        return Ok((Status::Succeeded, None, None));
+    }
+    if let Ended::Not(status, reason) = outcome.ended {
+        return Ok((status, Some(reason), Some(outcome.error_tail.clone())));
+    }
+    if job.verdict == Some(Verdict::Ok) {
+        return Ok((Status::Succeeded, None, None));
+    }
+    if job.message_id.is_some() {
+        let mut tail = "agent ended without a verdict".to_owned();
+        if let Some(refusal) = &outcome.refusal {
+            tail = format!("{tail}\n{}", refusal.line());
+        }
+        return Ok((Status::Failed, Some(Reason::NoResult), Some(tail)));
+    }
+    let Some(produces) = produces else { return Ok((Status::Succeeded, None, None)) };
+    if (hooks.produced)(tx, job, produces)? || crate::base::fault::is_off("postcondition") {
+        return Ok((Status::Succeeded, None, None));
+    }
+    let how = match outcome.exit_code {
+        Some(0) => "exited 0",
+        _ => "hung after its final result",
+    };
+    let mut tail = format!("agent {how} but produced no {}", produces.as_str());
+    if let Some(refusal) = &outcome.refusal {
+        tail = format!("{tail}\n{}", refusal.line());
+    }
+    Ok((Status::Failed, Some(Reason::NoResult), Some(tail)))
+}

@@ -1,6 +1,7 @@
 //! Agents that live on: started, spoken to, ended and started again.
 
 mod kept;
+mod kills;
 mod life;
 mod spending;
 mod terminal;

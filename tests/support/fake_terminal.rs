@@ -123,18 +123,25 @@ impl Fake {
         if text == "deaf" {
             return;
         }
+        if text == "slow" {
+            self.wait("taken");
+        }
         let prompt = format!("<pasted_content>\n{prompt}\n</pasted_content>");
         self.hook("UserPromptSubmit", json!({"prompt": prompt, "prompt_id": id}));
         match text.as_str() {
             "end" => std::process::exit(0),
             "fall" => std::process::exit(3),
             "ask" => self.ask(),
-            "wait" => self.wait(),
+            "wait" => self.wait("waits"),
             "cut" => return self.until_cut(),
             _ => {}
         }
         let said = format!("again {text}");
-        self.hook("Stop", json!({"prompt_id": id, "last_assistant_message": said}));
+        let stop = json!({"prompt_id": id, "last_assistant_message": said});
+        if !self.hook("Stop", stop) {
+            // The real ones say so a minute later.
+            self.hook("Notification", json!({"notification_type": "idle_prompt"}));
+        }
     }
 
     /// Asks whether it may use a tool, until somebody presses `y`.
@@ -145,8 +152,8 @@ impl Fake {
         self.hook("PostToolUse", json!({"tool_name": "Bash"}));
     }
 
-    fn wait(&mut self) {
-        std::fs::write(format!("{}/waits", self.out), "it waits\n").unwrap();
+    fn wait(&mut self, told: &str) {
+        std::fs::write(format!("{}/{told}", self.out), "it waits\n").unwrap();
         while !std::fs::exists(format!("{}/go", self.out)).unwrap() {
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -168,14 +175,22 @@ impl Fake {
         std::io::stdout().flush().unwrap();
     }
 
-    fn hook(&self, event: &str, given: Value) {
+    /// Calls a hook; one that a file names is killed before it is told anything.
+    fn hook(&self, event: &str, given: Value) -> bool {
         let command = self.hooks["hooks"][event][0]["hooks"][0]["command"].as_str().unwrap();
         let mut hook = Command::new("/bin/sh");
-        let hook = hook.args(["-c", command]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let line = format!("exec {command}");
+        let hook = hook.args(["-c", &line]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut hook = hook.spawn().unwrap();
+        if std::fs::remove_file(format!("{}/kill-{event}", self.out)).is_ok() {
+            hook.kill().unwrap();
+            assert!(!hook.wait().unwrap().success());
+            return false;
+        }
         hook.stdin.take().unwrap().write_all(given.to_string().as_bytes()).unwrap();
         let done = hook.wait_with_output().unwrap();
         assert!(done.status.success() && done.stdout.is_empty(), "a hook says something");
+        true
     }
 
     /// Does nothing for a while, now and then.

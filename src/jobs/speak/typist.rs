@@ -252,6 +252,9 @@ impl Typist {
             }
             let pasted = match self.shortened(id, text) {
                 Ok(text) => {
+                    while fault::fails("text_claimed") {
+                        sleep(PAUSE).await;
+                    }
                     fault::crash_point("text_claimed");
                     self.pane.paste(id.as_str(), &text).await
                 }

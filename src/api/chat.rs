@@ -22,6 +22,45 @@ pub struct AskRequest {
     /// The mode that answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
+    /// An action whose prompt is the question; `message` is added to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action_id: Option<String>,
+    /// The digest of the action that the person has looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm: Option<String>,
+    /// Whether the answer changes nothing, and says what it would have changed.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// An action of a person.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct ActionView {
+    /// Its id.
+    pub id: String,
+    /// What it is called.
+    pub label: String,
+    /// What it does, in a line.
+    pub about: Option<String>,
+    /// Whether it runs only for whoever sends its digest as `confirm`.
+    pub requires_confirmation: bool,
+    /// The most steps that its answer may take.
+    pub max_steps: Option<u32>,
+    /// Its prompt, with the fields not filled in.
+    pub prompt: Option<String>,
+    /// What tells this content of its file from others.
+    pub digest: Option<String>,
+    /// Why it cannot be run.
+    pub error: Option<String>,
+}
+
+/// The answer of `GET /api/agent/actions`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct ActionPage {
+    /// By the names of their files.
+    pub items: Vec<ActionView>,
+    /// The folder of the vault with the files.
+    pub folder: String,
 }
 
 /// What a question became.
@@ -76,6 +115,10 @@ pub struct RunView {
     pub question_id: ChatMessageId,
     /// The mode that answers.
     pub mode: String,
+    /// The action that was run.
+    pub action: Option<String>,
+    /// Whether it changes nothing.
+    pub dry_run: bool,
     /// `waiting`, `running` or `ended`.
     pub state: String,
     /// How it ended: `ok stopped timeout limit error interrupted`.

@@ -78,6 +78,8 @@ pub struct ClaudeReader {
     tools: Vec<&'static str>,
     /// Bytes of text that an answer may have.
     output_max: u64,
+    /// Steps that it may have.
+    steps_max: u32,
     written: u64,
     step: u32,
     /// Whether the message of the step has not ended.
@@ -92,12 +94,17 @@ pub struct ClaudeReader {
 }
 
 impl ClaudeReader {
-    /// Returns a reader that writes what it finds.
-    pub fn new(line: Arc<Line>, tools: Vec<&'static str>, output_max: u64) -> ClaudeReader {
+    /// Returns a reader that writes what it finds. An answer ends that has more bytes or more steps.
+    pub fn new(
+        line: Arc<Line>,
+        tools: Vec<&'static str>,
+        (output_max, steps_max): (u64, u32),
+    ) -> ClaudeReader {
         ClaudeReader {
             line,
             tools,
             output_max,
+            steps_max,
             written: 0,
             step: 0,
             is_open: false,
@@ -160,6 +167,11 @@ impl ClaudeReader {
             self.line.push(Item::Reset { step: self.step, from_seq: self.first_seq })?;
         } else if !self.is_open {
             self.step += 1;
+            if self.step > self.steps_max {
+                let most = self.steps_max;
+                let message = format!("the answer took {most} steps, which is all it may");
+                return self.fault("limit_steps", &message);
+            }
         }
         self.is_open = true;
         self.has_text = false;
@@ -325,7 +337,7 @@ mod tests {
         let hub = Hub::default();
         let scribe = Scribe::open(&answer, Clock::system(), hub.clone()).unwrap();
         let line = hub.write(&answer.run, scribe);
-        let mut reader = ClaudeReader::new(line, vec!["read_file"], output_max);
+        let mut reader = ClaudeReader::new(line, vec!["read_file"], (output_max, 3));
         let mut goes_on = true;
         for line in lines.lines() {
             goes_on = reader.line(line).unwrap();

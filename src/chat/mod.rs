@@ -6,6 +6,7 @@
 //! **Invariant:** the id of the person is in every question to the database that a person asks.
 //! **Invariant:** what a reader saw of an answer stands in a file before it is told.
 
+pub mod action;
 mod call;
 mod claude;
 mod history;
@@ -38,8 +39,8 @@ pub use message::{
 pub use person_folder::Home;
 pub use replay::{Sum, Tail, sum};
 pub use run::{
-    End, Ended, Run, by_job, find as find_run, insert as add_run, latest_of, open_of, runs_of,
-    settle as settle_run,
+    End, Ended, NewRun, Policy, Run, by_job, find as find_run, insert as add_run, latest_of,
+    open_of, runs_of, settle as settle_run,
 };
 pub use scribe::{Answer, Scribe};
 pub use session::{

@@ -1,13 +1,15 @@
 //! Runs: one answer of a model, which is a job.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
+use serde::{Deserialize, Serialize};
 
 use crate::base::{ChatId, ChatMessageId, Error, JobId, Millis, PersonId, Result};
 use crate::store::Tx;
 
 const INSERT: &str = "
-    INSERT INTO chat_runs (job_id, session_id, question_id, asked_mode, mode, created_ms)
-    VALUES (:id, :session, :question, :asked, :mode, :now)";
+    INSERT INTO chat_runs (job_id, session_id, question_id, asked_mode, mode, action, dry_run,
+        policy_json, created_ms)
+    VALUES (:id, :session, :question, :asked, :mode, :action, :dry_run, :policy, :now)";
 const FIND: &str = "
     SELECT chat_runs.*, person_id FROM chat_runs JOIN chat_sessions ON chat_sessions.id = session_id
     WHERE job_id = :id AND person_id = :person";
@@ -81,6 +83,14 @@ pub struct End {
     pub text: Option<String>,
 }
 
+/// What bounds one run more than the script does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Policy {
+    /// The most steps that it may take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_steps: Option<u32>,
+}
+
 /// A run.
 #[derive(Clone, Debug)]
 pub struct Run {
@@ -94,6 +104,12 @@ pub struct Run {
     pub question_id: ChatMessageId,
     /// The mode that answers.
     pub mode: String,
+    /// The action that was run.
+    pub action: Option<String>,
+    /// Whether it changes nothing.
+    pub is_dry: bool,
+    /// What bounds it more than the script does.
+    pub policy: Policy,
     /// How it ended; none while it has not.
     pub end: Option<End>,
     /// When it was asked for.
@@ -120,11 +136,29 @@ impl Run {
             person_id: row.get("person_id")?,
             question_id: row.get("question_id")?,
             mode: row.get("mode")?,
+            action: row.get("action")?,
+            is_dry: row.get("dry_run")?,
+            policy: serde_json::from_str(&row.get::<_, String>("policy_json")?).map_err(|it| {
+                rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, it.into())
+            })?,
             end,
             created_at: row.get("created_ms")?,
             ended_at: row.get("ended_ms")?,
         })
     }
+}
+
+/// A run that is to be written.
+#[derive(Debug)]
+pub struct NewRun<'a> {
+    /// The mode that was asked for, and the one that answers.
+    pub mode: (Option<&'a str>, &'a str),
+    /// The action that is run.
+    pub action: Option<&'a str>,
+    /// Whether it changes nothing.
+    pub is_dry: bool,
+    /// What bounds it more than the script does.
+    pub policy: Policy,
 }
 
 /// Writes the run that a job is.
@@ -135,10 +169,13 @@ pub fn insert(
     tx: &Tx<'_>,
     job: &JobId,
     (session, question): (&ChatId, &ChatMessageId),
-    (asked, mode): (Option<&str>, &str),
+    new: &NewRun<'_>,
 ) -> Result<()> {
+    let policy = serde_json::to_string(&new.policy)
+        .map_err(|cause| Error::internal("the bounds of a run are no JSON").source(cause))?;
     tx.prepare_cached(INSERT)?.execute(named_params! {
-        ":id": job, ":session": session, ":question": question, ":asked": asked, ":mode": mode,
+        ":id": job, ":session": session, ":question": question, ":asked": new.mode.0,
+        ":mode": new.mode.1, ":action": new.action, ":dry_run": new.is_dry, ":policy": policy,
         ":now": tx.now(),
     })?;
     Ok(())

@@ -1,5 +1,6 @@
 //! The assistant, with a shell script in the place of Claude Code and a stand-in for a model.
 
+mod actions;
 mod asking;
 mod conformance;
 mod crashes;

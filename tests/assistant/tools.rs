@@ -7,12 +7,12 @@ use super::{Live, ask, assistant, ended, history, person, replay, token};
 use crate::support::{Bench, Call, Server, wait_for};
 
 /// Returns the vault of the operator, which the first call makes.
-fn vault(bench: &Bench) -> camino::Utf8PathBuf {
+pub(super) fn vault(bench: &Bench) -> camino::Utf8PathBuf {
     let me = bench.get("/api/me").ok();
     bench.data.join("vaults").join(me["person"]["id"].as_str().or(me["id"].as_str()).unwrap())
 }
 
-fn of_type<'i>(items: &'i [Value], word: &str) -> Vec<&'i Value> {
+pub(super) fn of_type<'i>(items: &'i [Value], word: &str) -> Vec<&'i Value> {
     items.iter().filter(|it| it["type"] == word).collect()
 }
 

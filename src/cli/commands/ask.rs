@@ -1,8 +1,10 @@
 //! `wiki-browser ask` and `chat`: talking with the assistant.
 
 use clap::{Args, Subcommand};
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
+use crate::api::chat::ActionPage;
 use crate::base::{Error, ErrorKind, Result, random_token};
 use crate::cli::commands::site::Absence;
 use crate::cli::commands::{Desk, Page};
@@ -30,11 +32,21 @@ Exit codes: 0 an answer, 1 none, 5 the conversation is answering already, 7 stop
 Examples:
   wiki-browser ask 'Which of our guides mention retries?'
   git diff | wiki-browser ask -
-  wiki-browser ask --session 7f3a 'And shorter?'")]
+  wiki-browser ask --session 7f3a 'And shorter?'
+  wiki-browser ask --action weekly-digest --dry-run")]
 pub(in crate::cli) struct AskArgs {
-    /// The question; `-` reads it from standard input
-    #[arg(value_name = "TEXT")]
-    text: String,
+    /// The question, or what an action is told besides; `-` reads it from standard input
+    #[arg(value_name = "TEXT", required_unless_present = "action")]
+    text: Option<String>,
+    /// Run an action: a Markdown file of `agent/actions` in your vault
+    #[arg(long, value_name = "ID")]
+    action: Option<String>,
+    /// Change nothing: calls that would are answered with what they would have changed
+    #[arg(long)]
+    dry_run: bool,
+    /// Run an action that wants to be looked at without asking
+    #[arg(long, requires = "action")]
+    yes: bool,
     /// Go on with this conversation
     #[arg(long, value_name = "ID")]
     session: Option<String>,
@@ -51,6 +63,8 @@ pub(in crate::cli) enum ChatCommand {
         #[command(flatten)]
         page: Page,
     },
+    /// List your actions, the Markdown files of `agent/actions` in your vault
+    Actions,
     /// Print a conversation
     Show {
         /// Id of the conversation
@@ -70,12 +84,21 @@ pub(in crate::cli) enum ChatCommand {
 
 /// Asks, and prints the answer as it comes.
 pub(super) fn ask(desk: &Desk, args: &AskArgs) -> Result<u8> {
-    let text = match args.text.as_str() {
-        "-" => input::standard("the question", QUESTION_BYTES_MAX)?,
-        text => text.to_owned(),
+    let text = match args.text.as_deref() {
+        Some("-") => Some(input::standard("the question", QUESTION_BYTES_MAX)?),
+        text => text.map(str::to_owned),
     };
     let client = desk.client()?;
-    let mut body = json!({"message": text});
+    let mut body = json!({"dry_run": args.dry_run});
+    if let Some(text) = text {
+        body["message"] = json!(text);
+    }
+    if let Some(id) = &args.action {
+        body["action_id"] = json!(id);
+        if let Some(digest) = confirm(desk, &client, (id, args.yes))? {
+            body["confirm"] = json!(digest);
+        }
+    }
     if let Some(given) = &args.session {
         body["session_id"] = json!(resolve(&client, Noun::Chat, given)?);
     }
@@ -87,6 +110,26 @@ pub(super) fn ask(desk: &Desk, args: &AskArgs) -> Result<u8> {
     let mut answer = Answer::new(desk);
     answer.follow(&client, lines)?;
     answer.end()
+}
+
+/// Shows an action that wants to be looked at, and returns the digest of what was agreed to.
+fn confirm(desk: &Desk, client: &Client, (id, is_agreed): (&str, bool)) -> Result<Option<String>> {
+    let page = read_actions(&client.get("/api/agent/actions")?)?;
+    // Which actions there are, and what is wrong with one, the server says.
+    let Some(action) = page.items.into_iter().find(|it| it.id == id) else { return Ok(None) };
+    if !action.requires_confirmation || is_agreed {
+        return Ok(action.digest);
+    }
+    let screen = &desk.screen;
+    screen.note(&escape::block(action.prompt.as_deref().unwrap_or_default()));
+    let refused = |why: &str| Error::invalid(format!("the action {id} was not run: {why}"));
+    if !question::can(screen) {
+        return Err(refused("it wants to be looked at").hint("give --yes to run it without asking"));
+    }
+    match question::yes(screen, &format!("Run {}?", escape::line(&action.label)))? {
+        true => Ok(action.digest),
+        false => Err(refused("you said no")),
+    }
 }
 
 /// An answer as it comes.
@@ -286,6 +329,7 @@ pub(super) fn chat(desk: &Desk, command: ChatCommand) -> Result<u8> {
     let client = desk.client()?;
     match command {
         ChatCommand::List { page } => list(desk, &client, &page),
+        ChatCommand::Actions => actions(desk, &client),
         ChatCommand::Show { id } => show(desk, &client, &id),
         ChatCommand::Stop { id } => stop(desk, &client, &id),
         ChatCommand::Delete { id } => {
@@ -296,6 +340,27 @@ pub(super) fn chat(desk: &Desk, command: ChatCommand) -> Result<u8> {
             Ok(0)
         }
     }
+}
+
+fn read_actions(answer: &Value) -> Result<ActionPage> {
+    ActionPage::deserialize(answer)
+        .map_err(|cause| Error::internal("the server answered no list of actions").source(cause))
+}
+
+fn actions(desk: &Desk, client: &Client) -> Result<u8> {
+    let answer = client.get("/api/agent/actions")?;
+    desk.screen.answer(&answer, |screen, answer| {
+        let page = read_actions(answer)?;
+        let mut table = Table::new(&["ID", "ASKS", "LABEL", "ABOUT"]);
+        for it in page.items {
+            let about = it.error.map(|why| format!("cannot be run: {why}")).or(it.about);
+            let asks = if it.requires_confirmation { "yes" } else { "" };
+            let about = escape::line(&about.unwrap_or_default());
+            table.row([it.id, asks.to_owned(), escape::line(&it.label), about]);
+        }
+        screen.table(&table, &format!("no actions yet: write a Markdown file in {}", page.folder))
+    })?;
+    Ok(0)
 }
 
 fn list(desk: &Desk, client: &Client, page: &Page) -> Result<u8> {

@@ -123,6 +123,7 @@ async fn begin(site: &Site, asked: &Asked) -> Result<(ToolCall, Option<Deed>)> {
     let mut planned = plan(site, asked, tool, &asked.args).await;
     if let Ok(deed) = &mut planned
         && policy == Policy::Ask
+        && !asked.run.is_dry
     {
         deed.asks.get_or_insert_with(|| format!("{} is asked about each time", tool.name));
         if deed.preview.is_empty() {
@@ -246,8 +247,17 @@ impl Draft {
     }
 }
 
-/// Says what a call would do.
+/// Says what a call would do. Of a run that changes nothing nobody is asked, and there is nothing to
+/// take back.
 async fn plan(site: &Site, asked: &Asked, tool: &'static Tool, args: &Value) -> Result<Deed> {
+    let deed = look(site, asked, tool, args).await?;
+    Ok(match asked.run.is_dry {
+        true => Deed { target: None, asks: None, ..deed },
+        false => deed,
+    })
+}
+
+async fn look(site: &Site, asked: &Asked, tool: &'static Tool, args: &Value) -> Result<Deed> {
     if tool.is_of_site {
         let preview = serde_json::to_string_pretty(args).unwrap_or_default();
         return Ok(Deed { target: None, asks: None, preview, work: Work::Site });
@@ -312,6 +322,7 @@ async fn make(site: &Site, asked: &Asked, call: ToolCall, deed: Option<Deed>) ->
     };
     fault::crash_point("before_tool");
     let made = match &deed.work {
+        _ if asked.run.is_dry && !tools::only_reads(tool.name) => Ok(tools::unmade(&deed)),
         Work::Site => tools::run_document(site, &person, (&call.tool, &call.args)).await,
         _ => {
             let config = site.config_of(&asked.run.job_id);

@@ -1,5 +1,6 @@
 //! The assistant: a person asks, a run answers, and both are kept for that person alone.
 
+mod actions;
 mod agent;
 mod branch;
 mod calls;
@@ -16,6 +17,7 @@ mod tools;
 mod undo;
 mod vault;
 
+pub use actions::actions;
 pub use agent::{execute, list_tools};
 pub use change::{clear, remove, set, stop};
 pub use config::{health, set as set_config, show as config, sign_in, sign_out};

@@ -65,7 +65,8 @@ pub(in crate::flows) async fn prepare(works: &Works, job: &Job) -> Result<Prepar
     let home = Home::of(&works.config.site.data, &run.person_id);
     let reference = reference.filter(|it| home.has_claude_session(&run.session_id, it));
     let tools: Vec<&str> = assistant.tools.keys().copied().collect();
-    let words = words(works, person, !tools.is_empty()).await;
+    let mut words = words(works, person, !tools.is_empty()).await;
+    words.system += dry_words(&run);
     let dir = job_dir(&works.config.site.data, &job.id);
     JobFolder::make(&dir)?.put(SYSTEM_FILE, words.system.as_bytes())?;
     let mut prompt = prompt(&before, &question, reference.is_some());
@@ -93,6 +94,17 @@ pub(in crate::flows) async fn prepare(works: &Works, job: &Job) -> Result<Prepar
         session: None,
         alone: Some(alone),
     })
+}
+
+/// Returns what a model is told of a run that changes nothing.
+pub(super) fn dry_words(run: &Run) -> &'static str {
+    match run.is_dry {
+        true => {
+            "\nThis is a dry run: no call changes anything. A call that would change something \
+             answers with what it would have changed. Go on as if it had been made.\n"
+        }
+        false => "",
+    }
 }
 
 /// What a model is told before the conversation.
@@ -210,7 +222,9 @@ pub(in crate::flows) fn listen(works: &Works) -> Listen {
         let scribe = Scribe::open(&answer, works.store.clock().clone(), works.chat.clone())?;
         let line = works.chat.write(&run.job_id, scribe);
         let tools = assistant.tools.keys().copied().collect();
-        let reader = ClaudeReader::new(line, tools, assistant.limits.output_bytes);
+        let most = assistant.limits.steps;
+        let steps = run.policy.max_steps.map_or(most, |it| it.min(most));
+        let reader = ClaudeReader::new(line, tools, (assistant.limits.output_bytes, steps));
         Ok(Some(Box::new(reader) as Box<dyn Listener>))
     })
 }

@@ -104,6 +104,8 @@ fn run_view(works: &Works, connection: &Connection, run: &Run) -> Result<RunView
         session_id: run.session_id.clone(),
         question_id: run.question_id.clone(),
         mode: run.mode.clone(),
+        action: run.action.clone(),
+        dry_run: run.is_dry,
         state: state.to_owned(),
         ended: run.end.as_ref().map(|it| it.ended.as_str().to_owned()),
         error: error_of(run),

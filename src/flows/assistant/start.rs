@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use crate::api::chat::{AskRequest, Asked};
 use crate::base::{Actor, ChatMessageId, Error, ErrorKind, PersonId, Result};
-use crate::chat::{self, NewMessage, Role, Session, State};
+use crate::chat::{self, NewMessage, NewRun, Policy, Role, Session, State};
+use crate::flows::assistant::actions::{self, Chosen};
 use crate::flows::assistant::{Seat, closed, end, seat};
 use crate::flows::people::refuse_disabled;
 use crate::flows::{Site, kept_answer};
@@ -16,9 +17,9 @@ use crate::store::{Tx, idempotency};
 /// Asks a question; the run that answers it goes on whoever listens.
 ///
 /// # Errors
-/// `not_found`: `no_assistant`, `no_session`, `no_message`; `forbidden`: `not_named`, `viewer`;
-/// `invalid`: `bad_message`, `bad_parent`, `unknown_mode`; `too_large`: `prompt_too_large`;
-/// `conflict`: `session_busy`; `unavailable`: `runtime_unavailable`; `busy`: `queue_full`,
+/// `not_found`: `no_assistant`, `no_session`, `no_message`, `no_action`; `forbidden`: `not_named`, `viewer`;
+/// `invalid`: `bad_message`, `bad_parent`, `unknown_mode`, `bad_action`; `too_large`:
+/// `prompt_too_large`; `conflict`: `session_busy`, `confirm_required`, `action_changed`; `unavailable`: `runtime_unavailable`; `busy`: `queue_full`,
 /// `daily_cap`.
 pub async fn ask(
     site: &Site,
@@ -30,10 +31,14 @@ pub async fn ask(
         return kept_asked(kept);
     }
     let seat = seat(site, caller)?;
-    let question = check(&seat, &request)?;
+    let action = action(site, &seat, &request).await?;
+    let question = match &action {
+        Some(action) => Some(check_text(&seat, &action.question)?),
+        None => check(&seat, &request)?,
+    };
     let mode = mode(site, &seat, request.mode.as_deref())?;
     let person = seat.person.id.clone();
-    let draft = Draft { person, mode, question, request };
+    let draft = Draft { person, mode, question, action, request };
     let (site, store) = (site.clone(), site.store.clone());
     store
         .write(move |tx| {
@@ -62,7 +67,23 @@ struct Draft {
     mode: Mode,
     /// None: a question is answered again.
     question: Option<String>,
+    action: Option<Chosen>,
     request: AskRequest,
+}
+
+/// Returns the action that is to be run.
+async fn action(site: &Site, seat: &Seat<'_>, request: &AskRequest) -> Result<Option<Chosen>> {
+    let Some(id) = &request.action_id else {
+        return match request.confirm {
+            None => Ok(None),
+            Some(_) => Err(Error::invalid("only an action is confirmed")
+                .code("bad_action")
+                .of_input("confirm")
+                .hint("send `action_id` too")),
+        };
+    };
+    let confirm = request.confirm.as_deref();
+    actions::choose(site, seat, (id, confirm), request.message.as_deref()).await.map(Some)
 }
 
 fn check(seat: &Seat<'_>, request: &AskRequest) -> Result<Option<String>> {
@@ -76,6 +97,10 @@ fn check(seat: &Seat<'_>, request: &AskRequest) -> Result<Option<String>> {
                 .hint("send `message`, or `session_id` and the question as `parent_id`")),
         };
     };
+    check_text(seat, text).map(Some)
+}
+
+fn check_text(seat: &Seat<'_>, text: &str) -> Result<String> {
     let most = seat.assistant.limits.prompt_bytes;
     if text.len() as u64 > most {
         let message = format!("the message has {} bytes, {most} are allowed", text.len());
@@ -87,7 +112,7 @@ fn check(seat: &Seat<'_>, request: &AskRequest) -> Result<Option<String>> {
         let message = "a message is text that is not empty and has no zero byte";
         return Err(Error::invalid(message).code("bad_message").of_input("message"));
     }
-    Ok(Some(text.clone()))
+    Ok(text.to_owned())
 }
 
 /// Returns the mode of a run: that of the request, else the person's, else the script's.
@@ -129,7 +154,8 @@ fn accept(tx: &Tx<'_>, site: &Site, draft: &Draft) -> Result<Asked> {
         Some(id) => chat::find_session(c, &draft.person, id)?,
         None => {
             let question = draft.question.as_deref().unwrap_or_default();
-            chat::begin(tx, &site.ids, &draft.person, question)?
+            let title = draft.action.as_ref().map_or(question, |it| it.label.as_str());
+            chat::begin(tx, &site.ids, &draft.person, title)?
         }
     };
     refuse_busy(tx, &session)?;
@@ -158,7 +184,14 @@ fn accept(tx: &Tx<'_>, site: &Site, draft: &Draft) -> Result<Asked> {
     site.queue.admit(tx, &new)?;
     let run_id = jobs::enqueue(tx, &site.ids, &site.queue.capacities(), &new)?;
     let mode = draft.mode.as_str();
-    chat::add_run(tx, &run_id, (&session.id, &question), (draft.request.mode.as_deref(), mode))?;
+    let action = draft.action.as_ref();
+    let new = NewRun {
+        mode: (draft.request.mode.as_deref(), mode),
+        action: action.map(|it| it.id.as_str()),
+        is_dry: draft.request.dry_run,
+        policy: Policy { max_steps: action.and_then(|it| it.max_steps) },
+    };
+    chat::add_run(tx, &run_id, (&session.id, &question), &new)?;
     Ok(Asked { session_id: session.id, run_id, message_id: question, mode: mode.to_owned() })
 }
 

@@ -118,7 +118,10 @@ async fn begin<'a>(site: &'a Site, task: &'a Task) -> std::result::Result<Answer
     let key = key.map_err(|it| Halt::Fault(Fault::lasting("key_missing", it.message())))?;
     refuse_held(site, &engine)?;
     let tools = tools::described(&assistant).map_err(Halt::Error)?;
-    let words = run::words(site, found.person, !tools.is_empty()).await;
+    let mut words = run::words(site, found.person, !tools.is_empty()).await;
+    words.system += run::dry_words(&found.run);
+    let mut limits = assistant.limits;
+    limits.steps = found.run.policy.max_steps.map_or(limits.steps, |it| it.min(limits.steps));
     let branch = Branch {
         before: &found.before,
         question: &found.question,
@@ -133,7 +136,7 @@ async fn begin<'a>(site: &'a Site, task: &'a Task) -> std::result::Result<Answer
     Ok(Answer::new(
         (site, task),
         (found.run, line),
-        (claude, model, assistant.limits),
+        (claude, model, limits),
         (ask, room.saturating_sub(fixed)),
     ))
 }

@@ -166,6 +166,7 @@ pub const ROUTES: &[Route] = &[
     on(Verb::Post, "/api/agent/stop", Who::Write),
     on(Verb::Post, "/api/agent/session/clear", Who::Write),
     on(Verb::Get, "/api/agent/session/history", Who::Write),
+    on(Verb::Get, "/api/agent/actions", Who::Write),
     on(Verb::Get, "/api/agent/sessions", Who::Write),
     on(Verb::Get, "/api/agent/sessions/{id}", Who::Write),
     on(Verb::Post, "/api/agent/sessions/{id}", Who::Write),

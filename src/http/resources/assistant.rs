@@ -78,6 +78,9 @@ pub(in crate::http) fn routes(
             let query: HistoryQuery = call.query()?;
             reply::ok(&flows::assistant::history(&site, &call.caller()?, query).await?)
         }),
+        get("/api/agent/actions", site, async |site: Site, call| {
+            reply::ok(&flows::assistant::actions(&site, &call.caller()?).await?)
+        }),
         get("/api/agent/sessions", site, async |site: Site, call| {
             let query: SessionsQuery = call.query()?;
             reply::ok(&flows::assistant::sessions(&site, &call.caller()?, query).await?)

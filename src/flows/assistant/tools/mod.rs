@@ -192,6 +192,12 @@ impl Said {
     }
 }
 
+/// Returns what is told of a change that is not made, because its run makes none.
+pub(super) fn unmade(deed: &Deed) -> Said {
+    let text = format!("Dry run: nothing was changed. It would have been:\n{}", deed.preview);
+    Said::new("dry run: not made", text)
+}
+
 /// What a call would do.
 #[derive(Clone, Debug)]
 pub(super) struct Deed {

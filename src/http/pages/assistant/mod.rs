@@ -6,8 +6,8 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::api::chat::{
-    AskRequest, CallView, ChatMessageView, ConfigRequest, ConfigView, History, HistoryQuery,
-    SessionRequest, SessionView, SessionsQuery,
+    ActionView, AskRequest, CallView, ChatMessageView, ConfigRequest, ConfigView, History,
+    HistoryQuery, SessionRequest, SessionView, SessionsQuery,
 };
 use crate::base::{ApprovalId, CallId, ChatId, ChatMessageId, Error, JobId, Result};
 use crate::flows::Site;
@@ -113,6 +113,7 @@ struct AssistantPage {
     frame: Frame,
     sessions: Vec<SessionView>,
     config: ConfigView,
+    actions: Vec<ActionView>,
     /// The conversation that is shown.
     shown: Option<Shown>,
     /// What was typed, and why it was refused.
@@ -187,6 +188,12 @@ struct AskForm {
     parent: Option<String>,
     #[serde(default)]
     message: Option<String>,
+    /// The id of an action, with the digest that was shown if it wants to be looked at.
+    #[serde(default)]
+    action: Option<String>,
+    /// `1`: nothing is changed.
+    #[serde(default)]
+    dry: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -287,6 +294,14 @@ async fn page(
     let query = SessionsQuery { after: None, limit: Some(LISTED) };
     let sessions = assistant::sessions(site, &caller, query).await?.items;
     let config = assistant::config(site, &caller).await?;
+    let actions = match assistant::actions(site, &caller).await {
+        Ok(actions) => actions.items,
+        // The tools say what is wrong with the vault; a conversation needs none.
+        Err(cause) => {
+            tracing::warn!("no actions are shown: {}", cause.chain());
+            Vec::new()
+        }
+    };
     let shown = match session {
         Some(id) => Some(shown(site, &caller, id, before).await?),
         None => None,
@@ -295,11 +310,14 @@ async fn page(
         frame.refresh();
     }
     match refused {
-        None => reply::page(&AssistantPage { frame, sessions, config, shown, refused: None }),
+        None => {
+            let refused = None;
+            reply::page(&AssistantPage { frame, sessions, config, actions, shown, refused })
+        }
         Some((typed, cause)) => {
             let hint = cause.hint_str().map(|it| format!(": {it}")).unwrap_or_default();
             let refused = Some((typed, format!("{}{hint}", cause.message())));
-            let page = AssistantPage { frame, sessions, config, shown, refused };
+            let page = AssistantPage { frame, sessions, config, actions, shown, refused };
             reply::refused(&page, &cause)
         }
     }
@@ -343,11 +361,21 @@ async fn ask(site: Site, mut call: Call) -> Result<Response> {
     let typed = sent.message.as_deref().map(form::text);
     let key = call.key_of_form(sent.key, digest)?;
     let framed = Frame::of(&site, &call, "/assistant")?;
+    let (action_id, confirm) = match sent.action.as_deref() {
+        None | Some("") => (None, None),
+        Some(chosen) => match chosen.split_once(' ') {
+            None => (Some(chosen.to_owned()), None),
+            Some((id, digest)) => (Some(id.to_owned()), Some(digest.to_owned())),
+        },
+    };
     let request = AskRequest {
         session_id: sent.session.clone(),
         message: typed.clone(),
         parent_id: sent.parent,
         mode: None,
+        action_id,
+        confirm,
+        dry_run: sent.dry.as_deref() == Some("1"),
     };
     match assistant::ask(&site, &call.caller()?, request, Some(key)).await {
         Ok(asked) => reply::see_other(&at(&asked.session_id)),

@@ -1,0 +1,193 @@
+//! Actions: questions that a person keeps as Markdown files of their vault, to be asked again.
+//!
+//! **Invariant:** a file that is not understood whole runs nothing: a confirmation lost to a typing
+//! error is worse than a refusal.
+
+use jiff::ToSpan as _;
+use unicode_normalization::{UnicodeNormalization as _, char::is_combining_mark};
+
+use crate::base::{Error, Millis, Result, digest_hex, split_front_matter};
+
+/// Most steps that an action may allow itself.
+const STEPS_MAX: u32 = 500;
+/// Longest line about an action, in characters.
+const ABOUT_CHARS_MAX: usize = 200;
+/// The letters of a digest that an action without a name of letters has.
+const DIGEST_LETTERS: usize = 8;
+/// The names that a prompt may hold in double braces.
+const FIELDS: [&str; 5] = ["date", "yesterday", "time", "weekday", "person"];
+
+/// An action, as its file says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Action {
+    /// What it does, in a line.
+    pub about: Option<String>,
+    /// Whether it runs only for whoever has seen its prompt.
+    pub requires_confirmation: bool,
+    /// The most steps that its answer may take.
+    pub max_steps: Option<u32>,
+    /// The prompt, with its fields not filled in.
+    pub prompt: String,
+    /// What tells this content of the file from others.
+    pub digest: String,
+}
+
+/// Returns what an action is called after the name of its file; nothing if the file is none.
+pub fn label(file: &str) -> Option<&str> {
+    let stem = file.strip_suffix(".md")?;
+    let stem = stem.strip_suffix(".prompt").unwrap_or(stem).trim();
+    (!stem.is_empty()).then_some(stem)
+}
+
+/// Returns the id of an action: its label in small letters and digits, without accents.
+pub fn id(label: &str) -> String {
+    let plain = label.nfkd().filter(|it| !is_combining_mark(*it)).flat_map(char::to_lowercase);
+    let mut id = String::new();
+    for character in plain {
+        match character.is_ascii_alphanumeric() {
+            true => id.push(character),
+            false if !id.is_empty() && !id.ends_with('-') => id.push('-'),
+            false => {}
+        }
+    }
+    match id.trim_end_matches('-') {
+        "" => format!("a-{}", &digest_hex(label)[..DIGEST_LETTERS]),
+        id => id.to_owned(),
+    }
+}
+
+/// Reads the file of an action.
+///
+/// # Errors
+/// `invalid` with code `bad_action`, with what is wrong.
+pub fn read(text: &str) -> Result<Action> {
+    let refuse = |why: String| Err(Error::invalid(why).code("bad_action"));
+    let (front, prompt) = match split_front_matter(text) {
+        Ok(parts) => parts,
+        Err(cause) => return refuse(cause.message().to_owned()),
+    };
+    let mut action = Action {
+        about: None,
+        requires_confirmation: false,
+        max_steps: None,
+        prompt: prompt.trim().to_owned(),
+        digest: digest_hex(text),
+    };
+    for (name, value) in front.map(|it| it.fields).unwrap_or_default() {
+        match (name.as_str(), value.as_str()) {
+            ("about", about) => {
+                let about: String = about.split_whitespace().collect::<Vec<_>>().join(" ");
+                if about.chars().count() > ABOUT_CHARS_MAX {
+                    return refuse(format!("`about` has more than {ABOUT_CHARS_MAX} characters"));
+                }
+                action.about = Some(about).filter(|it| !it.is_empty());
+            }
+            ("requires_confirmation", "true") => action.requires_confirmation = true,
+            ("requires_confirmation", "false") => {}
+            ("requires_confirmation", _) => {
+                return refuse("`requires_confirmation` is true or false".to_owned());
+            }
+            ("max_steps", steps) => match steps.parse() {
+                Ok(steps) if (1..=STEPS_MAX).contains(&steps) => action.max_steps = Some(steps),
+                _ => return refuse(format!("`max_steps` is a number from 1 to {STEPS_MAX}")),
+            },
+            (other, _) => {
+                let known = "about, requires_confirmation and max_steps";
+                let other: String = other.chars().take(60).flat_map(char::escape_debug).collect();
+                return refuse(format!("`{other}` is no field of an action: it has {known}"));
+            }
+        }
+    }
+    if action.prompt.is_empty() {
+        return refuse("there is no prompt below the front matter".to_owned());
+    }
+    fill(&action.prompt, |_| String::new())?;
+    Ok(action)
+}
+
+/// Fills the fields of a prompt for a person at a moment, whose day is counted in UTC.
+///
+/// # Errors
+/// `invalid` with code `bad_action` for a field that there is none of.
+pub fn prompt_for(action: &Action, person: &str, now: Millis) -> Result<String> {
+    let at = jiff::Timestamp::from_millisecond(now.0)
+        .map_err(|cause| Error::internal("the clock is outside of all years").source(cause))?;
+    let at = at.to_zoned(jiff::tz::TimeZone::UTC);
+    let yesterday = at.checked_sub(1.day()).unwrap_or_else(|_| at.clone());
+    fill(&action.prompt, |name| match name {
+        "date" => at.strftime("%Y-%m-%d").to_string(),
+        "yesterday" => yesterday.strftime("%Y-%m-%d").to_string(),
+        "time" => at.strftime("%H:%M").to_string(),
+        "weekday" => at.strftime("%A").to_string(),
+        _ => person.to_owned(),
+    })
+}
+
+/// Puts values in the place of names in double braces. A value is never read again.
+fn fill(prompt: &str, value: impl Fn(&str) -> String) -> Result<String> {
+    let (mut filled, mut rest) = (String::new(), prompt);
+    while let Some((before, after)) = rest.split_once("{{") {
+        let (name, after) = after.split_once("}}").unwrap_or((after, ""));
+        let name = name.trim();
+        if !FIELDS.contains(&name) {
+            let shown: String = name.chars().take(40).flat_map(char::escape_debug).collect();
+            let known = FIELDS.map(|it| format!("{{{{{it}}}}}")).join(" ");
+            return Err(Error::invalid(format!("there is no field `{{{{{shown}}}}}`: {known}"))
+                .code("bad_action"));
+        }
+        filled.push_str(before);
+        filled.push_str(&value(name));
+        rest = after;
+    }
+    filled.push_str(rest);
+    Ok(filled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_understood_whole_or_not_at_all() {
+        let text = "---\nabout: Yesterday's  links\nrequires_confirmation: true\nmax_steps: 3\n\
+                    ---\nCollect the links of {{yesterday}} for {{ person }}.\n";
+        let action = read(text).unwrap();
+        assert_eq!(action.about.as_deref(), Some("Yesterday's links"));
+        assert_eq!((action.requires_confirmation, action.max_steps), (true, Some(3)));
+        // 2026-03-01 00:30 UTC, a Sunday.
+        let now = Millis(1_772_325_000_000);
+        let filled = prompt_for(&action, "{{date}}", now).unwrap();
+        assert_eq!(filled, "Collect the links of 2026-02-28 for {{date}}.");
+        let all = read("{{date}} {{time}} {{weekday}}").unwrap();
+        assert_eq!(prompt_for(&all, "", now).unwrap(), "2026-03-01 00:30 Sunday");
+        for (text, why) in [
+            ("---\nrequires_confirmaton: true\n---\nx", "`requires_confirmaton` is no field"),
+            ("---\nrequires_confirmation: yes please\n---\nx", "is true or false"),
+            ("---\nmax_steps: 0\n---\nx", "from 1 to 500"),
+            ("---\nmax_steps: 501\n---\nx", "from 1 to 500"),
+            ("---\nmax_steps: many\n---\nx", "from 1 to 500"),
+            ("---\nabout: x\n", "no closing"),
+            ("---\nabout: x\n---\n \n", "no prompt"),
+            ("", "no prompt"),
+            ("{{run}}", "there is no field `{{run}}`"),
+            ("{{date", "there is no field"),
+            ("a {{}} b", "there is no field"),
+        ] {
+            let refused = read(text).unwrap_err();
+            assert_eq!(refused.code_str(), "bad_action", "{text}");
+            assert!(refused.message().contains(why), "{text}: {}", refused.message());
+        }
+        assert_ne!(read("a").unwrap().digest, read("b").unwrap().digest);
+    }
+
+    #[test]
+    fn an_action_is_called_after_its_file() {
+        let named = ["Weekly digest.md", "Été.prompt.md", "日記.md", "notes.txt", ".md", "a--B.md"];
+        let ids: Vec<Option<String>> = named.map(|it| label(it).map(id)).into();
+        assert_eq!(ids[0].as_deref(), Some("weekly-digest"));
+        assert_eq!(ids[1].as_deref(), Some("ete"));
+        assert!(ids[2].as_deref().is_some_and(|it| it.starts_with("a-") && it.len() == 10));
+        assert_eq!((ids[3].as_deref(), ids[4].as_deref()), (None, None));
+        assert_eq!(ids[5].as_deref(), Some("a-b"));
+    }
+}

@@ -1,0 +1,160 @@
+//! The actions of a person: the files of their vault that are questions.
+
+use std::collections::BTreeMap;
+
+use crate::api::chat::{ActionPage, ActionView};
+use crate::base::{Error, ErrorKind, Millis, Result};
+use crate::chat::action::{self, Action};
+use crate::flows::assistant::calls::on_disk;
+use crate::flows::assistant::{Seat, seat, vault};
+use crate::flows::{Site, Works};
+use crate::people::{Caller, Person};
+use crate::vault::{Vault, VaultPath};
+
+/// The folder of a vault with the files.
+pub(in crate::flows) const FOLDER: &str = "agent/actions";
+/// Most actions of a person.
+const ACTIONS_MAX: usize = 100;
+/// Largest file of an action, in bytes.
+const FILE_BYTES_MAX: usize = 64 * 1024;
+
+/// A file of the folder.
+struct Found {
+    label: String,
+    id: String,
+    action: Result<Action>,
+}
+
+/// Returns the actions of the caller, with those that cannot be run and why.
+///
+/// # Errors
+/// As the seat; as opening the vault.
+pub async fn actions(site: &Site, caller: &Caller) -> Result<ActionPage> {
+    let seat = seat(site, caller)?;
+    let found = find(site, &seat).await?;
+    let items = found.into_iter().map(view).collect();
+    Ok(ActionPage { items, folder: FOLDER.to_owned() })
+}
+
+fn view(found: Found) -> ActionView {
+    let (action, error) = match found.action {
+        Ok(action) => (Some(action), None),
+        Err(cause) => (None, Some(cause.message().to_owned())),
+    };
+    ActionView {
+        id: found.id,
+        label: found.label,
+        about: action.as_ref().and_then(|it| it.about.clone()),
+        requires_confirmation: action.as_ref().is_some_and(|it| it.requires_confirmation),
+        max_steps: action.as_ref().and_then(|it| it.max_steps),
+        prompt: action.as_ref().map(|it| it.prompt.clone()),
+        digest: action.map(|it| it.digest),
+        error,
+    }
+}
+
+async fn find(works: &Works, seat: &Seat<'_>) -> Result<Vec<Found>> {
+    let (config, person) = (std::sync::Arc::clone(&works.config), seat.person.clone());
+    on_disk(move || {
+        let gone = || Error::unavailable("the site has no assistant any more");
+        let assistant = config.assistant.as_ref().ok_or_else(gone)?;
+        all(&vault::open(&config, assistant, &person)?)
+    })
+    .await
+}
+
+/// Reads the folder anew: what a person has just written counts.
+fn all(vault: &Vault) -> Result<Vec<Found>> {
+    let folder: VaultPath = FOLDER.parse()?;
+    if !vault.is_folder(&folder)? {
+        return Ok(Vec::new());
+    }
+    let (listed, _) = vault.list(Some(&folder))?;
+    let files = listed.iter().filter(|it| it.bytes.is_some());
+    let named = files.filter_map(|it| Some((&it.name, action::label(&it.name)?)));
+    let mut found: Vec<Found> = Vec::new();
+    for (name, label) in named.take(ACTIONS_MAX) {
+        let action = read(vault, &format!("{FOLDER}/{name}"));
+        found.push(Found { label: label.to_owned(), id: action::id(label), action });
+    }
+    let mut named: BTreeMap<String, usize> = BTreeMap::new();
+    for it in &found {
+        *named.entry(it.id.clone()).or_default() += 1;
+    }
+    for it in found.iter_mut().filter(|it| named.get(&it.id).is_some_and(|count| *count > 1)) {
+        let message = format!("several files are called `{}`: rename all but one", it.id);
+        it.action = Err(Error::invalid(message).code("bad_action"));
+    }
+    Ok(found)
+}
+
+fn read(vault: &Vault, path: &str) -> Result<Action> {
+    let image = vault.image(&path.parse()?)?;
+    let text = image.text().ok_or_else(|| Error::invalid("it is no text").code("bad_action"))?;
+    if text.len() > FILE_BYTES_MAX {
+        let message = format!("it has more than {FILE_BYTES_MAX} bytes");
+        return Err(Error::invalid(message).code("bad_action"));
+    }
+    action::read(text)
+}
+
+/// An action that is to be run.
+pub(super) struct Chosen {
+    /// Its id.
+    pub(super) id: String,
+    /// What it is called, which is what its conversation is called.
+    pub(super) label: String,
+    /// The question.
+    pub(super) question: String,
+    /// The most steps that the answer may take.
+    pub(super) max_steps: Option<u32>,
+}
+
+/// Returns an action as a question, with what the person adds to it.
+///
+/// # Errors
+/// `not_found` with code `no_action`; `invalid` with code `bad_action`; `conflict` with codes
+/// `confirm_required` and `action_changed`.
+pub(super) async fn choose(
+    works: &Works,
+    seat: &Seat<'_>,
+    (id, confirm): (&str, Option<&str>),
+    added: Option<&str>,
+) -> Result<Chosen> {
+    let found = find(works, seat).await?.into_iter().find(|it| it.id == id);
+    let found = found.ok_or_else(|| {
+        let shown = crate::base::truncate_chars(id, 80);
+        Error::not_found(format!("you have no action `{}`", shown.escape_debug()))
+            .code("no_action")
+            .hint(format!("an action is a Markdown file in {FOLDER} of your vault"))
+    })?;
+    let action = found.action.map_err(|cause| match cause.kind() {
+        ErrorKind::Invalid => {
+            let message = format!("the action {} cannot be run: {}", found.label, cause.message());
+            Error::invalid(message).code("bad_action").hint(format!("mend its file in {FOLDER}"))
+        }
+        _ => cause,
+    })?;
+    match confirm {
+        None if action.requires_confirmation => {
+            let message = format!("the action {} runs only after a look at it", found.label);
+            return Err(Error::conflict("confirm_required", message)
+                .hint("look at its prompt, then send the action's digest as `confirm`"));
+        }
+        Some(seen) if seen != action.digest => {
+            let message = format!("the action {} has changed since you saw it", found.label);
+            return Err(Error::conflict("action_changed", message).hint("look at it again"));
+        }
+        _ => {}
+    }
+    let question = question(&action, &seat.person, works.store.clock().now(), added)?;
+    Ok(Chosen { id: found.id, label: found.label, question, max_steps: action.max_steps })
+}
+
+fn question(action: &Action, person: &Person, now: Millis, added: Option<&str>) -> Result<String> {
+    let mut question = action::prompt_for(action, &person.display_name, now)?;
+    if let Some(added) = added.map(str::trim).filter(|it| !it.is_empty()) {
+        question += &format!("\n\nAdditional context:\n\n{added}");
+    }
+    Ok(question)
+}

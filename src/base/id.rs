@@ -32,7 +32,7 @@ macro_rules! text_id {
                     return Ok(Self(text));
                 }
                 let shown = crate::base::truncate_chars(&text, 80);
-                let message = format!("`{shown}` is not the id of a {}", $noun);
+                let message = format!("`{shown}` is not a valid {} id", $noun);
                 Err(Error::new(ErrorKind::Invalid, message))
             }
         }

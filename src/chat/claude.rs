@@ -94,7 +94,7 @@ pub struct ClaudeReader {
 }
 
 impl ClaudeReader {
-    /// Returns a reader that writes what it finds. An answer ends that has more bytes or more steps.
+    /// Returns a reader that writes what it finds, and ends an answer with more bytes or steps.
     pub fn new(
         line: Arc<Line>,
         tools: Vec<&'static str>,

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::agents::{ECHO, answer, ask, control, declare, delivery, send, show, wait_state};
-use crate::support::{Bench, until};
+use crate::support::{Bench, Call, until};
 
 #[test]
 fn a_message_starts_an_agent_and_its_last_words_come_back() {
@@ -189,5 +189,32 @@ fn what_old_messages_said_is_given_up_once_it_has_arrived() {
     assert_eq!((&kept["payload"], &kept["forgotten_at"]), (&json!("unread"), &Value::Null));
     let again = bench.post("/api/cleanup", json!({"dry_run": true})).ok();
     assert_eq!(again["messages"], 0);
+    server.stop();
+}
+
+#[test]
+fn a_job_sees_nothing_of_what_other_agents_are_told() {
+    let bench = Bench::new();
+    declare(&bench, "robbo", "autostart = \"on_message\"", ECHO);
+    let lends_its_token = "echo \"$WB_TOKEN\" > \"$OUT/t\"; mv \"$OUT/t\" \"$OUT/token\"\n\
+        until [ -e \"$OUT/done\" ]; do sleep 0.02; done";
+    bench.word_kind("mute", "timeout = \"60s\"", lends_its_token);
+    let server = bench.serve();
+    assert_eq!(ask(&bench, "robbo", json!("PRIVATE"))["reply"], "again PRIVATE");
+    let own = bench.get("/api/agents/robbo/peek").ok();
+    assert!(own["output"].as_str().unwrap().contains("PRIVATE"), "{own}");
+    bench.job("mute", json!({"word": "x"}));
+    let token = bench.wait_left("token");
+    let as_job = |path: &str| bench.send(&Call::get(path).token(token.trim()));
+    assert_eq!(as_job("/api/agents/robbo/peek").refusal(), (403, "not_granted"));
+    let listed = as_job("/api/agents").ok()["items"][0].clone();
+    for seen in [as_job("/api/agents/robbo").ok(), listed] {
+        assert_eq!((&seen["name"], &seen["state"]), (&json!("robbo"), &json!("idle")));
+        for field in ["job_id", "session", "approval_id", "attach", "fact", "waits", "ended"] {
+            assert_eq!(seen[field], Value::Null, "{field}");
+        }
+    }
+    assert!(show(&bench, "robbo")["job_id"].is_string(), "a person sees it");
+    std::fs::write(bench.out.join("done"), "").unwrap();
     server.stop();
 }

@@ -137,7 +137,7 @@ async fn a_repository_within_is_never_lost() {
             std::fs::create_dir(inner.join(".git/refs")).unwrap();
         }
         let refused = bench.remove(&tree, Discard::Nothing).await.unwrap_err();
-        assert!(commits == (refused == "not_kept"), "{at} {commits}: {refused}");
+        assert_eq!(refused, "not_kept", "{at} {commits}");
         assert!(inner.join(".git").is_dir() && inner.join("b.md").is_file());
         assert_eq!(bench.remove(&tree, Discard::Unkept).await, Ok(None));
     }
@@ -280,4 +280,101 @@ async fn sixteen_at_once_of_two_thousand_files() {
     let refs = git(&bench.top, &["for-each-ref", "refs/wiki-browser"]);
     assert_eq!(refs.lines().count(), 8);
     assert!(bench.top.join(".git/wb-worktree.lock").is_file());
+}
+
+/// Commits of a worktree that its HEAD has left and no ref has, in whatever way that came about.
+#[tokio::test]
+async fn commits_are_kept_wherever_the_agent_left_its_head() {
+    let bench = Bench::new(&[("a.md", "one\n")]).await;
+    let commit = |tree: &Tree, text: &str| {
+        write(&tree.path, "a.md", text);
+        git(&tree.path, &["commit", "-q", "-a", "-m", text.trim()]);
+        git(&tree.path, &["rev-parse", "HEAD"])
+    };
+    let reaches = |kept: &str, commit: &str| {
+        try_git(&bench.top, &["merge-base", "--is-ancestor", commit, kept]).0 == 0
+    };
+    // HEAD goes back, and there is nothing else.
+    let tree = bench.make().await;
+    let mine = commit(&tree, "two\n");
+    git(&tree.path, &["checkout", "-q", tree.base.as_str()]);
+    let kept = bench.remove(&tree, Discard::Nothing).await.unwrap().unwrap();
+    assert!(reaches(&kept, &mine));
+    assert_eq!(git(&bench.top, &["show", &format!("{kept}:a.md")]), "one");
+    // A rebase that stopped in a conflict, with files that wait to be merged.
+    let tree = bench.make().await;
+    let first = commit(&tree, "second\n");
+    let second = commit(&tree, "three\n");
+    git(&tree.path, &["checkout", "-q", tree.base.as_str()]);
+    let other = commit(&tree, "four\n");
+    git(&tree.path, &["checkout", "-q", &second]);
+    assert!(try_git(&tree.path, &["rebase", "-q", &other]).0 != 0);
+    write(&tree.path, "new.md", "uncommitted\n");
+    let kept = bench.remove(&tree, Discard::Nothing).await.unwrap().unwrap();
+    assert!([&first, &second, &other].into_iter().all(|it| reaches(&kept, it)), "{kept}");
+    assert_eq!(git(&bench.top, &["show", &format!("{kept}:new.md")]), "uncommitted");
+    // What was amended is in the log only; what a branch has needs nothing.
+    let tree = bench.make().await;
+    let before = commit(&tree, "six\n");
+    git(&tree.path, &["commit", "-q", "--amend", "-m", "again"]);
+    git(&tree.path, &["checkout", "-q", "-b", "of-the-agent"]);
+    let kept = bench.remove(&tree, Discard::Nothing).await.unwrap().unwrap();
+    let graph = git(&bench.top, &["log", "--graph", "--format=%H %s", &kept]);
+    assert!(reaches(&kept, &before) && reaches(&kept, "of-the-agent"), "{before}: {graph}");
+    // A log that is none, and names that are no commits.
+    let tree = bench.make().await;
+    let own = bench.top.join(".git/worktrees").join(tree.path.file_name().unwrap());
+    let blob = git(&bench.top, &["rev-parse", "HEAD:a.md"]);
+    let nothing = "1".repeat(40);
+    std::fs::write(own.join("logs/HEAD"), format!("{blob} {nothing} x\nfoo\n\u{0}")).unwrap();
+    std::fs::write(own.join("ORIG_HEAD"), format!("{}\n", tree.base)).unwrap();
+    assert_eq!(bench.remove(&tree, Discard::Nothing).await, Ok(None));
+    assert_eq!(bench.left(), (0, false));
+    assert_eq!(git(&bench.top, &["fsck", "--no-dangling"]), "");
+}
+
+#[allow(clippy::disallowed_methods, reason = "a test copies a folder as it is")]
+fn copy(from: &Utf8Path, to: &Utf8Path) {
+    let copied =
+        std::process::Command::new("/bin/cp").args(["-a", from.as_str(), to.as_str()]).status();
+    assert!(copied.unwrap().success());
+}
+
+#[tokio::test]
+async fn commits_are_kept_when_the_folder_is_gone() {
+    let bench = Bench::new(&[("a.md", "one\n")]).await;
+    for moves in [false, true] {
+        let tree = bench.make().await;
+        write(&tree.path, "a.md", &format!("moved: {moves}\n"));
+        git(&tree.path, &["commit", "-q", "-a", "-m", "mine"]);
+        let mine = git(&tree.path, &["rev-parse", "HEAD"]);
+        match moves {
+            true => std::fs::rename(&tree.path, bench.top.join("elsewhere")).unwrap(),
+            false => std::fs::remove_dir_all(&tree.path).unwrap(),
+        }
+        let kept = bench.remove(&tree, Discard::Nothing).await.unwrap().unwrap();
+        assert_eq!(git(&bench.top, &["rev-parse", &kept]), mine);
+        assert_eq!(bench.left(), (0, false));
+        // Whoever asks again, because the server died before it was written down, is told the same.
+        assert_eq!(bench.remove(&tree, Discard::Nothing).await, Ok(Some(kept)));
+    }
+    // What was kept by a removal that was cut off is neither forgotten nor kept twice.
+    let tree = bench.make().await;
+    write(&tree.path, "new.md", "new\n");
+    let own = bench.top.join(".git/worktrees").join(tree.path.file_name().unwrap());
+    let aside = bench.below.join("own");
+    copy(&own, &aside);
+    let kept = bench.remove(&tree, Discard::Nothing).await.unwrap().unwrap();
+    std::fs::create_dir_all(own.parent().unwrap()).unwrap();
+    std::fs::rename(&aside, &own).unwrap();
+    assert_eq!(bench.remove(&tree, Discard::Nothing).await, Ok(Some(kept.clone())));
+    let refs = git(&bench.top, &["for-each-ref", "--format=%(refname)", "refs/wiki-browser"]);
+    assert_eq!(refs.lines().filter(|it| it.starts_with(&kept)).count(), 1, "{refs}");
+    // A worktree that git was told to move is found by git alone: it stays as it is.
+    let tree = bench.make().await;
+    let to = bench.top.parent().unwrap().join("moved");
+    git(&bench.top, &["worktree", "move", "-f", "-f", tree.path.as_str(), to.as_str()]);
+    write(&to, "a.md", "not committed\n");
+    assert_eq!(bench.remove(&tree, Discard::Nothing).await, Err("not_ours".to_owned()));
+    assert_eq!(git(&to, &["status", "--porcelain"]), " M a.md");
 }

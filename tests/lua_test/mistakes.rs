@@ -45,7 +45,7 @@ const MISTAKES: [(&str, &str, &str); 34] = [
     ),
     (
         "t.run(\"answer\", { topic_id = \"my topic\" })",
-        "is not the id of a topic",
+        "is not a valid topic id",
         "topic_id = t.topic { source_path",
     ),
     ("t.topic { path = \"guide.md\" }", "t.topic has no field `path`", "expected one of"),

@@ -102,7 +102,7 @@ fn check(noun: Noun, given: &str) -> Result<()> {
         return Ok(());
     }
     let shown = crate::base::truncate_chars(given, 60);
-    Err(Error::invalid(format!("`{shown}` is not the id of a {}", noun.word())).hint(format!(
+    Err(Error::invalid(format!("`{shown}` is not a valid {} id", noun.word())).hint(format!(
         "give the whole id, or at least {SHORT_CHARS_MIN} characters of its beginning or end"
     )))
 }

@@ -6,20 +6,23 @@
 use camino::Utf8Path;
 
 use crate::base::limit::KEPT_WORK_BYTES_MAX;
-use crate::base::{BlobId, Error, Result, fault};
+use crate::base::{BlobId, Error, Result, fault, truncate_chars};
 use crate::documents::git::{Call, Person, blocking};
 use crate::documents::snapshot::name;
+use crate::documents::workspace::commits::lost;
 use crate::documents::workspace::worktree::Tree;
 use crate::process::Scratch;
 
 /// Longest listing of changed files.
 const LISTING_BYTES_MAX: usize = crate::base::limit::GIT_LISTING_BYTES_MAX;
 
+/// Most characters of what git says that are told.
+const SAID_CHARS_MAX: usize = 300;
 /// How often the work of one worktree is kept under another name.
 const KEPT_MAX: u32 = 10;
 
 /// Keeps what differs from `base` under a ref, if anything does; whether it did. Ignored files are
-/// not looked at.
+/// not looked at. Commits that HEAD has left become further parents of what is kept.
 ///
 /// # Errors
 /// `conflict` with code `not_kept` if it is too much, or in a repository of its own; as git.
@@ -28,29 +31,82 @@ pub(in crate::documents::workspace) async fn keep(
     base: &BlobId,
     name: &str,
 ) -> Result<Option<()>> {
-    let head = tree.call(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).await?;
-    let head = head.run().await?;
-    // An agent may have left a branch without a commit.
-    let head: BlobId = if head.code == 0 { head.line()?.parse()? } else { base.clone() };
+    let head = head_of(tree, base).await?;
     refuse_repository(tree).await?;
+    let lost = lost(tree, &[base, &head]).await?;
+    refuse_large(tree, base, (&head, &lost)).await?;
     let scratch = Scratch::open("wiki-browser-keep-")?;
     let index = scratch.path().join("index");
     let written = write_tree(tree, &head, base, &index).await?;
-    let tree_of = async |commit: &BlobId| -> Result<String> {
-        tree.repo.git().call(&["rev-parse", &format!("{commit}^{{tree}}")]).line().await
-    };
-    if head == *base && written == tree_of(base).await? {
+    if head == *base && lost.is_empty() && written == tree_of(tree, base).await? {
         return Ok(None);
     }
-    let commit = match written == tree_of(&head).await? {
+    let commit = match lost.is_empty() && written == tree_of(tree, &head).await? {
         true => head,
+        false => join(tree, &written, &[&[head], &lost[..]].concat()).await?,
+    };
+    store(tree, &commit, name).await.map(Some)
+}
+
+/// Keeps the commits of a worktree whose folder is gone, if no ref has them; whether it did.
+///
+/// # Errors
+/// As [`keep`].
+pub(in crate::documents::workspace) async fn keep_commits(
+    tree: &Tree,
+    base: &BlobId,
+    name: &str,
+) -> Result<Option<()>> {
+    let head = head_of(tree, base).await?;
+    // What a removal that was cut off has kept stands in a ref already.
+    let unreached = ["rev-list", "--max-count=1", "--single-worktree", head.as_str(), "--not"];
+    let call = tree.repo.git().call(&unreached).arg(base.as_str()).arg("--all");
+    let is_reached = call.output().await?.is_empty();
+    let mut ends = lost(tree, &[base, &head]).await?;
+    refuse_large(tree, base, (&head, &ends)).await?;
+    let tip = match is_reached {
+        false => head,
+        true if ends.is_empty() => return Ok(None),
+        true => ends.remove(0),
+    };
+    let commit = match ends.is_empty() {
+        true => tip,
         false => {
-            let by = Person { name: "wiki-browser".to_owned(), email: String::new() };
-            let parents = std::slice::from_ref(&head);
-            let message = "Work that was left in a worktree\n";
-            tree.repo.commit_aside(&written.parse()?, parents, &by, message).await?
+            let written = tree_of(tree, &tip).await?;
+            join(tree, &written, &[&[tip], &ends[..]].concat()).await?
         }
     };
+    store(tree, &commit, name).await.map(Some)
+}
+
+/// Returns whether something is kept under a ref.
+///
+/// # Errors
+/// As git.
+pub(in crate::documents::workspace) async fn is_kept(tree: &Tree, name: &str) -> Result<bool> {
+    let found = ["rev-parse", "--verify", "--quiet", &format!("{name}^{{commit}}")];
+    Ok(tree.repo.git().call(&found).run().await?.code == 0)
+}
+
+/// Returns the commit at which a worktree stands. An agent may have left a branch without one.
+async fn head_of(tree: &Tree, base: &BlobId) -> Result<BlobId> {
+    let head = tree.repo.git().call(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]);
+    let head = head.env("GIT_DIR", tree.own.as_str()).run().await?;
+    if head.code == 0 { head.line()?.parse() } else { Ok(base.clone()) }
+}
+
+async fn tree_of(tree: &Tree, commit: &BlobId) -> Result<String> {
+    tree.repo.git().call(&["rev-parse", &format!("{commit}^{{tree}}")]).line().await
+}
+
+async fn join(tree: &Tree, written: &str, parents: &[BlobId]) -> Result<BlobId> {
+    let by = Person { name: "wiki-browser".to_owned(), email: String::new() };
+    let message = "Work that was left in a worktree\n";
+    tree.repo.commit_aside(&written.parse()?, parents, &by, message).await
+}
+
+/// Puts a commit under a ref.
+async fn store(tree: &Tree, commit: &BlobId, name: &str) -> Result<()> {
     // Only where nothing is: a removal that was cut off leaves a tree without half of its files,
     // and what was kept before stays as it is.
     let absent = "0".repeat(commit.as_str().len());
@@ -61,7 +117,7 @@ pub(in crate::documents::workspace) async fn keep(
         };
         let call = ["update-ref", "--no-deref", &name, commit.as_str(), &absent];
         if tree.repo.git().call(&call).writing().run().await?.code == 0 {
-            return Ok(Some(()));
+            return Ok(());
         }
         let found = ["rev-parse", "--verify", "--quiet", &format!("{name}^{{commit}}")];
         let found = tree.repo.git().call(&found).run().await?;
@@ -69,7 +125,7 @@ pub(in crate::documents::workspace) async fn keep(
             return Err(Error::unavailable(format!("{name} cannot be written")));
         }
         if found.line()? == commit.as_str() {
-            return Ok(Some(()));
+            return Ok(());
         }
     }
     Err(not_kept(format!("it was kept {KEPT_MAX} times already")))
@@ -94,19 +150,48 @@ async fn write_tree(tree: &Tree, head: &BlobId, base: &BlobId, index: &Utf8Path)
         return Err(not_kept(format!("a folder in {} cannot be read", tree.path)));
     }
     let names = [changed, others.ok()?].concat();
-    let range = format!("^{base}");
-    let args = ["rev-list", "--objects", "--disk-usage", head.as_str(), &range];
-    let committed = tree.repo.git().call(&args).line().await?;
-    let committed = committed.trim().parse::<u64>().unwrap_or(u64::MAX);
+    let committed = committed_bytes(tree, base, (head, &[])).await?;
     let bytes = committed.saturating_add(size_of(tree, names).await?);
     if bytes > KEPT_WORK_BYTES_MAX && !fault::is_off("kept_work") {
         return Err(not_kept(format!(
             "{bytes} bytes changed, and at most {KEPT_WORK_BYTES_MAX} are kept"
         )));
     }
-    call(&["add", "--all"]).await?.output().await?;
+    let added = call(&["add", "--all"]).await?.run().await?;
+    if added.code != 0 {
+        let failure = added.failure();
+        // What has no name of its own is told in git's words: which file, and why.
+        if failure.code_str() != "git_failed" {
+            return Err(failure);
+        }
+        let why = added.said.lines().rfind(|it| !it.trim().is_empty()).unwrap_or_default();
+        let why = truncate_chars(why, SAID_CHARS_MAX);
+        return Err(not_kept(format!("git add says `{}`", why.escape_debug())));
+    }
     refuse_nested(tree, call(&["ls-files", "--stage", "-z"]).await?.output().await?).await?;
     call(&["write-tree"]).await?.line().await
+}
+
+/// Returns how many bytes the commits since `base` take.
+async fn committed_bytes(
+    tree: &Tree,
+    base: &BlobId,
+    (head, lost): (&BlobId, &[BlobId]),
+) -> Result<u64> {
+    let call = tree.repo.git().call(&["rev-list", "--objects", "--disk-usage", head.as_str()]);
+    let call = lost.iter().fold(call, |call, it| call.arg(it.as_str()));
+    let bytes = call.arg(format!("^{base}")).line().await?;
+    Ok(bytes.trim().parse::<u64>().unwrap_or(u64::MAX))
+}
+
+async fn refuse_large(tree: &Tree, base: &BlobId, commits: (&BlobId, &[BlobId])) -> Result<()> {
+    let bytes = committed_bytes(tree, base, commits).await?;
+    match bytes > KEPT_WORK_BYTES_MAX && !fault::is_off("kept_work") {
+        true => Err(not_kept(format!(
+            "{bytes} bytes were committed, and at most {KEPT_WORK_BYTES_MAX} are kept"
+        ))),
+        false => Ok(()),
+    }
 }
 
 async fn size_of(tree: &Tree, names: Vec<u8>) -> Result<u64> {
@@ -153,7 +238,7 @@ async fn refuse_nested(tree: &Tree, listed: Vec<u8>) -> Result<()> {
     }
 }
 
-fn not_kept(why: String) -> Error {
+pub(super) fn not_kept(why: String) -> Error {
     Error::conflict("not_kept", format!("the work is not kept: {why}"))
         .hint("save what is wanted, then `wiki-browser workspace remove`")
 }

@@ -3,6 +3,7 @@
 //! **Invariant:** a worktree is removed only when nothing that is in it would be lost, or a person
 //! says so; and only one that was made for that very row is removed.
 
+mod commits;
 mod keep;
 pub mod row;
 mod worktree;

@@ -82,12 +82,12 @@ impl Tree {
         Ok(call.env("GIT_WORK_TREE", self.path.as_str()).on_files(&settings))
     }
 
-    /// Returns whether git's folder of this name is that of a worktree at our path.
-    async fn is_known(&self) -> Result<bool> {
-        let (file, link) = (self.own.join("gitdir"), self.path.join(".git"));
-        let read = blocking(move || read_small(&file, GITDIR_BYTES_MAX)).await?;
-        let told = read?.map(|it| String::from_utf8_lossy(&it).trim_end().to_owned());
-        Ok(told.is_some_and(|it| it == link.as_str()))
+    /// Returns where git's folder of this name says that its worktree is.
+    async fn told_path(&self) -> Result<Option<String>> {
+        let file = self.own.join("gitdir");
+        let read = blocking(move || read_small(&file, GITDIR_BYTES_MAX)).await??;
+        let told = read.map(|it| String::from_utf8_lossy(&it).trim_end().to_owned());
+        Ok(told.filter(|it| !it.is_empty()))
     }
 
     /// Returns whether this site made it, or died before it could say so.
@@ -177,33 +177,41 @@ pub async fn remove(
     let at = path.to_owned();
     let found = blocking(move || at.symlink_metadata().map(|it| it.is_dir()).ok()).await?;
     let is_there = found.is_some();
+    let told = tree.told_path().await?;
+    let is_known = told.as_deref() == Some(path.join(".git").as_str());
+    let not_ours = |what: String| Err(Error::conflict("not_ours", what));
     // Git would follow a link there, and keep what lies behind it.
-    if !tree.is_known().await? || found == Some(false) {
-        if !is_there {
-            // What a crash left of git's own folder has no path in it yet.
-            remove_all(&tree.own).await?;
-            return Ok(None);
-        }
-        return Err(Error::conflict(
-            "not_ours",
-            format!("{path} is not the worktree of job {job}"),
-        )
-        .hint("look what it is, and remove it yourself"));
+    if found == Some(false) || (is_there && !is_known) {
+        return not_ours(format!("{path} is not the worktree of job {job}"))
+            .map_err(|it| it.hint("look what it is, and remove it yourself"));
     }
-    if !tree.is_ours(mark, base.is_some()).await? && !fault::is_off("worktree_mark") {
-        return Err(Error::conflict("not_ours", format!("another site made {path}"))
-            .hint("was the data folder copied? remove the worktree there, or by hand"));
+    // What a crash left of git's own folder has no mark and no path in it yet.
+    let was_ready = base.is_some() && told.is_some();
+    let is_ours = tree.is_ours(mark, was_ready).await? || fault::is_off("worktree_mark");
+    if let Some(told) = told.filter(|_| !is_known && is_ours) {
+        let now = Utf8Path::new(&told).parent().map(Utf8Path::as_str).unwrap_or_default();
+        return not_ours(format!("the worktree of job {job} was moved to {now}"))
+            .map_err(|it| it.hint("save what is wanted there, and `git worktree remove` it"));
+    }
+    if !is_ours {
+        return not_ours(format!("another site made {path}")).map_err(|it| {
+            it.hint("was the data folder copied? remove the worktree there, or by hand")
+        });
     }
     let name = format!("refs/wiki-browser/jobs/{job}/work");
     let kept = match base {
-        Some(base) if is_there => match keep::keep(&tree, base, &name).await {
-            Err(_) if discard == Discard::Unkept => None,
-            kept => kept?.map(|()| name),
-        },
-        _ => None,
+        None => Ok(None),
+        Some(base) if is_there => keep::keep(&tree, base, &name).await,
+        Some(base) if is_known => keep::keep_commits(&tree, base, &name).await,
+        // Nothing is left that could be kept; a removal that was cut off may have kept it.
+        Some(_) => Ok(None),
+    };
+    let kept = match kept {
+        Err(_) if discard == Discard::Unkept => None,
+        kept => kept?,
     };
     tree.remove().await?;
-    Ok(kept)
+    Ok((kept.is_some() || keep::is_kept(&tree, &name).await?).then_some(name))
 }
 
 async fn remove_all(path: &Utf8Path) -> Result<()> {

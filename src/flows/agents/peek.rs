@@ -1,9 +1,10 @@
 //! What an agent shows: the screen of its terminal, or the last of what it printed.
 
 use crate::api::agents::{Peek, PeekQuery};
-use crate::base::{Error, Result};
+use crate::base::{Error, ErrorKind, Result};
 use crate::flows::Site;
 use crate::flows::agents::show;
+use crate::flows::jobs::require_own;
 use crate::jobs;
 use crate::people::Caller;
 
@@ -15,7 +16,8 @@ const LINES_MAX: u32 = 1_000;
 /// Returns what an agent shows now, or what its last start left.
 ///
 /// # Errors
-/// `not_found` with code `no_agent`; `invalid` for a number of lines that is none.
+/// `not_found` with code `no_agent`; `invalid` for a number of lines that is none; `forbidden` with
+/// code `not_granted` for a job that is not the agent's own.
 pub async fn peek(site: &Site, caller: &Caller, name: &str, query: &PeekQuery) -> Result<Peek> {
     caller.may_read()?;
     let lines = query.lines.unwrap_or(LINES);
@@ -24,6 +26,14 @@ pub async fn peek(site: &Site, caller: &Caller, name: &str, query: &PeekQuery) -
     }
     let asked = name.to_owned();
     let agent = site.store.read(move |c| show::find(c, &asked)).await?;
+    // What an agent shows is what others told it: an agent's token is good for its own job.
+    if let (Caller::Job { id, .. }, None) = (caller, &agent.job_id) {
+        let message = format!("job {id} may not look at agent {name}");
+        return Err(Error::new(ErrorKind::Forbidden, message).code("not_granted"));
+    }
+    if let Some(job) = &agent.job_id {
+        require_own(caller, job)?;
+    }
     let Some(job) = agent.job_id else {
         return Ok(Peek { is_live: false, output: String::new() });
     };

@@ -23,14 +23,33 @@ pub async fn list(site: &Site, caller: &Caller) -> Result<AgentList> {
     caller.may_read()?;
     let works: Works = site.works.clone();
     let queue = site.queue.clone();
-    site.store
-        .read(move |c| {
-            let agents = agent::list(c)?;
-            let items =
-                agents.iter().map(|it| view(c, (&works, &queue), it)).collect::<Result<_>>()?;
-            Ok(AgentList { items })
-        })
-        .await
+    let list = site.store.read(move |c| {
+        let agents = agent::list(c)?;
+        let items = agents.iter().map(|it| view(c, (&works, &queue), it)).collect::<Result<_>>()?;
+        Ok(AgentList { items })
+    });
+    let items = list.await?.items.into_iter().map(|it| seen_by(caller, it)).collect();
+    Ok(AgentList { items })
+}
+
+/// Leaves out what another agent's job need not know to write to an agent: what it is doing, and by
+/// what it could be found elsewhere.
+fn seen_by(caller: &Caller, view: AgentView) -> AgentView {
+    match caller {
+        Caller::Job { id, .. } if view.job_id.as_ref() != Some(id) => AgentView {
+            fact: None,
+            fact_at: None,
+            waits: None,
+            ended: None,
+            approval_id: None,
+            job_id: None,
+            session: None,
+            attach: None,
+            handover: None,
+            ..view
+        },
+        _ => view,
+    }
 }
 
 /// Returns one agent.
@@ -40,7 +59,8 @@ pub async fn list(site: &Site, caller: &Caller) -> Result<AgentList> {
 pub async fn show(site: &Site, caller: &Caller, name: &str) -> Result<AgentView> {
     caller.may_read()?;
     let (works, queue, name) = (site.works.clone(), site.queue.clone(), name.to_owned());
-    site.store.read(move |c| view(c, (&works, &queue), &find(c, &name)?)).await
+    let found = site.store.read(move |c| view(c, (&works, &queue), &find(c, &name)?)).await?;
+    Ok(seen_by(caller, found))
 }
 
 /// Returns an agent that is there.

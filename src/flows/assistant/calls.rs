@@ -247,8 +247,8 @@ impl Draft {
     }
 }
 
-/// Says what a call would do. Of a run that changes nothing nobody is asked, and there is nothing to
-/// take back.
+/// Says what a call would do. Of a run that changes nothing nobody is asked, and nothing can be
+/// taken back.
 async fn plan(site: &Site, asked: &Asked, tool: &'static Tool, args: &Value) -> Result<Deed> {
     let deed = look(site, asked, tool, args).await?;
     Ok(match asked.run.is_dry {

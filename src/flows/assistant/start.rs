@@ -17,10 +17,10 @@ use crate::store::{Tx, idempotency};
 /// Asks a question; the run that answers it goes on whoever listens.
 ///
 /// # Errors
-/// `not_found`: `no_assistant`, `no_session`, `no_message`, `no_action`; `forbidden`: `not_named`, `viewer`;
-/// `invalid`: `bad_message`, `bad_parent`, `unknown_mode`, `bad_action`; `too_large`:
-/// `prompt_too_large`; `conflict`: `session_busy`, `confirm_required`, `action_changed`; `unavailable`: `runtime_unavailable`; `busy`: `queue_full`,
-/// `daily_cap`.
+/// `not_found`: `no_assistant`, `no_session`, `no_message`, `no_action`; `forbidden`: `not_named`,
+/// `viewer`; `invalid`: `bad_message`, `bad_parent`, `unknown_mode`, `bad_action`; `too_large`:
+/// `prompt_too_large`; `conflict`: `session_busy`, `confirm_required`, `action_changed`;
+/// `unavailable`: `runtime_unavailable`; `busy`: `queue_full`, `daily_cap`.
 pub async fn ask(
     site: &Site,
     caller: &Caller,

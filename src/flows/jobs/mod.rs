@@ -269,7 +269,7 @@ pub async fn show(site: &Site, caller: &Caller, id: &JobId) -> Result<JobView> {
 ///
 /// # Errors
 /// `forbidden` with code `not_granted` for another job.
-pub(super) fn require_own(caller: &Caller, id: &JobId) -> Result<Viewer> {
+pub(in crate::flows) fn require_own(caller: &Caller, id: &JobId) -> Result<Viewer> {
     match caller {
         Caller::Job { id: own, .. } if own == id => Ok(Viewer::Program),
         Caller::Job { id: own, .. } => {

@@ -286,7 +286,9 @@ fn handles(channel: &ChannelView) -> BTreeSet<String> {
 
 async fn export(site: Site, call: Call) -> Result<Response> {
     let slug = call.text_param("slug")?;
-    let text = channels::export(&site, &call.caller()?, slug).await?;
+    let caller = call.caller()?;
+    caller.person()?;
+    let text = channels::export(&site, &caller, slug).await?;
     Ok(reply::typed(StatusCode::OK, "text/markdown; charset=utf-8", text.into_bytes()))
 }
 

@@ -84,3 +84,36 @@ for (const [name, options] of [["desktop", {}], ["phone", { viewport: PHONE, tou
     assert.ok(await isWithin(page));
   });
 }
+
+for (const [name, options] of [["desktop", {}], ["phone", { viewport: PHONE, touch: true }]]) {
+  test(`an action is a button, and one that wants to be looked at is: ${name}`, async (t) => {
+    const site = await serve(t, {}, assistant);
+    const ada = await visitor(t, site, options);
+    const page = await ada.openLive("/assistant");
+    const vaults = path.join(site.data, "vaults");
+    const folder = path.join(vaults, fs.readdirSync(vaults)[0], "agent", "actions");
+    fs.mkdirSync(folder, { recursive: true });
+    const write = (it, text) => fs.writeFileSync(path.join(folder, it), text);
+    write("Make a note.md", `---\nmax_steps: 4\n---\n${call("write_file", { path: "note.md", content: "x\n" })}`);
+    write("Careful.md", "---\nrequires_confirmation: true\n---\nLook at <b>this</b> {{person}}.");
+    write("Wrong.md", "---\nconfirm: true\n---\nx");
+    await page.reload();
+    assert.ok(await isWithin(page), "no sideways scrolling");
+    assert.deepEqual(await findings(page), []);
+    await page.getByText("Wrong: not usable").click();
+    await page.getByText("`confirm` is no field of an action").waitFor();
+    await page.getByLabel("Dry run").check();
+    await page.getByRole("button", { name: "Make a note" }).click();
+    await page.locator(".chat-call", { hasText: "dry run: not made" }).waitFor();
+    await page.getByRole("heading", { name: "Make a note" }).waitFor();
+    await page.getByRole("button", { name: "Send" }).waitFor();
+    assert.ok(!fs.existsSync(path.join(folder, "../../note.md")));
+    await page.getByLabel("Message", { exact: true }).fill("And be brief");
+    await page.getByText("Careful …").click();
+    await page.getByText("Look at <b>this</b> {{person}}.").waitFor();
+    assert.ok(await isWithin(page), "no sideways scrolling with an action open");
+    await picture(page, `assistant-action-${name}`);
+    await page.getByRole("button", { name: "Run Careful" }).click();
+    await page.locator(".chat-said", { hasText: "Additional context" }).waitFor();
+  });
+}

@@ -28,8 +28,7 @@ wb.engine "suggestions" { type = "builtin" }   -- applies ```suggestion blocks; 
 wb.kind "incorporate" {
   about    = "Rewrite a source so that an open topic is settled",
 @INCORPORATE@  lane     = "source_path",          -- one running job per value
-  on_busy  = "reject",               -- 409 while one is queued or running; "queue" waits instead
-  produces = "proposal",             -- exit 0 without one is a failure
+@BUSY@  produces = "proposal",             -- exit 0 without one is a failure
   inputs   = {
     topic_id        = wb.input.topic(),
     source_path     = wb.input.source { from = "topic_id" },

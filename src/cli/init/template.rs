@@ -105,6 +105,18 @@ const BY_CLAUDE: &str = r#"  engine   = "claude",
 /// How long opencode may take to its first output.
 const OPENCODE_START: &str = "  start    = \"4m\",                   -- until its first output\n";
 
+/// What an agent does while another works on its source.
+const REJECTED: &str = concat!(
+    r#"  on_busy  = "reject",               "#,
+    "-- 409 while one is queued or running; \"queue\" waits instead\n",
+);
+
+/// What the built-in engine does then: it needs no time, and a reader's words must not be lost.
+const QUEUED: &str = concat!(
+    r#"  on_busy  = "queue",                "#,
+    "-- waits while another is queued or running; \"reject\" is a 409\n",
+);
+
 /// How the built-in engine does.
 const BY_SUGGESTIONS: &str = r#"  engine   = "suggestions",
   timeout  = "30s",
@@ -133,7 +145,7 @@ wb.kind "apply" {
   engine   = "suggestions",
   timeout  = "30s",
   lane     = "source_path",
-  on_busy  = "reject",
+  on_busy  = "queue",
   produces = "proposal",
   inputs   = {
     topic_id        = wb.input.topic(),
@@ -291,13 +303,17 @@ pub(super) fn script(answers: &Answers) -> String {
         Choice::Pi => PI,
         Choice::Suggestions => "",
     };
-    let (incorporate, prompt, others) = match answers.engine {
-        Choice::Suggestions => (BY_SUGGESTIONS.to_owned(), "", String::new()),
-        engine => (by(engine, BY_CLAUDE), PROMPT, by(engine, &format!("{APPLY}{PERSPECTIVE}"))),
+    let (incorporate, busy, prompt, others) = match answers.engine {
+        Choice::Suggestions => (BY_SUGGESTIONS.to_owned(), QUEUED, "", String::new()),
+        engine => {
+            let others = by(engine, &format!("{APPLY}{PERSPECTIVE}"));
+            (by(engine, BY_CLAUDE), REJECTED, PROMPT, others)
+        }
     };
     // The operator's words go in last: a name may hold the mark of a gap.
     SITE.replace("@CLAUDE@", agent)
         .replace("@INCORPORATE@", &incorporate)
+        .replace("@BUSY@", busy)
         .replace("@PROMPT@", prompt)
         .replace("@OTHERS@", &others)
         .replace("@DAILY@", daily(answers.engine))
@@ -334,6 +350,19 @@ mod tests {
         assert_eq!(gemini.matches("\n  timeout  = \"10m\",").count(), 2, "{gemini}");
         assert!(!of(Choice::Claude).contains("start    ="));
         assert!(!of(Choice::Pi).contains("idle    "));
+    }
+
+    #[test]
+    fn a_suggestion_waits_for_another_one() {
+        for engine in Choice::ALL {
+            let script = script(&answers(engine));
+            let kinds = script.split("\nwb.kind ").skip(1);
+            for kind in kinds.filter(|it| it.contains("engine   = \"suggestions\"")) {
+                assert!(kind.contains("on_busy  = \"queue\","), "{engine:?}: {kind}");
+            }
+        }
+        let claude = script(&answers(Choice::Claude));
+        assert!(claude.contains("on_busy  = \"reject\",               -- 409"), "{claude}");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Owns the table `topic_messages`: what people and agents say in a Topic, in order.
 
+use std::collections::BTreeSet;
+
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde::Serialize;
 use serde_json::json;
@@ -8,10 +10,11 @@ use crate::base::limit::{
     JOB_MESSAGES_MAX, MESSAGE_BYTES_MAX, TOPIC_BYTES_MAX, TOPIC_MESSAGES_MAX,
 };
 use crate::base::{
-    Actor, Error, Event, EventKind, Ids, JobId, MessageId, Millis, ProposalId, Result, TopicId,
-    fault,
+    Actor, Error, Event, EventKind, Ids, JobId, MessageId, Millis, ProposalId, Result, SourcePath,
+    TopicId, fault,
 };
 use crate::documents::search;
+use crate::documents::topics::suggestion::{self, Suggestion};
 use crate::documents::topics::topic::{self, TopicStatus};
 use crate::documents::word::check_text;
 use crate::store::Tx;
@@ -54,6 +57,14 @@ const HAS_AUTHOR: &str = "
 const LAST_BODY: &str = "
     SELECT body FROM topic_messages WHERE topic_id = :topic AND author = :author
     ORDER BY sequence DESC LIMIT 1";
+const SUGGESTING: &str = "
+    SELECT message.topic_id, message.body FROM topics
+    JOIN topic_messages AS message ON message.topic_id = topics.id
+    WHERE topics.source_path = :source AND topics.status = 'open'
+          AND INSTR(message.body, 'suggestion') > 0
+          AND NOT EXISTS (
+              SELECT 1 FROM incorporation_proposals AS proposal
+              WHERE proposal.topic_id = topics.id AND proposal.created_ms >= message.created_ms)";
 
 /// The statements of this file, for the schema test.
 pub const STATEMENTS: &[(&str, &str)] = &[
@@ -64,6 +75,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("message::has_author", HAS_AUTHOR),
     ("message::last_body", LAST_BODY),
     ("message::count_of_author", COUNT_OF_AUTHOR),
+    ("message::suggesting", SUGGESTING),
 ];
 
 /// Returns whether somebody wrote in a Topic.
@@ -87,6 +99,23 @@ pub fn last_body(
     let params = named_params! {":topic": topic, ":author": author};
     let mut statement = connection.prepare_cached(LAST_BODY)?;
     Ok(statement.query_row(params, |row| row.get(0)).optional()?)
+}
+
+/// Returns the open Topics of a Source with a suggestion that no proposal has followed.
+///
+/// # Errors
+/// As any read.
+pub fn suggesting(connection: &Connection, path: &SourcePath) -> Result<BTreeSet<TopicId>> {
+    let mut statement = connection.prepare_cached(SUGGESTING)?;
+    let mut found = BTreeSet::new();
+    let mut rows = statement.query(named_params! {":source": path})?;
+    while let Some(row) = rows.next()? {
+        let body: String = row.get(1)?;
+        if matches!(suggestion::last(&body), Some(Suggestion::Text(_))) {
+            found.insert(row.get(0)?);
+        }
+    }
+    Ok(found)
 }
 
 /// Adds a message to an open Topic. Its number is taken in this transaction.

@@ -1,9 +1,10 @@
 //! The proposals for a document that wait for a decision.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::limit::PAGE_ROWS_MAX;
-use crate::base::{Result, SourcePath};
+use crate::base::{Result, SourcePath, TopicId};
+use crate::documents::topics::message;
 use crate::flows::proposals::ProposalQuery;
 use crate::flows::{self, Site};
 use crate::http::pages::parts::view::{List, Proposal, read};
@@ -14,6 +15,8 @@ use crate::people::Caller;
 pub(in crate::http::pages) struct Waiting {
     source_path: String,
     by_topic: BTreeMap<String, String>,
+    /// The Topics with a suggestion that nothing was made of yet.
+    suggested: BTreeSet<TopicId>,
 }
 
 impl Waiting {
@@ -32,7 +35,14 @@ impl Waiting {
         let found: List<Proposal> = read(flows::proposals::list(site, caller, query).await?)?;
         // The newest of a Topic comes first, and an earlier one does not wait for long.
         let by_topic = found.items.into_iter().rev().map(|it| (it.topic_id, it.id)).collect();
-        Ok(Waiting { source_path: path.to_string(), by_topic })
+        let asked = path.clone();
+        let suggested = site.store.read(move |c| message::suggesting(c, &asked)).await?;
+        Ok(Waiting { source_path: path.to_string(), by_topic, suggested })
+    }
+
+    /// Returns whether something is suggested in a Topic and not proposed yet.
+    pub(in crate::http::pages) fn is_suggested(&self, id: &str) -> bool {
+        id.parse().is_ok_and(|id| self.suggested.contains(&id))
     }
 
     /// Returns the proposal that waits for a Topic.

@@ -1,5 +1,6 @@
 //! The list of Topics, and the form that opens one.
 
+mod pending;
 pub(in crate::http::pages) mod start_job;
 pub(in crate::http::pages) mod suggestion;
 pub(in crate::http::pages) mod thread;

@@ -22,6 +22,7 @@ use crate::http::pages::parts::view::{
 };
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
 use crate::http::pages::parts::{form, labels};
+use crate::http::pages::topics::pending::{self, Pending};
 use crate::http::pages::topics::start_job::{self, Start};
 use crate::http::pages::topics::suggestion::{self, Part};
 use crate::http::{Call, any_of, get, post, reply};
@@ -62,12 +63,6 @@ struct TopicPage {
     words: Option<String>,
     /// Its last suggestion, if nothing was made of it yet.
     pending: Option<Pending>,
-}
-
-/// A suggestion that is no proposal yet.
-struct Pending {
-    /// The kind that makes one of it without a model.
-    kind: Option<String>,
 }
 
 /// The Topic beside its document: the thread, and what can be done about it there.
@@ -335,8 +330,10 @@ async fn page(
     let mut messages = Said::all(site, &view.topic, messages).await?;
     messages.iter_mut().for_each(|it| it.judge(&view.proposals));
     let is_deleted = view.topic.source_deleted.is_some();
-    let pending = pending(site, &view, &messages, &jobs);
     let holder = holder::of(site, &caller, &path).await?;
+    let is_busy = jobs.iter().any(|it| it.job.is_active());
+    let obstacle = (is_busy, holder.as_ref());
+    let pending = pending::pending(site, &caller, &view, &messages, obstacle).await?;
     let query = TopicQuery {
         source_path: Some(path),
         status: Some(TopicStatus::Open.to_string()),
@@ -369,21 +366,6 @@ async fn page(
         words,
         pending,
     })
-}
-
-/// Returns whether the last suggestion of an open Topic waits for somebody to propose it.
-fn pending(site: &Site, view: &TopicView, said: &[Said], jobs: &[Worked]) -> Option<Pending> {
-    let suggests = |it: &&Said| it.parts.iter().any(|it| matches!(it, Part::Suggestion(_)));
-    let last = said.iter().rfind(suggests)?.message.created_at.0;
-    let is_busy = || jobs.iter().any(|it| it.job.is_active());
-    let is_proposed = || view.proposals.iter().any(|it| it.created_at.0 >= last);
-    let is_settled = view.topic.status != "open" || view.topic.source_deleted.is_some();
-    if is_settled || is_busy() || is_proposed() {
-        return None;
-    }
-    let kind =
-        flows::proposals::suggestions::applying(&site.config).map(|(kind, _)| kind.name.clone());
-    Some(Pending { kind })
 }
 
 /// Returns where a form of a Topic leads back to: to the others, if it is not there any more.

@@ -1,0 +1,82 @@
+//! A suggestion that is no proposal yet, and what stood in its way.
+
+use crate::base::limit::PAGE_ROWS_MAX;
+use crate::base::{Millis, Result, SourcePath};
+use crate::flows::jobs::JobQuery;
+use crate::flows::proposals::suggestions::applying;
+use crate::flows::{self, Site};
+use crate::http::pages::parts::holder::Holder;
+use crate::http::pages::parts::view::{Job, List, TopicView, read};
+use crate::http::pages::topics::suggestion::Part;
+use crate::http::pages::topics::thread::Said;
+use crate::people::Caller;
+use crate::script::OnBusy;
+
+/// A job that is asked for with a suggestion is asked for within this time.
+const ASKED_WITHIN_MS: i64 = 2_000;
+
+/// A suggestion that is no proposal yet.
+pub(in crate::http::pages) struct Pending {
+    /// The kind that makes one of it without a model.
+    pub(in crate::http::pages) kind: Option<String>,
+    /// The job that was in the way when it was suggested, or that is now.
+    pub(in crate::http::pages) obstacle: Option<Obstacle>,
+}
+
+/// A job that stands in the way of a suggestion.
+pub(in crate::http::pages) struct Obstacle {
+    pub(in crate::http::pages) job_id: String,
+    pub(in crate::http::pages) kind: String,
+    /// Whether it still does.
+    pub(in crate::http::pages) is_there: bool,
+}
+
+/// Returns the last suggestion of an open Topic, if it waits for somebody to propose it.
+pub(in crate::http::pages) async fn pending(
+    site: &Site,
+    caller: &Caller,
+    view: &TopicView,
+    said: &[Said],
+    (is_busy, holder): (bool, Option<&Holder>),
+) -> Result<Option<Pending>> {
+    let suggests = |it: &&Said| it.parts.iter().any(|it| matches!(it, Part::Suggestion(_)));
+    let Some(last) = said.iter().rfind(suggests) else { return Ok(None) };
+    let last = last.message.created_at.0;
+    let is_proposed = || view.proposals.iter().any(|it| it.created_at.0 >= last);
+    let is_settled = view.topic.status != "open" || view.topic.source_deleted.is_some();
+    if is_settled || is_busy || is_proposed() {
+        return Ok(None);
+    }
+    let Some((kind, _)) = applying(&site.config) else {
+        return Ok(Some(Pending { kind: None, obstacle: None }));
+    };
+    let name = Some(kind.name.clone());
+    let obstacle = match holder {
+        _ if kind.on_busy == OnBusy::Queue => None,
+        Some(it) => {
+            Some(Obstacle { job_id: it.job_id.clone(), kind: it.kind.clone(), is_there: true })
+        }
+        None => then(site, caller, view, last).await?,
+    };
+    Ok(Some(Pending { kind: name, obstacle }))
+}
+
+/// Returns the job of another Topic that was at work on the document when something was suggested.
+async fn then(
+    site: &Site,
+    caller: &Caller,
+    view: &TopicView,
+    at: Millis,
+) -> Result<Option<Obstacle>> {
+    let path: SourcePath = view.topic.source_path.parse()?;
+    let query =
+        JobQuery { source_path: Some(path), limit: Some(PAGE_ROWS_MAX), ..JobQuery::default() };
+    let jobs: List<Job> = read(flows::jobs::list(site, caller, query).await?)?;
+    let is_other = |it: &Job| it.topic_id.as_deref() != Some(&view.topic.id);
+    let was_there = |it: &Job| {
+        let ended = it.completed_at.as_ref().is_none_or(|ended| ended.0 >= at);
+        it.created_at.0.0 <= at.0 + ASKED_WITHIN_MS && ended
+    };
+    let found = jobs.items.into_iter().find(|it| is_other(it) && was_there(it));
+    Ok(found.map(|it| Obstacle { job_id: it.id, kind: it.kind, is_there: false }))
+}

@@ -406,6 +406,9 @@ fn connect(path: &Utf8Path, is_kept: bool) -> Result<Connection> {
     };
     writing.pragma_update(None, "synchronous", level)?;
     writing.pragma_update(None, "foreign_keys", true)?;
+    if crate::base::fault::is_off("bare_names") {
+        writing.pragma_update(None, "ignore_check_constraints", true)?;
+    }
     keep_plans(&writing)?;
     writing.set_prepared_statement_cache_capacity(256);
     Ok(writing)

@@ -88,7 +88,8 @@ fn an_agent_whose_output_is_gone_is_not_busy_for_ever() {
     }
 }
 
-/// What is written down for an agent is read by it once, wherever the server ends.
+/// What is written down for an agent is read by it once, wherever the server ends. Fails with
+/// `WB_WITHOUT=sent_first`.
 #[test]
 fn a_kill_between_the_note_and_the_first_byte_loses_and_doubles_nothing() {
     for point in ["block_claimed", "block_said"] {

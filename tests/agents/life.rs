@@ -308,3 +308,22 @@ fn a_start_that_waits_says_why_and_all_agents_are_ended_at_once() {
     assert_eq!((code, out.as_str()), (0, ""), "{said}");
     server.stop();
 }
+
+/// An inbox may be called like an agent: the end of its instances is none of the agent's. Fails
+/// with `WB_WITHOUT=pool_filter`.
+#[test]
+fn an_instance_is_no_start_of_the_agent_whose_name_its_template_has() {
+    let bench = Bench::new();
+    declare(&bench, "robbo", "autostart = \"always\"", ECHO);
+    bench.inbox("robbo/ask", "timeout = \"20s\"", "exit 3");
+    let server = bench.serve();
+    let before = wait_state(&bench, "robbo", "idle");
+    let body = json!({"to": "topic:robbo/ask", "payload": 1});
+    let sent = bench.post("/api/messages", body).ok();
+    assert_eq!(bench.ended(sent["job_id"].as_str().unwrap())["status"], "failed");
+    let after = show(&bench, "robbo");
+    assert_eq!((&after["state"], &after["job_id"]), (&json!("idle"), &before["job_id"]));
+    assert_eq!(ask(&bench, "robbo", json!("there"))["reply"], "again there");
+    assert_eq!(show(&bench, "robbo")["job_id"], before["job_id"]);
+    server.stop();
+}

@@ -1,8 +1,12 @@
 //! Agents cannot run away: how often, how deep and to whom a job sends.
 
 use serde_json::json;
+use wiki_browser::api::mail::Sort;
+use wiki_browser::base::{Actor, Address, Clock, Ids};
+use wiki_browser::mail::{self, NewMessage};
 
 use crate::mail::send;
+use crate::store::Served;
 use crate::support::Bench;
 
 #[test]
@@ -53,4 +57,37 @@ fn a_job_sends_to_the_addresses_of_its_inbox_only_and_answers_whoever_wrote_to_i
     assert_eq!(bench.left("code"), "3\n3\n0");
     assert!(bench.left("refused").contains("may not send to topic:t/other"));
     server.stop();
+}
+
+/// Tables hold bare names: what a name says of its class is never read twice. Fails with
+/// `WB_WITHOUT=bare_names`.
+#[tokio::test]
+async fn no_table_of_mail_takes_a_name_with_its_class_before_it() {
+    let served = Served::start();
+    let (plain, strange) =
+        (Address::Agent("robbo".to_owned()), Address::Agent("agent:robbo".to_owned()));
+    let new = |to: &Address, from: &Address, reply_to: &Address| NewMessage {
+        sort: Sort::Message,
+        sender: Actor::System,
+        from: Some(from.clone()),
+        to: to.clone(),
+        payload: json!(1),
+        category: None,
+        in_reply_to: None,
+        reply_to: Some(reply_to.clone()),
+        depth: 0,
+        job_id: None,
+        approval_id: None,
+    };
+    for (message, is_right) in [
+        (new(&plain, &plain, &plain), true),
+        (new(&strange, &plain, &plain), false),
+        (new(&plain, &strange, &plain), false),
+        (new(&plain, &plain, &strange), false),
+    ] {
+        let ids = Ids::new(Clock::system());
+        let written = served.store.write(move |tx| mail::send(tx, &ids, &message)).await;
+        assert_eq!(written.is_ok(), is_right);
+    }
+    served.stop().await;
 }

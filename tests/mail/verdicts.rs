@@ -118,6 +118,23 @@ fn a_status_file_is_a_verdict() {
     server.stop();
 }
 
+/// What an agent says is read before its end is begun: it may clean up after itself then. Fails
+/// with `WB_WITHOUT=read_first`.
+#[test]
+fn a_reply_that_its_agent_removes_at_its_end_is_kept() {
+    let bench = Bench::new();
+    let agent = "tidy() { rm \"$REPLY_PATH\" \"$STATUS_PATH\"; echo x > \"$OUT/removed\"\n\
+        exit 0; }\n\
+        trap tidy INT TERM\n\
+        echo 5 > \"$REPLY_PATH\"; echo ok > \"$STATUS_PATH\"; while :; do sleep 0.1; done";
+    bench.inbox("t/tidy", "linger = \"1s\"", agent);
+    let server = bench.serve();
+    let (job, told) = outcome(&bench, "t/tidy");
+    assert_eq!((&job["status"], &told["reply"]), (&json!("succeeded"), &json!(5)), "{told:#}");
+    assert_eq!(bench.left("removed"), "x");
+    server.stop();
+}
+
 /// A status that is a fifo, a link, a folder or very long stops nothing and is no verdict.
 #[test]
 fn a_hostile_status_file_is_no_verdict() {

@@ -1,7 +1,7 @@
 //! The end of an agent's start: the turn that ran is lost, and the agent starts again or stays
 //! where it is.
 
-use crate::base::Result;
+use crate::base::{Result, fault};
 use crate::flows::Works;
 use crate::flows::agents::heard::{End, ended};
 use crate::flows::agents::restart::{RESTART, next};
@@ -18,9 +18,10 @@ use crate::store::Tx;
 /// # Errors
 /// As any write.
 pub(in crate::flows) fn settle_job(tx: &Tx<'_>, works: &Works, job: &Job) -> Result<()> {
-    let Some(name) = &job.agent else { return Ok(()) };
+    let Some(name) = &name_of(job) else { return Ok(()) };
     let agent = agent::find(tx.connection(), name)?;
-    let Some(agent) = agent.filter(|it| it.job_id.as_ref() == Some(&job.id)) else {
+    let is_own = |it: &Agent| it.job_id.as_ref() == Some(&job.id) || is_by_name();
+    let Some(agent) = agent.filter(is_own) else {
         return Ok(());
     };
     let config = &works.scripts.current().config;
@@ -41,6 +42,17 @@ pub(in crate::flows) fn settle_job(tx: &Tx<'_>, works: &Works, job: &Job) -> Res
         agent::want(tx, &agent, Wanted::Stopped)?;
     }
     Ok(())
+}
+
+/// Returns the agent that a job is a start of: it says so itself. An instance is none of an agent
+/// whose name its template has.
+fn name_of(job: &Job) -> Option<String> {
+    let template = || Some(job.kind.split_once('/')?.0.to_owned());
+    job.agent.clone().or_else(|| if is_by_name() { template() } else { None })
+}
+
+fn is_by_name() -> bool {
+    fault::is_off("pool_filter")
 }
 
 /// Writes that an agent's start was cancelled before it began.

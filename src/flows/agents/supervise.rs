@@ -280,6 +280,11 @@ fn carry_out(
                 if let Some(block) = block {
                     mail::claim_block(tx, (name, job), room, &block)?;
                     let words = Words { job: job.clone(), id: block.id, text: block.text };
+                    if fault::is_off("sent_first") {
+                        site.queue.say(&words.job, &words.id, &words.text);
+                        fault::crash_point("block_said");
+                        return Ok(Some(None));
+                    }
                     return Ok(Some(Some(words)));
                 }
             }

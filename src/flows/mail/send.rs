@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::api::channels::PostRequest;
 use crate::api::mail::{SendRequest, Sent, Sort};
-use crate::base::{Actor, Address, Error, ErrorKind, MailId, Result};
+use crate::base::{Actor, Address, Error, ErrorKind, MailId, Result, fault};
 use crate::flows::channels::{self, Ground};
 use crate::flows::mail::recipient::{self, Recipient};
 use crate::flows::mail::{
@@ -43,7 +43,7 @@ pub async fn send(
     let (site, token) = (site.clone(), caller.job().ok().map(|(_, token)| token.to_owned()));
     let caller = caller.clone();
     let store = site.store.clone();
-    store
+    let sent = store
         .write(move |tx| {
             let sender = token.as_deref().map(|token| jobs::fence(tx, token)).transpose()?;
             if let Some(key) = &key
@@ -60,7 +60,11 @@ pub async fn send(
             }
             Ok(sent)
         })
-        .await
+        .await;
+    if fault::is_off("send_tx") {
+        fault::crash_point("message_written");
+    }
+    sent
 }
 
 /// A message to a channel is said there: by a member, and to everybody.
@@ -205,7 +209,10 @@ pub(super) fn write(
     let id = mail::send(tx, &works.ids, message)?;
     let written = (&id, &message.sender);
     match recipient {
+        // The switch's: its job is left for later.
+        Recipient::Inbox(_) if fault::is_off("send_tx") => Ok(queued(id)),
         Recipient::Inbox(name) => {
+            fault::crash_point("message_written");
             let kind = recipient::inbox(works, name)?;
             let new = new_job(works, kind, message.depth, (Some(&id), asked_by));
             let job = jobs::enqueue(tx, &works.ids, lanes, &new)?;

@@ -631,6 +631,8 @@
 ---@field hooks? string[] Arguments that bring a program in a terminal our hooks, which tell of its turns.
 ---@field submit? string[] Keys that hand in what was typed in a terminal, the best first; these two by default.
 ---@field input? string What begins the line of a terminal in which one types: nothing is pasted to a draft.
+---@field ready? string What stands on the screen of a terminal while it can be spoken to; its first hook says so without it.
+---@field proof? "hooks"|"screen" What shows that a program in a terminal has what was typed: its hooks, or, of one without, its screen; needs `input`.
 ---@field trusts? string[] Files of the repository that its agent may obey, although no word of its command keeps them out; without it such a file keeps its jobs from starting.
 ---@field model? string The model that is asked, as its provider names it; it has no default.
 ---@field key? wb.Secret The key to the model, which is billed for every answer.

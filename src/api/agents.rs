@@ -22,8 +22,9 @@ pub struct AgentView {
     pub wanted: String,
     /// Why it is in this state.
     pub reason: Option<String>,
-    /// What it was last seen doing: `queued started works turn_began asks_permission
-    /// permission_answered turn_ended daily_cap ended asked asks went_on refused free`.
+    /// What it was last seen doing: `queued started works turn_began person_typed
+    /// asks_permission permission_answered turn_ended daily_cap ended asked asks went_on refused
+    /// free`.
     pub fact: Option<String>,
     /// When that was seen.
     pub fact_at: Option<Millis>,

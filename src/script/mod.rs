@@ -36,8 +36,8 @@ pub use load::external::{Lead, Target};
 pub use load::hook::shown_command;
 pub use load::inbox::{Hooks, Inbox, OnLost, WorkspaceMode};
 pub use load::live_agent::{
-    Autostart, HOOKS_FILE, LiveAgent, MCP_CONFIG, SYSTEM_FILE, Speaks, Speech, Typed, WB_AGENT,
-    kind_of_agent,
+    Autostart, HOOKS_FILE, LiveAgent, MCP_CONFIG, Proof, SYSTEM_FILE, Speaks, Speech, Typed,
+    WB_AGENT, kind_of_agent,
 };
 pub use load::persona_file::is_template;
 pub use load::schedule::{Missed, Schedule, Timing, Wanted};

@@ -3,6 +3,7 @@
 mod kept;
 mod kills;
 mod life;
+mod screen;
 mod spending;
 mod terminal;
 mod turns;

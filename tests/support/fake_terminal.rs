@@ -36,11 +36,21 @@ struct Fake {
     typed_at: Instant,
     turns: u32,
     random: u64,
+    /// What stands above its line; only one without hooks says something there.
+    said: String,
+    /// Whether it shows nothing of the next text.
+    is_blind: bool,
 }
 
 impl Fake {
     fn new(out: &str) -> Fake {
-        let settings = std::fs::read(std::env::var("HOOKS_FILE").unwrap()).unwrap();
+        let hooks = match std::env::var_os("FAKE_HOOKS") {
+            None => {
+                let settings = std::fs::read(std::env::var("HOOKS_FILE").unwrap()).unwrap();
+                serde_json::from_slice(&settings).unwrap()
+            }
+            Some(_none) => Value::Null,
+        };
         Command::new("stty").args(["raw", "-echo"]).status().unwrap();
         let (send, bytes) = channel();
         std::thread::spawn(move || {
@@ -53,7 +63,9 @@ impl Fake {
         });
         Fake {
             out: out.to_owned(),
-            hooks: serde_json::from_slice(&settings).unwrap(),
+            hooks,
+            said: String::new(),
+            is_blind: false,
             bytes,
             rest: VecDeque::new(),
             draft: String::new(),
@@ -67,7 +79,7 @@ impl Fake {
         print!("\x1b[?2004h");
         self.hook("SessionStart", json!({"session_id": "s", "source": "startup"}));
         loop {
-            self.draw("");
+            self.draw(&self.said);
             let Some(byte) = self.next_byte() else { return };
             self.stall();
             self.take(byte);
@@ -103,6 +115,9 @@ impl Fake {
             text.push(self.next_byte().unwrap());
         }
         text.truncate(text.len() - 6);
+        if std::mem::take(&mut self.is_blind) {
+            return;
+        }
         self.draft.push_str(&String::from_utf8(text).unwrap());
         self.typed_at = Instant::now();
     }
@@ -123,6 +138,9 @@ impl Fake {
         if text == "deaf" {
             return;
         }
+        if self.hooks.is_null() {
+            return self.work_without_hooks(&text, &prompt);
+        }
         if text == "slow" {
             self.wait("taken");
         }
@@ -142,6 +160,21 @@ impl Fake {
             // The real ones say so a minute later.
             self.hook("Notification", json!({"notification_type": "idle_prompt"}));
         }
+    }
+
+    /// Draws while it works, as programs do, and says what it did.
+    fn work_without_hooks(&mut self, text: &str, prompt: &str) {
+        std::fs::write(format!("{}/prompt", self.out), prompt).unwrap();
+        self.is_blind = text == "blind";
+        let go = format!("{}/go", self.out);
+        let is_long = text == "wait" || text == "mine";
+        let mut step = 0;
+        while step < 6 || (is_long && !std::fs::exists(&go).unwrap()) {
+            step += 1;
+            self.draw(&format!("working {step}"));
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        self.said = format!("again {text}");
     }
 
     /// Asks whether it may use a tool, until somebody presses `y`.
@@ -171,12 +204,16 @@ impl Fake {
             false => self.draft.replace('\n', "\r\n"),
         };
         let hint = if self.draft.is_empty() { "\x1b[2mTry something\x1b[0m" } else { "" };
-        print!("\x1b[2J\x1b[H{above}\r\n────────────\r\n❯ {shown}{hint}\r\n────────────\r\n");
+        let edge = "────────────";
+        print!("\x1b[2J\x1b[H{above}\r\n{edge}\r\n❯ {shown}{hint}\r\n{edge}\r\n");
         std::io::stdout().flush().unwrap();
     }
 
     /// Calls a hook; one that a file names is killed before it is told anything.
     fn hook(&self, event: &str, given: Value) -> bool {
+        if self.hooks.is_null() {
+            return true;
+        }
         let command = self.hooks["hooks"][event][0]["hooks"][0]["command"].as_str().unwrap();
         let mut hook = Command::new("/bin/sh");
         let line = format!("exec {command}");

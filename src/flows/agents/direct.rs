@@ -5,27 +5,31 @@ use serde_json::{Value, json};
 use crate::api::mail::Sort;
 use crate::base::{Actor, Address, BlockId, JobId, Result};
 use crate::flows::Works;
+use crate::flows::agents::speech;
 use crate::flows::mail::{Back, send_back};
+use crate::jobs::speak::NO_REPLY;
 use crate::jobs::{self, Pool};
-use crate::mail::{self, Block, Message, TurnEnd};
+use crate::mail::{self, Block, Message, TurnEnd, agent};
+use crate::script::Speech;
 use crate::store::Tx;
 
 /// Longest payload that is written on several lines, in bytes as one line.
 const PRETTY_BYTES_MAX: usize = 16 * 1024;
 
-/// What an agent says that has no answer.
-const NO_REPLY: &str = "[no-reply]";
-
 /// Makes the block of the oldest message that waits for an agent.
 pub(super) fn compose(tx: &Tx<'_>, works: &Works, agent: &str) -> Result<Option<Block>> {
     let Some((seq, id)) = mail::oldest_direct(tx.connection(), agent)? else { return Ok(None) };
     let message = mail::find(tx.connection(), &id)?;
-    let text = format!("{}\n{}", head(works, &message), text_of(&message.payload));
+    let found = agent::find(tx.connection(), agent)?;
+    let speech = found.and_then(|it| speech(&works.config, &it.declared));
+    // Of one whose screen alone is seen nobody hears the last words.
+    let is_heard = !speech.is_some_and(Speech::is_by_screen);
+    let text = format!("{}\n{}", head(works, &message, is_heard), text_of(&message.payload));
     Ok(Some(Block { id: works.ids.mint(), text, rows: vec![seq] }))
 }
 
 /// Says who wrote, on a line of its own.
-fn head(works: &Works, message: &Message) -> String {
+fn head(works: &Works, message: &Message, is_heard: bool) -> String {
     let id = &message.id;
     let from = match &message.from {
         Some(from) => from.to_string(),
@@ -40,7 +44,9 @@ fn head(works: &Works, message: &Message) -> String {
     let answered = message.in_reply_to.as_ref();
     let to = answered.map(|it| format!(", to your message {it}")).unwrap_or_default();
     let how = match message.answer_to() {
-        Some(to) if message.sort == Sort::Message && !is_answered_by_itself(message) => {
+        Some(to)
+            if message.sort == Sort::Message && !(is_heard && is_answered_by_itself(message)) =>
+        {
             format!("; to answer: {} send {to} --in-reply-to {id} --payload JSON", works.wb_agent)
         }
         _ => String::new(),

@@ -3,11 +3,12 @@
 use crate::base::{Actor, BlockId, Result};
 use crate::flows::Works;
 use crate::flows::agents::restart::RESTART;
-use crate::flows::agents::{direct, rooms};
+use crate::flows::agents::{direct, rooms, speech};
 use crate::jobs::speak::{Ending, Fact, Tokens};
 use crate::jobs::{self, Job, TurnSpent};
 use crate::mail::agent::{self, Agent, State};
 use crate::mail::{self, Turn, TurnEnd};
+use crate::script::Speech;
 use crate::store::Tx;
 
 /// Writes what follows from a fact about the agent that lives in a job.
@@ -38,9 +39,14 @@ pub(in crate::flows) fn heard(tx: &Tx<'_>, works: &Works, job: &Job, fact: &Fact
         Fact::SessionLost => agent::keep_session(tx, name, None),
         Fact::Began { block } => {
             let own = own_block(tx, &agent, block.as_ref())?;
-            began(tx, works, (&agent, job), own.as_ref())?;
-            see(State::Busy, "turn_began")
+            let proof = if is_by_screen(works, &agent) { "screen" } else { "turn" };
+            began(tx, works, (&agent, job), (own.as_ref(), proof))?;
+            let speech = speech(&works.config, &agent.declared);
+            let is_typed = block.is_none() && speech.is_some_and(|it| it.typed.is_some());
+            see(State::Busy, if is_typed { TYPED } else { "turn_began" })
         }
+        // After a takeover nobody knows whether there was a turn whose end is seen.
+        Fact::Ended { .. } if agent.state == State::Idle && is_by_screen(works, &agent) => Ok(()),
         Fact::Ended { block, text, how, tokens, cost_usd } => {
             let how = match how {
                 Ending::Answered => TurnEnd::Answered,
@@ -52,6 +58,13 @@ pub(in crate::flows) fn heard(tx: &Tx<'_>, works: &Works, job: &Job, fact: &Fact
             see(State::Idle, "turn_ended")
         }
     }
+}
+
+/// What an agent was seen doing to which a person has written in its terminal.
+const TYPED: &str = "person_typed";
+
+fn is_by_screen(works: &Works, agent: &Agent) -> bool {
+    speech(&works.config, &agent.declared).is_some_and(Speech::is_by_screen)
 }
 
 /// What stands before the reason for which an agent is given nothing now.
@@ -124,7 +137,7 @@ fn began(
     tx: &Tx<'_>,
     works: &Works,
     (agent, job): (&Agent, &Job),
-    block: Option<&BlockId>,
+    (block, proof): (Option<&BlockId>, &str),
 ) -> Result<()> {
     // From its first turn on, the engine knows the session again.
     let session = jobs::find_brief(tx.connection(), &jobs::Viewer::Program, &job.id)?.session_ref;
@@ -132,7 +145,7 @@ fn began(
         agent::keep_session(tx, &agent.name, session.as_deref())?;
     }
     if let Some(block) = block {
-        mail::begin_block(tx, &agent.name, block, "turn")?;
+        mail::begin_block(tx, &agent.name, block, proof)?;
     }
     let (agent, job, block) = (agent.name.clone(), job.id.clone(), block.cloned());
     (rooms::rooms(works).turn)(tx, &Turn::Began { agent, job, block })

@@ -5,8 +5,10 @@
 
 mod claude;
 pub(in crate::jobs) mod hooks;
+pub(in crate::jobs) mod last_screen;
 mod lines;
 pub(in crate::jobs) mod listener;
+mod screen;
 pub(in crate::jobs) mod typist;
 mod voice;
 
@@ -17,8 +19,11 @@ use crate::process::with_token;
 use crate::script::Speaks;
 
 pub use hooks::tell_hook;
-pub use typist::last_screen;
+pub use last_screen::last_screen;
 pub(super) use voice::Voice;
+
+/// What an agent says that has no answer.
+pub const NO_REPLY: &str = "[no-reply]";
 
 /// Longest last words of a turn, in characters.
 const ANSWER_CHARS_MAX: usize = 64 * 1024;

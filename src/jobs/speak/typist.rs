@@ -1,5 +1,5 @@
 //! Typing to an agent in a terminal: a text is pasted, the key is pressed that hands it in, and its
-//! arrival is proven by a hook.
+//! arrival is proven by a hook, or by its screen.
 //!
 //! **Invariant:** a text is pasted once. Where it is not known to have arrived, only the key is
 //! pressed again, and never while the agent asks something: it would be an answer.
@@ -8,18 +8,18 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::Sender;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{info, warn};
 
 use crate::base::{BlockId, Clock, Result, fault};
-use crate::jobs::speak::{Fact, Voice};
+use crate::jobs::speak::{Ending, Fact, Voice, screen};
 use crate::process::{
     JobFolder, Pane, PaneState, Pasted, Terminals, draft, is_ours, plain, with_token,
 };
-use crate::script::Typed;
+use crate::script::{Proof, Typed};
 
 /// The pause between a text and the key: programs take a key that comes with it for a part of it.
 const PAUSE: Duration = Duration::from_millis(150);
@@ -56,6 +56,8 @@ pub(in crate::jobs) struct Desk {
     bell: Notify,
     /// Rung for the end of a turn of which nothing else tells.
     cut: Notify,
+    /// Rung when a turn began that ends on the screen only.
+    watched: Notify,
     /// Where it is typed, once that is known.
     pane: OnceLock<Pane>,
 }
@@ -70,6 +72,8 @@ struct State {
     is_ready: bool,
     is_asking: bool,
     has_turn: bool,
+    /// Whether its turns are seen on its screen only.
+    is_by_screen: bool,
     /// Whether a text was refused, and nothing is to be typed before that is over.
     is_held: bool,
 }
@@ -96,14 +100,17 @@ impl Desk {
         let words = given.map(|it| (it, None));
         // Whatever an earlier server was kept from: it is looked at again.
         let state = Mutex::new(State { words, is_held: true, ..State::default() });
-        Desk { state, bell: Notify::new(), cut: Notify::new(), pane: OnceLock::new() }
+        let (bell, cut, watched) = (Notify::new(), Notify::new(), Notify::new());
+        Desk { state, bell, cut, watched, pane: OnceLock::new() }
     }
 
     /// Learns whether the process has said anything yet, and whether a turn of it runs: an earlier
     /// server may have heard of that.
     pub(in crate::jobs) fn know(&self, (is_up, has_turn): (bool, bool)) {
         let mut state = self.state();
-        (state.is_ready, state.has_turn) = (state.is_ready || is_up, has_turn);
+        if !state.is_by_screen {
+            (state.is_ready, state.has_turn) = (state.is_ready || is_up, has_turn);
+        }
         drop(state);
         self.bell.notify_one();
     }
@@ -160,6 +167,37 @@ impl Desk {
         self.state().proven.as_ref() == Some(id)
     }
 
+    /// Returns whether the process takes what is typed, and whether a turn of it runs.
+    pub(super) fn stance(&self) -> (bool, bool) {
+        let state = self.state();
+        (state.is_ready, state.has_turn)
+    }
+
+    /// Notes that the process takes what is typed; whether that is new.
+    pub(super) fn be_ready(&self) -> bool {
+        let is_new = !std::mem::replace(&mut self.state().is_ready, true);
+        self.bell.notify_one();
+        is_new
+    }
+
+    /// Notes that a turn began with a block.
+    fn begin(&self, id: &BlockId) {
+        let mut state = self.state();
+        (state.has_turn, state.proven) = (true, Some(id.clone()));
+        drop(state);
+        self.watched.notify_one();
+    }
+
+    /// Notes that the turn is over; whether there was one.
+    pub(super) fn end_turn(&self) -> bool {
+        std::mem::replace(&mut self.state().has_turn, false)
+    }
+
+    /// Waits until there may be something to look for on the screen.
+    pub(super) async fn until_watched(&self) {
+        self.watched.notified().await;
+    }
+
     /// Waits for a proof, not longer than this; whether there is one.
     async fn until_proven(&self, id: &BlockId, wait: Duration) -> bool {
         let deadline = Instant::now() + wait;
@@ -190,7 +228,19 @@ pub(in crate::jobs) async fn serve(
         sleep(PANE_AGAIN).await;
     };
     let pane = desk.pane.get_or_init(|| pane).clone();
-    let typist = Typist { desk, place, pane };
+    let (seen, typed) = (desk.clone(), place.typed.clone());
+    if typed.proof == Proof::Screen {
+        let mut state = seen.state();
+        state.is_by_screen = true;
+        // What an earlier server typed may still be worked on.
+        state.has_turn = matches!(state.words, Some((_, None)));
+    }
+    let typist = Typist { desk, place, pane: pane.clone(), tell: tell.clone() };
+    tokio::join!(type_all(typist, voice, tell), screen::watch(&seen, &pane, &typed, tell));
+}
+
+/// Types what is put on the desk.
+async fn type_all(typist: Typist, voice: &Voice, tell: &Sender<Fact>) {
     let late_at = Instant::now() + START_MAX;
     let (mut is_told, mut pause) = (false, LOOK_FIRST);
     loop {
@@ -230,7 +280,7 @@ pub(in crate::jobs) async fn serve(
 }
 
 /// Says what was seen; whoever writes it down is there for as long as the typist is.
-async fn send(tell: &Sender<Fact>, fact: Fact) {
+pub(super) async fn send(tell: &Sender<Fact>, fact: Fact) {
     if tell.send(fact).await.is_err() {
         warn!("nobody notes what is seen of a terminal");
     }
@@ -240,6 +290,7 @@ struct Typist {
     desk: Arc<Desk>,
     place: Place,
     pane: Pane,
+    tell: Sender<Fact>,
 }
 
 impl Typist {
@@ -272,8 +323,33 @@ impl Typist {
             fault::crash_point("text_pasted");
             sleep(PAUSE).await;
         }
-        self.hand_in(id, is_new).await;
+        match self.place.typed.proof {
+            Proof::Hooks => self.hand_in(id, is_new).await,
+            Proof::Screen => self.hand_in_by_screen(id).await,
+        }
         None
+    }
+
+    /// Presses the key that hands a text in, until the text has left its line. What was never seen
+    /// there is not handed in: the key could be the answer to something else.
+    async fn hand_in_by_screen(&self, id: &BlockId) {
+        let Some(mark) = &self.place.typed.input else { return };
+        let keys = &self.place.typed.submit;
+        for press in 0..PRESSES_MAX {
+            let Some(before) = screen::with_ours(&self.pane, mark).await else { return };
+            let at = usize::try_from(press.saturating_sub(1)).unwrap_or(0) % keys.len().max(1);
+            if let Some(key) = keys.get(at)
+                && let Err(cause) = self.pane.press(key).await
+            {
+                warn!("block {id}: {}", cause.chain());
+            }
+            let wait = PROOF_FIRST.mul_f64(LONGER.powi(i32::try_from(press).unwrap_or(0)));
+            if screen::until_taken(&self.pane, mark, &before, wait).await {
+                self.desk.begin(id);
+                send(&self.tell, Fact::Began { block: Some(id.clone()) }).await;
+                return;
+            }
+        }
     }
 
     /// Presses the key that hands a text in, until a hook proves that it was.
@@ -338,6 +414,11 @@ impl Typist {
             return why;
         }
         let mark = self.place.typed.input.as_ref()?;
+        if self.place.typed.proof == Proof::Screen
+            && !screen::is_still(&self.pane, &self.place.typed).await
+        {
+            return Some("moving");
+        }
         match self.pane.screen(0, true).await.map(|screen| draft(&screen, mark)) {
             Ok(None) => None,
             // It came back, or nobody took it: what follows would be glued to it.
@@ -379,6 +460,9 @@ impl Typist {
         if self.holds_ours(false).await && !self.clear().await {
             warn!("our text is left in its line");
         }
+        if self.place.typed.proof == Proof::Screen && self.desk.end_turn() {
+            send(&self.tell, screen::ended(Ending::Interrupted)).await;
+        }
         while is_open() && Instant::now() < deadline {
             tokio::select! {
                 () = self.desk.bell.notified() => {}
@@ -401,38 +485,6 @@ impl Typist {
         Ok(with_token(id.as_str(), &format!("A message for you is too long for here. Read {file}")))
     }
 }
-
-/// Keeps the last screen of an agent that has ended, and removes its pane.
-pub(in crate::jobs) async fn put_away(
-    terminals: &Terminals,
-    (session, guard): (&str, i32),
-    dir: &Utf8Path,
-) {
-    let put = async {
-        let pane = Pane::find(terminals, session, guard).await?;
-        let screen = crate::process::plain(&pane.screen(0, false).await?);
-        JobFolder::make(dir)?.put(SCREEN_FILE, screen.as_bytes())?;
-        pane.close().await
-    };
-    if let Err(cause) = put.await {
-        info!("its last screen is not kept: {}", cause.chain());
-    }
-}
-
-/// Returns the last screen of an agent that has ended, if it had one.
-///
-/// # Errors
-/// `unavailable` if it cannot be read.
-pub fn last_screen(dir: &Utf8Path) -> Result<Option<String>> {
-    let Some(folder) = JobFolder::open(dir)? else { return Ok(None) };
-    let bytes = folder.read(SCREEN_FILE, SCREEN_BYTES_MAX)?;
-    Ok(bytes.map(|it| String::from_utf8_lossy(&it).into_owned()))
-}
-
-/// The file of a job's folder with the last screen of its agent.
-const SCREEN_FILE: &str = "screen";
-/// Largest such file.
-const SCREEN_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Returns the name of the session of a job.
 pub(in crate::jobs) fn session_of(job: &str) -> String {

@@ -49,11 +49,7 @@ pub fn plain(screen: &str) -> String {
 /// Returns what somebody has typed into the line that begins with this mark, on a screen with its
 /// colours: what is dim is a hint of the program, and what is inverse its cursor.
 pub fn draft(screen: &str, mark: &str) -> Option<String> {
-    let begins = |line: &str| {
-        let plain: String = cells(line).map(|it| it.0).collect();
-        let inner = plain.trim_start_matches(|it: char| it.is_whitespace() || FRAME.contains(&it));
-        inner.starts_with(mark).then(|| plain.chars().count() - inner.chars().count())
-    };
+    let begins = |line: &str| typed_from(line, mark);
     let lines: Vec<&str> = screen.lines().collect();
     let last = lines.iter().rposition(|it| begins(it).is_some())?;
     // A text that came back has the mark before each of its lines.
@@ -67,6 +63,18 @@ pub fn draft(screen: &str, mark: &str) -> Option<String> {
     };
     let typed = lines[first..=last].iter().map(typed).collect::<Vec<_>>().join("\n");
     (!typed.trim().is_empty()).then(|| typed.trim().to_owned())
+}
+
+/// Returns whether a screen shows the line that begins with this mark.
+pub fn has_line(screen: &str, mark: &str) -> bool {
+    screen.lines().any(|line| typed_from(line, mark).is_some())
+}
+
+/// Returns where in a line the mark stands, in characters, if that begins it.
+fn typed_from(line: &str, mark: &str) -> Option<usize> {
+    let plain: String = cells(line).map(|it| it.0).collect();
+    let inner = plain.trim_start_matches(|it: char| it.is_whitespace() || FRAME.contains(&it));
+    inner.starts_with(mark).then(|| plain.chars().count() - inner.chars().count())
 }
 
 /// Returns whether a line ends the place in which one types: it is empty, or a part of a frame.

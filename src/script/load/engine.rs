@@ -9,7 +9,9 @@ use crate::script::config::{Builtin, Engine, EngineBody, PromptBy, SESSION, Sess
 use crate::script::load::anthropic::{self, OF_MODEL};
 use crate::script::load::external::{Lead, Target};
 use crate::script::load::extract::{Checked, Given};
-use crate::script::load::live_agent::{HOOKS_FILE, MCP_CONFIG, SYSTEM_FILE, Speaks, Speech, Typed};
+use crate::script::load::live_agent::{
+    HOOKS_FILE, MCP_CONFIG, Proof, SYSTEM_FILE, Speaks, Speech, Typed,
+};
 use crate::script::load::node::Declared;
 use crate::script::schema::{BUILTINS, PROMPT_BY};
 use crate::script::source::diagnostic::{Diagnostic, Findings, expected};
@@ -23,7 +25,7 @@ const OF_PROCESS: [&str; 9] =
     ["command", "prompt", "reads", "env", "on_rate_limit", "session", "resume", "asks", "trusts"];
 
 /// Fields that only an engine in a terminal has.
-const OF_TERMINAL: [&str; 3] = ["hooks", "submit", "input"];
+const OF_TERMINAL: [&str; 5] = ["hooks", "submit", "input", "ready", "proof"];
 /// The keys that hand in what was typed: programs differ in which of them they heed.
 const SUBMIT: [&str; 2] = ["Enter", "C-m"];
 /// Longest name of a key.
@@ -163,7 +165,16 @@ impl EngineBuilder<'_> {
         if submit.is_empty() {
             submit = SUBMIT.map(str::to_owned).to_vec();
         }
-        Typed { hooks, submit, input: checked.text("input").map(str::to_owned) }
+        let word = |field: &str| checked.text(field).map(str::to_owned);
+        let proof = checked.text("proof");
+        let proof = Proof::ALL.into_iter().find(|it| Some(it.as_str()) == proof);
+        let proof = proof.unwrap_or_default();
+        if proof == Proof::Screen && checked.has("hooks") {
+            let message = format!("{title} has `hooks`, and `proof = \"screen\"`");
+            let note = "what has hooks is known by them: leave `proof` out";
+            self.error("unknown-field", message, checked.spot("hooks"), note);
+        }
+        Typed { hooks, submit, input: word("input"), ready: word("ready"), proof }
     }
 
     fn error(&mut self, code: &'static str, message: String, spot: &Spot, note: &str) {
@@ -236,16 +247,19 @@ impl EngineBuilder<'_> {
         (is_stream, is_terminal): (bool, bool),
     ) {
         let title = declared.title();
+        let is_by_screen = checked.text("proof") == Some(Proof::Screen.as_str());
         for (field, needs) in [
             ("command", "a list of texts: write command = { \"claude\", \"-p\" }"),
             ("hooks", "arguments: write hooks = { \"--settings\", \"{{hooks_file}}\" }"),
+            ("input", "the beginning of its line, which is looked at: write input = \"❯\""),
             ("prompt", "\"stdin\" or \"argument\": write prompt = \"stdin\""),
             ("speaks", "\"claude-stream-json\" or \"lines\": write speaks = \"lines\""),
         ] {
             let is_needed = match field {
                 "command" => true,
                 "speaks" => is_stream,
-                "hooks" => is_terminal,
+                "hooks" => is_terminal && !is_by_screen,
+                "input" => is_terminal && is_by_screen,
                 _ => !is_stream && !is_terminal,
             };
             if is_needed && !checked.has(field) {

@@ -94,6 +94,41 @@ pub struct Typed {
     pub submit: Vec<String>,
     /// What stands at the beginning of the line in which one types, if that is known.
     pub input: Option<String>,
+    /// What stands on its screen while it waits to be spoken to, if that is known.
+    pub ready: Option<String>,
+    /// What shows that a text has arrived.
+    pub proof: Proof,
+}
+
+/// What shows that a text has arrived that was typed into a terminal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Proof {
+    /// A hook names it, and hooks tell of turns.
+    #[default]
+    Hooks,
+    /// Its screen: the text has left the line in which one types. Its turns are seen there, too.
+    Screen,
+}
+
+impl Proof {
+    /// All, in the order of the schema's words.
+    pub const ALL: [Proof; 2] = [Proof::Hooks, Proof::Screen];
+
+    /// Returns the word in the script.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Proof::Hooks => "hooks",
+            Proof::Screen => "screen",
+        }
+    }
+}
+
+impl Speech {
+    /// Returns whether all that is known of its turns is what its screen shows.
+    pub fn is_by_screen(&self) -> bool {
+        self.typed.as_ref().is_some_and(|it| it.proof == Proof::Screen)
+    }
 }
 
 /// What stands for the file with our hooks in [`Typed::hooks`].

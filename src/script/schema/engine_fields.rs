@@ -1,7 +1,7 @@
 //! The fields of `wb.engine`.
 
 use crate::script::config::output::Reads;
-use crate::script::load::live_agent::Speaks;
+use crate::script::load::live_agent::{Proof, Speaks};
 use crate::script::schema::fields::{field, needed, with};
 use crate::script::schema::{Field, Shape};
 
@@ -9,6 +9,7 @@ use crate::script::schema::{Field, Shape};
 const ENGINE_TYPES: [&str; 5] = ["process", "builtin", "stream", "terminal", "anthropic"];
 /// Words of `engine.speaks`.
 const SPEAKS: [&str; 2] = [Speaks::ALL[0].as_str(), Speaks::ALL[1].as_str()];
+const PROOFS: [&str; 2] = [Proof::ALL[0].as_str(), Proof::ALL[1].as_str()];
 /// Words of `engine.prompt`.
 pub(crate) const PROMPT_BY: [&str; 2] = ["stdin", "argument"];
 /// Words of `engine.reads`.
@@ -25,7 +26,7 @@ pub(crate) const BUILTINS: [&str; 1] = ["suggestions"];
 /// Words of `engine.on_rate_limit`.
 const ON_RATE_LIMIT: [&str; 2] = ["hold", "go_on"];
 
-pub(in crate::script::schema) const ENGINE: [Field; 23] = [
+pub(in crate::script::schema) const ENGINE: [Field; 25] = [
     needed(
         "type",
         Shape::Word(&ENGINE_TYPES),
@@ -107,6 +108,20 @@ pub(in crate::script::schema) const ENGINE: [Field; 23] = [
         Shape::Line,
         r#""❯""#,
         "What begins the line of a terminal in which one types: nothing is pasted to a draft.",
+    ),
+    field(
+        "ready",
+        Shape::Line,
+        r#""? for shortcuts""#,
+        "What stands on the screen of a terminal while it can be spoken to; its first hook says \
+         so without it.",
+    ),
+    field(
+        "proof",
+        Shape::Word(&PROOFS),
+        r#""hooks""#,
+        "What shows that a program in a terminal has what was typed: its hooks, or, of one \
+         without, its screen; needs `input`.",
     ),
     field(
         "trusts",

@@ -36,7 +36,7 @@ const OF_STREAM: [&str; 3] = ["speaks", "proof_wait", "system"];
 const OF_MODEL: [&str; 7] =
     ["model", "key", "base_url", "max_output", "context", "thinking", "price"];
 /// Fields of an engine that lives in a terminal.
-const OF_TERMINAL: [&str; 3] = ["hooks", "submit", "input"];
+const OF_TERMINAL: [&str; 5] = ["hooks", "submit", "input", "ready", "proof"];
 
 /// Returns a declaration with all its fields.
 fn whole(it: &Declaration) -> String {

@@ -1,0 +1,119 @@
+//! What only the screen of a program in a terminal shows: that it takes what is typed, and, of one
+//! without hooks, that it took a text and that its turn is over.
+//!
+//! **Invariant:** a text counts as taken only if it was seen in the line in which one types, and is
+//! gone from there while the screen has changed.
+
+use std::time::Duration;
+
+use tokio::sync::mpsc::Sender;
+use tokio::time::{Instant, sleep};
+
+use crate::jobs::speak::typist::{Desk, send};
+use crate::jobs::speak::{Ending, Fact, NO_REPLY, Tokens};
+use crate::process::{Pane, draft, has_line, is_ours, plain};
+use crate::script::{Proof, Typed};
+
+/// How often a screen is looked at while something is expected of it.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// The same for a text that was pasted, or handed in.
+const LOOK_SOON: Duration = Duration::from_millis(50);
+/// How often a screen must be the same until a turn counts as over.
+const STILL_LOOKS: u32 = 6;
+/// How long a text that was pasted may take until it is drawn.
+const DRAWN_MAX: Duration = Duration::from_secs(2);
+
+/// Tells when the program can be spoken to, and when its turn is over, as far as that is seen on
+/// its screen. Never returns.
+pub(super) async fn watch(desk: &Desk, pane: &Pane, typed: &Typed, tell: &Sender<Fact>) {
+    let is_by_screen = typed.proof == Proof::Screen;
+    let (mut before, mut same) = (None, 0);
+    loop {
+        let (is_ready, has_turn) = desk.stance();
+        // Its hooks tell everything else.
+        if !is_by_screen && (is_ready || typed.ready.is_none()) {
+            return std::future::pending().await;
+        }
+        if is_ready && !has_turn {
+            (before, same) = (None, 0);
+            desk.until_watched().await;
+            continue;
+        }
+        sleep(LOOK_EVERY).await;
+        let now = pane.screen(0, true).await.ok();
+        let is_waiting = now.as_deref().is_some_and(|it| waits(it, typed));
+        same = if is_waiting && now == before { same + 1 } else { 0 };
+        before = now;
+        match is_ready {
+            false if is_waiting && desk.be_ready() => send(tell, Fact::Ready).await,
+            true if same >= STILL_LOOKS && desk.end_turn() => {
+                send(tell, ended(Ending::Answered)).await;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns the end of a turn as the screen tells it: without its words.
+pub(super) fn ended(how: Ending) -> Fact {
+    Fact::Ended {
+        block: None,
+        text: NO_REPLY.to_owned(),
+        how,
+        tokens: Tokens::default(),
+        cost_usd: None,
+    }
+}
+
+/// Returns whether a program waits to be spoken to, and draws nothing meanwhile.
+pub(super) async fn is_still(pane: &Pane, typed: &Typed) -> bool {
+    let before = pane.screen(0, true).await.ok();
+    sleep(LOOK_EVERY).await;
+    let now = pane.screen(0, true).await.ok();
+    now == before && now.is_some_and(|it| waits(&it, typed))
+}
+
+/// Waits until a text of ours stands in the line that begins with this mark; returns the screen
+/// with it.
+pub(super) async fn with_ours(pane: &Pane, mark: &str) -> Option<String> {
+    let deadline = Instant::now() + DRAWN_MAX;
+    loop {
+        let screen = pane.screen(0, true).await.ok();
+        let is_there = |it: &String| draft(it, mark).is_some_and(|it| is_shown(&it));
+        match screen.filter(is_there) {
+            Some(screen) => return Some(screen),
+            None if Instant::now() >= deadline => return None,
+            None => sleep(LOOK_SOON).await,
+        }
+    }
+}
+
+/// Waits until a text that stood on this screen has left its line; whether it has.
+pub(super) async fn until_taken(pane: &Pane, mark: &str, before: &str, wait: Duration) -> bool {
+    let deadline = Instant::now() + wait;
+    loop {
+        if let Ok(now) = pane.screen(0, true).await
+            && has_line(&now, mark)
+            && !draft(&now, mark).is_some_and(|it| is_shown(&it))
+            && plain(&now) != plain(before)
+        {
+            return true;
+        }
+        if Instant::now() >= deadline {
+            return false;
+        }
+        sleep(LOOK_SOON).await;
+    }
+}
+
+/// Whether a text of ours stands in a line: itself, or a placeholder for a long one.
+fn is_shown(draft: &str) -> bool {
+    is_ours(draft) || draft.starts_with('[')
+}
+
+fn waits(screen: &str, typed: &Typed) -> bool {
+    match &typed.ready {
+        Some(words) => plain(screen).contains(words.as_str()),
+        None => typed.input.as_ref().is_some_and(|it| has_line(screen, it)),
+    }
+}

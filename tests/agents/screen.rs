@@ -1,0 +1,124 @@
+//! Programs in a terminal of which no hook tells, and what a person types there.
+
+use serde_json::{Value, json};
+
+use crate::agents::terminal::{Tmux, declare, heard, job_of};
+use crate::agents::{answer, ask, control, delivery, send, show, wait_state};
+use crate::support::{Bench, until};
+
+/// Declares an agent without hooks.
+fn declare_blind(bench: &Bench, engine: &str) {
+    declare(bench, "robbo", ("autostart = \"always\"", &format!("proof = \"screen\", {engine}")));
+    bench.edit(|text| {
+        text.replace(" hooks = { \"{{hooks_file}}\" },", "")
+            .replace("env = { ", "env = { FAKE_HOOKS = \"none\", ")
+    });
+}
+
+fn end(bench: &Bench) {
+    control(bench, "robbo", "stop").ok();
+    wait_state(bench, "robbo", "stopped");
+}
+
+#[test]
+fn what_a_program_without_hooks_has_taken_is_seen_on_its_screen() {
+    let bench = Bench::new();
+    let Some(tmux) = Tmux::of(&bench) else { return };
+    declare_blind(&bench, "proof_wait = \"6s\",");
+    let server = bench.serve();
+    let message = send(&bench, "robbo", json!("hello"));
+    assert_eq!(answer(&bench, &message)["reply"], Value::Null);
+    assert_eq!(delivery(&bench, &message), (json!("confirmed"), json!("screen")));
+    // Nobody hears its words, so it is told how to answer.
+    assert!(bench.left("prompt").contains("--in-reply-to"), "{}", bench.left("prompt"));
+    let long = "long ".repeat(400);
+    ask(&bench, "robbo", json!(long));
+    // Of what is never seen in its line nothing is handed in, and nobody says that it was.
+    ask(&bench, "robbo", json!("blind"));
+    let lost = send(&bench, "robbo", json!("lost"));
+    assert_eq!(answer(&bench, &lost)["failure"], "no_proof");
+    assert_eq!(delivery(&bench, &lost).0, "unconfirmed");
+    // What a person writes there goes before: nothing is typed while it works.
+    tmux.keys(&["-l", "mine"]);
+    until("it works", || {
+        tmux.keys(&["Enter"]);
+        heard(&bench).last().is_some_and(|it| it == "mine")
+    });
+    let after = send(&bench, "robbo", json!("after"));
+    until("it waits", || show(&bench, "robbo")["reason"] == "held_moving");
+    assert_eq!(delivery(&bench, &after).0, "queued");
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    assert_eq!(answer(&bench, &after)["state"], "replied");
+    let all: Vec<String> = heard(&bench).iter().map(|it| it.trim_end().to_owned()).collect();
+    assert_eq!(all, ["hello", long.trim_end(), "blind", "mine", "after"]);
+    end(&bench);
+    server.stop();
+}
+
+#[test]
+fn a_turn_that_is_seen_on_the_screen_outlives_the_server_and_can_be_interrupted() {
+    let bench = Bench::new();
+    let Some(_tmux) = Tmux::of(&bench) else { return };
+    declare_blind(&bench, "");
+    let server = bench.serve();
+    let message = send(&bench, "robbo", json!("wait"));
+    until("it has it", || delivery(&bench, &message) == (json!("confirmed"), json!("screen")));
+    let job = job_of(&bench);
+    server.kill();
+    let server = bench.serve();
+    assert_eq!(show(&bench, "robbo")["state"], "busy");
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    assert_eq!(answer(&bench, &message)["state"], "replied");
+    // The next server finds an agent that waits, and no turn that could end.
+    server.kill();
+    let server = bench.serve();
+    ask(&bench, "robbo", json!("next"));
+    assert_eq!((heard(&bench), job_of(&bench)), (vec!["wait".to_owned(), "next".into()], job));
+    std::fs::remove_file(bench.out.join("go")).unwrap();
+    let cut = send(&bench, "robbo", json!("wait"));
+    wait_state(&bench, "robbo", "busy");
+    control(&bench, "robbo", "interrupt").ok();
+    assert_eq!(answer(&bench, &cut)["failure"], "agent:robbo was interrupted");
+    end(&bench);
+    server.stop();
+}
+
+/// A hook that is lost keeps no agent from being spoken to that shows what it shows then.
+#[test]
+fn what_stands_on_the_screen_says_that_it_is_ready_where_no_hook_does() {
+    let bench = Bench::new();
+    let Some(_tmux) = Tmux::of(&bench) else { return };
+    declare(&bench, "robbo", ("autostart = \"always\"", "ready = \"Try something\","));
+    std::fs::write(bench.out.join("kill-SessionStart"), "").unwrap();
+    let server = bench.serve();
+    let message = send(&bench, "robbo", json!("hello"));
+    assert_eq!(answer(&bench, &message)["reply"], "again hello");
+    assert_eq!(delivery(&bench, &message), (json!("confirmed"), json!("turn")));
+    end(&bench);
+    server.stop();
+}
+
+/// What a person types in the terminal is a turn of that person's, and answers no message.
+#[test]
+fn a_turn_that_a_person_types_is_that_persons() {
+    let bench = Bench::new();
+    let Some(tmux) = Tmux::of(&bench) else { return };
+    declare(&bench, "robbo", ("autostart = \"always\"", ""));
+    let server = bench.serve();
+    wait_state(&bench, "robbo", "idle");
+    tmux.keys(&["-l", "wait"]);
+    until("it works", || {
+        tmux.keys(&["Enter"]);
+        show(&bench, "robbo")["fact"] == "person_typed"
+    });
+    let message = send(&bench, "robbo", json!("meanwhile"));
+    assert_eq!((delivery(&bench, &message).0, heard(&bench).len()), (json!("queued"), 1));
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    assert_eq!(answer(&bench, &message)["reply"], "again meanwhile");
+    // One answer for one message; the person's turn has been counted, and answers nothing.
+    let replies = bench.get("/api/messages?from=agent:robbo").ok();
+    assert_eq!(replies["items"].as_array().unwrap().len(), 1, "{replies:#}");
+    assert_eq!(heard(&bench), ["wait", "meanwhile"]);
+    end(&bench);
+    server.stop();
+}

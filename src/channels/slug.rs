@@ -1,17 +1,30 @@
 //! Names of channels in addresses: `TYPE-NAME-NUMBER`.
 
+use unicode_normalization::char::{decompose_compatible, is_combining_mark};
+
 /// Longest slug, in bytes: it is a part of an address.
 const SLUG_BYTES_MAX: usize = 63;
 
-/// Returns a name as slugs hold it: lower-case letters, digits and single hyphens; empty if nothing
-/// of it can be kept.
+/// Returns a name as slugs hold it: lower-case letters without marks, digits and single hyphens;
+/// empty if nothing of it can be kept.
 pub(super) fn fold(name: &str) -> String {
     let mut folded = String::new();
-    for c in name.chars() {
+    let mut push = |c: char| {
         if c.is_ascii_alphanumeric() {
             folded.push(c.to_ascii_lowercase());
-        } else if !folded.is_empty() && !folded.ends_with('-') {
+        } else if !is_combining_mark(c) && !folded.is_empty() && !folded.ends_with('-') {
             folded.push('-');
+        }
+    };
+    for c in name.chars() {
+        match c {
+            'ß' | 'ẞ' => "ss".chars().for_each(&mut push),
+            'æ' | 'Æ' => "ae".chars().for_each(&mut push),
+            'œ' | 'Œ' => "oe".chars().for_each(&mut push),
+            'ø' | 'Ø' => push('o'),
+            'ł' | 'Ł' => push('l'),
+            'đ' | 'Đ' | 'ð' | 'Ð' => push('d'),
+            other => decompose_compatible(other, &mut push),
         }
     }
     folded.trim_end_matches('-').to_owned()
@@ -56,6 +69,8 @@ mod tests {
             "workshop-persona-alignment-7"
         );
         assert_eq!(slug("review", &fold("日本"), 2), "review-2");
+        assert_eq!(fold("Größe & Plan 2026"), "grosse-plan-2026");
+        assert_eq!(fold("Łódź, Crème Brûlée № 7"), "lodz-creme-brulee-no-7");
         assert_eq!(handle("jo.doe@example.org"), "jo-doe-example-org");
         assert_eq!(handle("..."), "member");
     }

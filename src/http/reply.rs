@@ -49,12 +49,23 @@ pub(super) struct Failed(pub(super) Arc<Error>, pub(super) Option<Arc<Aside>>);
 /// What the page of a form's error has besides the error.
 #[derive(Debug)]
 pub(super) struct Aside {
+    /// Where else to go, and what the ways are called.
+    pub(super) more: Vec<(String, &'static str)>,
+    /// The old and the new name of a document: what was typed there goes along.
+    pub(super) moved: Option<(String, String)>,
     /// Where to go from here: where the form was, or what has taken the place of what is gone.
     pub(super) back: String,
     /// What the way there is called.
     pub(super) way: &'static str,
     /// What was typed into it: it must not be lost.
     pub(super) typed: Option<String>,
+}
+
+impl Default for Aside {
+    fn default() -> Aside {
+        let way = "Go to the first page";
+        Aside { more: Vec::new(), moved: None, back: "/".to_owned(), way, typed: None }
+    }
 }
 
 /// Marks what a leaf answered, as opposed to what warp says when nothing matched.
@@ -239,7 +250,8 @@ fn envelope(
         let written = if status == StatusCode::UNAUTHORIZED {
             self::page(&SignInPage { frame })
         } else {
-            let aside = shown.aside.as_deref();
+            let none = Aside::default();
+            let aside = shown.aside.as_deref().unwrap_or(&none);
             self::page(&ErrorPage {
                 frame,
                 status: status.as_u16(),
@@ -247,9 +259,7 @@ fn envelope(
                 message: error.message(),
                 hint: message::hint_of(error.code_str(), error.hint_str()),
                 request_id,
-                back: aside.map_or("/", |it| it.back.as_str()),
-                way: aside.map_or("Go to the first page", |it| it.way),
-                typed: aside.and_then(|it| it.typed.as_deref()),
+                aside,
             })
         };
         if let Ok(mut response) = written {

@@ -162,6 +162,41 @@ test("what is typed in the composer outlives leaving the page", async (t) => {
   await page.close();
 });
 
+test("what is typed in the composer goes along when the document is renamed", async (t) => {
+  const site = await serve(t, {});
+  const ada = await visitor(t, site);
+  const page = await read(ada, "guide.md", true);
+  const typed = async (text) => {
+    const area = page.locator(".composer textarea[name=body]");
+    await area.waitFor({ state: "visible" });
+    assert.equal(await area.inputValue(), text);
+    await until("its words", async () => (await page.locator(".composer blockquote").textContent()) === "second line");
+    return area;
+  };
+  await select(page, "second line");
+  await page.keyboard.press("c");
+  await page.locator(".composer textarea[name=body]").fill("Half a thought");
+  site.git("mv", "guide.md", "manual.md");
+  site.commit("a better name");
+  await page.locator("#gone").waitFor({ state: "visible" });
+  await page.locator("#gone a").click();
+  await page.waitForURL(/\/d\/manual\.md$/);
+  await page.waitForSelector(".reader[data-ready]");
+  await (await typed("Half a thought")).fill("The whole thought");
+  // The old address leads there too: with what was typed, though the page was not open.
+  site.git("mv", "manual.md", "handbook.md");
+  site.commit("the best name");
+  await page.locator("#gone").waitFor({ state: "visible" });
+  await page.goto("/d/manual.md");
+  await page.locator("#main a[data-way]").click();
+  await page.waitForSelector(".reader[data-ready]");
+  const area = await typed("The whole thought");
+  await area.focus();
+  await page.keyboard.press("Control+Enter");
+  await page.waitForSelector(".note-title");
+  await page.close();
+});
+
 test("a page whose document is renamed or deleted says so", async (t) => {
   const site = await serve(t, {});
   const ada = await visitor(t, site);
@@ -177,7 +212,8 @@ test("a page whose document is renamed or deleted says so", async (t) => {
   site.git("rm", "-q", "notes.md");
   site.commit("no more notes");
   await other.locator("#gone").waitFor({ state: "visible" });
-  assert.match(await other.locator("#gone").textContent(), /notes\.md/);
+  assert.match(await other.locator("#gone").textContent(), /notes\.md is not there: it was deleted in commit [0-9a-f]{10}, by /);
+  assert.match(await other.locator("#gone a").getAttribute("href"), /\/d\/notes\.md\?history=1$/);
   await other.close();
   await page.close();
 });

@@ -1,5 +1,6 @@
 //! The pages on the real server: read, and worked with by forms alone, as a browser does.
 
+mod absent;
 mod agents;
 mod begin;
 mod flow;

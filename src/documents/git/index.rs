@@ -49,6 +49,14 @@ impl Repo {
         found.map(|(_, entry)| entry).transpose()
     }
 
+    /// Returns whether git tracks a file at a path, whatever the site's globs say of it.
+    ///
+    /// # Errors
+    /// `unavailable` if git cannot say.
+    pub async fn is_tracked(&self, path: &SourcePath) -> Result<bool> {
+        Ok(self.entry(path).await?.is_some())
+    }
+
     /// Returns one of the tracked files below a folder, if there is one.
     ///
     /// # Errors

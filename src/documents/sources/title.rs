@@ -9,6 +9,7 @@ use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 
 use crate::base::{Result, SourcePath, split_front_matter, truncate_chars};
 use crate::documents::git::{Repo, blocking};
+use crate::documents::sources::html::{Part, parts};
 use crate::documents::sources::plain::{dialect, is_markdown};
 
 /// Beginning of a text in which its title is looked for, in bytes.
@@ -68,6 +69,11 @@ fn first_heading(text: &str) -> Option<String> {
                     heading.push_str(&part);
                 }
             }
+            Event::InlineHtml(part) => {
+                if let Some(heading) = &mut heading {
+                    heading.push_str(&shown(&part));
+                }
+            }
             Event::SoftBreak | Event::HardBreak => {
                 if let Some(heading) = &mut heading {
                     heading.push(' ');
@@ -88,6 +94,14 @@ fn first_heading(text: &str) -> Option<String> {
         }
     }
     None
+}
+
+/// Returns what a reader sees of HTML in a heading: what is no element that is shown is text, such
+/// as `Vec<T>`.
+fn shown(html: &str) -> String {
+    let words =
+        parts(html).into_iter().filter(|(part, _)| !matches!(part, Part::Tag(_) | Part::Comment));
+    words.map(|(_, range)| &html[range]).collect()
 }
 
 /// Returns the text of an `<h1>`, with which many a README begins.
@@ -135,6 +149,7 @@ mod tests {
             ("---\ntitle: [\n---\n# Heading\n", "Heading"),
             ("text\n\n## A *second* `level`\n# First\n", "A second level"),
             ("#\n# Not empty\n", "Not empty"),
+            ("# The Vec<T> type<!-- x --> is <b>fast</b><br>\n", "The Vec<T> type is fast"),
             ("\u{feff}# After a mark\r\n", "After a mark"),
             ("<h1 align=\"center\"><a href=\"x\">R&amp;D</a></h1>\n\n# Later\n", "R&D"),
             ("<p>\n<b>none</b>\n</p>\n\nSet\next\n---\n", "Set ext"),

@@ -27,6 +27,9 @@ use crate::store::Tx;
 /// Most documents of the same file name that a hint names.
 const NAMES_MEANT_MAX: usize = 3;
 
+/// Characters of a commit's name that are shown.
+const COMMIT_CHARS: usize = 10;
+
 /// Returns the new names of Sources that are gone under their old ones. A rename that cannot be
 /// found out is none: then the Topics stay with the name that they have.
 pub(in crate::flows) async fn find(
@@ -204,12 +207,40 @@ pub(in crate::flows) async fn explain(works: &Works, path: &SourcePath, cause: E
             let message = format!("{}: it was renamed to {name}", cause.message());
             Error::not_found(message).code("source_gone").hint(format!("ask for {name}"))
         }
-        Ok(None) => with_near_name(works, path, cause).await,
+        Ok(None) => match deletion(works, path).await {
+            Ok(Some(words)) => {
+                let message = format!("{}: {words}", cause.message());
+                let hint = format!("wiki-browser source history {path} shows what it said");
+                Error::not_found(message).code("source_gone").hint(hint)
+            }
+            Ok(None) => with_near_name(works, path, cause).await,
+            Err(other) => {
+                warn!("it cannot be told whether {path} was deleted: {}", other.chain());
+                cause
+            }
+        },
         Err(other) => {
             warn!("it cannot be told whether {path} was renamed: {}", other.chain());
             cause
         }
     }
+}
+
+/// Says how a Source was deleted that was there once; nothing for one that never was.
+///
+/// # Errors
+/// As reading the repository.
+pub async fn deletion(works: &Works, path: &SourcePath) -> Result<Option<String>> {
+    let Some(deletion) = works.repo.deletion(path).await? else { return Ok(None) };
+    if !deletion.is_committed {
+        return Ok(Some("it is deleted, and that is not committed".to_owned()));
+    }
+    let Some(commit) = deletion.commit else { return Ok(None) };
+    let newest = works.repo.history(path, 1).await?.pop().filter(|it| it.commit == commit);
+    let by = newest.map(|it| format!(", by {}", it.author)).unwrap_or_default();
+    let commit = commit.as_str();
+    let commit = commit.get(..COMMIT_CHARS).unwrap_or(commit);
+    Ok(Some(format!("it was deleted in commit {commit}{by}")))
 }
 
 /// Adds the name that was probably meant: a document of the same file name, or a similar path.

@@ -13,13 +13,17 @@ const SETTLE_MS = 160;
 /** A refusal of the server, in its words. */
 class Refused extends Error {
   constructor({ code = "", message = "The server did not answer.", hint = "" } = {}) {
+    // How a program goes on; the page has a link for it.
+    if (code === "source_gone") hint = "what you wrote is kept";
     super(hint ? `${sentence(message)} ${sentence(hint)}` : sentence(message));
     this.code = code;
   }
 }
 
 function sentence(text) {
-  const first = text.charAt(0).toUpperCase() + text.slice(1);
+  // A path that begins it stays as it is.
+  const isPath = /^\S*[./]\S/.test(text);
+  const first = isPath ? text : text.charAt(0).toUpperCase() + text.slice(1);
   return /[.!?]$/.test(first) ? first : `${first}.`;
 }
 

@@ -12,6 +12,14 @@ export function keep(name, text) {
   }
 }
 
+/** Takes what was typed on a document along to its new name, unless something was typed there. */
+export function carry(from, to) {
+  const text = kept(`document-${from}`);
+  if (!text || kept(`document-${to}`)) return;
+  keep(`document-${to}`, text);
+  keep(`document-${from}`, "");
+}
+
 /** Returns what somebody has typed into a form. */
 export function typedIn(form) {
   const changed = [...form.querySelectorAll("textarea")].filter((it) => it.value !== it.defaultValue);

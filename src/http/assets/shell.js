@@ -1,6 +1,7 @@
 // What stands around every page: the state of the connection, times that go on, and shortcuts that
 // are the same everywhere.
 
+import { carry } from "./draft.js";
 import { bind } from "./keys.js";
 import * as live from "./live.js";
 // Not loaded when it is asked for: the letters that somebody types at once are for it.
@@ -43,9 +44,20 @@ document.addEventListener("wb:gone", ({ detail: page }) => {
   if (!words || !way || !link) return;
   link.href = way.getAttribute("href");
   link.textContent = way.textContent;
+  for (const name of ["from", "to"]) {
+    if (way.dataset[name]) link.dataset[name] = way.dataset[name];
+    else delete link.dataset[name];
+  }
   note("gone", "gone", plain(words));
   say(plain(words));
 });
+// What was typed goes along to the new name: from here, and from the page that the old one has now.
+document.querySelector("#gone a")?.addEventListener("click", ({ currentTarget }) => follow(currentTarget));
+follow(document.querySelector("#main a[data-way]"));
+
+function follow(way) {
+  if (way?.dataset.to) carry(way.dataset.from, way.dataset.to);
+}
 document.addEventListener("wb:there", () => note("gone", "", ""));
 
 /** Shows a word that floats above the page; nothing moves for it. */

@@ -1,5 +1,6 @@
 //! The list of documents, and a document: rendered, or as its lines, with its open Topics.
 
+mod absent;
 pub(in crate::http::pages) mod history;
 pub(in crate::http::pages) mod passages;
 pub(in crate::http::pages) mod pending;
@@ -13,7 +14,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::base::limit::RENDERED_TEXT_BYTES_MAX;
-use crate::base::{BlobId, Error, ErrorKind, Result, SourcePath, fault};
+use crate::base::{BlobId, ErrorKind, Result, SourcePath, fault};
 use crate::documents::sources::plain::is_markdown;
 use crate::flows::sources::{HistoryQuery, SourceQuery};
 use crate::flows::{self, Site};
@@ -27,7 +28,6 @@ use crate::http::pages::documents::tree::{Branch, Tree};
 use crate::http::pages::parts::view::{CommitRow, List, SourceRow, SourceView, Topic, read};
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
 use crate::http::pages::parts::{form, labels, pictures};
-use crate::http::reply::Aside;
 use crate::http::{Call, any_of, get, reply};
 use crate::people::Caller;
 
@@ -188,7 +188,7 @@ async fn show((site, renderer): Desk, call: Call) -> Result<Response> {
     }
     let source: SourceView = match flows::sources::show(&site, &caller, &path).await {
         Ok(shown) => read(shown)?,
-        Err(cause) => return gone(&site, &path, cause).await,
+        Err(cause) => return absent::answer(&site, &caller, &path, cause).await,
     };
     frame.name_documents(&site, [source.path.as_str()]).await;
     let commits = commits(&site, &caller, &path).await?;
@@ -222,18 +222,6 @@ async fn show((site, renderer): Desk, call: Call) -> Result<Response> {
     };
     page.fill(from.unwrap_or(1).max(1));
     reply::page(&page)
-}
-
-/// Answers for a document that is not there: if it was renamed, with the way to its new name.
-async fn gone(site: &Site, path: &SourcePath, cause: Error) -> Result<Response> {
-    let now = match cause.kind() {
-        ErrorKind::NotFound => flows::repository::renames::where_now(site, path).await?,
-        _ => None,
-    };
-    let Some(now) = now else { return Err(cause) };
-    let way = "Read it under its new name";
-    let aside = Aside { back: form::document_at(now.as_str()), way, typed: None };
-    Ok(reply::failed_form(cause, aside))
 }
 
 async fn commits(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Vec<CommitRow>> {

@@ -4,6 +4,7 @@ use askama::Template;
 use hyper::StatusCode;
 
 use crate::http::pages::{Frame, Name, Plain, Visible};
+use crate::http::reply::Aside;
 
 /// The page behind a login link: one button.
 #[derive(Template)]
@@ -30,12 +31,8 @@ pub(in crate::http) struct ErrorPage<'a> {
     pub(in crate::http) message: &'a str,
     pub(in crate::http) hint: Option<&'a str>,
     pub(in crate::http) request_id: Option<&'a str>,
-    /// Where to go from here.
-    pub(in crate::http) back: &'a str,
-    /// What the way there is called.
-    pub(in crate::http) way: &'static str,
-    /// What was typed into the form that failed.
-    pub(in crate::http) typed: Option<&'a str>,
+    /// Where to go from here, and what was typed into the form that failed.
+    pub(in crate::http) aside: &'a Aside,
 }
 
 impl ErrorPage<'_> {
@@ -66,6 +63,12 @@ pub(in crate::http) fn hint_of<'a>(code: &str, hint: Option<&'a str>) -> Option<
         "source_gone" | "not_a_source" if hint.is_some_and(|it| it.contains("source list")) => {
             Some("look for it among the documents, or search for what it says")
         }
+        // The way to its new name, or to its history, stands below.
+        "source_gone"
+            if hint.is_some_and(|it| it.contains("ask for ") || it.contains("source history")) =>
+        {
+            None
+        }
         "cross_origin" => Some("open the site itself, and do it there once more"),
         _ => hint,
     }
@@ -85,9 +88,13 @@ mod tests {
             message: "nothing at /<script>alert(1)</script>\"'",
             hint: Some("<img src=x onerror=alert(1)>"),
             request_id: None,
-            back: "/\"><script>",
-            way: "Go back",
-            typed: Some("</textarea><script>"),
+            aside: &Aside {
+                more: vec![("/\"><script>".to_owned(), "See it")],
+                moved: Some(("\"><script>".to_owned(), "\"><b>".to_owned())),
+                back: "/\"><script>".to_owned(),
+                way: "Go back",
+                typed: Some("</textarea><script>".to_owned()),
+            },
         };
         let html = page.render().unwrap();
         for hostile in ["<script>", "<img", "<b>"] {

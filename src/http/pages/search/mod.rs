@@ -172,7 +172,6 @@ impl Hit {
 
 /// The query of the page: the form sends fields that are empty.
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Asked {
     /// Also as `q`, by which other sites ask.
     #[serde(default, alias = "q")]

@@ -1,0 +1,103 @@
+//! What a reader is told who asks for a document that is not there: where it went, what became of
+//! it, or what else is meant by its name.
+
+use crate::base::{Error, ErrorKind, Result, SourcePath, TopicId};
+use crate::flows::topics::TopicQuery;
+use crate::flows::{self, Site};
+use crate::http::pages::parts::form;
+use crate::http::pages::parts::view::{List, Topic, read};
+use crate::http::reply::{self, Aside};
+use crate::people::Caller;
+use warp::reply::Response;
+
+/// Files that stand for their folder, in this order.
+const INDEXES: [&str; 3] = ["README.md", "index.md", "_index.md"];
+/// What the name of a document may lack.
+const ENDINGS: [&str; 2] = [".md", ".markdown"];
+
+/// Answers for a document that is not there.
+pub(super) async fn answer(
+    site: &Site,
+    caller: &Caller,
+    path: &SourcePath,
+    cause: Error,
+) -> Result<Response> {
+    if cause.kind() != ErrorKind::NotFound {
+        return Err(cause);
+    }
+    if let Some(now) = flows::repository::renames::where_now(site, path).await? {
+        let aside = Aside {
+            back: form::document_at(now.as_str()),
+            way: "Read it under its new name",
+            moved: Some((path.to_string(), now.to_string())),
+            ..Aside::default()
+        };
+        return Ok(reply::failed_form(cause, aside));
+    }
+    if let Some(way) = meant(site, path).await? {
+        return reply::see_other(&way);
+    }
+    if flows::repository::renames::deletion(site, path).await?.is_some() {
+        let history = form::address(&form::document_at(path.as_str()), &[("history", Some("1"))]);
+        let more = topics(site, caller, path).await?.into_iter().collect();
+        let aside = Aside { back: history, way: "Read its history", more, ..Aside::default() };
+        return Ok(reply::failed_form(cause, aside));
+    }
+    if cause.code_str() == "not_a_source" {
+        return Err(no_document(site, path).await?);
+    }
+    Err(cause)
+}
+
+/// Returns where a name leads that is no document's: to what stands for a folder, to the folder in
+/// the list, or to the document whose name it is without its ending.
+async fn meant(site: &Site, path: &SourcePath) -> Result<Option<String>> {
+    let known = site.repo.known_sources().await?;
+    let has = |wanted: &str| {
+        known.binary_search_by(|(it, _)| it.as_str().cmp(wanted)).is_ok().then(|| wanted.to_owned())
+    };
+    let index = INDEXES.iter().find_map(|name| has(&format!("{path}/{name}")));
+    let named = || ENDINGS.iter().find_map(|ending| has(&format!("{path}{ending}")));
+    if let Some(found) = index.or_else(named) {
+        return Ok(Some(form::document_at(&found)));
+    }
+    let folder = format!("{path}/");
+    let at = known.partition_point(|(it, _)| it.as_str() < folder.as_str());
+    let is_folder = known.get(at).is_some_and(|(it, _)| it.as_str().starts_with(&folder));
+    Ok(is_folder.then(|| form::address("/d", &[("folder", Some(path.as_str()))])))
+}
+
+/// Returns the way to the open Topics of a document that is gone, if there are any.
+async fn topics(
+    site: &Site,
+    caller: &Caller,
+    path: &SourcePath,
+) -> Result<Option<(String, &'static str)>> {
+    let query = TopicQuery {
+        source_path: Some(path.clone()),
+        status: Some("open".to_owned()),
+        limit: Some(2),
+        ..TopicQuery::default()
+    };
+    let found: List<Topic> = read(flows::topics::list(site, caller, query).await?)?;
+    Ok(match found.items.as_slice() {
+        [] => None,
+        [one] => Some((format!("/topics/{}", one.id.parse::<TopicId>()?), "See its open Topic")),
+        _ => {
+            let query = [("status", Some("open")), ("source_path", Some(path.as_str()))];
+            Some((form::address("/topics", &query), "See its open Topics"))
+        }
+    })
+}
+
+/// Returns what a reader is told of a name that no document has: what the script says of it is for
+/// its operator.
+async fn no_document(site: &Site, path: &SourcePath) -> Result<Error> {
+    let error = match site.repo.is_tracked(path).await? {
+        true => Error::not_found(format!("{path} is a file of the repository and no document"))
+            .hint("it can be read where the repository is; this site shows its documents only"),
+        false => Error::not_found(format!("there is no document {path}"))
+            .hint("look for it among the documents, or search for what it says"),
+    };
+    Ok(error.code("no_document"))
+}

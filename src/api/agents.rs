@@ -7,6 +7,7 @@ use crate::base::{Address, ApprovalId, JobId, Millis};
 
 /// An agent as it is told.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AgentView {
     /// Its name.
     pub name: String,
@@ -61,6 +62,7 @@ pub struct AgentView {
 
 /// The body of `POST /api/agents/{name}/start`.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct StartRequest {
     /// Whether an agent that has handed over is started all the same: it gets its mail itself then.
@@ -70,6 +72,7 @@ pub struct StartRequest {
 
 /// The query of `GET /api/agents/{name}/peek`.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PeekQuery {
     /// How many lines, 1 to 1000; 50 by default.
@@ -79,6 +82,7 @@ pub struct PeekQuery {
 
 /// What an agent shows.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Peek {
     /// Whether it is what the agent shows now, and not what it left.
     pub is_live: bool,
@@ -88,6 +92,7 @@ pub struct Peek {
 
 /// The answer of `GET /api/agents`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AgentList {
     /// All agents, by name.
     pub items: Vec<AgentView>,

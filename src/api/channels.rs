@@ -6,6 +6,7 @@ use crate::base::{ChannelId, MailId, Millis, TurnId};
 
 /// What the agents of a channel may spend together; what is not given is not bounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
     /// Turns of agents.
@@ -21,6 +22,7 @@ pub struct Budget {
 
 /// Who is to be a member: one of the three.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MemberRequest {
     /// A persona: one of its agents that has no seat elsewhere.
@@ -36,6 +38,7 @@ pub struct MemberRequest {
 
 /// The body of `POST /api/channels`.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateRequest {
     /// The name of its type; `workshop` if it is not given.
@@ -62,6 +65,7 @@ pub struct CreateRequest {
 
 /// The body of `POST /api/channels/{slug}/change`: what is not given stays.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ChangeRequest {
     /// What it is about.
@@ -77,6 +81,7 @@ pub struct ChangeRequest {
 
 /// The body of `POST /api/channels/{slug}/resume`.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ResumeRequest {
     /// What its agents may spend from now on, where that was used up.
@@ -86,6 +91,7 @@ pub struct ResumeRequest {
 
 /// The body of `POST /api/channels/{slug}/chair`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ChairRequest {
     /// The handle of the member who is the chair from now on.
@@ -94,6 +100,7 @@ pub struct ChairRequest {
 
 /// The body of `POST /api/channels/{slug}/messages`.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PostRequest {
     /// What it says.
@@ -108,6 +115,7 @@ pub struct PostRequest {
 
 /// The answer to a message that was posted.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Posted {
     /// The channel.
     pub channel: String,
@@ -119,6 +127,7 @@ pub struct Posted {
 
 /// The body of `POST /api/channels/{slug}/members/{handle}/seat`.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SeatRequest {
     /// The agent that is to sit there; a fresh one if it is not given.
@@ -128,6 +137,7 @@ pub struct SeatRequest {
 
 /// The body of `POST /api/channels/{slug}/read`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReadRequest {
     /// The last message that was read.
@@ -136,6 +146,7 @@ pub struct ReadRequest {
 
 /// What a member has not read.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Unread {
     /// Messages that it has not read.
     pub unread: i64,
@@ -145,6 +156,7 @@ pub struct Unread {
 
 /// The query of `GET /api/channels`.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ChannelQuery {
     /// Only those in this state; the open ones if it is not given.
@@ -155,6 +167,7 @@ pub struct ChannelQuery {
 
 /// The answer of `GET /api/channels`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ChannelList {
     /// Last active first.
     pub items: Vec<ChannelView>,
@@ -162,6 +175,7 @@ pub struct ChannelList {
 
 /// A channel as it is told.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ChannelView {
     /// Its id, as events have it.
     pub id: ChannelId,
@@ -210,6 +224,7 @@ pub struct ChannelView {
 
 /// Why a channel waits for a person.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PausedView {
     /// `hops no_person cycle rate budget person`.
     pub reason: String,
@@ -221,6 +236,7 @@ pub struct PausedView {
 
 /// What the agents of a channel have spent.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Spent {
     /// Turns.
     pub turns: i64,
@@ -232,6 +248,7 @@ pub struct Spent {
 
 /// A member of a channel.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MemberView {
     /// What is written behind an `@`.
     pub handle: String,
@@ -255,6 +272,7 @@ pub struct MemberView {
 
 /// The query of `GET /api/channels/{slug}/messages`.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct HistoryQuery {
     /// Only those behind this one, the oldest first.
@@ -267,6 +285,8 @@ pub struct HistoryQuery {
 
 /// Messages of a channel.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "ChannelHistory"))]
 pub struct History {
     /// In their order.
     pub items: Vec<MessageView>,
@@ -276,6 +296,8 @@ pub struct History {
 
 /// A message of a channel.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "ChannelMessage"))]
 pub struct MessageView {
     /// Its place in the channel.
     pub sequence: i64,
@@ -303,6 +325,7 @@ pub struct MessageView {
 
 /// Who said something in a channel.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AuthorView {
     /// `agent person script system`.
     pub sort: String,
@@ -316,6 +339,7 @@ pub struct AuthorView {
 
 /// What became of a message for one agent.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct HeardView {
     /// The agent.
     pub agent: String,

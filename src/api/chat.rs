@@ -7,6 +7,8 @@ use crate::base::{ApprovalId, CallId, ChatId, ChatMessageId, JobId, Millis};
 
 /// The body of `POST /api/agent/chat-stream` and `POST /api/agent/chat`.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "ChatRequest"))]
 #[serde(deny_unknown_fields)]
 pub struct AskRequest {
     /// The conversation; a new one if it is not given.
@@ -65,6 +67,7 @@ pub struct ActionPage {
 
 /// What a question became.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Asked {
     /// The conversation.
     pub session_id: ChatId,
@@ -78,6 +81,7 @@ pub struct Asked {
 
 /// The answer of `POST /api/agent/chat`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Answered {
     /// The conversation.
     pub session_id: ChatId,
@@ -95,6 +99,7 @@ pub struct Answered {
 
 /// Why a run did not end well.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RunError {
     /// A stable word.
     pub code: String,
@@ -106,6 +111,7 @@ pub struct RunError {
 
 /// A run as it is told.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RunView {
     /// Its id, which is that of its job.
     pub run_id: JobId,
@@ -135,6 +141,7 @@ pub struct RunView {
 
 /// The body of `POST /api/agent/tools/execute`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ExecuteRequest {
     /// The name that the runtime gave the call: the same name is the same call.
@@ -148,6 +155,7 @@ pub struct ExecuteRequest {
 
 /// The answer of `POST /api/agent/tools/execute`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Executed {
     /// The name that the runtime gave the call.
     pub id: String,
@@ -163,6 +171,7 @@ pub struct Executed {
 
 /// A call of a tool as its person sees it.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CallView {
     /// Its id.
     pub id: CallId,
@@ -208,6 +217,7 @@ pub struct CallView {
 
 /// The body of `POST /api/agent/stop`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct StopRequest {
     /// The run.
@@ -216,6 +226,7 @@ pub struct StopRequest {
 
 /// The answer of `POST /api/agent/stop`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Stopped {
     /// The run.
     pub run_id: JobId,
@@ -225,6 +236,7 @@ pub struct Stopped {
 
 /// The body of `POST /api/agent/session/clear`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ClearRequest {
     /// The conversation.
@@ -233,6 +245,7 @@ pub struct ClearRequest {
 
 /// The query of `GET /api/agent/runs/{id}/events`.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct EventsQuery {
     /// Only items after this number.
@@ -245,6 +258,7 @@ pub struct EventsQuery {
 
 /// The query of `GET /api/agent/session/history`.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct HistoryQuery {
     /// The conversation.
@@ -257,6 +271,7 @@ pub struct HistoryQuery {
 
 /// A message as it is told.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ChatMessageView {
     /// Its id.
     pub id: ChatMessageId,
@@ -278,6 +293,8 @@ pub struct ChatMessageView {
 
 /// The answer of `GET /api/agent/session/history`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "ChatHistory"))]
 pub struct History {
     /// The branch that is shown, oldest first.
     pub messages: Vec<ChatMessageView>,
@@ -295,6 +312,7 @@ pub struct History {
 
 /// A conversation as it is told.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SessionView {
     /// Its id.
     pub session_id: ChatId,
@@ -324,6 +342,7 @@ pub struct SessionView {
 
 /// The query of `GET /api/agent/sessions`.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SessionsQuery {
     /// The last conversation of the page before.
@@ -334,6 +353,7 @@ pub struct SessionsQuery {
 
 /// The answer of `GET /api/agent/sessions`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SessionPage {
     /// Newest first.
     pub items: Vec<SessionView>,
@@ -343,6 +363,7 @@ pub struct SessionPage {
 
 /// The body of `POST /api/agent/sessions/{id}`.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SessionRequest {
     /// Another title.
@@ -361,6 +382,7 @@ pub struct SessionRequest {
 
 /// A mode, and whether a person can use it.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ModeView {
     /// Its word.
     pub mode: String,
@@ -374,6 +396,7 @@ pub struct ModeView {
 
 /// The answer of `GET /api/agent/config` and of `POST`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ConfigView {
     /// The mode of the person's runs.
     pub mode: String,
@@ -387,6 +410,7 @@ pub struct ConfigView {
 
 /// The body of `POST /api/agent/config`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ConfigRequest {
     /// The mode of the person's runs; null for that of the site.
@@ -395,6 +419,8 @@ pub struct ConfigRequest {
 
 /// The answer of `GET /api/agent/health`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "AssistantHealth"))]
 pub struct HealthView {
     /// What answers.
     pub runtimes: Vec<RuntimeHealth>,
@@ -402,6 +428,7 @@ pub struct HealthView {
 
 /// The state of one runtime for one person.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RuntimeHealth {
     /// Its mode.
     pub mode: String,
@@ -415,6 +442,7 @@ pub struct RuntimeHealth {
 
 /// The body of `POST /api/agent/claude/login`.
 #[derive(Clone, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ClaudeLogin {
     /// What `claude setup-token` printed.

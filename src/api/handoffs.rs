@@ -6,6 +6,7 @@ use crate::base::{HandoffId, MailId, Millis};
 
 /// The body of `POST /api/agents/{name}/handover`.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct HandoverRequest {
     /// What the agent is to mind.
@@ -18,6 +19,7 @@ pub struct HandoverRequest {
 
 /// A handover as it is told.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct HandoverView {
     /// Its id.
     pub handoff_id: HandoffId,
@@ -37,6 +39,7 @@ pub struct HandoverView {
 
 /// The body of `POST /api/agents/{name}/rehydrate`.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RehydrateRequest {
     /// The names of handoffs of its persona; the newest one if none is given.
@@ -49,6 +52,7 @@ pub struct RehydrateRequest {
 
 /// The answer of `POST /api/agents/{name}/rehydrate`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Rehydrated {
     /// The message that tells the agent to read.
     pub message_id: MailId,
@@ -58,6 +62,7 @@ pub struct Rehydrated {
 
 /// The body of `POST /api/handoffs`.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct WriteHandoff {
     /// What it is about, as a part of its name.
@@ -68,6 +73,7 @@ pub struct WriteHandoff {
 
 /// The answer of `POST /api/handoffs`, and of `GET /api/handoffs/{file}` with the text.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct HandoffText {
     /// The name of the file.
     pub file: String,
@@ -78,6 +84,7 @@ pub struct HandoffText {
 
 /// The query of `GET /api/personas/{name}/handoffs`.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct HandoffQuery {
     /// At most so many.
@@ -88,6 +95,7 @@ pub struct HandoffQuery {
 
 /// The handoffs of a persona.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct HandoffList {
     /// Newest first.
     pub items: Vec<HandoffView>,
@@ -95,6 +103,7 @@ pub struct HandoffList {
 
 /// A handoff as it is told.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct HandoffView {
     /// The name of its file.
     pub file: String,
@@ -119,6 +128,7 @@ pub struct HandoffView {
 
 /// A section of a handoff.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SectionView {
     /// Its heading.
     pub name: String,

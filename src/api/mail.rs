@@ -7,6 +7,7 @@ use crate::base::{Actor, Address, JobId, MailId, Millis};
 
 /// The body of `POST /api/messages`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SendRequest {
     /// Whom it is for.
@@ -26,6 +27,7 @@ pub struct SendRequest {
 
 /// The answer to a message that was accepted.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Sent {
     /// The message.
     pub message_id: MailId,
@@ -42,6 +44,8 @@ pub struct Sent {
 
 /// What a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "MessageSort"))]
 #[serde(rename_all = "snake_case")]
 pub enum Sort {
     /// Somebody sent it.
@@ -74,6 +78,7 @@ impl Sort {
 
 /// A message as it is told.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MessageView {
     /// Its id.
     pub id: MailId,
@@ -108,6 +113,7 @@ pub struct MessageView {
 
 /// Who sent a message.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Sender {
     /// `person:ID`, `job:ID`, `script` or `system`.
     pub actor: Actor,
@@ -117,6 +123,7 @@ pub struct Sender {
 
 /// What became of a message for one recipient.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DeliveryView {
     /// Whom it is for.
     pub to: Address,
@@ -132,6 +139,7 @@ pub struct DeliveryView {
 
 /// The query of `GET /api/messages`.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MessageQuery {
     /// Only to this address; `me` is whoever asks.
@@ -150,6 +158,7 @@ pub struct MessageQuery {
 
 /// A page of messages.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MessagePage {
     /// Newest first; of a thread the oldest.
     pub items: Vec<MessageView>,
@@ -159,6 +168,7 @@ pub struct MessagePage {
 
 /// What a message led to: the answer of `GET /api/messages/{id}/await`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Awaited {
     /// The message.
     pub message_id: MailId,
@@ -181,6 +191,7 @@ pub struct Awaited {
 
 /// Whether the answer of a message is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AwaitState {
     /// Not yet.
@@ -193,6 +204,7 @@ pub enum AwaitState {
 
 /// The query of a route that waits.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct AwaitQuery {
     /// How long, in seconds; 55 at most.
@@ -201,6 +213,7 @@ pub struct AwaitQuery {
 
 /// The query of `GET /api/agent/inbox`.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PullQuery {
     /// The highest `seq` that arrived before.
@@ -211,6 +224,7 @@ pub struct PullQuery {
 
 /// A message that an instance pulls.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Pulled {
     /// Its place: what `after` takes.
     pub seq: i64,
@@ -232,6 +246,7 @@ pub struct Pulled {
 
 /// What is in an inbox, for its page and `wiki-browser inbox`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct InboxView {
     /// `TEMPLATE/NAME`.
     pub name: String,
@@ -259,6 +274,7 @@ pub struct InboxView {
 
 /// The answer of `GET /api/inboxes`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct InboxList {
     /// By name.
     pub items: Vec<InboxView>,
@@ -266,6 +282,7 @@ pub struct InboxList {
 
 /// The body of `POST /api/agent/jobs/{id}/verdict`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct VerdictRequest {
     /// `ok` or `error`.

@@ -6,5 +6,14 @@
 pub mod agents;
 pub mod channels;
 pub mod chat;
+pub mod description;
+pub mod error;
 pub mod handoffs;
 pub mod mail;
+
+pub use error::Refusal;
+
+/// An answer that says nothing but that it was done.
+#[derive(Clone, Copy, Debug, Default, serde::Deserialize, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Done {}

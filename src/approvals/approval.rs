@@ -92,6 +92,7 @@ const PAST_EVERY_ID: &str = "~";
 
 /// An approval without its texts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Approval {
     /// Its name.
     pub id: ApprovalId,
@@ -139,6 +140,7 @@ pub struct Approval {
 
 /// What an approval is about, word for word.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Texts {
     /// What is to be approved.
     pub payload: Value,
@@ -150,6 +152,7 @@ pub struct Texts {
 
 /// One change of an approval.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Past {
     /// The version that it led to.
     pub version: i64,

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 /// How good a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Level {
     /// It holds.
@@ -27,6 +28,7 @@ impl Level {
 
 /// One line of `wiki-browser doctor`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Finding {
     /// What was looked at.
     pub what: &'static str,

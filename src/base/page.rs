@@ -6,6 +6,8 @@ use crate::base::limit::PAGE_ROWS_MAX;
 
 /// One page of a list. `next` is what to pass as `after` for the rows behind it.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "{T}List"))]
 pub struct Page<T> {
     /// The rows.
     pub items: Vec<T>,

@@ -79,6 +79,7 @@ pub(super) const INTENT_CHARS_MAX: usize = 1_000;
 
 /// Where a channel is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// Nobody has said anything yet.

@@ -6,6 +6,7 @@ use crate::api::channels::Budget;
 
 /// Who may write in a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Speaks {
     /// Every member.
@@ -16,6 +17,7 @@ pub enum Speaks {
 
 /// Which messages wake agents that nobody mentions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Wakes {
     /// Those that are addressed to them.
@@ -28,6 +30,7 @@ pub enum Wakes {
 
 /// How far agents go on without a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Limits {
     /// Longest chain of answers to answers.
     pub hops: u32,
@@ -51,6 +54,7 @@ impl Default for Limits {
 
 /// A type of channel.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ChannelType {
     /// Its name, with which slugs begin.
     pub name: String,

@@ -80,6 +80,7 @@ const CHANGE_MS_MIN: i64 = 1_000;
 
 /// Whether a member takes part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
     /// It hears and speaks.

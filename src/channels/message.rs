@@ -54,6 +54,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
 
 /// What a message of a channel is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Sort {
     /// Somebody says something.

@@ -153,6 +153,7 @@ impl Shape {
             | Command::Schedule(_)
             | Command::Backup(_)
             | Command::Completions(_)
+            | Command::Openapi
             | Command::Status => return None,
         };
         Some(Shape::read(text))

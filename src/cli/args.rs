@@ -187,6 +187,8 @@ Examples:
     Recover(RecoverArgs),
     /// Remove old folders of jobs, and rows that are kept for a while only
     Cleanup(CleanupArgs),
+    /// Print the description of the HTTP interface, as OpenAPI 3.1; no server is needed
+    Openapi,
     /// Print what a shell needs to complete commands and options
     Completions(CompletionsArgs),
     /// Print a new one-time link to log in with a browser

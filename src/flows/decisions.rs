@@ -20,6 +20,8 @@ const DECISIONS_MAX: u32 = 200;
 
 /// Something that waits for a decision.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "Decision"))]
 pub struct Waiting {
     /// `proposal`, `approval`, `permission` or `call`.
     pub what: &'static str,

@@ -134,6 +134,7 @@ fn mark(works: &Works) -> Result<String> {
 
 /// What one sweep came to.
 #[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Swept {
     /// The workspaces that were cleaned up, or would be.
     pub items: Vec<SweptOne>,
@@ -143,10 +144,12 @@ pub struct Swept {
 
 /// A workspace that a sweep cleaned up, or would.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SweptOne {
     /// The job that it was made for.
     pub job_id: JobId,
     /// Where it is.
+    #[cfg_attr(test, schemars(with = "String"))]
     pub path: Utf8PathBuf,
     /// What went wrong; null if nothing did.
     pub problem: Option<String>,

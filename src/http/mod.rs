@@ -7,6 +7,8 @@
 mod access;
 mod assets;
 mod call;
+#[cfg(test)]
+mod description;
 mod live;
 mod markdown;
 mod pages;
@@ -169,6 +171,7 @@ fn routes_with(edge: &Edge, streams: &Streams) -> BoxedFilter<(Response,)> {
         resources::me::routes(edge),
         live::events::routes(edge, streams),
         assets::routes(edge),
+        resources::description::routes(),
     ])
 }
 

@@ -16,6 +16,7 @@ const NAME_BYTES_MAX: usize = crate::base::limit::NAME_BYTES_MAX;
 
 /// What a person may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Everything, also the affairs of other people.
@@ -72,6 +73,7 @@ impl ToSql for Role {
 
 /// A human who uses the site.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Person {
     /// The name of the row.
     pub id: PersonId,

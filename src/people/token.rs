@@ -20,6 +20,7 @@ const TOUCH_EVERY_MS: i64 = 60 * 60 * 1000;
 
 /// What a token may be used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum TokenScope {
     /// Looks.
@@ -54,6 +55,7 @@ impl TokenScope {
 
 /// A token as it is listed; the secret is shown once, when it is made.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Token {
     /// The name of the row.
     pub id: TokenId,

@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic like tests")]
 
+mod described;
 mod disk;
 mod fake_terminal;
 mod look;

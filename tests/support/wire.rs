@@ -9,6 +9,8 @@ use std::time::Duration;
 use camino::Utf8Path;
 use serde_json::Value;
 
+use crate::support::described::Described;
+
 /// How long an answer may take.
 const WAIT: Duration = Duration::from_secs(30);
 
@@ -107,14 +109,23 @@ impl Call {
         let mut stream = connect(socket)?;
         stream.set_read_timeout(Some(WAIT)).unwrap();
         stream.write_all(&self.bytes("localhost")).ok()?;
-        parse(&read_all(&mut stream))
+        parse(&read_all(&mut stream)).inspect(|answer| self.judge(answer))
     }
 
     /// Sends it over TCP.
     pub(crate) fn tcp(&self, address: SocketAddr) -> Answer {
         let bytes = self.bytes(&format!("127.0.0.1:{}", address.port()));
         let answer = raw(address, &bytes);
-        parse(&answer).unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(&answer)))
+        let answer =
+            parse(&answer).unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(&answer)));
+        self.judge(&answer);
+        answer
+    }
+
+    /// Holds request and answer against the description of the interface.
+    #[track_caller]
+    fn judge(&self, answer: &Answer) {
+        Described::get().judge((&self.method, &self.target, self.body.as_ref()), answer);
     }
 }
 

@@ -105,6 +105,8 @@ impl Placed {
 
 /// What a person pointed at; it never changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "AnchorOrigin"))]
 pub struct Origin {
     /// The version of the Source.
     pub blob: BlobId,
@@ -118,6 +120,7 @@ pub struct Origin {
 
 /// The anchor of a Topic: its present words with their surroundings, and its origin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Anchor {
     /// The words, as of the present baseline.
     pub quote: String,

@@ -17,6 +17,7 @@ const GIVEN_CONTEXT_BYTES_MAX: usize = crate::base::limit::GIVEN_CONTEXT_BYTES_M
 
 /// What is pointed at: bytes of a named version, or words of the present one.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(try_from = "Fields")]
 pub enum Selection {
     /// `{blob, start, end}`
@@ -42,6 +43,7 @@ pub enum Selection {
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct Fields {
     blob: Option<BlobId>,

@@ -18,6 +18,7 @@ pub(super) const FOLDER: &str = "folder";
 
 /// What is, or was, done about one change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// It can be put back.
@@ -34,6 +35,7 @@ pub enum Outcome {
 
 /// One change and what can be done about it.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Item {
     /// `HEAD`, the name of a branch, a path, or `.git/NAME`.
     pub name: String,

@@ -27,6 +27,7 @@ pub enum Merged {
 
 /// What cannot be merged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Conflicts {
     /// The first of them, in the order of the text.
     pub shown: Vec<Conflict>,
@@ -36,6 +37,7 @@ pub struct Conflicts {
 
 /// Lines that both texts change, each in its own way. A longer text is cut and ends in `…`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Conflict {
     /// The first of the lines in the present text, from 1.
     pub line: usize,

@@ -14,6 +14,7 @@ const KEPT_MAX: usize = 1_000;
 
 /// How a Source was deleted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Deletion {
     /// Whether the commit that is checked out lacks it; else only the working tree does.
     pub is_committed: bool,

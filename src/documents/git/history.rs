@@ -36,6 +36,7 @@ const FIELDS: usize = 6;
 
 /// A commit that changed a Source. What it says of its approval is what its message claims.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct HistoryEntry {
     /// The commit.
     pub commit: BlobId,

@@ -56,6 +56,7 @@ pub struct Prepared {
 
 /// A further Topic that a commit settled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CauseTopic {
     /// Its id.
     pub topic_id: TopicId,
@@ -67,6 +68,7 @@ pub struct CauseTopic {
 
 /// What caused a commit: an approved proposal of a Topic.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Cause {
     /// The proposal.
     pub proposal_id: ProposalId,

@@ -20,6 +20,7 @@ pub struct Version<'t> {
 
 /// What happens to one Topic.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Fate {
     /// The Topic.
     pub topic_id: TopicId,

@@ -27,6 +27,8 @@ const AROUND_BYTES: usize = 4 * 1024;
 
 /// A piece of a snippet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "TextPiece"))]
 pub struct Piece {
     /// Its text: one line, without control characters.
     pub text: String,

@@ -22,6 +22,7 @@ pub struct State {
 
 /// How much is left to be taken in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Left {
     /// Sources.
     pub sources: i64,

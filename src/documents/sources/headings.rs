@@ -43,6 +43,7 @@ word_enum! {
 
 /// A heading.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Heading {
     /// 1 to 6.
     pub level: u8,

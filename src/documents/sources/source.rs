@@ -12,6 +12,7 @@ use crate::process::Root;
 
 /// Whether a Source has changes that are not committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SourceState {
     /// Working tree and index are as in HEAD.
@@ -35,6 +36,7 @@ impl SourceState {
 
 /// A Source in a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SourceEntry {
     /// Its path below the root.
     pub path: SourcePath,

@@ -15,6 +15,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[("opened::opened_by", OPENED_BY)];
 
 /// A Topic that somebody opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OpenedTopic {
     /// The Topic.
     pub id: TopicId,

@@ -21,6 +21,7 @@ use crate::store::Tx;
 
 /// A message of a Topic.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Message {
     /// Its name.
     pub id: MessageId,

@@ -13,6 +13,7 @@ use crate::store::Tx;
 
 /// Where a Topic's words are in one version of the Source.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Placement {
     /// The version.
     pub blob: BlobId,

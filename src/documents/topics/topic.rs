@@ -43,6 +43,7 @@ word_enum! {
 
 /// A Topic with its anchor, and where that is in the version that was asked for.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Topic {
     /// Its name.
     pub id: TopicId,

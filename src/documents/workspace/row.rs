@@ -55,6 +55,7 @@ pub struct NewWorkspace {
 
 /// A workspace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Workspace {
     /// The first leg of the instance.
     #[serde(rename = "job_id")]
@@ -62,8 +63,10 @@ pub struct Workspace {
     /// Who makes it.
     pub sort: WorkspaceSort,
     /// Where it is, absolute.
+    #[cfg_attr(test, schemars(with = "String"))]
     pub path: Utf8PathBuf,
     /// The repository of a worktree, absolute.
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub repo: Option<Utf8PathBuf>,
     /// The commit that a worktree began with.
     pub base_commit: Option<BlobId>,

@@ -14,6 +14,8 @@ use crate::store::idempotency;
 
 /// The body of `POST /api/approvals`.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "ApprovalRequest"))]
 #[serde(deny_unknown_fields)]
 pub struct AskRequest {
     /// The label that it is filed under: one word.

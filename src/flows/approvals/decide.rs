@@ -11,6 +11,7 @@ use crate::people::Caller;
 
 /// The body of `POST /api/approvals/{id}/approve` and `…/reject`.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DecideRequest {
     /// The version that was looked at.

@@ -19,6 +19,7 @@ use crate::people::Caller;
 
 /// The query of `GET /api/approvals/{id}/await`.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Wait {
     /// Seconds to wait for a decision at most; 0 looks once.

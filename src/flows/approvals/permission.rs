@@ -25,6 +25,7 @@ const TELLING: [&str; 7] =
 
 /// The body of `POST /api/agent/permissions`.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PermissionRequest {
     /// The tool.

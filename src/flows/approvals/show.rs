@@ -11,6 +11,7 @@ use crate::people::{self, Caller};
 
 /// The query of `GET /api/approvals`.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalQuery {
     /// `pending`, `approved`, `amended`, `rejected`, `withdrawn` or `expired`.
@@ -49,6 +50,8 @@ pub async fn list(site: &Site, caller: &Caller, query: ApprovalQuery) -> Result<
 
 /// An approval with all that a decision needs.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "ApprovalPage"))]
 pub struct Shown {
     /// The approval.
     #[serde(flatten)]

@@ -12,6 +12,7 @@ use crate::store::Tx;
 
 /// The body of `POST /api/approvals/{id}/withdraw`; it may be left out.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct WithdrawRequest {
     /// The version that was looked at.

@@ -51,6 +51,7 @@ struct Inner {
 
 /// What is known of the script, for pages and programs.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Facts {
     /// Which generation is in force, from 1.
     pub generation: u64,
@@ -69,6 +70,8 @@ pub struct Facts {
 
 /// Why a reload was refused.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "ScriptTrouble"))]
 pub struct Trouble {
     /// When.
     pub at: Millis,
@@ -80,6 +83,7 @@ pub struct Trouble {
 
 /// The body of `POST /api/config/reload`; it may be empty.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReloadRequest {
     /// Only say what would be different.
@@ -93,6 +97,7 @@ pub struct ReloadRequest {
 
 /// What a reload came to.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Reloaded {
     /// Whether the script is right.
     pub ok: bool,

@@ -14,6 +14,7 @@ const ROWS: u32 = 50;
 
 /// What a board is asked for.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct BoardQuery {
     /// Only of this kind.
@@ -26,6 +27,7 @@ pub struct BoardQuery {
 
 /// The board.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Board {
     /// Those that wait, the next one first; then parked ones.
     pub queued: Vec<JobView>,

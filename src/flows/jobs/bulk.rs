@@ -23,6 +23,7 @@ const REPEATED_AT_ONCE: usize = 25;
 
 /// The body of `POST /api/jobs/cancel` and `POST /api/jobs/retry`.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct BulkRequest {
     /// Of this kind only.
@@ -44,6 +45,7 @@ pub struct BulkRequest {
 
 /// What came of a request.
 #[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Bulk {
     /// How many jobs were cancelled or repeated; how many would be, if that was asked.
     pub jobs: i64,
@@ -55,6 +57,8 @@ pub struct Bulk {
 
 /// One job that was refused.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "RefusedJob"))]
 pub struct Refused {
     /// The job.
     pub job_id: JobId,

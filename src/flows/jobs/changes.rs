@@ -26,6 +26,7 @@ const NAMES_MAX: usize = 1_000;
 
 /// The body of `POST /api/agent/jobs/{id}/restore`.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RestoreRequest {
     /// Paths, branches, `HEAD` or `.git/NAME`; none means all of them or nothing.

@@ -40,6 +40,7 @@ use crate::store::idempotency;
 
 /// The body of `POST /api/agent/jobs`: the kind, its inputs beside it, and when.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct JobRequest {
     /// The kind.
     pub kind: String,
@@ -59,6 +60,7 @@ pub struct JobRequest {
 
 /// A job with what only other domains know.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct JobView {
     #[serde(flatten)]
     pub(super) job: Job,
@@ -148,6 +150,7 @@ async fn accept(site: &Site, new: NewJob, key: Option<idempotency::Key>) -> Resu
 
 /// The body of `POST /api/agent/jobs/{id}/retry`; it may be empty.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RetryRequest {
     /// RFC 3339; the new job does not start earlier.
@@ -339,6 +342,7 @@ pub(super) fn view_with(
 
 /// The query of `GET /api/agent/jobs`.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct JobQuery {
     /// Only of this Source.
@@ -408,6 +412,7 @@ pub async fn counts(site: &Site, caller: &Caller) -> Result<QueueCounts> {
 
 /// The body of `POST /api/agent/jobs/{id}/result`.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ResultRequest {
     /// Any JSON.

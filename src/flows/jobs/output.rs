@@ -20,6 +20,7 @@ const PROMPT_BYTES_MAX: u64 = TEXT_INPUT_BYTES_MAX as u64 + 2 * 1024 * 1024;
 
 /// The query of `GET /api/agent/jobs/{id}/log`.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LogQuery {
     /// `stdout` or `stderr` (the default).

@@ -14,6 +14,7 @@ const SINCE_MS: i64 = 30 * 24 * 3_600_000;
 
 /// The query of `GET /api/usage`.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct UsageQuery {
     /// `day` (the default), `kind`, `person` or `engine`.

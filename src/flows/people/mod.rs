@@ -32,6 +32,7 @@ pub struct People {
 
 /// The body of `POST /api/persons`.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PersonRequest {
     /// A short word, unique in the site.
@@ -91,6 +92,7 @@ pub(super) fn refuse_disabled(connection: &Connection, actor: &Actor) -> Result<
 
 /// The body of `POST /api/persons/{name}/profile`; what is left out stays as it is.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ProfileRequest {
     /// What others see, and commits say.

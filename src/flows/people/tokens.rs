@@ -13,6 +13,7 @@ const EXPIRES_MS_MAX: u64 = 10 * 366 * 86_400_000;
 
 /// The body of `POST /api/tokens`.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TokenRequest {
     /// What its owner calls it.
@@ -29,6 +30,7 @@ pub struct TokenRequest {
 
 /// A token with the name of its owner.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Owned {
     #[serde(flatten)]
     token: Token,

@@ -29,6 +29,7 @@ const KEPT_MS: i64 = 7 * 24 * 3_600_000;
 
 /// The body of `POST /api/perspectives`.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PutRequest {
     /// The Source.
@@ -98,6 +99,7 @@ fn require_own(
 
 /// A Source and a persona.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ViewQuery {
     /// The Source.
@@ -108,6 +110,7 @@ pub struct ViewQuery {
 
 /// How things stand with one view.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct View {
     source_path: SourcePath,
     persona: String,
@@ -224,6 +227,7 @@ fn has_versions(job: &Job) -> bool {
 
 /// The query of `GET /api/perspectives`.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ListQuery {
     /// The Source.
@@ -308,6 +312,7 @@ async fn persona_of(site: &Site, name: &str, path: &SourcePath) -> Result<Found>
 
 /// The body of `POST /api/perspectives/request`.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ViewRequest {
     /// The Source.
@@ -321,6 +326,7 @@ pub struct ViewRequest {
 
 /// What a request for a view came to.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Requested {
     /// The job that makes it; none if it is there and fresh.
     pub job_id: Option<JobId>,

@@ -218,6 +218,7 @@ pub fn require_all_for(personas: &[Persona], sources: &[SourcePath]) -> Result<(
 
 /// The query of `GET /api/personas`.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PersonaQuery {
     /// Only those that are for this Source.

@@ -31,6 +31,7 @@ use crate::store::idempotency::{self, Key};
 
 /// The body of `POST /api/proposals/{id}/approve`.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ApproveRequest {
     /// SHA-256 of the text that the approver saw.
@@ -47,6 +48,7 @@ pub struct ApproveRequest {
 
 /// What an approval came to.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Approved {
     commit: BlobId,
     branch: String,

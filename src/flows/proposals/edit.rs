@@ -19,6 +19,7 @@ use crate::store::idempotency;
 
 /// The body of `POST /api/proposals/{id}/edit`.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct EditRequest {
     /// The complete new text.

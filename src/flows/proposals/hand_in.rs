@@ -22,6 +22,7 @@ use crate::store::idempotency;
 
 /// The body of `POST /api/topics/{id}/proposals`.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ProposalRequest {
     /// The version that was rewritten: the job's own base.
@@ -38,6 +39,7 @@ pub struct ProposalRequest {
 
 /// An anchor supplied by an agent, in bytes of the proposed text.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct AgentAnchor {
     /// Whose.
@@ -52,6 +54,7 @@ pub struct AgentAnchor {
 
 /// What `wb-agent insert-proposal` gets back.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Inserted {
     pub(in crate::flows) proposal_id: ProposalId,
     pub(in crate::flows) topic_id: TopicId,

@@ -33,6 +33,7 @@ use crate::store::Tx;
 
 /// The query of `GET /api/proposals`.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ProposalQuery {
     /// `open`, `superseded`, `approved`, `rejected`, `stale` or `void`.
@@ -141,6 +142,7 @@ fn subject(c: &Connection, proposal: &Proposal, text: &str) -> Result<String> {
 
 /// A proposal with all that a reviewer needs.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ProposalPage {
     proposal: Proposal,
     topic: Topic,
@@ -163,6 +165,7 @@ pub struct ProposalPage {
 
 /// A revision of the same Topic.
 #[derive(Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Revision {
     id: ProposalId,
     revision_number: i64,
@@ -171,6 +174,7 @@ struct Revision {
 
 /// The query of `GET /api/proposals/{id}`.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ProposalAgainst {
     /// The diff is against this revision: its number, or the id of a proposal for the same Source.
@@ -178,6 +182,7 @@ pub struct ProposalAgainst {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Base {
     is_current: bool,
     head_blob: Option<BlobId>,
@@ -186,6 +191,7 @@ struct Base {
 
 /// Whether it could be approved now, and if not, what `POST …/approve` would say.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Approvable {
     ok: bool,
     code: Option<String>,
@@ -384,6 +390,7 @@ pub(super) fn stale(proposal: &Proposal) -> Error {
 
 /// The body of `POST /api/proposals/{id}/reject`.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RejectRequest {
     /// Why; becomes a message of its Topics.
@@ -392,6 +399,7 @@ pub struct RejectRequest {
 
 /// A proposal that was rejected.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Rejected {
     /// The proposal.
     #[serde(flatten)]

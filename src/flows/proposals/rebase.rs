@@ -22,6 +22,7 @@ use crate::jobs::{self, Status};
 
 /// What became of an open proposal whose Source has changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Followed {
     /// The proposal.
     pub proposal_id: ProposalId,

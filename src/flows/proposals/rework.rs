@@ -21,6 +21,7 @@ use crate::store::{Tx, idempotency};
 
 /// The body of `POST /api/proposals/{id}/rework`.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReworkRequest {
     /// What should be different; becomes a message of the Topic.

@@ -21,6 +21,8 @@ use crate::script::{Config, Input, InputType, Kind, Produces};
 
 /// What was written with a suggestion, and the job that applies it.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "{T}Suggested"))]
 pub struct Suggested<T> {
     /// The Topic or the message.
     #[serde(flatten)]
@@ -33,6 +35,7 @@ pub struct Suggested<T> {
 
 /// Why a job was not started.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Obstacle {
     code: String,
     message: String,

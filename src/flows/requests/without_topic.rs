@@ -29,6 +29,8 @@ const TOPIC_VERBS: [Verb; 2] = [Verb::Read, Verb::Message];
 
 /// The body of `POST /api/proposals`.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "FoundProposalRequest"))]
 #[serde(deny_unknown_fields)]
 pub struct FoundRequest {
     /// The Source that the job was started for.

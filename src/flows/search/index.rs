@@ -57,6 +57,7 @@ struct Changed {
 
 /// How far the index is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Progress {
     /// `building` while something is known to be left, or nothing was looked at since the start;
     /// `ready`, or `failed` until it is tried again.

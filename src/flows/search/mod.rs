@@ -27,6 +27,7 @@ const READ_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The query of `GET /api/search`.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SearchQuery {
     /// What is looked for.
@@ -47,6 +48,7 @@ pub struct SearchQuery {
 
 /// Something that was found.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Hit {
     kind: &'static str,
     source_path: SourcePath,
@@ -66,6 +68,7 @@ pub struct Hit {
 
 /// One page of what was found.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Hits {
     items: Vec<Hit>,
     next: Option<String>,

@@ -34,8 +34,10 @@ const ROOM_BYTES: u64 = 64 * 1024 * 1024;
 
 /// A copy in the site's folder of copies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Backup {
     /// Its file.
+    #[cfg_attr(test, schemars(with = "String"))]
     pub path: Utf8PathBuf,
     /// When it was begun, as its name says.
     pub at: Millis,
@@ -58,10 +60,12 @@ impl Backup {
 
 /// The body of `POST /api/backups`.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct BackupRequest {
     /// An absolute path: a file that is not there, or a folder in which it gets a name.
     #[serde(default)]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub to: Option<Utf8PathBuf>,
     /// Of the copies with such a name in the same folder only so many are kept.
     #[serde(default)]
@@ -70,8 +74,11 @@ pub struct BackupRequest {
 
 /// What was made.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "BackupMade"))]
 pub struct Made {
     /// The file.
+    #[cfg_attr(test, schemars(with = "String"))]
     pub path: Utf8PathBuf,
     /// Its size.
     pub bytes: u64,
@@ -80,6 +87,7 @@ pub struct Made {
     /// How long it took.
     pub took_ms: i64,
     /// Older copies that were removed.
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub removed: Vec<Utf8PathBuf>,
 }
 

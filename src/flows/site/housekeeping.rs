@@ -28,6 +28,7 @@ const EVERY: Duration = Duration::from_secs(3_600);
 
 /// What one look came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Cleaned {
     /// The folders of jobs.
     pub jobs: Report,

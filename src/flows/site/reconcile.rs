@@ -37,6 +37,7 @@ pub(in crate::flows) enum Adopts<'a> {
 
 /// A proposal that the branch holds and the database did not know to be approved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Found {
     /// The proposal.
     pub proposal_id: ProposalId,

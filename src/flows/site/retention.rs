@@ -30,6 +30,7 @@ const GONE: &str = ".gone-";
 
 /// A folder that is given up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GivenUp {
     /// The job.
     pub job_id: JobId,
@@ -41,6 +42,8 @@ pub struct GivenUp {
 
 /// What one look came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "GivenUpJobs"))]
 pub struct Report {
     /// The folders that are given up; only the first thousand are named.
     pub removed: Vec<GivenUp>,

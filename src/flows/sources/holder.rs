@@ -9,6 +9,7 @@ use crate::people::{self, Caller};
 
 /// The job that holds a Source.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Holder {
     /// Its id.
     pub job_id: JobId,

@@ -26,6 +26,7 @@ use crate::people::{self, Caller};
 
 /// The query of `GET /api/sources`.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SourceQuery {
     /// Only those with this text in their path or title, in any case.
@@ -191,6 +192,7 @@ pub(super) async fn require_read(site: &Site, caller: &Caller, path: &SourcePath
 
 /// The query of `GET /api/source/history`.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct HistoryQuery {
     /// The Source.
@@ -234,6 +236,7 @@ pub async fn history(site: &Site, caller: &Caller, query: HistoryQuery) -> Resul
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct HistoryRow {
     #[serde(flatten)]
     entry: HistoryEntry,

@@ -33,6 +33,7 @@ const PROPOSALS_SHOWN: usize = 10;
 
 /// The body of `POST /api/topics`.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TopicRequest {
     /// The Source.
@@ -144,6 +145,7 @@ pub(super) fn written(body: &str, suggestion: Option<&str>) -> Result<String> {
 
 /// The query of `GET /api/topics`.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TopicQuery {
     /// Only of this Source.
@@ -194,6 +196,7 @@ pub async fn list(site: &Site, caller: &Caller, query: TopicQuery) -> Result<Val
 
 /// A Topic with all that belongs to it.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TopicPage {
     topic: Topic,
     messages: Vec<Message>,
@@ -245,6 +248,7 @@ pub(super) async fn require_read(site: &Site, caller: &Caller, id: &TopicId) -> 
 
 /// The body of `POST /api/topics/{id}/messages`.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MessageRequest {
     /// Markdown; it may be empty beside a suggestion.
@@ -302,6 +306,7 @@ pub async fn post_message(
 
 /// The body of discard and reopen.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReasonRequest {
     /// Why; becomes a message of the Topic.
@@ -311,6 +316,7 @@ pub struct ReasonRequest {
 
 /// A Topic that was closed without a change.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Discarded {
     /// The Topic.
     #[serde(flatten)]

@@ -21,6 +21,7 @@ use crate::store::Tx;
 
 /// The body of `POST /api/topics/{id}/anchor`.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReattachRequest {
     /// The words, in the present text of the Source.

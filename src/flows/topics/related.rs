@@ -16,6 +16,7 @@ const SHOWN: usize = 20;
 
 /// What else is open; the newest few of each are named.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AlsoOpen {
     topics: Vec<OpenTopic>,
     topic_count: i64,
@@ -24,12 +25,14 @@ pub struct AlsoOpen {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct OpenTopic {
     id: TopicId,
     title: String,
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct OpenProposal {
     id: ProposalId,
     topic_id: TopicId,

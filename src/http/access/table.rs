@@ -68,6 +68,7 @@ pub const ROUTES: &[Route] = &[
     on(Verb::Get, "/site.webmanifest", Who::All),
     on(Verb::Get, "/offline.js", Who::All),
     on(Verb::Get, "/login/{code}", Who::All),
+    on(Verb::Get, "/api/openapi.json", Who::All),
     on(Verb::Post, "/api/login", Who::All),
     on(Verb::Post, "/api/logout", Who::Read),
     on(Verb::Get, "/api/me", Who::Read),

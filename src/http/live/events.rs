@@ -42,8 +42,9 @@ const PAGE_EVENTS_MAX: u32 = 200;
 const RETRY_MS: u32 = 1_000;
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-struct Query {
+pub(in crate::http) struct Query {
     after: Option<String>,
 }
 

@@ -14,6 +14,7 @@ const RUN_BYTES_MAX: usize = 1_024;
 
 /// A block of text on the page, and which bytes of the text are shown in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(in crate::http) struct Block {
     /// Its first byte in the text; no two blocks have the same.
     pub(in crate::http) start: usize,
@@ -27,6 +28,7 @@ pub(in crate::http) struct Block {
 
 /// Characters that are shown together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(in crate::http) struct Run {
     /// Where they begin in the block's `textContent`, in UTF-16 units.
     pub(in crate::http) at: usize,
@@ -43,6 +45,7 @@ pub(in crate::http) struct Run {
 /// A place on the page: in which block, by its first byte, and after how many UTF-16 units of its
 /// `textContent`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(in crate::http) struct Point {
     /// The first byte of the block.
     pub(in crate::http) block: usize,

@@ -43,6 +43,7 @@ pub(in crate::http) const RENDERER_VERSION: u32 = 4;
 
 /// HTML that this module has written; a template inserts it as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(in crate::http) struct Html(String);
 
 impl HtmlSafe for Html {}
@@ -62,6 +63,7 @@ impl Html {
 
 /// A heading of a rendered text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(in crate::http) struct Heading {
     /// 1 to 6.
     pub(in crate::http) level: u8,

@@ -13,7 +13,8 @@ use crate::jobs::QueueCounts;
 use crate::store::{CORRUPT, Trouble};
 
 #[derive(Serialize)]
-struct Health {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(in crate::http) struct Health {
     status: &'static str,
 }
 
@@ -40,7 +41,9 @@ async fn ready(edge: Edge) -> Result<Health> {
 
 /// What a person is told.
 #[derive(Serialize)]
-struct Report {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "SiteHealth"))]
+pub(in crate::http) struct Report {
     status: &'static str,
     database: Option<Database>,
     /// Of the script: its generation, why the last reload was refused, whether it is stuck.
@@ -51,7 +54,9 @@ struct Report {
 
 /// What stands in the way of writing.
 #[derive(Serialize)]
-struct Database {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "DatabaseTrouble"))]
+pub(in crate::http) struct Database {
     code: String,
     message: String,
     hint: Option<String>,

@@ -23,8 +23,9 @@ const RESTORE_BODY_BYTES_MAX: usize = crate::base::limit::RESTORE_BODY_BYTES_MAX
 
 /// Which part of a log, and whether as rows.
 #[derive(Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-struct LogPart {
+pub(in crate::http) struct LogPart {
     stream: Option<String>,
     offset: Option<u64>,
     #[serde(default)]
@@ -36,8 +37,9 @@ struct LogPart {
 }
 
 #[derive(Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-struct After {
+pub(in crate::http) struct After {
     #[serde(default)]
     after: u64,
 }

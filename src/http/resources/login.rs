@@ -21,19 +21,22 @@ use crate::people::{self, Caller, LOGIN_TTL_MS, Person};
 const BODY_BYTES_MAX: usize = crate::base::limit::LOGIN_BODY_BYTES_MAX;
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-struct Code {
+pub(in crate::http) struct Code {
     code: String,
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-struct LinkRequest {
+pub(in crate::http) struct LinkRequest {
     person: Option<String>,
 }
 
 /// A login link.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LoginLink {
     /// Where it leads.
     pub url: String,

@@ -10,7 +10,8 @@ use crate::people::{Caller, Person, Role};
 
 /// The caller as the site knows it.
 #[derive(Serialize)]
-struct Me {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(in crate::http) struct Me {
     actor: Actor,
     person: Option<Shown>,
     job_id: Option<JobId>,
@@ -18,6 +19,8 @@ struct Me {
 
 /// A person as others see them.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "ShownPerson"))]
 pub(in crate::http) struct Shown {
     id: PersonId,
     name: String,

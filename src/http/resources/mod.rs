@@ -5,6 +5,7 @@ pub(in crate::http) mod approvals;
 pub(in crate::http) mod assistant;
 pub(in crate::http) mod channels;
 pub(in crate::http) mod config;
+pub(in crate::http) mod description;
 pub(in crate::http) mod health;
 pub(in crate::http) mod images;
 pub(in crate::http) mod jobs;

@@ -14,8 +14,9 @@ use crate::http::{any_of, get, post, reply};
 const BODY_BYTES_MAX: usize = 16 * 1024;
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-struct CleanupRequest {
+pub(in crate::http) struct CleanupRequest {
     #[serde(default)]
     dry_run: bool,
     #[serde(default)]

@@ -14,14 +14,16 @@ use hyper::StatusCode;
 const BODY_BYTES_MAX: usize = 4 * 1024;
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-struct RoleRequest {
+pub(in crate::http) struct RoleRequest {
     role: String,
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-struct TokenQuery {
+pub(in crate::http) struct TokenQuery {
     person: Option<String>,
 }
 

@@ -16,8 +16,9 @@ const DECISION_BODY_BYTES_MAX: usize = crate::base::limit::DECISION_BODY_BYTES_M
 const PROPOSAL_BODY_BYTES_MAX: usize = crate::base::limit::PROPOSAL_BODY_BYTES_MAX;
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-struct ById {
+pub(in crate::http) struct ById {
     id: ProposalId,
 }
 

@@ -17,15 +17,17 @@ use crate::http::{Call, any_of, get, reply};
 type Desk = (Site, Renderer);
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-struct ByPath {
+pub(in crate::http) struct ByPath {
     path: SourcePath,
 }
 
 /// What is selected on a page.
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-struct Selected {
+pub(in crate::http) struct Selected {
     path: SourcePath,
     /// The version that the page shows.
     blob: BlobId,

@@ -10,8 +10,9 @@ use crate::http::resources::topics;
 use crate::http::{any_of, get, reply};
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-struct ByPath {
+pub(in crate::http) struct ByPath {
     path: SourcePath,
 }
 

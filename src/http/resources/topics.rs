@@ -19,14 +19,16 @@ const ANCHOR_BODY_BYTES_MAX: usize = 2 * MESSAGE_BODY_BYTES_MAX;
 const PROPOSAL_BODY_BYTES_MAX: usize = crate::base::limit::PROPOSAL_BODY_BYTES_MAX;
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-struct ById {
+pub(in crate::http) struct ById {
     id: TopicId,
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-struct BySource {
+pub(in crate::http) struct BySource {
     source_path: SourcePath,
 }
 

@@ -12,8 +12,9 @@ use crate::http::{Call, any_of, get, post, reply};
 
 /// The body of `POST /api/workspaces/sweep`.
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-struct SweepRequest {
+pub(in crate::http) struct SweepRequest {
     #[serde(default)]
     dry_run: bool,
 }

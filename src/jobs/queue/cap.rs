@@ -45,6 +45,7 @@ impl Serialize for CapOf {
 
 /// One measure of one cap, and how much of it is used today.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CapState {
     /// Which cap.
     pub cap: CapOf,

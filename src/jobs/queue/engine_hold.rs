@@ -44,6 +44,7 @@ pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
 
 /// An engine that is held.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Hold {
     /// The engine.
     pub engine: String,

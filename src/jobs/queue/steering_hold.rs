@@ -38,6 +38,7 @@ pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
 
 /// Files that steer agents, changed while a job ran, about which nobody has decided.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Steering {
     /// The job.
     pub job_id: JobId,

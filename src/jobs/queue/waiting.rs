@@ -137,6 +137,7 @@ impl Rules {
 
 /// Why a job waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Waiting {
     /// A stable word: `kind_gone`, `inbox_gone`, `not_before`, `lane_busy`, `lane_order`,
     /// `engine_held`, `daily_cap`, `kind_cap`, `jobs_cap`, `agents_cap`, `chat_cap` or `turn`.

@@ -16,6 +16,7 @@ use crate::jobs::rows::state::{Phase, Reason, Status, Verdict};
 
 /// A job. JSON has the names of docs/http.md; what only the program needs is left out.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Job {
     /// Its place in the order of acceptance.
     #[serde(skip)]

@@ -20,6 +20,7 @@ pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] =
 
 /// Which cap a job counts towards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Pool {
     /// Jobs that somebody asked for: `limits.jobs`.

@@ -201,6 +201,7 @@ impl Serialize for Reason {
 
 /// A part of the run of a job: each is a guard of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// The script's hook before the agent.
@@ -228,6 +229,7 @@ impl Phase {
 
 /// What the agent of an instance said it came to; it decides, whatever the exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// It did what the message asked for.

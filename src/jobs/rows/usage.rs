@@ -135,6 +135,7 @@ impl UsageBy {
 
 /// Sums of settled jobs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Usage {
     /// What they are for: a day like `2026-01-02`, a kind, an actor, an engine; empty for all.
     pub name: String,

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 /// Form of an agent's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum Reads {
     /// One JSON object a line, as `claude --output-format stream-json` writes.
     #[serde(rename = "claude-stream-json")]

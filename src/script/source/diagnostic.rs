@@ -58,6 +58,7 @@ const OF_VALUES: [&str; 31] = [
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// The script cannot be used.
@@ -68,6 +69,7 @@ pub enum Severity {
 
 /// One finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Diagnostic {
     /// How bad it is.
     pub severity: Severity,

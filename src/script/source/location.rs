@@ -8,9 +8,11 @@ use serde::{Serialize, Serializer};
 
 /// A place in a file of the script; lines and columns count from one, columns count characters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Location {
     /// Path relative to the script's folder; shared, since a script has thousands of places.
     #[serde(serialize_with = "path")]
+    #[cfg_attr(test, schemars(with = "String"))]
     pub file: Arc<Utf8Path>,
     /// Line.
     pub line: u32,

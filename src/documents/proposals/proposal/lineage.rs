@@ -24,6 +24,8 @@ word_enum! {
 
 /// The revision that a proposal was made from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "ProposalOrigin"))]
 pub struct Origin {
     /// How.
     pub how: How,
@@ -37,6 +39,8 @@ pub struct Origin {
 
 /// Why a proposal cannot be brought onto a newer version of its Source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "ConflictStanding"))]
 pub struct Standing {
     /// That version.
     pub current_sha: BlobId,
@@ -49,6 +53,7 @@ pub struct Standing {
 
 /// A job that was asked to do a proposal again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Rework {
     /// The job.
     pub job_id: JobId,

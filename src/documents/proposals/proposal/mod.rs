@@ -48,6 +48,7 @@ word_enum! {
 
 /// A proposal without its text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Proposal {
     /// Its name.
     pub id: ProposalId,

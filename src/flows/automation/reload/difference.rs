@@ -9,6 +9,7 @@ use crate::script::Config;
 
 /// What is different between the generation in force and another one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Difference {
     /// What was added, changed and removed.
     pub changes: Vec<Change>,
@@ -20,6 +21,7 @@ pub struct Difference {
 
 /// One thing that is different.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Change {
     /// `kind "incorporate"`, `limits`.
     pub what: String,
@@ -36,6 +38,8 @@ pub struct Change {
 
 /// A command that a declaration has executed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "ScheduleRun"))]
 pub struct Run {
     /// `prepare`, `start` or `cleanup`.
     pub when: &'static str,

@@ -20,6 +20,7 @@ pub(super) const CODE: &str = "waiting-jobs";
 
 /// The waiting jobs of one kind that a script would lose.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Lost {
     /// The kind.
     pub kind: String,

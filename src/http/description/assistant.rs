@@ -1,0 +1,77 @@
+//! The assistant.
+
+use crate::api::Done;
+use crate::api::chat::{
+    Answered, AskRequest, CallView, ClaudeLogin, ClearRequest, ConfigRequest, ConfigView,
+    EventsQuery, ExecuteRequest, Executed, HealthView, History, HistoryQuery, RunView, SessionPage,
+    SessionRequest, SessionView, SessionsQuery, StopRequest, Stopped,
+};
+use crate::http::description::operation::{Operation, delete, get, post};
+
+/// A line of JSON for each thing that happens.
+const LINES: &str = "application/x-ndjson";
+
+pub(super) fn all() -> Vec<Operation> {
+    let mut all = of_runs();
+    all.extend(of_sessions());
+    all.extend(of_settings());
+    all
+}
+
+fn of_runs() -> Vec<Operation> {
+    vec![
+        post("/api/agent/chat-stream", "Asks, and streams the answer")
+            .takes::<AskRequest>()
+            .once()
+            .other(LINES),
+        post("/api/agent/chat", "Asks, and waits for the answer")
+            .takes::<AskRequest>()
+            .once()
+            .answers::<Answered>()
+            .answers_with::<Answered>(202),
+        get("/api/agent/runs/{id}", "Shows a run").answers::<RunView>(),
+        get("/api/agent/runs/{id}/events", "Streams the answer of a run")
+            .asks::<EventsQuery>()
+            .other(LINES),
+        post("/api/agent/stop", "Stops a run").takes::<StopRequest>().answers::<Stopped>(),
+        get("/api/agent/tools", "Lists the tools of a run").untyped(200),
+        post("/api/agent/tools/execute", "Makes a call of a tool")
+            .takes::<ExecuteRequest>()
+            .answers::<Executed>(),
+        get("/api/agent/calls/{id}", "Shows a call").answers::<CallView>(),
+        post("/api/agent/calls/{id}/undo", "Takes back what a call changed").answers::<CallView>(),
+    ]
+}
+
+fn of_sessions() -> Vec<Operation> {
+    vec![
+        post("/api/agent/session/clear", "Empties a conversation")
+            .takes::<ClearRequest>()
+            .answers::<Done>(),
+        get("/api/agent/session/history", "Shows what was said")
+            .asks::<HistoryQuery>()
+            .answers::<History>(),
+        get("/api/agent/sessions", "Lists conversations")
+            .asks::<SessionsQuery>()
+            .answers::<SessionPage>(),
+        get("/api/agent/sessions/{id}", "Shows a conversation").answers::<SessionView>(),
+        post("/api/agent/sessions/{id}", "Changes a conversation")
+            .takes::<SessionRequest>()
+            .answers::<SessionView>(),
+        delete("/api/agent/sessions/{id}", "Removes a conversation").untyped(200),
+    ]
+}
+
+fn of_settings() -> Vec<Operation> {
+    vec![
+        get("/api/agent/config", "Shows what answers one's questions").answers::<ConfigView>(),
+        post("/api/agent/config", "Chooses what answers one's questions")
+            .takes::<ConfigRequest>()
+            .answers::<ConfigView>(),
+        get("/api/agent/health", "Tells what could answer").answers::<HealthView>(),
+        post("/api/agent/claude/login", "Signs in to Claude")
+            .takes::<ClaudeLogin>()
+            .answers::<Done>(),
+        delete("/api/agent/claude/login", "Signs out of Claude").untyped(200),
+    ]
+}

@@ -1,0 +1,148 @@
+//! Sources, Topics, proposals, perspectives and the search.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::documents::Proposal;
+use crate::documents::topics::message::Message;
+use crate::documents::topics::topic::Topic;
+use crate::flows::perspectives::personas::PersonaQuery;
+use crate::flows::perspectives::{ListQuery, PutRequest, Requested, ViewQuery, ViewRequest};
+use crate::flows::proposals::approve::{ApproveRequest, Approved};
+use crate::flows::proposals::edit::EditRequest;
+use crate::flows::proposals::hand_in::{Inserted, ProposalRequest};
+use crate::flows::proposals::rework::ReworkRequest;
+use crate::flows::proposals::suggestions::Suggested;
+use crate::flows::proposals::{
+    ProposalAgainst, ProposalPage, ProposalQuery, RejectRequest, Rejected,
+};
+use crate::flows::requests::without_topic::FoundRequest;
+use crate::flows::search::{Hits, Progress, SearchQuery};
+use crate::flows::sources::{HistoryQuery, SourceQuery};
+use crate::flows::topics::reattach::ReattachRequest;
+use crate::flows::topics::{
+    Discarded, MessageRequest, ReasonRequest, TopicPage, TopicQuery, TopicRequest,
+};
+use crate::http::description::operation::{Operation, get, post};
+use crate::http::resources::{proposals, rendered, sources, topics};
+
+/// How annotations of the W3C are written.
+const ANNOTATIONS: &str = "application/ld+json";
+
+/// What was written, alone or with the job that applies its suggestion.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(rename = "{T}Made")]
+enum Made<T> {
+    #[expect(dead_code, reason = "only its schema is used")]
+    Alone(T),
+    #[expect(dead_code, reason = "only its schema is used")]
+    Suggested(Suggested<T>),
+}
+
+pub(super) fn all() -> Vec<Operation> {
+    let mut all = of_sources();
+    all.extend(of_topics());
+    all.extend(of_proposals());
+    all.extend(of_perspectives());
+    all
+}
+
+fn of_sources() -> Vec<Operation> {
+    vec![
+        get("/api/sources", "Lists the Sources").asks::<SourceQuery>().untyped(200),
+        get("/api/source", "Shows a Source").asks::<sources::ByPath>().untyped(200),
+        get("/api/source/history", "Lists the commits of a Source")
+            .asks::<HistoryQuery>()
+            .untyped(200),
+        get("/api/source/rendered", "Shows a Source as HTML")
+            .asks::<rendered::ByPath>()
+            .untyped(200),
+        get("/api/source/passage", "Finds the bytes behind a selection")
+            .asks::<rendered::Selected>()
+            .untyped(200),
+        get("/api/source/annotations", "Exports the open Topics of a Source")
+            .asks::<sources::ByPath>()
+            .other(ANNOTATIONS),
+        get("/api/search", "Searches").asks::<SearchQuery>().answers::<Hits>(),
+        get("/api/search/index", "Tells how far the index is").answers::<Progress>(),
+    ]
+}
+
+fn of_topics() -> Vec<Operation> {
+    vec![
+        get("/api/topics", "Lists Topics, newest first").asks::<TopicQuery>().untyped(200),
+        post("/api/topics", "Opens a Topic")
+            .takes::<TopicRequest>()
+            .once()
+            .answers_with::<Made<Topic>>(201),
+        get("/api/topics/{id}", "Shows a Topic").answers::<TopicPage>(),
+        post("/api/topics/{id}/messages", "Posts a message")
+            .takes::<MessageRequest>()
+            .once()
+            .answers_with::<Made<Message>>(201),
+        get("/api/topics/{id}/annotation", "Exports a Topic").other(ANNOTATIONS),
+        post("/api/topics/{id}/anchor", "Puts a Topic on other words")
+            .takes::<ReattachRequest>()
+            .answers::<Topic>(),
+        post("/api/topics/{id}/discard", "Closes a Topic without a change")
+            .takes::<ReasonRequest>()
+            .answers::<Discarded>(),
+        post("/api/topics/{id}/reopen", "Opens a closed Topic again")
+            .takes::<ReasonRequest>()
+            .answers::<Topic>(),
+        post("/api/topics/{id}/proposals", "Hands in a proposal for a Topic")
+            .takes::<ProposalRequest>()
+            .once()
+            .answers_with::<Inserted>(201),
+        get("/api/agent/topic", "Shows an agent its Topic").asks::<topics::ById>().untyped(200),
+        get("/api/agent/open-topics", "Shows an agent the open Topics of a Source")
+            .asks::<topics::BySource>()
+            .untyped(200),
+    ]
+}
+
+fn of_proposals() -> Vec<Operation> {
+    vec![
+        get("/api/proposals", "Lists proposals, newest first").asks::<ProposalQuery>().untyped(200),
+        post("/api/proposals", "Hands in a proposal without a Topic")
+            .takes::<FoundRequest>()
+            .once()
+            .answers_with::<Inserted>(201),
+        get("/api/proposals/{id}", "Shows a proposal")
+            .asks::<ProposalAgainst>()
+            .answers::<ProposalPage>(),
+        get("/api/agent/proposal", "Shows an agent a proposal")
+            .asks::<proposals::ById>()
+            .untyped(200),
+        post("/api/proposals/{id}/approve", "Approves a proposal and commits it")
+            .takes::<ApproveRequest>()
+            .once()
+            .answers::<Approved>(),
+        post("/api/proposals/{id}/reject", "Rejects a proposal")
+            .takes::<RejectRequest>()
+            .answers::<Rejected>(),
+        post("/api/proposals/{id}/rework", "Asks for a proposal to be done again")
+            .takes::<ReworkRequest>()
+            .once()
+            .untyped(202),
+        post("/api/proposals/{id}/edit", "Makes a revision with another text")
+            .takes::<EditRequest>()
+            .once()
+            .answers_with::<Proposal>(201),
+    ]
+}
+
+fn of_perspectives() -> Vec<Operation> {
+    vec![
+        get("/api/personas", "Lists personas, or shows one").asks::<PersonaQuery>().untyped(200),
+        get("/api/perspectives", "Lists the views of a Source").asks::<ListQuery>().untyped(200),
+        get("/api/perspective", "Shows a view of a Source").asks::<ViewQuery>().untyped(200),
+        post("/api/perspectives", "Hands in a view").takes::<PutRequest>().untyped(201),
+        post("/api/perspectives/request", "Asks for a view")
+            .takes::<ViewRequest>()
+            .once()
+            .answers::<Requested>()
+            .answers_with::<Requested>(202),
+    ]
+}

@@ -1,0 +1,104 @@
+//! Jobs, what they spend, where they work, and what they ask.
+
+use crate::api::Done;
+use crate::api::mail::VerdictRequest;
+use crate::approvals::Approval;
+use crate::documents::workspace::Workspace;
+use crate::flows::approvals::ask::AskRequest;
+use crate::flows::approvals::decide::DecideRequest;
+use crate::flows::approvals::outcome::Wait;
+use crate::flows::approvals::permission::PermissionRequest;
+use crate::flows::approvals::show::{ApprovalQuery, Shown};
+use crate::flows::approvals::withdraw::WithdrawRequest;
+use crate::flows::jobs::bulk::{Bulk, BulkRequest};
+use crate::flows::jobs::changes::RestoreRequest;
+use crate::flows::jobs::usage::UsageQuery;
+use crate::flows::jobs::{JobQuery, JobRequest, JobView, ResultRequest, RetryRequest};
+use crate::flows::workspaces::Swept;
+use crate::http::description::operation::{Operation, get, post};
+use crate::http::resources::{jobs, workspaces};
+
+pub(super) fn all() -> Vec<Operation> {
+    let mut all = of_jobs();
+    all.extend(of_runs());
+    all.extend(of_approvals());
+    all
+}
+
+fn of_jobs() -> Vec<Operation> {
+    vec![
+        get("/api/agent/jobs", "Lists jobs, newest first").asks::<JobQuery>().untyped(200),
+        post("/api/agent/jobs", "Asks for a job").takes::<JobRequest>().once().untyped(202),
+        get("/api/agent/jobs/{id}", "Shows a job").answers::<JobView>(),
+        get("/api/agent/jobs/{id}/log", "Shows the output of an agent")
+            .asks::<jobs::LogPart>()
+            .untyped(200),
+        get("/api/agent/jobs/{id}/stream", "Shows what an agent said and did")
+            .asks::<jobs::After>()
+            .untyped(200),
+        get("/api/agent/jobs/{id}/prompt", "Shows the exact prompt").untyped(200),
+        post("/api/agent/jobs/{id}/cancel", "Cancels a job").answers::<JobView>(),
+        post("/api/agent/jobs/{id}/retry", "Asks for a job again")
+            .may_take::<RetryRequest>()
+            .once()
+            .untyped(202),
+        post("/api/agent/jobs/{id}/restore", "Puts back what changed while a job ran")
+            .takes::<RestoreRequest>()
+            .untyped(200),
+        post("/api/agent/jobs/{id}/keep", "Keeps what changed while a job ran").untyped(200),
+        post("/api/agent/jobs/{id}/result", "Hands in the result of a job")
+            .takes::<ResultRequest>()
+            .answers::<Done>(),
+        post("/api/agent/jobs/{id}/verdict", "Says what an instance came to")
+            .takes::<VerdictRequest>()
+            .answers_with::<Done>(202),
+        post("/api/jobs/cancel", "Cancels many jobs").takes::<BulkRequest>().answers::<Bulk>(),
+        post("/api/jobs/retry", "Asks for many jobs again")
+            .takes::<BulkRequest>()
+            .answers::<Bulk>(),
+    ]
+}
+
+fn of_runs() -> Vec<Operation> {
+    vec![
+        get("/api/workspaces", "Lists the newest workspaces").untyped(200),
+        post("/api/workspaces/sweep", "Cleans up workspaces that are left")
+            .takes::<workspaces::SweepRequest>()
+            .answers::<Swept>(),
+        post("/api/workspaces/{job}/keep", "Leaves a workspace to its reader")
+            .answers::<Workspace>(),
+        post("/api/workspaces/{job}/remove", "Removes a workspace").answers::<Workspace>(),
+        get("/api/usage", "Sums up what jobs have spent").asks::<UsageQuery>().untyped(200),
+        get("/api/engines", "Lists the engines").untyped(200),
+        post("/api/engines/{name}/release", "Lets an engine go on").untyped(200),
+    ]
+}
+
+fn of_approvals() -> Vec<Operation> {
+    vec![
+        get("/api/decisions", "Lists what waits for a decision").untyped(200),
+        get("/api/approvals", "Lists approvals, newest first").asks::<ApprovalQuery>().untyped(200),
+        post("/api/approvals", "Asks for an approval")
+            .takes::<AskRequest>()
+            .once()
+            .answers_with::<Approval>(201),
+        get("/api/approvals/{id}", "Shows an approval").answers::<Shown>(),
+        get("/api/approvals/{id}/await", "Waits for a decision").asks::<Wait>().untyped(200),
+        post("/api/approvals/{id}/approve", "Says yes")
+            .takes::<DecideRequest>()
+            .answers::<Approval>(),
+        post("/api/approvals/{id}/reject", "Says no")
+            .takes::<DecideRequest>()
+            .answers::<Approval>(),
+        post("/api/approvals/{id}/withdraw", "Takes a question back")
+            .may_take::<WithdrawRequest>()
+            .answers::<Approval>(),
+        post("/api/agent/permissions", "Asks whether a tool may be used")
+            .takes::<PermissionRequest>()
+            .once()
+            .untyped(201),
+        post("/api/agent/permissions/{id}/answer", "Tells an engine about its call")
+            .once()
+            .untyped(200),
+    ]
+}

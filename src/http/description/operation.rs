@@ -1,0 +1,100 @@
+//! One route as the description tells of it.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+
+use crate::http::access::table::Verb;
+
+/// Makes the schema of a type.
+pub(super) type Make = fn(&mut SchemaGenerator) -> Schema;
+
+/// What a successful answer holds.
+#[derive(Clone, Copy)]
+pub(super) enum Content {
+    /// JSON of a type.
+    Json(Make),
+    /// JSON whose type is not written down.
+    Untyped,
+    /// Something else, of this kind.
+    Other(&'static str),
+}
+
+/// A route, with what it takes and what it answers.
+pub(super) struct Operation {
+    pub(super) verb: Verb,
+    pub(super) path: &'static str,
+    pub(super) summary: &'static str,
+    pub(super) query: Option<Make>,
+    pub(super) body: Option<(Make, bool)>,
+    pub(super) has_key: bool,
+    pub(super) answers: Vec<(u16, Content)>,
+}
+
+fn make<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Schema {
+    schemas.subschema_for::<T>()
+}
+
+pub(super) fn get(path: &'static str, summary: &'static str) -> Operation {
+    Operation::new(Verb::Get, path, summary)
+}
+
+pub(super) fn post(path: &'static str, summary: &'static str) -> Operation {
+    Operation::new(Verb::Post, path, summary)
+}
+
+pub(super) fn delete(path: &'static str, summary: &'static str) -> Operation {
+    Operation::new(Verb::Delete, path, summary)
+}
+
+impl Operation {
+    fn new(verb: Verb, path: &'static str, summary: &'static str) -> Operation {
+        let (query, body, answers) = (None, None, Vec::new());
+        Operation { verb, path, summary, query, body, has_key: false, answers }
+    }
+
+    /// The type of its query.
+    pub(super) fn asks<T: JsonSchema>(mut self) -> Operation {
+        self.query = Some(make::<T>);
+        self
+    }
+
+    /// The type of its body.
+    pub(super) fn takes<T: JsonSchema>(mut self) -> Operation {
+        self.body = Some((make::<T>, true));
+        self
+    }
+
+    /// The type of its body, which may be left out.
+    pub(super) fn may_take<T: JsonSchema>(mut self) -> Operation {
+        self.body = Some((make::<T>, false));
+        self
+    }
+
+    /// It keeps its answer under an `Idempotency-Key`.
+    pub(super) fn once(mut self) -> Operation {
+        self.has_key = true;
+        self
+    }
+
+    /// The type of its answer.
+    pub(super) fn answers<T: JsonSchema>(self) -> Operation {
+        self.answers_with::<T>(200)
+    }
+
+    /// The type of its answer under a status.
+    pub(super) fn answers_with<T: JsonSchema>(mut self, status: u16) -> Operation {
+        self.answers.push((status, Content::Json(make::<T>)));
+        self
+    }
+
+    /// It answers with JSON whose type is not written down.
+    pub(super) fn untyped(mut self, status: u16) -> Operation {
+        self.answers.push((status, Content::Untyped));
+        self
+    }
+
+    /// It answers with something of another kind, whose shape is told elsewhere.
+    pub(super) fn other(mut self, kind: &'static str) -> Operation {
+        self.answers.push((200, Content::Other(kind)));
+        self
+    }
+}

@@ -1,0 +1,73 @@
+//! The site itself, its people, and what the operator does.
+
+use crate::api::Done;
+use crate::flows::automation::reload::{ReloadRequest, Reloaded};
+use crate::flows::people::tokens::TokenRequest;
+use crate::flows::people::{PersonRequest, ProfileRequest};
+use crate::flows::site::backup::{BackupRequest, Made};
+use crate::flows::site::housekeeping::Cleaned;
+use crate::http::description::operation::{Operation, delete, get, post};
+use crate::http::live::events;
+use crate::http::resources::{health, login, me, operations, people};
+use crate::people::Person;
+
+/// How a stream of events is written.
+const EVENTS: &str = "text/event-stream";
+
+pub(super) fn all() -> Vec<Operation> {
+    let mut all = around();
+    all.extend(of_people());
+    all.extend(of_operator());
+    all
+}
+
+fn around() -> Vec<Operation> {
+    vec![
+        get("/healthz", "Tells that the process serves").answers::<health::Health>(),
+        get("/readyz", "Tells that the site is ready").answers::<health::Health>(),
+        get("/metrics", "Tells what the program measures").other("text/plain"),
+        get("/api/openapi.json", "Describes this interface").other("application/json"),
+        get("/api/health", "Tells what is wrong with the site").answers::<health::Report>(),
+        get("/api/me", "Tells who asks").answers::<me::Me>(),
+        get("/api/events", "Streams what happens").asks::<events::Query>().other(EVENTS),
+        post("/api/login", "Signs in by a one-time code").takes::<login::Code>().untyped(200),
+        post("/api/logout", "Signs out").answers::<Done>(),
+        post("/api/login-links", "Makes a one-time link")
+            .may_take::<login::LinkRequest>()
+            .answers::<login::LoginLink>(),
+        get("/api/config", "Tells the script in force").untyped(200),
+        post("/api/config/reload", "Reads the script again")
+            .may_take::<ReloadRequest>()
+            .answers::<Reloaded>(),
+        get("/api/schedules", "Lists the schedules").untyped(200),
+        post("/hooks/{name}", "Takes a call of another program").untyped(202),
+    ]
+}
+
+fn of_people() -> Vec<Operation> {
+    vec![
+        get("/api/persons", "Lists the people").untyped(200),
+        post("/api/persons", "Adds a person").takes::<PersonRequest>().answers_with::<Person>(201),
+        post("/api/persons/{name}/disable", "Disables a person").answers::<Person>(),
+        post("/api/persons/{name}/enable", "Enables a person").answers::<Person>(),
+        post("/api/persons/{name}/role", "Gives a person a role")
+            .takes::<people::RoleRequest>()
+            .answers::<Person>(),
+        post("/api/persons/{name}/profile", "Changes how a person is shown")
+            .takes::<ProfileRequest>()
+            .answers::<Person>(),
+        get("/api/tokens", "Lists tokens").asks::<people::TokenQuery>().untyped(200),
+        post("/api/tokens", "Makes a token").takes::<TokenRequest>().untyped(201),
+        delete("/api/tokens/{id}", "Ends a token").untyped(200),
+    ]
+}
+
+fn of_operator() -> Vec<Operation> {
+    vec![
+        get("/api/backups", "Lists the backups").untyped(200),
+        post("/api/backups", "Makes a backup").takes::<BackupRequest>().answers::<Made>(),
+        post("/api/cleanup", "Gives up what is old")
+            .takes::<operations::CleanupRequest>()
+            .answers::<Cleaned>(),
+    ]
+}

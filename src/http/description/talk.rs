@@ -1,0 +1,132 @@
+//! Messages, agents that live on, handovers and channels.
+
+use crate::api::agents::{AgentList, AgentView, Peek, PeekQuery, StartRequest};
+use crate::api::channels::{
+    ChairRequest, ChangeRequest, ChannelList, ChannelQuery, ChannelView, CreateRequest, History,
+    HistoryQuery, MemberRequest, PostRequest, Posted, ReadRequest, ResumeRequest, SeatRequest,
+    Unread,
+};
+use crate::api::handoffs::{
+    HandoffList, HandoffQuery, HandoffText, HandoverRequest, HandoverView, RehydrateRequest,
+    Rehydrated, WriteHandoff,
+};
+use crate::api::mail::{
+    AwaitQuery, Awaited, InboxList, InboxView, MessagePage, MessageQuery, MessageView, PullQuery,
+    Pulled, SendRequest, Sent,
+};
+use crate::http::description::operation::{Operation, get, post};
+
+pub(super) fn all() -> Vec<Operation> {
+    let mut all = of_mail();
+    all.extend(of_agents());
+    all.extend(of_channels());
+    all.extend(of_members());
+    all
+}
+
+fn of_mail() -> Vec<Operation> {
+    vec![
+        post("/api/messages", "Sends a message")
+            .takes::<SendRequest>()
+            .once()
+            .answers_with::<Sent>(202),
+        get("/api/messages", "Lists messages").asks::<MessageQuery>().answers::<MessagePage>(),
+        get("/api/messages/{id}", "Shows a message").answers::<MessageView>(),
+        get("/api/messages/{id}/await", "Waits for an answer")
+            .asks::<AwaitQuery>()
+            .answers::<Awaited>(),
+        post("/api/messages/{id}/read", "Counts a message as read").untyped(200),
+        post("/api/messages/{id}/resend", "Sends a message again").answers::<MessageView>(),
+        post("/api/messages/{id}/settle", "Counts a message as arrived").answers::<MessageView>(),
+        get("/api/inboxes", "Lists the inboxes").answers::<InboxList>(),
+        get("/api/inboxes/{template}/{name}", "Shows an inbox").answers::<InboxView>(),
+        post("/api/agent/inbox", "Pulls the messages of an instance")
+            .takes::<PullQuery>()
+            .answers::<Vec<Pulled>>(),
+    ]
+}
+
+fn of_agents() -> Vec<Operation> {
+    vec![
+        get("/api/agents", "Lists the agents that live on").answers::<AgentList>(),
+        get("/api/agents/{name}", "Shows an agent").answers::<AgentView>(),
+        get("/api/agents/{name}/peek", "Shows the screen of an agent")
+            .asks::<PeekQuery>()
+            .answers::<Peek>(),
+        post("/api/agents/{name}/start", "Starts an agent")
+            .may_take::<StartRequest>()
+            .answers::<AgentView>(),
+        post("/api/agents/{name}/stop", "Stops an agent").answers::<AgentView>(),
+        post("/api/agents/{name}/restart", "Starts an agent anew").answers::<AgentView>(),
+        post("/api/agents/{name}/interrupt", "Interrupts the turn of an agent")
+            .answers::<AgentView>(),
+        post("/api/agents/{name}/handover", "Asks an agent to hand over")
+            .may_take::<HandoverRequest>()
+            .answers_with::<HandoverView>(202),
+        post("/api/agents/{name}/rehydrate", "Tells an agent to read handoffs")
+            .may_take::<RehydrateRequest>()
+            .answers_with::<Rehydrated>(202),
+        post("/api/handoffs", "Writes a handoff")
+            .takes::<WriteHandoff>()
+            .answers_with::<HandoffText>(201),
+        get("/api/handoffs/{file}", "Reads a handoff").answers::<HandoffText>(),
+        get("/api/personas/{name}/handoffs", "Lists the handoffs of a persona")
+            .asks::<HandoffQuery>()
+            .answers::<HandoffList>(),
+    ]
+}
+
+fn of_channels() -> Vec<Operation> {
+    vec![
+        get("/api/channels", "Lists channels").asks::<ChannelQuery>().answers::<ChannelList>(),
+        post("/api/channels", "Makes a channel")
+            .takes::<CreateRequest>()
+            .once()
+            .answers_with::<ChannelView>(201),
+        get("/api/channels/{slug}", "Shows a channel").answers::<ChannelView>(),
+        post("/api/channels/{slug}/change", "Changes what a channel is about")
+            .takes::<ChangeRequest>()
+            .answers::<ChannelView>(),
+        post("/api/channels/{slug}/pause", "Stops the agents").answers::<ChannelView>(),
+        post("/api/channels/{slug}/resume", "Lets the agents go on")
+            .may_take::<ResumeRequest>()
+            .answers::<ChannelView>(),
+        post("/api/channels/{slug}/chair", "Says who speaks for the agents")
+            .takes::<ChairRequest>()
+            .answers::<ChannelView>(),
+        post("/api/channels/{slug}/complete", "Calls a channel done").answers::<ChannelView>(),
+        post("/api/channels/{slug}/archive", "Puts a channel away").answers::<ChannelView>(),
+        get("/api/channels/{slug}/messages", "Shows what was said")
+            .asks::<HistoryQuery>()
+            .answers::<History>(),
+        post("/api/channels/{slug}/messages", "Says something")
+            .takes::<PostRequest>()
+            .once()
+            .answers_with::<Posted>(201),
+        post("/api/channels/{slug}/messages/{sequence}/again", "Asks for a turn again")
+            .answers::<ChannelView>(),
+        post("/api/channels/{slug}/read", "Says how far one has read")
+            .takes::<ReadRequest>()
+            .answers::<Unread>(),
+        get("/api/channels/{slug}/export", "Exports a channel as Markdown").untyped(200),
+    ]
+}
+
+fn of_members() -> Vec<Operation> {
+    vec![
+        post("/api/channels/{slug}/join", "Joins a channel").answers::<ChannelView>(),
+        post("/api/channels/{slug}/leave", "Leaves a channel").answers::<ChannelView>(),
+        post("/api/channels/{slug}/members", "Adds a member")
+            .takes::<MemberRequest>()
+            .answers::<ChannelView>(),
+        post("/api/channels/{slug}/members/{handle}/remove", "Removes a member")
+            .answers::<ChannelView>(),
+        post("/api/channels/{slug}/members/{handle}/mute", "Mutes a member")
+            .answers::<ChannelView>(),
+        post("/api/channels/{slug}/members/{handle}/unmute", "Lets a member speak")
+            .answers::<ChannelView>(),
+        post("/api/channels/{slug}/members/{handle}/seat", "Gives a seat to an agent")
+            .may_take::<SeatRequest>()
+            .answers::<ChannelView>(),
+    ]
+}

@@ -37,6 +37,7 @@ pub struct AskRequest {
 
 /// An action of a person.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ActionView {
     /// Its id.
     pub id: String,
@@ -58,6 +59,7 @@ pub struct ActionView {
 
 /// The answer of `GET /api/agent/actions`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ActionPage {
     /// By the names of their files.
     pub items: Vec<ActionView>,

@@ -4,6 +4,7 @@
 
 mod connections;
 mod credentials;
+mod description;
 mod events;
 mod guard;
 mod limits;

@@ -2,9 +2,9 @@
 
 use crate::api::Done;
 use crate::api::chat::{
-    Answered, AskRequest, CallView, ClaudeLogin, ClearRequest, ConfigRequest, ConfigView,
-    EventsQuery, ExecuteRequest, Executed, HealthView, History, HistoryQuery, RunView, SessionPage,
-    SessionRequest, SessionView, SessionsQuery, StopRequest, Stopped,
+    ActionPage, Answered, AskRequest, CallView, ClaudeLogin, ClearRequest, ConfigRequest,
+    ConfigView, EventsQuery, ExecuteRequest, Executed, HealthView, History, HistoryQuery, RunView,
+    SessionPage, SessionRequest, SessionView, SessionsQuery, StopRequest, Stopped,
 };
 use crate::http::description::operation::{Operation, delete, get, post};
 
@@ -68,6 +68,7 @@ fn of_settings() -> Vec<Operation> {
         post("/api/agent/config", "Chooses what answers one's questions")
             .takes::<ConfigRequest>()
             .answers::<ConfigView>(),
+        get("/api/agent/actions", "Lists the actions of one's assistant").answers::<ActionPage>(),
         get("/api/agent/health", "Tells what could answer").answers::<HealthView>(),
         post("/api/agent/claude/login", "Signs in to Claude")
             .takes::<ClaudeLogin>()

@@ -1,6 +1,8 @@
 //! A server with a million jobs: how soon it serves, what it holds, how often it wakes, and how
 //! long its lists take.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -69,8 +71,8 @@ pub(crate) async fn measure(
     progress(&format!("counting wake-ups for {seconds:.0} s"));
     let (before, begin) = (wakeups(server.pid())?, Instant::now());
     tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
-    let count = wakeups(server.pid())?.saturating_sub(before);
-    let per_minute = count as f64 / begin.elapsed().as_secs_f64() * 60.0;
+    let count = woken_since(&before, server.pid())?;
+    let per_minute = count / begin.elapsed().as_secs_f64() * 60.0;
     report.figure(
         "idle",
         "resident memory",
@@ -155,13 +157,22 @@ fn field(text: &str, name: &str) -> Option<f64> {
     line.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// How often the threads of a process were given a processor, by their own will or not.
-fn wakeups(pid: u32) -> Outcome<u64> {
-    let mut count = 0.0;
+/// How often each thread of a process was given a processor, by its own will or not.
+pub(crate) fn wakeups(pid: u32) -> Outcome<BTreeMap<OsString, f64>> {
+    let mut all = BTreeMap::new();
     for task in std::fs::read_dir(format!("/proc/{pid}/task"))? {
-        let text = std::fs::read_to_string(task?.path().join("status"))?;
-        count += field(&text, "voluntary_ctxt_switches").unwrap_or(0.0);
-        count += field(&text, "nonvoluntary_ctxt_switches").unwrap_or(0.0);
+        let task = task?;
+        // One that ends meanwhile is none that counts.
+        let Ok(text) = std::fs::read_to_string(task.path().join("status")) else { continue };
+        let count = |name: &str| field(&text, name).unwrap_or(0.0);
+        let both = count("voluntary_ctxt_switches") + count("nonvoluntary_ctxt_switches");
+        all.insert(task.file_name(), both);
     }
-    Ok(count as u64)
+    Ok(all)
+}
+
+/// Returns how often the threads that are there were woken since; what ended ones did is not known.
+pub(crate) fn woken_since(before: &BTreeMap<OsString, f64>, pid: u32) -> Outcome<f64> {
+    let now = wakeups(pid)?;
+    Ok(now.iter().map(|(task, it)| it - before.get(task).unwrap_or(&0.0)).sum())
 }

@@ -5,6 +5,7 @@
 
 mod claim;
 mod idle;
+mod instances;
 mod jobs;
 mod million;
 mod peers;
@@ -35,7 +36,7 @@ pub(crate) struct Asked {
 }
 
 /// The measurements, in their order: name, what it is.
-const ALL: [(&str, &str); 9] = [
+const ALL: [(&str, &str); 10] = [
     ("reads", "single reads and durable enqueueing against an empty reply"),
     ("guard", "a bare process, and the same under a guard"),
     ("jobs", "durable jobs over HTTP against bare guards, and against other queues"),
@@ -44,6 +45,7 @@ const ALL: [(&str, &str); 9] = [
     ("lists", "the newest 20 of a million jobs under each filter"),
     ("claim", "a claim among a million ended and ten thousand waiting jobs"),
     ("script", "a script of 300 kinds: loading, a function's answer, reloads"),
+    ("instances", "messages to inboxes against plain jobs; agents that wait and are taken over"),
     ("search", "10,000 documents and 50,000 Topics: start-up, indexing, searches; only if named"),
 ];
 
@@ -65,7 +67,7 @@ fn main() -> ExitCode {
         Err(why) => {
             eprintln!("{why}\n\n{USAGE}");
             for (name, what) in ALL {
-                eprintln!("  {name:8} {what}");
+                eprintln!("  {name:9} {what}");
             }
             return ExitCode::from(2);
         }
@@ -93,7 +95,7 @@ fn parse(args: &[String]) -> Result<Asked, String> {
         match arg.as_str() {
             // Cargo says this to every benchmark.
             "--bench" | "smoke" => {}
-            "search" => asked.only = Some("search".to_owned()),
+            word @ ("search" | "instances") => asked.only = Some(word.to_owned()),
             "--json" => asked.is_json = true,
             "--quick" => (asked.rounds, asked.rows, asked.seconds) = (3, 100_000, 0.3),
             "--only" => {
@@ -147,6 +149,9 @@ async fn run(asked: &Asked) -> site::Outcome<Report> {
     }
     if wants("script") {
         script::measure(asked, folder.path(), &mut report).await?;
+    }
+    if wants("instances") {
+        instances::measure(asked, folder.path(), &mut report).await?;
     }
     // Only by its name: it takes some minutes.
     if asked.only.as_deref() == Some("search") {

@@ -157,13 +157,28 @@ impl Server {
 
     /// Posts once; the answer must be a success.
     pub(crate) async fn post(&self, target: &str, body: &str) -> Outcome<serde_json::Value> {
-        let request = self.request("POST", target, Some(body));
+        self.call(self.request("POST", target, Some(body))).await
+    }
+
+    /// Asks once; the answer must be a success.
+    pub(crate) async fn get(&self, target: &str) -> Outcome<serde_json::Value> {
+        self.call(self.request("GET", target, None)).await
+    }
+
+    async fn call(&self, request: Vec<u8>) -> Outcome<serde_json::Value> {
         let mut line = Line::connect(&self.socket).await?;
         let (status, body) = line.ask(&request).await?;
         if !(200..300).contains(&status) {
             return Err(format!("{status}: {}", String::from_utf8_lossy(body)).into());
         }
         Ok(serde_json::from_slice(body)?)
+    }
+
+    /// Kills it without a word.
+    pub(crate) fn kill(mut self) -> Outcome<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
     }
 
     /// Ends it in an orderly way.

@@ -52,7 +52,7 @@ pub use run::launch::{Alone, HOOKS_WAY};
 pub use run::recovery::Left;
 pub use run::rehearsal::{Played, Rehearsal};
 pub use run::settle::{keep_result, keep_topic, request_cancel};
-pub use run::steering_check::unkept_files;
+pub use run::steering_check::{Unkept, unkept_files};
 pub use run::task::{Pause, RunTask, Task, TaskClock, TaskEnd, TaskFailure};
 pub use run::watch::{Beginning, Recall, Steady, Watch, Watched};
 pub use run::workspace::{Cleanup, HookRun, WorkspaceNeed, Workspaces};

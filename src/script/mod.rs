@@ -25,7 +25,7 @@ pub use config::{
     Builtin, Config, Engine, EngineBody, Handler, Identity, Input, InputType, Kind, Lane, Limits,
     OnBusy, Produces, Prompt, PromptBy, SESSION, Sessions, Site, Skill,
 };
-pub use load::agent::Agent;
+pub use load::agent::{Agent, unkept_settings};
 pub use load::anthropic::{Anthropic, Price, Thinking};
 pub(crate) use load::assistant::KIND_PREFIX;
 pub use load::assistant::{Assistant, AssistantLimits, ChatCaps, Mode};

@@ -154,6 +154,55 @@ fn an_agent_that_would_obey_what_nothing_keeps_out_is_not_started() {
     server.stop();
 }
 
+/// `env` there beats the engine's own variables: it sends the provider's key elsewhere.
+#[test]
+fn claude_code_is_not_started_where_its_settings_set_variables() {
+    let bench = Bench::new();
+    let program = bench.base.join("agents/claude");
+    bench.word_kind("open", FIELDS, "exit 0");
+    let script = bench.base.join("agents/open.sh");
+    let plain = format!("command = {{ \"/bin/sh\", \"{script}\" }}");
+    let command = format!("command = {{ \"{program}\", \"--strict-mcp-config\" }}");
+    std::fs::copy(&script, &program).unwrap();
+    make_executable(&program);
+    bench.edit(|declared| declared.replace(&plain, &command));
+    let server = bench.serve();
+    let ended = || bench.ended(&bench.job("open", json!({})));
+    let told = |words: &[&str]| {
+        let (_, out, err) = bench.cli(words);
+        format!("{out}{err}")
+    };
+    std::fs::create_dir_all(bench.top.join(".claude")).unwrap();
+    bench.write(".claude/settings.json", r#"{"permissions": {"allow": ["Bash"]}, "env": {}}"#);
+    assert_eq!(ended()["status"], "succeeded");
+    assert!(!told(&["check"]).contains("unkept-file"));
+    bench.write(".claude/settings.json", r#"{"env": {"ANTHROPIC_BASE_URL": "http://[::1]:1"}}"#);
+    let refused = ended();
+    assert_eq!(refused["reason"], "spawn_failed", "{refused:#}");
+    let message = refused["message"].as_str().unwrap();
+    for part in ["was not started", "`env` in ", "trusts = { \"", ".claude/settings.json\" }"] {
+        assert!(message.contains(part), "{message}");
+    }
+    let said = told(&["check"]);
+    assert!(said.contains("[unkept-file]") && said.contains("`env` in "), "{said}");
+    let said = told(&["doctor"]);
+    assert!(said.contains("would obey `env` in "), "{said}");
+    // Words that keep all settings out do; so does the script's own word for the file.
+    for words in ["command = CLAUDE, \"--setting-sources=\" }", "command = CLAUDE }, TRUSTS"] {
+        let file = message.split("trusts = { \"").nth(1).unwrap().split('"').next().unwrap();
+        let with = words
+            .replace("CLAUDE", command.trim_start_matches("command = ").trim_end_matches(" }"))
+            .replace("TRUSTS", &format!("trusts = {{ \"{file}\" }}"));
+        bench.edit(|declared| declared.replace(&command, &with));
+        bench.write_script();
+        assert!(!told(&["check"]).contains("unkept-file"), "{words}");
+        assert_eq!(bench.cli(&["reload"]).0, 0);
+        assert_eq!(ended()["status"], "succeeded", "{words}");
+        bench.edit(|declared| declared.replace(&with, &command));
+    }
+    server.stop();
+}
+
 #[test]
 fn files_that_the_script_names_for_its_agents_steer_them() {
     let bench = Bench::new();

@@ -53,14 +53,15 @@ pub fn open_doors(config: &Config) -> Vec<Diagnostic> {
 /// Returns a warning if an engine's jobs would not be started, for what its agent would obey.
 fn unkept(config: &Config, engine: &Engine) -> Option<Diagnostic> {
     let found = jobs::unkept_files(engine, &config.folder);
-    let files: Vec<&str> = found.iter().map(String::as_str).collect();
+    let said: Vec<String> = found.iter().map(ToString::to_string).collect();
+    let files: Vec<&str> = said.iter().map(String::as_str).collect();
     let names = steering_files::named(&files)?;
     let message = format!(
         "engine \"{}\" would obey {names} of the repository, which no word of its command keeps \
          out: its jobs are not started",
         engine.name
     );
-    let quoted: Vec<String> = files.iter().map(|it| format!("\"{it}\"")).collect();
+    let quoted: Vec<String> = found.iter().map(|it| format!("\"{}\"", it.file)).collect();
     let note = format!("remove them, or say trusts = {{ {} }}", quoted.join(", "));
     Some(finding(config, engine, "unkept-file", message).note(note))
 }

@@ -22,7 +22,7 @@ pub struct AgentFiles {
     pub account: Vec<String>,
     /// In the repository: it obeys them whatever its command says, and its script does not say that
     /// it may. Its jobs are not started.
-    pub unkept: Vec<String>,
+    pub unkept: Vec<jobs::Unkept>,
     /// In the account: the same. Whoever set up the account is asked to look.
     pub unkept_account: Vec<String>,
 }

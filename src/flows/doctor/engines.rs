@@ -133,9 +133,9 @@ fn files(loaded: &Loaded, engine: &ResolvedEngine, around: &Surroundings) -> Vec
             format!("\"{name}\" leaves out the programs of {files}"),
         ));
     }
-    let joined = |files: &[String]| files.join(", ");
     if !there.unkept.is_empty() {
-        let files = joined(&there.unkept);
+        let files: Vec<String> = there.unkept.iter().map(ToString::to_string).collect();
+        let files = files.join(", ");
         found.push(Finding::warn(
             AGENT_FILES,
             format!("\"{name}\" would obey {files}, which nothing keeps out: no job is started"),
@@ -143,7 +143,7 @@ fn files(loaded: &Loaded, engine: &ResolvedEngine, around: &Surroundings) -> Vec
         ));
     }
     if !there.unkept_account.is_empty() {
-        let files = joined(&there.unkept_account);
+        let files = there.unkept_account.join(", ");
         found.push(Finding::warn(
             AGENT_FILES,
             format!("\"{name}\" obeys {files} of its account, which nothing keeps out"),

@@ -3,29 +3,77 @@
 //! **Invariant:** the look is taken in the folder in which the agent is about to work, after the
 //! last hook has run.
 
+use std::fmt;
+
 use camino::Utf8Path;
 
 use crate::base::fault;
 use crate::jobs::rows::sentence::REFUSED;
 use crate::jobs::{Generation, Job};
-use crate::script::{Agent, Engine};
+use crate::process::Root;
+use crate::script::{Agent, Engine, unkept_settings};
+
+/// Settings of more bytes are not looked into.
+const SETTINGS_BYTES_MAX: usize = 1024 * 1024;
+
+/// A file that an agent would obey, whatever its command says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unkept {
+    /// The file, from the repository's top.
+    pub file: String,
+    /// What of it; all of it if nothing is said.
+    pub part: Option<&'static str>,
+}
+
+impl fmt::Display for Unkept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.part {
+            Some(part) => write!(f, "{part} in {}", self.file),
+            None => f.write_str(&self.file),
+        }
+    }
+}
 
 /// Returns the files that an engine's agent would obey in a folder, whatever its command says, and
 /// that its script does not trust; from the repository's top.
-pub fn unkept_files(engine: &Engine, folder: &Utf8Path) -> Vec<String> {
+pub fn unkept_files(engine: &Engine, folder: &Utf8Path) -> Vec<Unkept> {
     let Some(agent) = engine.agent() else { return Vec::new() };
     let top = folder.ancestors().find(|it| it.join(".git").symlink_metadata().is_ok());
     let top = top.unwrap_or(folder);
     // Pi looks in its own folder alone.
     let is_within = |it: &&Utf8Path| it.starts_with(top) && (agent != Agent::Pi || *it == folder);
+    let (own, local) = engine.settings_files();
     let mut found = Vec::new();
     for place in folder.ancestors().take_while(is_within) {
+        let mut add = |path: &Utf8Path, part| {
+            let file = path.strip_prefix(top).unwrap_or(path).to_string();
+            found.push(Unkept { file, part });
+        };
         let there = agent.unkept_files().iter().map(|it| place.join(it));
-        let there = there.filter(|it| it.symlink_metadata().is_ok());
-        found.extend(there.map(|it| it.strip_prefix(top).unwrap_or(&it).to_string()));
+        there.filter(|it| it.symlink_metadata().is_ok()).for_each(|it| add(&it, None));
+        // Newer versions of Claude Code read local settings at the top, too, and no others there.
+        for file in [own.filter(|_| place == folder), local].into_iter().flatten() {
+            if let Some(part) = unkept_part(place, file) {
+                add(&place.join(file), Some(part));
+            }
+        }
     }
-    found.retain(|it| !engine.trusts(it));
+    found.retain(|it| !engine.trusts(&it.file));
     found
+}
+
+/// Returns what of a settings file nothing keeps out, if it is there. What cannot be looked into
+/// might hold anything.
+fn unkept_part(place: &Utf8Path, file: &str) -> Option<&'static str> {
+    let path = place.join(file);
+    path.symlink_metadata().ok()?;
+    // Links are not followed: what they lead to is no file of the repository.
+    let read = Root::open(place)
+        .and_then(|folder| folder.read_relative(Utf8Path::new(file), SETTINGS_BYTES_MAX));
+    match read.map(|(bytes, _)| String::from_utf8(bytes)) {
+        Ok(Ok(text)) => unkept_settings(&text),
+        _ => Some("what cannot be read"),
+    }
 }
 
 /// Returns why a job's agent must not be started in a folder, if so.
@@ -47,7 +95,7 @@ pub(in crate::jobs) fn refusal(
     };
     Some(format!(
         "{REFUSED}{first}{more}, and no word of its command keeps that out: remove it, or say \
-         trusts = {{ \"{first}\" }} in engine \"{}\"",
-        engine.name
+         trusts = {{ \"{}\" }} in engine \"{}\"",
+        first.file, engine.name
     ))
 }

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 use crate::script::config::secret::EnvValue;
 use crate::script::config::{Engine, EngineBody};
 
@@ -31,6 +33,28 @@ const SETTINGS_KEYS: [&str; 7] = [
     "otelHeadersHelper",
     "proxyAuthHelper",
 ];
+
+/// Parts of `sandbox` in Claude Code's settings that name programs.
+const SANDBOX_PROGRAMS: [&str; 4] = ["ripgrep", "seccomp", "bwrapPath", "socatPath"];
+
+/// Returns what of a settings file of Claude Code makes it start programs or sends what it reads
+/// elsewhere, whatever its command says: `env` beats the engine's own variables. What is no JSON to
+/// us might be to it.
+pub fn unkept_settings(text: &str) -> Option<&'static str> {
+    let Ok(Value::Object(settings)) = serde_json::from_str(text) else {
+        return Some("what is no JSON object");
+    };
+    let is_empty = |it: &Value| match it {
+        Value::Null => true,
+        Value::Object(map) => map.is_empty(),
+        _ => false,
+    };
+    if settings.get("env").is_some_and(|it| !is_empty(it)) {
+        return Some("`env`");
+    }
+    let names = |it: &&str| settings.get("sandbox").and_then(|map| map.get(it)).is_some();
+    SANDBOX_PROGRAMS.iter().any(|it| names(&it)).then_some("programs of `sandbox`")
+}
 
 /// A coding agent that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +105,7 @@ impl Agent {
     /// it start programs, or send what it reads elsewhere.
     pub fn unkept_files(self) -> &'static [&'static str] {
         match self {
+            // Of Claude Code only where they say what they must not: `unkept_settings`.
             Agent::Claude | Agent::Codex => &[],
             Agent::Gemini => &[".env", ".gemini/.env"],
             // A second loader of its own obeys neither `--pure` nor a variable.
@@ -182,6 +207,24 @@ impl Engine {
     /// Returns whether Claude Code refuses its command to root, unless told that it is contained.
     pub fn is_refused_to_root(&self) -> bool {
         self.unasked() == Some(UNASKED[0])
+    }
+
+    /// Returns the settings of Claude Code that it reads in the repository, relative to a folder:
+    /// those of the folder in which it works, and those that also count from a folder above it.
+    pub fn settings_files(&self) -> (Option<&'static str>, Option<&'static str>) {
+        let EngineBody::Process { command, env, .. } = &self.body else { return (None, None) };
+        if self.agent() != Some(Agent::Claude) {
+            return (None, None);
+        }
+        let line = Line { command, env };
+        let reads = |source: &str| {
+            let mut named = line.values("--setting-sources").peekable();
+            named.peek().is_none() || named.any(|it| it.split(',').any(|it| it.trim() == source))
+        };
+        (
+            reads("project").then_some(".claude/settings.json"),
+            reads("local").then_some(".claude/settings.local.json"),
+        )
     }
 
     /// Returns whether its script says that its agent may obey a file, by the file's name or by
@@ -318,6 +361,32 @@ mod tests {
             trusted: vec![".opencode/plugin".to_owned()],
             at: Location { file: camino::Utf8Path::new("x").into(), line: 1, column: 1 },
         }
+    }
+
+    #[test]
+    fn settings_that_nothing_keeps_out_are_told_from_others() {
+        for (text, found) in [
+            ("{}", None),
+            (r#"{"permissions":{"allow":["Bash"]},"hooks":{},"env":{},"sandbox":{}}"#, None),
+            (r#"{"env":null}"#, None),
+            (r#"{"env":{"ANTHROPIC_BASE_URL":"http://127.0.0.1:1"}}"#, Some("`env`")),
+            (r#"{"env":"x"}"#, Some("`env`")),
+            (r#"{"env":{},"env":{"BASH_ENV":"x"}}"#, Some("`env`")),
+            (r#"{"sandbox":{"ripgrep":{"command":"x"}}}"#, Some("programs of `sandbox`")),
+            ("", Some("what is no JSON object")),
+            ("[]", Some("what is no JSON object")),
+            ("\u{feff}{}", Some("what is no JSON object")),
+            ("// a comment\n{}", Some("what is no JSON object")),
+        ] {
+            assert_eq!(unkept_settings(text), found, "{text}");
+        }
+        let reads = |words: &[&str]| engine(words, &[]).settings_files();
+        let (own, local) = (Some(".claude/settings.json"), Some(".claude/settings.local.json"));
+        assert_eq!(reads(&["claude", "-p"]), (own, local));
+        assert_eq!(reads(&["claude", "--setting-sources="]), (None, None));
+        assert_eq!(reads(&["claude", "--setting-sources", "user,project"]), (own, None));
+        assert_eq!(reads(&["claude", "--setting-sources=local, user"]), (None, local));
+        assert_eq!(reads(&["codex"]), (None, None));
     }
 
     #[test]

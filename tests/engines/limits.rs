@@ -106,6 +106,36 @@ fn an_engine_whose_provider_takes_no_more_is_held_until_a_person_lifts_it() {
 }
 
 #[test]
+fn a_limit_after_the_work_was_handed_in_takes_nothing_back_and_holds_the_engine() {
+    let bench = Bench::new();
+    let line = json!({"type": "turn.failed", "error": {"message": "429 Too Many Requests"}});
+    let finish = "echo '{\"ok\":true}' | \"$wb_agent\" finish --result -";
+    let agent = format!("[ \"$word\" = no ] || {finish}\necho '{line}'; exit 1");
+    let fields = ", produces = \"result\"";
+    read_kind(&bench, "done", "codex-jsonl", fields, &agent);
+    read_kind(&bench, "none", "codex-jsonl", fields, &agent);
+    let verify = ", produces = \"result\", verify = function() return \"it is wrong\" end";
+    read_kind(&bench, "wrong", "codex-jsonl", verify, &agent);
+    let server = bench.serve();
+    let done = bench.ended(&bench.job("done", json!({})));
+    assert_eq!((&done["status"], &done["reason"]), (&json!("succeeded"), &Value::Null), "{done:#}");
+    assert_eq!((&done["result"], &done["retry_at"]), (&json!({"ok": true}), &Value::Null));
+    let warnings = done["warnings"].to_string();
+    for part in ["rate_limited: ", "exited with status 1: 429 Too Many Requests"] {
+        assert!(warnings.contains(part), "{warnings}");
+    }
+    // The provider takes no more all the same.
+    let waiting = bench.show(&bench.job("done", json!({})));
+    assert_eq!(waiting["waiting"]["code"], "engine_held", "{waiting:#}");
+    // Without the result, and with one that the script refuses, it has failed as before.
+    let none = bench.ended(&bench.job("none", json!({"word": "no"})));
+    assert_eq!((&none["status"], &none["reason"]), (&json!("failed"), &json!("rate_limited")));
+    let wrong = bench.ended(&bench.job("wrong", json!({})));
+    assert_eq!((&wrong["status"], &wrong["reason"]), (&json!("failed"), &json!("verify_failed")));
+    server.stop();
+}
+
+#[test]
 fn a_cap_refuses_says_so_and_sums_are_shown() {
     let bench = Bench::new();
     bench.limits("jobs = 2, grace = \"1s\", daily_person = { tokens = 20000 }");

@@ -121,9 +121,9 @@ const CASES: &[Case] = &[
     Case {
         name: "many_proposals",
         agent: "n=0; while [ $((n+=1)) -le 11 ]; do printf \"$n\\n\" | propose || exit 4; done",
-        tail: "has handed in 10 proposals",
-        ..FAILED
+        ..OK
     },
+    Case { name: "fails_at_last", agent: "printf 'new\n' | propose; echo why >&2; exit 5", ..OK },
     Case {
         name: "other_topic",
         agent: "topic=$(cat \"$BASE/other\"); printf 'new\\n' | propose",
@@ -243,6 +243,14 @@ fn what_each_misbehaviour_comes_to() {
     };
     for name in ["endless", "one_line"] {
         assert!(of(name)["warnings"].to_string().contains("output_cut"), "{name}");
+    }
+    // What was handed in before counts; what the agent met is said.
+    for (name, parts) in [
+        ("fails_at_last", ["exit_status: ", "exited with status 5: why"]),
+        ("many_proposals", ["exited with status 4: ", "has handed in 10 proposals"]),
+    ] {
+        let warnings = of(name)["warnings"].to_string();
+        assert!(parts.iter().all(|it| warnings.contains(it)), "{name}: {warnings}");
     }
     assert_eq!(of("finishes_twice")["result"], 2);
     let last = of("two_proposals")["proposal_id"].as_str().unwrap().to_owned();

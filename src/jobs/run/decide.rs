@@ -9,6 +9,9 @@ use crate::jobs::{Hooks, Job, Reason, Status, Verdict};
 use crate::script::Produces;
 use crate::store::Tx;
 
+/// Most characters of what an agent met that a warning says.
+const MET_CHARS_MAX: usize = 300;
+
 /// A job that failed because its agent's provider takes no more has a reason of its own. A job that
 /// left what it promised has succeeded, whatever its agent met on the way.
 pub(super) fn with_limit(
@@ -37,6 +40,39 @@ fn can_wait(ended: Ended) -> bool {
                 | Reason::VerifyUnasked
         ),
     }
+}
+
+/// Returns whether an agent that ended by itself with an error had left what its kind promises
+/// before: it may have met a limit of its provider at its last word.
+pub(super) fn has_left(
+    tx: &Tx<'_>,
+    job: &Job,
+    ended: Ended,
+    produces: Option<Produces>,
+    hooks: &Hooks,
+) -> Result<bool> {
+    let may_have =
+        ended == Ended::Not(Status::Failed, Reason::ExitStatus) && job.message_id.is_none();
+    match produces.filter(|_| may_have) {
+        Some(produces) => (hooks.produced)(tx, job, produces),
+        None => Ok(false),
+    }
+}
+
+/// Returns the warning of a job that has succeeded although its agent ended with an error.
+pub(super) fn met(status: Status, outcome: &Outcome) -> Option<String> {
+    let Ended::Not(_, Reason::ExitStatus) = outcome.ended else { return None };
+    let is_word = |it: &&str| !it.is_empty() && !it.starts_with("hint: ");
+    let last = outcome.error_tail.lines().rev().map(str::trim).find(is_word);
+    let words = crate::base::truncate_chars(last.unwrap_or("it did not say why"), MET_CHARS_MAX);
+    let code = outcome.exit_code.unwrap_or_default();
+    let name = match outcome.limit {
+        Some(_) => Reason::RateLimited.as_str(),
+        None => Reason::ExitStatus.as_str(),
+    };
+    (status == Status::Succeeded).then(|| {
+        format!("{name}: with its work handed in, the agent exited with status {code}: {words}")
+    })
 }
 
 /// A status, its reason, and the tail of the error.
@@ -76,7 +112,10 @@ pub(super) fn decide(
         return Ok((Status::Succeeded, None, None));
     }
     if let Ended::Not(status, reason) = outcome.ended {
-        return Ok((status, Some(reason), Some(outcome.error_tail.clone())));
+        return Ok(match has_left(tx, job, outcome.ended, produces, hooks)? {
+            true => (Status::Succeeded, None, None),
+            false => (status, Some(reason), Some(outcome.error_tail.clone())),
+        });
     }
     if job.verdict == Some(Verdict::Ok) {
         return Ok((Status::Succeeded, None, None));

@@ -15,7 +15,8 @@ use crate::script::{Engine, Reads};
 /// How many of the last lines of standard error are looked at for words about a limit.
 const STDERR_LINES: usize = 5;
 
-/// Lets the script look at what an agent left that ended well. It may refuse it; what the kind
+/// Lets the script look at what an agent left that ended well, or by itself with an error after it
+/// had left what its kind promises. It may refuse it; what the kind
 /// promises must be there all the same, whatever the script says.
 pub(in crate::jobs) async fn verify(
     inner: &Inner,
@@ -25,7 +26,13 @@ pub(in crate::jobs) async fn verify(
 ) {
     let kind = generation.config.kind_of_job(&job.kind);
     let has_check = kind.is_some_and(|it| it.verify.is_some());
-    if outcome.ended != Ended::Well || !has_check || fault::is_off("verify") {
+    let is_asked = match outcome.ended {
+        Ended::Well => true,
+        // It is not called if nothing was left.
+        Ended::Not(_, Reason::ExitStatus) => job.message_id.is_none(),
+        Ended::Not(..) => false,
+    };
+    if !is_asked || !has_check || fault::is_off("verify") {
         return;
     }
     let generation = match fault::is_off("generation_pin") {

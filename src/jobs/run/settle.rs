@@ -9,7 +9,7 @@ use crate::jobs::queue::lane::{self, Capacities};
 use crate::jobs::queue::{engine_hold, parking};
 use crate::jobs::rows::usage;
 use crate::jobs::rows::{long_inputs, table};
-use crate::jobs::run::decide::{decide, with_limit};
+use crate::jobs::run::decide::{decide, met, with_limit};
 use crate::jobs::run::lost::{self, Repeat};
 use crate::jobs::telemetry::limit::Limit;
 use crate::jobs::telemetry::refusal::Refusal;
@@ -229,15 +229,18 @@ pub(in crate::jobs) fn settle(
     let (reason, limit) = with_limit(reason, outcome.limit);
     let tail = tail.map(|it| tail_of(it.as_bytes(), ERROR_TAIL_BYTES_MAX));
     let summary = outcome.summary.as_deref();
+    let met = met(status, outcome);
+    // A provider's limit is one, whether or not the job had left its work before it.
+    let limit = limit.or(outcome.limit.filter(|_| met.is_some()));
     // Handlers of its earlier events may have left some.
-    let warnings: Vec<&String> = job.warnings.iter().chain(&outcome.warnings).collect();
+    let warnings: Vec<&String> = job.warnings.iter().chain(&outcome.warnings).chain(&met).collect();
     let changed = tx.prepare_cached(SETTLE)?.execute(named_params! {
         ":id": id, ":status": status.as_str(), ":reason": reason.map(Reason::as_str),
         ":now": tx.now(), ":code": outcome.exit_code, ":signal": outcome.signal, ":tail": tail,
         ":summary": summary.map(|it| crate::base::truncate_chars(it, SUMMARY_BYTES_MAX / 4)),
         ":usage": outcome.usage.as_ref().map(Value::to_string), ":cost": outcome.cost_usd,
         ":session": outcome.session_ref, ":warnings": json!(warnings).to_string(),
-        ":retry_at": limit.and_then(|it| it.retry_at),
+        ":retry_at": limit.filter(|_| reason.is_some()).and_then(|it| it.retry_at),
     })?;
     one(changed, id)?;
     if let Some(lane) = &job.lane {

@@ -732,6 +732,8 @@
 ---@field permission_wait? wb.Duration Longest wait of an engine with `asks` for the decision on a call; then its job is parked. Default: `10m`.
 ---@field daily? wb.AgentFields.Daily What jobs of this kind may spend on a day (UTC).
 ---@field sends? string[] Addresses it may send to; people, agents and inboxes by default.
+---@field can_create_channel? boolean Whether it may make channels. Default: `false`.
+---@field can_add_members? boolean Whether it may add members to the channel in which it has a seat. Default: `false`.
 
 ---A job that is made by itself, again and again.
 ---@class wb.ScheduleFields

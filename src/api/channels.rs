@@ -58,9 +58,15 @@ pub struct CreateRequest {
     /// What its agents may spend.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
-    /// The first message.
+    /// The first message; from people only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// Whether an agent that makes it takes no seat in it; then a person is its chair.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub without_me: bool,
+    /// That person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chair: Option<String>,
 }
 
 /// The body of `POST /api/channels/{slug}/change`: what is not given stays.

@@ -1,6 +1,7 @@
 //! Channels: people and agents in one conversation.
 
 pub(crate) mod agents;
+mod manage;
 pub(crate) mod seats;
 mod types;
 

@@ -24,6 +24,14 @@ fn body(path: &str, base: &str) -> Value {
         "/api/approvals" => json!({"channel": "late", "title": "Late?"}),
         "/api/approvals/{id}/withdraw" => json!({"version": 1}),
         "/api/channels/{slug}/messages" => json!({"body": "late"}),
+        "/api/channels" => json!({"name": "Late"}),
+        "/api/channels/{slug}/change" => json!({"intent": "late"}),
+        "/api/channels/{slug}/members" => json!({"person": "ada"}),
+        "/api/channels/{slug}/complete"
+        | "/api/channels/{slug}/leave"
+        | "/api/channels/{slug}/members/{handle}/remove"
+        | "/api/channels/{slug}/members/{handle}/mute"
+        | "/api/channels/{slug}/members/{handle}/unmute" => json!({}),
         "/api/handoffs" => json!({"summary": "late", "text": "late"}),
         "/api/messages" => json!({"to": "person:ada", "payload": "late"}),
         "/api/proposals" => json!({
@@ -45,7 +53,8 @@ fn write_all(bench: &Bench, topic: &Topic, job: &str, token: &str) -> Vec<(Strin
         .filter(|it| it.verb == Verb::Post && matches!(it.who, Who::Job | Who::WriteOrJob));
     let sent = writes.map(|route| {
         let id = if route.path.contains("/agent/jobs/") { job } else { &topic.id };
-        let target = route.path.replace("{id}", id).replace("{slug}", "own");
+        let target =
+            route.path.replace("{id}", id).replace("{slug}", "own").replace("{handle}", "ada");
         let answer = bench.send(&Call::post(&target, body(route.path, &base)).token(token));
         (route.path.to_owned(), answer.status, answer.code().to_owned())
     });
@@ -74,7 +83,7 @@ fn g04_every_write_with_a_stale_token_is_refused_and_changes_nothing() {
         let token = bench.left(&format!("token.{job}"));
         let before = state(&bench, &topic);
         let sent = write_all(&bench, &topic, &job, &token);
-        assert_eq!(sent.len(), 16, "{sent:?}");
+        assert_eq!(sent.len(), 24, "{sent:?}");
         for (path, status, code) in sent {
             assert_eq!((status, code.as_str()), (409, "job_ended"), "{path}");
         }

@@ -1,15 +1,15 @@
 //! The verbs of an agent that has a seat in a channel; which one that is, the server knows.
 
 use clap::Subcommand;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::api::channels::PostRequest;
+use crate::api::channels::{ChangeRequest, CreateRequest, MemberRequest, PostRequest};
 use crate::base::Result;
 use crate::cli::agent::args::Place;
 use crate::cli::agent::{client, print};
 use crate::cli::terminal::input;
 use crate::cli::terminal::screen::Screen;
-use crate::client::query;
+use crate::client::{Client, path_part, query};
 
 /// Longest message that is read from standard input, in bytes.
 const TEXT_BYTES_MAX: usize = 256 * 1024;
@@ -30,6 +30,59 @@ pub(super) enum ChannelVerb {
         #[arg(long, value_name = "N", default_value_t = 20)]
         limit: u32,
     },
+    /// Make a channel; your wb.agent must say `can_create_channel`
+    Create {
+        /// Its name
+        name: String,
+        /// Its type; `workshop` if it is not given
+        #[arg(long = "type", value_name = "TYPE")]
+        kind: Option<String>,
+        /// What it is about
+        #[arg(long, value_name = "TEXT")]
+        about: Option<String>,
+        /// What it is to come to, if that is not the type's
+        #[arg(long, value_name = "TEXT")]
+        intent: Option<String>,
+        /// A persona or agent that takes part; may be given again
+        #[arg(long, value_name = "NAME")]
+        with: Vec<String>,
+        /// A person who takes part; may be given again
+        #[arg(long, value_name = "NAME")]
+        person: Vec<String>,
+        /// Take no seat in it: a person is its chair
+        #[arg(long, requires = "chair")]
+        without_me: bool,
+        /// That person
+        #[arg(long, value_name = "PERSON", requires = "without_me")]
+        chair: Option<String>,
+    },
+    /// Add a persona or agent, or a person; your wb.agent must say `can_add_members`
+    Add {
+        /// The persona or agent
+        #[arg(value_name = "NAME", required_unless_present = "person")]
+        persona: Option<String>,
+        /// A person in its place
+        #[arg(long, value_name = "NAME", conflicts_with = "persona")]
+        person: Option<String>,
+    },
+    /// Leave the channel
+    Leave,
+    /// Be told nothing until you unmute it
+    Mute,
+    /// Hear again; you are told what you missed
+    Unmute,
+    /// Take a member out; as its chair only
+    Remove {
+        /// Its handle
+        handle: String,
+    },
+    /// Say what the channel is to come to; as its chair only
+    Intent {
+        /// The words
+        text: String,
+    },
+    /// End the channel; as its chair only
+    Complete,
     /// Say something while you work, from standard input
     ///
     /// Your last words are posted for you: this is for handing work on before them. It works only
@@ -44,6 +97,21 @@ pub(super) enum ChannelVerb {
     },
 }
 
+/// Prints what became of a channel.
+fn told(screen: &Screen, answer: &Value) -> Result<()> {
+    screen.answer(answer, |screen, answer| {
+        let status = answer["status"].as_str().unwrap_or_default();
+        screen.put(&format!("{} {status}", answer["slug"].as_str().unwrap_or_default()))
+    })
+}
+
+/// Changes what the agent hears of its channel.
+fn of_own(client: &Client, verb: &str) -> Result<Value> {
+    let own = client.get("/api/channels/own")?;
+    let handle = own["me"].as_str().unwrap_or_default();
+    client.post(&format!("/api/channels/own/members/{}/{verb}", path_part(handle)), &json!({}))
+}
+
 /// Runs a verb.
 pub(super) fn run(screen: &Screen, place: &Place, verb: ChannelVerb) -> Result<()> {
     let client = client(place)?;
@@ -55,6 +123,40 @@ pub(super) fn run(screen: &Screen, place: &Place, verb: ChannelVerb) -> Result<(
             let pairs = [("after", after.as_deref()), ("limit", Some(limit.as_str()))];
             let answer = client.get(&query("/api/channels/own/messages", &pairs))?;
             print(screen, &answer["items"])
+        }
+        ChannelVerb::Create { name, kind, about, intent, with, person, without_me, chair } => {
+            let persona = |it| MemberRequest { persona: Some(it), ..MemberRequest::default() };
+            let human = |it| MemberRequest { person: Some(it), ..MemberRequest::default() };
+            let members = with.into_iter().map(persona).chain(person.into_iter().map(human));
+            let request = CreateRequest {
+                kind,
+                name,
+                about,
+                intent,
+                members: members.collect(),
+                without_me,
+                chair,
+                ..CreateRequest::default()
+            };
+            told(screen, &client.create("/api/channels", &json!(request))?)
+        }
+        ChannelVerb::Add { persona, person } => {
+            let request = MemberRequest { persona, agent: None, person };
+            told(screen, &client.post("/api/channels/own/members", &json!(request))?)
+        }
+        ChannelVerb::Leave => told(screen, &client.post("/api/channels/own/leave", &json!({}))?),
+        ChannelVerb::Mute => told(screen, &of_own(&client, "mute")?),
+        ChannelVerb::Unmute => told(screen, &of_own(&client, "unmute")?),
+        ChannelVerb::Remove { handle } => {
+            let path = format!("/api/channels/own/members/{}/remove", path_part(&handle));
+            told(screen, &client.post(&path, &json!({}))?)
+        }
+        ChannelVerb::Intent { text } => {
+            let request = ChangeRequest { intent: Some(text), ..ChangeRequest::default() };
+            told(screen, &client.post("/api/channels/own/change", &json!(request))?)
+        }
+        ChannelVerb::Complete => {
+            told(screen, &client.post("/api/channels/own/complete", &json!({}))?)
         }
         ChannelVerb::Post { kind, to } => {
             let body = input::standard("the message", TEXT_BYTES_MAX)?;

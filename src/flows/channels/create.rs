@@ -3,11 +3,13 @@
 use serde_json::{Value, json};
 
 use crate::api::channels::{ChannelView, CreateRequest, MemberRequest};
-use crate::base::{Actor, Error, Result};
+use crate::base::{Actor, Error, ErrorKind, Result};
 use crate::channels::{self, Joining, NewChannel};
-use crate::flows::channels::{Ground, kind_of, members, show, speak};
+use crate::flows::channels::{Ground, kind_of, members, show, speak, who};
 use crate::flows::{Site, kept_answer};
+use crate::jobs;
 use crate::people::Caller;
+use crate::script::Config;
 use crate::store::{Tx, idempotency};
 
 /// The type of a channel for which none was given.
@@ -16,7 +18,8 @@ const KIND_DEFAULT: &str = "workshop";
 /// Makes a channel; whoever makes it is its chair.
 ///
 /// # Errors
-/// `forbidden` for viewers and jobs; `invalid`: `unknown_type`, `bad_name`, `bad_member`;
+/// `forbidden` for viewers, and `not_an_agent`, `no_creation_capability`, `agent_forbidden`;
+/// `invalid`: `unknown_type`, `bad_name`, `bad_member`;
 /// `not_found`: `no_agent`, `no_person`; `conflict`: `name_taken`, `agent_already_in_channel`;
 /// `busy`: `too_many_channels`, `too_many_members`.
 pub async fn create(
@@ -25,17 +28,21 @@ pub async fn create(
     request: CreateRequest,
     key: Option<idempotency::Key>,
 ) -> Result<ChannelView> {
-    let by = Actor::Person(caller.may_write()?.id.clone());
+    let by = caller.actor();
     if let Some(kept) = kept_answer(site, key.as_ref()).await? {
-        return show::show(site, caller, &kept_slug(&kept)?).await;
+        return show::changed(site, caller, kept_slug(&kept)?).await;
     }
-    let (ground, asking) = (Ground::of(site), caller.clone());
+    let (ground, asking, config) = (Ground::of(site), caller.clone(), site.config.clone());
     let made = site.store.write(move |tx| {
+        if let Caller::Job { token_hash, .. } = &asking {
+            jobs::fence(tx, token_hash)?;
+        }
         if let Some(key) = &key
             && let Some(kept) = idempotency::find(tx.connection(), key)?
         {
             return kept_slug(&kept);
         }
+        let own = own(tx, &config, &asking, &request)?;
         let kind = request.kind.as_deref().unwrap_or(KIND_DEFAULT);
         if !ground.knows(kind) {
             let names: Vec<String> = ground.kinds.iter().map(|it| it.name.clone()).collect();
@@ -54,11 +61,14 @@ pub async fn create(
             budget: request.budget.unwrap_or(kind_of(&ground, kind).budget),
         };
         let channel = channels::create(tx, &ground.ids, &new)?;
-        let creator = asking.person()?;
-        let own = Joining { member: by.clone(), name: creator.name.clone(), agent: None };
         let kind = kind_of(&ground, &channel.kind);
         channels::join(tx, (&channel, &kind), &own, &by)?;
         seat_all(tx, (&channel, &kind), &by, &request.members)?;
+        let chosen = request.chair.as_deref().filter(|_| !request.without_me);
+        if let Some(chair) = chosen {
+            who::require_person(&asking)?;
+            channels::set_chair(tx, &channel, &members::of_handle(tx, &channel, chair)?, &by)?;
+        }
         for member in channels::members(tx.connection(), channel.number)? {
             members::brief(tx, &ground, (&channel, &kind), &member)?;
         }
@@ -71,7 +81,42 @@ pub async fn create(
         Ok(channel.slug)
     });
     let slug = made.await?;
-    show::show(site, caller, &slug).await
+    show::changed(site, caller, slug).await
+}
+
+/// Returns who is the first member, which is the chair: whoever makes the channel, or the person
+/// whom an agent names that takes no seat in it.
+fn own(tx: &Tx<'_>, config: &Config, asking: &Caller, request: &CreateRequest) -> Result<Joining> {
+    let Some(agent) = who::agent_or_writer(tx.connection(), asking)? else {
+        let creator = asking.person()?;
+        if request.without_me {
+            let message = "only an agent makes a channel in which it takes no part";
+            return Err(Error::invalid(message).code("bad_member").of_input("without_me"));
+        }
+        let member = Actor::Person(creator.id.clone());
+        return Ok(Joining { member, name: creator.name.clone(), agent: None });
+    };
+    if !who::declared(config, &agent).is_some_and(|it| it.can_create_channel) {
+        let message = format!("{} may not make channels", agent.name);
+        return Err(Error::new(ErrorKind::Forbidden, message)
+            .code("no_creation_capability")
+            .hint("`can_create_channel = true` of its wb.agent lets it"));
+    }
+    if request.message.is_some() || request.budget.is_some() {
+        let message = "the first message of a channel and its budget are a person's";
+        return Err(Error::new(ErrorKind::Forbidden, message).code("agent_forbidden"));
+    }
+    match (request.without_me, &request.chair) {
+        (false, _) => members::seat(tx, &agent),
+        (true, Some(person)) => {
+            let request = MemberRequest { person: Some(person.clone()), ..Default::default() };
+            members::joining(tx, &request)
+        }
+        (true, None) => Err(Error::invalid("a channel without its maker has a person as chair")
+            .code("bad_member")
+            .of_input("chair")
+            .hint("name one: --chair PERSON")),
+    }
 }
 
 fn kept_slug(kept: &Value) -> Result<String> {

@@ -5,6 +5,7 @@ use crate::base::{Error, ErrorKind, Result};
 use crate::channels::{self, Channel, Pause};
 use crate::flows::Site;
 use crate::flows::channels::{Ground, kind_of, members, say, show, who};
+use crate::jobs;
 use crate::mail;
 use crate::people::Caller;
 use crate::store::Tx;
@@ -16,21 +17,25 @@ pub(super) async fn changing(
     slug: &str,
     change: impl Fn(&Tx<'_>, &Ground, &Caller, &Channel) -> Result<()> + Send + 'static,
 ) -> Result<ChannelView> {
-    caller.may_write()?;
     let (ground, asking, text) = (Ground::of(site), caller.clone(), slug.to_owned());
     let write = site.store.write(move |tx| {
+        if let Caller::Job { token_hash, .. } = &asking {
+            jobs::fence(tx, token_hash)?;
+        }
+        who::agent_or_writer(tx.connection(), &asking)?;
         let channel = who::channel(tx.connection(), &asking, &text)?;
         change(tx, &ground, &asking, &channel)?;
         Ok(channel.slug)
     });
     let slug = write.await?;
-    show::show(site, caller, &slug).await
+    show::changed(site, caller, slug).await
 }
 
 /// Changes what a channel is about, what it is to come to, and what it may spend.
 ///
 /// # Errors
-/// `forbidden`: `not_chair`; `invalid`; `conflict`: `channel_not_active`.
+/// `forbidden`: `not_chair`, and `agent_forbidden` for an agent that gives a budget; `invalid`;
+/// `conflict`: `channel_not_active`.
 pub async fn change(
     site: &Site,
     caller: &Caller,
@@ -39,6 +44,9 @@ pub async fn change(
 ) -> Result<ChannelView> {
     changing(site, caller, slug, move |tx, ground, caller, channel| {
         who::require_chair(tx.connection(), caller, channel)?;
+        if request.budget.is_some() {
+            who::require_person(caller)?;
+        }
         let mut changed = channel.clone();
         changed.about = request.about.clone().or(changed.about);
         changed.intent = request.intent.clone().or(changed.intent);
@@ -57,6 +65,7 @@ pub async fn change(
 /// # Errors
 /// `forbidden`: `not_a_member`; `conflict`: `channel_not_active`, `not_changed`.
 pub async fn pause(site: &Site, caller: &Caller, slug: &str) -> Result<ChannelView> {
+    who::require_person(caller)?;
     changing(site, caller, slug, |tx, ground, caller, channel| {
         who::require_part(tx.connection(), caller, channel)?;
         channel.require_open()?;
@@ -84,6 +93,7 @@ pub async fn resume(
     slug: &str,
     request: ResumeRequest,
 ) -> Result<ChannelView> {
+    who::require_person(caller)?;
     changing(site, caller, slug, move |tx, ground, caller, channel| {
         who::require_part(tx.connection(), caller, channel)?;
         let Some((reason, _)) = channel.paused else {
@@ -110,6 +120,7 @@ pub async fn resume(
 /// # Errors
 /// `forbidden`: `not_chair`; `not_found`: `no_member`; `conflict`: `channel_not_active`.
 pub async fn chair(site: &Site, caller: &Caller, slug: &str, to: String) -> Result<ChannelView> {
+    who::require_person(caller)?;
     changing(site, caller, slug, move |tx, ground, caller, channel| {
         who::require_chair(tx.connection(), caller, channel)?;
         channel.require_open()?;
@@ -147,6 +158,7 @@ pub async fn complete(site: &Site, caller: &Caller, slug: &str) -> Result<Channe
 /// `forbidden`: `not_chair` for who neither made it, nor ended it, nor administers the site;
 /// `conflict`: `channel_not_complete`.
 pub async fn archive(site: &Site, caller: &Caller, slug: &str) -> Result<ChannelView> {
+    who::require_person(caller)?;
     changing(site, caller, slug, |tx, _, caller, channel| {
         let own = caller.actor();
         let is_own = channel.created_by == own || channel.completed_by.as_ref() == Some(&own);

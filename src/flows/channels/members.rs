@@ -1,11 +1,12 @@
 //! Joining and leaving: seats of agents, and what a newcomer is told.
 
 use crate::api::channels::{ChannelView, MemberRequest};
-use crate::base::{Actor, Address, Error, Result};
+use crate::base::{Actor, Address, Error, ErrorKind, Result};
 use crate::channels::{self, Channel, ChannelType, Joining, Member};
 use crate::flows::Site;
 use crate::flows::channels::{Ground, hear, kind_of, say, show, who};
 use crate::flows::people::named;
+use crate::jobs;
 use crate::mail;
 use crate::mail::agent::{self, Agent, State, Wanted};
 use crate::people::Caller;
@@ -28,17 +29,30 @@ pub enum Change {
 /// Adds a member.
 ///
 /// # Errors
-/// `forbidden`: `not_a_member`; `invalid`: `bad_member`; `not_found`: `no_agent`, `no_person`;
-/// `conflict`: `already_a_member`, `agent_already_in_channel`, `channel_not_active`.
+/// `forbidden`: `not_a_member`, `not_an_agent`, `no_add_capability`; `invalid`: `bad_member`;
+/// `not_found`: `no_agent`, `no_person`; `conflict`: `already_a_member`,
+/// `agent_already_in_channel`, `channel_not_active`.
 pub async fn add(
     site: &Site,
     caller: &Caller,
     slug: &str,
     request: MemberRequest,
 ) -> Result<ChannelView> {
-    let by = Actor::Person(caller.may_write()?.id.clone());
+    let by = caller.actor();
     let (ground, asking, text) = (Ground::of(site), caller.clone(), slug.to_owned());
+    let config = site.config.clone();
     let write = site.store.write(move |tx| {
+        if let Caller::Job { token_hash, .. } = &asking {
+            jobs::fence(tx, token_hash)?;
+        }
+        if let Some(agent) = who::agent_or_writer(tx.connection(), &asking)?
+            && !who::declared(&config, &agent).is_some_and(|it| it.can_add_members)
+        {
+            let message = format!("{} may not add members", agent.name);
+            return Err(Error::new(ErrorKind::Forbidden, message)
+                .code("no_add_capability")
+                .hint("`can_add_members = true` of its wb.agent lets it"));
+        }
         let channel = who::channel(tx.connection(), &asking, &text)?;
         who::require_part(tx.connection(), &asking, &channel)?;
         let joining = joining(tx, &request)?;
@@ -48,7 +62,7 @@ pub async fn add(
         Ok(channel.slug)
     });
     let slug = write.await?;
-    show::show(site, caller, &slug).await
+    show::changed(site, caller, slug).await
 }
 
 /// Makes whoever asks a member.
@@ -68,7 +82,7 @@ pub async fn join(site: &Site, caller: &Caller, slug: &str) -> Result<ChannelVie
         Ok(channel.slug)
     });
     let slug = write.await?;
-    show::show(site, caller, &slug).await
+    show::changed(site, caller, slug).await
 }
 
 /// Takes whoever asks out of a channel.
@@ -76,9 +90,12 @@ pub async fn join(site: &Site, caller: &Caller, slug: &str) -> Result<ChannelVie
 /// # Errors
 /// `forbidden`: `not_a_member`; `conflict`: `channel_not_active`.
 pub async fn leave(site: &Site, caller: &Caller, slug: &str) -> Result<ChannelView> {
-    caller.may_write()?;
     let (ground, asking, text) = (Ground::of(site), caller.clone(), slug.to_owned());
     let write = site.store.write(move |tx| {
+        if let Caller::Job { token_hash, .. } = &asking {
+            jobs::fence(tx, token_hash)?;
+        }
+        who::agent_or_writer(tx.connection(), &asking)?;
         let channel = who::channel(tx.connection(), &asking, &text)?;
         channel.require_open()?;
         let member = who::require_member(tx.connection(), &asking, &channel)?;
@@ -86,7 +103,7 @@ pub async fn leave(site: &Site, caller: &Caller, slug: &str) -> Result<ChannelVi
         Ok(channel.slug)
     });
     let slug = write.await?;
-    show::show(site, caller, &slug).await
+    show::changed(site, caller, slug).await
 }
 
 /// Mutes, unmutes or removes a member: the chair and admins anybody, others themselves.
@@ -100,10 +117,13 @@ pub async fn set_member(
     (slug, handle): (&str, &str),
     change: Change,
 ) -> Result<ChannelView> {
-    caller.may_write()?;
     let (ground, asking) = (Ground::of(site), caller.clone());
     let (text, handle) = (slug.to_owned(), handle.to_owned());
     let write = site.store.write(move |tx| {
+        if let Caller::Job { token_hash, .. } = &asking {
+            jobs::fence(tx, token_hash)?;
+        }
+        who::agent_or_writer(tx.connection(), &asking)?;
         let channel = who::channel(tx.connection(), &asking, &text)?;
         channel.require_open()?;
         let member = of_handle(tx, &channel, &handle)?;
@@ -129,7 +149,7 @@ pub async fn set_member(
         Ok(channel.slug)
     });
     let slug = write.await?;
-    show::show(site, caller, &slug).await
+    show::changed(site, caller, slug).await
 }
 
 /// Returns a member by handle.
@@ -203,7 +223,7 @@ pub(super) fn joining(tx: &Tx<'_>, request: &MemberRequest) -> Result<Joining> {
 }
 
 /// An agent that does not run is started with its seat.
-fn seat(tx: &Tx<'_>, agent: &Agent) -> Result<Joining> {
+pub(super) fn seat(tx: &Tx<'_>, agent: &Agent) -> Result<Joining> {
     wake_up(tx, agent)?;
     let persona = agent.persona.clone().unwrap_or_else(|| agent.declared.clone());
     Ok(Joining {

@@ -72,6 +72,19 @@ pub async fn show(site: &Site, caller: &Caller, slug: &str) -> Result<ChannelVie
         .await
 }
 
+/// Returns a channel that the caller has just changed, which it may have left.
+///
+/// # Errors
+/// As any read.
+pub(super) async fn changed(site: &Site, caller: &Caller, slug: String) -> Result<ChannelView> {
+    let (ground, caller) = (Ground::of(site), caller.clone());
+    let read = site.store.read(move |c| {
+        let channel = channels::resolve(c, &slug)?;
+        view(c, &ground, &caller, channel)
+    });
+    read.await
+}
+
 /// Returns messages of a channel: behind a place, or the last ones before one.
 ///
 /// # Errors

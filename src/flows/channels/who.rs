@@ -7,6 +7,7 @@ use crate::channels::{self, Channel, Member};
 use crate::jobs;
 use crate::mail::agent::{self, Agent};
 use crate::people::{Caller, Role};
+use crate::script::{Config, LiveAgent, kind_of_agent};
 
 /// Most agents that hand on a seat, one to the other.
 const HEIRS_MAX: usize = 100;
@@ -55,6 +56,40 @@ pub(super) fn seated_or_followed(
     Ok(None)
 }
 
+/// Returns the agent that lives in the job that asks; nothing for a person who may write.
+///
+/// # Errors
+/// `forbidden` for viewers, and with code `not_an_agent` for jobs in which no agent lives.
+pub(super) fn agent_or_writer(c: &Connection, caller: &Caller) -> Result<Option<Agent>> {
+    let Caller::Job { id, .. } = caller else { return caller.may_write().map(|_| None) };
+    match agent_of(c, id)? {
+        Some(agent) => Ok(Some(agent)),
+        None => {
+            let message = "only an agent that lives on takes part in channels";
+            Err(Error::new(ErrorKind::Forbidden, message).code("not_an_agent"))
+        }
+    }
+}
+
+/// Returns what the script in force says of an agent.
+pub(super) fn declared<'c>(config: &'c Config, agent: &Agent) -> Option<&'c LiveAgent> {
+    config.kinds.get(&kind_of_agent(&agent.declared))?.agent.as_ref()
+}
+
+/// Refuses an agent where people alone decide.
+///
+/// # Errors
+/// `forbidden` with code `agent_forbidden`.
+pub(super) fn require_person(caller: &Caller) -> Result<()> {
+    match caller {
+        Caller::Person { .. } => caller.may_write().map(|_| ()),
+        Caller::Job { .. } => {
+            let message = "an agent does not do this: a person does";
+            Err(Error::new(ErrorKind::Forbidden, message).code("agent_forbidden"))
+        }
+    }
+}
+
 /// Returns the channel that a caller means. `own` is that of the agent who asks.
 ///
 /// # Errors
@@ -64,7 +99,10 @@ pub(super) fn channel(c: &Connection, caller: &Caller, text: &str) -> Result<Cha
     let Caller::Job { id, .. } = caller else { return channels::resolve(c, text) };
     let agent = agent_of(c, id)?;
     let seat = match &agent {
-        Some(agent) => channels::seat_of(c, &agent.name)?,
+        Some(agent) => match channels::seat_of(c, &agent.name)? {
+            None => muted_in(c, agent)?,
+            seat => seat,
+        },
         None => None,
     };
     let Some(seat) = seat else {
@@ -76,6 +114,20 @@ pub(super) fn channel(c: &Connection, caller: &Caller, text: &str) -> Result<Cha
     }
     let message = format!("an agent reads its own channel, {}, only", own.slug);
     Err(Error::new(ErrorKind::Forbidden, message).code("not_a_member"))
+}
+
+/// Returns the channel in which an agent without a seat is muted, the newest if there are several:
+/// it may hear again.
+fn muted_in(c: &Connection, agent: &Agent) -> Result<Option<i64>> {
+    let persona = agent.persona.clone().unwrap_or_else(|| agent.declared.clone());
+    let mut numbers = channels::channels_of(c, &Actor::Persona(persona))?;
+    numbers.sort_unstable();
+    for number in numbers.into_iter().rev() {
+        if seated(c, number, &agent.name)?.is_some() {
+            return Ok(Some(number));
+        }
+    }
+    Ok(None)
 }
 
 /// Returns whoever asks as a member who has not left.

@@ -27,6 +27,10 @@ pub struct LiveAgent {
     pub is_kept: bool,
     /// Patterns of the addresses that it may send to; `*` stands for any name.
     pub sends: Vec<String>,
+    /// Whether it may make channels.
+    pub can_create_channel: bool,
+    /// Whether it may add members to its channel.
+    pub can_add_members: bool,
 }
 
 /// When an agent is started.
@@ -183,5 +187,7 @@ pub(crate) fn build(
         restart: checked.flag("restart").unwrap_or(true),
         is_kept: checked.text("on_server_loss") != Some("kill"),
         sends: patterns(title, checked, findings),
+        can_create_channel: checked.flag("can_create_channel").unwrap_or(false),
+        can_add_members: checked.flag("can_add_members").unwrap_or(false),
     }
 }

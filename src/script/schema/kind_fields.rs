@@ -265,7 +265,7 @@ pub(in crate::script::schema) const INBOX: [Field; 26] = [
 ];
 
 /// The fields of `wb.agent`.
-pub(in crate::script::schema) const AGENT: [Field; 11] = [
+pub(in crate::script::schema) const AGENT: [Field; 13] = [
     needed("about", Shape::Line, r#""Knows the forge""#, "What it is for, for people."),
     BY_ENGINE,
     SKILL,
@@ -298,5 +298,13 @@ pub(in crate::script::schema) const AGENT: [Field; 11] = [
         Shape::Lines,
         r#"{ "person:*", "agent:robbo" }"#,
         "Addresses it may send to; people, agents and inboxes by default.",
+    ),
+    with("can_create_channel", Shape::Flag, "false", "true", "Whether it may make channels."),
+    with(
+        "can_add_members",
+        Shape::Flag,
+        "false",
+        "true",
+        "Whether it may add members to the channel in which it has a seat.",
     ),
 ];

@@ -347,6 +347,7 @@ fn create(desk: &Desk, args: CreateArgs) -> Result<()> {
         members: members.chain(args.person.into_iter().map(person)).collect(),
         budget: args.budget.budget(),
         message: args.message,
+        ..CreateRequest::default()
     };
     let (client, body) = (desk.client()?, json!(request));
     let answer = match &args.key {

@@ -182,6 +182,7 @@ async fn create(site: Site, mut call: Call) -> Result<Response> {
         members: sent.members(),
         budget: None,
         message: form::optional(sent.field("message")),
+        ..CreateRequest::default()
     };
     let framed = Frame::of(&site, &call, "/channels")?;
     match channels::create(&site, &call.caller()?, request, Some(key)).await {

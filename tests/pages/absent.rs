@@ -71,3 +71,23 @@ fn an_ordinary_link_of_a_handbook_leads_somewhere() {
     }
     assert_eq!(browser.get("/search?query=one&utm_source=x").status, 200);
 }
+
+#[test]
+fn an_empty_page_says_how_to_fill_it_to_those_who_may() {
+    let bench = Bench::new();
+    let server = bench.serve();
+    let ada = Browser::signed_in(&bench, &server);
+    bench.json(&["person", "add", "vera", "--role", "viewer"]);
+    let vera = Browser::of(&bench, &server, "vera");
+    for (path, is_empty, block) in [
+        ("/assistant", "This site has no assistant.", "wb.assistant {"),
+        ("/agents", "The script declares no agent that lives on.", "{{session}}"),
+        ("/inboxes", "The script declares no inbox.", "wiki-browser new inbox"),
+    ] {
+        let html = ada.page(path);
+        assert!(html.contains(is_empty) && html.contains(block), "{path}: {html}");
+        let html = vera.page(path);
+        assert!(html.contains(is_empty) && !html.contains("<pre"), "{path}: {html}");
+    }
+    assert!(vera.page("/jobs/new").contains("starting one needs another role"));
+}

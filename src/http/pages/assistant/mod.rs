@@ -120,6 +120,13 @@ struct AssistantPage {
     refused: Option<(String, String)>,
 }
 
+/// What stands there on a site without one.
+#[derive(Template)]
+#[template(path = "no-assistant.html")]
+struct NoAssistantPage {
+    frame: Frame,
+}
+
 struct Shown {
     session: SessionView,
     messages: Vec<Said>,
@@ -251,6 +258,9 @@ pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([
         get("/assistant", site, async |site: Site, call: Call| {
             let framed = Frame::of(&site, &call, "/assistant")?;
+            if site.config.assistant.is_none() {
+                return reply::page(&NoAssistantPage { frame: framed.0 });
+            }
             page(&site, framed, (None, None), None).await
         }),
         post("/assistant", site, ask),

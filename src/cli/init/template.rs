@@ -40,6 +40,7 @@ wb.engine "codex" {
               -- no MCP server, hook or plugin of the account; name a model here: "-c", "model=…"
               "--ignore-user-config", "--disable", "hooks", "--disable", "plugins",
               "--disable", "apps",
+              "-c", "allow_login_shell=false",   -- else its shell forgets the PATH of wb-agent
               "--dangerously-bypass-approvals-and-sandbox", "-" },
   prompt  = "stdin",
   reads   = "codex-jsonl",           -- telemetry only; exit status and result decide

@@ -4,15 +4,10 @@ use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::approvals::BELL;
 use crate::approvals::state::{Sort, State};
-use crate::base::limit::{
-    APPROVAL_PAYLOAD_BYTES_MAX, APPROVAL_SCHEMA_BYTES_MAX, APPROVAL_TITLE_CHARS_MAX,
-    APPROVALS_PENDING_MAX,
-};
 use crate::base::{
-    Actor, Address, ApprovalId, Error, ErrorKind, Event, EventKind, Ids, JobId, Millis, Page,
-    PersonId, Result, Scope, is_segment,
+    Actor, Address, ApprovalId, Error, Event, EventKind, JobId, Millis, Page, PersonId, Result,
+    Scope,
 };
 use crate::store::Tx;
 
@@ -56,14 +51,7 @@ const PENDING_OF_PERSON: &str = "
 const PENDING_COUNT: &str = "
     SELECT COUNT(*) FROM approvals
     WHERE state = 'pending' AND (private_to IS NULL OR private_to = :person)";
-const PENDING_OF_REQUESTER: &str =
-    "SELECT COUNT(*) FROM approvals WHERE requester = :requester AND state = 'pending'";
 const TEXTS: &str = "SELECT payload_json, schema_json, changed_json FROM approvals WHERE id = :id";
-const INSERT: &str = "
-    INSERT INTO approvals (id, channel, sort, private_to, title, payload_json, schema_json,
-        requester, from_class, from_name, job_id, root_id, expires_ms, call_digest, created_ms)
-    VALUES (:id, :channel, :sort, :private_to, :title, :payload, :schema,
-        :requester, :from_class, :from_name, :job, :root, :expires, :digest, :now)";
 const NOTE_EVENT: &str = "
     INSERT INTO approval_events (approval_id, version, event, actor, at_ms, data_json)
     VALUES (:id, :version, :event, :actor, :now, :data)";
@@ -80,9 +68,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("approval::pending_of_root", PENDING_OF_ROOT),
     ("approval::pending_of_person", PENDING_OF_PERSON),
     ("approval::pending_count", PENDING_COUNT),
-    ("approval::pending_of_requester", PENDING_OF_REQUESTER),
     ("approval::texts", TEXTS),
-    ("approval::insert", INSERT),
     ("approval::note_event", NOTE_EVENT),
     ("approval::history", HISTORY),
 ];
@@ -192,33 +178,6 @@ pub struct Filter {
     pub limit: u32,
 }
 
-/// A question; its payload was checked against its schema.
-#[derive(Clone, Debug)]
-pub struct NewApproval {
-    /// The label that it is filed under.
-    pub channel: String,
-    /// What it is about.
-    pub sort: Sort,
-    /// What is asked, in one line.
-    pub title: String,
-    /// What is to be approved.
-    pub payload: Value,
-    /// The JSON schema of the payload.
-    pub schema: Option<Value>,
-    /// Who asks.
-    pub requester: Actor,
-    /// The address of the requester.
-    pub from: Option<Address>,
-    /// The job that asks, and its first leg.
-    pub job: Option<(JobId, JobId)>,
-    /// When it expires.
-    pub expires_at: Option<Millis>,
-    /// The only person who sees and decides it.
-    pub private_to: Option<PersonId>,
-    /// The digest of the call that a permission is for.
-    pub call_digest: Option<String>,
-}
-
 impl Approval {
     pub(super) fn from_row(row: &Row<'_>) -> rusqlite::Result<Approval> {
         let (class, name): (Option<String>, Option<String>) =
@@ -289,69 +248,6 @@ impl Approval {
         }
         tx.emit(event)
     }
-}
-
-/// Keeps a question.
-///
-/// # Errors
-/// `invalid` with codes `bad_channel` and `bad_title`; `too_large`; `busy` with code
-/// `too_many_approvals`.
-pub fn insert(tx: &Tx<'_>, ids: &Ids, new: &NewApproval) -> Result<Approval> {
-    refuse_words(new)?;
-    let payload = bounded("payload", &new.payload, APPROVAL_PAYLOAD_BYTES_MAX)?;
-    let schema = new.schema.as_ref();
-    let schema = schema.map(|it| bounded("schema", it, APPROVAL_SCHEMA_BYTES_MAX)).transpose()?;
-    let of_requester = named_params! {":requester": new.requester};
-    let pending: i64 =
-        tx.prepare_cached(PENDING_OF_REQUESTER)?.query_row(of_requester, |row| row.get(0))?;
-    if pending >= APPROVALS_PENDING_MAX {
-        let message = format!("{pending} approvals of this requester are pending");
-        return Err(Error::new(ErrorKind::Busy, message)
-            .code("too_many_approvals")
-            .hint("withdraw some, or wait for their decisions"));
-    }
-    let id: ApprovalId = ids.mint();
-    let (job, root) = new.job.clone().unzip();
-    tx.prepare_cached(INSERT)?.execute(named_params! {
-        ":id": id, ":channel": new.channel, ":sort": new.sort, ":title": new.title,
-        ":payload": payload, ":schema": schema, ":requester": new.requester,
-        ":from_class": new.from.as_ref().and_then(Address::class),
-        ":from_name": new.from.as_ref().map(Address::name), ":job": job, ":root": root,
-        ":expires": new.expires_at, ":now": tx.now(), ":private_to": new.private_to,
-        ":digest": new.call_digest,
-    })?;
-    let made = find(tx.connection(), &id, &Viewer::Program)?;
-    made.record(tx, &new.requester, &json!({}))?;
-    if made.expires_at.is_some() {
-        tx.ring(BELL);
-    }
-    Ok(made)
-}
-
-fn refuse_words(new: &NewApproval) -> Result<()> {
-    if !is_segment(&new.channel) {
-        let message = "the channel of an approval is one word of letters, digits, `-` and `_`";
-        return Err(Error::invalid(message).code("bad_channel").hint("as in --channel billing"));
-    }
-    let chars = new.title.chars().count();
-    let wrong = match chars {
-        _ if new.title.trim().is_empty() => "the title of an approval is empty".to_owned(),
-        _ if new.title.chars().any(char::is_control) => {
-            "the title of an approval is not a single line".to_owned()
-        }
-        ..=APPROVAL_TITLE_CHARS_MAX => return Ok(()),
-        _ => format!("the title has {chars} characters, {APPROVAL_TITLE_CHARS_MAX} are allowed"),
-    };
-    Err(Error::invalid(wrong).code("bad_title").hint("ask in one line; details go in the payload"))
-}
-
-pub(super) fn bounded(what: &str, value: &Value, bytes_max: usize) -> Result<String> {
-    let text = value.to_string();
-    if text.len() <= bytes_max {
-        return Ok(text);
-    }
-    let message = format!("the {what} has {} bytes, {bytes_max} are allowed", text.len());
-    Err(Error::new(ErrorKind::TooLarge, message).hint("leave out what nobody decides by"))
 }
 
 /// Returns an approval that the viewer may see.

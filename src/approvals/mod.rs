@@ -7,15 +7,17 @@
 mod approval;
 mod decide;
 mod expire;
+mod insert;
 mod permission;
 mod state;
 
 pub use approval::{
-    Approval, Filter, NewApproval, Past, Texts, Viewer, find, history, insert, list,
-    oldest_pending, pending_count, pending_of_person, pending_of_root, texts,
+    Approval, Filter, Past, Texts, Viewer, find, history, list, oldest_pending, pending_count,
+    pending_of_person, pending_of_root, texts,
 };
 pub use decide::{Decision, decide, remove_call};
 pub use expire::{due, next_due};
+pub use insert::{NewApproval, insert};
 pub use permission::{last_of_call, leave, use_once};
 pub use state::{Sort, State};
 
@@ -24,5 +26,12 @@ pub const BELL: &str = "approvals";
 
 /// Returns the statements of this module, for the schema test.
 pub fn statements() -> Vec<(&'static str, &'static str)> {
-    [approval::STATEMENTS, decide::STATEMENTS, expire::STATEMENTS, permission::STATEMENTS].concat()
+    [
+        approval::STATEMENTS,
+        insert::STATEMENTS,
+        decide::STATEMENTS,
+        expire::STATEMENTS,
+        permission::STATEMENTS,
+    ]
+    .concat()
 }

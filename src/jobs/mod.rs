@@ -6,6 +6,7 @@
 //! **Invariant:** a row is claimed before anything is started, and settled after everything ended.
 
 mod access;
+mod fence;
 mod queue;
 pub mod rows;
 mod run;
@@ -14,7 +15,8 @@ mod telemetry;
 #[cfg(test)]
 mod tests;
 
-pub use access::{Grant, JobToken, TokenState, Verb, fence, token_owner};
+pub use access::{Grant, Verb};
+pub use fence::{JobToken, TokenState, fence, token_owner};
 pub use queue::cap::{CapOf, CapState, DailyCaps, capped_until};
 pub use queue::claim::{Caps, claim};
 pub use queue::engine_hold::{Hold, hold_of, holds, release};
@@ -52,8 +54,8 @@ pub use run::launch::{Alone, HOOKS_WAY};
 pub use run::recovery::Left;
 pub use run::rehearsal::{Played, Rehearsal};
 pub use run::settle::{keep_result, keep_topic, request_cancel};
-pub use run::steering_check::{Unkept, unkept_files};
 pub use run::task::{Pause, RunTask, Task, TaskClock, TaskEnd, TaskFailure};
+pub use run::unkept_files::{Unkept, unkept_files};
 pub use run::watch::{Beginning, Recall, Steady, Watch, Watched};
 pub use run::workspace::{Cleanup, HookRun, WorkspaceNeed, Workspaces};
 pub use speak::listener::{Listen, Listener};
@@ -86,7 +88,7 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         queue::enqueue::STATEMENTS,
         queue::claim::STATEMENTS,
         run::settle::STATEMENTS,
-        access::STATEMENTS,
+        fence::STATEMENTS,
         rows::usage::STATEMENTS,
         queue::engine_hold::STATEMENTS,
         queue::steering_hold::STATEMENTS,

@@ -86,7 +86,7 @@ const UNFENCED: &[(&str, &[&str])] = &[
             "bulk::of_script",
         ],
     ),
-    ("the token is that of the job", &["access::owner", "access::by_token"]),
+    ("the token is that of the job", &["fence::owner", "fence::by_token"]),
     (
         "the job was found with a viewer before",
         &[

@@ -5,4 +5,5 @@ pub mod handlers;
 pub mod reload;
 pub(in crate::flows) mod retry;
 pub mod schedules;
+pub mod webhook_proof;
 pub mod webhooks;

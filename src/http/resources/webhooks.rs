@@ -7,7 +7,8 @@ use warp::reply::Response;
 use crate::base::Result;
 use crate::base::limit::WEBHOOK_BODY_BYTES_MAX;
 use crate::flows::Site;
-use crate::flows::automation::webhooks::{self, Incoming, Proof};
+use crate::flows::automation::webhook_proof::Proof;
+use crate::flows::automation::webhooks::{self, Incoming};
 use crate::http::{Call, any_of, post, reply};
 
 /// Where callers say what has happened.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::base::limit::parse_duration;
 use crate::script::config::Kind;
 use crate::script::lint::arguments::Given;
-use crate::script::lint::reads::Found;
+use crate::script::lint::findings::Found;
 use crate::script::schema::{DECLARATIONS, FUNCTIONS, When};
 
 /// A check that lets everything pass.

@@ -5,8 +5,8 @@
 pub(in crate::script) mod answers;
 pub(in crate::script) mod arguments;
 pub(in crate::script) mod bytecode;
+pub(in crate::script) mod findings;
 pub(in crate::script) mod op;
-pub(in crate::script) mod reads;
 pub(in crate::script) mod walk;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -12,8 +12,8 @@ use serde_json::Value as Json;
 use crate::script::lint::answers;
 use crate::script::lint::arguments::{Given, Name, words};
 use crate::script::lint::bytecode::{Instruction, Proto};
+use crate::script::lint::findings::{Found, Judge, Request};
 use crate::script::lint::op::{self, REGISTERS, targets, written};
-use crate::script::lint::reads::{Found, Judge, Request};
 
 /// Most functions that are walked through for one file: one that is given several things has a walk
 /// for each.

@@ -10,7 +10,7 @@ use crate::base::digest_hex;
 use crate::base::limit::LIVE_AGENTS_MAX;
 use crate::script::config::{Config, Engine, Handler, Identity, Kind, Limits, Site};
 use crate::script::lint::Lint;
-use crate::script::lint::reads;
+use crate::script::lint::findings;
 use crate::script::load::assistant::{Assistant, ChatCaps};
 use crate::script::load::channel::{self, ChannelLimits};
 use crate::script::load::daily;
@@ -114,7 +114,7 @@ impl<'a> Builder<'a> {
             schedules,
             webhooks,
         };
-        reads::look(self.draft, &config, &mut self.findings);
+        findings::look(self.draft, &config, &mut self.findings);
         (config, self.leads, self.findings.take())
     }
 

@@ -27,7 +27,7 @@ use crate::jobs::run::settle::{self, Ended, Outcome};
 use crate::jobs::run::task::RunTask;
 use crate::jobs::run::watch::{Beginning, Watched};
 use crate::jobs::run::workspace::{self, Plan};
-use crate::jobs::run::{launch, recovery, steering_check};
+use crate::jobs::run::{launch, recovery, unkept_files};
 use crate::jobs::speak::Noted;
 use crate::jobs::telemetry::Telemetry;
 use crate::jobs::{Alone, Generation, Job, Phase, Reason, ResolvedEngine, Status};
@@ -305,7 +305,7 @@ async fn run_agent(
             Err(cause) => return Some(failed(Reason::Internal, cause.chain())),
         }
     }
-    if let Some(refused) = steering_check::refusal(generation, job, &ready.spec.launch.cwd) {
+    if let Some(refused) = unkept_files::refusal(generation, job, &ready.spec.launch.cwd) {
         return Some(failed(Reason::SpawnFailed, refused));
     }
     supervise((inner, generation), job, ready, outside, stop).await

@@ -1,0 +1,74 @@
+//! The fence: whose a job's token is, and whether it counts still. A late write of a job that has
+//! ended changes nothing.
+
+use rusqlite::{Connection, OptionalExtension as _, named_params};
+
+use crate::base::{Error, ErrorKind, JobId, Result};
+use crate::jobs::Job;
+use crate::jobs::rows::table::slim;
+use crate::store::Tx;
+
+const OWNER: &str = "
+    SELECT id, status, ending_ms, owner IS NOT NULL FROM agent_jobs WHERE token_hash = :hash";
+const BY_TOKEN: &str = slim!("WHERE token_hash = :hash");
+
+pub(super) const STATEMENTS: &[(&str, &str)] =
+    &[("fence::owner", OWNER), ("fence::by_token", BY_TOKEN)];
+
+/// Whether a token still counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenState {
+    /// Its job runs and is not ending.
+    Running,
+    /// Its job is ending or has ended.
+    Ended,
+}
+
+/// Whose token it is.
+#[derive(Clone, Debug)]
+pub struct JobToken {
+    /// The job.
+    pub job: JobId,
+    /// Whether it still counts.
+    pub state: TokenState,
+    /// Whether the job is its owner's alone.
+    pub is_private: bool,
+}
+
+/// Returns the job of a token's digest, also of one that has ended.
+///
+/// # Errors
+/// As any read.
+pub fn token_owner(connection: &Connection, hash: &str) -> Result<Option<JobToken>> {
+    let found = connection
+        .prepare_cached(OWNER)?
+        .query_row(named_params! {":hash": hash}, |row| {
+            let status: String = row.get(1)?;
+            let is_ending = row.get::<_, Option<i64>>(2)?.is_some();
+            let is_running =
+                (status == "running" && !is_ending) || crate::base::fault::is_off("fence");
+            let state = if is_running { TokenState::Running } else { TokenState::Ended };
+            Ok(JobToken { job: row.get(0)?, state, is_private: row.get(3)? })
+        })
+        .optional()?;
+    Ok(found)
+}
+
+/// Returns the running job of a token, in the transaction that writes for it. Every route that
+/// takes a job's token calls this first: a late write of a job that has ended changes nothing.
+///
+/// # Errors
+/// `conflict` with code `job_ended`; `unauthenticated` for an unknown token.
+pub fn fence(tx: &Tx<'_>, token_hash: &str) -> Result<Job> {
+    let job = tx
+        .prepare_cached(BY_TOKEN)?
+        .query_row(named_params! {":hash": token_hash}, Job::from_row)
+        .optional()?
+        .ok_or_else(|| Error::new(ErrorKind::Unauthenticated, "unknown token"))?;
+    let is_running = job.status == crate::jobs::Status::Running && job.ending_at.is_none();
+    if is_running || crate::base::fault::is_off("fence") {
+        return Ok(job);
+    }
+    Err(Error::conflict("job_ended", format!("job {} has ended; nothing was changed", job.id))
+        .hint("stop: nothing that this job does counts any more"))
+}

@@ -358,3 +358,46 @@ fn each_of_80_messages_to_8_terminals_is_read_once_over_a_kill() {
 fn each_of_400_messages_to_8_terminals_is_read_once_over_a_kill() {
     many(8, 50);
 }
+
+#[test]
+fn no_secret_stands_on_a_screen_that_people_see() {
+    let bench = Bench::new();
+    let Some(_tmux) = Tmux::of(&bench) else { return };
+    let file = bench.base.join("agents/shows.sh");
+    let shows = r#"printf 'TOKEN %s\nDEPLOY %s\n❯ \n' "$WB_TOKEN" "$DEPLOY_TOKEN"
+printf '%s\n' "$WB_TOKEN" > "$OUT/t"
+mv "$OUT/t" "$OUT/token"
+exec cat > /dev/null
+"#;
+    std::fs::write(&file, shows).unwrap();
+    let out = &bench.out;
+    bench.lua(&format!(
+        r#"wb.engine "tom" {{
+  type = "terminal", command = {{ "/bin/sh", "{file}" }}, input = "❯",
+  hooks = {{ "{{{{hooks_file}}}}" }},
+  env = {{ OUT = "{out}", DEPLOY_TOKEN = "dpl-SECRET-1234" }},
+}}
+wb.agent "tom" {{ about = "A test", engine = "tom" }}
+"#
+    ));
+    let server = bench.serve();
+    until("the agent is known", || bench.get("/api/agents/tom").status == 200);
+    control(&bench, "tom", "start").ok();
+    let peek = || bench.get("/api/agents/tom/peek").ok()["output"].as_str().unwrap().to_owned();
+    until("it is shown", || peek().contains("DEPLOY "));
+    let token = bench.wait_left("token");
+    let seen = peek();
+    assert!(seen.contains(&format!("TOKEN {}", "*".repeat(token.trim().len()))), "{seen}");
+    assert!(seen.contains("DEPLOY ***************\n"), "{seen}");
+    let page = bench.get("/agents/tom").body.to_string();
+    assert!(
+        page.contains("DEPLOY") && !page.contains("dpl-SECRET") && !page.contains(token.trim())
+    );
+    let job = bench.get("/api/agents/tom").ok()["job_id"].as_str().unwrap().to_owned();
+    control(&bench, "tom", "stop").ok();
+    wait_state(&bench, "tom", "stopped");
+    assert!(peek().contains("DEPLOY ***************\n"));
+    let kept = std::fs::read_to_string(bench.data.join("jobs").join(job).join("screen")).unwrap();
+    assert!(!kept.contains("dpl-SECRET") && !kept.contains(token.trim()), "{kept}");
+    server.stop();
+}

@@ -12,7 +12,7 @@ pub(in crate::jobs) mod outcome;
 pub(in crate::jobs) mod recovery;
 pub(in crate::jobs) mod rehearsal;
 pub(in crate::jobs) mod settle;
-mod speech;
+pub(in crate::jobs) mod speech;
 pub(in crate::jobs) mod takeover;
 pub(in crate::jobs) mod task;
 pub(in crate::jobs) mod unkept_files;

@@ -2,7 +2,16 @@
 
 use crate::base::{BlockId, JobId};
 use crate::jobs::Queue;
+use crate::jobs::run::dispatch::Inner;
 use crate::jobs::speak::typist::session_of;
+use crate::jobs::speak::veil::{secrets, veiled};
+
+/// Returns what nobody may see on the screen of a job.
+pub(in crate::jobs) fn secrets_of(inner: &Inner, job: &JobId) -> Vec<String> {
+    let generations = &inner.setup.generations;
+    let generation = generations.of(job).unwrap_or_else(|| generations.current());
+    secrets(&generation.config, (&inner.ground.folder, &inner.ground.env))
+}
 
 impl Queue {
     /// Gives an agent that lives on a block to read; whether its process may have it.
@@ -22,7 +31,8 @@ impl Queue {
 
     /// Returns the last lines of the terminal of a job; nothing if it runs in none.
     pub async fn screen(&self, job: &JobId, lines: u32) -> Option<String> {
-        self.voice(job)?.desk()?.screen(lines).await
+        let screen = self.voice(job)?.desk()?.screen(lines).await?;
+        Some(veiled(&screen, &secrets_of(&self.inner, job)))
     }
 
     /// Returns the command that leads to the terminal of a job, if it runs in one.

@@ -4,17 +4,18 @@ use camino::Utf8Path;
 use tracing::info;
 
 use crate::base::Result;
+use crate::jobs::speak::veil::veiled;
 use crate::process::{JobFolder, Pane, Terminals, plain};
 
 /// Keeps the last screen of an agent that has ended, and removes its pane.
 pub(in crate::jobs) async fn put_away(
     terminals: &Terminals,
     (session, guard): (&str, i32),
-    dir: &Utf8Path,
+    (dir, secrets): (&Utf8Path, &[String]),
 ) {
     let put = async {
         let pane = Pane::find(terminals, session, guard).await?;
-        let screen = plain(&pane.screen(0, false).await?);
+        let screen = veiled(&plain(&pane.screen(0, false).await?), secrets);
         JobFolder::make(dir)?.put(SCREEN_FILE, screen.as_bytes())?;
         pane.close().await
     };

@@ -10,6 +10,7 @@ mod lines;
 pub(in crate::jobs) mod listener;
 mod screen;
 pub(in crate::jobs) mod typist;
+pub(in crate::jobs) mod veil;
 mod voice;
 
 use serde_json::Value;

@@ -15,6 +15,7 @@ use crate::base::{Error, fault};
 use crate::jobs::run::dispatch::{Inner, Running};
 use crate::jobs::run::execution::follow::{Followed, fence, follow, note};
 use crate::jobs::run::settle;
+use crate::jobs::run::speech::secrets_of;
 use crate::jobs::speak::Noted;
 use crate::jobs::speak::last_screen::put_away;
 use crate::jobs::speak::typist::{self, Place, session_of};
@@ -92,7 +93,8 @@ pub(super) async fn run(
     let is_typed = ears.typed.is_some();
     let followed = typing((inner, job), (pid, ears.typed), heard, outside, stop).await;
     if is_typed && followed.is_some() {
-        put_away(&inner.ground.terminals, (&session_of(job.id.as_str()), pid), &dir).await;
+        let at = (&*session_of(job.id.as_str()), pid);
+        put_away(&inner.ground.terminals, at, (&dir, &secrets_of(inner, &job.id))).await;
     }
     finish(inner, (job, phase, &dir), followed, stop).await
 }
@@ -140,7 +142,8 @@ pub(super) async fn go_on(
     let heard = follow((inner, job, Phase::Run), guard, (Some(telemetry), true), outside, stop);
     let followed = typing((inner, job), (pid, typed), heard, outside, stop).await;
     if is_typed && followed.is_some() {
-        put_away(&inner.ground.terminals, (&session_of(job.id.as_str()), pid), &dir).await;
+        let at = (&*session_of(job.id.as_str()), pid);
+        put_away(&inner.ground.terminals, at, (&dir, &secrets_of(inner, &job.id))).await;
     }
     finish(inner, (job, Phase::Run, &dir), followed, stop).await
 }

@@ -127,9 +127,11 @@ pub fn prompt_for(action: &Action, person: &str, now: Millis) -> Result<String> 
 fn fill(prompt: &str, value: impl Fn(&str) -> String) -> Result<String> {
     let (mut filled, mut rest) = (String::new(), prompt);
     while let Some((before, after)) = rest.split_once("{{") {
-        let (name, after) = after.split_once("}}").unwrap_or((after, ""));
-        let name = name.trim();
-        if !FIELDS.contains(&name) {
+        let (name, after, is_closed) = match after.split_once("}}") {
+            Some((name, after)) => (name.trim(), after, true),
+            None => (after.trim(), "", false),
+        };
+        if !is_closed || !FIELDS.contains(&name) {
             let shown: String = name.chars().take(40).flat_map(char::escape_debug).collect();
             let known = FIELDS.map(|it| format!("{{{{{it}}}}}")).join(" ");
             return Err(Error::invalid(format!("there is no field `{{{{{shown}}}}}`: {known}"))

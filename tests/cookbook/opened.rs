@@ -113,7 +113,7 @@ fn a_job_that_fails_leaves_no_topic_that_nobody_took_up() {
     let taken_up = id(job.open("docs/deep.md", Some("Far below.")).ok());
     let said = bench.post(&format!("/api/topics/{taken_up}/messages"), json!({"body": "Yes"}));
     assert_eq!(said.status, 201);
-    assert_eq!(job.ended("exit 3")["status"], "failed");
+    assert_eq!(job.ended("kill -9 $$")["status"], "failed");
     let status = |id: &str| bench.get(&format!("/api/topics/{id}")).ok()["topic"]["status"].clone();
     assert_eq!((status(&bare), status(&taken_up)), (json!("discarded"), json!("open")));
     // Without a Topic and without a reason it has not done what it promised.

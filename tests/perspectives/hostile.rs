@@ -136,7 +136,10 @@ fn a_persona_that_changes_while_its_job_runs_is_not_read_any_more() {
 #[test]
 fn a_job_without_its_view_has_failed_and_a_failed_one_leaves_none() {
     let bench = Bench::new();
-    perspective_kind(&bench, "echo '# View' | view; exit $(cat \"$BASE/exit\")");
+    perspective_kind(
+        &bench,
+        "echo '# View' | view; [ \"$(cat \"$BASE/exit\")\" = 0 ] || kill -9 $$",
+    );
     bench.engine("idle", &format!("{VIEW}exit 0"));
     let server = bench.serve();
     std::fs::write(bench.base.join("exit"), "3").unwrap();

@@ -274,7 +274,7 @@ fn a_job_proposes_for_its_own_source_and_leaves_nothing_if_it_fails() {
     writes(&bench);
     let lends = "printf '%s\\n' \"$WB_TOKEN\" > \"$OUT/token\"\n\
         printf '%s\\n' \"$base\" > \"$OUT/base\"\nuntil [ -e \"$OUT/go\" ]; do sleep 0.02; done\n\
-        exit 3";
+        kill -9 $$";
     kind(&bench, "lends", "produces = \"proposal\"", &[NEW, BASE], lends);
     let server = bench.serve();
     let job = bench.job("lends", json!({"path": "new.md"}));

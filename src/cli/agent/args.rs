@@ -152,7 +152,7 @@ pub(super) enum Verb {
     },
     /// Write to an agent, an inbox or a person
     Send(Send),
-    /// Read this agent's channel, and speak in it
+    /// Read this agent's channel, speak in it, and manage what it may
     #[command(subcommand)]
     Channel(ChannelVerb),
     /// Hand over to a successor, and read what a predecessor wrote
@@ -263,6 +263,10 @@ pub(super) fn streams(verb: &str) -> Option<(Option<&'static str>, &'static str)
         "channel members" => (None, "a JSON array of {handle, sort, agent, state, …}"),
         "channel history" => {
             (None, "a JSON array of {sequence, author, type, text, …}, oldest first")
+        }
+        "channel create" | "channel add" | "channel leave" | "channel mute" | "channel unmute"
+        | "channel remove" | "channel intent" | "channel complete" => {
+            (None, "the channel and how it stands, such as workshop-plan-1 active")
         }
         "channel post" => {
             (Some("the message, UTF-8, not empty, at most 50,000 characters"), "its number")

@@ -345,7 +345,7 @@ async fn commits_are_kept_when_the_folder_is_gone() {
     let bench = Bench::new(&[("a.md", "one\n")]).await;
     for moves in [false, true] {
         let tree = bench.make().await;
-        write(&tree.path, "a.md", &format!("moved: {moves}\n"));
+        write(&tree.path, "a.md", format!("moved: {moves}\n"));
         git(&tree.path, &["commit", "-q", "-a", "-m", "mine"]);
         let mine = git(&tree.path, &["rev-parse", "HEAD"]);
         match moves {

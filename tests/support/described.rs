@@ -67,7 +67,8 @@ impl Described {
         let method = method.to_ascii_lowercase();
         let paths = self.document["paths"].as_object().unwrap();
         let fits = |pattern: &str| {
-            let is_part = |it: (&str, &str)| it.0 == it.1 || (it.0.starts_with('{') && it.1 != "");
+            let is_part =
+                |it: (&str, &str)| it.0 == it.1 || (it.0.starts_with('{') && !it.1.is_empty());
             pattern.split('/').count() == path.split('/').count()
                 && pattern.split('/').zip(path.split('/')).all(is_part)
         };

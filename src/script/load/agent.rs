@@ -53,7 +53,7 @@ pub fn unkept_settings(text: &str) -> Option<&'static str> {
         return Some("`env`");
     }
     let names = |it: &&str| settings.get("sandbox").and_then(|map| map.get(it)).is_some();
-    SANDBOX_PROGRAMS.iter().any(|it| names(&it)).then_some("programs of `sandbox`")
+    SANDBOX_PROGRAMS.iter().any(names).then_some("programs of `sandbox`")
 }
 
 /// A coding agent that is known.

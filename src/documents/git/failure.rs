@@ -31,6 +31,24 @@ const DAMAGED: &[&str] = &[
 /// Ends of the same.
 const DAMAGED_ENDS: &[&str] = &["index file smaller than expected", "index file open failed"];
 
+/// The beginning of what git says of a file that it could not write: checking one out, it keeps the
+/// system's words to itself; of an object they follow.
+const UNWRITTEN: &str = "error: unable to write file ";
+/// Ends of such a line that tell of something else than a full disk.
+const OTHER_CAUSES: &[&str] = &[
+    NOT_THERE,
+    ": Not a directory",
+    ": Is a directory",
+    ": File exists",
+    ": Input/output error",
+    ": Stale file handle",
+    ": Too many open files",
+    ": Read-only file system",
+    ": Permission denied",
+    ": Operation not permitted",
+];
+const NOT_THERE: &str = ": No such file or directory";
+
 /// Returns what a failure means. `what` is the command, `said` its standard error.
 pub(in crate::documents::git) fn failure(what: &str, code: i32, said: &str) -> Error {
     meaning(what, said).source(format!("git {what} (exit {code}): {}", said.trim_end()))
@@ -45,11 +63,9 @@ fn meaning(what: &str, said: &str) -> Error {
     };
     let starts =
         |words: &[&str]| said.lines().any(|line| words.iter().any(|it| line.starts_with(it)));
-    // Checking a file out, git keeps the system's words to itself.
-    let is_unwritten = starts(&["error: unable to write file "])
-        || (said.contains("': couldn't write '") && ends(&[".lock'"]));
-    if is_unwritten || ends(&["No space left on device", "Disk quota exceeded", "Out of diskspace"])
-    {
+    let is_full =
+        is_unwritten(said, None) || (said.contains("': couldn't write '") && ends(&[".lock'"]));
+    if is_full || ends(&["No space left on device", "Disk quota exceeded", "Out of diskspace"]) {
         return disk_full();
     }
     // An immutable file or folder is refused with the last of them.
@@ -100,9 +116,21 @@ fn meaning(what: &str, said: &str) -> Error {
     if starts(DAMAGED) || ends(DAMAGED_ENDS) {
         return damaged("git cannot read all of the repository");
     }
-    Error::new(ErrorKind::Unavailable, format!("git {what} failed"))
-        .code("git_failed")
-        .hint("the server's log has what git said; `git status` and `git fsck` may say more")
+    let failed =
+        Error::new(ErrorKind::Unavailable, format!("git {what} failed")).code("git_failed");
+    if is_unwritten(said, Some(NOT_THERE)) {
+        return failed.hint("another git (`git gc`) may have tidied up meanwhile: try again");
+    }
+    failed.hint("the server's log has what git said; `git status` and `git fsck` may say more")
+}
+
+/// Returns whether git says that it could not write a file: for this cause, or for none but a full
+/// disk's.
+fn is_unwritten(said: &str, cause: Option<&str>) -> bool {
+    said.lines().filter(|it| it.starts_with(UNWRITTEN)).any(|line| match cause {
+        Some(cause) => line.trim_end().ends_with(cause),
+        None => !OTHER_CAUSES.iter().any(|it| line.trim_end().ends_with(it)),
+    })
 }
 
 /// Returns the refusal for want of space.
@@ -136,6 +164,17 @@ mod tests {
             ("fatal: unable to write loose object file: No space left on device", "disk_full"),
             ("fatal: sha1 file '/w/.git/index.lock' write error. Out of diskspace", "disk_full"),
             ("error: unable to write file a.md", "disk_full"),
+            (
+                "error: unable to write file .git/objects/31/44a5: No space left on device",
+                "disk_full",
+            ),
+            // `git gc` has removed the folder meanwhile.
+            (
+                "error: unable to write file .git/objects/31/44a5: No such file or directory",
+                "git_failed",
+            ),
+            ("error: unable to write file .git/objects/31/44a5: Permission denied", "read_only"),
+            ("error: unable to write file .git/objects/31/44a5: Input/output error", "git_failed"),
             (
                 "fatal: prepare: cannot update ref 'refs/x': couldn't write '/w/refs/x.lock'",
                 "disk_full",

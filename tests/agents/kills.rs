@@ -21,27 +21,36 @@ enum Moment {
 const MOMENTS: [Moment; 4] =
     [Moment::BeforePaste, Moment::BeforeProof, Moment::MidTurn, Moment::BetweenTurns];
 
+/// How long to wait for a proof that comes.
+const PROVEN: &str = "60s";
+/// How long to wait for one that does not.
+const UNPROVEN: &str = "12s";
+
 /// A site with one agent in a terminal, brought to a moment.
 struct Scene {
+    /// The first to end: what it logged is in the bench's folder.
+    server: Option<Server>,
     bench: Bench,
     tmux: Tmux,
-    server: Option<Server>,
     job: String,
     message: String,
     moment: Moment,
 }
 
 impl Scene {
-    fn at(moment: Moment, fields: &str) -> Option<Scene> {
+    /// The wait is for a proof; a short one is for what is never proven, since a machine with much
+    /// to do proves late.
+    fn at(moment: Moment, (fields, wait): (&str, &str)) -> Option<Scene> {
         let bench = Bench::new();
         let tmux = Tmux::of(&bench)?;
         let fields = format!("autostart = \"always\", {fields}");
-        declare(&bench, "robbo", (&fields, "proof_wait = \"4s\","));
+        declare(&bench, "robbo", (&fields, &format!("proof_wait = \"{wait}\",")));
         let held = bench.out.join("held");
         let env = [("WB_FAIL_AT", "text_claimed"), ("WB_CRASH_WHEN", held.as_str())];
         let server = bench.serve_with(&env);
         wait_state(&bench, "robbo", "idle");
-        assert_eq!(ask(&bench, "robbo", json!("first"))["reply"], "again first");
+        let told = ask(&bench, "robbo", json!("first"));
+        assert_eq!(told["reply"], "again first", "{moment:?}: {told:#}");
         let text = match moment {
             Moment::BeforePaste => "held",
             Moment::BeforeProof => "slow",
@@ -62,7 +71,7 @@ impl Scene {
             Moment::BetweenTurns => drop(answer(&bench, &message)),
         }
         let job = job_of(&bench);
-        Some(Scene { bench, tmux, server: Some(server), job, message, moment })
+        Some(Scene { server: Some(server), bench, tmux, job, message, moment })
     }
 
     /// Kills the process of the job whose command line holds a word.
@@ -117,7 +126,8 @@ impl Scene {
         if held.exists() {
             std::fs::remove_file(held).unwrap();
         }
-        assert_eq!(ask(bench, "robbo", json!("after"))["reply"], "again after");
+        let told = ask(bench, "robbo", json!("after"));
+        assert_eq!(told["reply"], "again after", "{:?}: {told:#}", self.moment);
         let all: Vec<&str> = read.iter().copied().chain(["after"]).collect();
         assert_eq!(heard(bench), all, "{:?}", self.moment);
         let last = job_of(bench);
@@ -131,7 +141,7 @@ impl Scene {
 
 fn each_moment(kill: impl Fn(&Scene)) {
     for moment in MOMENTS {
-        let Some(scene) = Scene::at(moment, "") else { return };
+        let Some(scene) = Scene::at(moment, ("", PROVEN)) else { return };
         kill(&scene);
         scene.check_anew();
     }
@@ -156,7 +166,7 @@ fn a_killed_terminal_takes_its_agents_with_it_and_no_message_is_read_twice() {
 #[test]
 fn what_is_killed_and_not_to_start_again_has_failed() {
     for victim in ["__guard", "fake_terminal", "tmux"] {
-        let Some(scene) = Scene::at(Moment::MidTurn, "restart = false") else { return };
+        let Some(scene) = Scene::at(Moment::MidTurn, ("restart = false", PROVEN)) else { return };
         match victim {
             "tmux" => drop(shell(&format!("kill -KILL {}", scene.tmux.pid()))),
             word => scene.kill_process(word),
@@ -178,7 +188,8 @@ fn what_is_killed_and_not_to_start_again_has_failed() {
 #[test]
 fn a_killed_server_ends_no_agent_and_no_message_is_read_twice() {
     for moment in MOMENTS {
-        let Some(mut scene) = Scene::at(moment, "") else { return };
+        let wait = if moment == Moment::BeforePaste { UNPROVEN } else { PROVEN };
+        let Some(mut scene) = Scene::at(moment, ("", wait)) else { return };
         scene.server.take().unwrap().kill();
         std::fs::write(scene.bench.out.join("go"), "").unwrap();
         scene.server = Some(scene.bench.serve());
@@ -207,7 +218,7 @@ fn a_killed_hook_makes_no_message_read_twice() {
         std::fs::write(scene.bench.out.join(format!("kill-{event}")), "").unwrap();
     };
     // The one that proves that a message has been read.
-    let Some(scene) = Scene::at(Moment::BetweenTurns, "") else { return };
+    let Some(scene) = Scene::at(Moment::BetweenTurns, ("", UNPROVEN)) else { return };
     kill(&scene, "UserPromptSubmit");
     let message = send(&scene.bench, "robbo", json!("unseen"));
     let told = answer(&scene.bench, &message);

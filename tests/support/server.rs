@@ -157,7 +157,9 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
         if std::thread::panicking() {
-            eprintln!("--- log of the server\n{}", self.log());
+            // Its folder may be gone already; a second panic would end the tests of everybody.
+            let log = std::fs::read_to_string(&self.log).unwrap_or_else(|it| it.to_string());
+            eprintln!("--- log of the server\n{log}");
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Each state in which a crash can leave an approval, made by hand, and what recovery makes of it.
 
-use wiki_browser::base::{Actor, BlobId};
-use wiki_browser::documents::commit::{Approval, Outcome, recover};
+use std::sync::Arc;
+
+use wiki_browser::base::{Actor, BlobId, Error};
+use wiki_browser::documents::commit::{Approval, Outcome, Settle, recover};
 use wiki_browser::documents::proposals::attempt::{self, Attempt};
 use wiki_browser::documents::proposals::proposal;
 use wiki_browser::documents::topics::topic::{self, TopicStatus};
@@ -345,6 +347,28 @@ async fn a_lock_makes_recovery_wait_and_the_branch_busy_until_it_is_gone() {
     let rows = half.site.rows(&half.approval).await;
     assert_eq!(rows, (Some("committed".into()), "approved".into()));
     assert_eq!(half.site.status(), "");
+}
+
+/// The database takes no row once the branch has the commit: that is no refusal, and is said as
+/// what it is. The same approval again writes it down, and makes no second commit.
+#[tokio::test]
+async fn g19_a_commit_that_is_not_written_down_is_not_called_refused() {
+    let site = site().await;
+    let approval = site.propose("a.md", "one\n2\nthree\n").await;
+    let full: Settle = Arc::new(|_, _| {
+        Err(Error::unavailable("the disk is full").code("disk_full").hint("free some space"))
+    });
+    let error = site.approve_settling(&approval, full).await.unwrap_err();
+    let commit = site.git(&["rev-parse", "HEAD"]);
+    assert_eq!(error.code_str(), "committed_unsettled", "{}", error.chain());
+    assert!(error.message().contains(&commit) && error.message().contains("the disk is full"));
+    assert!(error.hint_str().unwrap().contains("no second commit"));
+    assert_eq!(site.git(&["show", "HEAD:a.md"]), "one\n2\nthree");
+    assert_eq!(site.rows(&approval).await, (Some("prepared".into()), "open".into()));
+    let again = site.approve(&approval).await.unwrap_err();
+    assert_eq!(again.code_str(), "already_decided", "{}", again.chain());
+    assert_eq!(site.rows(&approval).await, (Some("committed".into()), "approved".into()));
+    assert_eq!((site.git(&["rev-parse", "HEAD"]), site.status()), (commit, String::new()));
 }
 
 impl Half {

@@ -233,7 +233,16 @@ impl Site {
     }
 
     pub(crate) async fn approve(&self, approval: &Approval) -> Result<Committed, Error> {
-        commit(&self.repo, &self.store, approval.clone(), check(approval), settle()).await
+        self.approve_settling(approval, settle()).await
+    }
+
+    /// Approves with another last transaction.
+    pub(crate) async fn approve_settling(
+        &self,
+        approval: &Approval,
+        settle: Settle,
+    ) -> Result<Committed, Error> {
+        commit(&self.repo, &self.store, approval.clone(), check(approval), settle).await
     }
 
     /// Approves while `meanwhile` runs between the dry run and the step.

@@ -119,8 +119,9 @@ pub type Settle = Arc<dyn Fn(&Tx<'_>, &Settled) -> Result<()> + Send + Sync>;
 ///
 /// # Errors
 /// `conflict` with one of the codes of a refused approval, or what `check` returned: then nothing
-/// has changed. `unavailable` with `read_only`, `disk_full`, `git_failed`: if the commit was made
-/// already, the rows follow at the next approval or start.
+/// has changed. `unavailable` with `read_only`, `disk_full`, `git_failed`; with
+/// `committed_unsettled` if the branch has the text already: the rows follow at the next approval or
+/// start.
 pub async fn commit(
     repo: &Repo,
     store: &Store,
@@ -245,12 +246,17 @@ impl Approving {
             }
         }
         crash_point("approve_ref");
-        self.repo.sync_branch(&head.branch).await?;
         let committed = Committed { commit: new, branch: head.branch.clone(), already: false };
-        let note = self.change.late_write(&self.repo, &self.aside).await;
-        settle_row(&self.store, &self.settle, self.settled(committed.clone()), note).await?;
+        self.write_down(&committed).await.map_err(|cause| unsettled(&committed, cause))?;
         crash_point("approve_committed");
         Ok(Some(committed))
+    }
+
+    /// Makes the branch last, then writes down what became true with it.
+    async fn write_down(&self, committed: &Committed) -> Result<()> {
+        self.repo.sync_branch(&committed.branch).await?;
+        let note = self.change.late_write(&self.repo, &self.aside).await;
+        settle_row(&self.store, &self.settle, self.settled(committed.clone()), note).await
     }
 
     fn subject(&self) -> &str {
@@ -301,8 +307,7 @@ impl Approving {
             self.change.prove(&self.repo, &tip).await?;
             let branch = attempt.branch.clone();
             let committed = Committed { commit: tip, branch, already: true };
-            let note = self.change.late_write(&self.repo, &self.aside).await;
-            settle_row(&self.store, &self.settle, self.settled(committed.clone()), note).await?;
+            self.write_down(&committed).await.map_err(|cause| unsettled(&committed, cause))?;
             return Ok(Some(committed));
         }
         self.give_up(attempt, &stale(&self.change.path)).await?;
@@ -400,6 +405,20 @@ impl Approving {
             committed,
         }
     }
+}
+
+/// Says of a commit that the branch has that only the database does not know it yet.
+fn unsettled(committed: &Committed, cause: Error) -> Error {
+    let commit = &committed.commit;
+    tracing::error!(%commit, "an approval is committed and not written down: {}", cause.chain());
+    let why = cause.message();
+    Error::unavailable(format!("it was committed as {commit}, which is not written down: {why}"))
+        .code("committed_unsettled")
+        .hint(
+            "nothing is lost and nothing has to be undone: the next approval or start writes it \
+             down; free the disk, then approve this one again, which makes no second commit",
+        )
+        .source(cause)
 }
 
 /// Settles the row and all that it decides, with what is to be noted of it.

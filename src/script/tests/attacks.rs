@@ -150,6 +150,15 @@ const AT_CALL: &[(&str, &str)] = &[
     ("goto again ::again:: goto again", "100 ms"),
     ("wb.date.now = 1", "cannot be set"),
     ("wb.secret.peek()", "has no function `peek`"),
+    ("string.format = function() return \"POISON\" end", "string.format cannot be set"),
+    ("string.rep = nil", "string.rep cannot be set"),
+    ("table.insert(table, 1)", "table.1 cannot be set"),
+    ("table.move({ 1 }, 1, 1, 1, math)", "math.1 cannot be set"),
+    ("math.floor = math.ceil", "math.floor cannot be set"),
+    ("utf8.char = nil", "utf8.char cannot be set"),
+    ("rawset(string, \"rep\", 1)", "undefined global `rawset`"),
+    ("getmetatable(\"\").__index = {}", "undefined global `getmetatable`"),
+    ("_ENV.string = {}", "assignment to global `string`"),
 ];
 
 fn site() -> Site {
@@ -211,6 +220,45 @@ async fn g27_a_function_reaches_nothing_and_ends_in_time() {
     }
     assert!(!loaded.vm.stuck());
     assert_eq!(loaded.vm.wear().abandoned(), 0);
+}
+
+/// What one call does to the libraries of Lua is not there for the next. Fails with
+/// `WB_WITHOUT=closed_libraries`.
+#[tokio::test]
+async fn no_call_changes_the_libraries_of_later_ones() {
+    let spoils = [
+        "string.format = function() return \"POISON\" end",
+        "string.rep = nil",
+        "function string.upper() end",
+        "table.concat, math.max = nil, nil",
+        "utf8.char = print",
+        "for name in next, string do string[name] = nil end",
+        "for name in pairs(math) do math[name] = nil end",
+        "local t = table t.insert(t, t) t.sort = nil",
+        "(\"x\").rep = nil",
+        "local all = { string, table, math, utf8 } for _, it in ipairs(all) do it.x = 1 end",
+    ];
+    let handlers = spoils
+        .iter()
+        .map(|it| {
+            let body = format!("pcall(function() {it} end) return string.rep(\"ok\", 1)");
+            format!("wb.on(\"job_queued\", function() {body} end)\n")
+        })
+        .collect::<String>();
+    let site = Site::with_head(&format!(
+        "{handlers}wb.on(\"job_queued\", function()
+           return string.format(\"%s %d\", (\"x\"):rep(2), math.max(1, math.floor(3.5)))
+             .. table.concat({{ \"a\", (\"b\"):upper() }}) .. utf8.char(228)
+             .. tostring(string.x) .. #(\"%d\"):format(10) end)\n"
+    ));
+    let loaded = site.loaded();
+    let (last, spoiling) = loaded.config.handlers.split_last().unwrap();
+    for (handler, spoil) in spoiling.iter().zip(spoils) {
+        let answer = loaded.vm.ask("spoil", &handler.slot, Value::Null).await;
+        assert_eq!(answer.unwrap(), json!("ok"), "{spoil}");
+        let answer = loaded.vm.ask("last", &last.slot, Value::Null).await;
+        assert_eq!(answer.unwrap(), json!("xx 3aBänil2"), "{spoil}");
+    }
 }
 
 /// A function that answers only cannot act, whatever it tries.

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use mlua::{Function, Lua, MultiValue, Table, Value};
 
-use crate::base::EventKind;
+use crate::base::{EventKind, fault};
 use crate::script::config::InputType;
 use crate::script::config::secret;
 use crate::script::load::node::title;
@@ -80,8 +80,29 @@ pub(crate) fn seal(
         };
         refuse(&known, &caller, finding.at(&known.name_spot(&caller, &key)))
     })?;
+    let assign = unset(lua, session, title)?;
+    sealed(lua, inner, missing, assign)
+}
+
+/// Closes a library of Lua: its fields are read as ever, and none can be set, which would be seen
+/// by all later calls.
+pub(crate) fn closed(
+    lua: &Lua,
+    session: &Rc<Session>,
+    title: &'static str,
+    inner: Table,
+) -> mlua::Result<Table> {
+    if fault::is_off("closed_libraries") {
+        return Ok(inner);
+    }
+    let assign = unset(lua, session, title)?;
+    outer(lua, inner, assign)
+}
+
+/// Returns what refuses to set a field of a table.
+fn unset(lua: &Lua, session: &Rc<Session>, title: &'static str) -> mlua::Result<Function> {
     let known = Rc::clone(session);
-    let assign = lua.create_function(move |lua, (_, key, _): (Value, Value, Value)| {
+    lua.create_function(move |lua, (_, key, _): (Value, Value, Value)| {
         let caller = Caller::of(lua);
         let key = key_text(&key);
         let finding = Diagnostic::error("assignment", format!("{title}.{key} cannot be set"));
@@ -92,8 +113,7 @@ pub(crate) fn seal(
         };
         let finding = finding.at(&known.name_spot(&caller, &key)).note(note);
         refuse(&known, &caller, finding).map(drop)
-    })?;
-    sealed(lua, inner, missing, assign)
+    })
 }
 
 /// Hides a table behind an empty one, so that reading an unknown name and any writing is noticed.
@@ -106,6 +126,11 @@ pub(crate) fn sealed(
     let below = lua.create_table()?;
     below.raw_set("__index", missing)?;
     inner.set_metatable(Some(below))?;
+    outer(lua, inner, assign)
+}
+
+/// Returns an empty table through which another one is read.
+fn outer(lua: &Lua, inner: Table, assign: Function) -> mlua::Result<Table> {
     let above = lua.create_table()?;
     above.raw_set("__index", inner)?;
     above.raw_set("__newindex", assign)?;

@@ -14,7 +14,7 @@ use mlua::{Function, Lua, LuaOptions, StdLib, Table, Value};
 use crate::base::fault;
 use crate::script::source::diagnostic::{Diagnostic, nearest};
 use crate::script::vm::budget::MEMORY_BYTES_MAX;
-use crate::script::vm::declare::{global_note, key_text, print, refuse, sealed, wb_table};
+use crate::script::vm::declare::{closed, global_note, key_text, print, refuse, sealed, wb_table};
 use crate::script::vm::require::module_path;
 use crate::script::vm::session::{Caller, Module, Session};
 use crate::script::vm::strings;
@@ -26,6 +26,8 @@ const BASE: [&str; 17] = [
     "rawget", "rawlen", "select", "string", "table", "tonumber", "tostring", "type",
 ];
 const UTF8: &str = "utf8";
+/// Those of them that are tables.
+const LIBRARIES: [&str; 4] = ["math", "string", "table", UTF8];
 /// Two functions of Lua count to any number without looking up: here they refuse what has no end.
 /// They are in Lua, so that an error has the line of whoever called.
 const COUNTED: &str = r#"
@@ -68,6 +70,10 @@ pub(crate) fn environment(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Tabl
     string.raw_set("dump", Value::Nil)?;
     strings::install(lua)?;
     lua.load(COUNTED).set_name("=string").exec()?;
+    for name in LIBRARIES {
+        // Methods of texts (`text:rep(2)`) and this program go on with the open tables.
+        base.raw_set(name, closed(lua, session, name, globals.get(name)?)?)?;
+    }
     session.set_reported(reported(lua)?);
     base.raw_set("print", print(lua, session)?)?;
     let mut names: Vec<String> = Vec::new();

@@ -1,7 +1,9 @@
 //! Reading: which files are Sources, which version they are, and what is said of the rest.
 
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::io::Write as _;
+use std::os::unix::fs::symlink;
 
+use camino::Utf8Path;
 use wiki_browser::base::ErrorKind;
 use wiki_browser::base::limit::SOURCE_BYTES_MAX;
 use wiki_browser::documents::git::Repo;
@@ -122,14 +124,26 @@ async fn many_sources_are_listed_by_few_calls() {
     assert!((1..=6).contains(&many), "{many} calls of git");
 }
 
+/// Writes a program by another one: a process that a thread beside this one starts meanwhile would
+/// hold the file open for writing, and nobody could start it.
+#[allow(clippy::disallowed_methods, reason = "a test writes a program")]
+fn write_program(path: &Utf8Path, text: &str) {
+    let mut writer = std::process::Command::new("/bin/sh")
+        .args(["-c", "cat > \"$0\" && chmod 755 \"$0\"", path.as_str()])
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    writer.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    assert!(writer.wait().unwrap().success());
+}
+
 /// Lists all sources, and returns how often git was called for it.
 async fn calls_of_a_list(site: &Site, sources: usize) -> usize {
     let (count, git) = (site.data.join("calls"), site.data.join("git"));
     std::fs::create_dir_all(&site.data).unwrap();
     let program = program();
     let script = format!("#!/bin/sh\necho x >> '{count}'\nexec '{program}' \"$@\"\n");
-    std::fs::write(&git, script).unwrap();
-    std::fs::set_permissions(&git, std::fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&git, &script);
     let globs = ["**/*.md".to_owned()];
     let repo = Repo::open(&site.root, git, &globs, Children::new()).await.unwrap();
     let calls = || std::fs::read_to_string(&count).unwrap().lines().count();

@@ -120,8 +120,8 @@ pub type Settle = Arc<dyn Fn(&Tx<'_>, &Settled) -> Result<()> + Send + Sync>;
 /// # Errors
 /// `conflict` with one of the codes of a refused approval, or what `check` returned: then nothing
 /// has changed. `unavailable` with `read_only`, `disk_full`, `git_failed`; with
-/// `committed_unsettled` if the branch has the text already: the rows follow at the next approval or
-/// start.
+/// `committed_unsettled` if the branch has the text already: the rows follow at the next approval,
+/// or at a start.
 pub async fn commit(
     repo: &Repo,
     store: &Store,

@@ -21,10 +21,10 @@ enum Moment {
 const MOMENTS: [Moment; 4] =
     [Moment::BeforePaste, Moment::BeforeProof, Moment::MidTurn, Moment::BetweenTurns];
 
-/// How long to wait for a proof that comes.
-const PROVEN: &str = "60s";
-/// How long to wait for one that does not.
-const UNPROVEN: &str = "12s";
+/// As long as the program waits for a proof by itself.
+const PROVEN: &str = "";
+/// A shorter wait, for what is never proven.
+const UNPROVEN: &str = "proof_wait = \"6s\",";
 
 /// A site with one agent in a terminal, brought to a moment.
 struct Scene {
@@ -38,13 +38,11 @@ struct Scene {
 }
 
 impl Scene {
-    /// The wait is for a proof; a short one is for what is never proven, since a machine with much
-    /// to do proves late.
     fn at(moment: Moment, (fields, wait): (&str, &str)) -> Option<Scene> {
         let bench = Bench::new();
         let tmux = Tmux::of(&bench)?;
         let fields = format!("autostart = \"always\", {fields}");
-        declare(&bench, "robbo", (&fields, &format!("proof_wait = \"{wait}\",")));
+        declare(&bench, "robbo", (&fields, wait));
         let held = bench.out.join("held");
         let env = [("WB_FAIL_AT", "text_claimed"), ("WB_CRASH_WHEN", held.as_str())];
         let server = bench.serve_with(&env);
@@ -62,7 +60,11 @@ impl Scene {
         }
         let message = send(&bench, "robbo", json!(text));
         match moment {
-            Moment::BeforePaste => until("it is sent", || delivery(&bench, &message).0 == "sent"),
+            // Sent is not enough: an agent that ends before its typist has looked at its line has
+            // nothing typed, and the next start is given the text anew.
+            Moment::BeforePaste => until("it is about to be typed", || {
+                std::fs::read_to_string(&held).is_ok_and(|it| it == "text_claimed")
+            }),
             Moment::BeforeProof => drop(bench.wait_left("taken")),
             Moment::MidTurn => {
                 bench.wait_left("waits");

@@ -21,8 +21,9 @@ fn an_agent_that_ends_unasked_is_started_again_and_in_the_end_is_not() {
     let ended = bench.show(first.as_str().unwrap());
     assert_eq!((&ended["status"], &ended["exit_code"]), (&json!("failed"), &json!(3)));
     // Every end within ten minutes doubles the pause; the fifth is the last.
-    let ends = ["9000000000000"; 4].join(", ");
-    bench.sql(&format!("UPDATE agents SET ends_json = '[{ends}]'"));
+    let now = "CAST(unixepoch('subsec') * 1000 AS INTEGER)";
+    let ends = [now; 4].join(", ");
+    bench.sql(&format!("UPDATE agents SET ends_json = json_array({ends})"));
     ask(&bench, "robbo", json!("fall"));
     let failed = wait_state(&bench, "robbo", "failed");
     assert_eq!(failed["reason"], "exit_status");

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::agents::terminal::{Tmux, declare, heard, job_of};
 use crate::agents::{answer, ask, control, delivery, send, show, wait_state};
-use crate::support::{Bench, until};
+use crate::support::{Bench, marked, shell, until};
 
 /// Declares an agent without hooks.
 fn declare_blind(bench: &Bench, engine: &str) {
@@ -33,7 +33,8 @@ fn what_a_program_without_hooks_has_taken_is_seen_on_its_screen() {
     assert!(bench.left("prompt").contains("--in-reply-to"), "{}", bench.left("prompt"));
     let long = "long ".repeat(400);
     ask(&bench, "robbo", json!(long));
-    // Of what is never seen in its line nothing is handed in, and nobody says that it was.
+    // Of what is never seen in its line nothing is handed in, and nobody says that it was; it is
+    // given once more.
     ask(&bench, "robbo", json!("blind"));
     let lost = send(&bench, "robbo", json!("lost"));
     assert_eq!(answer(&bench, &lost)["failure"], "no_proof");
@@ -119,6 +120,59 @@ fn a_turn_that_a_person_types_is_that_persons() {
     let replies = bench.get("/api/messages?from=agent:robbo").ok();
     assert_eq!(replies["items"].as_array().unwrap().len(), 1, "{replies:#}");
     assert_eq!(heard(&bench), ["wait", "meanwhile"]);
+    end(&bench);
+    server.stop();
+}
+
+/// A program that swallows a paste is given it again: no key was pressed for it. One that swallows
+/// it twice is for a person to look at.
+#[test]
+fn a_text_that_is_never_seen_in_its_line_is_given_once_more() {
+    let bench = Bench::new();
+    let Some(_tmux) = Tmux::of(&bench) else { return };
+    declare(&bench, "robbo", ("autostart = \"always\"", "proof_wait = \"9s\","));
+    let server = bench.serve();
+    ask(&bench, "robbo", json!("blink"));
+    let message = send(&bench, "robbo", json!("swallowed"));
+    assert_eq!(answer(&bench, &message)["reply"], "again swallowed");
+    ask(&bench, "robbo", json!("blind"));
+    let lost = send(&bench, "robbo", json!("lost"));
+    assert_eq!(answer(&bench, &lost)["failure"], "no_proof");
+    assert_eq!(ask(&bench, "robbo", json!("after"))["reply"], "again after");
+    assert_eq!(heard(&bench), ["blink", "swallowed", "blind", "after"]);
+    end(&bench);
+    server.stop();
+}
+
+/// A program that does not read for a while finds all that was pasted meanwhile at once: it reads
+/// one of them.
+#[test]
+fn a_text_that_comes_late_is_not_read_twice() {
+    let bench = Bench::new();
+    let Some(_tmux) = Tmux::of(&bench) else { return };
+    declare(&bench, "robbo", ("autostart = \"always\"", ""));
+    let server = bench.serve();
+    assert_eq!(ask(&bench, "robbo", json!("first"))["reply"], "again first");
+    let word = |signal: &str| {
+        for pid in marked(&job_of(&bench)) {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            if String::from_utf8_lossy(&line).contains("fake_terminal") {
+                shell(&format!("kill -{signal} {pid}"));
+            }
+        }
+    };
+    word("STOP");
+    let message = send(&bench, "robbo", json!("late"));
+    let job = job_of(&bench);
+    let pasted = || {
+        let log = server.log();
+        log.matches("is given").count()
+    };
+    until("it is pasted again", || pasted() == 3);
+    assert_eq!(delivery(&bench, &message).0, "sent");
+    word("CONT");
+    assert_eq!(answer(&bench, &message)["reply"], "again late");
+    assert_eq!((heard(&bench), job_of(&bench)), (vec!["first".to_owned(), "late".into()], job));
     end(&bench);
     server.stop();
 }

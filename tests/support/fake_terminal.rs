@@ -38,8 +38,8 @@ struct Fake {
     random: u64,
     /// What stands above its line; only one without hooks says something there.
     said: String,
-    /// Whether it shows nothing of the next text.
-    is_blind: bool,
+    /// How many of the next texts it swallows, and shows nothing of them.
+    swallows: u32,
 }
 
 impl Fake {
@@ -65,7 +65,7 @@ impl Fake {
             out: out.to_owned(),
             hooks,
             said: String::new(),
-            is_blind: false,
+            swallows: 0,
             bytes,
             rest: VecDeque::new(),
             draft: String::new(),
@@ -115,7 +115,8 @@ impl Fake {
             text.push(self.next_byte().unwrap());
         }
         text.truncate(text.len() - 6);
-        if std::mem::take(&mut self.is_blind) {
+        if self.swallows > 0 {
+            self.swallows -= 1;
             return;
         }
         self.draft.push_str(&String::from_utf8(text).unwrap());
@@ -135,6 +136,11 @@ impl Fake {
             heard.append(true).create(true).open(format!("{}/heard", self.out)).unwrap();
         // At once: several of them write there.
         heard.write_all(format!("{text}\n").as_bytes()).unwrap();
+        self.swallows = match text.as_str() {
+            "blink" => 1,
+            "blind" => 2,
+            _ => 0,
+        };
         if text == "deaf" {
             return;
         }
@@ -165,7 +171,6 @@ impl Fake {
     /// Draws while it works, as programs do, and says what it did.
     fn work_without_hooks(&mut self, text: &str, prompt: &str) {
         std::fs::write(format!("{}/prompt", self.out), prompt).unwrap();
-        self.is_blind = text == "blind";
         let go = format!("{}/go", self.out);
         let is_long = text == "wait" || text == "mine";
         let mut step = 0;

@@ -17,6 +17,12 @@ const PAUSE_MAX_MS: i64 = 5 * 60_000;
 /// The reason of a start that a person ends for the next one.
 pub(super) const RESTART: &str = "restart";
 
+/// Returns when a start that was put off is due, if it is not yet. No pause is longer than the
+/// longest: what lies further ahead was written while the clock was ahead, and is due.
+pub(super) fn pending(not_before: Option<Millis>, now: Millis) -> Option<Millis> {
+    not_before.filter(|at| *at > now && at.0.saturating_sub(now.0) <= PAUSE_MAX_MS)
+}
+
 /// What becomes of an agent whose start has ended.
 pub(super) struct Next {
     pub(super) state: State,
@@ -56,7 +62,8 @@ pub(super) fn next(agent: &Agent, job: &Job, declared: Option<&LiveAgent>, now: 
         return plain(State::Failed, Some(reason));
     }
     let since = now.plus(-ENDS_WINDOW_MS);
-    let mut ends: Vec<Millis> = agent.ends.iter().copied().filter(|it| *it > since).collect();
+    let mut ends: Vec<Millis> =
+        agent.ends.iter().copied().filter(|it| *it > since && *it <= now).collect();
     ends.push(now);
     let doublings = u32::try_from(ends.len() - 1).unwrap_or(u32::MAX).min(16);
     let pause = (PAUSE_MS << doublings).min(PAUSE_MAX_MS);
@@ -65,5 +72,21 @@ pub(super) fn next(agent: &Agent, job: &Job, declared: Option<&LiveAgent>, now: 
         false => {
             Next { ends, not_before: Some(now.plus(pause)), ..plain(State::Starting, Some(reason)) }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_of_a_clock_that_was_ahead_is_over() {
+        let now = Millis(1_000_000_000);
+        let longest = now.plus(PAUSE_MAX_MS);
+        assert_eq!(pending(None, now), None);
+        assert_eq!(pending(Some(now), now), None);
+        assert_eq!(pending(Some(longest), now), Some(longest));
+        assert_eq!(pending(Some(longest.plus(1)), now), None);
+        assert_eq!(pending(Some(Millis(i64::MAX)), Millis(i64::MIN)), None);
     }
 }

@@ -8,6 +8,7 @@ use tracing::{info, warn};
 
 use crate::base::{Actor, BlockId, ErrorKind, JobId, Millis, Result, fault};
 use crate::flows::agents::heard::is_held;
+use crate::flows::agents::restart::pending;
 use crate::flows::agents::{direct, handover, rooms, speech};
 use crate::flows::requests::inputs;
 use crate::flows::{Site, Works};
@@ -15,7 +16,7 @@ use crate::jobs::speak::knows_a_block_again;
 use crate::jobs::{self, NewJob, Pool, Queue, Status};
 use crate::mail::agent::{self, Agent, State, Wanted};
 use crate::mail::{self, BELL, OpenBlock};
-use crate::script::{Autostart, Config, Kind, OnBusy, kind_of_agent};
+use crate::script::{Autostart, Config, Kind, kind_of_agent};
 use crate::store::Tx;
 
 /// Longest sleep: the clock of the machine may be set, and a machine may have slept.
@@ -142,9 +143,9 @@ fn due(
             };
             Ok((is_due.then_some(Due::Start), None))
         }
-        State::Starting if !has_start(c, agent)? => match agent.not_before {
-            Some(at) if at > now => Ok((None, Some(at))),
-            _ => Ok((Some(Due::Start), None)),
+        State::Starting if !has_start(c, agent)? => match pending(agent.not_before, now) {
+            Some(at) => Ok((None, Some(at))),
+            None => Ok((Some(Due::Start), None)),
         },
         State::Idle if agent.wanted == Wanted::Running && is_listening(c, agent)? => {
             idle(c, (queue, config), agent, now)
@@ -320,24 +321,11 @@ fn start(tx: &Tx<'_>, site: &Site, works: &Works, agent: &Agent) -> Result<()> {
 
 fn new_job(works: &Works, kind: &Kind, agent: &Agent) -> NewJob {
     NewJob {
-        kind: kind.name.clone(),
-        lane: None,
-        on_busy: OnBusy::Queue,
-        source_path: None,
-        topic_id: None,
-        persona_name: None,
-        inputs: Default::default(),
         grants: inputs::grants(kind, &Default::default()),
-        requested_by: Actor::System,
-        priority: kind.priority,
-        not_before: None,
-        config_digest: works.config.digest.clone(),
-        retry_of: None,
-        depth: 0,
-        message_id: None,
-        owner: None,
         pool: Pool::Live,
         agent: Some(agent.name.clone()),
+        priority: kind.priority,
+        ..NewJob::plain(&kind.name, &works.config.digest, Actor::System)
     }
 }
 

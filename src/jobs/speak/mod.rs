@@ -4,6 +4,7 @@
 //! **Invariant:** a turn has one beginning and one end, and neither is taken back.
 
 mod claude;
+mod hand_in;
 pub(in crate::jobs) mod hooks;
 pub(in crate::jobs) mod last_screen;
 mod lines;

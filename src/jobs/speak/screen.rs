@@ -16,12 +16,10 @@ use crate::script::{Proof, Typed};
 
 /// How often a screen is looked at while something is expected of it.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// The same for a text that was pasted, or handed in.
+/// The same for a text that was handed in.
 const LOOK_SOON: Duration = Duration::from_millis(50);
 /// How often a screen must be the same until a turn counts as over.
 const STILL_LOOKS: u32 = 6;
-/// How long a text that was pasted may take until it is drawn.
-const DRAWN_MAX: Duration = Duration::from_secs(2);
 
 /// Tells when the program can be spoken to, and when its turn is over, as far as that is seen on
 /// its screen. Never returns.
@@ -71,21 +69,6 @@ pub(super) async fn is_still(pane: &Pane, typed: &Typed) -> bool {
     sleep(LOOK_EVERY).await;
     let now = pane.screen(0, true).await.ok();
     now == before && now.is_some_and(|it| waits(&it, typed))
-}
-
-/// Waits until a text of ours stands in the line that begins with this mark; returns the screen
-/// with it.
-pub(super) async fn with_ours(pane: &Pane, mark: &str) -> Option<String> {
-    let deadline = Instant::now() + DRAWN_MAX;
-    loop {
-        let screen = pane.screen(0, true).await.ok();
-        let is_there = |it: &String| draft(it, mark).is_some_and(|it| is_shown(&it));
-        match screen.filter(is_there) {
-            Some(screen) => return Some(screen),
-            None if Instant::now() >= deadline => return None,
-            None => sleep(LOOK_SOON).await,
-        }
-    }
 }
 
 /// Waits until a text that stood on this screen has left its line; whether it has.

@@ -1,8 +1,9 @@
-//! Typing to an agent in a terminal: a text is pasted, the key is pressed that hands it in, and its
-//! arrival is proven by a hook, or by its screen.
+//! Typing to an agent in a terminal: a text is pasted, the key is pressed that hands it in
+//! (`hand_in.rs`), and its arrival is proven by a hook, or by its screen.
 //!
-//! **Invariant:** a text is pasted once. Where it is not known to have arrived, only the key is
-//! pressed again, and never while the agent asks something: it would be an answer.
+//! **Invariant:** a text is pasted again only if no key was pressed for it and its line, which is
+//! known, never held it; then once.
+//! **Invariant:** nothing is pressed while the agent asks something: it would be an answer.
 //! **Invariant:** what a person has typed is neither handed in nor removed.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -22,12 +23,7 @@ use crate::process::{
 use crate::script::{Proof, Typed};
 
 /// The pause between a text and the key: programs take a key that comes with it for a part of it.
-const PAUSE: Duration = Duration::from_millis(150);
-/// The first wait for the proof; each next one is longer by [`LONGER`].
-const PROOF_FIRST: Duration = Duration::from_millis(350);
-const LONGER: f64 = 1.6;
-/// How often the key is pressed in all.
-const PRESSES_MAX: u32 = 6;
+pub(super) const PAUSE: Duration = Duration::from_millis(150);
 /// So long after a person's last key nothing is pasted, in seconds.
 const TYPES_SECONDS: i64 = 10;
 /// The pauses before it is looked again whether what kept a text from being pasted is over.
@@ -76,6 +72,8 @@ struct State {
     is_by_screen: bool,
     /// Whether a text was refused, and nothing is to be typed before that is over.
     is_held: bool,
+    /// Whether the last text was given again because it was never seen in its line.
+    is_given_again: bool,
 }
 
 /// What a typist works with.
@@ -163,10 +161,6 @@ impl Desk {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn is_proven(&self, id: &BlockId) -> bool {
-        self.state().proven.as_ref() == Some(id)
-    }
-
     /// Returns whether the process takes what is typed, and whether a turn of it runs.
     pub(super) fn stance(&self) -> (bool, bool) {
         let state = self.state();
@@ -181,7 +175,7 @@ impl Desk {
     }
 
     /// Notes that a turn began with a block.
-    fn begin(&self, id: &BlockId) {
+    pub(super) fn begin(&self, id: &BlockId) {
         let mut state = self.state();
         (state.has_turn, state.proven) = (true, Some(id.clone()));
         drop(state);
@@ -198,16 +192,34 @@ impl Desk {
         self.watched.notified().await;
     }
 
-    /// Waits for a proof, not longer than this; whether there is one.
-    async fn until_proven(&self, id: &BlockId, wait: Duration) -> bool {
+    /// Returns whether no key is to be pressed for a block any more: it is proven, or something
+    /// else comes first.
+    pub(super) fn is_over(&self, id: &BlockId) -> bool {
+        let state = self.state();
+        let is_proven = state.proven.as_ref() == Some(id);
+        is_proven || state.is_asking || state.is_interrupted || state.words.is_some()
+    }
+
+    /// Waits for that, not longer than this.
+    pub(super) async fn until_over(&self, id: &BlockId, wait: Duration) {
         let deadline = Instant::now() + wait;
-        while !self.is_proven(id) {
+        while !self.is_over(id) {
             tokio::select! {
                 () = self.bell.notified() => {}
-                () = sleep_until(deadline) => return self.is_proven(id),
+                () = sleep_until(deadline) => return,
             }
         }
-        true
+    }
+
+    /// Notes that a text was seen in its line.
+    pub(super) fn arrive(&self) {
+        self.state().is_given_again = false;
+    }
+
+    /// Returns whether a text that was never seen in its line is to be given again: not the second
+    /// one in a row.
+    pub(super) fn give_again(&self) -> bool {
+        !std::mem::replace(&mut self.state().is_given_again, true)
     }
 }
 
@@ -286,11 +298,16 @@ pub(super) async fn send(tell: &Sender<Fact>, fact: Fact) {
     }
 }
 
-struct Typist {
-    desk: Arc<Desk>,
-    place: Place,
-    pane: Pane,
-    tell: Sender<Fact>,
+/// Who types to one process.
+pub(super) struct Typist {
+    /// What is to be typed.
+    pub(super) desk: Arc<Desk>,
+    /// What it works with.
+    pub(super) place: Place,
+    /// Where it types.
+    pub(super) pane: Pane,
+    /// Who hears what is seen there.
+    pub(super) tell: Sender<Fact>,
 }
 
 impl Typist {
@@ -298,12 +315,13 @@ impl Typist {
     async fn give(&self, id: &BlockId, text: Option<String>) -> Option<&'static str> {
         let is_new = text.is_some();
         if let Some(text) = text {
+            self.until_line(id).await;
             if let Some(why) = self.hindrance().await {
                 return Some(why);
             }
             let pasted = match self.shortened(id, text) {
                 Ok(text) => {
-                    while fault::fails("text_claimed") {
+                    while fault::holds("text_claimed") {
                         sleep(PAUSE).await;
                     }
                     fault::crash_point("text_claimed");
@@ -323,66 +341,12 @@ impl Typist {
             fault::crash_point("text_pasted");
             sleep(PAUSE).await;
         }
-        match self.place.typed.proof {
-            Proof::Hooks => self.hand_in(id, is_new).await,
-            Proof::Screen => self.hand_in_by_screen(id).await,
-        }
-        None
+        self.hand_in(id, is_new).await
     }
 
-    /// Presses the key that hands a text in, until the text has left its line. What was never seen
-    /// there is not handed in: the key could be the answer to something else.
-    async fn hand_in_by_screen(&self, id: &BlockId) {
-        let Some(mark) = &self.place.typed.input else { return };
-        let keys = &self.place.typed.submit;
-        for press in 0..PRESSES_MAX {
-            let Some(before) = screen::with_ours(&self.pane, mark).await else { return };
-            let at = usize::try_from(press.saturating_sub(1)).unwrap_or(0) % keys.len().max(1);
-            if let Some(key) = keys.get(at)
-                && let Err(cause) = self.pane.press(key).await
-            {
-                warn!("block {id}: {}", cause.chain());
-            }
-            let wait = PROOF_FIRST.mul_f64(LONGER.powi(i32::try_from(press).unwrap_or(0)));
-            if screen::until_taken(&self.pane, mark, &before, wait).await {
-                self.desk.begin(id);
-                send(&self.tell, Fact::Began { block: Some(id.clone()) }).await;
-                return;
-            }
-        }
-    }
-
-    /// Presses the key that hands a text in, until a hook proves that it was.
-    async fn hand_in(&self, id: &BlockId, is_new: bool) {
-        let mut wait = PROOF_FIRST;
-        for press in 0..PRESSES_MAX {
-            if self.desk.is_proven(id) || self.desk.state().is_asking {
-                return;
-            }
-            // What it is not seen to hold any more has been taken, or is not ours to hand in.
-            let is_first = press == 0 && is_new;
-            if !is_first && !self.holds_ours(press > 0).await {
-                return;
-            }
-            let keys = &self.place.typed.submit;
-            // The first one twice: mostly it was only too early.
-            let at = usize::try_from(press.saturating_sub(1)).unwrap_or(0) % keys.len().max(1);
-            if let Some(key) = keys.get(at)
-                && let Err(cause) = self.pane.press(key).await
-            {
-                warn!("block {id}: {}", cause.chain());
-            }
-            if self.desk.until_proven(id, wait).await {
-                return;
-            }
-            wait = wait.mul_f64(LONGER);
-        }
-    }
-
-    /// Returns whether the line in which one types still holds what was pasted; of a program whose
-    /// line is not known, `otherwise`.
-    async fn holds_ours(&self, otherwise: bool) -> bool {
-        let Some(mark) = &self.place.typed.input else { return otherwise };
+    /// Returns whether the line in which one types still holds what was pasted.
+    async fn holds_ours(&self) -> bool {
+        let Some(mark) = &self.place.typed.input else { return false };
         match self.pane.screen(0, true).await {
             // Programs show a placeholder for a long one.
             Ok(screen) => {
@@ -429,7 +393,7 @@ impl Typist {
     }
 
     /// Removes a text of ours from the line in which one types; whether nothing is left there.
-    async fn clear(&self) -> bool {
+    pub(super) async fn clear(&self) -> bool {
         let Some(mark) = &self.place.typed.input else { return false };
         for _ in 0..CLEAR_KEYS_MAX {
             if let Err(cause) = self.pane.press("C-u").await {
@@ -457,7 +421,7 @@ impl Typist {
         let deadline = Instant::now() + INTERRUPT_MAX;
         let is_open = || self.desk.state().has_turn;
         sleep(CLEAR_AFTER).await;
-        if self.holds_ours(false).await && !self.clear().await {
+        if self.holds_ours().await && !self.clear().await {
             warn!("our text is left in its line");
         }
         if self.place.typed.proof == Proof::Screen && self.desk.end_turn() {

@@ -7,6 +7,8 @@
 const OPENS: &str = "‹wb:";
 /// What stands behind it.
 const CLOSES: char = '›';
+/// Most names that are looked for in a line in which one types.
+const NAMES_MAX: usize = 16;
 /// What programs draw around the line in which one types.
 const FRAME: [char; 4] = ['│', '┃', '|', '\u{a0}'];
 
@@ -49,20 +51,34 @@ pub fn plain(screen: &str) -> String {
 /// Returns what somebody has typed into the line that begins with this mark, on a screen with its
 /// colours: what is dim is a hint of the program, and what is inverse its cursor.
 pub fn draft(screen: &str, mark: &str) -> Option<String> {
-    let begins = |line: &str| typed_from(line, mark);
     let lines: Vec<&str> = screen.lines().collect();
-    let last = lines.iter().rposition(|it| begins(it).is_some())?;
-    // A text that came back has the mark before each of its lines.
-    let is_above = |at: &usize| !is_edge(lines[*at]);
-    let first = (0..last).rev().take_while(is_above).filter(|at| begins(lines[*at]).is_some());
-    let first = first.last().unwrap_or(last);
+    let (first, last) = typed_lines(&lines, mark)?;
     let typed = |line: &&str| {
-        let skipped = begins(line).map_or(0, |it| it + mark.chars().count());
+        let skipped = typed_from(line, mark).map_or(0, |it| it + mark.chars().count());
         let typed: String = cells(line).skip(skipped).filter(|it| !it.1).map(|it| it.0).collect();
         typed.trim_matches(|it: char| it.is_whitespace() || FRAME.contains(&it)).to_owned()
     };
     let typed = lines[first..=last].iter().map(typed).collect::<Vec<_>>().join("\n");
     (!typed.trim().is_empty()).then(|| typed.trim().to_owned())
+}
+
+/// Returns the names in the marks of what stands in the line that begins with this mark, and below
+/// it: a long text goes on there, wherever the program breaks it.
+pub fn typed_names(screen: &str, mark: &str) -> Vec<String> {
+    let lines: Vec<&str> = screen.lines().collect();
+    let Some((first, _)) = typed_lines(&lines, mark) else { return Vec::new() };
+    let all = lines[first..].iter().flat_map(|it| cells(it)).map(|it| it.0);
+    let text: String = all.filter(|it| !it.is_whitespace() && !FRAME.contains(it)).collect();
+    token_names(&text, NAMES_MAX).into_iter().map(str::to_owned).collect()
+}
+
+/// Returns the first and the last line with this mark of what is typed.
+fn typed_lines(lines: &[&str], mark: &str) -> Option<(usize, usize)> {
+    let begins = |at: &usize| typed_from(lines[*at], mark).is_some();
+    let last = (0..lines.len()).rev().find(begins)?;
+    // A text that came back has the mark before each of its lines.
+    let first = (0..last).rev().take_while(|at| !is_edge(lines[*at])).filter(begins).last();
+    Some((first.unwrap_or(last), last))
 }
 
 /// Returns whether a screen shows the line that begins with this mark.

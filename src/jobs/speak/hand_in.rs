@@ -1,0 +1,237 @@
+//! Handing in what was pasted into a terminal: a key is pressed once the text is seen in its line,
+//! and again as long as it stands there.
+//!
+//! **Invariant:** where the line is known, no key is pressed for a text that is not seen in it.
+//! **Invariant:** a text for which a key was pressed is never pasted again.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+use tracing::warn;
+
+use crate::base::BlockId;
+use crate::jobs::speak::typist::{PAUSE, Typist, send};
+use crate::jobs::speak::{Fact, screen};
+use crate::process::{draft, has_line, is_ours, typed_names};
+use crate::script::Proof;
+
+/// The first wait for the proof; each next one is longer by [`LONGER`].
+const PROOF_FIRST: Duration = Duration::from_millis(350);
+const LONGER: f64 = 1.6;
+/// How often the key is pressed in all.
+const PRESSES_MAX: u32 = 6;
+/// How long a program may take to show what was pasted: one that has much to do reads it late.
+const SEEN_MAX: Duration = Duration::from_secs(5);
+/// The pauses between two looks for it.
+const LOOK_SOON: Duration = Duration::from_millis(50);
+const LOOK_LAST: Duration = Duration::from_millis(400);
+
+/// Why a text is given again that was never seen in its line.
+const UNSEEN: &str = "unseen";
+
+/// What is seen of the line in which one types.
+#[derive(Debug, PartialEq, Eq)]
+enum Line {
+    /// The text stands there; the screen with it.
+    Ours(String),
+    /// So does an earlier one, that came late.
+    Mixed,
+    /// It is empty, or somebody else's.
+    Other,
+    /// It is not on the screen.
+    Hidden,
+}
+
+/// What came of a wait for a text.
+enum Found {
+    /// It stands in its line; the screen with it.
+    There(String),
+    /// It needs no key of ours any more.
+    Over,
+    /// It is not there, and nothing was pressed for it.
+    Unseen,
+    /// It came with an earlier one, and both were removed.
+    Removed,
+    /// The program shows no line that is known.
+    NoLine,
+}
+
+impl Typist {
+    /// Hands in a text that was pasted, now or by an earlier server; returns why it has not arrived
+    /// if that is certain.
+    pub(super) async fn hand_in(&self, id: &BlockId, is_new: bool) -> Option<&'static str> {
+        let Some(mark) = self.place.typed.input.clone() else {
+            if is_new {
+                self.press_blindly(id).await;
+            }
+            return None;
+        };
+        match (self.until_there(id, &mark).await, is_new) {
+            (Found::There(screen), _) => {
+                self.desk.arrive();
+                self.press_while_there(id, &mark, screen).await;
+                None
+            }
+            (Found::NoLine, true) if self.place.typed.proof == Proof::Hooks => {
+                self.press_blindly(id).await;
+                None
+            }
+            (Found::Removed, true) => Some(UNSEEN),
+            // Once: a program that swallows it twice is one for a person to look at.
+            (Found::Unseen, true) if self.desk.give_again() => Some(UNSEEN),
+            _ => None,
+        }
+    }
+
+    /// Waits until the program shows the line in which one types, not for ever: what is pasted into
+    /// one that has not drawn it yet is read as single keys, or not at all.
+    pub(super) async fn until_line(&self, id: &BlockId) {
+        let Some(mark) = &self.place.typed.input else { return };
+        let deadline = Instant::now() + SEEN_MAX;
+        let mut pause = LOOK_SOON;
+        while self.look(id, mark).await == Line::Hidden
+            && Instant::now() < deadline
+            && !self.desk.is_over(id)
+        {
+            self.desk.until_over(id, pause).await;
+            pause = (pause * 2).min(LOOK_LAST);
+        }
+    }
+
+    /// Waits until the text is seen in its line.
+    async fn until_there(&self, id: &BlockId, mark: &str) -> Found {
+        let deadline = Instant::now() + SEEN_MAX;
+        let (mut pause, mut has_line) = (LOOK_SOON, false);
+        loop {
+            if self.desk.is_over(id) {
+                return Found::Over;
+            }
+            match self.look(id, mark).await {
+                Line::Ours(screen) => {
+                    // It was drawn just now: a key at once could be taken for a part of it.
+                    if pause > LOOK_SOON {
+                        sleep(PAUSE).await;
+                    }
+                    return Found::There(screen);
+                }
+                Line::Mixed if self.clear().await => return Found::Removed,
+                Line::Mixed => return Found::Over,
+                Line::Other => has_line = true,
+                Line::Hidden => {}
+            }
+            if Instant::now() >= deadline {
+                return if has_line { Found::Unseen } else { Found::NoLine };
+            }
+            self.desk.until_over(id, pause).await;
+            pause = (pause * 2).min(LOOK_LAST);
+        }
+    }
+
+    /// Presses the key until the text has left its line, or is proven.
+    async fn press_while_there(&self, id: &BlockId, mark: &str, mut screen: String) {
+        let is_by_screen = self.place.typed.proof == Proof::Screen;
+        let mut is_seen = true;
+        for press in 0..PRESSES_MAX {
+            if is_seen {
+                self.press(id, press).await;
+            }
+            let wait = PROOF_FIRST.mul_f64(LONGER.powi(i32::try_from(press).unwrap_or(0)));
+            if is_by_screen {
+                if screen::until_taken(&self.pane, mark, &screen, wait).await {
+                    self.desk.begin(id);
+                    send(&self.tell, Fact::Began { block: Some(id.clone()) }).await;
+                    return;
+                }
+            } else {
+                self.desk.until_over(id, wait).await;
+            }
+            // What has left its line was taken, whether or not a hook has told so yet.
+            match (self.desk.is_over(id), self.look(id, mark).await) {
+                (false, Line::Ours(now)) => (screen, is_seen) = (now, true),
+                // It is being drawn.
+                (false, Line::Hidden) => is_seen = false,
+                _ => return,
+            }
+        }
+    }
+
+    /// Presses the key for a text that cannot be seen, until a hook proves that it was taken.
+    async fn press_blindly(&self, id: &BlockId) {
+        let mut wait = PROOF_FIRST;
+        for press in 0..PRESSES_MAX {
+            if self.desk.is_over(id) {
+                return;
+            }
+            self.press(id, press).await;
+            self.desk.until_over(id, wait).await;
+            wait = wait.mul_f64(LONGER);
+        }
+    }
+
+    async fn press(&self, id: &BlockId, press: u32) {
+        let keys = &self.place.typed.submit;
+        // The first one twice: mostly it was only too early.
+        let at = usize::try_from(press.saturating_sub(1)).unwrap_or(0) % keys.len().max(1);
+        if let Some(key) = keys.get(at)
+            && let Err(cause) = self.pane.press(key).await
+        {
+            warn!("block {id}: {}", cause.chain());
+        }
+    }
+
+    /// Looks at the line in which one types.
+    async fn look(&self, id: &BlockId, mark: &str) -> Line {
+        match self.pane.screen(0, true).await {
+            Ok(screen) => read(screen, mark, id),
+            Err(_) => Line::Hidden,
+        }
+    }
+}
+
+fn read(screen: String, mark: &str, id: &BlockId) -> Line {
+    if !has_line(&screen, mark) {
+        return Line::Hidden;
+    }
+    let Some(typed) = draft(&screen, mark) else { return Line::Other };
+    // Programs show a placeholder for a long one.
+    let is_ours = is_ours(&typed) || typed.starts_with('[');
+    let is_mixed = typed_names(&screen, mark).iter().any(|it| it != id.as_str());
+    match is_ours {
+        true if is_mixed || typed.contains("][") => Line::Mixed,
+        true => Line::Ours(screen),
+        false => Line::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "01998d4e-6c1a-7f00-8000-000000000001";
+    const OLD: &str = "01998d4e-6c1a-7f00-8000-000000000002";
+
+    fn line(typed: &str) -> Line {
+        let edge = "────────────";
+        let screen = format!("❯ ‹wb:{OLD}› said before\n\n{edge}\n❯ {typed}\n{edge}\n  hint\n");
+        match read(screen, "❯", &ID.parse().unwrap()) {
+            Line::Ours(_) => Line::Ours(String::new()),
+            other => other,
+        }
+    }
+
+    #[test]
+    fn a_key_is_pressed_for_our_text_alone() {
+        let ours = Line::Ours(String::new());
+        assert_eq!(line(&format!("‹wb:{ID}› hello")), ours);
+        assert_eq!(line("[Pasted text #1 +3 lines]"), ours);
+        assert_eq!(line("what a person wrote"), Line::Other);
+        assert_eq!(line(""), Line::Other);
+        assert_eq!(read("May I? (y)".to_owned(), "❯", &ID.parse().unwrap()), Line::Hidden);
+        // One that came late stands before it, on a line of its own or not.
+        assert_eq!(line(&format!("‹wb:{OLD}› hello‹wb:{ID}› hello")), Line::Mixed);
+        let (one, two) = ID.split_at(9);
+        assert_eq!(line(&format!("‹wb:{OLD}› hello\n  ‹wb:{one}\n  {two}› hello")), Line::Mixed);
+        assert_eq!(line(&format!("‹wb:{ID}› hel\n  ‹wb:{OLD}› hello")), Line::Mixed);
+        assert_eq!(line("[Pasted text #1 +3 lines][Pasted text #2 +3 lines]"), Line::Mixed);
+    }
+}

@@ -35,7 +35,8 @@ const OF_ROOT: &str = "
         AND sequence >= :from";
 const RECENT: &str = "
     SELECT COUNT(*), COALESCE(SUM(author = :author), 0) FROM channel_messages
-    WHERE channel = :channel AND created_ms > :since AND agent IS NOT NULL";
+    WHERE channel = :channel AND created_ms > :since AND created_ms <= :now
+        AND agent IS NOT NULL";
 const MENTIONS_AFTER: &str = "
     SELECT COUNT(*) FROM mentions
     WHERE member = :member AND channel = :channel AND sequence > :after";
@@ -217,15 +218,17 @@ pub(super) fn of_root(c: &Connection, root: &MailId, author: &Actor, from: i64) 
     Ok(statement.query_row(params, |row| row.get(0))?)
 }
 
-/// How much agents wrote in a channel since a time: all of them, and this author.
+/// How much agents wrote in a channel since a time, all of them and this author. What a clock that
+/// was ahead has dated is left out.
 pub(super) fn recent(
     c: &Connection,
     channel: i64,
     author: &Actor,
-    since: Millis,
+    (since, now): (Millis, Millis),
 ) -> Result<(u32, u32)> {
     let mut statement = c.prepare_cached(RECENT)?;
-    let params = named_params! {":channel": channel, ":author": author, ":since": since};
+    let params =
+        named_params! {":channel": channel, ":author": author, ":since": since, ":now": now};
     Ok(statement.query_row(params, |row| Ok((row.get(0)?, row.get(1)?)))?)
 }
 

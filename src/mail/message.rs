@@ -32,7 +32,8 @@ const ANSWER: &str = "
 const ANSWERED_BY_JOB: &str = "
     SELECT 1 FROM messages WHERE in_reply_to = :id AND job_id = :job LIMIT 1";
 const RECENT_OF_JOB: &str = "
-    SELECT COUNT(*) FROM messages WHERE job_id = :job AND created_ms > :since";
+    SELECT COUNT(*) FROM messages WHERE job_id = :job
+        AND created_ms > :since AND created_ms <= :now";
 
 pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("mail::insert", INSERT),
@@ -286,12 +287,16 @@ pub fn answer_of(connection: &Connection, id: &MailId) -> Result<Option<Message>
     Ok(statement.query_row(named_params! {":id": id}, Message::from_row).optional()?)
 }
 
-/// Returns how many messages a job has sent since a time.
+/// Returns how many messages a job has sent since a time, by a clock that may have been ahead.
 ///
 /// # Errors
 /// As any read.
-pub fn recent_of_job(connection: &Connection, job: &JobId, since: Millis) -> Result<u32> {
+pub fn recent_of_job(
+    connection: &Connection,
+    job: &JobId,
+    (since, now): (Millis, Millis),
+) -> Result<u32> {
     let mut statement = connection.prepare_cached(RECENT_OF_JOB)?;
-    let params = named_params! {":job": job, ":since": since};
+    let params = named_params! {":job": job, ":since": since, ":now": now};
     Ok(statement.query_row(params, |row| row.get(0))?)
 }

@@ -75,6 +75,7 @@ async fn run_trial(wb_agent: &Utf8Path, folder: &Utf8Path) -> Result<u32> {
         launch,
         prompt: None,
         secrets: Vec::new(),
+        masked: Vec::new(),
         cgroups: Cgroups::none(),
         pane: None,
     };

@@ -111,7 +111,11 @@ pub async fn engines(site: &Site, caller: &Caller) -> Result<Value> {
         };
         json!({
             "name": engine.name,
-            "type": engine.body.word(),
+            "type": match &engine.speech {
+                Some(it) if it.typed.is_some() => "terminal",
+                Some(_) => "stream",
+                None => engine.body.word(),
+            },
             "reads": engine.reads(),
             "on_rate_limit": if engine.is_held_by_limits { "hold" } else { "go_on" },
             "hold": hold,

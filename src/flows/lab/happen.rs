@@ -8,8 +8,8 @@ use crate::flows::automation::webhooks;
 use crate::flows::lab::site::Ground;
 use crate::flows::lab::{known_kind, new_topic, sent};
 use crate::flows::topics;
-use crate::jobs::{self, NewJob, Pool, Reason, Status};
-use crate::script::{InputType, Kind, Member, OnBusy, event_data, suggestion};
+use crate::jobs::{self, NewJob, Reason, Status};
+use crate::script::{InputType, Kind, Member, event_data, suggestion};
 
 /// What an event of a job can say of it.
 const OF_JOB: [&str; 9] = [
@@ -207,25 +207,14 @@ fn new_job(ground: &Ground, kind: &Kind, data: &Map<String, Value>) -> Result<Ne
     };
     let path = path.map(str::to_owned).or_else(|| first(InputType::Source));
     let topic = topic.or_else(|| first(InputType::Topic).and_then(|it| it.parse().ok()));
+    let digest = &ground.site.config.digest;
     Ok(NewJob {
-        kind: kind.name.clone(),
-        lane: None,
-        on_busy: OnBusy::Queue,
-        grants: Vec::new(),
         source_path: path.map(|it| it.parse()).transpose()?,
         topic_id: topic,
         persona_name: first(InputType::Persona),
-        requested_by: ground.caller.actor(),
         priority: data.get("priority").and_then(Value::as_i64).unwrap_or(kind.priority),
-        not_before: None,
-        config_digest: ground.site.config.digest.clone(),
-        retry_of: None,
-        depth: 0,
-        message_id: None,
-        owner: None,
-        pool: Pool::Work,
-        agent: None,
         inputs: given,
+        ..NewJob::plain(&kind.name, digest, ground.caller.actor())
     })
 }
 

@@ -104,12 +104,14 @@ pub(in crate::flows) async fn allowed_at(
 ) -> Result<Option<Millis>> {
     let is_held = site.config.engines.get(engine).is_some_and(|it| it.is_held_by_limits);
     let (now, engine) = (site.store.clock().now(), engine.to_owned());
+    // What a clock that was ahead has written says nothing of the provider.
+    let retry_at = old.retry_at.filter(|_| old.completed_at.is_none_or(|it| it <= now));
     let hold = site.store.read(move |c| jobs::hold_of(c, &engine)).await?;
     let until = match (hold, is_held) {
-        (Some(hold), _) => old.retry_at.max(Some(hold.until)),
+        (Some(hold), _) => retry_at.max(Some(hold.until)),
         // The hold was written with the job: a person has released it, or another job went well.
         (None, true) => None,
-        (None, false) => old.retry_at,
+        (None, false) => retry_at,
     };
     Ok(until.filter(|it| *it > now))
 }

@@ -184,8 +184,9 @@ pub(in crate::jobs) fn next_day(at: Millis) -> Millis {
     Millis(day_of(at).saturating_add(1).saturating_mul(DAY_MS))
 }
 
-/// Adds a job that has just been settled.
-pub(in crate::jobs) fn add(tx: &Tx<'_>, job: &Job) -> Result<()> {
+/// Adds a job that has just been settled. What its processes took counts as its time; of a job
+/// without them, the time between its start and its end.
+pub(in crate::jobs) fn add(tx: &Tx<'_>, job: &Job, ran_ms: Option<i64>) -> Result<()> {
     let Some(started) = job.started_at else { return Ok(()) };
     let ended = job.completed_at.unwrap_or(tx.now());
     let count = |name: &str| {
@@ -197,7 +198,8 @@ pub(in crate::jobs) fn add(tx: &Tx<'_>, job: &Job) -> Result<()> {
     // one it spends nothing.
     let is_counted = if job.pool == Pool::Live { 0 } else { 1 };
     let count = |name: &str| count(name) * is_counted;
-    let (cost, ms) = (cost_micros(job.cost_usd), (ended.0 - started.0).max(0));
+    let ms = ran_ms.unwrap_or(ended.0 - started.0).max(0);
+    let cost = cost_micros(job.cost_usd);
     tx.prepare_cached(ADD)?.execute(named_params! {
         ":day": day_of(ended), ":kind": job.kind, ":person": job.requested_by,
         ":engine": job.engine.as_deref().unwrap_or_default(), ":private": job.owner.is_some(),

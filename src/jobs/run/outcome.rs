@@ -76,7 +76,10 @@ pub(in crate::jobs) fn outcome_of(
             outcome.ended = Ended::Not(Status::Failed, Reason::GuardLost);
             outcome.error_tail = "the guard ended without a record: was it killed?".to_owned();
         }
-        GuardEnd::Recorded(record) => judge(&mut outcome, record, is_stopping),
+        GuardEnd::Recorded(record) => {
+            outcome.ran_ms = Some(record.ended_ms.saturating_sub(record.started_ms).max(0));
+            judge(&mut outcome, record, is_stopping);
+        }
     }
     let denials = report.usage.as_ref().and_then(|it| it["permission_denials"].as_u64());
     if let Some(count) = denials.filter(|it| *it > 0) {

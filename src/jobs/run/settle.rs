@@ -85,6 +85,8 @@ pub(in crate::jobs) enum Ended {
 pub(in crate::jobs) struct Outcome {
     /// How it ended.
     pub(in crate::jobs) ended: Ended,
+    /// What its processes took, in milliseconds, by a clock that nobody sets; unknown without them.
+    pub(in crate::jobs) ran_ms: Option<i64>,
     /// The agent's exit status.
     pub(in crate::jobs) exit_code: Option<i32>,
     /// The signal that ended it.
@@ -248,7 +250,7 @@ pub(in crate::jobs) fn settle(
     }
     let job = table::find_slim(tx.connection(), &Viewer::Program, id)?;
     if status == Status::Parked {
-        usage::add(tx, &job)?;
+        usage::add(tx, &job, outcome.ran_ms)?;
         parking::tell_parked(tx, &job)?;
         // It may have been decided meanwhile.
         (hooks.parked)(tx, &job)?;
@@ -260,7 +262,7 @@ pub(in crate::jobs) fn settle(
     }
     // It sees whether the job is repeated.
     (hooks.settled)(tx, &job)?;
-    usage::add(tx, &job)?;
+    usage::add(tx, &job, outcome.ran_ms)?;
     match (limit, &job.engine) {
         (Some(limit), Some(engine)) if outcome.holds_engine => {
             engine_hold::hold(tx, engine, (&job, outcome.is_of_site), limit)?;

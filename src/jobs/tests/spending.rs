@@ -449,3 +449,15 @@ fn a_job_beside_its_lane_is_not_touched_by_a_job_that_must_wait_for_its_day() {
         enqueue(tx, &bench.ids, &bench.caps.lanes, &new).unwrap();
     });
 }
+
+#[test]
+fn what_the_clock_was_set_by_is_no_time_that_an_agent_worked() {
+    let mut bench = Bench::new(4, 4, 1);
+    let id = ask(&mut bench, "a", "ada");
+    assert_eq!(bench.take(id.as_str()).map(|it| it.id), Some(id.clone()));
+    bench.clock.advance(3 * 86_400_000);
+    spend(&mut bench, &id, 0.0, Outcome { ran_ms: Some(1_500), ..Outcome::default() });
+    let sum = "SELECT SUM(agent_ms) FROM usage_days";
+    let ms: i64 = bench.connection.query_row(sum, [], |row| row.get(0)).unwrap();
+    assert_eq!(ms, 1_500);
+}

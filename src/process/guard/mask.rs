@@ -8,15 +8,12 @@ use std::mem;
 use std::ops::Range;
 
 use crate::base::is_secret_name;
+use crate::process::launch::MASKED_BYTES_MAX;
 
 /// The mark over a masked byte.
 const STAR: u8 = b'*';
 /// Shortest value that is masked: a shorter one would be found where it is not meant.
 const VALUE_BYTES_MIN: usize = 8;
-/// Longest value that is masked, which is also the most that is held back.
-const VALUE_BYTES_MAX: usize = 16 * 1024;
-/// The variable that names others whose values are secrets too, with commas between them.
-const MORE: &str = "WB_SECRETS";
 
 /// The values that are masked in the output of one agent.
 #[derive(Clone, Debug, Default)]
@@ -33,16 +30,18 @@ pub(in crate::process::guard) struct Mask {
 }
 
 impl Secrets {
-    /// Returns the values that are secrets by the names of their variables, or because `WB_SECRETS`
-    /// names them.
-    pub(in crate::process::guard) fn of(variables: &[(String, String)]) -> Secrets {
-        let more = variables.iter().find(|(name, _)| name == MORE).map_or("", |(_, it)| it);
-        let is_named = |name: &str| more.split(',').any(|it| it == name);
-        let mut values: Vec<Vec<u8>> = variables
-            .iter()
-            .filter(|(name, _)| name != MORE && (is_secret_name(name) || is_named(name)))
-            .map(|(_, value)| value.trim().as_bytes().to_vec())
-            .filter(|it| (VALUE_BYTES_MIN..=VALUE_BYTES_MAX).contains(&it.len()))
+    /// Returns the values that are secrets by the names of their variables, and those that the
+    /// server says.
+    pub(in crate::process::guard) fn of(
+        variables: &[(String, String)],
+        masked: &[String],
+    ) -> Secrets {
+        let by_name = variables.iter().filter(|(name, _)| is_secret_name(name));
+        let mut values: Vec<Vec<u8>> = by_name
+            .map(|(_, value)| value)
+            .chain(masked)
+            .map(|it| it.trim().as_bytes().to_vec())
+            .filter(|it| (VALUE_BYTES_MIN..=MASKED_BYTES_MAX).contains(&it.len()))
             .collect();
         values.sort();
         values.dedup();
@@ -119,7 +118,7 @@ mod tests {
     fn secrets(values: &[&str]) -> Secrets {
         let variables: Vec<(String, String)> =
             values.iter().map(|it| ("A_TOKEN".to_owned(), (*it).to_owned())).collect();
-        Secrets::of(&variables)
+        Secrets::of(&variables, &[])
     }
 
     fn masked(secrets: &Secrets, pieces: &[&[u8]]) -> String {
@@ -151,9 +150,9 @@ mod tests {
         assert!(all.iter().all(|it| is_secret_name(it)));
         assert!(!["HOME", "KEYBOARD", "EDITOR"].iter().any(|it| is_secret_name(it)));
         assert!(secrets(&["short"]).values.is_empty());
-        let named = [("DB_URL", "postgres://x"), ("PLAIN", "not a secret"), (MORE, "DB_URL,X")];
-        let named = named.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        assert_eq!(Secrets::of(&named).values, [b"postgres://x".to_vec()]);
+        let plain = [("PLAIN".to_owned(), "not a secret".to_owned())];
+        let masked = ["postgres://x\n".to_owned(), "short".to_owned()];
+        assert_eq!(Secrets::of(&plain, &masked).values, [b"postgres://x".to_vec()]);
     }
 
     proptest! {

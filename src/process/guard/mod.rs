@@ -17,7 +17,7 @@ mod watch;
 
 use std::io::Write;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use nix::sys::prctl;
@@ -66,8 +66,8 @@ fn note(text: &str) {
 }
 
 fn guard(job_dir: &Utf8Path) -> Result<()> {
-    let clock = Clock::system();
-    let started_ms = clock.now().0;
+    let started_ms = Clock::system().now().0;
+    let began = Instant::now();
     let unavailable = ErrorKind::Unavailable;
     if !fault::is_off("close_on_exec") {
         sys::close_strays_on_exec().context(unavailable, || "cannot mark descriptors".into())?;
@@ -107,7 +107,9 @@ fn guard(job_dir: &Utf8Path) -> Result<()> {
         }
         (Err(cause), _) | (_, Err(cause)) => Watched::failed(ExitCause::SpawnFailed, cause.chain()),
     };
-    let record = record(watched, started_ms, clock.now().0.max(started_ms));
+    // Not by the clock on the wall, which may have been set meanwhile: it would count as work.
+    let ran_ms = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
+    let record = record(watched, started_ms, started_ms.saturating_add(ran_ms));
     let text = serde_json::to_vec_pretty(&record)
         .context(ErrorKind::Internal, || "cannot write the exit record".into())?;
     let written = folder.put(EXIT_FILE, &text);
@@ -138,8 +140,8 @@ fn carry_out(
     watch: Watch,
     (launch, terminal, keeper): (&Launch, Option<Terminal>, Option<Keeper>),
 ) -> Watched {
-    let secrets = match link.first_order(FIRST_LINE_MAX) {
-        Some(GuardOrder::Start { secrets }) => secrets,
+    let (secrets, masked) = match link.first_order(FIRST_LINE_MAX) {
+        Some(GuardOrder::Start { secrets, masked }) => (secrets, masked),
         Some(_) => {
             let why = "the first order was not to start";
             return Watched::failed(ExitCause::SpawnFailed, why.into());
@@ -167,7 +169,7 @@ fn carry_out(
             return Watched::failed(ExitCause::SpawnFailed, why);
         }
     };
-    match start(folder, (launch, terminal.as_ref()), &secrets) {
+    match start(folder, (launch, terminal.as_ref()), (&secrets, &masked)) {
         Ok((agent, feed, captures)) => watch.watch(link, launch, (agent, feed, keeper), captures),
         Err(why) => Watched::failed(ExitCause::SpawnFailed, why),
     }
@@ -180,10 +182,10 @@ fn lifeline_lost() -> Watched {
 fn start(
     folder: &JobFolder,
     (launch, terminal): (&Launch, Option<&Terminal>),
-    secrets: &[(String, String)],
+    (secrets, masked): (&[(String, String)], &[String]),
 ) -> std::result::Result<(agent::Agent, Feed, [Capture; 2]), String> {
     check_env(secrets).map_err(|it| it.chain())?;
-    let masked = Secrets::of(secrets);
+    let masked = Secrets::of(secrets, masked);
     let capture = |stream| {
         Capture::new(folder, stream, launch.output, &masked)
             .map_err(|cause| format!("cannot create the output files: {cause}"))

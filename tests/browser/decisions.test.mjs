@@ -53,6 +53,17 @@ test("an approval is changed and approved on a phone", async (t) => {
   }
 });
 
+test("the count of what waits follows on the page of a document too", async (t) => {
+  const site = await serve(t);
+  const page = await (await visitor(t, site)).openLive("/d/guide.md");
+  const count = page.locator(".bar-count");
+  for (const expected of ["1 waiting", "2 waiting"]) {
+    await ask(site);
+    await count.getByText(expected).waitFor();
+  }
+  await page.close();
+});
+
 test("what does not fit the schema is refused beside the form, and nothing is lost", async (t) => {
   const site = await serve(t);
   const id = await ask(site);

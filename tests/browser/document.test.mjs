@@ -130,6 +130,23 @@ test("the contents show where the reader is after any jump", async (t) => {
   }
   await page.keyboard.press("End");
   await until("the last heading", async () => (await current()) === "Station 59");
+  // The list is longer than the window: what is read is seen in it, and the page does not move.
+  const seen = () => page.locator(".contents [aria-current]").evaluate((it) => {
+    const [box, own] = [it.closest(".contents").getBoundingClientRect(), it.getBoundingClientRect()];
+    return own.top >= box.top && own.bottom <= box.bottom;
+  });
+  assert.ok(await seen());
+  await page.keyboard.press("Home");
+  await until("the first heading", async () => (await current()) !== "Station 59" && seen());
+  await page.close();
+});
+
+test("the contents say how many headings they do not list", async (t) => {
+  const long = Array.from({ length: 1_100 }, (_, i) => `## Part ${i}\n\nText.\n`).join("\n");
+  const site = await serve(t, { files: { "long.md": `# Long\n\n${long}` } });
+  const page = await read(await visitor(t, site), "long.md");
+  assert.equal(await page.locator(".contents li").count(), 1_000);
+  await page.getByText("101 more headings are not listed: this list ends at 1000.").waitFor();
   await page.close();
 });
 

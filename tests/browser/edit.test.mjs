@@ -65,6 +65,35 @@ test("a later revision is told while somebody types, and what was changed is bro
   assert.equal((await site.get(`/api${new URL(page.url()).pathname}`)).text, both);
 });
 
+test("the words to edit are in sight, near the top of a text and far down in it", async (t) => {
+  const site = await serve(t, { files: { "plan.md": PLAN } }, (it) => {
+    it.topicKind("rewrite", REWRITE);
+    it.topicKind("late", `sed -e 's/The ferry/The boat/' "$root/$path" | propose --summary "Names the boat"`);
+  });
+  const ids = [];
+  for (const [kind, words] of [["rewrite", "in May"], ["late", "The ferry"]]) {
+    ids.push(await site.proposal(kind, await site.topic("plan.md", words, "Say it better.")));
+  }
+  for (const viewport of [undefined, PHONE]) {
+    const ada = await visitor(t, site, viewport ? { viewport, touch: true } : {});
+    for (const id of ids) {
+      const page = await ada.open(`/proposals/${id}/edit`);
+      const { line, top, bottom, bar } = await typed(page).evaluate((area) => {
+        const text = area.value;
+        const [scrolled, box] = [area.scrollTop, area.getBoundingClientRect()];
+        area.style.height = "0";
+        area.value = text.slice(0, area.dataset.fromUnit);
+        const line = box.top + area.scrollHeight - scrolled;
+        area.value = text;
+        area.style.height = "";
+        const bar = area.form.querySelector(".rv-keep").getBoundingClientRect().top;
+        return { line, top: box.top, bottom: box.bottom, bar };
+      });
+      assert.ok(line > Math.max(top, 0) && line < Math.min(bottom, bar), `${line} ${top} ${bottom} ${bar}`);
+    }
+  }
+});
+
 test("a decision, a rework and a document in conflict are told while somebody types", async (t) => {
   const { site, topic, id } = await begin(t);
   const phone = await visitor(t, site, { viewport: PHONE, touch: true, theme: "dark" });

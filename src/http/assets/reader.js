@@ -462,10 +462,19 @@ class Reader {
       return Boolean(part && own.compareDocumentPosition(part) & Node.DOCUMENT_POSITION_FOLLOWING);
     };
     const current = this.headings.findLast(isAbove)?.link;
+    if (current && !current.hasAttribute("aria-current")) this.bringIntoList(current);
     for (const { link } of this.headings) {
       if (link === current) link.setAttribute("aria-current", "true");
       else link.removeAttribute("aria-current");
     }
+  }
+
+  /** Scrolls the list of contents alone, so that the entry can be seen in it. */
+  bringIntoList(link) {
+    const list = link.closest(".contents");
+    const [box, own] = [list.getBoundingClientRect(), link.getBoundingClientRect()];
+    if (own.top >= box.top && own.bottom <= box.bottom) return;
+    list.scrollTop += own.top - box.top - (box.height - own.height) / 2;
   }
 
   /** The height above which a heading is read: near the top, and lower where no more can be scrolled. */

@@ -16,6 +16,8 @@ import * as swap from "./swap.js";
 /** Revisions that may follow one another while they are asked for. */
 const HOPS_MAX = 5;
 const PREVIEW_MS = 500;
+/** Fewer pixels than this between the words to edit and the bar are too few to type in. */
+const EDIT_MARGIN = 60;
 const NAMES = { approve: "Approve", amend: "Approve with changes", rework: "Request changes", reject: "Reject" };
 
 export function start(root) {
@@ -372,13 +374,20 @@ class Review {
 function begin(area) {
   const [from, to] = [Number(area.dataset.fromUnit), Number(area.dataset.toUnit)];
   const text = area.value;
-  // As high as the text before the change: lines may be folded.
+  // As high as the text before the change: lines may be folded. A field says no less than its own
+  // height, so it has none meanwhile.
+  area.style.height = "0";
   area.value = text.slice(0, from);
   const height = area.scrollHeight;
   area.value = text;
+  area.removeAttribute("style");
   area.focus({ preventScroll: true });
   area.setSelectionRange(from, to);
   area.scrollTop = Math.max(height - area.clientHeight / 2, 0);
+  // The bar with the buttons lies over the lower end of the window.
+  const line = area.getBoundingClientRect().top + height - area.scrollTop;
+  const low = area.form.querySelector(".rv-keep").getBoundingClientRect().top;
+  if (line > low - EDIT_MARGIN) scrollBy({ top: line - low / 2, behavior: "instant" });
 }
 
 /** Shows what the text changes while it is typed. */

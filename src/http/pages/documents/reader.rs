@@ -18,7 +18,7 @@ use crate::http::pages::parts::{form, labels};
 use crate::http::{Call, reply};
 
 /// Headings in the list of contents, and the level of the deepest.
-const CONTENTS_MAX: usize = 200;
+const CONTENTS_MAX: usize = 1000;
 const CONTENTS_LEVEL: u8 = 3;
 /// Characters of a quote beside the text.
 const QUOTE_CHARS_MAX: usize = 240;
@@ -89,6 +89,8 @@ struct Facts<'p> {
 #[template(path = "document-contents.html")]
 struct Contents<'p> {
     entries: Vec<Entry<'p>>,
+    /// How many headings of these levels are not listed.
+    more: usize,
 }
 
 /// A heading in the list of contents.
@@ -159,6 +161,7 @@ pub(in crate::http::pages) fn show(call: &Call, mut reading: Reading) -> Result<
                 "contents" => contents.render(),
                 "text" => text.render(),
                 "notes" => notes.render(),
+                "decisions" => frame.decisions_count().render(),
                 _ => continue,
             };
             parts.push_str(&part.map_err(reply::unwritten)?);
@@ -188,9 +191,11 @@ pub(in crate::http::pages) fn show(call: &Call, mut reading: Reading) -> Result<
 fn contents(rendered: &Rendered) -> Contents<'_> {
     let all = rendered.headings.iter().filter(|it| it.level <= CONTENTS_LEVEL);
     let entry = all.map(|it| Entry { level: it.level, text: &it.text, id: &it.id });
-    let entries: Vec<Entry<'_>> = entry.take(CONTENTS_MAX).collect();
+    let mut entries: Vec<Entry<'_>> = entry.collect();
+    let more = entries.len().saturating_sub(CONTENTS_MAX);
+    entries.truncate(CONTENTS_MAX);
     // A title alone is no list.
-    Contents { entries: if entries.len() > 1 { entries } else { Vec::new() } }
+    Contents { entries: if entries.len() > 1 { entries } else { Vec::new() }, more }
 }
 
 fn notes<'p>(reading: &'p Reading, address: &str, live: &'p str) -> Notes<'p> {

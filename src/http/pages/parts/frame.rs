@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use askama::Template;
 use askama::filters::HtmlSafe;
 use futures_util::future::BoxFuture;
 use hyper::header::COOKIE;
@@ -99,6 +100,14 @@ pub(in crate::http) struct Frame {
     now: Millis,
 }
 
+/// How much waits for a decision, in the navigation.
+#[derive(Template)]
+#[template(path = "decisions-count.html")]
+pub(in crate::http) struct DecisionsCount {
+    count: Option<String>,
+    is_live: bool,
+}
+
 impl Frame {
     /// Returns the frame of a page that nobody in particular reads.
     pub(in crate::http) fn outside(site_name: &str, look: Look) -> Frame {
@@ -194,13 +203,14 @@ impl Frame {
         self.section == section.at || section.holds.contains(&self.section)
     }
 
-    /// Returns how much waits for a decision, for the part of the site where that is.
-    pub(in crate::http) fn waiting(&self, section: &Section) -> Option<String> {
-        let count = (section.at == DECISIONS && self.decisions > 0).then_some(self.decisions)?;
-        Some(match count {
-            ..=DECISIONS_MAX => count.to_string(),
+    /// Returns the part of the navigation that counts what waits for a decision. It follows events,
+    /// so every page that answers with single parts of itself answers with this one too.
+    pub(in crate::http) fn decisions_count(&self) -> DecisionsCount {
+        let count = (self.decisions > 0).then(|| match self.decisions {
+            count @ ..=DECISIONS_MAX => count.to_string(),
             _ => format!("{DECISIONS_MAX}+"),
-        })
+        });
+        DecisionsCount { count, is_live: self.cursor.is_some() }
     }
 
     /// Learns what the documents of the page are called: by their files, where git is silent.

@@ -75,6 +75,7 @@ impl BareGuards {
             launch: Launch { job: job.clone(), ..self.launch.clone() },
             prompt: Some(self.prompt.clone()),
             secrets: vec![("WB_TOKEN".to_owned(), "wbj_0123456789".to_owned())],
+            masked: Vec::new(),
             cgroups: self.cgroups.clone(),
             pane: None,
         };

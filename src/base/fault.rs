@@ -86,6 +86,24 @@ pub fn fails(step: &str) -> bool {
     }
 }
 
+/// Returns whether a step is held up: as [`fails`], and it writes its name into that file, so that
+/// a test knows that the program stands there.
+#[inline]
+pub fn holds(step: &str) -> bool {
+    let is_held = fails(step);
+    #[cfg(feature = "faults")]
+    if is_held && let Some(file) = std::env::var_os("WB_CRASH_WHEN") {
+        // One that the test has just removed is not made again.
+        let told = std::fs::OpenOptions::new().write(true).open(file);
+        if let Ok(mut file) = told
+            && let Err(cause) = std::io::Write::write_all(&mut file, step.as_bytes())
+        {
+            tracing::warn!("the step {step} is held, and nobody is told: {cause}");
+        }
+    }
+    is_held
+}
+
 /// Returns how far the clock is to be from the system's, in milliseconds: what the file says that
 /// `WB_CLOCK` names. A test moves the time of a running server with it.
 #[inline]

@@ -169,7 +169,9 @@ fn admit(
 ) -> Result<BTreeSet<String>> {
     channel.require_open()?;
     if new.text.trim().is_empty() || new.text.contains('\0') {
-        return Err(Error::invalid("a message has a text without zero bytes").code("empty_text"));
+        return Err(
+            Error::invalid("the message is empty, or has a zero byte in it").code("empty_text")
+        );
     }
     if new.text.chars().count() > TEXT_CHARS_MAX {
         let message = format!("a message has at most {TEXT_CHARS_MAX} characters");
@@ -355,7 +357,8 @@ fn make_room(tx: &Tx<'_>, agent: &str, channel: i64) -> Result<()> {
 fn talk(tx: &Tx<'_>, channel: &Channel, spoken: &Spoken) -> Result<Talk> {
     let c = tx.connection();
     let since = tx.now().plus(-RATE_WINDOW_MS);
-    let (of_all, of_author) = message::recent(c, channel.number, &spoken.author, since)?;
+    let (of_all, of_author) =
+        message::recent(c, channel.number, &spoken.author, (since, tx.now()))?;
     let from = channel.guard_from;
     Ok(Talk {
         hop: spoken.hop,
@@ -377,7 +380,8 @@ pub fn is_too_fast(
     member: &Member,
 ) -> Result<bool> {
     let since = tx.now().plus(-RATE_WINDOW_MS);
-    let (of_all, own) = message::recent(tx.connection(), channel.number, &member.member, since)?;
+    let (of_all, own) =
+        message::recent(tx.connection(), channel.number, &member.member, (since, tx.now()))?;
     Ok(own >= kind.limits.pair || of_all >= kind.limits.channel)
 }
 

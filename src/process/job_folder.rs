@@ -64,7 +64,10 @@ impl JobFolder {
             }
             Ok(folder)
         };
-        let folder = make().map_err(|cause| refused(path, cause))?;
+        let folder = make().map_err(|cause| match cause {
+            Errno::ELOOP | Errno::ENOTDIR | Errno::EXDEV => refused(path, cause),
+            _ => Error::of_disk(format!("cannot make the folder {path}"), cause.into()),
+        })?;
         Ok(JobFolder { folder, path: path.to_owned() })
     }
 

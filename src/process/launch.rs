@@ -21,6 +21,8 @@ pub const MARK: &str = "WB_JOB_ID";
 pub(in crate::process) const VERSION: u32 = 1;
 /// Longest line on the lifeline, in both directions.
 pub(in crate::process) const LINE_BYTES_MAX: usize = 96 * 1024;
+/// Longest value that is masked, which is also the most that is held back of an output.
+pub(in crate::process) const MASKED_BYTES_MAX: usize = 16 * 1024;
 /// Largest launch file.
 pub(in crate::process) const LAUNCH_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// The socket of a job's folder by which a later server takes its guard over.
@@ -222,8 +224,8 @@ pub enum GuardEvent {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub(in crate::process) enum GuardOrder {
-    /// The first line: go, with these further variables.
-    Start { secrets: Vec<(String, String)> },
+    /// The first line: go, with these further variables; what is `masked` stands in no output.
+    Start { secrets: Vec<(String, String)>, masked: Vec<String> },
     /// End the agent.
     Stop { cause: ExitCause },
     /// The final result was seen; the linger clock starts.
@@ -251,7 +253,8 @@ pub struct ExitRecord {
     pub error: Option<String>,
     /// When the guard began, in milliseconds since 1970.
     pub started_ms: i64,
-    /// When all was over, in milliseconds since 1970.
+    /// When all was over, in milliseconds since 1970: `started_ms` and what it took by a clock that
+    /// nobody sets.
     pub ended_ms: i64,
     /// Time on the processor outside the kernel, of all processes that ended.
     pub cpu_user_ms: u64,

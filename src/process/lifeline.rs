@@ -93,8 +93,8 @@ impl Lifeline {
         Lifeline { socket, bell: Notify::new(), is_stop_asked, rest: Mutex::default() }
     }
 
-    pub(in crate::process) fn start(&self, secrets: Vec<(String, String)>) {
-        self.order(&GuardOrder::Start { secrets });
+    pub(in crate::process) fn start(&self, secrets: Vec<(String, String)>, masked: Vec<String>) {
+        self.order(&GuardOrder::Start { secrets, masked });
     }
 
     pub(in crate::process) fn stop(&self, cause: ExitCause) {

@@ -59,7 +59,7 @@ pub use scratch::Scratch;
 pub use spawn::{GuardSpec, spawn_guard};
 pub use terminal::{
     InPane, Pane, PaneState, Pasted, Terminals, draft, has_line, is_ours, plain, sanitised,
-    tell_hooks, token_names, with_token,
+    tell_hooks, token_names, typed_names, with_token,
 };
 pub use tree::{Children, become_subreaper, end_marked, reap_orphans, sweep_orphans};
 pub use usage::{OwnUsage, own_usage, release_large_blocks};

@@ -182,8 +182,12 @@ impl Guard {
     }
 
     /// Tells a guard that was let in to begin.
-    pub(in crate::process) fn send_start(&self, secrets: Vec<(String, String)>) {
-        self.line.start(secrets);
+    pub(in crate::process) fn send_start(
+        &self,
+        secrets: Vec<(String, String)>,
+        masked: Vec<String>,
+    ) {
+        self.line.start(secrets, masked);
     }
 
     /// Returns a handle that can stop the job.

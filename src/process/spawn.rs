@@ -10,13 +10,13 @@ use camino::{Utf8Path, Utf8PathBuf};
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 
-use crate::base::{Context, Error, ErrorKind, Result};
+use crate::base::{Context, Error, ErrorKind, Result, is_secret_name};
 use crate::process::cgroup::{Cgroup, Cgroups};
 use crate::process::identity::ProcessIdentity;
 use crate::process::job_folder::JobFolder;
 use crate::process::launch::{
     GUARD_LOG, GuardOrder, LAUNCH_BYTES_MAX, LAUNCH_FILE, LINE_BYTES_MAX, Launch, LaunchStdin,
-    MARK, PROMPT_FILE, check_env,
+    MARK, MASKED_BYTES_MAX, PROMPT_FILE, check_env,
 };
 use crate::process::lifeline::Lifeline;
 use crate::process::running_guard::{FAR, Guard, Held, Started};
@@ -35,10 +35,26 @@ pub struct GuardSpec {
     pub prompt: Option<Vec<u8>>,
     /// Variables that are in no file, such as the job's token.
     pub secrets: Vec<(String, String)>,
+    /// Further values that are masked in its output; the agent is not told them.
+    pub masked: Vec<String>,
     /// Where the job's cgroup is made.
     pub cgroups: Cgroups,
     /// The pane in which it is started; none: as a child of this server.
     pub pane: Option<InPane>,
+}
+
+impl GuardSpec {
+    /// Masks further values in its output. What it masks by the name of a variable need not be told
+    /// twice, and what is longer than any secret is none.
+    pub fn mask(&mut self, values: Vec<String>) {
+        let is_known = |value: &String| {
+            let by_name = self.secrets.iter().any(|(name, it)| is_secret_name(name) && it == value);
+            by_name || self.masked.contains(value)
+        };
+        let new = values.into_iter().filter(|it| it.len() <= MASKED_BYTES_MAX && !is_known(it));
+        let new: Vec<String> = new.collect();
+        self.masked.extend(new);
+    }
 }
 
 /// Starts a guard. The agent's start is reported by [`crate::process::GuardEvent::Started`], or by
@@ -48,9 +64,9 @@ pub struct GuardSpec {
 /// `invalid` for a launch that this release cannot do; `conflict` with code `job_launched` if the
 /// job was launched before; `unavailable` if files or the process cannot be made.
 pub async fn spawn_guard(children: &Children, spec: GuardSpec) -> Result<Guard> {
-    let GuardSpec { program, job_dir, launch, prompt, secrets, cgroups, pane } = spec;
+    let GuardSpec { program, job_dir, launch, prompt, secrets, masked, cgroups, pane } = spec;
     check(&program, &launch, prompt.as_deref(), &secrets)?;
-    let first_line = first_line(&secrets)?;
+    let first_line = first_line(&secrets, &masked)?;
     let (grace, wall) = (ms(launch.grace_ms), launch.clocks.wall_ms.map_or(FAR, ms));
     let job = launch.job.clone();
     let (folder, name) = (job_dir.clone(), job.clone());
@@ -76,7 +92,8 @@ pub async fn spawn_guard(children: &Children, spec: GuardSpec) -> Result<Guard> 
         (Ok(log), None) => start(children, &program, (&job_dir, &job), &first_line, log).await,
         (Ok(_), Some(pane)) => {
             let dir = (job_dir.as_path(), job.as_str());
-            let in_pane = spawn_in_pane(children, &program, dir, &pane, secrets).await;
+            let told = (secrets, masked);
+            let in_pane = spawn_in_pane(children, &program, dir, &pane, told).await;
             return match (in_pane, cgroup) {
                 (Err(cause), Some(cgroup)) => {
                     cgroup.give_up().await;
@@ -195,12 +212,17 @@ fn socketpair(first_line: &[u8]) -> io::Result<(StdUnixStream, OwnedFd)> {
     Ok((ours, theirs.into()))
 }
 
-fn first_line(secrets: &[(String, String)]) -> Result<Vec<u8>> {
-    let mut line = serde_json::to_vec(&GuardOrder::Start { secrets: secrets.to_vec() })
+fn first_line(secrets: &[(String, String)], masked: &[String]) -> Result<Vec<u8>> {
+    let start = GuardOrder::Start { secrets: secrets.to_vec(), masked: masked.to_vec() };
+    let mut line = serde_json::to_vec(&start)
         .context(ErrorKind::Internal, || "cannot write the first line".into())?;
     line.push(b'\n');
     match line.len() > LINE_BYTES_MAX {
-        true => Err(Error::new(ErrorKind::TooLarge, "cannot launch: the environment is too long")),
+        true => {
+            let message =
+                "cannot launch: the environment and the secrets of the script are too long";
+            Err(Error::new(ErrorKind::TooLarge, message))
+        }
         false => Ok(line),
     }
 }

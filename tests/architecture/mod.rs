@@ -2,6 +2,7 @@
 
 mod circles;
 mod fences;
+mod named_files;
 mod statements;
 mod viewers;
 

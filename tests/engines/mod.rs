@@ -167,7 +167,7 @@ fn an_environment_that_is_too_long_is_said_to_be() {
     let job = bench.ended(&bench.job("ask", serde_json::json!({})));
     assert_eq!(job["reason"], "spawn_failed");
     let tail = job["error_tail"].as_str().unwrap();
-    assert!(tail.contains("the environment is too long"), "{tail}");
+    assert!(tail.contains("the environment and the secrets of the script are too long"), "{tail}");
     server.stop();
 }
 

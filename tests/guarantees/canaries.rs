@@ -38,6 +38,52 @@ fn files_with(folder: &Utf8Path, text: &str) -> Vec<Utf8PathBuf> {
     found
 }
 
+/// What the script names as a secret is one to every agent and hook, whatever its variable is
+/// called and whoever it was named for. Fails with `WB_WITHOUT=named_masked`.
+#[test]
+fn g28_a_secret_that_the_script_names_is_one_to_all() {
+    let bench = Bench::new();
+    let (db, url, pass) = ("canary-db-77ab02c1", "canary-url-1d5f90", "canary-file-31f0ac");
+    bench.word_kind(
+        "prints",
+        "timeout = \"20s\", prepare = [[echo \"hook $DB $KEYX\" >&2]],
+         cleanup = [[echo \"last $DB\"; echo \"$KEYX\" >&2; exit 3]]",
+        "echo \"db $DB, key $KEYX, url $URL\"; cat \"$PASSES\"
+         echo \"why $DB $URL\" >&2; env > \"$OUT/env\"; exit 3",
+    );
+    let file = bench.base.join("pass");
+    fs::write(&file, pass).unwrap();
+    bench.lua(&format!(
+        "wb.engine \"sonnet\" {{ type = \"anthropic\", model = \"m-1\",
+           key = wb.secret.env \"KEYX\" }}
+         wb.engine \"other\" {{ type = \"process\", command = {{ \"true\" }}, prompt = \"stdin\",
+           env = {{ X = wb.secret.env \"DB\", Y = wb.secret.env \"URL\",
+           Z = wb.secret.file \"{file}\" }} }}\n"
+    ));
+    let told = [("KEYX", KEY), ("DB", db), ("URL", url), ("PASSES", file.as_str())];
+    let server = bench.serve_with(&told);
+    let id = bench.job("prints", json!({"word": "a"}));
+    let row = bench.ended(&id);
+    let log = bench.get(&format!("/api/agent/jobs/{id}/log?stream=stdout")).ok();
+    let stars = |it: &str| "*".repeat(it.len());
+    let said = format!("db {}, key {}, url {}\n{}", stars(db), stars(KEY), stars(url), stars(pass));
+    assert_eq!(log["text"], said, "{row:#}");
+    let tail = row["error_tail"].as_str().unwrap();
+    assert!(tail.contains(&format!("why {} {}", stars(db), stars(url))), "{tail}");
+    // It is told no value that it would not have otherwise.
+    assert!(!bench.left("env").contains(pass));
+    let folder = bench.data.join("jobs").join(&id);
+    assert_eq!(files_with(&folder, "hook ****"), [folder.join("prepare/stderr.log")]);
+    assert_eq!(files_with(&folder, "last ****"), [folder.join("cleanup-1/stdout.log")]);
+    let shown = bench.get(&format!("/api/agent/jobs/{id}")).ok().to_string();
+    let printed = server.log();
+    server.stop();
+    for canary in [KEY, db, url, pass] {
+        assert_eq!(files_with(&bench.data, canary), [""; 0], "{canary}");
+        assert!(!shown.contains(canary) && !printed.contains(canary), "{shown}");
+    }
+}
+
 /// Fails with `WB_WITHOUT=masking`.
 #[test]
 fn g28_secrets_are_written_nowhere() {

@@ -296,6 +296,7 @@ async fn serve() {
         launch,
         prompt: None,
         secrets: Vec::new(),
+        masked: Vec::new(),
         cgroups: Cgroups::none(),
         pane: None,
     };
@@ -327,6 +328,7 @@ async fn many(children: &Children, launch: Launch) {
             launch: launch.clone(),
             prompt: None,
             secrets: Vec::new(),
+            masked: Vec::new(),
             cgroups: Cgroups::none(),
             pane: None,
         };

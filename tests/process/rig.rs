@@ -71,6 +71,7 @@ impl Rig {
             launch,
             prompt: None,
             secrets: vec![("WB_TOKEN".into(), "canary-7d1f".into())],
+            masked: Vec::new(),
             cgroups: Cgroups::none(),
             pane: None,
         }

@@ -69,7 +69,7 @@ async fn g14_a_descriptor_that_somebody_left_open_does_not_reach_the_agent() {
     let argv = vec!["/bin/ls".into(), "-l".into(), "/proc/self/fd".into()];
     let launch = serde_json::to_vec(&Launch { argv, ..rig.launch("") }).unwrap();
     std::fs::write(rig.job_dir().join("launch.json"), launch).unwrap();
-    let start = "{\"type\":\"start\",\"secrets\":[]}\n";
+    let start = "{\"type\":\"start\",\"secrets\":[],\"masked\":[]}\n";
     assert_eq!(by_hand(&rig, start, "exec 7</etc/passwd 8>left").await, Some(0));
     let text = rig.stdout();
     assert!(text.contains("pipe:") && !text.contains("passwd") && !text.contains("left"), "{text}");

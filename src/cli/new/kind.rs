@@ -12,7 +12,7 @@ use crate::cli::new::shape::{Block, Produce, Wanted, complete, slug};
 use crate::cli::new::{KindArgs, check_line, first_test, folder_of, skill};
 use crate::cli::terminal::screen::{Screen, Style};
 use crate::cli::terminal::{escape, question};
-use crate::script::{self, Config, InputType, is_name};
+use crate::script::{self, Config, Engine, InputType, is_name};
 
 /// Writes the block and the skill of a new kind.
 pub(super) fn add(desk: &Desk, args: &KindArgs) -> Result<()> {
@@ -216,6 +216,11 @@ const NO_ENGINE: &str = "declare one that runs an agent, for example: \
     wb.engine \"claude\" { type = \"process\", command = { \"claude\", \"-p\" }, \
     prompt = \"stdin\" }";
 
+/// Returns whether an engine starts a program for each job.
+fn runs_a_kind(engine: &&Engine) -> bool {
+    !engine.is_builtin() && engine.speech.is_none() && engine.model().is_none()
+}
+
 /// Returns the engine's name, and whether it is a part of this program.
 pub(super) fn engine(
     screen: &Screen,
@@ -237,7 +242,7 @@ pub(super) fn engine(
         return Ok((name.to_owned(), engine.is_builtin()));
     }
     let agents: Vec<&str> =
-        config.engines.values().filter(|it| !it.is_builtin()).map(|it| it.name.as_str()).collect();
+        config.engines.values().filter(runs_a_kind).map(|it| it.name.as_str()).collect();
     match agents.as_slice() {
         [one] => Ok(((*one).to_owned(), false)),
         [] => Err(Error::invalid("no engine of the script runs an agent")

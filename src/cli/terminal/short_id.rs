@@ -41,6 +41,11 @@ impl Noun {
         }
     }
 
+    /// The command that lists them.
+    fn command(self) -> &'static str {
+        if self == Noun::Message { "mail" } else { self.word() }
+    }
+
     /// The name of the id in an item of the list.
     fn field(self) -> &'static str {
         if self == Noun::Chat { "session_id" } else { "id" }
@@ -113,10 +118,11 @@ fn fits(id: &str, given: &str) -> bool {
 
 fn choose(noun: Noun, given: &str, mut found: Vec<String>) -> Result<String> {
     found.dedup();
+    let command = noun.command();
     let noun = noun.word();
     match found.as_slice() {
         [] => Err(Error::not_found(format!("no {noun} has an id like `{given}`"))
-            .hint(format!("wiki-browser {noun} list shows them"))),
+            .hint(format!("wiki-browser {command} list shows them"))),
         [_] => Ok(found.swap_remove(0)),
         several => {
             let mut names = several[..several.len().min(CANDIDATES_SHOWN_MAX)].join(", ");

@@ -162,24 +162,11 @@ fn accept(tx: &Tx<'_>, site: &Site, draft: &Draft) -> Result<Asked> {
     let question = keep_question(tx, site, &session, draft)?;
     chat::note_question(tx, &session, &question, draft.question.is_some())?;
     let new = NewJob {
-        kind: draft.mode.kind(),
         lane: Some(format!("@chat={}", session.id)),
         on_busy: OnBusy::Reject,
-        source_path: None,
-        topic_id: None,
-        persona_name: None,
-        inputs: Default::default(),
-        grants: Vec::new(),
-        requested_by: by,
-        priority: 0,
-        not_before: None,
-        config_digest: site.config.digest.clone(),
-        retry_of: None,
-        depth: 0,
-        message_id: None,
         owner: Some(draft.person.clone()),
         pool: Pool::Chat,
-        agent: None,
+        ..NewJob::plain(&draft.mode.kind(), &site.config.digest, by)
     };
     site.queue.admit(tx, &new)?;
     let run_id = jobs::enqueue(tx, &site.ids, &site.queue.capacities(), &new)?;

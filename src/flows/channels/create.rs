@@ -42,7 +42,7 @@ pub async fn create(
         {
             return kept_slug(&kept);
         }
-        let own = own(tx, &config, &asking, &request)?;
+        let own = own((tx, &ground), &config, &asking, &request)?;
         let kind = request.kind.as_deref().unwrap_or(KIND_DEFAULT);
         if !ground.knows(kind) {
             let names: Vec<String> = ground.kinds.iter().map(|it| it.name.clone()).collect();
@@ -63,7 +63,7 @@ pub async fn create(
         let channel = channels::create(tx, &ground.ids, &new)?;
         let kind = kind_of(&ground, &channel.kind);
         channels::join(tx, (&channel, &kind), &own, &by)?;
-        seat_all(tx, (&channel, &kind), &by, &request.members)?;
+        seat_all((tx, &ground), (&channel, &kind), &by, &request.members)?;
         let chosen = request.chair.as_deref().filter(|_| !request.without_me);
         if let Some(chair) = chosen {
             who::require_person(&asking)?;
@@ -86,7 +86,12 @@ pub async fn create(
 
 /// Returns who is the first member, which is the chair: whoever makes the channel, or the person
 /// whom an agent names that takes no seat in it.
-fn own(tx: &Tx<'_>, config: &Config, asking: &Caller, request: &CreateRequest) -> Result<Joining> {
+fn own(
+    (tx, ground): (&Tx<'_>, &Ground),
+    config: &Config,
+    asking: &Caller,
+    request: &CreateRequest,
+) -> Result<Joining> {
     let Some(agent) = who::agent_or_writer(tx.connection(), asking)? else {
         let creator = asking.person()?;
         if request.without_me {
@@ -107,10 +112,10 @@ fn own(tx: &Tx<'_>, config: &Config, asking: &Caller, request: &CreateRequest) -
         return Err(Error::new(ErrorKind::Forbidden, message).code("agent_forbidden"));
     }
     match (request.without_me, &request.chair) {
-        (false, _) => members::seat(tx, &agent),
+        (false, _) => members::seat(tx, ground, &agent),
         (true, Some(person)) => {
             let request = MemberRequest { person: Some(person.clone()), ..Default::default() };
-            members::joining(tx, &request)
+            members::joining(tx, ground, &request)
         }
         (true, None) => Err(Error::invalid("a channel without its maker has a person as chair")
             .code("bad_member")
@@ -125,13 +130,13 @@ fn kept_slug(kept: &Value) -> Result<String> {
 }
 
 fn seat_all(
-    tx: &Tx<'_>,
+    (tx, ground): (&Tx<'_>, &Ground),
     room: (&channels::Channel, &channels::ChannelType),
     by: &Actor,
     asked: &[MemberRequest],
 ) -> Result<()> {
     for request in asked {
-        let joining = members::joining(tx, request)?;
+        let joining = members::joining(tx, ground, request)?;
         channels::join(tx, room, &joining, by)?;
     }
     Ok(())

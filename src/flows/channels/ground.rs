@@ -1,12 +1,12 @@
 //! What a transaction in a channel needs beside the database: what the script says of channels.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::api::channels::Budget;
 use crate::base::{Ids, Result};
 use crate::channels::{self, ChannelType, Limits, PrimerWords, Speaks, Wakes};
 use crate::flows::Works;
-use crate::script::{ChannelLimits, ChannelWakes, DeclaredType, fill_template};
+use crate::script::{ChannelLimits, ChannelWakes, Config, DeclaredType, Kind, fill_template};
 
 /// How many messages a newcomer is told where no script says it.
 #[cfg(test)]
@@ -19,6 +19,8 @@ pub struct Ground {
     pub ids: Ids,
     /// The types of channels that the site knows; the first stands for one that is gone.
     pub kinds: Vec<ChannelType>,
+    /// The declared agents that live in terminals.
+    pub in_terminals: BTreeSet<String>,
     /// How many messages a newcomer is told.
     pub catch_up: u32,
     /// What a newcomer is told, with `{{name}}`; a text of the program without it.
@@ -44,6 +46,7 @@ impl Ground {
         Ground {
             ids: works.ids.clone(),
             kinds,
+            in_terminals: in_terminals(&works.config),
             catch_up: declared.catch_up,
             primer: declared.primer.clone(),
             footer: declared.footer.clone(),
@@ -54,7 +57,8 @@ impl Ground {
     #[cfg(test)]
     pub(super) fn plain(ids: Ids) -> Ground {
         let kinds = ChannelType::built_in();
-        Ground { ids, kinds, catch_up: CATCH_UP, primer: None, footer: None }
+        let in_terminals = BTreeSet::new();
+        Ground { ids, kinds, in_terminals, catch_up: CATCH_UP, primer: None, footer: None }
     }
 
     /// Returns the type of a channel; a workshop if there is no type of that name any more.
@@ -98,6 +102,13 @@ impl Ground {
         let kept = found.map_or(text, |at| &text[..at]).trim_end();
         kept.strip_suffix("\n---").unwrap_or(kept).trim_end()
     }
+}
+
+fn in_terminals(config: &Config) -> BTreeSet<String> {
+    let speech = |it: &Kind| config.engines.get(&it.engine).and_then(|it| it.speech.as_ref());
+    let is_typed = |it: &&Kind| speech(it).is_some_and(|it| it.typed.is_some());
+    let kinds = config.kinds.values().filter(is_typed);
+    kinds.filter_map(|it| Some(it.agent.as_ref()?.name.clone())).collect()
 }
 
 fn declared_type(it: &DeclaredType) -> ChannelType {

@@ -55,7 +55,7 @@ pub async fn add(
         }
         let channel = who::channel(tx.connection(), &asking, &text)?;
         who::require_part(tx.connection(), &asking, &channel)?;
-        let joining = joining(tx, &request)?;
+        let joining = joining(tx, &ground, &request)?;
         let kind = kind_of(&ground, &channel.kind);
         let member = channels::join(tx, (&channel, &kind), &joining, &by)?;
         arrived(tx, &ground, &channel, &member)?;
@@ -182,7 +182,7 @@ pub(super) fn take_out(
 }
 
 /// Returns whom a request means, with the agent that is to sit there.
-pub(super) fn joining(tx: &Tx<'_>, request: &MemberRequest) -> Result<Joining> {
+pub(super) fn joining(tx: &Tx<'_>, ground: &Ground, request: &MemberRequest) -> Result<Joining> {
     match (&request.persona, &request.agent, &request.person) {
         (None, None, Some(name)) => {
             let person = named(tx.connection(), name)?;
@@ -194,7 +194,7 @@ pub(super) fn joining(tx: &Tx<'_>, request: &MemberRequest) -> Result<Joining> {
         }
         (None, Some(name), None) => {
             let found = agent::find(tx.connection(), name)?;
-            seat(tx, &found.ok_or_else(|| no_agent(name))?)
+            seat(tx, ground, &found.ok_or_else(|| no_agent(name))?)
         }
         (Some(persona), None, None) => {
             let agents = agent::list(tx.connection())?;
@@ -208,13 +208,13 @@ pub(super) fn joining(tx: &Tx<'_>, request: &MemberRequest) -> Result<Joining> {
             meant.sort_by_key(|it| it.name != *persona);
             for it in &meant {
                 if channels::seat_of(tx.connection(), &it.name)?.is_none() {
-                    return seat(tx, it);
+                    return seat(tx, ground, it);
                 }
             }
             let first = meant.first().ok_or_else(|| no_agent(persona))?;
             // Names the channel in which it sits.
             channels::require_free(tx.connection(), &first.name)?;
-            seat(tx, first)
+            seat(tx, ground, first)
         }
         _ => Err(Error::invalid("a member is one of `persona`, `agent` and `person`")
             .code("bad_member")
@@ -223,7 +223,8 @@ pub(super) fn joining(tx: &Tx<'_>, request: &MemberRequest) -> Result<Joining> {
 }
 
 /// An agent that does not run is started with its seat.
-pub(super) fn seat(tx: &Tx<'_>, agent: &Agent) -> Result<Joining> {
+pub(super) fn seat(tx: &Tx<'_>, ground: &Ground, agent: &Agent) -> Result<Joining> {
+    refuse_typed(ground, agent)?;
     wake_up(tx, agent)?;
     let persona = agent.persona.clone().unwrap_or_else(|| agent.declared.clone());
     Ok(Joining {
@@ -231,6 +232,21 @@ pub(super) fn seat(tx: &Tx<'_>, agent: &Agent) -> Result<Joining> {
         name: persona,
         agent: Some(agent.name.clone()),
     })
+}
+
+/// Refuses an agent in a terminal: what a person types there, while it answers the channel, would
+/// be posted with its answer.
+pub(super) fn refuse_typed(ground: &Ground, agent: &Agent) -> Result<()> {
+    if !ground.in_terminals.contains(&agent.declared) {
+        return Ok(());
+    }
+    let message = format!(
+        "agent:{} lives in a terminal, where people may type what is not for the channel",
+        agent.name
+    );
+    Err(Error::new(ErrorKind::Forbidden, message)
+        .code("not_an_agent")
+        .hint("an agent of an engine of type \"stream\" takes part"))
 }
 
 /// Has an agent run that does not.

@@ -106,7 +106,7 @@ impl Site {
         self.try_write(|tx, ground| {
             let channel = channels::find(tx.connection(), number)?;
             let kind = ChannelType::workshop();
-            let joining = members::joining(tx, &request)?;
+            let joining = members::joining(tx, ground, &request)?;
             let member = channels::join(tx, (&channel, &kind), &joining, &sam)?;
             members::brief(tx, ground, (&channel, &kind), &member)
         })
@@ -355,6 +355,17 @@ fn a_block_is_bounded_and_says_what_was_left_out() {
     assert!(block.text.contains("--after 30 --limit 1` prints all of it"));
     site.end("robbo", Some(&block.id), TurnEnd::Answered, "Seen.");
     assert!(site.hear("robbo", &room).is_none(), "nothing comes twice");
+}
+
+#[test]
+fn an_agent_in_a_terminal_gets_no_seat() {
+    let mut site = Site::new();
+    let channel = site.room("Room", &["robbo"]);
+    site.ground.in_terminals.insert("paula".to_owned());
+    let refused = site.seat(&channel, "paula").unwrap_err();
+    assert_eq!(refused.code_str(), "not_an_agent");
+    site.ground.in_terminals.clear();
+    site.seat(&channel, "paula").unwrap();
 }
 
 #[test]

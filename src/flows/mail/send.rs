@@ -14,10 +14,10 @@ use crate::flows::mail::{
 use crate::flows::people::refuse_disabled;
 use crate::flows::requests::inputs;
 use crate::flows::{Site, Works, agents, instances, kept_answer};
-use crate::jobs::{self, Capacities, Job, NewJob, Pool};
+use crate::jobs::{self, Capacities, Job, NewJob};
 use crate::mail::{self, NewMessage};
 use crate::people::Caller;
-use crate::script::{Kind, OnBusy};
+use crate::script::Kind;
 use crate::store::{Tx, idempotency};
 
 /// Sends a message.
@@ -264,30 +264,17 @@ fn refuse_full(tx: &Tx<'_>, agent: &str) -> Result<()> {
 /// The job that a message to an inbox starts.
 fn new_job(works: &Works, kind: &Kind, depth: u32, (id, by): (Option<&MailId>, &Actor)) -> NewJob {
     NewJob {
-        kind: kind.name.clone(),
-        lane: None,
-        on_busy: OnBusy::Queue,
-        source_path: None,
-        topic_id: None,
-        persona_name: None,
-        inputs: Default::default(),
         grants: inputs::grants(kind, &Default::default()),
-        requested_by: by.clone(),
-        priority: kind.priority,
-        not_before: None,
-        config_digest: works.config.digest.clone(),
-        retry_of: None,
         depth,
         message_id: id.cloned(),
-        owner: None,
-        pool: Pool::Work,
-        agent: None,
+        priority: kind.priority,
+        ..NewJob::plain(&kind.name, &works.config.digest, by.clone())
     }
 }
 
 fn refuse_too_many(tx: &Tx<'_>, job: &Job) -> Result<()> {
     let since = tx.now().plus(-SENDS_WINDOW_MS);
-    let sent = mail::recent_of_job(tx.connection(), &job.id, since)?;
+    let sent = mail::recent_of_job(tx.connection(), &job.id, (since, tx.now()))?;
     if sent < SENDS_MAX {
         return Ok(());
     }

@@ -93,6 +93,32 @@ pub struct NewJob {
     pub agent: Option<String>,
 }
 
+impl NewJob {
+    /// Returns a job of a kind, in the pool for work, without inputs, lane, grants or priority.
+    pub fn plain(kind: &str, config_digest: &str, requested_by: Actor) -> NewJob {
+        NewJob {
+            kind: kind.to_owned(),
+            lane: None,
+            on_busy: OnBusy::Queue,
+            source_path: None,
+            topic_id: None,
+            persona_name: None,
+            inputs: Map::new(),
+            grants: Vec::new(),
+            requested_by,
+            priority: 0,
+            not_before: None,
+            config_digest: config_digest.to_owned(),
+            retry_of: None,
+            depth: 0,
+            message_id: None,
+            owner: None,
+            pool: Pool::Work,
+            agent: None,
+        }
+    }
+}
+
 /// Accepts a job.
 ///
 /// # Errors

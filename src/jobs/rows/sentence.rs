@@ -7,6 +7,10 @@ use crate::base::limit::format_duration;
 use crate::jobs::{Job, Reason, Status};
 use crate::script::Produces;
 
+/// What is told of a worktree that the server could not make, or that is gone, begins so.
+pub(in crate::jobs) const NO_WORKTREE: &str = "the worktree";
+/// What is told of a job's own folder that cannot be written begins so.
+const NOT_WRITTEN: [&str; 2] = ["cannot write the files in ", "cannot make the folder "];
 /// The beginning of what is said of a job whose agent was not started for what it would obey.
 pub(in crate::jobs) const REFUSED: &str = "its agent would obey ";
 
@@ -88,6 +92,9 @@ fn of_instance(job: &Job, reason: Reason) -> String {
         Reason::BadReply => {
             format!("The agent's reply was refused: {}", tail("it does not fit the schema"))
         }
+        Reason::PrepareFailed if tail("").starts_with(NO_WORKTREE) => {
+            format!("Agent was not started: {}.", tail(""))
+        }
         Reason::PrepareFailed => "The hook that runs before the agent failed. See log.".to_owned(),
         Reason::TerminalLost => "The terminal that the agent lived in is gone.".to_owned(),
         Reason::SessionLost => {
@@ -128,6 +135,11 @@ fn unreachable_agent(job: &Job, program: &str) -> String {
     }
     if tail.starts_with(REFUSED) {
         return format!("Agent was not started: {tail}.");
+    }
+    // It did not come to the program.
+    if NOT_WRITTEN.iter().any(|it| tail.starts_with(it)) {
+        let why = tail.lines().next().unwrap_or_default();
+        return format!("Agent was not started: {why}. See `wiki-browser doctor`.");
     }
     let says = |words: &str| tail.contains(words);
     let why = if says("Permission denied") {

@@ -203,6 +203,7 @@ pub(in crate::jobs) fn guard_spec(
         launch,
         prompt: Some(prompt.into_bytes()),
         secrets: private,
+        masked: alone.iter().flat_map(|it| &it.secrets).map(|it| it.1.clone()).collect(),
         cgroups: ground.cgroups.clone(),
         pane,
     })
@@ -317,14 +318,10 @@ fn environment(
     set("GIT_CONFIG_COUNT", "1");
     set("GIT_CONFIG_KEY_0", "gc.auto");
     set("GIT_CONFIG_VALUE_0", "0");
-    let mut secret = Vec::new();
     for (name, value) in &engine.env {
         match value {
             EnvValue::Text(text) => set(name, text),
-            EnvValue::Secret(it) => {
-                set(name, &it.read(&ground.folder, &ground.env)?);
-                secret.push(name.as_str());
-            }
+            EnvValue::Secret(it) => set(name, &it.read(&ground.folder, &ground.env)?),
         }
     }
     for (name, value) in alone.iter().flat_map(|it| &it.env) {
@@ -332,11 +329,6 @@ fn environment(
     }
     for (name, value) in alone.iter().flat_map(|it| &it.secrets) {
         set(name, value);
-        secret.push(name.as_str());
-    }
-    if !secret.is_empty() {
-        // The guard masks their values whatever their names are.
-        set("WB_SECRETS", &secret.join(","));
     }
     Ok(env)
 }
@@ -383,6 +375,7 @@ pub(in crate::jobs) fn hook_spec(
         launch,
         prompt: None,
         secrets: private,
+        masked: Vec::new(),
         cgroups: ground.cgroups.clone(),
         pane: None,
     }

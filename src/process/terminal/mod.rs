@@ -16,4 +16,4 @@ pub use pane::{Pane, PaneState, Pasted};
 pub use server::Terminals;
 pub use spawn::InPane;
 pub(in crate::process) use spawn::spawn_in_pane;
-pub use text::{draft, has_line, is_ours, plain, sanitised, token_names, with_token};
+pub use text::{draft, has_line, is_ours, plain, sanitised, token_names, typed_names, with_token};

@@ -39,7 +39,7 @@ pub(in crate::process) async fn spawn_in_pane(
     program: &Utf8Path,
     (job_dir, job): (&Utf8Path, &str),
     pane: &InPane,
-    secrets: Vec<(String, String)>,
+    (secrets, masked): (Vec<(String, String)>, Vec<String>),
 ) -> Result<Guard> {
     // The guard leaves out what its server leaves out.
     #[cfg(feature = "faults")]
@@ -59,7 +59,7 @@ pub(in crate::process) async fn spawn_in_pane(
             return Err(cause);
         }
     };
-    guard.send_start(secrets);
+    guard.send_start(secrets, masked);
     Ok(guard)
 }
 

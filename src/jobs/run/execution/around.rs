@@ -11,6 +11,7 @@ use tracing::{info, warn};
 
 use crate::base::limit::{ERROR_TAIL_BYTES_MAX, format_duration};
 use crate::base::{Error, Result, fault, tail_of};
+use crate::jobs::rows::sentence::NO_WORKTREE;
 use crate::jobs::run::dispatch::{Inner, Running};
 use crate::jobs::run::execution::failed;
 use crate::jobs::run::execution::phase::{self, Ran};
@@ -58,7 +59,9 @@ pub(super) async fn set_up(
     fault::crash_point("after_workspace");
     let folder = match made {
         Ok(folder) => folder,
-        Err(cause) => return not_prepared(cause.chain()),
+        Err(cause) => {
+            return not_prepared(format!("{NO_WORKTREE} cannot be made: {}", cause.chain()));
+        }
     };
     if outside.cancel.is_cancelled() {
         return SetUp::Failed(Box::default());
@@ -73,7 +76,7 @@ pub(super) async fn set_up(
     }
     match plan.need.repo.is_some() {
         true if is_folder(&folder) => SetUp::Ready(folder),
-        true => not_prepared(format!("the worktree {folder} is not there any more")),
+        true => not_prepared(format!("{NO_WORKTREE} {folder} is not there any more")),
         false if folder.is_dir() => SetUp::Ready(folder),
         false => SetUp::Ready(fallback()),
     }

@@ -57,12 +57,16 @@ pub(super) enum Ran {
 pub(super) async fn run(
     inner: &Inner,
     job: &Job,
-    (phase, spec, ears): (Phase, GuardSpec, Ears),
+    (phase, mut spec, ears): (Phase, GuardSpec, Ears),
     listener: Option<Box<dyn Listener>>,
     outside: &Running,
     stop: &CancellationToken,
 ) -> Ran {
     let dir = spec.job_dir.clone();
+    if !fault::is_off("named_masked") {
+        // What the script names is a secret to every agent and hook, whoever it was named for.
+        spec.mask(secrets_of(inner, &job.id));
+    }
     let guard = match process::spawn_guard(&inner.setup.children, spec).await {
         Ok(guard) => guard,
         Err(cause) => return Ran::NotStarted(cause),

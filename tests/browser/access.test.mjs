@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { PHONE, findings, serve, visitor } from "./harness.mjs";
+import { PHONE, findings, serve, until, visitor } from "./harness.mjs";
 import { live, pages, richSite } from "./rich.mjs";
 
 /** What looks like another page of the list. */
@@ -90,7 +90,7 @@ test("shortcuts and the theme are kept by the browser, and nothing flashes", asy
   const page = await ada.open("/settings");
   await page.getByLabel("Dark").check();
   await page.getByLabel("Single keys are shortcuts").uncheck();
-  await page.getByRole("button", { name: "Keep this" }).click();
+  await page.getByRole("button", { name: "Save", exact: true }).click();
   await page.locator("html[data-theme=dark][data-keys=off]").waitFor();
   const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   const dark = await paper();
@@ -147,6 +147,9 @@ test("the palette begins with what was changed last, puts actions first, and clo
   site.write("well/named.md", "# Sign language\n\nWords.\n");
   site.git("add", "well/named.md");
   site.commit("A document");
+  // Git is asked about a new commit in its own time; the palette shows what is known when it opens.
+  await until("the newest document", async () =>
+    (await site.get("/api/sources?order=recent")).items[0].path === "well/named.md");
   const page = await ada.openLive("/d/guide.md");
   await page.keyboard.press("Control+k");
   await page.locator(".palette-row").first().getByText("well/named.md").waitFor();

@@ -81,11 +81,11 @@ test("the words to edit are in sight, near the top of a text and far down in it"
       const { line, top, bottom, bar } = await typed(page).evaluate((area) => {
         const text = area.value;
         const [scrolled, box] = [area.scrollTop, area.getBoundingClientRect()];
-        area.style.height = "0";
+        area.dataset.measured = "";
         area.value = text.slice(0, area.dataset.fromUnit);
         const line = box.top + area.scrollHeight - scrolled;
         area.value = text;
-        area.style.height = "";
+        delete area.dataset.measured;
         const bar = area.form.querySelector(".rv-keep").getBoundingClientRect().top;
         return { line, top: box.top, bottom: box.bottom, bar };
       });

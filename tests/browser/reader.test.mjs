@@ -416,7 +416,8 @@ test("a large document with many Topics is soon there, and stands still", async 
   t.diagnostic(`ready after ${Math.round(ready)} ms`);
   const html = await (await ada.context.request.get("/d/large.md")).text();
   t.diagnostic(`${html.length} bytes of HTML for ${text.length}`);
-  assert.ok(html.length < 3 * text.length, `${html.length}`);
+  // Its 900 paragraphs and points, and an entry of the contents for each of its headings.
+  assert.ok(html.length < 3.2 * text.length, `${html.length}`);
   assert.ok(ready < 5_000, `${ready} ms even in a debug build on a busy machine`);
   assert.ok((await layoutShift(page)) < 0.02);
   await assertApart(page);

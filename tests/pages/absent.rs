@@ -89,5 +89,5 @@ fn an_empty_page_says_how_to_fill_it_to_those_who_may() {
         let html = vera.page(path);
         assert!(html.contains(is_empty) && !html.contains("<pre"), "{path}: {html}");
     }
-    assert!(vera.page("/jobs/new").contains("starting one needs another role"));
+    assert!(vera.page("/jobs/new").contains("To start one, you need the role of a member"));
 }

@@ -31,12 +31,32 @@ fn an_inbox_is_written_to_and_its_reply_is_read_on_pages() {
     assert!(shown.contains(&format!("/jobs/{job}")), "{shown}");
     assert!(browser.page(&format!("/jobs/{job}")).contains(&message));
     let mine = browser.page("/mail");
-    assert!(mine.contains("Reply") && mine.contains("queued"), "{mine}");
+    assert!(mine.contains("Reply") && mine.contains("Unread"), "{mine}");
     let reply = mine.split("data-key=\"").nth(1).unwrap().split('"').next().unwrap();
     let reply = format!("/mail/{reply}");
     let read = format!("{reply}/read");
     assert_eq!(browser.fill(&reply, &read, &[]), reply);
-    assert!(browser.page("/mail").contains("confirmed"));
+    assert!(browser.page("/mail").contains("<span>Read</span>"));
     assert_eq!(browser.get("/inboxes/lead/nothing").status, 404);
+    server.stop();
+}
+
+#[test]
+fn a_message_in_words_is_shown_as_markdown() {
+    let bench = Bench::new();
+    bench.inbox("lead/answer", "", "wb-agent complete --reply '\"- **done** <script>x</script>\"'");
+    let server = bench.serve();
+    let browser = Browser::signed_in(&bench, &server);
+    let at = "/inboxes/lead/answer";
+    let message = browser.fill(at, at, &[("payload", "Do *it*.")]);
+    assert!(browser.page(&message).contains("Do <em>it</em>."));
+    let id = message.strip_prefix("/mail/").unwrap();
+    let told = bench.get(&format!("/api/messages/{id}/await?timeout=50")).ok();
+    assert_eq!(told["state"], "replied");
+    let mine = browser.page("/mail");
+    let reply = mine.split("data-key=\"").nth(1).unwrap().split('"').next().unwrap();
+    let shown = browser.page(&format!("/mail/{reply}"));
+    assert!(shown.contains("<li><strong>done</strong>"), "{shown}");
+    assert!(!shown.contains("<script>x"), "{shown}");
     server.stop();
 }

@@ -35,7 +35,7 @@ fn every_page_is_for_people_who_are_signed_in() {
         ("/d/guide.md".to_owned(), "data-state=\"exact\" data-from=\"9:0\" data-to=\"9:14\""),
         ("/d/docs/deep.md".to_owned(), "Far below."),
         ("/topics?status=open".to_owned(), "Say it better"),
-        (format!("/topics/{}", topic.id), "The words stand where they were marked."),
+        (format!("/topics/{}", topic.id), "The passage is where it was marked."),
         ("/decisions".to_owned(), "Better words"),
         ("/proposals".to_owned(), "Better words"),
         (

@@ -376,11 +376,11 @@ function begin(area) {
   const text = area.value;
   // As high as the text before the change: lines may be folded. A field says no less than its own
   // height, so it has none meanwhile.
-  area.style.height = "0";
+  area.dataset.measured = "";
   area.value = text.slice(0, from);
   const height = area.scrollHeight;
   area.value = text;
-  area.removeAttribute("style");
+  delete area.dataset.measured;
   area.focus({ preventScroll: true });
   area.setSelectionRange(from, to);
   area.scrollTop = Math.max(height - area.clientHeight / 2, 0);

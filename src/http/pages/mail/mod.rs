@@ -9,12 +9,14 @@ use warp::reply::Response;
 use crate::api::mail::{
     AwaitState, Awaited, InboxView, MessageQuery, MessageView, SendRequest, Sort,
 };
-use crate::base::{Error, MailId, Result};
+use crate::base::{Address, Error, MailId, Result};
 use crate::flows::{self, Site};
+use crate::http::markdown::Html;
 use crate::http::pages::Frame;
-use crate::http::pages::parts::form;
 use crate::http::pages::parts::time::At;
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
+use crate::http::pages::parts::{form, labels};
+use crate::http::pages::topics::suggestion;
 use crate::http::{Call, any_of, get, post, reply};
 use crate::people::Caller;
 
@@ -94,10 +96,25 @@ impl Row {
         self.message.deliveries.last().map_or("", |it| it.state.as_str())
     }
 
+    /// Returns what became of it, in words.
+    pub(super) fn standing(&self) -> &str {
+        self.word(self.state())
+    }
+
+    fn word<'s>(&self, state: &'s str) -> &'s str {
+        labels::delivery(state, matches!(self.message.to, Address::Person(_)))
+    }
+
+    /// Returns a message in words as Markdown; `None` for one that is data, a failure or forgotten.
+    fn html(&self) -> Option<Html> {
+        let text = self.message.payload.as_str().filter(|_| self.message.forgotten_at.is_none())?;
+        Some(suggestion::written("mail", text, ""))
+    }
+
     /// Returns whether a person is to say whether it has arrived.
     fn is_unconfirmed(&self) -> bool {
         self.message.deliveries.iter().any(|it| it.state == "unconfirmed")
-            && matches!(self.message.to, crate::base::Address::Agent(_))
+            && matches!(self.message.to, Address::Agent(_))
     }
 
     fn job(&self) -> Option<&str> {

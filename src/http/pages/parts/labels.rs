@@ -42,6 +42,23 @@ impl Tone {
     }
 }
 
+/// Returns what became of a message, from the state of its delivery. A person reads it; anybody
+/// else is given it.
+pub(in crate::http::pages) fn delivery(state: &str, is_to_person: bool) -> &str {
+    match (state, is_to_person) {
+        ("queued", true) => "Unread",
+        ("confirmed", true) => "Read",
+        ("queued", false) => "Waiting",
+        ("claimed", _) => "Picked up",
+        ("sent", _) => "Sent",
+        ("confirmed", false) => "Delivered",
+        ("unconfirmed", _) => "Not confirmed",
+        ("expired", _) => "Expired",
+        ("dropped", _) => "Given up",
+        (other, _) => other,
+    }
+}
+
 /// A state on a page; both parts are our own words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::http::pages) struct State(
@@ -128,7 +145,7 @@ pub(in crate::http::pages) fn workspace_state(state: &str) -> State {
 pub(in crate::http::pages) fn placement_words(placement: Option<&Placement>) -> &'static str {
     match placement.map(|it| it.state.as_str()) {
         None => "About the whole document.",
-        Some("exact") => "The words stand where they were marked.",
+        Some("exact") => "The passage is where it was marked.",
         Some("shifted") => "The words stand unchanged; the text around them has moved.",
         Some("edited") => "The words have been edited where they stand.",
         Some("moved") => "The words have moved to another place.",

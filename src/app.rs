@@ -39,7 +39,7 @@ use crate::flows::repository::presence::Presence;
 use crate::flows::site::metrics::Meter;
 use crate::flows::{self, Site, Works};
 use crate::http::{
-    self, Edge, GateConfig, IsReady, JobToken, Listeners, ServeLimits, Traffic, bind_unix,
+    self, Edge, GateConfig, Has, IsReady, JobToken, Listeners, ServeLimits, Traffic, bind_unix,
 };
 use crate::jobs::{self, Engines, Generation, Generations, Queue, Setup};
 use crate::people::{self, LoginCodes, Person};
@@ -382,7 +382,7 @@ fn edge(
     let hosts = config.site.public_hosts.clone();
     let store = site.store.clone();
     let data = config.site.data.clone();
-    let queue = site.queue.clone();
+    let (queue, works) = (site.queue.clone(), site.works.clone());
     let own_pid = i32::try_from(std::process::id()).unwrap_or(0);
     Edge {
         store: site.store.clone(),
@@ -400,6 +400,7 @@ fn edge(
             })
         }),
         note_refusal: Arc::new(move |id, error| queue.note_refusal(id, error)),
+        has_for: Arc::new(move |person| Has::of(&works.now(), person)),
         // All that a job starts descends from this process: its guard is our child, and what loses
         // its parents comes to the guard or to us, because both are subreapers.
         is_agent_peer: Arc::new(move |pid| {

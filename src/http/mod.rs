@@ -30,13 +30,14 @@ use warp::reply::Response;
 use crate::base::limit::STREAMS_MAX;
 use crate::base::{Error, Ids, JobId, Result, digest_hex, fault};
 use crate::flows;
-use crate::people::LoginCodes;
+use crate::people::{LoginCodes, Person};
 use crate::store::Store;
 
 use server::streams::Streams;
 
 pub use access::table::{ROUTES, Route, Verb, Who};
 pub use call::{Call, Page};
+pub use pages::Has;
 pub use resources::login::login_link;
 pub use resources::metrics::Traffic;
 pub use route::{any_of, delete, get, post};
@@ -79,6 +80,8 @@ pub type IdentifyJob =
     Arc<dyn Fn(String) -> BoxFuture<'static, Result<Option<JobToken>>> + Send + Sync>;
 /// Notes that the agent of a job was refused something.
 pub type NoteRefusal = Arc<dyn Fn(&JobId, &Error) + Send + Sync>;
+/// Tells what the site has for a person, as the script says now.
+pub type HasFor = Arc<dyn Fn(&Person) -> Has + Send + Sync>;
 /// Tells whether a process belongs to a job.
 pub type IsAgentPeer = Arc<dyn Fn(i32) -> bool + Send + Sync>;
 /// Tells whether the site is ready, or what is missing.
@@ -149,6 +152,8 @@ pub struct Edge {
     pub identify_job: IdentifyJob,
     /// Notes what the agent of a job was refused.
     pub note_refusal: NoteRefusal,
+    /// Tells what the site has for a person.
+    pub has_for: HasFor,
     /// Tells whether a process belongs to a job.
     pub is_agent_peer: IsAgentPeer,
     /// Tells whether the site is ready.

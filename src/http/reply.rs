@@ -20,7 +20,7 @@ use warp::reply::Response;
 use crate::base::{Error, ErrorKind, Result, TokenId, fault};
 use crate::http::assets;
 use crate::http::pages::parts::message::{self, ErrorPage, SignInPage};
-use crate::http::pages::{Frame, Look};
+use crate::http::pages::{Frame, Look, Reader};
 
 /// What a page may load: its own files. Scripts may make HTML only through the policy `wb`.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
@@ -85,7 +85,7 @@ pub(super) struct Shown<'a> {
     /// How the browser wants its pages.
     pub(super) look: Look,
     /// Who asks, once that is known.
-    pub(super) person: Option<String>,
+    pub(super) reader: Option<Reader>,
     /// What a form leaves to its error.
     pub(super) aside: Option<Arc<Aside>>,
 }
@@ -246,7 +246,7 @@ fn envelope(
     shown: &Shown<'_>,
 ) -> Response {
     if shown.is_page {
-        let frame = Frame::outside(shown.site_name, shown.look).read_by(shown.person.clone());
+        let frame = Frame::outside(shown.site_name, shown.look).read_by(shown.reader.clone());
         let written = if status == StatusCode::UNAUTHORIZED {
             self::page(&SignInPage { frame })
         } else {
@@ -255,7 +255,7 @@ fn envelope(
             self::page(&ErrorPage {
                 frame,
                 status: status.as_u16(),
-                heading: ErrorPage::heading_of(status),
+                heading: ErrorPage::heading_of(error.code_str(), status),
                 message: error.message(),
                 hint: message::hint_of(error.code_str(), error.hint_str()),
                 request_id,

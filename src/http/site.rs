@@ -22,13 +22,14 @@ use crate::http::access::gate::{self, Refused};
 use crate::http::access::origin::is_page;
 use crate::http::access::table::Route;
 use crate::http::access::who::Identified;
-use crate::http::pages::Look;
+use crate::http::pages::{Look, Reader};
 use crate::http::reply::{self, Failed, Shown};
 use crate::http::resources::metrics::{Class, Door};
 use crate::http::server::body::{self, FORM, Room, is_of_type};
 use crate::http::server::compress::{self, squeeze};
 use crate::http::server::listen::Peer;
 use crate::http::{Edge, any_of};
+use crate::people::Person;
 
 /// Answers up to this long take no room.
 const SMALL_ANSWER_BYTES_MAX: u64 = 64 * 1024;
@@ -79,7 +80,7 @@ impl Site {
             // A form is sent by a page, and its answer is read by a person.
             is_page: is_page(path) || is_of_type(request.headers(), FORM),
             look: Look::of(request.headers().get(COOKIE).and_then(|it| it.to_str().ok())),
-            person: None,
+            reader: None,
             aside: None,
         };
         let path = path.to_owned();
@@ -89,7 +90,10 @@ impl Site {
             Seen { method: request.method().clone(), route: None, actor: None, person: None };
         let run = AssertUnwindSafe(self.run(peer, request, &mut seen)).catch_unwind();
         let outcome = run.await;
-        shown.person = seen.person.take();
+        // Only a page has a navigation.
+        let reader = seen.person.take().filter(|_| shown.is_page);
+        shown.reader =
+            reader.map(|it| Reader { has: (self.edge.has_for)(&it), name: it.display_name });
         let response = match outcome {
             Ok(Ok(response)) => match response.extensions().get::<Failed>() {
                 Some(Failed(error, aside)) => {
@@ -233,15 +237,15 @@ struct Seen {
     method: Method,
     route: Option<&'static Route>,
     actor: Option<Actor>,
-    /// The name of the person who asks.
-    person: Option<String>,
+    /// The person who asks.
+    person: Option<Person>,
 }
 
 impl Seen {
     fn note_who(&mut self, who: Option<&Identified>) {
         let Some(who) = who else { return };
         self.actor = Some(who.caller.actor());
-        self.person = who.caller.person().ok().map(|it| it.display_name.clone());
+        self.person = who.caller.person().ok().cloned();
     }
 }
 

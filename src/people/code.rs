@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::base::{Error, ErrorKind, Millis, PersonId, Result, digest_hex, random_token};
 
+/// The error's code of a login link that was used, is too old, or never was.
+pub const BAD_CODE: &str = "bad_code";
 /// How long a code is alive.
 pub const CODE_TTL_MS: i64 = 10 * 60 * 1000;
 /// Most codes that are alive; one more ends the oldest.
@@ -79,7 +81,7 @@ impl LoginCodes {
             None => {
                 codes.wrong.push_back(now);
                 Err(Error::new(ErrorKind::Unauthenticated, "this link was used or is too old")
-                    .code("bad_code")
+                    .code(BAD_CODE)
                     .hint("a link works once and for ten minutes; ask for a new one"))
             }
         }

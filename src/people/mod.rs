@@ -13,7 +13,7 @@ mod persona;
 mod token;
 
 pub use caller::{Caller, Via};
-pub use code::{CODE_TTL_MS, LoginCodes};
+pub use code::{BAD_CODE, CODE_TTL_MS, LoginCodes};
 pub use login::{
     LOGIN_TTL_MS, Login, create_login, end_login, end_logins, find_login, prunable_logins,
     prune_logins, touch_login,

@@ -69,12 +69,17 @@ pub fn disk(folder: &Utf8Path) -> Vec<Finding> {
         )];
     };
     let free = space.blocks_available().saturating_mul(space.fragment_size());
-    let is_read_only = space.flags().contains(FsFlags::ST_RDONLY)
-        || access(place.as_std_path(), AccessFlags::W_OK).is_err();
+    let is_read_only = space.flags().contains(FsFlags::ST_RDONLY) || !may_write(place);
     let files = (space.files() > 0).then(|| space.files_available());
     #[allow(clippy::unnecessary_cast, reason = "its width differs between architectures")]
     let magic = kind.filesystem_type().0 as i64;
     vec![judge_space(place, free, files, is_read_only), judge_kind(place, magic)]
+}
+
+/// Returns whether this user may write to a file, or into a folder, as far as can be told without
+/// trying.
+pub fn may_write(place: &Utf8Path) -> bool {
+    access(place.as_std_path(), AccessFlags::W_OK).is_ok()
 }
 
 /// Returns how many bytes a process without privileges may still write where a folder is.

@@ -45,7 +45,7 @@ pub use launch::{
 };
 pub use lifeline::GuardStopper;
 pub use lock::FileLock;
-pub use machine::{disk, free_bytes, machine};
+pub use machine::{disk, free_bytes, machine, may_write};
 pub use notices::{Noticed, Notices};
 pub use output::{OutputChunk, last_printed, output_tail, put_output, read_output};
 pub use own_folder::own_folder;

@@ -33,6 +33,9 @@ test("a person and an agent talk on a page that follows them", async (t) => {
   await page.getByRole("button", { name: "Create channel" }).click();
   await page.waitForURL(/\/channels\/workshop-release-plan-1$/);
   await page.getByText("robbo hears you when it is ready.").waitFor();
+  // Who is a member is not offered as one.
+  const offered = page.locator(".ch-add option");
+  assert.deepEqual(await offered.allTextContents(), ["Choose…"]);
   assert.deepEqual(await findings(page), []);
   const box = page.locator("#say textarea");
   await box.fill("What is left, @robbo?");

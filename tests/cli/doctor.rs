@@ -226,6 +226,36 @@ fn what_a_site_cannot_work_without_is_an_error() {
 }
 
 #[test]
+fn a_database_that_may_not_be_written_is_not_called_damaged() {
+    let bench = Bench::new();
+    bench.serve().stop();
+    let folder = bench.top.as_std_path();
+    let mut command = wiki_browser(folder);
+    // Root may write whatever its mode says.
+    if shell("id -u") == "0" {
+        shell(&format!("chown -R 65534:65534 {}", bench.base));
+        let program = command.get_program().to_owned();
+        let mut other = assert_cmd::Command::new("setpriv");
+        other.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(program);
+        other.current_dir(folder).env("HOME", &bench.base);
+        command = other;
+    }
+    shell(&format!("chmod 400 {0}/wiki.db* && chmod 500 {0}", bench.data));
+    let output = command.args(["doctor", "--json"]).output().unwrap();
+    shell(&format!("chmod 700 {}", bench.data));
+    let value: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+    let findings = value["findings"].as_array().unwrap();
+    let found = findings.iter().find(|it| it["what"] == "database").unwrap();
+    assert_eq!(found["level"], "ERROR", "{found}");
+    let advice = found["advice"].as_str().unwrap();
+    assert!(advice.contains("chmod u+w"), "{advice}");
+    for wrong in ["recover", "restore"] {
+        assert!(!advice.contains(wrong), "{advice}");
+    }
+}
+
+#[test]
 fn a_limit_of_descriptors_that_is_too_low_is_warned_of() {
     let folder = tempfile::tempdir().unwrap();
     let text = shell(&format!(

@@ -26,7 +26,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use wiki_browser::base::{Clock, Error, Ids, JobId, digest_hex};
 use wiki_browser::http::serve;
 use wiki_browser::http::{
-    Edge, GateConfig, IsReady, JobToken, JobTokenState, Listeners, ServeLimits, bind_unix, routes,
+    Edge, GateConfig, Has, IsReady, JobToken, JobTokenState, Listeners, ServeLimits, bind_unix,
+    routes,
 };
 use wiki_browser::people::{self, LoginCodes, Person, TokenScope};
 use wiki_browser::store::{MIGRATIONS, Store};
@@ -78,6 +79,7 @@ async fn site_with(limits: ServeLimits, grace: Duration) -> Fixture {
         gate: Arc::new(GateConfig::new(Some(address), hosts, "Test".to_owned(), &data)),
         identify_job: Arc::new(|hash| Box::pin(async move { Ok(job_of(&hash)) })),
         note_refusal: Arc::new(|_, _| ()),
+        has_for: Arc::new(|_| Has::default()),
         is_agent_peer: Arc::new(move |_| agent.load(Ordering::SeqCst)),
         is_ready: readiness(&ready),
         traffic: Default::default(),

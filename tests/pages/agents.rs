@@ -23,6 +23,9 @@ fn an_agent_is_started_written_to_and_stopped_on_pages() {
     let shown = browser.page(at);
     assert!(!shown.contains("<img src=x"), "{shown}");
     crate::agents::wait_state(&bench, "robbo", "idle");
+    // It listens: that is no work that runs.
+    let home = browser.page("/");
+    assert!(!home.contains("<h2>Running") && home.contains("Nothing is running"), "{home}");
     assert_eq!(browser.fill(at, "/agents/robbo/stop", &[]), at);
     crate::agents::wait_state(&bench, "robbo", "stopped");
     let refused = browser.try_fill(at, at, &[("text", &"x".repeat(300_000))]);

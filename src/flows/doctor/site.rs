@@ -181,6 +181,14 @@ pub(super) fn database(data: &Utf8Path) -> Newest {
             let finding = Some(Finding::ok(WHAT, format!("{path} can be read")));
             Newest { finding, event }
         }
+        Err(cause) if let Some(place) = unwritable(data, &cause) => {
+            let advice = format!(
+                "let this user write there: chmod u+w {place}, or mount its disk for writing; \
+                 nothing says that the database itself is damaged"
+            );
+            let says = format!("{}; {place} cannot be written", cause.chain());
+            Newest { finding: Some(Finding::error(WHAT, says, advice)), event: None }
+        }
         Err(cause) => {
             let advice = match (cause.hint_str(), backup::newest(data, Clock::system().now())) {
                 (Some(hint), _) => hint.to_owned(),
@@ -195,6 +203,17 @@ pub(super) fn database(data: &Utf8Path) -> Newest {
             Newest { finding: Some(Finding::error(WHAT, cause.chain(), advice)), event: None }
         }
     }
+}
+
+/// Returns what keeps SQLite from opening a database that may well be whole: even a reader writes
+/// into the files beside it.
+fn unwritable(data: &Utf8Path, cause: &crate::base::Error) -> Option<Utf8PathBuf> {
+    if !["read_only", "disk_error"].contains(&cause.code_str()) {
+        return None;
+    }
+    let beside = ["wiki.db", "wiki.db-wal", "wiki.db-shm"].map(|it| data.join(it));
+    let mut places = std::iter::once(data.to_owned()).chain(beside);
+    places.find(|it| it.exists() && !process::may_write(it))
 }
 
 /// Says whether a server runs. Nothing of this is a fault.

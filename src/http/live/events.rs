@@ -341,7 +341,7 @@ mod tests {
 
     use super::*;
     use crate::base::{Actor, Clock, Event, Ids, Scope};
-    use crate::http::{GateConfig, Traffic};
+    use crate::http::{GateConfig, Has, Traffic};
     use crate::people::{self, LoginCodes, Person, TokenScope};
     use crate::store::{MIGRATIONS, Store};
 
@@ -375,6 +375,7 @@ mod tests {
             gate: Arc::new(GateConfig::new(None, vec![], "Test".to_owned(), folder)),
             identify_job: Arc::new(|_| Box::pin(async { Ok(None) })),
             note_refusal: Arc::new(|_, _| ()),
+            has_for: Arc::new(|_| Has::default()),
             is_agent_peer: Arc::new(|_| false),
             is_ready: Arc::new(|| Box::pin(async { Ok(()) })),
             traffic: Traffic::default(),

@@ -26,7 +26,8 @@ use crate::http::any_of;
 use crate::http::markdown::Renderer;
 
 pub(super) use parts::form::document_at;
-pub(super) use parts::frame::Frame;
+pub use parts::frame::Has;
+pub(super) use parts::frame::{Frame, Reader};
 pub(super) use parts::icon::Icon;
 pub(super) use parts::preferences::Look;
 pub(super) use parts::visible::{Name, Plain, Visible, invisible_name, told};

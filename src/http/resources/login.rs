@@ -15,7 +15,7 @@ use crate::http::pages::parts::message::LoginPage;
 use crate::http::pages::{Frame, Look};
 use crate::http::resources::me::Shown;
 use crate::http::{Edge, any_of, get, post, reply};
-use crate::people::{self, Caller, LOGIN_TTL_MS, Person};
+use crate::people::{self, BAD_CODE, Caller, LOGIN_TTL_MS, Person};
 
 /// Largest body of these routes, in bytes.
 const BODY_BYTES_MAX: usize = crate::base::limit::LOGIN_BODY_BYTES_MAX;
@@ -102,7 +102,7 @@ pub fn login_link(edge: &Edge, person: &PersonId) -> Result<LoginLink> {
 fn show(edge: &Edge, code: &str, look: Look) -> Result<Response> {
     if !edge.codes.is_alive(code, edge.store.clock().now()) {
         return Err(Error::not_found("this link was used or is too old")
-            .code("bad_code")
+            .code(BAD_CODE)
             .hint("a link works once and for ten minutes; ask for a new one"));
     }
     reply::page(&LoginPage { frame: Frame::outside(&edge.gate.site_name, look), code })
@@ -113,7 +113,7 @@ async fn login(edge: &Edge, code: String) -> Result<(Person, String)> {
     let made = move |tx: &crate::store::Tx<'_>| {
         let found = people::find(tx.connection(), &person)?;
         let found = found.filter(|it| it.disabled_at.is_none()).ok_or_else(|| {
-            Error::new(ErrorKind::Unauthenticated, "this person is not active").code("bad_code")
+            Error::new(ErrorKind::Unauthenticated, "this person is not active").code(BAD_CODE)
         })?;
         Ok((found, people::create_login(tx, &person)?))
     };

@@ -262,6 +262,10 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     let mut candidates = channels::candidates(&site, &caller).await?;
     let is_free = |it: &channels::FreeAgent| it.seat.is_none();
     candidates.agents.retain(is_free);
+    let is_here = |name: &str| {
+        members.iter().any(|it| it.member.sort == "person" && it.member.handle == name)
+    };
+    candidates.people.retain(|(name, _)| !is_here(name));
     reply::page(&ChannelPage {
         frame,
         channel,

@@ -83,7 +83,8 @@ async fn home(site: Site, call: Call) -> Result<Response> {
     for status in ["running", "queued"] {
         let query = JobQuery { status: Some(status.to_owned()), limit, ..Default::default() };
         let found: List<Job> = read(flows::jobs::list(&site, &caller, query).await?)?;
-        active.extend(found.items);
+        // An agent that lives on runs for as long as it listens: its page says what it does.
+        active.extend(found.items.into_iter().filter(|it| !it.is_start_of_agent()));
     }
     let query = JobQuery { limit: Some(JOBS_LOOKED_AT), ..Default::default() };
     let newest: List<Job> = read(flows::jobs::list(&site, &caller, query).await?)?;

@@ -10,14 +10,14 @@ use tracing::warn;
 
 use crate::base::{Millis, Result, SourcePath, TokenId};
 use crate::flows::sources::titles::{self, Titles};
-use crate::flows::{Site, assistant, decisions};
+use crate::flows::{Site, Works, assistant, decisions};
 use crate::http::pages::parts::health_banner::{self, Trouble};
 use crate::http::pages::parts::icon::Icon;
 use crate::http::pages::parts::preferences::Look;
 use crate::http::pages::parts::time::{At, When};
 use crate::http::pages::parts::visible::{Name, Plain};
 use crate::http::{Call, assets};
-use crate::people::Caller;
+use crate::people::{Caller, Person};
 use crate::store::events;
 
 /// Seconds after which the page of a running job asks again, where no script does.
@@ -86,18 +86,49 @@ pub(in crate::http) struct Frame {
     pub(in crate::http) trouble: Option<Trouble>,
     /// How much waits for a decision of the reader.
     decisions: i64,
-    /// Whether the script declares a kind of job, and a schedule.
-    pub(in crate::http) has_kinds: bool,
-    pub(in crate::http) has_schedules: bool,
-    /// Whether it declares an inbox.
-    pub(in crate::http) has_inboxes: bool,
-    /// Whether the reader has an assistant.
-    has_assistant: bool,
-    /// Whether it declares an agent that lives on.
-    pub(in crate::http) has_agents: bool,
+    /// What the site has for the reader.
+    pub(in crate::http) has: Has,
     /// What the documents of the page are called.
     titles: Titles,
     now: Millis,
+}
+
+/// What a site has for a reader: what the script does not declare is not in the navigation.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Has {
+    /// A kind of job.
+    pub kinds: bool,
+    /// A schedule.
+    pub schedules: bool,
+    /// An inbox.
+    pub inboxes: bool,
+    /// An agent that lives on.
+    pub agents: bool,
+    /// An assistant of the reader's own.
+    pub assistant: bool,
+}
+
+/// Who reads a page that is made without a call: an error's.
+#[derive(Clone, Debug)]
+pub(in crate::http) struct Reader {
+    /// What others see.
+    pub(in crate::http) name: String,
+    /// What the site has for them.
+    pub(in crate::http) has: Has,
+}
+
+impl Has {
+    /// Returns what the script declares for a person.
+    pub fn of(works: &Works, person: &Person) -> Has {
+        let config = &works.config;
+        Has {
+            kinds: !config.kinds.is_empty(),
+            schedules: !config.schedules.is_empty(),
+            inboxes: config.kinds.values().any(|it| it.inbox.is_some()),
+            agents: config.kinds.values().any(|it| it.agent.is_some()),
+            assistant: assistant::is_open_to(works, person),
+        }
+    }
 }
 
 /// How much waits for a decision, in the navigation.
@@ -123,19 +154,18 @@ impl Frame {
             cursor: None,
             trouble: None,
             decisions: 0,
-            has_kinds: false,
-            has_schedules: false,
-            has_inboxes: false,
-            has_assistant: false,
-            has_agents: false,
+            has: Has::default(),
             titles: Titles::default(),
             now: Millis::default(),
         }
     }
 
     /// Makes it the frame of somebody who is signed in, on a page that hears of nothing.
-    pub(in crate::http) fn read_by(mut self, person: Option<String>) -> Frame {
-        self.person = person;
+    pub(in crate::http) fn read_by(mut self, reader: Option<Reader>) -> Frame {
+        if let Some(reader) = reader {
+            self.person = Some(reader.name);
+            self.has = reader.has;
+        }
         self
     }
 
@@ -153,7 +183,7 @@ impl Frame {
         let key: TokenId = site.ids.mint();
         let ((_, newest), decisions) =
             site.store.look(|c| Ok((events::edges(c)?, decisions::count(c, &person.id)?)))?;
-        let has_assistant = assistant::is_open_to(site, &person);
+        let has = Has::of(site, &person);
         let frame = Frame {
             site_name: site.config.site.title().to_owned(),
             person: Some(person.display_name),
@@ -166,11 +196,7 @@ impl Frame {
             cursor: Some(format!("{}-{newest}", site.store.epoch())),
             trouble: health_banner::now(site),
             decisions,
-            has_kinds: !site.config.kinds.is_empty(),
-            has_schedules: !site.config.schedules.is_empty(),
-            has_agents: site.config.kinds.values().any(|it| it.agent.is_some()),
-            has_inboxes: site.config.kinds.values().any(|it| it.inbox.is_some()),
-            has_assistant,
+            has,
             titles: Titles::default(),
             now: site.store.clock().now(),
         };
@@ -194,7 +220,7 @@ impl Frame {
 
     /// Returns the parts of the site that the reader has.
     pub(in crate::http) fn sections(&self) -> impl Iterator<Item = &'static Section> {
-        let has_assistant = self.has_assistant;
+        let has_assistant = self.has.assistant;
         SECTIONS.iter().filter(move |it| has_assistant || it.at != ASSISTANT)
     }
 

@@ -5,6 +5,7 @@ use hyper::StatusCode;
 
 use crate::http::pages::{Frame, Name, Plain, Visible};
 use crate::http::reply::Aside;
+use crate::people::BAD_CODE;
 
 /// The page behind a login link: one button.
 #[derive(Template)]
@@ -36,9 +37,10 @@ pub(in crate::http) struct ErrorPage<'a> {
 }
 
 impl ErrorPage<'_> {
-    /// Returns what a status means to a person.
-    pub(in crate::http) fn heading_of(status: StatusCode) -> &'static str {
+    /// Returns what an error means to a person.
+    pub(in crate::http) fn heading_of(code: &str, status: StatusCode) -> &'static str {
         match status.as_u16() {
+            _ if code == BAD_CODE => "This link no longer works",
             401 => "Sign in first",
             403 => "That is not allowed",
             404 => "There is nothing here",

@@ -236,7 +236,7 @@ async fn serve_site(
     let unix: UnixListener = bind_unix(&config.site.data, SOCKET)?;
     let stop = CancellationToken::new();
     let limits = ServeLimits::within(descriptors());
-    let is_ready = readiness::of(&site.store, pulses, SocketMark::of(&config.site.data));
+    let is_ready = readiness::of(&site, pulses, SocketMark::of(&config.site.data));
     let edge = edge(&site, address, (limits.tcp_connections_max, is_ready), stop.clone());
     data::write_server_file(
         &config.site.data,

@@ -1,4 +1,5 @@
-//! Whether a site is ready: every service answers, the writer commits, the socket is ours.
+//! Whether a site is ready: every service answers, the writer commits, jobs have room, the socket
+//! is ours.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,6 +7,7 @@ use std::time::Duration;
 use crate::app::services::Pulses;
 use crate::app::tenancy::SocketMark;
 use crate::base::{Error, Result};
+use crate::flows::Site;
 use crate::http::IsReady;
 use crate::store::Store;
 
@@ -13,11 +15,17 @@ use crate::store::Store;
 const COMMIT_MAX: Duration = Duration::from_secs(5);
 
 /// Returns what `/readyz` asks.
-pub(super) fn of(store: &Store, pulses: &Pulses, socket: SocketMark) -> IsReady {
-    let (store, pulses) = (store.clone(), pulses.clone());
+pub(super) fn of(site: &Site, pulses: &Pulses, socket: SocketMark) -> IsReady {
+    let (store, queue, pulses) = (site.store.clone(), site.queue.clone(), pulses.clone());
     Arc::new(move || {
         let (store, pulses, socket) = (store.clone(), pulses.clone(), socket.clone());
-        Box::pin(async move { look(&store, &pulses, &socket).await })
+        let no_room = queue.no_room();
+        Box::pin(async move {
+            match no_room {
+                Some(trouble) => Err(trouble.to_error()),
+                None => look(&store, &pulses, &socket).await,
+            }
+        })
     })
 }
 

@@ -137,6 +137,30 @@ i=0; while [ $((i+=1)) -lt 500 ]; do echo \"line $i of many that find no room\";
     server.stop();
 }
 
+/// A job that could not write its folder would fail for what is not its fault.
+#[test]
+fn g29_a_job_waits_for_room_on_the_disk() {
+    let bench = Bench::new();
+    let disk = SmallDisk::mount(&bench.data, 8);
+    bench.word_kind("prints", "timeout = \"60s\"", "exit 0");
+    let server = bench.serve_with(&disk.env());
+    let job = bench.job("prints", json!({}));
+    assert_eq!(bench.ended(&job)["status"], "succeeded");
+    // What is left takes a row of the database, and no more.
+    disk.fill_but(256 * 1024);
+    let job = bench.job("prints", json!({}));
+    until("the lack of room is told", || server.log().contains("no job starts until"));
+    assert_eq!(bench.show(&job)["status"], "queued");
+    assert_eq!(bench.get("/readyz").refusal(), (503, "disk_full"));
+    assert_eq!(health(&bench)["status"], "degraded");
+    let page = crate::pages::Browser::signed_in(&bench, &server).page("/settings");
+    assert!(page.contains("No job starts at the moment."), "{page}");
+    disk.free();
+    assert_eq!(bench.ended(&job)["status"], "succeeded");
+    wait_well(&bench);
+    server.stop();
+}
+
 /// Every write of a request, one after the other, meets the disk's error.
 #[test]
 fn g29_a_disk_that_fails_at_any_write_loses_nothing() {

@@ -68,6 +68,16 @@ impl SmallDisk {
         }
     }
 
+    /// Leaves room for some bytes only.
+    pub(crate) fn fill_but(&self, bytes: u64) {
+        if !self.is_mounted {
+            return fs::write(&self.fault, format!("ROOM {bytes}")).unwrap();
+        }
+        let free = shell(&format!("df --output=avail -B1 '{}' | tail -1", self.at));
+        let taken = free.trim().parse::<u64>().unwrap().saturating_sub(bytes);
+        shell(&format!("head -c {taken} /dev/zero > '{}/filler'", self.at));
+    }
+
     /// Makes room again.
     pub(crate) fn free(&self) {
         let file = if self.is_mounted { self.at.join("filler") } else { self.fault.clone() };

@@ -29,7 +29,11 @@ pub(in crate::http) fn routes(edge: &Edge) -> BoxedFilter<(Response,)> {
 pub(in crate::http) fn site_routes(site: &Site) -> BoxedFilter<(Response,)> {
     get("/api/health", site, async |site: Site, call| {
         let counts = flows::jobs::counts(&site, &call.caller()?).await?;
-        reply::ok(&report(site.store.trouble(), reload::facts(&site), &counts))
+        reply::ok(&report(
+            site.store.trouble().or_else(|| site.queue.no_room()),
+            reload::facts(&site),
+            &counts,
+        ))
     })
 }
 

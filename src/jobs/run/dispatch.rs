@@ -18,6 +18,7 @@ use crate::base::{Error, Ids, JobId, Millis, Result, digest_hex, fault, random_t
 use crate::jobs::queue::claim;
 use crate::jobs::queue::lane::Capacities;
 use crate::jobs::queue::parking;
+use crate::jobs::queue::room::Room;
 use crate::jobs::rows::{retention, table};
 use crate::jobs::run::execution::around::{self, Cleaned};
 use crate::jobs::run::launch::{self, Ground};
@@ -34,10 +35,12 @@ use crate::jobs::{
 };
 use crate::process::{Adopted, Cgroups, Children, Terminals};
 use crate::script::{Produces, Speaks};
-use crate::store::{Store, Tx};
+use crate::store::{Store, Trouble, Tx};
 
 /// How long the queue sleeps if nothing rings: twice a minute at most.
 const FALLBACK: Duration = Duration::from_secs(30);
+/// How long until a full disk is looked at again: nobody tells when there is room.
+const WITHOUT_ROOM: Duration = Duration::from_secs(2);
 
 /// What the start of a job needs from other domains.
 pub struct Prepared {
@@ -124,6 +127,7 @@ pub(in crate::jobs) struct Inner {
     running: Mutex<HashMap<JobId, Running>>,
     /// Cleanups of jobs that have ended come one at a time.
     cleaning: tokio::sync::Mutex<()>,
+    room: Room,
 }
 
 /// What reaches the execution of a job from outside.
@@ -168,6 +172,7 @@ impl Queue {
                 ground,
                 running: Mutex::default(),
                 cleaning: Default::default(),
+                room: Room::default(),
             }),
         }
     }
@@ -274,7 +279,7 @@ impl Queue {
     }
 
     async fn start_all(&self, tasks: &mut Tasks, run_task: &RunTask, stop: &CancellationToken) {
-        while !stop.is_cancelled() {
+        while !stop.is_cancelled() && self.no_room().is_none() {
             // A task ends after its row is settled: of no pool more rows run than tasks.
             let caps = &self.current().caps.pools;
             let has_room = |pool: &Pool| !caps.is_full(*pool, tasks.of(*pool));
@@ -298,6 +303,12 @@ impl Queue {
                 }
             }
         }
+    }
+
+    /// Returns why no job can start on this disk, if there is no room.
+    pub fn no_room(&self) -> Option<Trouble> {
+        let inner = &self.inner;
+        inner.room.look(&inner.ground.data, inner.setup.store.clock().now())
     }
 
     /// Returns whether it is worth a transaction to claim a job of these pools. While there is room
@@ -395,6 +406,9 @@ impl Queue {
     /// Returns how long nothing opens by itself. `since` is a time before the last claim: what came
     /// due after that claim had looked is claimed at once.
     fn pause(&self, since: Millis) -> Duration {
+        if self.no_room().is_some() {
+            return WITHOUT_ROOM;
+        }
         let late = fault::is_off("due_meanwhile");
         let since = if late { self.inner.setup.store.clock().now() } else { since };
         match self.inner.setup.store.look(|c| self.current().caps.rules.next_opening(c, since)) {

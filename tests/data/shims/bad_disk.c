@@ -2,6 +2,7 @@
  *
  * Whatever would need the disk below WB_DISK_ROOT fails as the file WB_DISK_FAULT says: "ENOSPC 7"
  * fails from the seventh such call after the word was written on, "EROFS 0" from the first one.
+ * "ROOM 4096" fails nothing, and says that so many bytes are free.
  * Without the file all is well; removing it heals the disk. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -14,14 +15,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 static atomic_long passed;
 static atomic_long armed_at;
 
-/* Returns the error that this call is to fail with; 0 for none. */
-static int fault(void) {
+/* Reads what the disk is to do: a word and a number. */
+static int told(char word[16], long *number) {
     const char *file = getenv("WB_DISK_FAULT");
     struct stat it;
     if (!file || stat(file, &it)) return 0;
@@ -31,10 +33,14 @@ static int fault(void) {
     char text[64] = "";
     ssize_t length = fd < 0 ? 0 : syscall(SYS_read, fd, text, sizeof text - 1);
     if (fd >= 0) syscall(SYS_close, fd);
-    if (length <= 0) return 0;
+    return length > 0 && sscanf(text, "%15s %ld", word, number) >= 1;
+}
+
+/* Returns the error that this call is to fail with; 0 for none. */
+static int fault(void) {
     char word[16] = "";
     long after = 0;
-    if (sscanf(text, "%15s %ld", word, &after) < 1) return 0;
+    if (!told(word, &after) || !strcmp(word, "ROOM")) return 0;
     if (atomic_fetch_add(&passed, 1) < after) return 0;
     return !strcmp(word, "EROFS") ? EROFS : !strcmp(word, "EIO") ? EIO : ENOSPC;
 }
@@ -77,6 +83,21 @@ int fsync(int fd) {
 int fdatasync(int fd) {
     FAIL_IF(is_fd_below(fd));
     return NEXT(fdatasync)(fd);
+}
+static void leave(const char *path, fsblkcnt_t *available, unsigned long unit) {
+    char word[16] = "";
+    long bytes = 0;
+    if (is_below(path) && told(word, &bytes) && !strcmp(word, "ROOM")) *available = bytes / unit;
+}
+int statvfs(const char *path, struct statvfs *it) {
+    int done = NEXT(statvfs)(path, it);
+    if (!done) leave(path, &it->f_bavail, it->f_frsize);
+    return done;
+}
+int statvfs64(const char *path, struct statvfs64 *it) {
+    int done = NEXT(statvfs64)(path, it);
+    if (!done) leave(path, (fsblkcnt_t *)&it->f_bavail, it->f_frsize);
+    return done;
 }
 int mkdir(const char *path, mode_t mode) {
     FAIL_IF(is_below(path));

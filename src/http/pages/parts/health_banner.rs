@@ -23,11 +23,20 @@ pub(in crate::http::pages) fn now(site: &Site) -> Option<Trouble> {
                     .to_owned(),
         });
     }
-    let Some(trouble) = site.store.trouble() else { return unloaded(site) };
-    Some(Trouble {
-        title: "Nothing can be written at the moment.",
-        sentence: format!("Reading goes on. The reason: {}.", trouble.message),
-    })
+    if let Some(trouble) = site.store.trouble() {
+        return Some(Trouble {
+            title: "Nothing can be written at the moment.",
+            sentence: format!("Reading goes on. The reason: {}.", trouble.message),
+        });
+    }
+    if site.queue.no_room().is_some() {
+        return Some(Trouble {
+            title: "No job starts at the moment.",
+            sentence: "The disk is full. What waits starts by itself once there is room."
+                .to_owned(),
+        });
+    }
+    unloaded(site)
 }
 
 /// A script that could not be put in force: the one before goes on.

@@ -236,7 +236,8 @@ async fn show(site: Site, call: Call) -> Result<Response> {
         Err(_) => None,
     };
     let engines: List<EngineRow> = read(flows::jobs::usage::engines(&site, &caller).await?)?;
-    let trouble = site.store.trouble().map(|it| match &it.hint {
+    let trouble = site.store.trouble().or_else(|| site.queue.no_room());
+    let trouble = trouble.map(|it| match &it.hint {
         Some(hint) => format!("{}: {hint}", it.message),
         None => it.message,
     });

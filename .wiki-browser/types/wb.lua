@@ -12,7 +12,7 @@
 ---@class wb.Secret
 ---@field package is_secret true
 
----@alias wb.EventName "job_queued"|"job_started"|"job_finished"|"job_parked"|"topic_created"|"topic_changed"|"topic_reattached"|"message_posted"|"proposal_created"|"proposal_decided"|"proposal_conflicted"|"perspective_created"|"changes_decided"|"source_changed"|"sources_changed"|"source_renamed"|"config_reloaded"|"script_failed"|"schedule_fired"|"engine_held"|"engine_released"|"workspace_changed"|"message_sent"|"delivery_changed"|"agent_changed"|"person_changed"|"approval_created"|"approval_decided"|"chat_changed"|"channel_changed"|"member_changed"|"channel_message"|"turn_started"|"turn_ended"|"handoff_changed"
+---@alias wb.EventName "job_queued"|"job_started"|"job_finished"|"job_parked"|"topic_created"|"topic_changed"|"topic_reattached"|"message_posted"|"proposal_created"|"proposal_decided"|"proposal_conflicted"|"perspective_created"|"changes_decided"|"source_changed"|"sources_changed"|"source_renamed"|"config_reloaded"|"script_failed"|"schedule_fired"|"engine_held"|"engine_released"|"workspace_changed"|"message_sent"|"delivery_changed"|"agent_changed"|"person_changed"|"approval_created"|"approval_decided"|"chat_changed"|"channel_changed"|"member_changed"|"channel_message"|"turn_started"|"turn_ended"|"turn_held"|"handoff_changed"
 ---@alias wb.JobStatus "queued"|"running"|"parked"|"succeeded"|"failed"|"timed_out"|"cancelled"
 ---@alias wb.JobReason "spawn_failed"|"exit_status"|"signal"|"no_result"|"idle_timeout"|"start_timeout"|"wall_timeout"|"prompt_failed"|"kind_changed"|"inputs_changed"|"guard_lost"|"server_restarted"|"rate_limited"|"cancelled"|"verify_failed"|"verify_unasked"|"reported"|"bad_reply"|"prepare_failed"|"terminal_lost"|"session_lost"|"resumed"|"internal"
 
@@ -546,6 +546,18 @@
 ---@field data wb.TurnEndedData Ids and states.
 
 ---Ids and states.
+---@class wb.TurnHeldData
+---@field turn_id string The turn.
+---@field agent string The agent.
+---@field channel? string The id of the channel that caused it.
+---@field state string `running`, `answered`, `silent`, `interrupted`, `failed` or `lost`.
+
+---What a handler of `turn_held` is given.
+---@class wb.TurnHeldEvent: wb.Event
+---@field kind "turn_held" Its name.
+---@field data wb.TurnHeldData Ids and states.
+
+---Ids and states.
 ---@class wb.HandoffChangedData
 ---@field id string The handover.
 ---@field agent string The agent that leaves.
@@ -1019,6 +1031,7 @@ function wb.api(version) end
 ---@overload fun(event: "channel_message", handler: fun(event: wb.ChannelMessageEvent))
 ---@overload fun(event: "turn_started", handler: fun(event: wb.TurnStartedEvent))
 ---@overload fun(event: "turn_ended", handler: fun(event: wb.TurnEndedEvent))
+---@overload fun(event: "turn_held", handler: fun(event: wb.TurnHeldEvent))
 ---@overload fun(event: "handoff_changed", handler: fun(event: wb.HandoffChangedEvent))
 function wb.on(event, handler) end
 

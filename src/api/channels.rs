@@ -323,10 +323,54 @@ pub struct MessageView {
     /// Whether it tells of a turn that came to nothing, and whose question can be asked again.
     #[serde(default)]
     pub may_ask_again: bool,
+    /// At a line that tells of an answer that was held: `waiting`, `posted` or `private`.
+    #[serde(default)]
+    pub held: Option<String>,
     /// When it was said.
     pub created_at: Millis,
     /// What became of it, by agent.
     pub heard: Vec<HeardView>,
+}
+
+/// An answer that is held, or was: its agent lives in a terminal, where somebody may have typed
+/// while it worked.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct HeldAnswer {
+    /// The place of the line that tells of it.
+    pub sequence: i64,
+    /// The turn that came to it.
+    pub turn_id: TurnId,
+    /// The agent.
+    pub agent: String,
+    /// `waiting`, `posted` or `private`.
+    pub state: String,
+    /// Who decided that.
+    pub decided_by: Option<String>,
+    /// The message that it answers.
+    pub answers: Option<i64>,
+    /// What the agent said.
+    pub text: String,
+}
+
+/// What becomes of an answer that is held.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum HeldDecision {
+    /// It is posted.
+    Post,
+    /// It stays out of the channel.
+    Private,
+}
+
+/// The body of `POST /api/channels/{slug}/messages/{sequence}/held`.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct HeldRequest {
+    /// What becomes of it.
+    pub decision: HeldDecision,
 }
 
 /// Who said something in a channel.

@@ -77,13 +77,15 @@ pub enum EventKind {
     TurnStarted,
     /// An agent has done with it.
     TurnEnded,
+    /// The last words of an agent wait for a person, or were posted or kept private by one.
+    TurnHeld,
     /// A handover was asked for, is written, gave the seats away, or came to nothing.
     HandoffChanged,
 }
 
 impl EventKind {
     /// All kinds, for the script's list of names.
-    pub const ALL: [EventKind; 35] = [
+    pub const ALL: [EventKind; 36] = [
         EventKind::JobQueued,
         EventKind::JobStarted,
         EventKind::JobFinished,
@@ -118,6 +120,7 @@ impl EventKind {
         EventKind::ChannelMessage,
         EventKind::TurnStarted,
         EventKind::TurnEnded,
+        EventKind::TurnHeld,
         EventKind::HandoffChanged,
     ];
 
@@ -158,6 +161,7 @@ impl EventKind {
             EventKind::ChannelMessage => "channel_message",
             EventKind::TurnStarted => "turn_started",
             EventKind::TurnEnded => "turn_ended",
+            EventKind::TurnHeld => "turn_held",
             EventKind::HandoffChanged => "handoff_changed",
         }
     }
@@ -210,7 +214,7 @@ impl EventKind {
             EventKind::ChannelChanged => &["channel", "number", "what"],
             EventKind::MemberChanged => &["channel", "number", "member", "state"],
             EventKind::ChannelMessage => &["channel", "number", "sequence", "message_id", "type"],
-            EventKind::TurnStarted | EventKind::TurnEnded => {
+            EventKind::TurnStarted | EventKind::TurnEnded | EventKind::TurnHeld => {
                 &["turn_id", "agent", "channel", "state"]
             }
             EventKind::HandoffChanged => &["id", "agent", "persona", "state", "successor"],

@@ -108,6 +108,9 @@ impl Shape {
             Command::Agent(command) => of_agent(command)?,
             Command::Channel(command) => of_channel(command)?,
             Command::Msg(MsgCommand::Send(_)) => "channel sequence message_id",
+            Command::Msg(MsgCommand::Held(args)) if args.reads() => {
+                "sequence turn_id agent state decided_by answers text"
+            }
             Command::Workspace(command) => of_workspace(command)?,
             // With --wait it is that of the job, unless there is none because the view is fresh.
             Command::Perspective(PerspectiveCommand::Request(args)) if args.wait => {

@@ -6,14 +6,17 @@ use serde_json::{Value, json};
 
 use crate::approvals::{self, Approval, Sort};
 use crate::base::{Actor, Millis, PersonId, Result};
+use crate::channels::Channel;
 use crate::documents::Proposal;
 use crate::documents::proposals::proposal;
 use crate::documents::sources::pending;
 use crate::documents::topics::topic;
 use crate::flows::Site;
 use crate::flows::approvals::named;
+use crate::flows::channels;
 use crate::flows::people::names;
 use crate::people::{self, Caller};
+use crate::turns::Turn;
 
 /// Most decisions of each sort in one answer: the oldest.
 const DECISIONS_MAX: u32 = 200;
@@ -23,7 +26,7 @@ const DECISIONS_MAX: u32 = 200;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(rename = "Decision"))]
 pub struct Waiting {
-    /// `proposal`, `approval`, `permission` or `call`.
+    /// `proposal`, `approval`, `permission`, `call` or `held`.
     pub what: &'static str,
     /// The id of that.
     pub id: String,
@@ -77,7 +80,9 @@ pub async fn approvals(site: &Site, caller: &Caller) -> Result<Vec<Approval>> {
 /// # Errors
 /// As any read.
 pub fn count(connection: &Connection, person: &PersonId) -> Result<i64> {
-    Ok(pending::proposals(connection)? + approvals::pending_count(connection, person)?)
+    let held = channels::held_waiting(connection, person, DECISIONS_MAX)?.len();
+    let held = i64::try_from(held).unwrap_or_default();
+    Ok(pending::proposals(connection)? + approvals::pending_count(connection, person)? + held)
 }
 
 fn of(c: &Connection, person: &PersonId) -> Result<Vec<Waiting>> {
@@ -87,6 +92,9 @@ fn of(c: &Connection, person: &PersonId) -> Result<Vec<Waiting>> {
     }
     for approval in approvals::oldest_pending(c, person, DECISIONS_MAX)? {
         all.push(of_approval(c, approval)?);
+    }
+    for (turn, channel) in channels::held_waiting(c, person, DECISIONS_MAX)? {
+        all.push(of_held(&turn, &channel));
     }
     all.sort_by(|a, b| (a.since, &a.id).cmp(&(b.since, &b.id)));
     Ok(all)
@@ -110,6 +118,21 @@ fn of_proposal(c: &Connection, it: Proposal) -> Result<Waiting> {
         link: format!("/proposals/{}", it.id),
         id: it.id.to_string(),
     })
+}
+
+fn of_held(turn: &Turn, channel: &Channel) -> Waiting {
+    let sequence = turn.held_sequence.unwrap_or(channel.last_sequence);
+    Waiting {
+        what: "held",
+        id: turn.id.to_string(),
+        title: format!("Is {}'s answer for #{}?", turn.agent, channel.short()),
+        from: turn.agent.clone(),
+        place: channel.slug.clone(),
+        since: turn.ended_at.unwrap_or(turn.started_at),
+        expires_at: None,
+        // The page that ends with this line, however much was said since.
+        link: format!("/channels/{}?before={}#m{sequence}", channel.slug, sequence + 1),
+    }
 }
 
 fn of_approval(c: &Connection, it: Approval) -> Result<Waiting> {

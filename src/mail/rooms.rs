@@ -58,6 +58,8 @@ pub enum Turn {
         tokens: u64,
         /// What it cost in US dollars, as far as the engine says.
         cost_usd: Option<f64>,
+        /// Whether its last words may hold what somebody typed, beside what it was given.
+        is_mixed: bool,
     },
 }
 

@@ -154,6 +154,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "handoffs",
         sql: include_str!("../../migrations/037_handoffs.sql"),
     },
+    Migration {
+        version: 39,
+        name: "held_answers",
+        sql: include_str!("../../migrations/039_held_answers.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction, for rebuilds of tables:

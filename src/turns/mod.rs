@@ -7,7 +7,8 @@ pub mod handoff;
 mod turn;
 
 pub use turn::{
-    End, NewTurn, Outcome, Turn, begin, end, find, newest_of_channel, of_end, running_of,
+    End, Held, NewTurn, Outcome, Turn, answer_of, begin, decide, end, find, hold,
+    newest_of_channel, of_end, running_of, waiting,
 };
 
 /// The statements of this module, for the schema test.

@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde_json::json;
 
 use crate::base::{
-    Actor, BlockId, Error, Event, EventKind, Ids, JobId, MailId, Millis, Result, TurnId,
+    Actor, BlockId, Error, Event, EventKind, Ids, JobId, MailId, Millis, PersonId, Result, TurnId,
     truncate_chars,
 };
 use crate::store::Tx;
@@ -16,8 +16,17 @@ const INSERT: &str = "
     ON CONFLICT DO NOTHING";
 const END: &str = "
     UPDATE turns SET state = :state, answer = :answer, reason = :reason, ended_ms = :now,
-        tokens = :tokens, cost_usd = :cost
+        tokens = :tokens, cost_usd = :cost, is_mixed = :mixed
     WHERE id = :id AND state = 'running'";
+const HOLD: &str = "
+    UPDATE turns SET held = 'waiting', held_sequence = :sequence
+    WHERE id = :id AND state = 'answered' AND held IS NULL";
+const DECIDE: &str = "
+    UPDATE turns SET held = :held, held_by = :by, decided_ms = :now
+    WHERE id = :id AND held = 'waiting'";
+const ANSWER: &str = "SELECT answer FROM turns WHERE id = :id";
+const WAITING: &str = "
+    SELECT * FROM turns WHERE held = 'waiting' ORDER BY ended_ms LIMIT :limit";
 const FIND: &str = "SELECT * FROM turns WHERE id = :id";
 const RUNNING: &str = "SELECT * FROM turns WHERE agent = :agent AND state = 'running'";
 const OF_BLOCK: &str = "
@@ -28,6 +37,10 @@ const NEWEST_OF_CHANNEL: &str = "
 pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("turn::insert", INSERT),
     ("turn::end", END),
+    ("turn::hold", HOLD),
+    ("turn::decide", DECIDE),
+    ("turn::answer", ANSWER),
+    ("turn::waiting", WAITING),
     ("turn::find", FIND),
     ("turn::running", RUNNING),
     ("turn::of_block", OF_BLOCK),
@@ -67,6 +80,32 @@ impl End {
     }
 }
 
+/// What becomes of an answer that was kept back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// Nobody has looked at it.
+    Waiting,
+    /// A person posted it.
+    Posted,
+    /// A person kept it out of the channel.
+    Private,
+}
+
+impl Held {
+    /// Returns the word in the table.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Held::Waiting => "waiting",
+            Held::Posted => "posted",
+            Held::Private => "private",
+        }
+    }
+
+    fn parse(word: &str) -> Option<Held> {
+        [Held::Waiting, Held::Posted, Held::Private].into_iter().find(|it| it.as_str() == word)
+    }
+}
+
 /// A turn of an agent.
 #[derive(Clone, Debug)]
 pub struct Turn {
@@ -90,6 +129,12 @@ pub struct Turn {
     pub started_at: Millis,
     /// When it ended.
     pub ended_at: Option<Millis>,
+    /// What becomes of its answer, if that was kept back.
+    pub held: Option<Held>,
+    /// The line in its channel that tells of that.
+    pub held_sequence: Option<i64>,
+    /// Who decided it.
+    pub held_by: Option<PersonId>,
 }
 
 impl Turn {
@@ -111,6 +156,9 @@ impl Turn {
             reason: row.get("reason")?,
             started_at: row.get("started_ms")?,
             ended_at: row.get("ended_ms")?,
+            held: row.get::<_, Option<String>>("held")?.and_then(|it| Held::parse(&it)),
+            held_sequence: row.get("held_sequence")?,
+            held_by: row.get("held_by")?,
         })
     }
 }
@@ -161,6 +209,8 @@ pub struct Outcome<'a> {
     pub tokens: u64,
     /// What it cost.
     pub cost_usd: Option<f64>,
+    /// Whether its words may hold what somebody typed.
+    pub is_mixed: bool,
 }
 
 /// Ends a turn that runs; false if it has ended.
@@ -174,12 +224,65 @@ pub fn end(tx: &Tx<'_>, turn: &Turn, outcome: &Outcome<'_>, tag: Option<&str>) -
     let ended = tx.prepare_cached(END)?.execute(named_params! {
         ":id": turn.id, ":state": outcome.end.as_str(), ":answer": answer, ":reason": reason,
         ":tokens": tokens, ":cost": outcome.cost_usd, ":now": tx.now(),
+        ":mixed": outcome.is_mixed,
     })?;
     if ended == 0 {
         return Ok(false);
     }
     let what = (&turn.id, turn.agent.as_str(), tag);
     tell(tx, EventKind::TurnEnded, what, outcome.end.as_str()).map(|()| true)
+}
+
+/// Keeps the answer of a turn back until a person has looked at it; `sequence` is the line in its
+/// channel that tells of it. False if it was kept back before.
+///
+/// # Errors
+/// As any write.
+pub fn hold(tx: &Tx<'_>, turn: &Turn, sequence: i64, tag: Option<&str>) -> Result<bool> {
+    let params = named_params! {":id": turn.id, ":sequence": sequence};
+    match tx.prepare_cached(HOLD)?.execute(params)? {
+        0 => Ok(false),
+        _ => tell_held(tx, (turn, tag), Held::Waiting, &Actor::System).map(|()| true),
+    }
+}
+
+/// Writes what a person decided of an answer that was kept back.
+///
+/// # Errors
+/// `conflict` with code `already_decided`.
+pub fn decide(
+    tx: &Tx<'_>,
+    (turn, tag): (&Turn, Option<&str>),
+    (held, by): (Held, &PersonId),
+) -> Result<()> {
+    let changed = tx.prepare_cached(DECIDE)?.execute(named_params! {
+        ":id": turn.id, ":held": held.as_str(), ":by": by, ":now": tx.now(),
+    })?;
+    if changed == 0 {
+        let message = format!("somebody has decided about this answer of {}", turn.agent);
+        return Err(Error::conflict("already_decided", message));
+    }
+    tell_held(tx, (turn, tag), held, &Actor::Person(by.clone()))
+}
+
+/// Returns the last words of a turn that has ended.
+///
+/// # Errors
+/// As any read.
+pub fn answer_of(connection: &Connection, id: &TurnId) -> Result<String> {
+    let mut statement = connection.prepare_cached(ANSWER)?;
+    let found = statement.query_row(named_params! {":id": id}, |row| row.get(0)).optional()?;
+    Ok(found.flatten().unwrap_or_default())
+}
+
+/// Returns the turns whose answers wait for a person, the oldest first.
+///
+/// # Errors
+/// As any read.
+pub fn waiting(connection: &Connection, limit: u32) -> Result<Vec<Turn>> {
+    let mut statement = connection.prepare_cached(WAITING)?;
+    let params = named_params! {":limit": limit};
+    Ok(statement.query_map(params, Turn::from_row)?.collect::<rusqlite::Result<_>>()?)
 }
 
 /// Returns a turn.
@@ -225,6 +328,20 @@ pub fn newest_of_channel(connection: &Connection, channel: i64, limit: u32) -> R
     let mut statement = connection.prepare_cached(NEWEST_OF_CHANNEL)?;
     let params = named_params! {":channel": channel, ":limit": limit};
     Ok(statement.query_map(params, Turn::from_row)?.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Emits what became of an answer that was kept back.
+fn tell_held(
+    tx: &Tx<'_>,
+    (turn, tag): (&Turn, Option<&str>),
+    held: Held,
+    by: &Actor,
+) -> Result<()> {
+    let data = json!({
+        "turn_id": turn.id, "agent": turn.agent, "channel": tag, "state": held.as_str(),
+    });
+    let subject = format!("agent:{}", turn.agent);
+    tx.emit(Event::new(EventKind::TurnHeld, subject, by.clone(), data))
 }
 
 /// Emits that a turn began or ended: ids and states only. `channel` is the id of its channel.

@@ -5,7 +5,7 @@ mod kills;
 mod life;
 mod screen;
 mod spending;
-mod terminal;
+pub(crate) mod terminal;
 mod turns;
 
 use serde_json::{Value, json};
@@ -78,7 +78,7 @@ fn show(bench: &Bench, name: &str) -> Value {
     bench.get(&format!("/api/agents/{name}")).ok()
 }
 
-fn control(bench: &Bench, name: &str, verb: &str) -> Answer {
+pub(crate) fn control(bench: &Bench, name: &str, verb: &str) -> Answer {
     bench.post(&format!("/api/agents/{name}/{verb}"), json!({}))
 }
 

@@ -11,13 +11,13 @@ use crate::agents::{answer, ask, control, delivery, send, show, wait_state};
 use crate::support::{Bench, marked, until};
 
 /// The tmux of a site, which ends with the test.
-pub(super) struct Tmux {
+pub(crate) struct Tmux {
     socket: String,
 }
 
 impl Tmux {
     /// Returns the tmux of a bench; nothing, and says so, on a machine without the program.
-    pub(super) fn of(bench: &Bench) -> Option<Tmux> {
+    pub(crate) fn of(bench: &Bench) -> Option<Tmux> {
         if Command::new("tmux").arg("-V").output().is_err() {
             assert!(std::env::var_os("CI").is_none(), "tmux is not installed");
             eprintln!("skipped: tmux is not installed");
@@ -27,28 +27,28 @@ impl Tmux {
     }
 
     /// Runs a command; returns what it printed.
-    pub(super) fn tell(&self, words: &[&str]) -> String {
+    pub(crate) fn tell(&self, words: &[&str]) -> String {
         let output = Command::new("tmux").args(["-S", &self.socket]).args(words).output().unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
     /// Returns the sessions of agents.
-    pub(super) fn sessions(&self) -> Vec<String> {
+    pub(crate) fn sessions(&self) -> Vec<String> {
         let all = self.tell(&["list-sessions", "-F", "#{session_name}"]);
         all.lines().filter(|it| *it != "wb-keeper").map(str::to_owned).collect()
     }
 
     /// Presses keys in the only pane of an agent.
-    pub(super) fn keys(&self, keys: &[&str]) {
+    pub(crate) fn keys(&self, keys: &[&str]) {
         let session = format!("={}:", self.sessions()[0]);
         self.tell(&[&["send-keys", "-t", &session], keys].concat());
     }
 
-    pub(super) fn screen(&self) -> String {
+    pub(crate) fn screen(&self) -> String {
         self.tell(&["capture-pane", "-p", "-J", "-t", &format!("={}:", self.sessions()[0])])
     }
 
-    pub(super) fn pid(&self) -> String {
+    pub(crate) fn pid(&self) -> String {
         self.tell(&["display-message", "-p", "#{pid}"]).trim().to_owned()
     }
 }
@@ -60,7 +60,7 @@ impl Drop for Tmux {
 }
 
 /// Declares an agent that is this program, called as a terminal's.
-pub(super) fn declare(bench: &Bench, name: &str, (fields, engine): (&str, &str)) {
+pub(crate) fn declare(bench: &Bench, name: &str, (fields, engine): (&str, &str)) {
     let own = std::env::current_exe().unwrap();
     let (own, out) = (own.to_str().unwrap(), &bench.out);
     let run = format!(
@@ -76,11 +76,11 @@ wb.agent "{name}" {{ about = "A test", engine = "{name}", {fields} }}
     ));
 }
 
-pub(super) fn heard(bench: &Bench) -> Vec<String> {
+pub(crate) fn heard(bench: &Bench) -> Vec<String> {
     bench.left("heard").lines().map(str::to_owned).collect()
 }
 
-pub(super) fn job_of(bench: &Bench) -> String {
+pub(crate) fn job_of(bench: &Bench) -> String {
     show(bench, "robbo")["job_id"].as_str().unwrap().to_owned()
 }
 

@@ -3,6 +3,7 @@
 pub(crate) mod agents;
 mod manage;
 pub(crate) mod seats;
+pub(crate) mod terminals;
 mod types;
 
 use std::collections::BTreeSet;

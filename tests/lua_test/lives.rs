@@ -144,7 +144,7 @@ fn every_event_can_be_fired() {
             "channel_message" => {
                 "{ channel = \"c\", sequence = 1, message_id = \"m\", type = \"message\" }"
             }
-            "turn_started" | "turn_ended" => {
+            "turn_started" | "turn_ended" | "turn_held" => {
                 "{ turn_id = \"t\", agent = \"robbo\", state = \"answered\" }"
             }
             "handoff_changed" => {

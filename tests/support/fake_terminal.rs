@@ -125,7 +125,8 @@ impl Fake {
 
     fn submit(&mut self) {
         let prompt = std::mem::take(&mut self.draft);
-        let text = prompt.trim_end_matches('\n').lines().last().unwrap_or_default().to_owned();
+        let plain = prompt.replace(" ‹wb:end›", "");
+        let text = plain.trim_end_matches('\n').lines().last().unwrap_or_default().to_owned();
         if prompt.trim().is_empty() {
             return;
         }
@@ -151,20 +152,70 @@ impl Fake {
             self.wait("taken");
         }
         let prompt = format!("<pasted_content>\n{prompt}\n</pasted_content>");
+        let content = json!({"content": prompt});
+        self.note(json!({"type": "user", "promptId": id, "message": content}));
         self.hook("UserPromptSubmit", json!({"prompt": prompt, "prompt_id": id}));
+        let mut said = format!("again {text}");
         match text.as_str() {
             "end" => std::process::exit(0),
             "fall" => std::process::exit(3),
             "ask" => self.ask(),
             "wait" => self.wait("waits"),
+            "fold" => said = format!("{said} {}", self.fold(&id)),
             "cut" => return self.until_cut(),
             _ => {}
         }
-        let said = format!("again {text}");
-        let stop = json!({"prompt_id": id, "last_assistant_message": said});
+        let mut stop = json!({"prompt_id": id, "last_assistant_message": said});
+        if self.writes_down() {
+            stop["transcript_path"] = json!(self.transcript());
+            // The real ones write it while the hook runs.
+            let content = [json!({"type": "text", "text": said})];
+            let message = json!({"content": content, "stop_reason": "end_turn"});
+            let (path, line) =
+                (self.transcript(), json!({"type": "assistant", "message": message}));
+            std::thread::spawn(move || {
+                let until = Instant::now() + Duration::from_millis(90);
+                while Instant::now() < until {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                append(&path, &line);
+            });
+        }
         if !self.hook("Stop", stop) {
             // The real ones say so a minute later.
             self.hook("Notification", json!({"notification_type": "idle_prompt"}));
+        }
+    }
+
+    /// Takes what somebody types meanwhile into its turn, as newer ones tell it or as older ones do
+    /// not; returns it.
+    fn fold(&mut self, id: &str) -> String {
+        self.draw("working");
+        let mut typed = Vec::new();
+        while let Some(byte) = self.next_byte().filter(|it| *it != b'\r') {
+            typed.push(byte);
+        }
+        let typed = String::from_utf8(typed).unwrap();
+        if self.turns.is_multiple_of(2) {
+            self.hook("UserPromptSubmit", json!({"prompt": typed, "prompt_id": id}));
+        }
+        let folded = json!({"type": "queued_command", "prompt": typed});
+        self.note(json!({"type": "attachment", "attachment": folded}));
+        typed
+    }
+
+    /// Returns whether it keeps a transcript.
+    fn writes_down(&self) -> bool {
+        std::fs::exists(format!("{}/transcripts", self.out)).unwrap()
+    }
+
+    fn transcript(&self) -> String {
+        format!("{}/transcript.jsonl", self.out)
+    }
+
+    fn note(&self, line: Value) {
+        if self.writes_down() {
+            append(&self.transcript(), &line);
         }
     }
 
@@ -219,6 +270,9 @@ impl Fake {
         if self.hooks.is_null() {
             return true;
         }
+        if std::fs::remove_file(format!("{}/twice-{event}", self.out)).is_ok() {
+            self.hook(event, given.clone());
+        }
         let command = self.hooks["hooks"][event][0]["hooks"][0]["command"].as_str().unwrap();
         let mut hook = Command::new("/bin/sh");
         let line = format!("exec {command}");
@@ -254,4 +308,9 @@ impl Fake {
         }
         self.rest.pop_front()
     }
+}
+
+fn append(path: &str, line: &Value) {
+    let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
+    file.write_all(format!("{line}\n").as_bytes()).unwrap();
 }

@@ -79,6 +79,12 @@ fn lose_turn(tx: &Tx<'_>, works: &Works, (agent, job): (&Agent, &Job)) -> Result
     if begun.is_none() && !matches!(agent.state, State::Busy | State::Blocked) {
         return Ok(());
     }
-    let end = End { text: "", how: TurnEnd::Lost, tokens: Tokens::default(), cost_usd: None };
+    let end = End {
+        text: "",
+        how: TurnEnd::Lost,
+        tokens: Tokens::default(),
+        cost_usd: None,
+        is_mixed: false,
+    };
     ended(tx, works, (agent, job), begun.as_ref().map(|it| &it.id), end)
 }

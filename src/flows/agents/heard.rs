@@ -47,13 +47,13 @@ pub(in crate::flows) fn heard(tx: &Tx<'_>, works: &Works, job: &Job, fact: &Fact
         }
         // After a takeover nobody knows whether there was a turn whose end is seen.
         Fact::Ended { .. } if agent.state == State::Idle && is_by_screen(works, &agent) => Ok(()),
-        Fact::Ended { block, text, how, tokens, cost_usd } => {
+        Fact::Ended { block, text, how, tokens, cost_usd, is_mixed } => {
             let how = match how {
                 Ending::Answered => TurnEnd::Answered,
                 Ending::Interrupted => TurnEnd::Interrupted,
                 Ending::Failed(why) => TurnEnd::Failed(why.clone()),
             };
-            let end = End { text, how, tokens: *tokens, cost_usd: *cost_usd };
+            let end = End { text, how, tokens: *tokens, cost_usd: *cost_usd, is_mixed: *is_mixed };
             ended(tx, works, (&agent, job), block.as_ref(), end)?;
             see(State::Idle, "turn_ended")
         }
@@ -161,6 +161,8 @@ pub(super) struct End<'a> {
     pub(super) tokens: Tokens,
     /// What it cost.
     pub(super) cost_usd: Option<f64>,
+    /// Whether they may hold what somebody typed.
+    pub(super) is_mixed: bool,
 }
 
 /// Writes what follows from the end of a turn: the answer, and that its block is over.
@@ -195,6 +197,7 @@ pub(super) fn ended(
         how: end.how,
         tokens: end.tokens.sum(),
         cost_usd: end.cost_usd,
+        is_mixed: end.is_mixed,
     };
     (rooms::rooms(works).turn)(tx, &turn)?;
     match own {

@@ -1,12 +1,12 @@
 //! What becomes of a turn of an agent: its answer is posted in the transaction that ends it.
 //!
 //! **Invariant:** only the answer of a turn that a channel's block caused is posted, in that
-//! channel, once.
+//! channel, once, and none that may hold what somebody typed.
 
 use crate::base::{Actor, Address, BlockId, JobId, Result, fault};
 use crate::channels::{self, Author, Channel, NewPost, Pause, Sort, Speaks, TEXT_CHARS_MAX};
 use crate::flows::channels::hear::body;
-use crate::flows::channels::{Ground, kind_of, say, who};
+use crate::flows::channels::{Ground, held, kind_of, say, who};
 use crate::mail::{self, Turn, TurnEnd};
 use crate::store::Tx;
 use crate::turns::{self, End, NewTurn, Outcome};
@@ -25,8 +25,9 @@ const WHY_CHARS_MAX: usize = 300;
 pub fn on_turn(tx: &Tx<'_>, ground: &Ground, turn: &Turn) -> Result<()> {
     match turn {
         Turn::Began { agent, job, block } => began(tx, ground, (agent, job), block.as_ref()),
-        Turn::Ended { agent, block, text, how, tokens, cost_usd, .. } => {
-            let fact = Fact { text, how, tokens: *tokens, cost_usd: *cost_usd };
+        Turn::Ended { agent, block, text, how, tokens, cost_usd, is_mixed, .. } => {
+            let (tokens, cost_usd, is_mixed) = (*tokens, *cost_usd, *is_mixed);
+            let fact = Fact { text, how, tokens, cost_usd, is_mixed };
             ended(tx, ground, (agent, block.as_ref()), &fact)
         }
     }
@@ -38,6 +39,7 @@ struct Fact<'a> {
     how: &'a TurnEnd,
     tokens: u64,
     cost_usd: Option<f64>,
+    is_mixed: bool,
 }
 
 fn began(
@@ -55,7 +57,14 @@ fn began(
     let tag = channel.as_ref().map(|it| it.id.as_str());
     if let Some(open) = turns::running_of(c, agent)? {
         // Its end was never seen, and it cannot go on.
-        let lost = Outcome { end: End::Lost, answer: "", reason: None, tokens: 0, cost_usd: None };
+        let lost = Outcome {
+            end: End::Lost,
+            answer: "",
+            reason: None,
+            tokens: 0,
+            cost_usd: None,
+            is_mixed: false,
+        };
         turns::end(tx, &open, &lost, None)?;
     }
     let cause_message = match block {
@@ -96,8 +105,14 @@ fn ended(
         TurnEnd::Failed(why) => (End::Failed, Some(why.as_str())),
         TurnEnd::Lost => (End::Lost, None),
     };
-    let outcome =
-        Outcome { end, answer: text, reason, tokens: fact.tokens, cost_usd: fact.cost_usd };
+    let outcome = Outcome {
+        end,
+        answer: text,
+        reason,
+        tokens: fact.tokens,
+        cost_usd: fact.cost_usd,
+        is_mixed: fact.is_mixed,
+    };
     let tag = channel.as_ref().map(|it| it.id.as_str());
     let is_first = turns::end(tx, &turn, &outcome, tag)?;
     if !is_first && !fault::is_off("one_answer") {
@@ -112,7 +127,7 @@ fn ended(
     };
     let Some(channel) = seat else { return Ok(()) };
     match end {
-        End::Answered => answer(tx, ground, (&channel, agent), (&turn, text))?,
+        End::Answered => answer(tx, ground, (&channel, agent), (&turn, text, fact.is_mixed))?,
         End::Silent => {}
         End::Failed => {
             let why = one_line(reason.unwrap_or("no reason was given"));
@@ -149,11 +164,12 @@ fn note(
     channels::post(tx, &ground.ids, (channel.number, &kind), &line).map(drop)
 }
 
-fn answer(
+/// Posts the answer of a turn, as far as its agent may still speak there, or keeps it back.
+pub(super) fn answer(
     tx: &Tx<'_>,
     ground: &Ground,
     (channel, agent): (&Channel, &str),
-    (turn, text): (&turns::Turn, &str),
+    (turn, text, is_mixed): (&turns::Turn, &str, bool),
 ) -> Result<()> {
     let c = tx.connection();
     if !channel.status.is_open() {
@@ -166,6 +182,9 @@ fn answer(
     let kind = kind_of(ground, &channel.kind);
     if kind.speaks == Speaks::Chair && !member.is_chair {
         return Ok(());
+    }
+    if is_mixed {
+        return held::hold(tx, ground, (channel, turn));
     }
     let cause = match &turn.cause_message {
         Some(id) => channels::find_message(c, id)?.map(|it| it.as_cause()),

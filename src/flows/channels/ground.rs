@@ -6,7 +6,9 @@ use crate::api::channels::Budget;
 use crate::base::{Ids, Result};
 use crate::channels::{self, ChannelType, Limits, PrimerWords, Speaks, Wakes};
 use crate::flows::Works;
-use crate::script::{ChannelLimits, ChannelWakes, Config, DeclaredType, Kind, fill_template};
+use crate::script::{
+    ChannelLimits, ChannelWakes, Config, DeclaredType, Kind, Speech, fill_template,
+};
 
 /// How many messages a newcomer is told where no script says it.
 #[cfg(test)]
@@ -21,6 +23,8 @@ pub struct Ground {
     pub kinds: Vec<ChannelType>,
     /// The declared agents that live in terminals.
     pub in_terminals: BTreeSet<String>,
+    /// Those of them whose last words nobody hears.
+    pub unheard: BTreeSet<String>,
     /// How many messages a newcomer is told.
     pub catch_up: u32,
     /// What a newcomer is told, with `{{name}}`; a text of the program without it.
@@ -46,7 +50,8 @@ impl Ground {
         Ground {
             ids: works.ids.clone(),
             kinds,
-            in_terminals: in_terminals(&works.config),
+            in_terminals: agents(&works.config, |it| it.typed.is_some()),
+            unheard: agents(&works.config, Speech::is_by_screen),
             catch_up: declared.catch_up,
             primer: declared.primer.clone(),
             footer: declared.footer.clone(),
@@ -57,8 +62,9 @@ impl Ground {
     #[cfg(test)]
     pub(super) fn plain(ids: Ids) -> Ground {
         let kinds = ChannelType::built_in();
-        let in_terminals = BTreeSet::new();
-        Ground { ids, kinds, in_terminals, catch_up: CATCH_UP, primer: None, footer: None }
+        let (in_terminals, unheard) = (BTreeSet::new(), BTreeSet::new());
+        let catch_up = CATCH_UP;
+        Ground { ids, kinds, in_terminals, unheard, catch_up, primer: None, footer: None }
     }
 
     /// Returns the type of a channel; a workshop if there is no type of that name any more.
@@ -104,10 +110,10 @@ impl Ground {
     }
 }
 
-fn in_terminals(config: &Config) -> BTreeSet<String> {
+/// Returns the declared agents that are spoken to in a way.
+fn agents(config: &Config, is_so: fn(&Speech) -> bool) -> BTreeSet<String> {
     let speech = |it: &Kind| config.engines.get(&it.engine).and_then(|it| it.speech.as_ref());
-    let is_typed = |it: &&Kind| speech(it).is_some_and(|it| it.typed.is_some());
-    let kinds = config.kinds.values().filter(is_typed);
+    let kinds = config.kinds.values().filter(|it| speech(it).is_some_and(is_so));
     kinds.filter_map(|it| Some(it.agent.as_ref()?.name.clone())).collect()
 }
 

@@ -7,9 +7,13 @@ use crate::channels::{
     self, BLOCK_BYTES_MAX, Channel, Envelope, MESSAGES_MAX, NEW_MESSAGES, Sort, Spoken, Status,
 };
 use crate::flows::channels::{Ground, who};
-use crate::mail::{self, Block};
+use crate::mail::{self, Block, agent};
 use crate::people::{self, Role};
 use crate::store::Tx;
+
+/// Longest block for an agent in a terminal, in bytes, if one message is not longer: more would be
+/// handed over as a file.
+const TYPED_BYTES_MAX: usize = 7 * 1024;
 
 /// Makes the block of a channel for an agent that is idle: what wakes it, and what waits as context
 /// before it. Nothing while the channel is paused or has ended, or the agent has no seat in it.
@@ -37,7 +41,7 @@ pub fn compose(tx: &Tx<'_>, ground: &Ground, agent: &str, room: i64) -> Result<O
     // What waits behind the last message that wakes comes with the next one.
     let Some(last) = parts.iter().rposition(|it| it.wakes) else { return Ok(None) };
     parts.truncate(last + 1);
-    let left_out = fit(&mut parts);
+    let left_out = fit(&mut parts, bytes_max(c, ground, agent)?);
     for seq in &left_out {
         mail::drop_waiting(tx, *seq, "too_long")?;
     }
@@ -64,13 +68,22 @@ impl Part {
     }
 }
 
+/// Returns how long a block for an agent is: what is typed into a terminal is shorter.
+fn bytes_max(c: &Connection, ground: &Ground, agent: &str) -> Result<usize> {
+    let declared = agent::find(c, agent)?.map(|it| it.declared);
+    Ok(match declared.is_some_and(|it| ground.in_terminals.contains(&it)) {
+        true => TYPED_BYTES_MAX,
+        false => BLOCK_BYTES_MAX,
+    })
+}
+
 /// Takes out what is too much: the oldest context first, then the newest messages, which keep
 /// waiting. Returns what is to be dropped.
-fn fit(parts: &mut Vec<Part>) -> Vec<i64> {
+fn fit(parts: &mut Vec<Part>, bytes_max: usize) -> Vec<i64> {
     let mut dropped = Vec::new();
     loop {
         let bytes: usize = parts.iter().map(|it| it.text.len()).sum();
-        if parts.len() <= MESSAGES_MAX && bytes <= BLOCK_BYTES_MAX {
+        if parts.len() <= MESSAGES_MAX && bytes <= bytes_max {
             return dropped;
         }
         let waking = parts.iter().filter(|it| it.wakes).count();

@@ -224,7 +224,7 @@ pub(super) fn joining(tx: &Tx<'_>, ground: &Ground, request: &MemberRequest) -> 
 
 /// An agent that does not run is started with its seat.
 pub(super) fn seat(tx: &Tx<'_>, ground: &Ground, agent: &Agent) -> Result<Joining> {
-    refuse_typed(ground, agent)?;
+    refuse_unheard(ground, agent)?;
     wake_up(tx, agent)?;
     let persona = agent.persona.clone().unwrap_or_else(|| agent.declared.clone());
     Ok(Joining {
@@ -234,19 +234,16 @@ pub(super) fn seat(tx: &Tx<'_>, ground: &Ground, agent: &Agent) -> Result<Joinin
     })
 }
 
-/// Refuses an agent in a terminal: what a person types there, while it answers the channel, would
-/// be posted with its answer.
-pub(super) fn refuse_typed(ground: &Ground, agent: &Agent) -> Result<()> {
-    if !ground.in_terminals.contains(&agent.declared) {
+/// Refuses an agent whose turns are seen on its screen only: nobody hears its last words.
+pub(super) fn refuse_unheard(ground: &Ground, agent: &Agent) -> Result<()> {
+    if !ground.unheard.contains(&agent.declared) {
         return Ok(());
     }
-    let message = format!(
-        "agent:{} lives in a terminal, where people may type what is not for the channel",
-        agent.name
-    );
+    let message =
+        format!("agent:{} lives in a terminal without hooks: nobody hears it answer", agent.name);
     Err(Error::new(ErrorKind::Forbidden, message)
         .code("not_an_agent")
-        .hint("an agent of an engine of type \"stream\" takes part"))
+        .hint("an agent of an engine with `hooks`, or of type \"stream\", takes part"))
 }
 
 /// Has an agent run that does not.

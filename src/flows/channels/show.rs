@@ -9,7 +9,7 @@ use crate::api::channels::{
     MemberView, MessageView, PausedView, Spent, Unread,
 };
 use crate::base::{Actor, Error, Result};
-use crate::channels::{self, Channel, Member, Spoken, Status};
+use crate::channels::{self, Channel, Member, Sort, Spoken, Status};
 use crate::flows::channels::hear::body;
 use crate::flows::channels::{Ground, again, kind_of, who};
 use crate::flows::{Site, page_limit};
@@ -226,6 +226,7 @@ fn message(
     Ok(MessageView {
         heard: heard.collect(),
         may_ask_again: again::is_open(c, &spoken)?,
+        held: held(c, &spoken)?,
         author,
         text: body(c, &spoken.id)?,
         sequence: spoken.sequence,
@@ -235,6 +236,15 @@ fn message(
         turn_id: spoken.turn_id,
         created_at: spoken.created_at,
     })
+}
+
+/// Says what became of an answer that was kept back, at the line that tells of it.
+fn held(c: &Connection, spoken: &Spoken) -> Result<Option<String>> {
+    let turn = match (&spoken.turn_id, spoken.sort) {
+        (Some(id), Sort::System) => turns::find(c, id)?,
+        _ => return Ok(None),
+    };
+    Ok(turn.held.map(|it| it.as_str().to_owned()))
 }
 
 fn author(

@@ -9,6 +9,7 @@ use crate::flows::channels::{Ground, kind_of, members, who};
 use crate::flows::people::refuse_disabled;
 use crate::flows::{Site, kept_answer};
 use crate::jobs;
+use crate::mail::agent;
 use crate::people::Caller;
 use crate::store::{Tx, idempotency};
 use crate::turns;
@@ -158,6 +159,13 @@ fn by_agent(
         return Err(Error::conflict("private_turn", message)
             .hint("post while you answer a message of the channel"));
     };
+    let lives_at = agent::find(c, &agent)?.map(|it| it.declared);
+    if lives_at.is_some_and(|it| ground.in_terminals.contains(&it)) {
+        // What it was typed meanwhile is known at the end of its turn only.
+        let message = "in a terminal somebody may have typed what is not for the channel";
+        return Err(Error::conflict("private_turn", message)
+            .hint("your last words are posted by themselves"));
+    }
     let kind = kind_of(ground, &channel.kind);
     if channel.paused.is_some() {
         let message = format!("{} is paused", channel.slug);

@@ -1,5 +1,6 @@
 //! Channels without a server: posts, blocks and turns against a database in memory.
 
+mod held;
 mod model;
 mod seats;
 
@@ -133,6 +134,16 @@ impl Site {
     }
 
     fn end(&mut self, agent: &str, block: Option<&BlockId>, how: TurnEnd, text: &str) {
+        self.end_as(agent, block, how, (text, false));
+    }
+
+    fn end_as(
+        &mut self,
+        agent: &str,
+        block: Option<&BlockId>,
+        how: TurnEnd,
+        (text, is_mixed): (&str, bool),
+    ) {
         let fact = Turn::Ended {
             agent: agent.to_owned(),
             job: job(place(agent)),
@@ -141,6 +152,7 @@ impl Site {
             how,
             tokens: 10,
             cost_usd: Some(0.01),
+            is_mixed,
         };
         self.write(|tx, ground| {
             answers::on_turn(tx, ground, &fact)?;
@@ -358,13 +370,13 @@ fn a_block_is_bounded_and_says_what_was_left_out() {
 }
 
 #[test]
-fn an_agent_in_a_terminal_gets_no_seat() {
+fn an_agent_that_nobody_hears_gets_no_seat() {
     let mut site = Site::new();
     let channel = site.room("Room", &["robbo"]);
-    site.ground.in_terminals.insert("paula".to_owned());
+    site.ground.unheard.insert("paula".to_owned());
     let refused = site.seat(&channel, "paula").unwrap_err();
     assert_eq!(refused.code_str(), "not_an_agent");
-    site.ground.in_terminals.clear();
+    site.ground.unheard.clear();
     site.seat(&channel, "paula").unwrap();
 }
 

@@ -2,9 +2,9 @@
 
 use crate::api::agents::{AgentList, AgentView, Peek, PeekQuery, StartRequest};
 use crate::api::channels::{
-    ChairRequest, ChangeRequest, ChannelList, ChannelQuery, ChannelView, CreateRequest, History,
-    HistoryQuery, MemberRequest, PostRequest, Posted, ReadRequest, ResumeRequest, SeatRequest,
-    Unread,
+    ChairRequest, ChangeRequest, ChannelList, ChannelQuery, ChannelView, CreateRequest, HeldAnswer,
+    HeldRequest, History, HistoryQuery, MemberRequest, PostRequest, Posted, ReadRequest,
+    ResumeRequest, SeatRequest, Unread,
 };
 use crate::api::handoffs::{
     HandoffList, HandoffQuery, HandoffText, HandoverRequest, HandoverView, RehydrateRequest,
@@ -104,6 +104,11 @@ fn of_channels() -> Vec<Operation> {
             .once()
             .answers_with::<Posted>(201),
         post("/api/channels/{slug}/messages/{sequence}/again", "Asks for a turn again")
+            .answers::<ChannelView>(),
+        get("/api/channels/{slug}/messages/{sequence}/held", "Shows an answer that is held")
+            .answers::<HeldAnswer>(),
+        post("/api/channels/{slug}/messages/{sequence}/held", "Posts it, or keeps it private")
+            .takes::<HeldRequest>()
             .answers::<ChannelView>(),
         post("/api/channels/{slug}/read", "Says how far one has read")
             .takes::<ReadRequest>()

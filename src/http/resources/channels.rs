@@ -5,7 +5,8 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::api::channels::{
-    ChairRequest, ChannelQuery, CreateRequest, HistoryQuery, PostRequest, ReadRequest, SeatRequest,
+    ChairRequest, ChannelQuery, CreateRequest, HeldRequest, HistoryQuery, PostRequest, ReadRequest,
+    SeatRequest,
 };
 use crate::base::Result;
 use crate::flows::Site;
@@ -18,6 +19,8 @@ const POST_BODY_BYTES_MAX: usize = 12 * 50_000 + 4 * 1024;
 const CREATE_BODY_BYTES_MAX: usize = POST_BODY_BYTES_MAX + 64 * 1024;
 /// A line that tells of a turn that came to nothing.
 const AGAIN: &str = "/api/channels/{slug}/messages/{sequence}/again";
+/// A line that tells of an answer that is held.
+const HELD: &str = "/api/channels/{slug}/messages/{sequence}/held";
 /// A body of some words.
 const SMALL_BODY_BYTES_MAX: usize = 64 * 1024;
 
@@ -42,6 +45,16 @@ pub(in crate::http) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
             call.nothing().await?;
             let (slug, number) = (call.text_param("slug")?, call.text_param("sequence")?);
             reply::ok(&channels::again(&site, &call.caller()?, slug, number).await?)
+        }),
+        get(HELD, site, async |site: Site, call: Call| {
+            let (slug, number) = (call.text_param("slug")?, call.text_param("sequence")?);
+            reply::ok(&channels::held(&site, &call.caller()?, slug, number).await?)
+        }),
+        post(HELD, site, async |site: Site, mut call: Call| {
+            let request: HeldRequest = call.json(SMALL_BODY_BYTES_MAX).await?;
+            let place = (call.text_param("slug")?, call.text_param("sequence")?);
+            let caller = call.caller()?;
+            reply::ok(&channels::decide(&site, &caller, place, request.decision).await?)
         }),
         post("/api/channels/{slug}/read", site, async |site: Site, mut call: Call| {
             let request: ReadRequest = call.json(SMALL_BODY_BYTES_MAX).await?;

@@ -115,6 +115,7 @@ mod tests {
             how: Ending::Answered,
             tokens: Tokens { read: 7, cached: 0, written: 3 },
             cost_usd: Some(cost),
+            is_mixed: false,
         };
         let began = Fact::Began { block: block.clone() };
         let old = [init.clone(), replay.clone(), said.clone(), result(json!({}))];

@@ -67,7 +67,14 @@ mod tests {
         assert_eq!(facts[0], Fact::Began { block: block.clone() });
         let how = Ending::Answered;
         let (tokens, text) = (Tokens::default(), "4".into());
-        let end = Fact::Ended { block: block.clone(), text, how, tokens, cost_usd: None };
+        let end = Fact::Ended {
+            block: block.clone(),
+            text,
+            how,
+            tokens,
+            cost_usd: None,
+            is_mixed: false,
+        };
         assert_eq!(facts[1], end);
         assert_eq!(hearing.line(&format!("{{\"ack\":\"{id}\"}}")), [Fact::Began { block }]);
         let other = ended.replace("0001", "0002");

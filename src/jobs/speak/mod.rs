@@ -10,6 +10,7 @@ pub(in crate::jobs) mod last_screen;
 mod lines;
 pub(in crate::jobs) mod listener;
 mod screen;
+mod transcript;
 pub(in crate::jobs) mod typist;
 pub(in crate::jobs) mod veil;
 mod voice;
@@ -100,6 +101,8 @@ pub enum Fact {
         tokens: Tokens,
         /// Cost in US dollars.
         cost_usd: Option<f64>,
+        /// Whether it may hold what somebody typed, beside what it was given.
+        is_mixed: bool,
     },
 }
 
@@ -142,13 +145,26 @@ pub(super) struct Hearing {
     cost_usd: f64,
     /// The engine's own name for what it works on.
     prompt: Option<String>,
+    /// The same for what it worked on last.
+    ended_prompt: Option<String>,
+    /// Whether the turn that ends may hold what somebody typed.
+    is_mixed: bool,
     /// Whether it has said anything yet.
     is_up: bool,
 }
 
 impl Hearing {
     pub(super) fn new(speaks: Speaks) -> Hearing {
-        Hearing { speaks, works: false, turn: None, cost_usd: 0.0, prompt: None, is_up: false }
+        Hearing {
+            speaks,
+            works: false,
+            turn: None,
+            cost_usd: 0.0,
+            prompt: None,
+            ended_prompt: None,
+            is_mixed: false,
+            is_up: false,
+        }
     }
 
     /// Reads one line of its output.
@@ -210,7 +226,8 @@ impl Hearing {
         };
         let (text, tokens) = (clean(text), tokens.bounded());
         let cost_usd = cost_usd.map(|it| it.min(COST_USD_MAX));
-        facts.push(Fact::Ended { block, text, how, tokens, cost_usd });
+        let is_mixed = std::mem::take(&mut self.is_mixed);
+        facts.push(Fact::Ended { block, text, how, tokens, cost_usd, is_mixed });
         facts
     }
 }

@@ -1,7 +1,7 @@
-//! What the hooks of an agent tell its guard: a line each, whole or not at all.
+//! What the hooks of an agent tell its guard, a line each, whole or not at all; and what they read.
 
 use std::fs::OpenOptions;
-use std::io::Write as _;
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::time::{Duration, Instant};
@@ -60,4 +60,16 @@ pub fn tell_hooks(pipe: &Utf8Path, line: &str) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Returns the end of a regular file that the program names to its hook; nothing if there is none.
+/// Anything else is not waited for.
+pub fn last_bytes(path: &Utf8Path, bytes_max: u64) -> Option<Vec<u8>> {
+    let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+    let mut file = OpenOptions::new().read(true).custom_flags(flags.bits()).open(path).ok()?;
+    let meta = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    file.seek(SeekFrom::Start(meta.len().saturating_sub(bytes_max))).ok()?;
+    let mut bytes = Vec::new();
+    file.take(bytes_max).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }

@@ -11,9 +11,12 @@ mod server;
 mod spawn;
 mod text;
 
-pub use hooks::tell_hooks;
+pub use hooks::{last_bytes, tell_hooks};
 pub use pane::{Pane, PaneState, Pasted};
 pub use server::Terminals;
 pub use spawn::InPane;
 pub(in crate::process) use spawn::spawn_in_pane;
-pub use text::{draft, has_line, is_ours, plain, sanitised, token_names, typed_names, with_token};
+pub use text::{
+    draft, has_line, has_other_words, is_ours, plain, sanitised, token_names, typed_names,
+    with_token,
+};

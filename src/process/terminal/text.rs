@@ -7,6 +7,10 @@
 const OPENS: &str = "‹wb:";
 /// What stands behind it.
 const CLOSES: char = '›';
+/// What stands in the mark behind the last word of a text that was given.
+const END: &str = "end";
+/// What a program puts around a long text that was pasted, up to its own number.
+const PASTED: [&str; 2] = ["<pasted_content", "</pasted_content"];
 /// Most names that are looked for in a line in which one types.
 const NAMES_MAX: usize = 16;
 /// What programs draw around the line in which one types.
@@ -20,15 +24,38 @@ pub fn sanitised(text: &str) -> String {
     plain.replace(OPENS, "<wb:")
 }
 
-/// Returns a text with the mark by which it is known again.
+/// Returns a text with the mark by which it is known again, and one behind its end: what somebody
+/// typed before or behind it is told from it.
 pub fn with_token(name: &str, text: &str) -> String {
-    format!("{OPENS}{name}{CLOSES} {}", sanitised(text))
+    let text = sanitised(text);
+    format!("{OPENS}{name}{CLOSES} {} {OPENS}{END}{CLOSES}", text.trim_end_matches('\n'))
+}
+
+/// Returns whether a text that a program was given holds anything beside texts of ours.
+pub fn has_other_words(text: &str) -> bool {
+    let (opens, ends) = (OPENS, format!("{OPENS}{END}{CLOSES}"));
+    let mut rest = text;
+    while let Some((before, ours)) = rest.split_once(opens) {
+        let Some((_, behind)) = ours.split_once(&ends) else { return true };
+        if !is_blank(before) {
+            return true;
+        }
+        rest = behind;
+    }
+    !is_blank(rest)
+}
+
+/// Returns whether nothing stands in a text but what a program puts around one that was pasted.
+fn is_blank(text: &str) -> bool {
+    let is_frame = |line: &str| PASTED.iter().any(|it| line.starts_with(it)) && line.ends_with('>');
+    text.lines().map(str::trim).all(|line| line.is_empty() || is_frame(line))
 }
 
 /// Returns the names in the marks of a text, in their order, at most this many.
 pub fn token_names(text: &str, most: usize) -> Vec<&str> {
     let parts = text.split(OPENS).skip(1);
-    parts.filter_map(|it| it.split_once(CLOSES)).map(|it| it.0).take(most).collect()
+    let names = parts.filter_map(|it| it.split_once(CLOSES)).map(|it| it.0);
+    names.filter(|it| *it != END).take(most).collect()
 }
 
 /// Returns whether what stands in an input line is a text of ours that was never taken, and
@@ -138,6 +165,30 @@ mod tests {
         let marked = with_token("one", text);
         assert_eq!(token_names(&marked, 4), ["one"]);
         assert_eq!(token_names("draft ‹wb:a› b ‹wb:c› d ‹wb:e", 4), ["a", "c"]);
+    }
+
+    #[test]
+    fn words_before_and_behind_a_text_of_ours_are_seen() {
+        let ours = with_token("one", "hello ‹wb:end› you\n");
+        assert_eq!(ours, "‹wb:one› hello <wb:end› you ‹wb:end›");
+        for plain in [
+            ours.clone(),
+            format!("\n\n<pasted_content id=\"1e\">\n{ours}\n</pasted_content id=\"1e\">\n"),
+            format!("{ours}\n{ours}"),
+            String::new(),
+        ] {
+            assert!(!has_other_words(&plain), "{plain}");
+        }
+        for mixed in [
+            format!("mine {ours}"),
+            format!("{ours} mine"),
+            format!("{ours}\nmine\n{ours}"),
+            format!("<pasted_content id=\"1\"> mine\n{ours}"),
+            "‹wb:one› cut off".to_owned(),
+            "mine".to_owned(),
+        ] {
+            assert!(has_other_words(&mixed), "{mixed}");
+        }
     }
 
     #[test]

@@ -265,7 +265,7 @@ pub(crate) fn event_data(kind: EventKind) -> &'static [Member] {
         EventKind::ChannelChanged => CHANNEL_CHANGED,
         EventKind::MemberChanged => MEMBER_CHANGED,
         EventKind::ChannelMessage => CHANNEL_MESSAGE,
-        EventKind::TurnStarted | EventKind::TurnEnded => TURN,
+        EventKind::TurnStarted | EventKind::TurnEnded | EventKind::TurnHeld => TURN,
         EventKind::HandoffChanged => HANDOFF,
     }
 }

@@ -12,9 +12,12 @@ use crate::cli::terminal::screen::Style;
 pub(in crate::cli) fn print(desk: &Desk, message: &MessageView) -> Result<()> {
     let screen = &desk.screen;
     if message.kind == "system" {
-        let hint = match message.may_ask_again {
-            true => format!("  ({}: `msg again` asks again)", message.sequence),
-            false => String::new(),
+        let hint = match (message.may_ask_again, message.held.as_deref()) {
+            (true, _) => format!("  ({}: `msg again` asks again)", message.sequence),
+            (_, Some("waiting")) => format!("  ({}: `msg held` prints it)", message.sequence),
+            (_, Some("posted")) => "  (it was posted)".to_owned(),
+            (_, Some("private")) => "  (it was kept private)".to_owned(),
+            _ => String::new(),
         };
         let line = format!("* {}{hint}", escape::line(&message.text));
         return screen.put(&screen.paint(Style::Dim, &line));

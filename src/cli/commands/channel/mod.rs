@@ -9,8 +9,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::api::channels::{
-    Budget, ChairRequest, ChangeRequest, ChannelView, CreateRequest, History, MemberRequest,
-    PostRequest, Posted, ResumeRequest, SeatRequest,
+    Budget, ChairRequest, ChangeRequest, ChannelView, CreateRequest, HeldAnswer, HeldDecision,
+    HeldRequest, History, MemberRequest, MessageView, PostRequest, Posted, ResumeRequest,
+    SeatRequest,
 };
 use crate::base::{Context, Error, ErrorKind, Result};
 use crate::cli::commands::Desk;
@@ -211,6 +212,11 @@ pub(in crate::cli) enum MsgCommand {
         /// The line that tells of that turn; the last such line if it is left out
         number: Option<i64>,
     },
+    /// Read an answer that is held, post it, or keep it private
+    #[command(after_help = "\
+An answer is held if somebody may have typed in the agent's terminal while it worked: nobody but who
+reads it can tell what of it is for the channel.")]
+    Held(HeldArgs),
     /// Print what was said in a channel
     History {
         /// Slug, its beginning, number or name
@@ -225,6 +231,28 @@ pub(in crate::cli) enum MsgCommand {
         #[arg(long, value_name = "NUMBER")]
         before: Option<i64>,
     },
+}
+
+/// `msg held`.
+#[derive(Args, Debug)]
+pub(in crate::cli) struct HeldArgs {
+    /// Slug, its beginning, number or name
+    channel: String,
+    /// The line that tells of it; the last one that waits if it is left out
+    number: Option<i64>,
+    /// Post it
+    #[arg(long, conflicts_with = "private")]
+    post: bool,
+    /// Keep it out of the channel
+    #[arg(long)]
+    private: bool,
+}
+
+impl HeldArgs {
+    /// Returns whether it only prints.
+    pub(in crate::cli) fn reads(&self) -> bool {
+        !self.post && !self.private
+    }
 }
 
 /// `msg send`.
@@ -296,6 +324,7 @@ pub(in crate::cli) fn msg(desk: &Desk, command: MsgCommand) -> Result<()> {
     match command {
         MsgCommand::Send(args) => send(desk, args),
         MsgCommand::Again { channel, number } => again(desk, &channel, number),
+        MsgCommand::Held(args) => held(desk, &args),
         MsgCommand::History { channel, limit, after, before } => {
             let (limit, after, before) = (
                 limit.to_string(),
@@ -375,18 +404,42 @@ fn send(desk: &Desk, args: SendArgs) -> Result<()> {
         .answer(&answer, |screen, _| screen.put(&format!("{} {}", posted.channel, posted.sequence)))
 }
 
+/// Returns the last line of a channel that is of a sort.
+fn last_line(
+    desk: &Desk,
+    channel: &str,
+    is_meant: impl Fn(&MessageView) -> bool,
+) -> Result<Option<i64>> {
+    let found: History = typed(desk.client()?.get(&route(channel, "/messages"))?)?;
+    Ok(found.items.iter().rev().find(|it| is_meant(it)).map(|it| it.sequence))
+}
+
+fn held(desk: &Desk, args: &HeldArgs) -> Result<()> {
+    let channel = &args.channel;
+    let waits = |it: &MessageView| it.held.as_deref() == Some("waiting");
+    let number = match args.number {
+        Some(number) => number,
+        None => last_line(desk, channel, waits)?
+            .ok_or_else(|| Error::not_found("no answer is held there").code("not_held"))?,
+    };
+    let verb = format!("messages/{number}/held");
+    if args.reads() {
+        let answer = desk.client()?.get(&route(channel, &format!("/{verb}")))?;
+        let held: HeldAnswer = typed(answer.clone())?;
+        let text = escape::block(held.text.trim_end());
+        return desk.screen.answer(&answer, |screen, _| screen.put(&text));
+    }
+    let decision = if args.post { HeldDecision::Post } else { HeldDecision::Private };
+    change(desk, channel, &verb, &json!(HeldRequest { decision }))
+}
+
 fn again(desk: &Desk, channel: &str, number: Option<i64>) -> Result<()> {
     let number = match number {
         Some(number) => number,
-        None => {
-            let found: History = typed(desk.client()?.get(&route(channel, "/messages"))?)?;
-            let last = found.items.iter().rev().find(|it| it.may_ask_again);
-            let none = || {
-                Error::conflict("turn_answered", "no agent's last turn there came to nothing")
-                    .hint("say it again: `wiki-browser msg send`")
-            };
-            last.ok_or_else(none)?.sequence
-        }
+        None => last_line(desk, channel, |it| it.may_ask_again)?.ok_or_else(|| {
+            Error::conflict("turn_answered", "no agent's last turn there came to nothing")
+                .hint("say it again: `wiki-browser msg send`")
+        })?,
     };
     change(desk, channel, &format!("messages/{number}/again"), &json!({}))
 }

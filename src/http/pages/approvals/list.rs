@@ -7,6 +7,7 @@ use warp::reply::Response;
 
 use crate::base::Result;
 use crate::flows::approvals::show::ApprovalQuery;
+use crate::flows::decisions::Waiting;
 use crate::flows::proposals::ProposalQuery;
 use crate::flows::{self, Site};
 use crate::http::pages::Frame;
@@ -26,6 +27,13 @@ const PROPOSALS_MAX: u32 = 200;
 enum Row {
     Proposal(Box<ProposalRow>),
     Approval(Box<ApprovalRow>),
+    /// An answer in a channel that is held.
+    Held(Box<Held>),
+}
+
+struct Held {
+    waiting: Waiting,
+    since: At,
 }
 
 impl Row {
@@ -33,6 +41,7 @@ impl Row {
         match self {
             Row::Proposal(row) => row.proposal.created_at,
             Row::Approval(row) => row.created_at,
+            Row::Held(row) => row.since,
         }
     }
 }
@@ -91,10 +100,14 @@ async fn decisions(site: Site, call: Call) -> Result<Response> {
     let mut rows: Vec<Row> = proposals.into_iter().map(|it| Row::Proposal(Box::new(it))).collect();
     let waiting = waiting(&site, &caller).await?;
     rows.extend(waiting.into_iter().map(|it| Row::Approval(Box::new(it))));
+    let all = flows::decisions::waiting(&site, &caller).await?;
+    let held = all.into_iter().filter(|it| it.what == "held");
+    let held = held.map(|it| Row::Held(Box::new(Held { since: At(it.since), waiting: it })));
+    rows.extend(held);
     rows.sort_by_key(|row| row.since().0);
     let paths = rows.iter().filter_map(|row| match row {
         Row::Proposal(row) => Some(row.proposal.source_path.as_str()),
-        Row::Approval(_) => None,
+        Row::Approval(_) | Row::Held(_) => None,
     });
     frame.name_documents(&site, paths).await;
     reply::page(&DecisionsPage { frame, rows, has_more })

@@ -1,6 +1,6 @@
 //! The page of a channel: the conversation, who takes part, and what can be done.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use askama::Template;
 use hyper::StatusCode;
@@ -9,8 +9,8 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::api::channels::{
-    ChannelView, HeardView, HistoryQuery, MemberRequest, MemberView, MessageView, PostRequest,
-    ReadRequest, ResumeRequest, SeatRequest,
+    ChannelView, HeardView, HeldRequest, HistoryQuery, MemberRequest, MemberView, MessageView,
+    PostRequest, ReadRequest, ResumeRequest, SeatRequest,
 };
 use crate::base::Result;
 use crate::flows::Site;
@@ -23,6 +23,7 @@ use crate::http::pages::parts::visible::{Name, Plain, Visible};
 use crate::http::pages::parts::{form, labels};
 use crate::http::pages::topics::suggestion;
 use crate::http::{Call, any_of, get, post, reply};
+use crate::people::Caller;
 
 /// A message as a form: every byte may be escaped by three.
 const FORM_BYTES_MAX: usize = 3 * 4 * 50_000 + 64 * 1024;
@@ -50,6 +51,8 @@ struct Line {
     at: At,
     html: Html,
     heard: Option<String>,
+    /// The answer that is held, for who may decide about it.
+    held: Option<Html>,
     /// Whether what is new to whoever asks begins with it.
     is_first_new: bool,
 }
@@ -177,6 +180,7 @@ pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         get("/channels/{slug}/export", site, export),
         post("/channels/{slug}/messages", site, say),
         post("/channels/{slug}/messages/{sequence}/again", site, again),
+        post("/channels/{slug}/messages/{sequence}/held", site, held),
         post("/channels/{slug}/read", site, read),
         post("/channels/{slug}/members", site, add),
         post("/channels/{slug}/members/{handle}/remove", site, async |site, call| {
@@ -241,6 +245,13 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     let first_new = found.iter().find(is_new).map(|it| it.sequence);
     let newest = found.iter().rposition(|it| it.kind != "system");
     let handles = handles(&channel);
+    let is_chair =
+        |it: &MemberView| it.is_chair && channel.me.as_deref() == Some(it.handle.as_str());
+    let may_manage = caller.may_administer().is_ok() || channel.members.iter().any(is_chair);
+    let mut held = match may_manage || channel.me.is_some() {
+        true => held_answers(&site, &caller, (&slug, &found)).await?,
+        false => BTreeMap::new(),
+    };
     let line = |(at, message): (usize, MessageView)| {
         let name = format!("m{}", message.sequence);
         let html = suggestion::written(&name, &message.text, "");
@@ -248,14 +259,12 @@ async fn show(site: Site, call: Call) -> Result<Response> {
             html: mark_mentions(&html, &handles),
             heard: heard(&message.heard, is_latest && Some(at) == newest),
             at: At(message.created_at),
+            held: held.remove(&message.sequence),
             is_first_new: Some(message.sequence) == first_new && message.sequence > 1,
             message,
         }
     };
     let lines = found.into_iter().enumerate().map(line).collect();
-    let is_chair =
-        |it: &MemberView| it.is_chair && channel.me.as_deref() == Some(it.handle.as_str());
-    let may_manage = caller.may_administer().is_ok() || channel.members.iter().any(is_chair);
     let here = channel.members.iter().filter(|it| it.standing != "left");
     let members: Vec<Seat> =
         here.map(|it| Seat { since: it.works_since.map(At), member: it.clone() }).collect();
@@ -320,6 +329,29 @@ async fn again(site: Site, mut call: Call) -> Result<Response> {
     call.nothing().await?;
     let (slug, number) = (call.text_param("slug")?, call.text_param("sequence")?);
     back(channels::again(&site, &call.caller()?, slug, number).await, &call)
+}
+
+async fn held(site: Site, mut call: Call) -> Result<Response> {
+    let sent: HeldRequest = call.form(FORM_BYTES_MAX).await?;
+    let place = (call.text_param("slug")?, call.text_param("sequence")?);
+    back(channels::decide(&site, &call.caller()?, place, sent.decision).await, &call)
+}
+
+/// Returns the answers that are held and may be read by whoever asks, by the lines that tell of
+/// them.
+async fn held_answers(
+    site: &Site,
+    caller: &Caller,
+    (slug, found): (&str, &[MessageView]),
+) -> Result<BTreeMap<i64, Html>> {
+    let mut answers = BTreeMap::new();
+    for line in found.iter().filter(|it| it.held.as_deref() == Some("waiting")) {
+        let number = line.sequence.to_string();
+        let held = channels::held(site, caller, slug, &number).await?;
+        let html = suggestion::written(&format!("held{number}"), &held.text, "");
+        answers.insert(line.sequence, html);
+    }
+    Ok(answers)
 }
 
 async fn add(site: Site, mut call: Call) -> Result<Response> {

@@ -15,6 +15,8 @@ test("an event is about all that it names", () => {
   const wanted = ["all", "job:7", "jobs", "source:a b.md", "sources", "topic:t1", "topics"];
   assert.deepEqual([...subjectsOf(STARTED)].sort(), wanted);
   assert.deepEqual([...subjectsOf({ subject: "config" })].sort(), ["all", "config"]);
+  const held = { kind: "turn_held", subject: "agent:a", data: { channel: "c" } };
+  assert.ok(isAbout(["held"], held) && !isAbout(["held"], { ...held, kind: "turn_ended" }));
 });
 
 test("a part of a page follows what it names, and nothing else", () => {

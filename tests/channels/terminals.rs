@@ -7,7 +7,7 @@ use crate::agents::terminal::{Tmux, declare, heard};
 use crate::agents::{control, wait_state};
 use crate::channels::agents::{answers, say, wait_known, wait_said};
 use crate::channels::{room, said, sequences};
-use crate::support::{Bench, until, wait_for};
+use crate::support::{Bench, Call, until, wait_for};
 
 fn seated(bench: &Bench) -> String {
     wait_known(bench, 1);
@@ -39,6 +39,12 @@ fn type_turn(bench: &Bench, tmux: &Tmux, text: &str) {
     wait_state(bench, "robbo", "idle");
 }
 
+fn token_of_kim(bench: &Bench) -> String {
+    bench.post("/api/persons", json!({"name": "kim", "role": "member"})).ok();
+    let token = json!({"person": "kim", "name": "t", "scopes": ["read", "write"]});
+    bench.post("/api/tokens", token).ok()["token"].as_str().unwrap().to_owned()
+}
+
 /// Returns the last line that tells of an answer that is held.
 #[track_caller]
 fn held(bench: &Bench, slug: &str, count: usize) -> Value {
@@ -64,6 +70,7 @@ fn an_agent_in_a_terminal_answers_and_what_is_typed_there_stays_there() {
     mark(&bench, "transcripts");
     let server = bench.serve();
     let slug = seated(&bench);
+    let kim = token_of_kim(&bench);
     type_turn(&bench, &tmux, "a canary before");
     say(&bench, &slug, "first");
     let told = wait_said(&bench, &slug, 2);
@@ -85,6 +92,9 @@ fn an_agent_in_a_terminal_answers_and_what_is_typed_there_stays_there() {
         assert_eq!(bench.get(&route).ok()["text"], words);
         assert_eq!(bench.json(&["msg", "held", &slug])["text"], words);
         assert!(!format!("{:?}", said(&bench, &slug)).contains("canary"));
+        // Who is no member of the channel learns that it is held, and no more.
+        let asks = Call::get(&route).token(&kim);
+        assert_eq!(bench.send(&asks).refusal(), (403, "not_a_member"));
         bench.json(&["msg", "held", &slug, choice]);
         let twice = bench.post(&route, json!({"decision": "post"}));
         assert_eq!(twice.refusal(), (409, "already_decided"));

@@ -1,7 +1,7 @@
 // What an event is about, and whether that concerns a part of a page. No page is needed for it.
 
 /** Returns all that an event is about, each also as its sort: `job:7` and `jobs`. */
-export function subjectsOf({ subject = "", data = {} }) {
+export function subjectsOf({ kind = "", subject = "", data = {} }) {
   const all = new Set(["all"]);
   const add = (sort, name) => {
     if (name !== undefined && name !== null) all.add(`${sort}:${name}`);
@@ -13,6 +13,7 @@ export function subjectsOf({ subject = "", data = {} }) {
   add("proposal", data.proposal_id);
   add("message", data.message_id);
   add("channel", data.channel);
+  if (kind === "turn_held") all.add("held");
   add("source", data.source_path);
   add("source", data.path);
   if (subject.startsWith("source:")) add("source", data.from);

@@ -15,6 +15,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
 
 use crate::base::{Context, Error, ErrorKind, Result, fault, random_token};
+use crate::store::read::refuse_emptied;
 use crate::store::trouble::{BACKUPS, is_of_index};
 use crate::store::{Migration, lost_commits};
 
@@ -450,6 +451,7 @@ pub fn look<T>(path: &Utf8Path, look: impl FnOnce(&Connection) -> Result<T>) -> 
 }
 
 pub(super) fn open(path: &Utf8Path, how: OpenFlags) -> Result<Connection> {
+    refuse_emptied(path)?;
     let flags = how | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)
         .context(ErrorKind::Unavailable, || format!("cannot open the database {path}"))?;

@@ -7,6 +7,7 @@ use rusqlite::fallible_iterator::FallibleIterator as _;
 use rusqlite::{Batch, Connection, OpenFlags, OptionalExtension as _, named_params};
 
 use crate::base::{Clock, Context, Error, ErrorKind, Ids, JobId, Result, fault};
+use crate::store::read::refuse_emptied;
 
 /// One file of `migrations/`.
 #[derive(Clone, Copy, Debug)]
@@ -155,9 +156,9 @@ pub const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../../migrations/037_handoffs.sql"),
     },
     Migration {
-        version: 39,
+        version: 38,
         name: "held_answers",
-        sql: include_str!("../../migrations/039_held_answers.sql"),
+        sql: include_str!("../../migrations/038_held_answers.sql"),
     },
 ];
 
@@ -186,6 +187,7 @@ fn version_of(path: &Utf8Path) -> Result<i64> {
     // Opening a database in WAL mode makes files beside it. They are needed only if a crash left a
     // log, which may hold a newer first page.
     if std::fs::metadata(&log).is_ok_and(|it| it.len() > 0) {
+        refuse_emptied(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let reading = Connection::open_with_flags(path, flags)
             .context(ErrorKind::Unavailable, || format!("cannot open the database {path}"))?;

@@ -393,6 +393,7 @@ fn open_for_writing(
 
 /// Opens the one connection that writes.
 fn connect(path: &Utf8Path, is_kept: bool) -> Result<Connection> {
+    read::refuse_emptied(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let writing = Connection::open_with_flags(path, flags)
         .context(ErrorKind::Unavailable, || format!("cannot open the database {path}"))?;

@@ -11,6 +11,7 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::sync::Semaphore;
 
 use crate::base::{Context, Error, ErrorKind, Result, fault};
+use crate::store::trouble::{self, CORRUPT};
 use crate::store::{Answer, keep_plans, step, typed};
 
 /// Most looks at one time.
@@ -140,7 +141,26 @@ fn closed() -> Error {
     Error::unavailable("the server is stopping").code("stopping")
 }
 
+/// Refuses to open a database of no bytes that has a log: SQLite takes it for a new one and removes
+/// the log (<https://www.sqlite.org/walformat.html>, recovery), which may hold all that was
+/// acknowledged.
+///
+/// # Errors
+/// `unavailable` with code `database_corrupt`.
+pub(super) fn refuse_emptied(path: &Utf8Path) -> Result<()> {
+    let log = Utf8PathBuf::from(format!("{path}-wal"));
+    let bytes_of = |it: &Utf8Path| std::fs::metadata(it).map(|it| it.len());
+    let logged = bytes_of(&log).unwrap_or(0);
+    if logged == 0 || bytes_of(path).ok() != Some(0) || fault::is_off("emptied_refusal") {
+        return Ok(());
+    }
+    Err(Error::unavailable(format!("{path} is empty, though its log holds {logged} bytes"))
+        .code(CORRUPT)
+        .hint(trouble::advice(path)))
+}
+
 pub(super) fn open(path: &Utf8Path) -> Result<Connection> {
+    refuse_emptied(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let reading = Connection::open_with_flags(path, flags)
         .context(ErrorKind::Unavailable, || format!("cannot open the database {path}"))?;

@@ -53,6 +53,11 @@ pub fn salvage(
             .code("database_corrupt")
             .hint("restore a backup")
     })?;
+    // What was emptied would be saved as a site without anything.
+    if !there.iter().any(|it| it == "site") {
+        let message = format!("nothing of {from} can be saved: it holds no table of a site");
+        return Err(Error::unavailable(message).code("database_corrupt").hint("restore a backup"));
+    }
     // A trigger would do again what the rows already show.
     let triggers = take_triggers(&writing)?;
     writing.execute_batch("BEGIN IMMEDIATE")?;

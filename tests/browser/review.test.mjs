@@ -240,7 +240,9 @@ test("a later revision takes the place of the text at once, and is looked at bef
   await bob.locator("[data-open=rework]").click();
   await bob.getByLabel("What should be different").last().fill("July, please");
   await bob.getByRole("button", { name: "Request changes" }).click();
-  await bob.locator(".rv-news").waitFor();
+  // Who has asked for it sees it at once, and may decide.
+  await bob.locator(".rl-changed ins", { hasText: "July" }).waitFor();
+  assert.equal(await bob.locator(".rv-news").count(), 0);
   const news = ada.locator(".rv-news");
   await news.getByText("Revision 2 replaced revision 1 just now").waitFor();
   // Text, address and digest are those of the second one, without a reload; the words are still there.

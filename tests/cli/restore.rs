@@ -125,6 +125,59 @@ fn another_user_than_the_owner_is_refused_before_anything_is_written() {
     }
 }
 
+/// SQLite takes a file of no bytes for a new database, and removes its log.
+#[test]
+fn the_log_of_a_database_that_was_emptied_is_never_lost() {
+    let bench = bench();
+    let server = bench.serve();
+    let copy = backup(&bench);
+    bench.topic("guide.md", "The first line", "KEEPME");
+    server.kill();
+    let (database, log) = (bench.data.join("wiki.db"), bench.data.join("wiki.db-wal"));
+    let first = std::fs::read(&database).unwrap();
+    let logged = std::fs::read(&log).unwrap();
+    assert!(String::from_utf8_lossy(&logged).contains("KEEPME"));
+    std::fs::write(&database, "").unwrap();
+    let commands: [&[&str]; 4] =
+        [&["doctor"], &["recover", "--dry-run"], &["recover"], &["backup", "new.db"]];
+    for command in commands {
+        let output = super::wiki_browser(bench.top.as_std_path()).args(command).output().unwrap();
+        let said =
+            String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        // A backup names what it cannot copy in its own words.
+        let is_named = said.contains("is empty, though its log holds");
+        assert!(is_named || command[0] == "backup", "{command:?}: {said}");
+        assert!(!output.status.success() || command.contains(&"--dry-run"), "{command:?}: {said}");
+        assert_eq!(std::fs::read(&log).unwrap(), logged, "{command:?}");
+        assert_eq!(database.metadata().unwrap().len(), 0, "{command:?}");
+    }
+    // A backup in its place keeps the log aside.
+    assert!(said(&bench, &["restore", &copy]).contains("is in place"));
+    let kept = std::fs::read_dir(bench.data.join("backups")).unwrap();
+    let kept = kept.map(|it| std::fs::read(it.unwrap().path()).unwrap());
+    assert!(kept.into_iter().any(|it| it == logged));
+    // With its first page it would have been whole.
+    std::fs::write(&database, first).unwrap();
+    std::fs::write(&log, logged).unwrap();
+    assert!(!said(&bench, &["recover"]).is_empty());
+    let _server = bench.serve();
+    assert!(bench.get("/api/topics").body.to_string().contains("KEEPME"));
+}
+
+#[test]
+fn an_emptied_database_without_a_log_is_not_called_saved() {
+    let bench = bench();
+    bench.serve().stop();
+    bench.sql("UPDATE site SET epoch = epoch");
+    std::fs::write(bench.data.join("wiki.db"), "").unwrap();
+    for ending in ["-wal", "-shm"] {
+        let _ = std::fs::remove_file(bench.data.join(format!("wiki.db{ending}")));
+    }
+    let error = refused(&bench, &["recover"], 6, "database_corrupt");
+    assert!(error["hint"].as_str().unwrap().contains("restore"), "{error}");
+    assert_eq!(bench.data.join("wiki.db").metadata().unwrap().len(), 0);
+}
+
 #[test]
 fn who_had_a_lower_role_since_the_backup_has_it_again() {
     let bench = bench();

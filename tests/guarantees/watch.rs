@@ -124,6 +124,19 @@ fn warnings(job: &Value) -> Vec<String> {
     all.iter().filter_map(|it| it.as_str().map(str::to_owned)).collect()
 }
 
+/// What is read of a working tree is bounded; git's own files are read all the same.
+#[test]
+fn g31_a_job_that_makes_very_many_files_is_blamed_for_nothing_else() {
+    let bench = bench();
+    let many = "mkdir many; for i in $(seq 2100); do echo $i > many/$i; done; exit 0";
+    bench.word_kind("makes_many", FIELDS, &format!("cd '{}'\n{many}\n", bench.top));
+    let server = bench.serve();
+    let told = warnings(&bench.ended(&bench.job("makes_many", json!({}))));
+    assert!(told.iter().any(|it| it.contains("many/1 (created)")), "{told:?}");
+    assert!(!told.iter().any(|it| it.contains(".git/")), "{told:?}");
+    server.stop();
+}
+
 /// Fails with `WB_WITHOUT=watch`.
 #[test]
 fn g31_what_changes_unasked_is_named_and_can_be_put_back() {

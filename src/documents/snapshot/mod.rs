@@ -228,6 +228,9 @@ impl Repo {
         let top = Root::open(self.git().folder())?;
         let mut reader = Reader { repo: self, kept, files: 0, bytes: 0 };
         let own = kept.folder_below(self.git().folder());
+        // First, so that there is always room for them: what is read of them decides who changed
+        // what steers git.
+        let private = private::look(self, &mut reader, status.tip.branch.as_deref())?;
         let mut paths = BTreeMap::new();
         for (path, found) in status.paths {
             if own.as_ref().is_some_and(|own| path.starts_with(own.as_str())) {
@@ -240,7 +243,6 @@ impl Repo {
             let state = PathState { index: found.index, work };
             paths.insert(path, Unclean { head: found.head, state });
         }
-        let private = private::look(self, &mut reader, status.tip.branch.as_deref())?;
         Ok(Snapshot { tip: status.tip, refs, stash, paths, private })
     }
 

@@ -16,6 +16,8 @@ import * as swap from "./swap.js";
 /** Revisions that may follow one another while they are asked for. */
 const HOPS_MAX = 5;
 const PREVIEW_MS = 500;
+/** Who has asked for changes here, and has them as soon as this, was about to press nothing else. */
+const AWAITED_MS = 10_000;
 /** Fewer pixels than this between the words to edit and the bar are too few to type in. */
 const EDIT_MARGIN = 60;
 const NAMES = { approve: "Approve", amend: "Approve with changes", rework: "Request changes", reject: "Reject" };
@@ -50,6 +52,9 @@ export function start(root) {
   review.unfold(location.hash);
   addEventListener("hashchange", () => here() && review.unfold(location.hash));
 }
+
+/** The revision for which this page has asked for changes, and when. */
+let awaited = null;
 
 /** Returns where the revision is that has replaced the one of a page. */
 function laterOf(page) {
@@ -222,6 +227,13 @@ class Review {
 
   /** Says above the bar which revision has come; nothing moves for it. */
   tell(before, after) {
+    const isAwaited = awaited?.revision === before && performance.now() - awaited.at < AWAITED_MS;
+    awaited = null;
+    if (isAwaited && !this.dialog) {
+      this.look();
+      say(`Revision ${after} is here, as you asked.`);
+      return;
+    }
     this.unseen = after;
     this.root.querySelector(".rv-news")?.remove();
     const news = document.createElement("section");
@@ -288,7 +300,11 @@ class Review {
   }
 
   holdBack(event) {
-    if (event.target.matches("form[data-decision]") && this.isEarly()) event.preventDefault();
+    if (!event.target.matches("form[data-decision]")) return;
+    if (this.isEarly()) event.preventDefault();
+    else if (event.target.dataset.decision === "rework") {
+      awaited = { revision: this.root.dataset.revision, at: performance.now() };
+    }
   }
 
   /** Unfolds what a link leads into. */

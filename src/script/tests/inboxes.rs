@@ -178,6 +178,12 @@ fn a_file_that_is_none_is_never_waited_for() {
     std::fs::remove_file(&path).unwrap();
     std::fs::create_dir(&path).unwrap();
     assert_eq!(brief(&site.errors()), ["6:10 missing-schema"]);
+    // The script itself: not even what is wrong with its bytes is looked for.
+    let script = site.path().join("wiki-browser.lua");
+    std::fs::remove_file(&script).unwrap();
+    fifo(&script);
+    let report = crate::script::load(&script).unwrap_err();
+    assert!(format!("{report:?}").contains("is not a file"), "{report:?}");
 }
 
 /// Makes a pipe that nobody writes to.

@@ -94,7 +94,10 @@ pub(crate) fn modules(folder: &Utf8Path) -> Vec<String> {
 
 /// Returns line, column and text of the line of the first byte that is not UTF-8.
 pub(crate) fn first_bad_byte(folder: &Utf8Path, path: &Utf8Path) -> Option<(u32, u32, String)> {
-    let bytes = fs::read(folder.join(path)).ok()?;
+    let full = folder.join(path);
+    // Opening a pipe would wait for its writer.
+    let is_file = fs::symlink_metadata(&full).is_ok_and(|it| it.is_file());
+    let bytes = is_file.then(|| fs::read(&full).ok()).flatten()?;
     let end = std::str::from_utf8(&bytes).err()?.valid_up_to();
     let before = std::str::from_utf8(&bytes[..end]).ok()?;
     let start = before.rfind('\n').map_or(0, |at| at + 1);

@@ -62,6 +62,12 @@ pub(in crate::http::pages) fn source_subject(path: &str) -> String {
     format!("source:{}", encoded(path))
 }
 
+/// Returns words as the fragment of an address by which a browser finds them in a page.
+pub(in crate::http::pages) fn fragment(words: &str) -> String {
+    // A hyphen has a meaning there.
+    encoded(words).replace('-', "%2D")
+}
+
 /// Returns a path with all but plain characters and slashes percent-encoded.
 fn encoded(path: &str) -> String {
     let mut encoded = String::new();

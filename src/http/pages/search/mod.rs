@@ -151,7 +151,18 @@ impl Hit {
                 format!("/topics/{topic}#message-{sequence}")
             }
             ("topic", Some(topic), _) => format!("/topics/{topic}"),
-            _ => self.line_address(),
+            _ => self.words_address(),
+        }
+    }
+
+    /// Returns the page of a document, at the first of the words that were found.
+    fn words_address(&self) -> String {
+        let document = form::document_at(&self.source_path);
+        match self.snippet.iter().find(|it| it.hit) {
+            // A text fragment (<https://wicg.github.io/scroll-to-text-fragment/>): what stands
+            // there is found by the browser, and a browser that has none shows the beginning.
+            Some(piece) => format!("{document}#:~:text={}", form::fragment(&piece.text)),
+            None => document,
         }
     }
 

@@ -154,6 +154,70 @@ fn an_agent_that_would_obey_what_nothing_keeps_out_is_not_started() {
     server.stop();
 }
 
+/// Gemini takes variables from the nearest `.env` on the way up, also from above the repository.
+#[test]
+fn gemini_is_not_started_below_a_file_of_variables() {
+    let bench = Bench::new();
+    let program = bench.base.join("agents/gemini");
+    bench.word_kind("open", FIELDS, "exit 0");
+    let apart = format!("{FIELDS}, workspace = \"worktree\", lane = \"word\"");
+    bench.word_kind("apart", &apart, "exit 0");
+    for kind in ["open", "apart"] {
+        let script = bench.base.join(format!("agents/{kind}.sh"));
+        std::fs::copy(&script, &program).unwrap();
+        let plain = format!("command = {{ \"/bin/sh\", \"{script}\" }}");
+        let command = format!("command = {{ \"{program}\" }}");
+        bench.edit(|declared| declared.replace(&plain, &command));
+    }
+    make_executable(&program);
+    bench.write(".git/info/exclude", ".env\ndata\n");
+    let server = bench.serve();
+    let ended = |kind: &str| bench.ended(&bench.job(kind, json!({"word": "x"})));
+    assert_eq!(ended("open")["status"], "succeeded");
+    for place in [&bench.top, &bench.base] {
+        let file = place.join(".env");
+        std::fs::write(&file, "GOOGLE_GEMINI_BASE_URL=http://[::1]:1\n").unwrap();
+        for kind in ["open", "apart"] {
+            let refused = ended(kind);
+            assert_eq!(refused["reason"], "spawn_failed", "{place} {kind}: {refused:#}");
+            assert!(refused["message"].as_str().unwrap().contains(".env"), "{refused:#}");
+        }
+        let (_, out, err) = bench.cli(&["check"]);
+        assert!(format!("{out}{err}").contains("[unkept-file]"), "{place}: {out}{err}");
+        std::fs::remove_file(&file).unwrap();
+    }
+    assert_eq!(ended("open")["status"], "succeeded");
+    server.stop();
+}
+
+/// In a worktree newer versions obey the local settings of the checkout that it belongs to, which
+/// git may have been told to ignore.
+#[test]
+fn claude_code_is_not_started_in_a_worktree_of_a_checkout_with_such_settings() {
+    let bench = Bench::new();
+    let program = bench.base.join("agents/claude");
+    bench.word_kind("apart", "timeout = \"20s\", workspace = \"worktree\"", "exit 0");
+    let script = bench.base.join("agents/apart.sh");
+    let plain = format!("command = {{ \"/bin/sh\", \"{script}\" }}");
+    std::fs::copy(&script, &program).unwrap();
+    make_executable(&program);
+    let command = format!("command = {{ \"{program}\", \"--strict-mcp-config\" }}");
+    bench.edit(|declared| declared.replace(&plain, &command));
+    std::fs::create_dir_all(bench.top.join(".claude")).unwrap();
+    bench.write(".git/info/exclude", ".claude\ndata\n");
+    let server = bench.serve();
+    let ended = || bench.ended(&bench.job("apart", json!({})));
+    let settings = ".claude/settings.local.json";
+    bench.write(settings, r#"{"permissions": {"allow": ["Bash"]}}"#);
+    assert_eq!(ended()["status"], "succeeded", "{:#}", ended());
+    bench.write(settings, r#"{"env": {"ANTHROPIC_BASE_URL": "http://[::1]:1"}}"#);
+    let refused = ended();
+    assert_eq!(refused["reason"], "spawn_failed", "{refused:#}");
+    let message = refused["message"].as_str().unwrap();
+    assert!(message.contains("`env` in .claude/settings.local.json"), "{message}");
+    server.stop();
+}
+
 /// `env` there beats the engine's own variables: it sends the provider's key elsewhere.
 #[test]
 fn claude_code_is_not_started_where_its_settings_set_variables() {

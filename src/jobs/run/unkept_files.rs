@@ -5,16 +5,18 @@
 
 use std::fmt;
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::base::fault;
 use crate::jobs::rows::sentence::REFUSED;
 use crate::jobs::{Generation, Job};
-use crate::process::Root;
+use crate::process::{self, Root};
 use crate::script::{Agent, Engine, unkept_settings};
 
 /// Settings of more bytes are not looked into.
 const SETTINGS_BYTES_MAX: usize = 1024 * 1024;
+/// Largest `.git` of a worktree: one line with a path.
+const GIT_FILE_BYTES_MAX: u64 = 16 * 1024;
 
 /// A file that an agent would obey, whatever its command says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,9 +44,15 @@ pub fn unkept_files(engine: &Engine, folder: &Utf8Path) -> Vec<Unkept> {
     let top = top.unwrap_or(folder);
     // Pi looks in its own folder alone.
     let is_within = |it: &&Utf8Path| it.starts_with(top) && (agent != Agent::Pi || *it == folder);
+    // Gemini takes variables from the nearest `.env`, up to the root. The one of the account is its
+    // owner's, of which `doctor` warns.
+    let is_reached = |it: &&Utf8Path| match agent {
+        Agent::Gemini => !is_home(it) || it.starts_with(top),
+        _ => is_within(it),
+    };
     let (own, local) = engine.settings_files();
     let mut found = Vec::new();
-    for place in folder.ancestors().take_while(is_within) {
+    for place in folder.ancestors().filter(is_reached) {
         let mut add = |path: &Utf8Path, part| {
             let file = path.strip_prefix(top).unwrap_or(path).to_string();
             found.push(Unkept { file, part });
@@ -58,8 +66,30 @@ pub fn unkept_files(engine: &Engine, folder: &Utf8Path) -> Vec<Unkept> {
             }
         }
     }
+    if let (Some(local), Some(main)) = (local, main_checkout(top))
+        && let Some(part) = unkept_part(&main, local)
+    {
+        found.push(Unkept { file: local.to_owned(), part: Some(part) });
+    }
     found.retain(|it| !engine.trusts(&it.file));
     found
+}
+
+/// Returns whether a folder is that of the account.
+fn is_home(folder: &Utf8Path) -> bool {
+    std::env::var_os("HOME").is_some_and(|it| folder.as_std_path() == it)
+}
+
+/// Returns the top of the checkout to which a worktree belongs: newer versions of Claude Code obey
+/// the local settings there too (seen with 2.1.331).
+fn main_checkout(top: &Utf8Path) -> Option<Utf8PathBuf> {
+    // A folder in its place is a checkout by itself, and cannot be read.
+    let told = process::read_small(&top.join(".git"), GIT_FILE_BYTES_MAX).ok().flatten()?;
+    let folder = std::str::from_utf8(&told).ok()?.strip_prefix("gitdir:")?.trim();
+    // `TOP/.git/worktrees/NAME`
+    let worktrees = top.join(folder).parent()?.to_owned();
+    let git = worktrees.parent().filter(|_| worktrees.file_name() == Some("worktrees"))?;
+    git.parent().map(Utf8Path::to_owned)
 }
 
 /// Returns what of a settings file nothing keeps out, if it is there. What cannot be looked into

@@ -34,11 +34,16 @@ const LIBRARIES: [&str; 4] = ["math", "string", "table", UTF8];
 /// They are in Lua, so that an error has the line of whoever called.
 const COUNTED: &str = r#"
 local rep, move, tonumber, error = string.rep, table.move, tonumber, error
-local sort = table.sort
+local sort, type, pcall, find, sub = table.sort, type, pcall, string.find, string.sub
 local function less(a, b) return a < b end
 function table.sort(list, by)
-  if by == nil and #list > 1000 then by = less end
-  return sort(list, by)
+  if by == nil and type(list) == "table" and #list > 1000 then by = less end
+  local is_fine, why = pcall(sort, list, by)
+  if is_fine then return end
+  if type(why) ~= "string" then error(why, 0) end
+  local _, own = find(why, "^string:%d+: ")
+  if own then why = sub(why, own + 1) elseif find(why, "^[^\n:]+:%d+: ") then error(why, 0) end
+  error(why, 2)
 end
 function string.rep(text, count, sep)
   if text == "" and (sep == nil or sep == "") then return "" end

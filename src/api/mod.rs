@@ -10,6 +10,7 @@ pub mod description;
 pub mod error;
 pub mod handoffs;
 pub mod mail;
+pub mod people;
 
 pub use error::Refusal;
 

@@ -1,11 +1,11 @@
 //! One page of a list, and where the next one starts.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::base::limit::PAGE_ROWS_MAX;
 
 /// One page of a list. `next` is what to pass as `after` for the rows behind it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(rename = "{T}List"))]
 pub struct Page<T> {

@@ -2,9 +2,10 @@
 
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 
+use crate::api::people::Person;
 use crate::base::limit::SESSIONS_MAX;
 use crate::base::{Millis, PersonId, Result, digest_hex, fault, random_token};
-use crate::people::person::{self, Person};
+use crate::people::person;
 use crate::store::Tx;
 
 /// A session ends after this long, whatever happens.

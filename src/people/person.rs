@@ -6,26 +6,13 @@ use std::str::FromStr;
 
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension as _, Row, ToSql, named_params};
-use serde::Serialize;
 
-use crate::base::{Actor, Error, Ids, JobId, Millis, PersonId, Result};
+use crate::api::people::{Person, Role};
+use crate::base::{Actor, Error, Ids, JobId, PersonId, Result};
 use crate::store::Tx;
 
 /// Longest name, display name or address, in bytes.
 const NAME_BYTES_MAX: usize = crate::base::limit::NAME_BYTES_MAX;
-
-/// What a person may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// Everything, also the affairs of other people.
-    Admin,
-    /// Reads, writes and decides.
-    Member,
-    /// Reads.
-    Viewer,
-}
 
 impl Role {
     /// Returns the word of this role.
@@ -69,26 +56,6 @@ impl ToSql for Role {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::from(self.as_str()))
     }
-}
-
-/// A human who uses the site.
-#[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Person {
-    /// The name of the row.
-    pub id: PersonId,
-    /// A short word, unique in the site.
-    pub name: String,
-    /// What others see.
-    pub display_name: String,
-    /// An address, if one is known.
-    pub email: Option<String>,
-    /// What this person may do.
-    pub role: Role,
-    /// When the row was made.
-    pub created_at: Millis,
-    /// Since when nothing of this person's counts any more.
-    pub disabled_at: Option<Millis>,
 }
 
 /// What a new person's row needs.

@@ -1,10 +1,10 @@
 //! The table `tokens`: what a program sends to act as a person.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
-use serde::{Deserialize, Serialize};
 
+use crate::api::people::{Person, Token, TokenScope};
 use crate::base::{Error, Ids, Millis, PersonId, Result, TokenId, digest_hex, random_token};
-use crate::people::person::{self, Person};
+use crate::people::person;
 use crate::store::Tx;
 
 /// The name of the token whose secret stands in `data/operator.token`.
@@ -17,21 +17,6 @@ const TOKENS_MAX: usize = crate::base::limit::TOKENS_MAX;
 const SECRET_BYTES_MAX: usize = crate::base::limit::CREDENTIAL_BYTES_MAX;
 /// How exact `last_used_ms` is.
 const TOUCH_EVERY_MS: i64 = 60 * 60 * 1000;
-
-/// What a token may be used for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum TokenScope {
-    /// Looks.
-    Read,
-    /// Opens Topics, posts messages, starts jobs.
-    Write,
-    /// Approves and rejects.
-    Decide,
-    /// Reads what the program measures of itself, and nothing else.
-    Metrics,
-}
 
 impl TokenScope {
     /// What a browser's session and the operator's token have.
@@ -51,28 +36,6 @@ impl TokenScope {
     pub fn includes_reading(self) -> bool {
         self != TokenScope::Metrics
     }
-}
-
-/// A token as it is listed; the secret is shown once, when it is made.
-#[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Token {
-    /// The name of the row.
-    pub id: TokenId,
-    /// Whose it is.
-    pub person_id: PersonId,
-    /// What its owner calls it.
-    pub name: String,
-    /// What it may be used for.
-    pub scopes: Vec<TokenScope>,
-    /// When it was made.
-    pub created_at: Millis,
-    /// When it was last used, to the hour.
-    pub last_used_at: Option<Millis>,
-    /// When it ends by itself.
-    pub expires_at: Option<Millis>,
-    /// When it was revoked.
-    pub revoked_at: Option<Millis>,
 }
 
 /// The person behind a secret.

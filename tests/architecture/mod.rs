@@ -27,7 +27,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("process", &["base"]),
     ("client", &["base"]),
     ("outbound", &["base"]),
-    ("people", &["base", "store"]),
+    ("people", &["base", "api", "store"]),
     ("documents", &["base", "store", "process"]),
     ("approvals", &["base", "store"]),
     ("channels", &["base", "api", "store", "mail"]),

@@ -213,6 +213,11 @@ impl Desk {
         value.as_str().map_or_else(String::new, |text| when::ago(self.now(), text))
     }
 
+    /// Returns how long ago a time was; nothing of none.
+    pub(super) fn since(&self, at: Option<Millis>) -> String {
+        at.map_or_else(String::new, |at| when::since(self.now(), at))
+    }
+
     /// Returns a whole id from what a person wrote.
     pub(super) fn id(&self, client: &Client, noun: Noun, given: &str) -> Result<String> {
         short_id::resolve(client, noun, given)

@@ -3,10 +3,11 @@
 use clap::{Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
-use crate::base::Result;
-use crate::cli::commands::{Desk, line, text};
+use crate::api::people::Person;
+use crate::base::{Page, Result};
+use crate::cli::commands::mail::typed;
+use crate::cli::commands::{Desk, line};
 use crate::cli::terminal::escape;
-use crate::cli::terminal::short_id::items;
 use crate::cli::terminal::table::Table;
 use crate::client::path_part;
 
@@ -139,7 +140,8 @@ fn note_link(desk: &Desk, link: &Value) {
 }
 
 fn say(desk: &Desk, person: &Value, what: &str) -> Result<()> {
-    desk.screen.put(&format!("{} ({}) {what}", line(person, "name"), line(person, "role")))
+    let it: Person = typed(person.clone())?;
+    desk.screen.put(&format!("{} ({}) {what}", escape::line(&it.name), it.role.as_str()))
 }
 
 fn change(desk: &Desk, name: &str, verb: &str, body: Value, what: &str) -> Result<()> {
@@ -152,15 +154,13 @@ fn list(desk: &Desk) -> Result<()> {
     let answer = desk.client()?.get("/api/persons")?;
     desk.screen.answer(&answer, |screen, answer| {
         let mut table = Table::new(&["NAME", "ROLE", "STATE", "ADDED", "DISPLAY NAME", "ADDRESS"]);
-        for it in items(answer) {
-            let state = match it["disabled_at"].is_null() {
-                true => "active".to_owned(),
-                false => format!("disabled {}", desk.ago(&it["disabled_at"])),
+        for it in typed::<Page<Person>>(answer.clone())?.items {
+            let state = match it.disabled_at {
+                None => "active".to_owned(),
+                at => format!("disabled {}", desk.since(at)),
             };
-            let added = desk.ago(&it["created_at"]);
-            let [name, role, shown, email] =
-                ["name", "role", "display_name", "email"].map(|field| text(it, field));
-            table.row([name, role, &state, &added, shown, email]);
+            let (added, email) = (desk.since(Some(it.created_at)), it.email.unwrap_or_default());
+            table.row([&it.name, it.role.as_str(), &state, &added, &it.display_name, &email]);
         }
         screen.table(&table, "no persons")
     })

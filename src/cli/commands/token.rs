@@ -1,12 +1,15 @@
 //! `wiki-browser token`: what scripts and other programs use in a person's name.
 
 use clap::{Args, Subcommand, ValueEnum};
-use serde_json::{Value, json};
+use serde_json::json;
 
+use crate::api::people::{TokenMade, TokenRevoked, TokenView};
 use crate::base::limit::parse_duration;
-use crate::base::{Error, Result};
-use crate::cli::commands::{Desk, line, text};
-use crate::cli::terminal::short_id::{items, shorten};
+use crate::base::{Error, Page, Result};
+use crate::cli::commands::Desk;
+use crate::cli::commands::mail::typed;
+use crate::cli::terminal::escape;
+use crate::cli::terminal::short_id::shorten;
 use crate::cli::terminal::table::Table;
 use crate::client::query;
 
@@ -97,8 +100,9 @@ fn create(desk: &Desk, args: &CreateArgs) -> Result<()> {
     });
     let made = desk.client()?.post("/api/tokens", &body)?;
     desk.screen.answer(&made, |screen, made| {
-        screen.put(&line(made, "token"))?;
-        let whose = format!("{} of {}", line(made, "name"), line(made, "person"));
+        let it: TokenMade = typed(made.clone())?;
+        screen.put(&escape::line(&it.token))?;
+        let whose = escape::line(&format!("{} of {}", it.name, it.person));
         screen.note(&format!("this is the token {whose}; it is not shown again"));
         Ok(())
     })
@@ -109,21 +113,20 @@ fn list(desk: &Desk, person: Option<&str>) -> Result<()> {
     desk.screen.answer(&answer, |screen, answer| {
         let heads = &["ID", "PERSON", "NAME", "SCOPES", "STATE", "LAST USED", "ENDS"];
         let mut table = Table::new(heads);
-        for it in items(answer) {
-            let scopes: Vec<&str> =
-                it["scopes"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-            let ends = desk.ago(&it["expires_at"]);
-            let state = match (it["revoked_at"].is_null(), ends.ends_with(" ago")) {
-                (false, _) => "revoked",
-                (true, true) => "ended",
-                (true, false) if it["person_disabled"] == true => "disabled",
-                (true, false) => "alive",
+        for TokenView { token, person, person_disabled } in
+            typed::<Page<TokenView>>(answer.clone())?.items
+        {
+            let scopes: Vec<&str> = token.scopes.iter().map(|it| it.as_str()).collect();
+            let ends = desk.since(token.expires_at);
+            let state = match (token.revoked_at, ends.ends_with(" ago")) {
+                (Some(_), _) => "revoked",
+                (None, true) => "ended",
+                (None, false) if person_disabled => "disabled",
+                (None, false) => "alive",
             };
-            let used = desk.ago(&it["last_used_at"]);
-            let used = if used.is_empty() { "never" } else { &used };
-            let id = shorten(text(it, "id"));
-            let scopes = scopes.join(",");
-            table.row([id, text(it, "person"), text(it, "name"), &scopes, state, used, &ends]);
+            let used = token.last_used_at.map_or("never".to_owned(), |at| desk.since(Some(at)));
+            let (id, scopes) = (shorten(token.id.as_str()), scopes.join(","));
+            table.row([id, &person, &token.name, &scopes, state, &used, &ends]);
         }
         screen.table(&table, "no tokens")
     })
@@ -132,26 +135,28 @@ fn list(desk: &Desk, person: Option<&str>) -> Result<()> {
 fn revoke(desk: &Desk, given: &str, person: Option<&str>) -> Result<()> {
     let client = desk.client()?;
     let answer = client.get(&query("/api/tokens", &[("person", person)]))?;
-    let alive = items(&answer).iter().filter(|it| it["revoked_at"].is_null());
-    let fits = |it: &&Value| {
-        let id = text(it, "id");
-        id == given || text(it, "name") == given || (given.len() >= 4 && id.ends_with(given))
-    };
-    let found: Vec<&Value> = alive.filter(fits).collect();
+    let mut found = typed::<Page<TokenView>>(answer)?.items;
+    found.retain(|TokenView { token: it, .. }| {
+        let id = it.id.as_str();
+        let is_named = id == given || it.name == given;
+        it.revoked_at.is_none() && (is_named || (given.len() >= 4 && id.ends_with(given)))
+    });
     let id = match found.as_slice() {
-        [one] => text(one, "id"),
+        [one] => &one.token.id,
         [] => {
             return Err(Error::not_found(format!("no token `{}` is alive", given.escape_debug()))
                 .hint("wiki-browser token list names them"));
         }
         several => {
-            let named = |it: &&Value| format!("{} of {}", text(it, "id"), text(it, "person"));
+            let named = |it: &TokenView| format!("{} of {}", it.token.id, it.person);
             let named: Vec<String> = several.iter().map(named).take(NAMED_MAX).collect();
             return Err(Error::invalid(format!("several tokens fit `{}`", given.escape_debug()))
                 .hint(format!("give the id: {}", named.join(", "))));
         }
     };
     let done = client.delete(&format!("/api/tokens/{id}"))?;
-    desk.screen
-        .answer(&done, |screen, done| screen.put(&format!("{} is revoked", line(done, "name"))))
+    desk.screen.answer(&done, |screen, done| {
+        let it: TokenRevoked = typed(done.clone())?;
+        screen.put(&format!("{} is revoked", escape::line(&it.name)))
+    })
 }

@@ -25,7 +25,11 @@ pub(in crate::cli) fn point(now: Millis, given: &str) -> Result<String> {
 
 /// Returns how long ago an RFC 3339 time was, in one unit; a text that is no time stays.
 pub(in crate::cli) fn ago(now: Millis, text: &str) -> String {
-    let Some(at) = parse(text) else { return text.to_owned() };
+    parse(text).map_or_else(|| text.to_owned(), |at| since(now, at))
+}
+
+/// Returns how long ago a time was, in one unit.
+pub(in crate::cli) fn since(now: Millis, at: Millis) -> String {
     let seconds = (now.0 - at.0) / 1000;
     if seconds.abs() < 5 {
         return "just now".to_owned();

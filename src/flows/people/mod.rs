@@ -12,9 +12,9 @@ pub mod tokens;
 
 use rusqlite::Connection;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::base::{Actor, Error, ErrorKind, Event, EventKind, Ids, PersonId, Result};
+use crate::base::{Actor, Error, ErrorKind, Event, EventKind, Ids, Page, PersonId, Result};
 use crate::jobs::Capacities;
 use crate::people::{self, Caller, NewPerson, Person, Role};
 use crate::store::{Store, Tx};
@@ -47,14 +47,14 @@ pub struct PersonRequest {
     pub role: String,
 }
 
-/// Returns all people, oldest first, as `{items, next}`.
+/// Returns all people, oldest first.
 ///
 /// # Errors
 /// `forbidden` for all but admins.
-pub async fn list(site: &People, caller: &Caller) -> Result<Value> {
+pub async fn list(site: &People, caller: &Caller) -> Result<Page<Person>> {
     caller.may_administer()?;
-    let persons = site.store.read(people::list).await?;
-    Ok(json!({"items": persons, "next": null}))
+    let items = site.store.read(people::list).await?;
+    Ok(Page { items, next: None })
 }
 
 /// Adds a person.

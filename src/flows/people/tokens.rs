@@ -1,12 +1,12 @@
 //! Tokens of people: listed, made and ended.
 
 use rusqlite::Connection;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde::Deserialize;
 
-use crate::base::{Error, Millis, Result, TokenId};
+use crate::api::people::{TokenMade, TokenRevoked, TokenView};
+use crate::base::{Error, Millis, Page, Result, TokenId};
 use crate::flows::people::{People, changed, named};
-use crate::people::{self, Caller, Person, Role, Token, TokenScope};
+use crate::people::{self, Caller, Person, Role, TokenScope};
 
 /// Longest life of a token that ends by itself: ten years.
 const EXPIRES_MS_MAX: u64 = 10 * 366 * 86_400_000;
@@ -28,17 +28,6 @@ pub struct TokenRequest {
     pub expires_in_ms: Option<u64>,
 }
 
-/// A token with the name of its owner.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Owned {
-    #[serde(flatten)]
-    token: Token,
-    person: String,
-    /// Whether it does not count because its owner is disabled.
-    person_disabled: bool,
-}
-
 /// Whose tokens a caller works with: their own, or, for an admin, those of a person by name.
 fn owner(connection: &Connection, caller: &Caller, name: Option<&str>) -> Result<Person> {
     let own = caller.in_person()?;
@@ -52,12 +41,15 @@ fn owner(connection: &Connection, caller: &Caller, name: Option<&str>) -> Result
     }
 }
 
-/// Returns the tokens of a person, oldest first, as `{items, next}`; for an admin who names nobody,
-/// those of all.
+/// Returns the tokens of a person, oldest first; for an admin who names nobody, those of all.
 ///
 /// # Errors
 /// `forbidden` for other people's tokens; `not_found` with code `no_person`.
-pub async fn list(site: &People, caller: &Caller, person: Option<String>) -> Result<Value> {
+pub async fn list(
+    site: &People,
+    caller: &Caller,
+    person: Option<String>,
+) -> Result<Page<TokenView>> {
     let caller = caller.clone();
     site.store
         .read(move |c| {
@@ -68,10 +60,10 @@ pub async fn list(site: &People, caller: &Caller, person: Option<String>) -> Res
             for owner in owners {
                 for token in people::list_tokens(c, &owner.id)? {
                     let person_disabled = owner.disabled_at.is_some();
-                    items.push(Owned { token, person: owner.name.clone(), person_disabled });
+                    items.push(TokenView { token, person: owner.name.clone(), person_disabled });
                 }
             }
-            Ok(json!({"items": items, "next": null}))
+            Ok(Page { items, next: None })
         })
         .await
 }
@@ -82,7 +74,7 @@ pub async fn list(site: &People, caller: &Caller, person: Option<String>) -> Res
 /// `forbidden` for another's token, and for `metrics` unless an admin asks; `invalid` with code
 /// `bad_name`, or `scope_of_role` for what the person's role cannot do; `conflict` with code
 /// `too_many_tokens`, `name_taken` or `not_active`.
-pub async fn create(site: &People, caller: &Caller, request: TokenRequest) -> Result<Value> {
+pub async fn create(site: &People, caller: &Caller, request: TokenRequest) -> Result<TokenMade> {
     if request.scopes.contains(&TokenScope::Metrics) {
         caller.may_administer()?;
     }
@@ -102,15 +94,13 @@ pub async fn create(site: &People, caller: &Caller, request: TokenRequest) -> Re
                     .hint("wiki-browser person enable comes first"));
             }
             refuse_beyond_role(&owner, &request.scopes)?;
-            let expires = request.expires_in_ms.map(|ms| in_future(tx.now(), ms));
+            let expires_at = request.expires_in_ms.map(|ms| in_future(tx.now(), ms));
             let (name, scopes) = (request.name.as_str(), request.scopes.as_slice());
-            let made = people::create_token(tx, &ids, &owner.id, name, scopes, expires)?;
+            let made = people::create_token(tx, &ids, &owner.id, name, scopes, expires_at)?;
             changed(tx, &owner.id, &by, "token_created")?;
-            let (id, secret) = made;
-            Ok(json!({
-                "id": id, "name": name, "person": owner.name, "scopes": scopes,
-                "expires_at": expires, "token": secret,
-            }))
+            let (id, token) = made;
+            let (name, scopes, person) = (name.to_owned(), scopes.to_vec(), owner.name);
+            Ok(TokenMade { id, name, person, scopes, expires_at, token })
         })
         .await
 }
@@ -138,7 +128,7 @@ fn in_future(now: Millis, ms: u64) -> Millis {
 ///
 /// # Errors
 /// `not_found`; `conflict` with code `operator_token` for the one of `data/operator.token`.
-pub async fn revoke(site: &People, caller: &Caller, id: &TokenId) -> Result<Value> {
+pub async fn revoke(site: &People, caller: &Caller, id: &TokenId) -> Result<TokenRevoked> {
     let by = caller.actor();
     let own = caller.in_person()?.id.clone();
     let (of_all, id) = (caller.may_administer().is_ok(), id.clone());
@@ -158,7 +148,7 @@ pub async fn revoke(site: &People, caller: &Caller, id: &TokenId) -> Result<Valu
                 }
                 people::revoke_token(tx, &owner, &id)?;
                 changed(tx, &owner, &by, "token_revoked")?;
-                return Ok(json!({"id": id, "name": token.name}));
+                return Ok(TokenRevoked { id: id.clone(), name: token.name });
             }
             Err(Error::not_found(format!("no token {id}"))
                 .hint("wiki-browser token list names them"))

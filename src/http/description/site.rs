@@ -1,6 +1,8 @@
 //! The site itself, its people, and what the operator does.
 
 use crate::api::Done;
+use crate::api::people::{TokenMade, TokenRevoked, TokenView};
+use crate::base::Page;
 use crate::flows::automation::reload::{ReloadRequest, Reloaded};
 use crate::flows::people::tokens::TokenRequest;
 use crate::flows::people::{PersonRequest, ProfileRequest};
@@ -46,7 +48,7 @@ fn around() -> Vec<Operation> {
 
 fn of_people() -> Vec<Operation> {
     vec![
-        get("/api/persons", "Lists the people").untyped(200),
+        get("/api/persons", "Lists the people").answers::<Page<Person>>(),
         post("/api/persons", "Adds a person").takes::<PersonRequest>().answers_with::<Person>(201),
         post("/api/persons/{name}/disable", "Disables a person").answers::<Person>(),
         post("/api/persons/{name}/enable", "Enables a person").answers::<Person>(),
@@ -56,9 +58,11 @@ fn of_people() -> Vec<Operation> {
         post("/api/persons/{name}/profile", "Changes how a person is shown")
             .takes::<ProfileRequest>()
             .answers::<Person>(),
-        get("/api/tokens", "Lists tokens").asks::<people::TokenQuery>().untyped(200),
-        post("/api/tokens", "Makes a token").takes::<TokenRequest>().untyped(201),
-        delete("/api/tokens/{id}", "Ends a token").untyped(200),
+        get("/api/tokens", "Lists tokens")
+            .asks::<people::TokenQuery>()
+            .answers::<Page<TokenView>>(),
+        post("/api/tokens", "Makes a token").takes::<TokenRequest>().answers_with::<TokenMade>(201),
+        delete("/api/tokens/{id}", "Ends a token").answers::<TokenRevoked>(),
     ]
 }
 

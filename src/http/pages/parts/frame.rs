@@ -277,7 +277,12 @@ impl Frame {
 
     /// Returns a time as the reader sees it: `3 min ago`, with the exact time behind it.
     pub(in crate::http::pages) fn when(&self, at: &At) -> When {
-        When { at: at.0, now: self.now }
+        self.since(&at.0)
+    }
+
+    /// Returns a time of a typed answer as an element.
+    pub(in crate::http::pages) fn since(&self, at: &Millis) -> When {
+        When { at: *at, now: self.now }
     }
 }
 

@@ -10,6 +10,7 @@ use serde_json::Value;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::api::people::{TokenMade, TokenView};
 use crate::base::{Error, Result, TokenId};
 use crate::flows::people::tokens::{self, TokenRequest};
 use crate::flows::{self, Site};
@@ -21,7 +22,7 @@ use crate::http::pages::parts::visible::{Name, Plain, Visible};
 use crate::http::pages::{Frame, Look};
 use crate::http::resources::people::works;
 use crate::http::{Call, any_of, get, post, reply};
-use crate::people::{Caller, Person as Reader, TokenScope};
+use crate::people::{Caller, Person, Token, TokenScope};
 
 const BODY_BYTES_MAX: usize = crate::base::limit::LOGIN_BODY_BYTES_MAX;
 const DAY_MS: u64 = 24 * 3_600_000;
@@ -39,8 +40,8 @@ struct SettingsPage {
     /// Who reads the page: nobody locks themselves out.
     own_name: String,
     /// Who reads the page and is there themselves: they may say how they are called.
-    own: Option<Reader>,
-    tokens: Option<Vec<Token>>,
+    own: Option<Person>,
+    tokens: Option<Vec<TokenView>>,
     /// Whether the reader sees where the server keeps its files.
     is_admin: bool,
 }
@@ -49,7 +50,7 @@ struct SettingsPage {
 #[template(path = "token.html")]
 struct TokenPage {
     frame: Frame,
-    made: Made,
+    made: TokenMade,
 }
 
 /// The script in force, in the shape of docs/http.md. What a later program adds is passed over.
@@ -141,34 +142,6 @@ struct Progress {
     state: String,
 }
 
-#[derive(Debug, Deserialize)]
-struct Person {
-    name: String,
-    display_name: String,
-    role: String,
-    disabled_at: Option<At>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Token {
-    id: String,
-    person: String,
-    name: String,
-    scopes: Vec<String>,
-    created_at: At,
-    last_used_at: Option<At>,
-    expires_at: Option<At>,
-    revoked_at: Option<At>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Made {
-    name: String,
-    token: String,
-    scopes: Vec<String>,
-    expires_at: Option<At>,
-}
-
 /// What the script on disk would be.
 struct OnDisk {
     /// What is wrong with it, with places.
@@ -196,19 +169,34 @@ struct TokenForm {
     days: String,
 }
 
-impl Token {
-    fn state(&self, frame: &Frame) -> State {
-        match (&self.revoked_at, self.works(frame)) {
+impl SettingsPage {
+    fn state(&self, token: &Token) -> State {
+        match (&token.revoked_at, self.works(token)) {
             (Some(_), _) => State(Tone::Quiet, "Revoked"),
             (None, false) => State(Tone::Quiet, "Expired"),
             (None, true) => State(Tone::Good, "Works"),
         }
     }
 
-    fn works(&self, frame: &Frame) -> bool {
-        let is_over = self.expires_at.is_some_and(|at| at.0 <= frame.now());
-        self.revoked_at.is_none() && !is_over
+    fn works(&self, token: &Token) -> bool {
+        let is_over = token.expires_at.is_some_and(|at| at <= self.frame.now());
+        token.revoked_at.is_none() && !is_over
     }
+
+    fn scopes(&self, token: &Token) -> String {
+        words(&token.scopes)
+    }
+}
+
+impl TokenPage {
+    fn scopes(&self) -> String {
+        words(&self.made.scopes)
+    }
+}
+
+fn words(scopes: &[TokenScope]) -> String {
+    let words: Vec<&str> = scopes.iter().map(|it| it.as_str()).collect();
+    words.join(", ")
 }
 
 pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
@@ -225,14 +213,11 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     let works = works(&site);
     let is_admin = caller.may_administer().is_ok();
     let persons = match is_admin {
-        true => Some(read::<List<Person>>(flows::people::list(&works, &caller).await?)?.items),
+        true => Some(flows::people::list(&works, &caller).await?.items),
         false => None,
     };
     let tokens = match caller.in_person() {
-        Ok(_) => {
-            let found = tokens::list(&works, &caller, None).await?;
-            Some(read::<List<Token>>(found)?.items)
-        }
+        Ok(_) => Some(tokens::list(&works, &caller, None).await?.items),
         Err(_) => None,
     };
     let engines: List<EngineRow> = read(flows::jobs::usage::engines(&site, &caller).await?)?;
@@ -288,7 +273,7 @@ fn back() -> String {
     "/settings#tokens".to_owned()
 }
 
-async fn make_token(site: &Site, caller: &Caller, asked: TokenForm) -> Result<Made> {
+async fn make_token(site: &Site, caller: &Caller, asked: TokenForm) -> Result<TokenMade> {
     let most = TokenScope::ALL.iter().position(|it| it.as_str() == asked.may);
     let scopes = most.and_then(|it| TokenScope::ALL.get(..=it)).ok_or_else(|| {
         Error::invalid("there is no such right").hint("it is read, write or decide")
@@ -306,7 +291,7 @@ async fn make_token(site: &Site, caller: &Caller, asked: TokenForm) -> Result<Ma
         person: None,
         expires_in_ms: days.map(|it| it.saturating_mul(DAY_MS)),
     };
-    read(tokens::create(&works(site), caller, request).await?)
+    tokens::create(&works(site), caller, request).await
 }
 
 async fn revoke_token(site: Site, mut call: Call) -> Result<Response> {

@@ -92,7 +92,7 @@ test("changes are requested with words, and the next revision appears in place",
   assert.equal(await dialog.getByLabel("The words, as they should be").inputValue(), "1st");
   await dialog.getByLabel("The words, as they should be").fill("very first");
   await dialog.getByRole("button", { name: "Request changes" }).click();
-  await page.locator("ins", { hasText: "very first" }).first().waitFor();
+  await page.locator("#review[data-revision='2']").waitFor();
   assert.match(new URL(page.url()).pathname, /^\/proposals\//);
   // Whoever has asked for it need not be told that it came.
   assert.equal(await page.locator(".rv-news").count(), 0);

@@ -171,7 +171,9 @@ fn gemini_is_not_started_below_a_file_of_variables() {
     }
     make_executable(&program);
     bench.write(".git/info/exclude", ".env\ndata\n");
-    let server = bench.serve();
+    // Its own home is the account's.
+    let home = bench.base.join("agents");
+    let server = bench.serve_with(&[("HOME", home.as_str())]);
     let ended = |kind: &str| bench.ended(&bench.job(kind, json!({"word": "x"})));
     assert_eq!(ended("open")["status"], "succeeded");
     for place in [&bench.top, &bench.base] {

@@ -1,9 +1,10 @@
 //! Folders of their own in which agents work: made for the queue, swept, kept and removed.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use rusqlite::Connection;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -15,9 +16,10 @@ use crate::documents::workspace::{
     self, Discard, NewWorkspace, Wanted, Workspace, WorkspaceSort, WorkspaceState, row,
 };
 use crate::flows::{Site, Works};
-use crate::jobs::{self, Cleanup, HookRun, WorkspaceNeed, Workspaces};
+use crate::jobs::{self, Cleanup, HookRun, Job, WorkspaceNeed, Workspaces};
 use crate::people::Caller;
 use crate::process;
+use crate::script::Kind;
 
 /// How often it is swept.
 const EVERY: Duration = Duration::from_secs(3_600);
@@ -48,7 +50,7 @@ pub fn workspaces(works: &Works) -> Workspaces {
 
 /// Writes the row, and then makes the worktree, if it is to be one.
 async fn make(works: &Works, need: WorkspaceNeed) -> Result<Utf8PathBuf> {
-    let WorkspaceNeed { root, path, repo, cleanup } = need;
+    let WorkspaceNeed { root, path, repo, cleanup, skill } = need;
     let cleanup = cleanup.map(|it| json!(it).to_string());
     let sort = if repo.is_some() { WorkspaceSort::Worktree } else { WorkspaceSort::Folder };
     let new =
@@ -64,7 +66,72 @@ async fn make(works: &Works, need: WorkspaceNeed) -> Result<Utf8PathBuf> {
     };
     let base = made.as_ref().map(|it| it.base.clone());
     works.store.write(move |tx| row::ready(tx, &root, base.as_ref())).await?;
-    Ok(made.map_or_else(|| path.clone(), |it| path.join(it.prefix)))
+    let Some(made) = made else { return Ok(path) };
+    let script = repo.as_ref().and_then(|repo| counterpart(works, (repo, &path), Place::Script));
+    let Some(script) = script else { return Ok(path.join(made.prefix)) };
+    if let Some(missing) = uncommitted(&works.config.folder, &script, &skill) {
+        let site = &works.config.folder;
+        return Err(Error::conflict(
+            "skill_uncommitted",
+            format!(
+                "{missing} is not committed, so the agent would not find it there; \
+                 run git add {missing} and git commit in {site}"
+            ),
+        ));
+    }
+    Ok(if script.is_dir() { script } else { path.join(made.prefix) })
+}
+
+/// Returns the first path that the site's folder has and its counterpart in a worktree lacks.
+fn uncommitted<'a>(
+    site: &Utf8Path,
+    worktree: &Utf8Path,
+    paths: &'a [Utf8PathBuf],
+) -> Option<&'a Utf8Path> {
+    let is_missing = |path: &&Utf8PathBuf| {
+        path.is_relative() && site.join(path).exists() && !worktree.join(path).exists()
+    };
+    paths.iter().find(is_missing).map(Utf8PathBuf::as_path)
+}
+
+/// A folder of the site that its worktrees have too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// The folder of the documents.
+    Root,
+    /// The folder of the script.
+    Script,
+}
+
+/// Returns where a folder of the site stands in a worktree at `path`; `None` if `repo` is not the
+/// site's own, or the folder is outside the repository.
+fn counterpart(
+    works: &Works,
+    (repo, path): (&Utf8Path, &Utf8Path),
+    place: Place,
+) -> Option<Utf8PathBuf> {
+    let site = &works.config.site;
+    let folder = match place {
+        Place::Root => &site.root,
+        Place::Script => &works.config.folder,
+    };
+    let below = folder.strip_prefix(works.repo.top()).ok()?;
+    let inside = if below.as_str().is_empty() { path.to_owned() } else { path.join(below) };
+    (repo == site.root).then_some(inside)
+}
+
+/// Returns `root` and `folder` as the prompt of a job names them: in its worktree, if the server
+/// makes one of the site's repository. An agent that follows its prompt then writes there.
+pub fn prompt_names(works: &Works, kind: &Kind, job: &Job) -> BTreeMap<String, String> {
+    let path = jobs::worktree_path(&kind.hooks, &works.config.site.data, job.root());
+    let (Some(path), Some(repo)) = (path, &kind.hooks.repo) else { return BTreeMap::new() };
+    [("root", Place::Root), ("folder", Place::Script)]
+        .into_iter()
+        .filter_map(|(name, place)| {
+            let folder = counterpart(works, (repo, &path), place)?;
+            Some((name.to_owned(), folder.into_string()))
+        })
+        .collect()
 }
 
 async fn begin(works: &Works, root: JobId) -> Result<Option<Cleanup>> {

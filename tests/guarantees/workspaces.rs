@@ -52,12 +52,13 @@ fn what_cannot_be_kept_waits_for_a_person() {
     server.stop();
 }
 
-/// An agent that is to propose works in a worktree like any other; its proposal is as ever.
+/// An agent that proposes can work in a worktree. Its prompt names that folder, so an agent that
+/// writes where it is told to never writes to the user's files.
 #[test]
 fn a_proposal_can_come_from_a_worktree() {
     let bench = Bench::new();
-    let agent =
-        "pwd > \"$OUT/pwd\"; sed -i 's/first/best/' guide.md; propose --summary better < guide.md";
+    let agent = "pwd > \"$OUT/pwd\"; sed -i 's/first/best/' \"$root/guide.md\"
+        propose --summary better < \"$root/guide.md\"";
     bench.topic_kind(
         "incorporate",
         "produces = \"proposal\", timeout = \"30s\", workspace = \"worktree\"",
@@ -70,6 +71,32 @@ fn a_proposal_can_come_from_a_worktree() {
     assert!(bench.left("pwd").contains("/data/worktrees/wt-"), "{}", bench.left("pwd"));
     assert!(bench.read("guide.md").contains("The first line."));
     assert_eq!(bench.status(), "");
+    server.stop();
+}
+
+/// A worktree has what is committed: a skill that is not would be missed in the middle of the work.
+#[test]
+fn an_agent_is_not_started_in_a_worktree_without_its_skill() {
+    let bench = Bench::new();
+    std::fs::create_dir_all(bench.top.join("skills/wb-word")).unwrap();
+    let skill = "---\nname: wb-word\ndescription: Words.\n---\nSay the word.\n";
+    bench.write("skills/wb-word/SKILL.md", skill);
+    let fields = "timeout = \"30s\", workspace = \"worktree\", skill = \"skills/wb-word\"";
+    bench.word_kind("work", fields, "cat skills/wb-word/SKILL.md > \"$OUT/skill\"");
+    let server = bench.serve();
+    let refused = bench.ended(&bench.job("work", json!({})));
+    assert_eq!(
+        (&refused["status"], &refused["reason"]),
+        (&json!("failed"), &json!("prepare_failed"))
+    );
+    let tail = refused["error_tail"].as_str().unwrap();
+    assert!(tail.contains("skills/wb-word is not committed"), "{tail}");
+    assert_eq!(refused["workspace"]["state"], "gone");
+    bench.git(&["add", "skills"]);
+    bench.git(&["commit", "-q", "-m", "a skill"]);
+    let done = bench.ended(&bench.job("work", json!({})));
+    assert_eq!(done["status"], "succeeded", "{done:#}");
+    assert_eq!(bench.left("skill"), skill.trim_end());
     server.stop();
 }
 

@@ -101,6 +101,7 @@ const BY_CLAUDE: &str = r#"  engine   = "claude",
   skill    = "skills/wb-incorporate",
   timeout  = "5m",                   -- from its start to its end
   idle     = "3m",                   -- without any output, tool calls not counted
+  workspace = "worktree",            -- in a checkout of its own: your files are out of its way
 "#;
 
 /// How long opencode may take to its first output.
@@ -164,6 +165,7 @@ wb.kind "perspective" {
   skill    = "skills/wb-perspective",
   timeout  = "5m",
   idle     = "3m",
+  workspace = "worktree",
   lane     = "source_path",
   on_busy  = "reject",
   produces = "perspective",          -- for a persona of agents/; exit 0 without one is a failure
@@ -267,6 +269,8 @@ fn by(engine: Choice, kinds: &str) -> String {
     let line = |line: &str| match engine {
         Choice::Pi if line.starts_with("  idle ") => String::new(),
         Choice::Opencode if line.starts_with("  idle ") => format!("{line}{OPENCODE_START}"),
+        // Its settings are in `data/agents` below the folder where it starts.
+        Choice::Opencode if line.starts_with("  workspace ") => String::new(),
         Choice::Gemini => line.replace("\"5m\", ", "\"10m\",").replace("\"5m\",", "\"10m\","),
         _ => line.to_owned(),
     };

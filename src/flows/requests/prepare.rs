@@ -127,6 +127,7 @@ async fn prepare(works: &Works, job: &Job) -> Result<Prepared> {
     };
     let own = agents::prepare(works, job).await?.unwrap_or_default();
     more.extend(own.texts);
+    more.extend(workspaces::prompt_names(works, kind, job));
     env.extend(own.env);
     let prompt = prompt(works, kind, job.id.as_str(), &values, more).await?;
     let prompt = prompt + &rework::block(works, &job.id).await?;

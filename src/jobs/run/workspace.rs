@@ -14,7 +14,7 @@ use crate::base::{Error, JobId, Result, fault};
 use crate::jobs::Job;
 use crate::jobs::run::launch::Ground;
 use crate::process::which;
-use crate::script::{Kind, WorkspaceMode};
+use crate::script::{Hooks, Kind, WorkspaceMode};
 
 /// The environment that every hook has, beside what is inherited. The agent has it without
 /// `MESSAGE_CONTENT`.
@@ -34,6 +34,8 @@ const NAMES: [&str; 13] = [
     "INSTANCE_ID",
 ];
 const CONTENT: &str = "MESSAGE_CONTENT";
+/// Where engines look for skills, as `init` links them.
+const SKILL_FOLDERS: [&str; 2] = [".claude/skills", ".agents/skills"];
 
 /// A command of the script that runs before or after an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,6 +65,8 @@ pub struct WorkspaceNeed {
     pub repo: Option<Utf8PathBuf>,
     /// What is to run afterwards.
     pub cleanup: Option<HookRun>,
+    /// Where the agent looks for the kind's skill, relative to the script's folder.
+    pub skill: Vec<Utf8PathBuf>,
 }
 
 /// A cleanup that was counted and is about to begin.
@@ -72,6 +76,13 @@ pub struct Cleanup {
     pub number: u32,
     /// What runs.
     pub hook: Option<HookRun>,
+}
+
+/// Returns the path of the worktree that the server makes for a job; `None` if it makes none.
+/// `root` is the first leg of the job's instance.
+pub fn worktree_path(hooks: &Hooks, data: &Utf8Path, root: &JobId) -> Option<Utf8PathBuf> {
+    let base = || hooks.cwd_base.clone().unwrap_or_else(|| data.join("worktrees"));
+    (hooks.workspace == WorkspaceMode::Worktree).then(|| base().join(format!("wt-{root}")))
 }
 
 type Make = dyn Fn(WorkspaceNeed) -> BoxFuture<'static, Result<Utf8PathBuf>> + Send + Sync;
@@ -136,10 +147,13 @@ impl Plan {
         let is_worktree = hooks.workspace == WorkspaceMode::Worktree;
         let base = hooks.cwd_base.clone().unwrap_or_else(|| ground.folder.clone());
         let root = job.root();
-        let path = match (&hooks.cwd_template, &hooks.cwd_base) {
-            (Some(template), _) if !is_worktree => rendered(template, job, &base)?,
-            (_, None) => ground.data.join("worktrees").join(format!("wt-{root}")),
-            (_, Some(base)) => base.join(format!("wt-{root}")),
+        let path = match (worktree_path(hooks, &ground.data, root), &hooks.cwd_template) {
+            (Some(path), _) => path,
+            (None, Some(template)) => rendered(template, job, &base)?,
+            (None, None) => match &hooks.cwd_base {
+                Some(base) => base.join(format!("wt-{root}")),
+                None => ground.data.join("worktrees").join(format!("wt-{root}")),
+            },
         };
         let repo = hooks.repo.clone().unwrap_or_else(|| ground.folder.clone());
         let own = [
@@ -178,7 +192,11 @@ impl Plan {
         let cleanup = hooks.cleanup.as_deref().map(|it| run(it, without(true))).transpose()?;
         let prepare = hooks.prepare.as_deref().map(|it| run(it, all.clone())).transpose()?;
         let repo = is_worktree.then_some(repo);
-        let need = WorkspaceNeed { root: root.clone(), path, repo, cleanup };
+        let skill = kind.skill.as_ref().map_or_else(Vec::new, |skill| {
+            let link = |folder: &str| Utf8Path::new(folder).join(&skill.name);
+            [skill.path.clone()].into_iter().chain(SKILL_FOLDERS.map(link)).collect()
+        });
+        let need = WorkspaceNeed { root: root.clone(), path, repo, cleanup, skill };
         Ok(Some(Plan { need, prepare, env: without(false), base }))
     }
 }

@@ -26,13 +26,13 @@ test("a person and an agent talk on a page that follows them", async (t) => {
   const site = await serve(t, {}, agents);
   const ada = await visitor(t, site);
   const page = await ada.openLive("/channels");
-  await page.getByText("No channel is open.").waitFor();
+  await page.getByText("No open channels.").waitFor();
   await page.getByRole("link", { name: "New channel" }).click();
   await page.getByLabel("Name").fill("Release plan");
   await page.getByLabel("robbo").check();
   await page.getByRole("button", { name: "Create channel" }).click();
   await page.waitForURL(/\/channels\/workshop-release-plan-1$/);
-  await page.getByText("robbo hears you when it is ready.").waitFor();
+  await page.getByText("robbo reads your message when it’s ready.").waitFor();
   // Who is a member is not offered as one.
   const offered = page.locator(".ch-add option");
   assert.deepEqual(await offered.allTextContents(), ["Choose…"]);
@@ -94,7 +94,7 @@ test("without scripts a channel is made, talked in and left by forms", async (t)
   await page.getByRole("button", { name: "Send" }).click();
   await page.locator(".ch-line", { hasText: "Two" }).waitFor();
   await page.getByRole("button", { name: "Pause" }).click();
-  await page.getByText("Paused by a person. What waits is kept.").waitFor();
+  await page.getByText("Paused by a person. Waiting messages are kept.").waitFor();
 });
 
 test("what is new is marked, counted in lists and on Home, and read by being seen", async (t) => {
@@ -135,7 +135,7 @@ test("names are completed, strangers are said, and whoever reads above is not mo
   await box.press("Enter");
   assert.equal(await box.inputValue(), "Ask @chair ");
   await box.pressSequentially("and @media too");
-  await page.getByText("Nobody here is called media.").waitFor();
+  await page.getByText("No member is called media.").waitFor();
   await box.press("Escape");
   await page.evaluate(() => scrollTo(0, 0));
   const before = await page.evaluate(() => scrollY);

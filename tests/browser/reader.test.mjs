@@ -218,7 +218,7 @@ test("a paragraph that is chosen is read out, and the focus stays where it was w
   await page.keyboard.press("Enter");
   await page.locator(".composer").getByLabel("What should change").fill("Unclear");
   await page.keyboard.press("Control+Enter");
-  await said("The Topic is open.");
+  await said("Topic opened.");
   const focused = () => page.evaluate(() => document.activeElement.closest("[data-b]")?.textContent ?? document.activeElement.tagName);
   assert.match(await focused(), /^A river is a natural/);
   // What is closed by keys leaves the focus in its thread.

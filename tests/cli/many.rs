@@ -28,7 +28,7 @@ fn jobs_are_cancelled_and_repeated_by_kind_and_status() {
         let output = assert.get_output();
         text(&output.stdout) + &text(&output.stderr)
     };
-    assert!(said(&["job", "cancel"], 2).contains("which job is meant?"));
+    assert!(said(&["job", "cancel"], 2).contains("no job given"));
     let all = ["job", "cancel", "--kind", "others"];
     let shown = said(&[&all[..], &["--dry-run"]].concat(), 0);
     assert_eq!(shown, "230 queued jobs of kind \"others\"\n");

@@ -353,7 +353,7 @@ fn what_lacks_a_secret_says_which() {
         assert!(message.starts_with(&begin), "{message}");
         assert!(message.ends_with(". See `wiki-browser check`."), "{message}");
         let (_, shown, _) = bench.cli(&["job", "show", job["id"].as_str().unwrap()]);
-        assert!(shown.contains("\nnext        find what is missing with: wiki-browser doctor\n"));
+        assert!(shown.contains("\nnext        find out what is missing: wiki-browser doctor\n"));
     }
     server.stop();
 }

@@ -173,7 +173,7 @@ fn a_dry_run_says_what_would_be_different_and_changes_nothing() {
     let (code, out, err) = bench.cli(&["reload", "--dry-run"]);
     assert_eq!(code, 1, "{out}{err}");
     for said in [
-        "removed  kind \"goes\": 1 of its jobs waits",
+        "removed  kind \"goes\": 1 job is waiting",
         "1 job of kind \"goes\" waits: the new script has no such kind",
         "write was = \"goes\" in the kind that takes its place; or type wiki-browser reload --drop",
         "1 job of kind \"goes\" waits and would be lost: generation 1 stays in force",

@@ -131,7 +131,7 @@ test("without scripts what cannot be kept comes back with what was typed and a w
   const { site, id } = await begin(t);
   const page = await (await visitor(t, site, { script: false })).open(`/proposals/${id}/edit`);
   await page.getByRole("button", { name: "Save edit" }).click();
-  await page.getByText("the edited text is the proposed one").waitFor();
+  await page.getByText("the edited text is the same as the proposed one").waitFor();
   const mine = await type(page, "in June", "in <i>late</i> June");
   const shown = await site.get(`/api/proposals/${id}`);
   const theirs = shown.text.replace("in June", "in early June");

@@ -199,7 +199,7 @@ test("a disk that fails is said on every page, costs nothing that was typed, and
   const armed = path.join(os.tmpdir(), `wb-disk-${process.pid}`);
   t.after(() => fs.rmSync(armed, { force: true }));
   const site = await serve(t, { env: { WB_FAIL_AT: "commit", WB_CRASH_WHEN: armed } });
-  const topic = await site.topic("guide.md", "The first line", "While the disk fails");
+  const topic = await site.topic("guide.md", "The first line", "While the disk is failing");
   const ada = await visitor(t, site, { allow: [/status of 503/] });
   const page = await ada.openLive(`/topics/${topic}`);
   assert.equal(await page.locator(".trouble").count(), 0);

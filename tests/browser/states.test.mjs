@@ -26,7 +26,7 @@ test("the first start prints one link, which ends in a page that says what to do
   // Used up: it says so, and how to get another.
   const bob = await visitor(t, site, { signedIn: false });
   const late = await bob.open(links[0]);
-  await late.getByText("a link works once and for ten minutes").waitFor();
+  await late.getByText("links work once and expire after ten minutes").waitFor();
 });
 
 test("a site without documents says how to get one, and shows it when it is there", async (t) => {

@@ -146,7 +146,7 @@ const CASES: &[Case] = &[
     Case {
         name: "identical",
         agent: "propose < \"$root/$path\"",
-        tail: "the proposed text is the present text",
+        tail: "the proposed text is the same as the current text",
         ..FAILED
     },
     Case {

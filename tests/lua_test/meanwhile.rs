@@ -254,5 +254,5 @@ fn a_function_that_fails_ends_the_test_and_not_what_comes_after() {
     assert_eq!(told(1), "");
     assert!(told(2).contains("overflow") && told(2).contains("tests/a.lua:"), "{}", told(2));
     assert_eq!(told(3), "");
-    assert!(told(4).contains("t.site comes too late"), "{}", told(4));
+    assert!(told(4).contains("t.site must come first"), "{}", told(4));
 }

@@ -56,7 +56,7 @@ const MISTAKES: [(&str, &str, &str); 34] = [
     ("t.advance \"1 day\"", "`1 day` is not a duration", ""),
     (
         "t.topic { source_path = \"a.md\" } t.site {}",
-        "t.site comes too late",
+        "t.site must come first",
         "write it first in its test",
     ),
     ("require(\"wb\").kind \"x\" {}", "wb.kind belongs in the script", ""),
@@ -82,12 +82,12 @@ const MISTAKES: [(&str, &str, &str); 34] = [
     ),
     (
         "t.enqueue(\"links\", { source_path = \"guide.md\" }, { not_before = \"soon\" })",
-        "not_before is not a time",
+        "not_before must be a time",
         "",
     ),
     (
         "t.approve(t.run(\"links\", { source_path = \"a.md\" }, { result = { checked = 1 } }))",
-        "that job has proposed nothing",
+        "that job has no proposal",
         "{ proposal = \"the whole new text\" }",
     ),
     ("t.approve(\"the guide\")", "", "give what t.run returned"),

@@ -95,7 +95,7 @@ fn script(patient: &Patient<'_>) -> Finding {
         ),
         Patient::Broken(script, why) => Finding::error(WHAT, format!("{script} has {why}"), check),
         Patient::Site(loaded) => match loaded.warnings.len() {
-            0 => Finding::ok(WHAT, format!("{} is fine", loaded.config.script)),
+            0 => Finding::ok(WHAT, format!("{} is valid", loaded.config.script)),
             count => {
                 let ending = if count == 1 { "" } else { "s" };
                 let says = format!("{} has {count} warning{ending}", loaded.config.script);

@@ -171,7 +171,7 @@ impl DailyCaps {
         let until = state.frees_at.rfc3339();
         Err(Error::new(ErrorKind::Busy, state.sentence())
             .code("daily_cap")
-            .hint(format!("ask for it later (--not-before {until}), or raise the cap")))
+            .hint(format!("start it later (--not-before {until}), or raise the cap")))
     }
 }
 

@@ -141,8 +141,9 @@ pub fn release(tx: &Tx<'_>, engine: &str, by: &Actor) -> Result<()> {
     };
     if !is_sites && own.is_none() {
         let message = format!("the engine \"{engine}\" is not held");
-        return Err(Error::conflict("engine_not_held", message)
-            .hint("wiki-browser engine list says which are"));
+        return Err(
+            Error::conflict("engine_not_held", message).hint("list them: wiki-browser engine list")
+        );
     }
     tx.ring(BELL);
     tx.emit(

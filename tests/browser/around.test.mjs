@@ -152,7 +152,7 @@ test("lines follow the document: new words, new Topics, and what is being writte
   await page.locator("#L3 mark", { hasText: "Second line" }).waitFor();
   // Somebody writes about a text that changes: it is said, and nothing is lost.
   await page.locator("#L2 .line-text").selectText();
-  await page.locator(".reader-pop [aria-label='Comment on these words']").click();
+  await page.locator(".reader-pop [aria-label='Comment on this passage']").click();
   await page.locator(".composer textarea[name=body]").fill("Half a thought");
   site.write("plain.txt", "Another beginning.\nFirst line.\nSecond line.\n");
   await page.getByText("The document has changed.").waitFor();
@@ -160,7 +160,7 @@ test("lines follow the document: new words, new Topics, and what is being writte
   await page.getByRole("button", { name: "Show the new text" }).click();
   await page.locator("#L1", { hasText: "Another beginning." }).waitFor();
   await page.locator("#L2 .line-text").selectText();
-  await page.locator(".reader-pop [aria-label='Comment on these words']").click();
+  await page.locator(".reader-pop [aria-label='Comment on this passage']").click();
   assert.equal(await page.locator(".composer textarea[name=body]").inputValue(), "Half a thought");
 });
 

@@ -198,7 +198,7 @@ async function used(t, site, ids) {
       if (node.data.includes("zqclobberdocumentqz")) getSelection().selectAllChildren(node.parentElement.closest("[data-b]"));
     }
   });
-  await page.locator(".reader-pop [aria-label='Comment on these words']").click();
+  await page.locator(".reader-pop [aria-label='Comment on this passage']").click();
   await page.locator(".composer blockquote", { hasText: "zqclobberdocumentqz" }).waitFor();
   await safe("a form with words");
   await page.locator(".composer textarea[name=body]").fill(lines.get("zqimgerrorqz"));

@@ -107,10 +107,10 @@ test("a decision, a rework and a document in conflict are told while somebody ty
   site.git("reset", "-q", "--hard", "HEAD~1");
   await state.getByText("in the same lines as this proposal").waitFor({ state: "detached" });
   await site.post(`/api/proposals/${id}/reject`, { reason: "Not <b>now</b>" });
-  await state.getByText(": Not <b>now</b>. What you typed is still here").waitFor();
+  await state.getByText(": Not <b>now</b>. Your edit is still here").waitFor();
   assert.ok(await keep.isDisabled());
   assert.equal(await typed(page).inputValue(), mine);
-  assert.ok(await state.getByText("What you typed is still here").evaluate((it) => {
+  assert.ok(await state.getByText("Your edit is still here").evaluate((it) => {
     const { top, bottom } = it.getBoundingClientRect();
     return top >= 0 && bottom <= innerHeight;
   }), "it is seen wherever one types");

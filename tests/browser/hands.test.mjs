@@ -64,7 +64,7 @@ test("words that a mouse is dragged over become a Topic, and a picture that is c
   await page.mouse.move(to.right - 1, to.middle, { steps: 4 });
   assert.equal(await page.locator(".reader-pop").isVisible(), false, "not while the button is down");
   await page.mouse.up();
-  await page.locator(".reader-pop [aria-label='Comment on these words']").click();
+  await page.locator(".reader-pop [aria-label='Comment on this passage']").click();
   const dragged = await open(site, page, "By a mouse");
   assert.equal(dragged.anchor.quote, "north* bank is `steep");
   // A click on marked words leads to their note, and takes nothing else.
@@ -79,13 +79,13 @@ test("words that a mouse is dragged over become a Topic, and a picture that is c
     document.dispatchEvent(new Event("selectionchange"));
     setTimeout(done, settle);
   }), SETTLE_MS);
-  await page.locator(".reader-pop [aria-label='Comment on these words']").click();
+  await page.locator(".reader-pop [aria-label='Comment on this passage']").click();
   const picture = await open(site, page, "Of the picture");
   assert.equal(picture.anchor.quote, "![A picture of the bank](bank.png)");
   // A double click takes a word.
   const south = await boxOf(page, "south");
   await page.mouse.dblclick((south.left + south.right) / 2, south.middle);
-  await page.locator(".reader-pop [aria-label='Comment on these words']").click();
+  await page.locator(".reader-pop [aria-label='Comment on this passage']").click();
   assert.equal((await open(site, page, "A word")).anchor.quote, "south");
   await page.close();
 });
@@ -114,7 +114,7 @@ test("words that a finger holds become a Topic, on a phone", async (t) => {
   const [words, button] = await Promise.all([boxOf(page, "quiet"), page.locator(".reader-pop").boundingBox()]);
   assert.ok(button.y > words.middle, "below the words: a phone's own menu is above them");
   assert.ok(button.x >= 0 && button.x + button.width <= PHONE.width);
-  await page.locator(".reader-pop [aria-label='Comment on these words']").tap();
+  await page.locator(".reader-pop [aria-label='Comment on this passage']").tap();
   const held = await open(site, page, "By a finger");
   assert.equal(held.anchor.quote, "quiet");
   // A tap on it brings its note up; one beside it closes nothing that is written.

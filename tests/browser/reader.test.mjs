@@ -164,7 +164,7 @@ test("selected words become a Topic beside them, and their mark", async (t) => {
   const page = await read(ada);
   assert.equal(await highlighted(page, "wb-topic"), 1);
   await select(page, "tural", "freshwa");
-  await page.click(".reader-pop [aria-label='Comment on these words']");
+  await page.click(".reader-pop [aria-label='Comment on this passage']");
   await page.waitForFunction(() => document.querySelector(".composer blockquote").textContent === "tural* watercourse, usually **freshwa");
   await page.fill(".composer textarea[name=body]", "Is it always *natural*?");
   await page.click(".composer .button-main");

@@ -54,7 +54,7 @@ test("a change is asked for, made, reviewed and approved, and who else looks see
   await page.getByRole("link", { name: "Read the document" }).click({ trial: true });
   assert.ok(await page.locator("h1").evaluate((it) => it === document.activeElement), "the focus is where it is said");
   await other.locator("#p-head .rv-banner-good").waitFor();
-  await other.locator("dialog .form-refusal").getByText("meanwhile").waitFor();
+  await other.locator("dialog .form-refusal").getByText("in the meantime").waitFor();
   assert.ok(await other.getByRole("button", { name: "Approve and commit" }).isDisabled());
   assert.equal(await other.getByLabel("Commit subject").inputValue(), "Mine, typed for long");
   await other.getByRole("button", { name: "Not now" }).click();
@@ -77,7 +77,7 @@ test("a base that moves is seen while the page is open", async (t) => {
   const tab = await (await visitor(t, two.site)).openLive(`/proposals/${first}`);
   two.site.write("plan.md", PLAN.replace("Paragraph 12 stays", "Paragraph 12 is new"));
   two.site.commit("by hand");
-  await tab.locator(".rv-news").getByText("Revision 2 replaced revision 1").waitFor();
+  await tab.locator(".rv-news").getByText("Revision 2 just replaced revision 1").waitFor();
   await tab.getByText("Merged with later changes to the document").waitFor();
 });
 

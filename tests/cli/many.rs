@@ -33,7 +33,7 @@ fn jobs_are_cancelled_and_repeated_by_kind_and_status() {
     let shown = said(&[&all[..], &["--dry-run"]].concat(), 0);
     assert_eq!(shown, "230 queued jobs of kind \"others\"\n");
     let shown = said(&all, 2);
-    assert!(shown.contains("230 queued jobs of kind \"others\": nobody is there"), "{shown}");
+    assert!(shown.contains("230 queued jobs of kind \"others\": confirmation needs"), "{shown}");
     assert_eq!(bench.show(&waiting[0])["status"], "queued");
     let shown = said(&[&all[..], &["--yes"]].concat(), 0);
     assert_eq!(shown, "230 jobs cancelled\n");

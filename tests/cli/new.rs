@@ -172,7 +172,7 @@ fn a_terminal_is_asked_for_what_is_not_given() {
     let path = folder.path();
     let keys = "magic\n6\nnowhere\n.\nAna\nAna B. <a@b.c>\n";
     let screen = typed(path, "init", keys);
-    for said in ["write a number from 1 to 6", "is not a folder", "write Wiki Agent <agent@"] {
+    for said in ["enter a number from 1 to 6", "is not a folder", "write Wiki Agent <agent@"] {
         assert!(screen.contains(said), "{said}: {screen}");
     }
     let text = script(path);

@@ -62,7 +62,7 @@ fn old_folders_of_jobs_go_and_nothing_else_does() {
         (&json!(1), &json!("age"))
     );
     assert!(folder(&old).exists());
-    assert!(said(&bench, &["cleanup", "--dry-run"]).contains("1 folders of jobs would be removed"));
+    assert!(said(&bench, &["cleanup", "--dry-run"]).contains("1 job folders would be removed"));
     bench.json(&["cleanup"]);
     assert!(!folder(&old).exists() && folder(&young).exists() && folder(&late).exists());
     assert!(folder(&running).exists() && bench.data.join("jobs/not-a-job").exists());

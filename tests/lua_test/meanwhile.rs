@@ -141,7 +141,7 @@ fn jobs_run_beside_each_other_as_far_as_the_limits_allow() {
           t.fire("topic_created", { source_path = "a.md" })
           inner = t.run("word", { word = "a" }, { { result = 1 }, { result = 2 } })
           t.run("long", nil, function()
-            t.fails(function() t.run("long") end, "waits")
+            t.fails(function() t.run("long") end, "is waiting")
           end)
         end)
         t.eq(inner.attempt, 2)

@@ -4,7 +4,7 @@ use super::Desk;
 
 /// Each body stands in a test, unless it has one itself; then what must be told.
 const MISTAKES: [(&str, &str, &str); 34] = [
-    ("t.render(\"link\", {})", "there is no kind \"link\"", "did you mean `links`?"),
+    ("t.render(\"link\", {})", "no kind \"link\"", "did you mean `links`?"),
     ("t.run(\"links\", {})", "needs the input `source_path`", "source_path=VALUE, a source"),
     (
         "t.run(\"links\", { source = \"guide.md\" })",
@@ -13,7 +13,7 @@ const MISTAKES: [(&str, &str, &str); 34] = [
     ),
     (
         "t.fire(\"topic_create\")",
-        "there is no event `topic_create`",
+        "no event `topic_create`",
         "did you mean `topic_created`?",
     ),
     ("t.fire(\"job_finished\")", "t.fire(\"job_finished\") needs `kind`", "{ kind = \"NAME\" }"),
@@ -175,7 +175,7 @@ fn a_wrong_script_is_told_as_check_tells_it_and_no_test_is_run() {
 fn wrong_arguments_are_answered_by_what_to_type() {
     let desk = Desk::with_tests("t.test(\"x\", function() end)");
     for (args, code, told) in [
-        (&["none.lua"][..], 4, "there is no file none.lua"),
+        (&["none.lua"][..], 4, "no file none.lua"),
         (&["--filter", "nothing"], 4, "no test has \"nothing\""),
         (&["/etc/hostname"], 2, "is not below the folder of the script"),
         (&["wiki-browser.lua", "--watcher"], 2, "--watch"),

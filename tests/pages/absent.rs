@@ -61,8 +61,8 @@ fn an_ordinary_link_of_a_handbook_leads_somewhere() {
     assert!(browser.page("/d?folder=plain").contains("/d/plain/one.md"));
     for (at, words) in [
         ("/d/files/manual.pdf", "files/manual.pdf is in the repository, but not a document"),
-        ("/d/files/other.pdf", "there is no document files/other.pdf"),
-        ("/d/data/operator.token", "there is no document data/operator.token"),
+        ("/d/files/other.pdf", "no document files/other.pdf"),
+        ("/d/data/operator.token", "no document data/operator.token"),
     ] {
         let answer = browser.get(at);
         assert_eq!(answer.status, 404, "{at}");

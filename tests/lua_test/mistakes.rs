@@ -11,11 +11,7 @@ const MISTAKES: [(&str, &str, &str); 34] = [
         "has no input `source`",
         "did you mean `source_path`?",
     ),
-    (
-        "t.fire(\"topic_create\")",
-        "no event `topic_create`",
-        "did you mean `topic_created`?",
-    ),
+    ("t.fire(\"topic_create\")", "no event `topic_create`", "did you mean `topic_created`?"),
     ("t.fire(\"job_finished\")", "t.fire(\"job_finished\") needs `kind`", "{ kind = \"NAME\" }"),
     (
         "t.fire(\"job_finished\", { kind = \"links\", status = \"fail\" })",

@@ -62,7 +62,7 @@ test("a log follows, stops when somebody scrolls up, and goes on at the end", as
   const top = await page.evaluate(() => document.querySelector(".tail").scrollTop);
   fs.writeFileSync(path.join(site.out, "more"), "");
   await until("more was printed", async () =>
-    /[1-9]\d* bytes more|Stopped/.test(await page.locator(".log-status").textContent()));
+    /[1-9]\d* more bytes|Paused/.test(await page.locator(".log-status").textContent()));
   assert.equal(await page.evaluate(() => document.querySelector(".tail").scrollTop), top);
   await page.getByRole("button", { name: "Go to end" }).click();
   await rows(page).getByText("second 59", { exact: true }).waitFor();

@@ -43,7 +43,7 @@ test("a person and an agent talk on a page that follows them", async (t) => {
   await page.locator(".ch-agent", { hasText: "answer 1 to you" }).waitFor();
   await page.locator(".ch-at", { hasText: "@robbo" }).waitFor();
   assert.equal(await page.locator(".ch-at", { hasText: "@nobody" }).count(), 0);
-  await page.locator(".ch-agent", { hasText: "answers 1" }).waitFor();
+  await page.locator(".ch-agent", { hasText: "in reply to 1" }).waitFor();
   assert.equal(await box.inputValue(), "");
   // What others say comes by itself, and the box keeps what is typed.
   await box.fill("half a");

@@ -176,8 +176,8 @@ wb.agent "robbo" { about = "A test", engine = "asker", autostart = "on_message",
   const ada = await visitor(t, site, { viewport: PHONE, touch: true });
   const page = await ada.openLive("/agents/robbo");
   // Its agent starts first, which takes its time on a busy machine.
-  await page.getByRole("link", { name: "Decide" }).waitFor({ timeout: 60_000 });
-  await page.getByRole("link", { name: "Decide" }).tap();
+  await page.getByRole("link", { name: "Review" }).waitFor({ timeout: 60_000 });
+  await page.getByRole("link", { name: "Review" }).tap();
   await page.locator("h1", { hasText: "Bash: rm -rf build" }).waitFor();
   assert.equal(await page.locator("main img").count(), 0);
   assert.ok(await isWithin(page));

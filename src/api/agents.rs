@@ -13,7 +13,7 @@ pub struct AgentView {
     pub name: String,
     /// Its address.
     pub address: Address,
-    /// What it is for; nothing if it is not declared any more.
+    /// What it is for; nothing if it is no longer declared.
     pub about: Option<String>,
     /// The engine of its declaration.
     pub engine: Option<String>,

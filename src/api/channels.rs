@@ -332,7 +332,7 @@ pub struct MessageView {
     pub heard: Vec<HeardView>,
 }
 
-/// An answer that is held, or was: its agent lives in a terminal, where somebody may have typed
+/// An answer that is held, or was: its agent lives in a terminal, where someone may have typed
 /// while it worked.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -171,7 +171,7 @@ pub struct Executed {
     pub error: Option<String>,
 }
 
-/// A call of a tool as its person sees it.
+/// A tool call as its person sees it.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CallView {

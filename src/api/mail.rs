@@ -48,7 +48,7 @@ pub struct Sent {
 #[cfg_attr(test, schemars(rename = "MessageSort"))]
 #[serde(rename_all = "snake_case")]
 pub enum Sort {
-    /// Somebody sent it.
+    /// Someone sent it.
     Message,
     /// The reply of an instance that did what it was asked for.
     Reply,

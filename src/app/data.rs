@@ -150,7 +150,7 @@ pub(super) fn refuse_lost_log(data: &Utf8Path, database: &Utf8Path) -> Result<()
     if !store::has_lost(database, epoch, life)? {
         return Ok(());
     }
-    Err(Error::unavailable(format!("{log} is gone, and what it held of the database with it"))
+    Err(Error::unavailable(format!("{log} is missing, and the data it held is lost"))
         .code(CORRUPT)
         .hint(
             "put it back, or restore a backup (wiki-browser restore); to go on without it: \
@@ -170,7 +170,7 @@ pub(super) fn running_server(data: &Utf8Path) -> Option<u64> {
 fn server_facts(data: &Utf8Path) -> Result<Value> {
     let path = data.join(SERVER_FILE);
     let bytes = process::read_small(&path, SERVER_FILE_BYTES_MAX)
-        .map_err(|cause| cause.hint("move it away: the server makes it anew"))?;
+        .map_err(|cause| cause.hint("remove it; the server creates a new one"))?;
     Ok(serde_json::from_slice(&bytes.unwrap_or_default()).unwrap_or_default())
 }
 

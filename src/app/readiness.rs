@@ -34,15 +34,15 @@ async fn look(store: &Store, pulses: &Pulses, socket: &SocketMark) -> Result<()>
         return Err(trouble.to_error());
     }
     if !store.is_writing() {
-        return Err(Error::unavailable("nothing can be written"));
+        return Err(Error::unavailable("the database is not writable"));
     }
     pulses.check().await?;
     socket.check()?;
     // It changes no row, and so waits for no disk.
     match tokio::time::timeout(COMMIT_MAX, store.write(|_| Ok(()))).await {
         Ok(committed) => committed,
-        Err(_) => Err(Error::unavailable("the writer of the database commits nothing")
+        Err(_) => Err(Error::unavailable("the database writer is not committing")
             .code("service_lost")
-            .hint("look at the disk and at the log")),
+            .hint("check the disk and the log")),
     }
 }

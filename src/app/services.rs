@@ -71,7 +71,7 @@ impl Pulses {
             if !matches!(answered, Ok(Some(()))) {
                 return Err(Error::unavailable(format!("{name} does not answer"))
                     .code("service_lost")
-                    .hint("the log says why; restart the server"));
+                    .hint("see the log for the cause, then restart the server"));
             }
         }
         Ok(())

@@ -101,7 +101,7 @@ impl Tenancy {
             }
             Ok(None) => Err(Error::conflict(
                 "already_running",
-                format!("{path} was removed, and another server has the data folder now"),
+                format!("{path} was removed, and another server now has the data folder"),
             )),
             // A disk that is full or read-only takes no other server's lock either.
             Err(cause) => {

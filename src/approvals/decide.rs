@@ -45,7 +45,7 @@ pub fn decide(tx: &Tx<'_>, id: &ApprovalId, by: &Actor, decision: &Decision) -> 
     let note = decision.note.as_deref().map(str::trim).filter(|it| !it.is_empty());
     if note.is_some_and(|it| it.len() > SUMMARY_BYTES_MAX) {
         let message = format!("the note has more than {SUMMARY_BYTES_MAX} bytes");
-        return Err(Error::new(ErrorKind::TooLarge, message).hint("say it in fewer words"));
+        return Err(Error::new(ErrorKind::TooLarge, message).hint("make it shorter"));
     }
     let changed = tx.prepare_cached(DECIDE)?.execute(named_params! {
         ":id": id, ":state": decision.state, ":changes": changes, ":note": note, ":by": by,
@@ -73,7 +73,7 @@ fn refusal(tx: &Tx<'_>, found: &Approval) -> Error {
     match (&found.decided_by, found.expires_at) {
         (Some(by), _) => {
             let message = format!("approval {id} was {} by {by}", found.state);
-            Error::conflict("approval_decided", message).hint("look at it again")
+            Error::conflict("approval_decided", message).hint("review it again")
         }
         (None, Some(at)) if at <= tx.now() => {
             Error::conflict("approval_decided", format!("approval {id} has expired"))

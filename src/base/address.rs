@@ -136,7 +136,7 @@ fn malformed(text: &str) -> Error {
     let shown = truncate_chars(text, 80);
     Error::invalid(format!("`{}` is not an address", shown.escape_debug()))
         .code("malformed_address")
-        .hint("write agent:NAME, topic:TEMPLATE/INBOX, person:NAME or channel:NAME")
+        .hint("use agent:NAME, topic:TEMPLATE/INBOX, person:NAME or channel:NAME")
 }
 
 impl TryFrom<String> for Address {

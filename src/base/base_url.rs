@@ -65,7 +65,7 @@ impl FromStr for BaseUrl {
     fn from_str(text: &str) -> Result<BaseUrl> {
         let wrong = |why: &str| Error::invalid(format!("the address {why}")).code("bad_address");
         if text.len() > BYTES_MAX || !text.bytes().all(|it| it.is_ascii_graphic()) {
-            return Err(wrong("is too long, or has a character that no address has"));
+            return Err(wrong("is too long, or has an invalid character"));
         }
         let (is_tls, rest) = match (text.strip_prefix("https://"), text.strip_prefix("http://")) {
             (Some(rest), _) => (true, rest),

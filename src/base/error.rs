@@ -168,8 +168,8 @@ impl Error {
             }
             Kind::ReadOnlyFilesystem => error
                 .code("read_only")
-                .hint("the disk is read-only: look why (dmesg), and mount it for writing"),
-            Kind::PermissionDenied => error.hint("whose is it? run the server as its owner"),
+                .hint("the disk is read-only: find the cause (dmesg) and remount it for writing"),
+            Kind::PermissionDenied => error.hint("run the server as the owner of the file"),
             _ => error,
         };
         error.source(cause)

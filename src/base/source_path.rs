@@ -37,7 +37,7 @@ impl TryFrom<String> for SourcePath {
             let shown: String = text.chars().take(120).flat_map(char::escape_debug).collect();
             Err(Error::invalid(format!("`{shown}` is not a path of a source: {why}"))
                 .code("bad_path")
-                .hint("wiki-browser source list prints the paths of the sources"))
+                .hint("list sources: wiki-browser source list"))
         };
         if text.is_empty() {
             return refuse("it is empty");

@@ -34,22 +34,22 @@ const HEADING: &str = "Site and output";
 const AFTER_HELP: &str = "\
 A first site:
   wiki-browser init                     in a git repository: writes wiki-browser.lua and skills/
-  wiki-browser new kind answer          adds a sort of job: a block of the script, and a skill
-  wiki-browser check                    reads the script and says what is wrong with it
+  wiki-browser new kind answer          adds a kind of job: a block in the script, and a skill
+  wiki-browser check                    checks the script
   wiki-browser test                     runs its tests, with a fake agent and a fake clock
-  wiki-browser serve                    serves the site and prints a link to log in with
+  wiki-browser serve                    starts the server and prints a login link
 
 Every day:
   wiki-browser topic create --source guide.md --quote 'old words' --body 'Say it simpler'
   wiki-browser job create incorporate topic_id=7f3a --wait
   wiki-browser proposal approve 81bc
 
-Ids may be shortened to four or more characters of their beginning or end; tables show the end.
+IDs can be abbreviated to the first or last four or more characters; tables show the last.
 
-Exit codes: 0 done, 1 failed, 2 wrong input, 3 not allowed, 4 no such thing, 5 conflict with the
-present state, 6 too busy or no server.";
+Exit codes: 0 success, 1 failed, 2 invalid input, 3 not allowed, 4 not found, 5 conflict with the
+current state, 6 busy or no server.";
 
-/// A place where people and coding agents work on documents together.
+/// A self-hosted site where people and coding agents work on documents together.
 #[derive(Debug, Parser)]
 #[command(name = "wiki-browser", version, after_help = AFTER_HELP)]
 pub(super) struct Cli {
@@ -62,10 +62,10 @@ pub(super) struct Cli {
 /// What every command takes.
 #[derive(Args, Debug)]
 pub(super) struct Common {
-    /// Script of the site; without it, the nearest wiki-browser.lua upwards
+    /// Script of the site [default: the nearest wiki-browser.lua in this folder or above]
     #[arg(long, global = true, help_heading = HEADING, value_name = "FILE")]
     pub(super) config: Option<Utf8PathBuf>,
-    /// Data folder of the site, if it is not `data` beside the script
+    /// Data folder of the site [default: `data` next to the script]
     #[arg(long, global = true, help_heading = HEADING, value_name = "DIR")]
     pub(super) data: Option<Utf8PathBuf>,
     /// Print the server's JSON, and errors as JSON
@@ -84,124 +84,124 @@ pub(super) struct Common {
 /// What the operator can do.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Serve the site until it is told to stop
+    /// Start the server
     #[command(after_help = "\
-Prints a one-time link to log in with a browser, if standard output is a terminal (or with
---print-link), and serves until Ctrl-C or a TERM signal: agents that run then get the grace of
-wb.limits to end. The script says where it listens; without it, that is a port of this machine only.
-WB_LOG=debug logs more. docs/operations.md says how to run it as a service.")]
+Prints a one-time login link if standard output is a terminal (or with --print-link), and runs until
+Ctrl-C or SIGTERM. Running agents then get the `grace` period of wb.limits to stop. Listens on
+localhost unless the script sets `listen`. Set WB_LOG=debug for a detailed log. To run it as a
+service, see docs/operations.md.")]
     Serve(ServeFlags),
-    /// Make a site in a git repository: the script, the skills and an example persona
+    /// Create a site in a git repository: the script, the skills and an example persona
     Init(InitArgs),
-    /// Add a kind with its skill, or a persona
+    /// Add a kind, a persona, an inbox or a channel type
     #[command(subcommand)]
     New(NewCommand),
-    /// Read the script and say what is wrong with it
+    /// Check the script and the personas
     Check(CheckArgs),
     /// Run the tests of the script, with a fake agent and a fake clock
     Test(TestArgs),
-    /// Write what an editor needs to complete and check the script
+    /// Write the type annotations that editors use to complete and check the script
     Types(TypesArgs),
-    /// Look at this machine: which guarantees hold here, with advice
+    /// Check this machine: which guarantees hold here, with advice
     #[command(after_help = "\
-Exits 0 if a site can work here, 1 if something must be mended. Warnings alone are fine. It needs no
-server, and outside of a site it looks at the machine only.
+Exits 0 if a site can work here (warnings are fine), 1 if something must be fixed. Needs no server;
+outside a site it checks only the machine.
 
 Examples:
   wiki-browser doctor
   wiki-browser doctor --json")]
     Doctor,
-    /// Print the exact prompt that a job would be given, with nothing started
+    /// Print the exact prompt a job would get, without starting it
     Render(RenderArgs),
-    /// Work with jobs: the runs of agents
+    /// Manage jobs: runs of agents
     #[command(subcommand)]
     Job(JobCommand),
-    /// Write to an inbox, an instance or a person
+    /// Send a message to an inbox, an agent, a channel or a person
     Send(SendArgs),
     /// Read messages, and wait for replies
     #[command(subcommand)]
     Mail(MailCommand),
-    /// Work with agents that live on: start, stop, see what they do
+    /// Manage long-running agents
     #[command(subcommand)]
     Agent(AgentCommand),
-    /// Look at inboxes: where messages start instances
+    /// List and show inboxes
     #[command(subcommand)]
     Inbox(InboxCommand),
-    /// Ask your assistant; the answer is printed as it is written
+    /// Ask your assistant; the answer streams as it is written
     Ask(AskArgs),
-    /// Work with your conversations with the assistant
+    /// Manage your conversations with the assistant
     #[command(subcommand)]
     Chat(ChatCommand),
-    /// Work with channels: conversations of people and agents
+    /// Manage channels: conversations between people and agents
     #[command(subcommand)]
     Channel(ChannelCommand),
-    /// Say something in a channel, and read what was said
+    /// Send and read messages in a channel
     #[command(subcommand)]
     Msg(MsgCommand),
-    /// Work with topics: the threads about words of a source
+    /// Manage topics: threads about a passage of a source
     #[command(subcommand)]
     Topic(TopicCommand),
-    /// Work with proposals: new texts that wait for a decision
+    /// Review proposals: new versions of a source
     #[command(subcommand)]
     Proposal(ProposalCommand),
-    /// Answer what agents ask: approve or reject
+    /// Approve or reject requests from agents
     #[command(subcommand)]
     Approval(ApprovalCommand),
-    /// List what waits for a decision: proposals and approvals, oldest first
+    /// List everything awaiting review: proposals and approvals, oldest first
     Decisions,
-    /// Look at workspaces: the folders of their own in which agents work
+    /// Manage workspaces: the separate folders that agents work in
     #[command(subcommand)]
     Workspace(WorkspaceCommand),
-    /// Look at sources: the documents of the site
+    /// List and show sources: the documents of the site
     #[command(subcommand)]
     Source(SourceCommand),
-    /// Look at personas: the files in agents/ that say who a view is for
+    /// List and show personas: the files in agents/ that describe a reader
     #[command(subcommand)]
     Persona(PersonaCommand),
-    /// Look at sources as personas see them, and have such views made
+    /// Show and request perspectives: sources as personas see them
     #[command(subcommand)]
     Perspective(PerspectiveCommand),
-    /// Find sources, topics and messages by their words
+    /// Search sources, topics and messages
     Search(SearchArgs),
-    /// Print what jobs have spent, and how much of each daily cap is used
+    /// Show what jobs have spent, and how much of each daily cap is used
     Usage(UsageArgs),
-    /// Look at engines: which are held because their provider takes no more
+    /// List engines, and release one that is on hold
     #[command(subcommand)]
     Engine(EngineCommand),
-    /// Have the server read its script again, without a restart
+    /// Reload the script without a restart
     Reload(ReloadArgs),
-    /// Look at what the script does by itself, and when
+    /// List schedules and their last and next runs
     #[command(subcommand)]
     Schedule(ScheduleCommand),
-    /// Say who may use the site, and as what
+    /// Manage people and their roles
     #[command(subcommand)]
     Person(PersonCommand),
-    /// Give scripts and other programs access in a person's name
+    /// Manage access tokens for scripts and other programs
     #[command(subcommand)]
     Token(TokenCommand),
-    /// Copy the database, while the server runs or without it
+    /// Back up the database, with or without a running server
     Backup(BackupArgs),
-    /// Put a backup in place of the database
+    /// Restore the database from a backup
     Restore(RestoreArgs),
-    /// Look whether the database is whole, and save what can be read of a damaged one
+    /// Check the database, and salvage a damaged one
     Recover(RecoverArgs),
-    /// Remove old folders of jobs, and rows that are kept for a while only
+    /// Remove old job folders and expired rows
     Cleanup(CleanupArgs),
-    /// Print the description of the HTTP interface, as OpenAPI 3.1; no server is needed
+    /// Print the OpenAPI 3.1 description of the HTTP API; needs no server
     Openapi,
-    /// Print what a shell needs to complete commands and options
+    /// Print shell completions
     Completions(CompletionsArgs),
-    /// Print a new one-time link to log in with a browser
+    /// Print a one-time link to log in with a browser
     Login,
-    /// Print whether the server is well, and what waits; exits 6 if it is not ready
+    /// Show the server's health and what is waiting; exits 6 if it is not ready
     Status,
-    /// Print what happens on the site, until interrupted
+    /// Stream the site's events until interrupted
     #[command(after_help = "\
 Examples:
   wiki-browser events
   wiki-browser events --json --after EPOCH-120")]
     Events {
-        /// Begin after this event
+        /// Start after this event
         #[arg(long, value_name = "ID")]
         after: Option<String>,
     },
@@ -210,10 +210,10 @@ Examples:
 /// How the log is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum LogFormatWord {
-    /// One line an entry, for people
+    /// One line per entry, for people
     #[default]
     Text,
-    /// One JSON object a line, for programs
+    /// One JSON object per line, for programs
     Json,
 }
 
@@ -223,17 +223,17 @@ pub(super) struct ServeFlags {
     /// Stands for the one of all commands, which the script of a server names: refused, not offered
     #[arg(long, hide = true, value_name = "DIR")]
     pub(super) data: Option<Utf8PathBuf>,
-    /// How the log on standard error is written
+    /// Format of the log on standard error
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(super) log_format: LogFormatWord,
-    /// How many daily backups are kept in the data folder; 0 makes none
+    /// Number of daily backups to keep in the data folder; 0 disables them
     #[arg(long, value_name = "N", default_value_t = crate::flows::site::backup::DAILY_KEPT)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub(super) daily_backups: u32,
-    /// Print the one-time link although standard output is no terminal, but a log or a file
+    /// Print the one-time link even if standard output is not a terminal
     #[arg(long)]
     pub(super) print_link: bool,
-    /// Reload the script whenever it is saved; for developing one, where no agent can write it
+    /// Reload the script whenever it is saved; for development, where no agent can write to it
     #[arg(long)]
     pub(super) watch: bool,
 }

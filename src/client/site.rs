@@ -133,7 +133,7 @@ pub(super) fn read_token(path: &Utf8Path) -> Result<String> {
             .source(cause)
     })?;
     match text.trim() {
-        "" => Err(Error::new(ErrorKind::Unauthenticated, format!("{path} holds no token"))
+        "" => Err(Error::new(ErrorKind::Unauthenticated, format!("{path} has no token"))
             .hint("restart the server: it writes a new one")),
         token => Ok(token.to_owned()),
     }

@@ -135,7 +135,7 @@ pub fn put(tx: &Tx<'_>, job: &JobId, of: &Versions, body: &str) -> Result<()> {
         }
         let message = format!("job {job} has stored another view already");
         return Err(Error::conflict("already_stored", message)
-            .hint("a job stores one view, once; a second one needs a new job"));
+            .hint("a job stores one view; start a new job for another"));
     }
     tx.prepare_cached(INSERT)?.execute(named_params! {
         ":job": job, ":source": of.source_path, ":persona": of.persona,
@@ -148,7 +148,7 @@ pub fn put(tx: &Tx<'_>, job: &JobId, of: &Versions, body: &str) -> Result<()> {
 fn check_body(body: &str) -> Result<()> {
     if body.len() > SOURCE_BYTES_MAX {
         let message = format!("the view has {} bytes, the limit is {SOURCE_BYTES_MAX}", body.len());
-        return Err(Error::new(ErrorKind::TooLarge, message).hint("say it in fewer words"));
+        return Err(Error::new(ErrorKind::TooLarge, message).hint("make it shorter"));
     }
     if body.trim().is_empty() {
         return Err(Error::invalid("the view is empty")
@@ -156,7 +156,7 @@ fn check_body(body: &str) -> Result<()> {
             .hint("pipe the whole view to put-perspective"));
     }
     if body.contains('\0') {
-        return Err(Error::invalid("the view holds a zero byte").code("not_text"));
+        return Err(Error::invalid("the view has a NUL byte").code("not_text"));
     }
     Ok(())
 }

@@ -92,16 +92,16 @@ pub(in crate::documents) use word_enum;
 pub(in crate::documents) fn check_text(what: &str, text: &str, bytes_max: usize) -> Result<()> {
     if text.len() > bytes_max {
         let message = format!("the {what} has {} bytes, {bytes_max} are allowed", text.len());
-        return Err(Error::new(ErrorKind::TooLarge, message).hint("say it in fewer words"));
+        return Err(Error::new(ErrorKind::TooLarge, message).hint("make it shorter"));
     }
     if text.trim().is_empty() {
-        return Err(Error::invalid(format!("the {what} is empty")).hint("write some words"));
+        return Err(Error::invalid(format!("the {what} is empty")).hint("write some text"));
     }
     match text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t')) {
         None => Ok(()),
         Some(c) => {
             let shown = u32::from(c);
-            Err(Error::invalid(format!("the {what} holds the control character U+{shown:04X}"))
+            Err(Error::invalid(format!("the {what} has the control character U+{shown:04X}"))
                 .hint("only line feeds and tabs are allowed"))
         }
     }

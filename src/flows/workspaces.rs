@@ -354,7 +354,7 @@ async fn shown(site: &Site, root: &JobId) -> Result<Workspace> {
     let found = site.store.read(move |c| row::find(c, &id)).await?;
     found.ok_or_else(|| {
         Error::not_found(format!("job {root} has no workspace"))
-            .hint("wiki-browser workspace list names them")
+            .hint("list them: wiki-browser workspace list")
     })
 }
 

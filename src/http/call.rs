@@ -181,7 +181,7 @@ impl Call {
         let bytes = self.bytes(NOTHING_BYTES_MAX).await?;
         match bytes.trim_ascii() {
             b"" | b"{}" => Ok(()),
-            _ => Err(Error::invalid("this route takes no body")
+            _ => Err(Error::invalid("this route does not accept a body")
                 .code("unknown_field")
                 .hint("send {} or nothing")),
         }
@@ -289,8 +289,8 @@ impl Page {
         if (1..=PAGE_ROWS_MAX).contains(&limit) {
             return Ok(Page { after, limit });
         }
-        Err(Error::invalid(format!("limit is not between 1 and {PAGE_ROWS_MAX}"))
+        Err(Error::invalid(format!("limit must be between 1 and {PAGE_ROWS_MAX}"))
             .code("bad_parameter")
-            .hint("ask for the next page with `after`"))
+            .hint("use `after` for the next page"))
     }
 }

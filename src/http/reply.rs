@@ -229,7 +229,7 @@ pub(super) fn finish_status(status: StatusCode, error: &Error, shown: &Shown<'_>
 
 /// Writes the 405 for a path that exists with other methods.
 pub(super) fn other_verbs(verbs: &[&'static str], shown: &Shown<'_>) -> Response {
-    let error = Error::invalid("this path does not take this method")
+    let error = Error::invalid("this path does not support this method")
         .code("method_not_allowed")
         .hint(format!("it takes {}", verbs.join(", ")));
     let mut response = envelope(&error, StatusCode::METHOD_NOT_ALLOWED, None, shown);

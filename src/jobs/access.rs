@@ -185,7 +185,7 @@ impl Job {
         let message = format!("job {} may not send to {to}", self.id);
         Err(Error::new(ErrorKind::Forbidden, message)
             .code("not_granted")
-            .hint("the script says it: sends = { \"person:*\", … } of its inbox"))
+            .hint("allow it in the script: sends = { \"person:*\", … } of its inbox"))
     }
 
     /// Refuses what only a job of a kind may that sees the whole site.

@@ -70,5 +70,5 @@ pub fn fence(tx: &Tx<'_>, token_hash: &str) -> Result<Job> {
         return Ok(job);
     }
     Err(Error::conflict("job_ended", format!("job {} has ended; nothing was changed", job.id))
-        .hint("stop: nothing that this job does counts any more"))
+        .hint("stop: this job can no longer write"))
 }

@@ -167,7 +167,7 @@ impl Caller {
 
 fn no_scope(scope: TokenScope) -> Error {
     forbidden("scope", format!("this token has no scope `{}`", scope.as_str()))
-        .hint("use a browser, or make a token with that scope")
+        .hint("use a browser, or create a token with that scope")
 }
 
 fn forbidden(code: &'static str, message: impl Into<String>) -> Error {

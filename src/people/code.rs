@@ -80,9 +80,12 @@ impl LoginCodes {
             }
             None => {
                 codes.wrong.push_back(now);
-                Err(Error::new(ErrorKind::Unauthenticated, "this link was used or is too old")
-                    .code(BAD_CODE)
-                    .hint("a link works once and for ten minutes; ask for a new one"))
+                Err(Error::new(
+                    ErrorKind::Unauthenticated,
+                    "this link was already used or has expired",
+                )
+                .code(BAD_CODE)
+                .hint("links work once and expire after ten minutes; request a new one"))
             }
         }
     }

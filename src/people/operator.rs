@@ -35,8 +35,11 @@ fn read(path: &Utf8Path, file: File) -> Result<String> {
     let cannot = || format!("cannot read {path}");
     let facts = file.metadata().context(ErrorKind::Unavailable, cannot)?;
     if !facts.is_file() || facts.mode() & 0o077 != 0 {
-        return Err(Error::conflict("operator_token_open", format!("{path} is open to others"))
-            .hint(format!("remove {path}; the next start makes a new one")));
+        return Err(Error::conflict(
+            "operator_token_open",
+            format!("{path} is readable by others"),
+        )
+        .hint(format!("remove {path}; the server creates a new one when it starts")));
     }
     let mut text = String::new();
     file.take(TOKEN_BYTES + 1).read_to_string(&mut text).context(ErrorKind::Unavailable, cannot)?;
@@ -44,8 +47,8 @@ fn read(path: &Utf8Path, file: File) -> Result<String> {
     let is_token = text.len() as u64 == TOKEN_BYTES
         && text.strip_prefix("wb_").is_some_and(|it| it.bytes().all(|b| b.is_ascii_hexdigit()));
     if !is_token {
-        return Err(Error::conflict("operator_token_bad", format!("{path} holds no token"))
-            .hint(format!("remove {path}; the next start makes a new one")));
+        return Err(Error::conflict("operator_token_bad", format!("{path} has no token"))
+            .hint(format!("remove {path}; the server creates a new one when it starts")));
     }
     Ok(text.to_owned())
 }

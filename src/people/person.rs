@@ -41,7 +41,7 @@ impl FromStr for Role {
         let all = [Role::Admin, Role::Member, Role::Viewer];
         all.into_iter().find(|role| role.as_str() == word).ok_or_else(|| {
             Error::invalid(format!("`{}` is not a role", word.escape_debug()))
-                .hint("a role is admin, member or viewer")
+                .hint("a role must be admin, member or viewer")
         })
     }
 }
@@ -155,7 +155,7 @@ pub fn create_person(tx: &Tx<'_>, ids: &Ids, new: &NewPerson) -> Result<Person> 
     if find_by_name(tx.connection(), &new.name)?.is_some() {
         let message = format!("there is a person `{}` already", new.name);
         return Err(Error::conflict("name_taken", message)
-            .hint("take another name; wiki-browser person list names them"));
+            .hint("choose another name; list them: wiki-browser person list"));
     }
     let id: PersonId = ids.mint();
     tx.prepare_cached(INSERT)?.execute(named_params! {
@@ -345,9 +345,9 @@ fn check_address(text: &str) -> Result<()> {
         return Ok(());
     }
     let shown = crate::base::truncate_chars(text, 80);
-    Err(Error::invalid(format!("`{}` is not a mail address", shown.escape_debug()))
+    Err(Error::invalid(format!("`{}` is not an email address", shown.escape_debug()))
         .code("bad_address")
-        .hint("write NAME@HOST, without spaces and brackets"))
+        .hint("use NAME@HOST, without spaces or brackets"))
 }
 
 /// Reads a row with the columns of `persons`, which may stand in a join.

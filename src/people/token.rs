@@ -114,9 +114,9 @@ pub fn create_token(
 ) -> Result<(TokenId, String)> {
     let is_line = !name.trim().is_empty() && !name.chars().any(char::is_control);
     if !is_line || name.len() > NAME_BYTES_MAX || name == OPERATOR_TOKEN_NAME {
-        return Err(Error::invalid("the name of a token is one line of 1 to 100 bytes")
+        return Err(Error::invalid("a token name must be one line of 1 to 100 bytes")
             .code("bad_name")
-            .hint(format!("`{OPERATOR_TOKEN_NAME}` is the name of the operator's own token")));
+            .hint(format!("`{OPERATOR_TOKEN_NAME}` is reserved for the operator's token")));
     }
     if scopes.is_empty() {
         return Err(Error::invalid("a token needs a scope").hint("read, write, decide or metrics"));
@@ -126,7 +126,7 @@ pub fn create_token(
     if let Some(same) = alive.iter().find(|it| it.name == name) {
         let message = format!("this person has a token `{name}` already: {}", same.id);
         return Err(Error::conflict("name_taken", message)
-            .hint("take another name, or end that one first: wiki-browser token revoke"));
+            .hint("choose another name, or revoke that one first: wiki-browser token revoke"));
     }
     if alive.len() >= TOKENS_MAX {
         let message = format!("there are {TOKENS_MAX} tokens of this person already");
@@ -162,7 +162,7 @@ pub fn ensure_operator_token(
             Ok(())
         }
         Some(_) => Err(Error::conflict("token_taken", "the operator's token is another's token")
-            .hint("remove data/operator.token and start again")),
+            .hint("remove data/operator.token and restart the server")),
         None => {
             let owner = (person, OPERATOR_TOKEN_NAME);
             insert(tx, ids, owner, secret, &TokenScope::ALL, None).map(|_| ())

@@ -62,11 +62,7 @@ pub fn machine() -> Vec<Finding> {
 pub fn disk(folder: &Utf8Path) -> Vec<Finding> {
     let place = folder.ancestors().find(|it| it.exists()).unwrap_or(folder);
     let (Ok(space), Ok(kind)) = (statvfs(place.as_std_path()), statfs(place.as_std_path())) else {
-        return vec![Finding::warn(
-            "disk",
-            format!("{place} cannot be asked"),
-            "look at it with df",
-        )];
+        return vec![Finding::warn("disk", format!("cannot query {place}"), "check it with df")];
     };
     let free = space.blocks_available().saturating_mul(space.fragment_size());
     let is_read_only = space.flags().contains(FsFlags::ST_RDONLY) || !may_write(place);
@@ -99,7 +95,13 @@ fn kernel(release: &str) -> Finding {
     let mut numbers = release.split(|it: char| !it.is_ascii_digit()).map(str::parse::<u32>);
     let version = match (numbers.next(), numbers.next()) {
         (Some(Ok(major)), Some(Ok(minor))) => (major, minor),
-        _ => return Finding::warn(WHAT, format!("`{release}` tells no version"), "use Linux 5.14"),
+        _ => {
+            return Finding::warn(
+                WHAT,
+                format!("cannot read a version from `{release}`"),
+                "use Linux 5.14",
+            );
+        }
     };
     let advice = "use Linux 5.14 or newer";
     if version < KERNEL_MIN {
@@ -117,7 +119,7 @@ fn judge_memory(text: &str) -> Finding {
     let kib = line.and_then(|it| it.split_whitespace().next()?.parse::<u64>().ok());
     let advice = "stop something, or let fewer jobs run at once: wb.limits { jobs = 1 }";
     match kib {
-        None => Finding::warn(WHAT, "/proc/meminfo does not tell", "mount /proc"),
+        None => Finding::warn(WHAT, "cannot read /proc/meminfo", "mount /proc"),
         Some(kib) if kib < MEMORY_KIB_MIN => {
             Finding::warn(WHAT, format!("{} MiB are available", kib >> 10), advice)
         }
@@ -137,7 +139,7 @@ fn judge_space(place: &Utf8Path, free: u64, files: Option<u64>, is_read_only: bo
     if is_read_only {
         return Finding::error(
             WHAT,
-            format!("nothing can be written at {place}"),
+            format!("{place} is not writable"),
             "mount it for writing, or choose another `data` in wb.site",
         );
     }
@@ -166,8 +168,8 @@ fn judge_kind(place: &Utf8Path, magic: i64) -> Finding {
         return Finding::warn(WHAT, says, advice);
     }
     if let Some(name) = name(&PASSING) {
-        let says = format!("{place} is on {name}: all is gone when the machine starts again");
-        return Finding::warn(WHAT, says, "use a disk");
+        let says = format!("{place} is on {name}, which is empty after a reboot");
+        return Finding::warn(WHAT, says, "use a local disk");
     }
     Finding::ok(WHAT, format!("{place} is on a local disk"))
 }

@@ -31,7 +31,7 @@ pub async fn probe_guard(wb_agent: &Utf8Path) -> Finding {
     const WHAT: &str = "guard";
     let advice = "jobs cannot be contained here; tell us about this system";
     match tokio::time::timeout(TRIAL_MAX, trial(wb_agent)).await {
-        Err(_) => Finding::error(WHAT, "a trial job did not end", advice),
+        Err(_) => Finding::error(WHAT, "a trial job did not finish", advice),
         Ok(Err(cause)) => Finding::error(WHAT, cause.chain(), advice),
         Ok(Ok(0)) => Finding::error(WHAT, "a process that escaped was not found", advice),
         Ok(Ok(swept)) => {
@@ -105,7 +105,7 @@ fn mark() -> Finding {
         Err(cause) => Finding::warn(
             WHAT,
             format!("/proc does not show environments: {cause}"),
-            "mount /proc; strays of a killed guard are then found by their mark too",
+            "mount /proc, so that leftovers of a killed guard can be found by their mark",
         ),
     }
 }
@@ -115,7 +115,7 @@ fn pidfd() -> Finding {
     let identity = ProcessIdentity::of(own);
     match (sys::pidfd_open(own), identity) {
         (Ok(_), Ok(Some(_))) => Finding::ok("pidfd", "processes are signalled by pidfd"),
-        _ => Finding::error("pidfd", "there are no pidfds", "use Linux 5.10 or newer"),
+        _ => Finding::error("pidfd", "no pidfds", "use Linux 5.10 or newer"),
     }
 }
 
@@ -139,7 +139,7 @@ fn cgroup(tried: std::result::Result<Cgroups, String>) -> Finding {
             let folder = cgroups.folder().map_or("", Utf8Path::as_str);
             Finding::ok(WHAT, format!("each job gets one in {folder}"))
         }
-        Err(why) => Finding::warn(WHAT, format!("not to be had: {why}"), advice),
+        Err(why) => Finding::warn(WHAT, format!("not available: {why}"), advice),
     }
 }
 
@@ -148,10 +148,10 @@ async fn subreaper() -> Finding {
     const WHAT: &str = "second subreaper";
     let advice = "what a killed guard leaves is found by its mark only; tell us about this system";
     match tokio::time::timeout(TRIAL_MAX, orphan()).await {
-        Ok(Ok(0)) => Finding::warn(WHAT, "an orphan did not come to this process", advice),
-        Ok(Ok(_)) => Finding::ok(WHAT, "an orphan came to this process and was ended"),
+        Ok(Ok(0)) => Finding::warn(WHAT, "an orphan was not reparented to this process", advice),
+        Ok(Ok(_)) => Finding::ok(WHAT, "an orphan was reparented to this process and ended"),
         Ok(Err(cause)) => Finding::warn(WHAT, cause.chain(), advice),
-        Err(_) => Finding::warn(WHAT, "a trial did not end", advice),
+        Err(_) => Finding::warn(WHAT, "a trial did not finish", advice),
     }
 }
 
@@ -178,8 +178,8 @@ fn user(is_root: bool) -> Finding {
         false => Finding::ok("user", "not root"),
         true => Finding::warn(
             "user",
-            "this user is root: so would be every agent",
-            "run the server as a user of its own, who owns the repository",
+            "this user is root, and so is every agent",
+            "run the server as a separate user who owns the repository",
         ),
     }
 }
@@ -194,7 +194,7 @@ fn landlock() -> Finding {
         Err(cause) => Finding::warn(
             "landlock",
             format!("not offered by this kernel ({cause})"),
-            "agents are not sandboxed in this release; a later one needs Landlock for it",
+            "agents are not sandboxed in this release; a later one will need Landlock",
         ),
     }
 }

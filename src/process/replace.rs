@@ -71,7 +71,7 @@ impl Root {
         if meta.nlink() > 1 {
             let message = format!("{} has {} names (hard links)", it.path, meta.nlink());
             return Err(Error::conflict("hard_link", message)
-                .hint("replace it by a copy: writing it would break the link"));
+                .hint("replace it with a copy; writing would break the link"));
         }
         if !it.from.is_none_or(|from| holds(&mut old, from)) {
             return Err(dirty(it.path));
@@ -311,7 +311,7 @@ fn gone(path: &SourcePath, cause: Errno) -> Error {
 }
 
 fn dirty(path: &SourcePath) -> Error {
-    Error::conflict("source_dirty", format!("{path} has changes that are not committed"))
+    Error::conflict("source_dirty", format!("{path} has uncommitted changes"))
         .hint("commit, stash or undo them first")
 }
 

@@ -85,7 +85,7 @@ fn copy_to_part(from: &Utf8Path, part: &Utf8Path, migrations: &[Migration]) -> R
     // Ours before SQLite opens it, so that it is never readable by others.
     let options = OpenOptions::new().write(true).create_new(true).mode(0o600).open(part);
     options.context(ErrorKind::Unavailable, cannot).map_err(|it| {
-        it.code("backup_failed").hint("is the folder there, and may it be written?")
+        it.code("backup_failed").hint("check that the folder exists and is writable")
     })?;
     let reading = open(from, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     // One read transaction: writers go on, and what they commit is not in the copy.
@@ -172,8 +172,8 @@ pub fn check(path: &Utf8Path, migrations: &[Migration]) -> Result<Facts> {
 fn look_at_file(path: &Utf8Path) -> Result<u64> {
     let facts = match fs::metadata(path) {
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
-            return Err(Error::not_found(format!("there is no file {path}"))
-                .hint("wiki-browser backup --list names the copies"));
+            return Err(Error::not_found(format!("no file {path}"))
+                .hint("list backups: wiki-browser backup --list"));
         }
         facts => facts.context(ErrorKind::Unavailable, || format!("cannot look at {path}"))?,
     };
@@ -466,8 +466,8 @@ pub(super) fn sync_folder_of(path: &Utf8Path) -> Result<()> {
 }
 
 fn taken(path: &Utf8Path) -> Error {
-    Error::conflict("file_exists", format!("{path} is there already"))
-        .hint("name another file: a backup never replaces one")
+    Error::conflict("file_exists", format!("{path} already exists"))
+        .hint("choose another file; a backup never overwrites one")
 }
 
 fn not_a_backup(path: &Utf8Path) -> Error {

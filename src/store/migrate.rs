@@ -175,7 +175,7 @@ pub(super) fn refuse_newer(path: &Utf8Path, migrations: &[Migration]) -> Result<
             "database_newer",
             format!("{path} has version {version}, this program knows {newest}"),
         )
-        .hint("start the newer program, or restore a backup from before it"));
+        .hint("use the newer program, or restore an older backup"));
     }
     Ok(())
 }

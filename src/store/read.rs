@@ -104,7 +104,7 @@ impl Shared {
         outcome.map_err(|cause| match is_interrupt(&cause) {
             true => Error::unavailable(format!("the search took more than {limit:?}"))
                 .code("search_timeout")
-                .hint("ask for rarer words, or for fewer beginnings of words")
+                .hint("use rarer words, or fewer prefixes")
                 .source(cause),
             false => cause,
         })

@@ -65,7 +65,7 @@ impl Tally {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let file = open(&options, &path).map_err(|cause| {
-            Error::of_disk(cannot(), cause).hint("if it is no file, move it away")
+            Error::of_disk(cannot(), cause).hint("if it is not a file, remove it")
         })?;
         let tally = Tally { file, path: path.clone(), epoch, state: Mutex::default() };
         let known = known(&path);

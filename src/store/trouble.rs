@@ -109,7 +109,7 @@ impl Watch {
                 Some((code, message)) => Error::unavailable(message).code(code),
                 None => cause,
             }
-            .hint("look at the disk; nothing that was acknowledged is lost"),
+            .hint("check the disk; nothing that was acknowledged is lost"),
             CORRUPT => damaged(&self.path).source(cause),
             _ => cause,
         }

@@ -334,7 +334,7 @@ impl Round<'_> {
             // What could not be rolled back is in the way until the connection is opened anew.
             return Err(Error::unavailable("a transaction cannot be ended")
                 .code("disk_error")
-                .hint("ask again: the database is opened anew"));
+                .hint("try again; the database is being reopened"));
         }
         let changes = self.changes()?;
         step(connection, "BEGIN IMMEDIATE")?;
@@ -352,7 +352,7 @@ impl Round<'_> {
                 std::thread::park_timeout(std::time::Duration::from_millis(20));
             }
             if fault::fails("commit") {
-                return Err(Error::unavailable("the disk fails").code("disk_error"));
+                return Err(Error::unavailable("the disk is failing").code("disk_error"));
             }
             step(connection, "COMMIT")
         });

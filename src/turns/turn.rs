@@ -292,7 +292,7 @@ pub fn waiting(connection: &Connection, limit: u32) -> Result<Vec<Turn>> {
 pub fn find(connection: &Connection, id: &TurnId) -> Result<Turn> {
     let mut statement = connection.prepare_cached(FIND)?;
     let found = statement.query_row(named_params! {":id": id}, Turn::from_row).optional()?;
-    found.ok_or_else(|| Error::not_found(format!("there is no turn {id}")).code("no_turn"))
+    found.ok_or_else(|| Error::not_found(format!("no turn {id}")).code("no_turn"))
 }
 
 /// Returns the turn that an agent is in.

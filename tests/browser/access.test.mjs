@@ -42,7 +42,7 @@ test("everything around the pages is done by keyboard alone", async (t) => {
   const press = (...keys) => keys.reduce((done, it) => done.then(() => page.keyboard.press(it)), Promise.resolve());
   const focused = () => page.evaluate(() => document.activeElement.textContent.trim());
   await press("Tab");
-  assert.equal(await focused(), "Skip to the text");
+  assert.equal(await focused(), "Skip to content");
   await press("Enter", "?");
   await page.getByRole("heading", { name: "Shortcuts" }).waitFor();
   await press("Escape", "g", "d");
@@ -81,7 +81,7 @@ test("everything around the pages is done by keyboard alone", async (t) => {
   // The menu, and signing out.
   await page.locator(".menu-person summary").focus();
   await press("Enter", "Tab", "Tab", "Enter");
-  await page.getByRole("heading", { name: "Sign in first" }).waitFor();
+  await page.getByRole("heading", { name: "Sign in" }).waitFor();
 });
 
 test("shortcuts and the theme are kept by the browser, and nothing flashes", async (t) => {
@@ -89,7 +89,7 @@ test("shortcuts and the theme are kept by the browser, and nothing flashes", asy
   const ada = await visitor(t, site);
   const page = await ada.open("/settings");
   await page.getByLabel("Dark").check();
-  await page.getByLabel("Single keys are shortcuts").uncheck();
+  await page.getByLabel("Single-key shortcuts").uncheck();
   await page.getByRole("region", { name: "This browser" }).getByRole("button", { name: "Save" }).click();
   await page.locator("html[data-theme=dark][data-keys=off]").waitFor();
   const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
@@ -108,7 +108,7 @@ test("a token is shown once, works, and stops when it is revoked", async (t) => 
   const site = await serve(t);
   const ada = await visitor(t, site);
   const page = await ada.open("/settings");
-  await page.getByLabel("Name of a new token").fill("calendar");
+  await page.getByLabel("Token name").fill("calendar");
   await page.getByRole("button", { name: "Create token" }).click();
   const token = await page.locator(".secret code").textContent();
   const ask = () => fetch(`${site.origin}/api/me`, { headers: { authorization: `Bearer ${token}` } });

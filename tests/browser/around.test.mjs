@@ -108,7 +108,7 @@ test("a heading has a link that is copied, and that is no part of its words", as
   const address = `${site.origin}/d/guide/one.md#md-second-part`;
   await page.waitForURL(address);
   assert.equal(await page.evaluate(() => navigator.clipboard.readText()), address);
-  await page.getByText("The link is copied.").waitFor({ state: "attached" });
+  await page.getByText("Link copied.").waitFor({ state: "attached" });
 });
 
 test("images have their room before they come", async (t) => {
@@ -152,15 +152,15 @@ test("lines follow the document: new words, new Topics, and what is being writte
   await page.locator("#L3 mark", { hasText: "Second line" }).waitFor();
   // Somebody writes about a text that changes: it is said, and nothing is lost.
   await page.locator("#L2 .line-text").selectText();
-  await page.locator(".reader-pop [aria-label='Comment on these words']").click();
+  await page.locator(".reader-pop [aria-label='Comment on this passage']").click();
   await page.locator(".composer textarea[name=body]").fill("Half a thought");
   site.write("plain.txt", "Another beginning.\nFirst line.\nSecond line.\n");
-  await page.getByText("The document has changed meanwhile.").waitFor();
+  await page.getByText("The document has changed.").waitFor();
   assert.ok(await page.locator("#L1", { hasText: "A line before." }).isVisible());
-  await page.getByRole("button", { name: "Show its new text" }).click();
+  await page.getByRole("button", { name: "Show the new text" }).click();
   await page.locator("#L1", { hasText: "Another beginning." }).waitFor();
   await page.locator("#L2 .line-text").selectText();
-  await page.locator(".reader-pop [aria-label='Comment on these words']").click();
+  await page.locator(".reader-pop [aria-label='Comment on this passage']").click();
   assert.equal(await page.locator(".composer textarea[name=body]").inputValue(), "Half a thought");
 });
 
@@ -189,8 +189,8 @@ test("an admin adds, changes and disables people on the page", async (t) => {
   const site = await serve(t);
   const ada = await visitor(t, site);
   const page = await ada.openLive("/settings");
-  await page.getByLabel("Name of a new person").fill("bo");
-  await page.getByLabel("Shown as").fill("Bo Berg");
+  await page.getByLabel("User name").fill("bo");
+  await page.getByLabel("Display name").fill("Bo Berg");
   await page.getByRole("button", { name: "Add person" }).click();
   await page.getByRole("cell", { name: "Bo Berg" }).waitFor();
   const bo = await visitor(t, site, { person: "bo", allow: [/status of 401/] });
@@ -202,7 +202,7 @@ test("an admin adds, changes and disables people on the page", async (t) => {
   await page.getByRole("button", { name: "Disable bo" }).click();
   await page.getByRole("button", { name: "Enable bo" }).waitFor();
   await other.goto("/settings");
-  await other.getByRole("heading", { name: "Sign in first" }).waitFor();
+  await other.getByRole("heading", { name: "Sign in" }).waitFor();
   await page.getByRole("button", { name: "Enable bo" }).click();
   await page.getByRole("button", { name: "Disable bo" }).waitFor();
   assert.equal(await page.getByRole("button", { name: "Disable ada" }).count(), 0, "nobody locks themselves out");

@@ -67,7 +67,7 @@ for (const [name, options] of [["desktop", {}], ["phone", { viewport: PHONE, tou
     const site = await serve(t, {}, (it) => assistant(it, port));
     const ada = await visitor(t, site, options);
     const page = await ada.openLive("/assistant");
-    await page.getByText("Answers by API key").click();
+    await page.getByText("Answered by API key").click();
     await page.getByText("you have not signed in to Claude").waitFor();
     assert.deepEqual(await findings(page), []);
     await picture(page, `keyed-modes-${name}`);
@@ -78,7 +78,7 @@ for (const [name, options] of [["desktop", {}], ["phone", { viewport: PHONE, tou
     await page.goto(`${site.origin}/assistant`);
     await ask(page, "delete it");
     const card = page.locator(".chat-ask");
-    await card.getByText("May the assistant do this?").waitFor();
+    await card.getByText("Allow the assistant to do this?").waitFor();
     await page.getByText("I delete it.").waitFor();
     assert.deepEqual(await findings(page), []);
     await picture(page, `keyed-asks-${name}`);
@@ -89,7 +89,7 @@ for (const [name, options] of [["desktop", {}], ["phone", { viewport: PHONE, tou
     assert.ok(await isWithin(page));
     // The other mode says what it needs.
     await page.goto(`${site.origin}/assistant`);
-    await page.getByText("Answers by API key").click();
+    await page.getByText("Answered by API key").click();
     await page.getByRole("radio", { name: /Claude Code/ }).check();
     await page.getByRole("button", { name: "Choose" }).click();
     await page.getByText("claude setup-token").first().waitFor();

@@ -61,7 +61,7 @@ for (const [name, options] of [["desktop", {}], ["phone", { viewport: PHONE, tou
     const hostile = "<b>new</b> words\n";
     await ask(page, call("write_file", { path: "digest.md", content: `# Digest\n\n${hostile}` }));
     const card = page.locator(".chat-ask");
-    await card.getByText("May the assistant do this?").waitFor();
+    await card.getByText("Allow the assistant to do this?").waitFor();
     assert.match(await card.locator("pre").textContent(), /-old words\n\+<b>new<\/b> words/);
     assert.ok(await isWithin(page));
     assert.deepEqual(await findings(page), []);
@@ -100,7 +100,7 @@ for (const [name, options] of [["desktop", {}], ["phone", { viewport: PHONE, tou
     await page.reload();
     assert.ok(await isWithin(page), "no sideways scrolling");
     assert.deepEqual(await findings(page), []);
-    await page.getByText("Wrong: not usable").click();
+    await page.getByText("Wrong: unavailable").click();
     await page.getByText("`confirm` is no field of an action").waitFor();
     await page.getByLabel("Dry run").check();
     await page.getByRole("button", { name: "Make a note" }).click();

@@ -160,7 +160,7 @@ test("who has not signed in is told what to do, and others see no assistant", as
   const page = await ada.openLive("/assistant");
   await page.getByText("claude setup-token").waitFor();
   assert.deepEqual(await findings(page), []);
-  await page.getByLabel("Token that it prints").fill("sk-ant-oat01-0123456789abcdef");
+  await page.getByLabel("The token it prints").fill("sk-ant-oat01-0123456789abcdef");
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByLabel("Message", { exact: true }).waitFor();
   const bare = await serve(t);

@@ -105,7 +105,7 @@ test("what others write is shown and never obeyed", { timeout: 900_000 }, async 
           } else {
             await page.goto(next[1]);
           }
-          if (next[2][".tail"] || next[2][".log-box .tail"]) await page.getByRole("button", { name: "To the end" }).waitFor();
+          if (next[2][".tail"] || next[2][".log-box .tail"]) await page.getByRole("button", { name: "Go to end" }).waitFor();
           await look(ada, page, next, false);
           const parts = next[3] ? 0 : await again(page);
           if (parts > 0) await look(ada, page, next, true);
@@ -198,7 +198,7 @@ async function used(t, site, ids) {
       if (node.data.includes("zqclobberdocumentqz")) getSelection().selectAllChildren(node.parentElement.closest("[data-b]"));
     }
   });
-  await page.locator(".reader-pop [aria-label='Comment on these words']").click();
+  await page.locator(".reader-pop [aria-label='Comment on this passage']").click();
   await page.locator(".composer blockquote", { hasText: "zqclobberdocumentqz" }).waitFor();
   await safe("a form with words");
   await page.locator(".composer textarea[name=body]").fill(lines.get("zqimgerrorqz"));
@@ -223,7 +223,7 @@ async function used(t, site, ids) {
   }
   // Output that a script asks for.
   await page.goto(`/jobs/${ids.rewrites[0]}?stream=stdout`);
-  await page.getByRole("button", { name: "To the start" }).click();
+  await page.getByRole("button", { name: "Go to start" }).click();
   await page.waitForFunction(() => document.querySelector(".tail").scrollTop === 0);
   await page.locator(".tail").getByText("zqscriptqz<script>").first().waitFor();
   await assertThere(page, [...OUTPUT, "zqnullqz"], "output that follows", ".tail");
@@ -241,8 +241,8 @@ async function used(t, site, ids) {
   await safe("a message that was sent");
   // A text that is edited, before it is kept.
   await page.goto(`/proposals/${ids.proposals[1]}/edit`);
-  await page.getByLabel("The whole text").fill(`zqpreviewqz\n\n${paragraphs(lines, blocks)}`);
-  await page.getByRole("button", { name: "Show what it changes" }).click();
+  await page.getByLabel("Full text").fill(`zqpreviewqz\n\n${paragraphs(lines, blocks)}`);
+  await page.getByRole("button", { name: "Preview changes" }).click();
   await page.locator(".rl-changed, .rl-added").getByText("zqpreviewqz").first().waitFor();
   await assertThere(page, ["zqpreviewqz"], "a preview", ".rv-diff");
   await assertThere(page, ALL, "what is edited", "textarea[name=text]");

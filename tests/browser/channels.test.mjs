@@ -26,13 +26,13 @@ test("a person and an agent talk on a page that follows them", async (t) => {
   const site = await serve(t, {}, agents);
   const ada = await visitor(t, site);
   const page = await ada.openLive("/channels");
-  await page.getByText("No channel is open.").waitFor();
+  await page.getByText("No open channels.").waitFor();
   await page.getByRole("link", { name: "New channel" }).click();
   await page.getByLabel("Name").fill("Release plan");
   await page.getByLabel("robbo").check();
   await page.getByRole("button", { name: "Create channel" }).click();
   await page.waitForURL(/\/channels\/workshop-release-plan-1$/);
-  await page.getByText("robbo hears you when it is ready.").waitFor();
+  await page.getByText("robbo reads your message when it’s ready.").waitFor();
   // Who is a member is not offered as one.
   const offered = page.locator(".ch-add option");
   assert.deepEqual(await offered.allTextContents(), ["Choose…"]);
@@ -43,7 +43,7 @@ test("a person and an agent talk on a page that follows them", async (t) => {
   await page.locator(".ch-agent", { hasText: "answer 1 to you" }).waitFor();
   await page.locator(".ch-at", { hasText: "@robbo" }).waitFor();
   assert.equal(await page.locator(".ch-at", { hasText: "@nobody" }).count(), 0);
-  await page.locator(".ch-agent", { hasText: "answers 1" }).waitFor();
+  await page.locator(".ch-agent", { hasText: "in reply to 1" }).waitFor();
   assert.equal(await box.inputValue(), "");
   // What others say comes by itself, and the box keeps what is typed.
   await box.fill("half a");
@@ -94,7 +94,7 @@ test("without scripts a channel is made, talked in and left by forms", async (t)
   await page.getByRole("button", { name: "Send" }).click();
   await page.locator(".ch-line", { hasText: "Two" }).waitFor();
   await page.getByRole("button", { name: "Pause" }).click();
-  await page.getByText("Paused by a person. What waits is kept.").waitFor();
+  await page.getByText("Paused by a person. Waiting messages are kept.").waitFor();
 });
 
 test("what is new is marked, counted in lists and on Home, and read by being seen", async (t) => {
@@ -135,7 +135,7 @@ test("names are completed, strangers are said, and whoever reads above is not mo
   await box.press("Enter");
   assert.equal(await box.inputValue(), "Ask @chair ");
   await box.pressSequentially("and @media too");
-  await page.getByText("Nobody here is called media.").waitFor();
+  await page.getByText("No member is called media.").waitFor();
   await box.press("Escape");
   await page.evaluate(() => scrollTo(0, 0));
   const before = await page.evaluate(() => scrollY);

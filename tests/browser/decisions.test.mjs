@@ -48,7 +48,7 @@ test("an approval is changed and approved on a phone", async (t) => {
     assert.deepEqual(found.changes, { ...QUESTION.payload, budget: 100 });
     assert.equal(found.note, "Begin small.");
     await page.goto("/decisions");
-    await page.getByText("Nothing waits for you.").waitFor();
+    await page.getByText("Nothing to review.").waitFor();
     assert.deepEqual(await findings(page), []);
   }
 });
@@ -119,7 +119,7 @@ test("without scripts a form decides, and an open page hears of it", async (t) =
   await page.locator("#p-head", { hasText: "Too expensive." }).waitFor();
   await open.locator("#p-head", { hasText: "Too expensive." }).waitFor();
   assert.equal(await open.locator("form#approve").count(), 0);
-  await list.getByText("Nothing waits for you.").waitFor();
+  await list.getByText("Nothing to review.").waitFor();
 });
 
 test("titles, payloads and notes of strangers are text", async (t) => {
@@ -176,8 +176,8 @@ wb.agent "robbo" { about = "A test", engine = "asker", autostart = "on_message",
   const ada = await visitor(t, site, { viewport: PHONE, touch: true });
   const page = await ada.openLive("/agents/robbo");
   // Its agent starts first, which takes its time on a busy machine.
-  await page.getByRole("link", { name: "Decide" }).waitFor({ timeout: 60_000 });
-  await page.getByRole("link", { name: "Decide" }).tap();
+  await page.getByRole("link", { name: "Review" }).waitFor({ timeout: 60_000 });
+  await page.getByRole("link", { name: "Review" }).tap();
   await page.locator("h1", { hasText: "Bash: rm -rf build" }).waitFor();
   assert.equal(await page.locator("main img").count(), 0);
   assert.ok(await isWithin(page));

@@ -23,7 +23,7 @@ async function begin(t) {
   return { site, topic, id: await site.proposal("rewrite", topic) };
 }
 
-const typed = (page) => page.getByLabel("The whole text");
+const typed = (page) => page.getByLabel("Full text");
 
 /** Changes a line of the text in the form, as somebody who is not finished yet. */
 async function type(page, from, to) {
@@ -46,21 +46,21 @@ test("a later revision is told while somebody types, and what was changed is bro
   // Merged with what the document has become: a revision of its own.
   byHand(site, "Paragraph 30 stays", "Paragraph 30 came in between and stays");
   const state = page.locator("#e-state");
-  await state.getByText("Revision 2 took the place of revision 1.").waitFor();
-  await page.locator("#say", { hasText: "Revision 2 took the place" }).waitFor({ state: "attached" });
+  await state.getByText("Revision 2 replaced revision 1.").waitFor();
+  await page.locator("#say", { hasText: "Revision 2 replaced" }).waitFor({ state: "attached" });
   assert.equal(await typed(page).inputValue(), mine);
   assert.ok(await typed(page).evaluate((it) => it === document.activeElement), "one goes on typing");
   assert.equal(await layoutShift(page), 0);
   assert.deepEqual(await findings(page), []);
-  const different = state.getByRole("link", { name: "look at what is different there" });
+  const different = state.getByRole("link", { name: "see what changed" });
   assert.equal(await different.getAttribute("target"), "_blank");
-  await page.getByRole("button", { name: "Bring your changes over to revision 2" }).click();
-  await page.getByText("Brought over").waitFor();
+  await page.getByRole("button", { name: "Move your changes to revision 2" }).click();
+  await page.getByText("Merged").waitFor();
   const both = await typed(page).inputValue();
   for (const part of ["in June", "Paragraph 3 is mine", "30 came in between"]) assert.ok(both.includes(part), part);
   assert.equal(site.read("plan.md").includes("is mine"), false);
   await page.locator(".rl-changed ins").getByText("is mine").waitFor();
-  await page.getByRole("button", { name: "Keep the edited text" }).click();
+  await page.getByRole("button", { name: "Save edit" }).click();
   await page.getByText(/^Edited by ada from/).waitFor();
   assert.equal((await site.get(`/api${new URL(page.url()).pathname}`)).text, both);
 });
@@ -100,17 +100,17 @@ test("a decision, a rework and a document in conflict are told while somebody ty
   const page = await phone.openLive(`/proposals/${id}/edit`);
   const mine = await type(page, "Paragraph 3 stays as it is", "Paragraph 3 is mine");
   const state = page.locator("#e-state");
-  const keep = page.getByRole("button", { name: "Keep the edited text" });
+  const keep = page.getByRole("button", { name: "Save edit" });
   byHand(site, "in May", "in April");
   await state.getByText("in the same lines as this proposal").waitFor();
   assert.ok(await keep.isEnabled(), "it can be kept all the same");
   site.git("reset", "-q", "--hard", "HEAD~1");
   await state.getByText("in the same lines as this proposal").waitFor({ state: "detached" });
   await site.post(`/api/proposals/${id}/reject`, { reason: "Not <b>now</b>" });
-  await state.getByText(": Not <b>now</b>. What you typed is still here").waitFor();
+  await state.getByText(": Not <b>now</b>. Your edit is still here").waitFor();
   assert.ok(await keep.isDisabled());
   assert.equal(await typed(page).inputValue(), mine);
-  assert.ok(await state.getByText("What you typed is still here").evaluate((it) => {
+  assert.ok(await state.getByText("Your edit is still here").evaluate((it) => {
     const { top, bottom } = it.getBoundingClientRect();
     return top >= 0 && bottom <= innerHeight;
   }), "it is seen wherever one types");
@@ -120,30 +120,30 @@ test("a decision, a rework and a document in conflict are told while somebody ty
   const other = await phone.openLive(`/proposals/${again}/edit`);
   await type(other, "Paragraph 3 stays as it is", "Paragraph 3 is mine");
   await site.post(`/api/proposals/${again}/rework`, { reason: "Finer" });
-  await other.locator("#e-state").getByText(/A rework was asked for|took the place of/).first().waitFor();
+  await other.locator("#e-state").getByText(/An agent is writing the next revision|replaced revision/).first().waitFor();
   // Its text is the same as before, so that only the later revision has what was typed as well.
-  await other.getByRole("button", { name: /Bring your changes over to revision/ }).click();
-  await other.getByText("Brought over").waitFor();
+  await other.getByRole("button", { name: /Move your changes to revision/ }).click();
+  await other.getByText("Merged").waitFor();
   assert.ok((await typed(other).inputValue()).includes("Paragraph 3 is mine"));
 });
 
 test("without scripts what cannot be kept comes back with what was typed and a way on", async (t) => {
   const { site, id } = await begin(t);
   const page = await (await visitor(t, site, { script: false })).open(`/proposals/${id}/edit`);
-  await page.getByRole("button", { name: "Keep the edited text" }).click();
-  await page.getByText("the edited text is the proposed one").waitFor();
+  await page.getByRole("button", { name: "Save edit" }).click();
+  await page.getByText("the edited text is the same as the proposed one").waitFor();
   const mine = await type(page, "in June", "in <i>late</i> June");
   const shown = await site.get(`/api/proposals/${id}`);
   const theirs = shown.text.replace("in June", "in early June");
   await site.post(`/api/proposals/${id}/edit`, { text: theirs, text_digest: shown.proposal.text_digest });
-  await page.getByRole("button", { name: "Keep the edited text" }).click();
-  await page.getByText("Revision 2 took the place of revision 1.").waitFor();
+  await page.getByRole("button", { name: "Save edit" }).click();
+  await page.getByText("Revision 2 replaced revision 1.").waitFor();
   assert.equal(await typed(page).inputValue(), mine);
-  await page.getByRole("button", { name: "Bring your changes over to revision 2" }).click();
+  await page.getByRole("button", { name: "Move your changes to revision 2" }).click();
   // Both changed the same line: nothing is mixed, and it is said.
   await page.getByText("You and revision 2 changed the same lines, in 1 place.").waitFor();
   assert.equal(await typed(page).inputValue(), mine);
-  await page.getByRole("button", { name: "Keep the edited text" }).click();
+  await page.getByRole("button", { name: "Save edit" }).click();
   await page.getByText(/^Edited by ada from/).waitFor();
   assert.equal((await site.get(`/api${new URL(page.url()).pathname}`)).text, mine);
 });

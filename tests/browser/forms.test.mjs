@@ -64,7 +64,7 @@ test("a job waits for the time that is meant where its person is, and in the pla
     await page.getByLabel("days").fill("7");
     assert.ok(!(await notBefore.isVisible()), "folded away until it is asked for");
     await when.locator("summary").click();
-    await when.getByText(`a time in ${zone}`).waitFor();
+    await when.getByText(`in ${zone}`).waitFor();
     await notBefore.fill("2099-03-04T05:06");
     await priority.fill("500");
     if (script) {
@@ -82,7 +82,7 @@ test("a job waits for the time that is meant where its person is, and in the pla
     assert.equal(await notBefore.inputValue(), "2099-03-04T05:06");
     assert.equal(await page.getByLabel("days").inputValue(), "7");
     assert.equal(await page.locator(".form-refusal").count(), 0, "it is said once");
-    await when.getByText(`a time in ${zone}`).waitFor();
+    await when.getByText(`in ${zone}`).waitFor();
     await priority.fill("-5");
     await page.getByRole("button", { name: "Start “digest”" }).click();
     await page.waitForURL(/\/jobs\/[0-9a-f-]{36}$/);
@@ -106,7 +106,7 @@ test("a job on a Topic waits for the time that is meant, also while its page cha
   const other = await site.job("shorten", { topic_id: id, not_before: "2099-01-01T00:00:00Z" });
   await page.locator(`#job-${other}`).waitFor();
   assert.equal(await notBefore.inputValue(), "2099-03-04T05:06");
-  await form.getByText("a time in Asia/Dubai").waitFor();
+  await form.getByText("in Asia/Dubai").waitFor();
   assert.match(await form.locator("[name=zone]").inputValue(), /\[Asia\/Dubai\]$/);
   assert.deepEqual(await findings(page), []);
   await site.post(`/api/agent/jobs/${other}/cancel`, {});
@@ -144,19 +144,19 @@ test("a search is narrowed down, says by what, and is widened again", async (t) 
   await site.topic("notes.md", "", "A bridge in the notes");
   for (const script of [true, false]) {
     const page = await (await visitor(t, site, { script })).open("/search");
-    assert.ok(await page.getByLabel("What to look for").evaluate((it) => it === document.activeElement));
+    assert.ok(await page.getByLabel("Search for").evaluate((it) => it === document.activeElement));
     await page.keyboard.type("bridge");
     await page.keyboard.press("Enter");
     const rows = page.locator(".rows .row");
     await rows.nth(2).waitFor();
     assert.equal(await rows.count(), 3, "a document and two Topics");
-    await page.getByText("Narrow it down").click();
-    await page.getByLabel("Folder, or how paths begin").fill("docs/");
-    await page.getByLabel("State of the Topic").selectOption({ label: "Open" });
-    await page.getByLabel("Folder, or how paths begin").press("Enter");
-    await page.locator(".chips").getByText("Paths that begin with docs/").waitFor();
+    await page.getByText("Filters").click();
+    await page.getByLabel("Folder or start of the path").fill("docs/");
+    await page.getByLabel("Topic state").selectOption({ label: "Open" });
+    await page.getByLabel("Folder or start of the path").press("Enter");
+    await page.locator(".chips").getByText("Path starts with docs/").waitFor();
     assert.equal(await rows.count(), 1);
-    assert.equal(await page.getByLabel("State of the Topic").inputValue(), "open");
+    assert.equal(await page.getByLabel("Topic state").inputValue(), "open");
     if (script) {
       assert.deepEqual(await findings(page), []);
       assert.equal(await layoutShift(page), 0);
@@ -167,13 +167,13 @@ test("a search is narrowed down, says by what, and is widened again", async (t) 
     assert.equal(await rows.count(), 2);
     // What cannot be found says why, and leads on.
     await page.goto("/search?query=bridge&kind=source&status=open");
-    await page.getByText("Documents have no state and no author").waitFor();
-    await page.getByRole("link", { name: "Look among Topics and messages too" }).click();
+    await page.getByText("Documents have no state or author").waitFor();
+    await page.getByRole("link", { name: "Search Topics and messages too" }).click();
     assert.equal(await rows.count(), 2);
     await page.goto("/search?query=ferry&path=docs/");
-    await page.getByText("Nothing was found for “ferry” in what was searched.").waitFor();
+    await page.getByText("No results for “ferry” with these filters.").waitFor();
     await page.goto("/search?query=&path=docs/");
-    await page.getByText("say what to look for").waitFor();
+    await page.getByText("enter at least one word").waitFor();
   }
 });
 

@@ -64,7 +64,7 @@ test("words that a mouse is dragged over become a Topic, and a picture that is c
   await page.mouse.move(to.right - 1, to.middle, { steps: 4 });
   assert.equal(await page.locator(".reader-pop").isVisible(), false, "not while the button is down");
   await page.mouse.up();
-  await page.locator(".reader-pop [aria-label='Comment on these words']").click();
+  await page.locator(".reader-pop [aria-label='Comment on this passage']").click();
   const dragged = await open(site, page, "By a mouse");
   assert.equal(dragged.anchor.quote, "north* bank is `steep");
   // A click on marked words leads to their note, and takes nothing else.
@@ -79,13 +79,13 @@ test("words that a mouse is dragged over become a Topic, and a picture that is c
     document.dispatchEvent(new Event("selectionchange"));
     setTimeout(done, settle);
   }), SETTLE_MS);
-  await page.locator(".reader-pop [aria-label='Comment on these words']").click();
+  await page.locator(".reader-pop [aria-label='Comment on this passage']").click();
   const picture = await open(site, page, "Of the picture");
   assert.equal(picture.anchor.quote, "![A picture of the bank](bank.png)");
   // A double click takes a word.
   const south = await boxOf(page, "south");
   await page.mouse.dblclick((south.left + south.right) / 2, south.middle);
-  await page.locator(".reader-pop [aria-label='Comment on these words']").click();
+  await page.locator(".reader-pop [aria-label='Comment on this passage']").click();
   assert.equal((await open(site, page, "A word")).anchor.quote, "south");
   await page.close();
 });
@@ -114,7 +114,7 @@ test("words that a finger holds become a Topic, on a phone", async (t) => {
   const [words, button] = await Promise.all([boxOf(page, "quiet"), page.locator(".reader-pop").boundingBox()]);
   assert.ok(button.y > words.middle, "below the words: a phone's own menu is above them");
   assert.ok(button.x >= 0 && button.x + button.width <= PHONE.width);
-  await page.locator(".reader-pop [aria-label='Comment on these words']").tap();
+  await page.locator(".reader-pop [aria-label='Comment on this passage']").tap();
   const held = await open(site, page, "By a finger");
   assert.equal(held.anchor.quote, "quiet");
   // A tap on it brings its note up; one beside it closes nothing that is written.
@@ -149,11 +149,11 @@ test("a form that is refused leads to a page that says why, with what was typed 
   const ada = await visitor(t, site, { allow });
   await site.post(`/api/topics/${topic}/discard`);
   for (const [status, heading, address, fields, typed] of [
-    [409, "That does not fit the present state", `/topics/${topic}/messages`, { key: "a", body: "Typed <b>at length</b>" }, "Typed <b>at length</b>"],
-    [409, "That does not fit the present state", `/topics/${topic}/discard`, { reason: "Once more" }, "Once more"],
-    [413, "That is too large", `/topics/${topic}/messages`, { key: "b", body: "x".repeat(1_200_000) }, null],
+    [409, "Conflict with the current state", `/topics/${topic}/messages`, { key: "a", body: "Typed <b>at length</b>" }, "Typed <b>at length</b>"],
+    [409, "Conflict with the current state", `/topics/${topic}/discard`, { reason: "Once more" }, "Once more"],
+    [413, "Too large", `/topics/${topic}/messages`, { key: "b", body: "x".repeat(1_200_000) }, null],
     [400, "Bad request", "/topics", { key: "c", source_path: "guide.md", about: "words", blob: site.git("rev-parse", "HEAD:guide.md"), quote: "not there", prefix: "", suffix: "", body: "Of words" }, "> not there\n\nOf words"],
-    [404, "There is nothing here", "/topics/01a20242-2c96-7508-89e3-ec061899bdc9/messages", { key: "d", body: "Lost?" }, "Lost?"],
+    [404, "Page not found", "/topics/01a20242-2c96-7508-89e3-ec061899bdc9/messages", { key: "d", body: "Lost?" }, "Lost?"],
   ]) {
     const page = await send(ada, address, fields);
     assert.equal(await page.locator("main .code").textContent(), String(status));
@@ -169,7 +169,7 @@ test("a form that is refused leads to a page that says why, with what was typed 
   const vic = await visitor(t, site, { person: "vic", allow });
   const page = await send(vic, "/topics", { key: "e", source_path: "guide.md", about: "whole", blob: "", quote: "", prefix: "", suffix: "", body: "May I?" });
   assert.equal(await page.locator("main .code").textContent(), "403");
-  await page.getByRole("heading", { name: "That is not allowed" }).waitFor();
+  await page.getByRole("heading", { name: "Not allowed" }).waitFor();
   await page.close();
 });
 
@@ -182,7 +182,7 @@ test("a fault of the program has a page with a number for the log, and the site 
   await page.getByRole("heading", { name: "Documents" }).waitFor();
   fs.writeFileSync(armed, "");
   await page.reload();
-  await page.getByRole("heading", { name: "Something went wrong here" }).waitFor();
+  await page.getByRole("heading", { name: "Something went wrong" }).waitFor();
   await page.getByRole("navigation", { name: "Site" }).waitFor();
   const id = await page.locator("main .quiet code").textContent();
   await until("the log has it", () => site.said().includes(id));
@@ -199,7 +199,7 @@ test("a disk that fails is said on every page, costs nothing that was typed, and
   const armed = path.join(os.tmpdir(), `wb-disk-${process.pid}`);
   t.after(() => fs.rmSync(armed, { force: true }));
   const site = await serve(t, { env: { WB_FAIL_AT: "commit", WB_CRASH_WHEN: armed } });
-  const topic = await site.topic("guide.md", "The first line", "While the disk fails");
+  const topic = await site.topic("guide.md", "The first line", "While the disk is failing");
   const ada = await visitor(t, site, { allow: [/status of 503/] });
   const page = await ada.openLive(`/topics/${topic}`);
   assert.equal(await page.locator(".trouble").count(), 0);
@@ -209,7 +209,7 @@ test("a disk that fails is said on every page, costs nothing that was typed, and
   await page.locator(".form-refusal").waitFor();
   assert.equal(await page.getByLabel("Your message").inputValue(), "Typed before it failed");
   const other = await ada.open("/d/guide.md");
-  await other.locator(".trouble").getByText("Nothing can be written at the moment.").waitFor();
+  await other.locator(".trouble").getByText("Changes can’t be saved right now.").waitFor();
   await other.locator(".trouble a").click();
   await other.getByText("Not writing").waitFor();
   fs.rmSync(armed);

@@ -164,7 +164,7 @@ test("selected words become a Topic beside them, and their mark", async (t) => {
   const page = await read(ada);
   assert.equal(await highlighted(page, "wb-topic"), 1);
   await select(page, "tural", "freshwa");
-  await page.click(".reader-pop [aria-label='Comment on these words']");
+  await page.click(".reader-pop [aria-label='Comment on this passage']");
   await page.waitForFunction(() => document.querySelector(".composer blockquote").textContent === "tural* watercourse, usually **freshwa");
   await page.fill(".composer textarea[name=body]", "Is it always *natural*?");
   await page.click(".composer .button-main");
@@ -218,7 +218,7 @@ test("a paragraph that is chosen is read out, and the focus stays where it was w
   await page.keyboard.press("Enter");
   await page.locator(".composer").getByLabel("What should change").fill("Unclear");
   await page.keyboard.press("Control+Enter");
-  await said("The Topic is open.");
+  await said("Topic opened.");
   const focused = () => page.evaluate(() => document.activeElement.closest("[data-b]")?.textContent ?? document.activeElement.tagName);
   assert.match(await focused(), /^A river is a natural/);
   // What is closed by keys leaves the focus in its thread.

@@ -44,9 +44,9 @@ test("a change is asked for, made, reviewed and approved, and who else looks see
   await isLive(page);
   // Both have the question open; one answers.
   await other.locator("[data-open=approve]").click();
-  await other.getByLabel("Subject of the commit").fill("Mine, typed for long");
+  await other.getByLabel("Commit subject").fill("Mine, typed for long");
   await page.locator("[data-open=approve]").click();
-  await page.getByLabel("Subject of the commit").fill("June it is");
+  await page.getByLabel("Commit subject").fill("June it is");
   await page.getByRole("button", { name: "Approve and commit" }).click();
   await page.locator(".rv-banner-good").waitFor();
   assert.equal(site.git("log", "-1", "--format=%s"), "June it is");
@@ -54,9 +54,9 @@ test("a change is asked for, made, reviewed and approved, and who else looks see
   await page.getByRole("link", { name: "Read the document" }).click({ trial: true });
   assert.ok(await page.locator("h1").evaluate((it) => it === document.activeElement), "the focus is where it is said");
   await other.locator("#p-head .rv-banner-good").waitFor();
-  await other.locator("dialog .form-refusal").getByText("meanwhile").waitFor();
+  await other.locator("dialog .form-refusal").getByText("in the meantime").waitFor();
   assert.ok(await other.getByRole("button", { name: "Approve and commit" }).isDisabled());
-  assert.equal(await other.getByLabel("Subject of the commit").inputValue(), "Mine, typed for long");
+  assert.equal(await other.getByLabel("Commit subject").inputValue(), "Mine, typed for long");
   await other.getByRole("button", { name: "Not now" }).click();
   assert.equal(await other.locator("[data-open=approve]").count(), 0);
   assert.equal(site.git("rev-list", "--count", "HEAD"), "2");
@@ -77,8 +77,8 @@ test("a base that moves is seen while the page is open", async (t) => {
   const tab = await (await visitor(t, two.site)).openLive(`/proposals/${first}`);
   two.site.write("plan.md", PLAN.replace("Paragraph 12 stays", "Paragraph 12 is new"));
   two.site.commit("by hand");
-  await tab.locator(".rv-news").getByText("Revision 2 replaced revision 1").waitFor();
-  await tab.getByText("Merged with what the document has become since").waitFor();
+  await tab.locator(".rv-news").getByText("Revision 2 just replaced revision 1").waitFor();
+  await tab.getByText("Merged with later changes to the document").waitFor();
 });
 
 test("a review by keyboard alone", async (t) => {
@@ -99,7 +99,7 @@ test("a review by keyboard alone", async (t) => {
   await page.keyboard.press("Escape");
   await dialog.waitFor({ state: "detached" });
   await page.keyboard.press("r");
-  assert.equal(await dialog.getByLabel("What should be different").inputValue(), "");
+  assert.equal(await dialog.getByLabel("What should change?").inputValue(), "");
   await page.keyboard.press("Escape");
   await dialog.waitFor({ state: "detached" });
   await page.keyboard.press("x");
@@ -126,17 +126,17 @@ test("everything by links and forms, without a script", async (t) => {
     return page.getByRole("link", { name: "Review the proposal" }).count();
   });
   await page.getByRole("link", { name: "Review the proposal" }).first().click();
-  await page.getByRole("link", { name: "As it reads" }).click();
+  await page.getByRole("link", { name: "Rendered" }).click();
   await page.locator(".rd-block del").first().waitFor();
-  await page.getByRole("link", { name: "Edit the text before it is approved" }).click();
+  await page.getByRole("link", { name: "Edit the text before approving" }).click();
   const text = PLAN.replace("in May", "in late June");
-  await page.getByLabel("The whole text").fill(text);
-  await page.getByRole("button", { name: "Show what it changes" }).click();
+  await page.getByLabel("Full text").fill(text);
+  await page.getByRole("button", { name: "Preview changes" }).click();
   await page.locator(".rl-changed ins").getByText("late June").waitFor();
-  assert.equal(await page.getByLabel("The whole text").inputValue(), text);
-  await page.getByRole("button", { name: "Keep the edited text" }).click();
+  assert.equal(await page.getByLabel("Full text").inputValue(), text);
+  await page.getByRole("button", { name: "Save edit" }).click();
   await page.getByText(/^Edited by ada from/).waitFor();
-  await page.getByLabel("Subject of the commit").fill("By hand and agent");
+  await page.getByLabel("Commit subject").fill("By hand and agent");
   await page.getByRole("button", { name: "Approve and commit" }).click();
   await page.locator(".rv-banner-good").waitFor();
   assert.equal(site.read("plan.md"), text);
@@ -172,7 +172,7 @@ test("a phone shows one column and decides with a thumb; a job that fails says w
   await card.getByRole("button", { name: "Try again" }).waitFor();
   const slow = await site.job("slow", { topic_id: topic, replace_proposals: true });
   await site.status(slow, "running");
-  await page.getByText("Until it has ended no other can be started here").waitFor();
+  await page.getByText("You can start another when it finishes").waitFor();
   assert.ok(await page.getByRole("button", { name: "Start “rewrite”" }).isDisabled());
   await page.locator(`#job-${slow}`).getByRole("button", { name: "Cancel" }).click();
   await site.status(slow, "cancelled");
@@ -200,8 +200,8 @@ test("axe finds nothing serious on a review, as it reads, edited, in conflict an
       await note(view);
     }
     await page.goto(`/proposals/${id}/edit`);
-    await page.getByLabel("The whole text").fill(PLAN.replace("in May", "in July"));
-    await page.getByRole("button", { name: "Show what it changes" }).click();
+    await page.getByLabel("Full text").fill(PLAN.replace("in May", "in July"));
+    await page.getByRole("button", { name: "Preview changes" }).click();
     await page.locator(".rl-changed ins").first().waitFor();
     await note("edited");
     return page;
@@ -238,13 +238,13 @@ test("a later revision takes the place of the text at once, and is looked at bef
   month("July");
   const bob = await (await visitor(t, site)).openLive(`/proposals/${first}`);
   await bob.locator("[data-open=rework]").click();
-  await bob.getByLabel("What should be different").last().fill("July, please");
+  await bob.getByLabel("What should change?").last().fill("July, please");
   await bob.getByRole("button", { name: "Request changes" }).click();
   // Who has asked for it sees it at once, and may decide.
   await bob.locator(".rl-changed ins", { hasText: "July" }).waitFor();
   assert.equal(await bob.locator(".rv-news").count(), 0);
   const news = ada.locator(".rv-news");
-  await news.getByText("Revision 2 replaced revision 1 just now").waitFor();
+  await news.getByText("Revision 2 just replaced revision 1").waitFor();
   // Text, address and digest are those of the second one, without a reload; the words are still there.
   assert.equal(await ada.evaluate(() => globalThis.isSamePage), true);
   await ada.locator(".rl-changed ins", { hasText: "July" }).waitFor();
@@ -278,11 +278,11 @@ test("a later revision takes the place of the text at once, and is looked at bef
   month("August");
   const second = new URL(ada.url()).pathname.split("/").at(-1);
   await site.post(`/api/proposals/${second}/rework`, { reason: "August" });
-  await dialog.getByText("Revision 3 replaced revision 2 just now").waitFor();
+  await dialog.getByText("Revision 3 just replaced revision 2").waitFor();
   assert.equal(await dialog.getByLabel("Reason").inputValue(), "Half a reason to");
   await dialog.getByRole("button", { name: "Reject", exact: true }).click({ force: true });
   await dialog.waitFor({ state: "detached" });
-  await news.getByRole("button", { name: "Look at revision 3" }).click();
+  await news.getByRole("button", { name: "View revision 3" }).click();
   await news.waitFor({ state: "detached" });
   assert.equal(await ada.evaluate(() => document.activeElement.dataset.change), "1");
   await ada.keyboard.press("a");
@@ -290,5 +290,5 @@ test("a later revision takes the place of the text at once, and is looked at bef
   await ada.locator(".rv-banner-good").waitFor();
   assert.match(site.read("plan.md"), /in August/);
   // The word that was not sent can still be copied.
-  await ada.getByLabel("What you typed (reject). It was not sent.").waitFor();
+  await ada.getByLabel("What you typed (reject). It wasn’t sent.").waitFor();
 });

@@ -52,7 +52,7 @@ test("what a proposal does is true while the document changes", async (t) => {
   const { site, id } = await begin(t);
   const page = await (await visitor(t, site)).openLive(`/proposals/${id}`);
   const answer = page.locator("#p-answer");
-  await answer.getByText("The document has not changed since.").waitFor();
+  await answer.getByText("the current version.").waitFor();
   site.write("guide.md", GUIDE.replace("The first line.", "The very first line."));
   site.commit("by hand");
   await answer.getByText("The document has changed since.").waitFor();
@@ -75,7 +75,7 @@ test("a rejected text comes back only when somebody suggests it again", async (t
   await thread.getByRole("button", { name: "Start “apply”" }).click();
   await thread.locator(".form-refusal", { hasText: "revision 1 with exactly this text was rejected" }).waitFor();
   await thread.getByText("Suggest a change", { exact: true }).click();
-  await thread.getByLabel("The words, as they should be").fill("very first");
+  await thread.getByLabel("New text").fill("very first");
   await thread.getByRole("button", { name: "Suggest this change" }).click();
   const fresh = await until("a revision", async () => (await site.get("/api/proposals?status=open")).items[0]);
   assert.match((await site.get(`/api/proposals/${fresh.id}`)).text, /The very first line\./);
@@ -89,8 +89,8 @@ test("changes are requested with words, and the next revision appears in place",
   assert.deepEqual([same.status, same.body.error.code], [409, "same_text"]);
   await page.keyboard.press("r");
   const dialog = page.getByRole("dialog");
-  assert.equal(await dialog.getByLabel("The words, as they should be").inputValue(), "1st");
-  await dialog.getByLabel("The words, as they should be").fill("very first");
+  assert.equal(await dialog.getByLabel("New text").inputValue(), "1st");
+  await dialog.getByLabel("New text").fill("very first");
   await dialog.getByRole("button", { name: "Request changes" }).click();
   await page.locator("#review[data-revision='2']").waitFor();
   assert.match(new URL(page.url()).pathname, /^\/proposals\//);
@@ -118,13 +118,13 @@ test("words that nobody has typed are not said to be unsent", async (t) => {
   assert.equal(await mine.locator(".rv-kept").count(), 0);
   await other.bringToFront();
   const kept = other.locator(".rv-kept");
-  await kept.getByText("What you typed (request changes). It was not sent.").waitFor();
+  await kept.getByText("What you typed (request changes). It wasn’t sent.").waitFor();
   assert.equal(await kept.locator("textarea").inputValue(), "So it is clearer.");
   // Taken back by hand, the page does not say of one commit that it changed nothing.
   site.write("guide.md", GUIDE);
   site.commit("back");
   await mine.bringToFront();
-  await mine.getByText("The document is again as it was before.").waitFor();
+  await mine.getByText("The document is back to that version.").waitFor();
 });
 
 test("a title without a space is no wider than a phone", async (t) => {
@@ -149,12 +149,12 @@ test("a title without a space is no wider than a phone", async (t) => {
 test("an edited revision says who edited which, beginning at the change", async (t) => {
   const { site, id } = await begin(t);
   const page = await (await visitor(t, site)).openLive(`/proposals/${id}/edit`);
-  const area = page.getByLabel("The whole text");
+  const area = page.getByLabel("Full text");
   const selected = () => area.evaluate((it) => [it === document.activeElement, it.value.slice(it.selectionStart, it.selectionEnd)]);
   assert.deepEqual(await selected(), [true, "The 1st line."]);
   await page.keyboard.type("The foremost line.");
   await page.locator("#e-preview ins", { hasText: "foremost" }).waitFor();
-  await page.getByRole("button", { name: "Keep the edited text" }).click();
+  await page.getByRole("button", { name: "Save edit" }).click();
   await page.locator("#p-answer").getByText("Edited; based on revision 1.").waitFor();
   assert.equal(await page.locator("#p-answer").getByText("Suggested by").count(), 0);
 });

@@ -76,7 +76,7 @@ try {
     carry: async (page) => {
       await page.locator("textarea[name=text]").press("Control+End");
       await page.locator("textarea[name=text]").pressSequentially("One line more.");
-      await page.getByText("Bring your changes over").first().scrollIntoViewIfNeeded();
+      await page.getByText("Move your changes").first().scrollIntoViewIfNeeded();
     },
     lost: async (page) => {
       await page.waitForFunction(() => document.documentElement.dataset.connection === "live");

@@ -26,7 +26,7 @@ test("the first start prints one link, which ends in a page that says what to do
   // Used up: it says so, and how to get another.
   const bob = await visitor(t, site, { signedIn: false });
   const late = await bob.open(links[0]);
-  await late.getByText("a link works once and for ten minutes").waitFor();
+  await late.getByText("links work once and expire after ten minutes").waitFor();
 });
 
 test("a site without documents says how to get one, and shows it when it is there", async (t) => {
@@ -54,7 +54,7 @@ test("the settings show what is wrong with the script on disk, where it stands",
   const site = await serve(t);
   const ada = await visitor(t, site);
   const page = await ada.open("/settings");
-  await page.getByText("The file on disk is what is in force").waitFor();
+  await page.getByText("The file on disk is active").waitFor();
   const script = site.read("wiki-browser.lua");
   site.write("wiki-browser.lua", `${script}\nwb.kind "x" { engin = "y" }\n<b>bold</b>`);
   await page.reload();
@@ -65,7 +65,7 @@ test("the settings show what is wrong with the script on disk, where it stands",
   assert.equal(await page.locator(".diagnostics b").count(), 0);
   site.write("wiki-browser.lua", `${script}\n-- another\n`);
   await page.reload();
-  await page.getByText("another one is in force").waitFor();
+  await page.getByText("valid but not loaded").waitFor();
 });
 
 test("errors say what to do, in the frame of the site", async (t) => {
@@ -73,7 +73,7 @@ test("errors say what to do, in the frame of the site", async (t) => {
   await site.post("/api/persons", { name: "vic", role: "viewer" });
   const ada = await visitor(t, site);
   const page = await ada.open("/no/such/page");
-  await page.getByRole("heading", { name: "There is nothing here" }).waitFor();
+  await page.getByRole("heading", { name: "Page not found" }).waitFor();
   await page.getByRole("navigation", { name: "Site" }).waitFor();
   await page.locator("main input[name=query]").fill("first line");
   await page.locator("main").getByRole("button", { name: "Search" }).click();
@@ -89,7 +89,7 @@ test("errors say what to do, in the frame of the site", async (t) => {
     return { status: answer.status, text: await answer.text() };
   }).catch((error) => ({ status: 0, text: String(error) }));
   assert.equal(refused.status, 403);
-  assert.match(refused.text, /That is not allowed/);
+  assert.match(refused.text, /Not allowed/);
   vic.complaints.splice(0, vic.complaints.length, ...vic.complaints.filter((it) => !/status of 403/.test(it)));
 });
 
@@ -98,11 +98,11 @@ test("a form that is refused keeps what was typed and says why, without leaving 
   const ada = await visitor(t, site, { allow: [/status of 4/] });
   const page = await ada.open("/settings");
   await page.locator('form[action="/settings/tokens"]').evaluate((form) => { form.dataset.inline = ""; });
-  await page.getByLabel("Name of a new token").fill("same");
+  await page.getByLabel("Token name").fill("same");
   await page.locator("input[name=days]").evaluate((it) => { it.removeAttribute("pattern"); it.value = "soon"; });
   await page.getByRole("button", { name: "Create token" }).click();
-  await page.getByRole("alert").getByText("the days are not a number").waitFor();
-  assert.equal(await page.getByLabel("Name of a new token").inputValue(), "same");
+  await page.getByRole("alert").getByText("the number of days is not a number").waitFor();
+  assert.equal(await page.getByLabel("Token name").inputValue(), "same");
   await page.locator("input[name=days]").fill("1");
   await page.getByRole("button", { name: "Create token" }).click();
   await page.locator(".secret").waitFor();
@@ -118,7 +118,7 @@ test("a page that cannot be reached says so, and comes back", async (t) => {
   await isLive(page);
   await site.kill();
   await page.goto("/d").catch(() => {});
-  await page.getByRole("heading", { name: "This site cannot be reached" }).waitFor();
+  await page.getByRole("heading", { name: "Can’t reach this site" }).waitFor();
   assert.equal(new URL(page.url()).pathname, "/d");
   await site.start();
   await page.getByRole("link", { name: "Try again" }).click();

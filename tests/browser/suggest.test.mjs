@@ -62,7 +62,7 @@ async function select(page, from, to = from) {
   await page.waitForSelector(".reader-pop:not([hidden])");
 }
 
-const words = (page) => page.locator(".composer").getByLabel("The words, as they should be");
+const words = (page) => page.locator(".composer").getByLabel("New text");
 
 test("what differs is found word by word", () => {
   const shown = (a, b) => difference(a, b).map((it) => `${{ same: "", del: "-", ins: "+" }[it.sort]}${it.text}`);
@@ -147,7 +147,7 @@ test("the thread is read, answered, closed and reopened beside the words", async
   await card.getByText("Too long?").last().waitFor();
   assert.equal(new URL(page.url()).pathname, "/d/guide.md");
   await card.getByLabel("Your message").fill("Half a senten");
-  // Somebody else writes: what is typed, its place and the focus stay.
+  // Someone else writes: what is typed, its place and the focus stay.
   await site.post(`/api/topics/${topic}/messages`, { body: "From elsewhere" });
   await card.getByText("From elsewhere").waitFor();
   assert.equal(await card.getByLabel("Your message").inputValue(), "Half a senten");
@@ -165,10 +165,10 @@ test("the thread is read, answered, closed and reopened beside the words", async
   assert.equal(await card.getByLabel("Your message").inputValue(), "");
   // Nobody here applies suggestions: the thread says so.
   await card.getByText("Suggest a change").click();
-  await card.getByLabel("The words, as they should be").fill("Paragraph 3 is short");
+  await card.getByLabel("New text").fill("Paragraph 3 is short");
   await card.getByRole("button", { name: "Suggest this change" }).click();
   await card.getByText("Suggested, not proposed yet").waitFor();
-  await card.getByText("No kind of this site applies suggestions").waitFor();
+  await card.getByText("No kind on this site applies suggestions").waitFor();
   await card.getByRole("button", { name: "Close", exact: true }).click();
   await card.getByRole("button", { name: "Reopen" }).click();
   await card.getByLabel("Your message").waitFor();
@@ -185,7 +185,7 @@ test("a reply that is typed while somebody closes the Topic is not lost", async 
     await place.getByLabel("Your message").fill("Half a senten");
     await site.post(`/api/topics/${topic}/discard`, {});
     const kept = place.locator(".rv-kept");
-    await kept.getByText("What you typed. It was not sent.").waitFor();
+    await kept.getByText("What you typed. It wasn’t sent.").waitFor();
     assert.equal(await kept.locator("textarea").inputValue(), "Half a senten");
     assert.ok(await kept.locator("textarea").evaluate((it) => it.readOnly));
     if (process.env.WB_SHOTS) await it.screenshot({ path: `${process.env.WB_SHOTS}/kept${it === own ? "-own" : ""}.png` });
@@ -217,7 +217,7 @@ test("without a script the marked words stand in a form", async (t) => {
   const topic = await site.topic("guide.md", "Paragraph 3 is long", "Too long?");
   const page = await (await visitor(t, site, { script: false })).open(`/topics/${topic}`);
   await page.getByText("Suggest a change", { exact: true }).click();
-  const field = page.getByLabel("The words, as they should be");
+  const field = page.getByLabel("New text");
   assert.equal(await field.inputValue(), "Paragraph 3 is long");
   await field.fill("Paragraph 3 is short");
   await page.getByRole("button", { name: "Suggest this change" }).click();

@@ -66,9 +66,9 @@ fn a_site_that_is_well_is_told_so_with_a_server_and_without() {
     assert_eq!(code, 0, "{found:#?}");
     let pid = format!("pid {} serves at 127.0.0.1:", server.pid());
     let wanted = [
-        ("script", "OK", "is fine"),
+        ("script", "OK", "is valid"),
         ("guard", "OK", "swept"),
-        ("second subreaper", "OK", "an orphan came"),
+        ("second subreaper", "OK", "an orphan was reparented"),
         ("mark", "OK", ""),
         ("pidfd", "OK", ""),
         ("openat2", "OK", ""),
@@ -103,7 +103,7 @@ fn a_folder_without_a_site_is_looked_at_too() {
     let folder = tempfile::tempdir().unwrap();
     let (code, found) = examine(folder.path(), &[]);
     assert_eq!(code, 1);
-    let wanted = [("script", "ERROR", "there is no site"), ("guard", "OK", "swept")];
+    let wanted = [("script", "ERROR", "no site in"), ("guard", "OK", "swept")];
     assert_found(&found, &wanted);
     assert!(!found.contains_key("repository") && found.contains_key("disk"));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing was made");
@@ -178,7 +178,7 @@ fn what_others_could_read_and_what_comes_from_the_future_is_warned_of() {
         ("private files", "WARN", "operator.token is open to others (mode 644)"),
         ("clock", "WARN", "2286"),
         ("mark", "WARN", "belongs to a job"),
-        ("server", "OK", "none runs"),
+        ("server", "OK", "not running"),
     ];
     assert_found(&found, &wanted);
     assert_found(&found, &[("engine", "OK", "version 2.1.0 (Claude Code)")]);
@@ -285,7 +285,7 @@ fn a_layer_that_is_missing_is_named() {
         ("guard", "ERROR", "guard of the trial job was lost"),
         ("second subreaper", "WARN", "did not come"),
         ("openat2", "ERROR", ""),
-        ("cgroup v2", "WARN", "not to be had"),
+        ("cgroup v2", "WARN", "not available"),
         ("landlock", "WARN", "not offered"),
         ("engine", "WARN", "no kind"),
     ];

@@ -20,14 +20,14 @@ fn a_job_is_followed_across_a_kill_of_the_server() {
     follow.wait_err(&format!("job {id} running"));
     json_follow.wait_err("began\n");
     server.kill();
-    follow.wait_err("the server is away; waiting for it");
+    follow.wait_err("the server is unreachable; waiting for it");
     let server = bench.serve();
     assert_eq!(follow.wait(), Some(1), "{}", follow.err());
     assert_eq!(follow.out(), "");
     let said = follow.err();
     for words in [
         "the server is back\n",
-        "the job was settled when the server started again\n",
+        "the job was settled when the server restarted\n",
         " failed\n",
         "Agent failed: server restarted.\n",
     ] {
@@ -69,7 +69,7 @@ fn a_job_that_outlives_a_kill_of_the_server_is_followed_to_its_own_end() {
     assert_ne!(left.wait(), Some(0));
     server.kill();
     let since = Instant::now();
-    follow.wait_err("the server is away; waiting for it");
+    follow.wait_err("the server is unreachable; waiting for it");
     // At once, and not when a request would have given up.
     assert!(since.elapsed() < RESTART_WAIT_MAX, "{:?}", since.elapsed());
     let server = bench.serve();

@@ -93,7 +93,7 @@ fn a_busy_lane_refuses_or_makes_wait_as_the_kind_says() {
     assert_eq!(cancelled, format!("job {} is cancelled\n", third.trim()));
     refused(&bench, &["job", "cancel", third.trim()], 5, "job_ended");
     let ending = said(&bench, &["job", "cancel", first]);
-    assert_eq!(ending, format!("job {first} is ending\n"));
+    assert_eq!(ending, format!("job {first} is stopping\n"));
     assert_eq!(bench.ended(first)["message"], "Cancelled by ada.");
     // The lane is free again.
     assert_eq!(bench.ended(second)["status"], "succeeded");
@@ -247,7 +247,7 @@ fn a_full_lane_takes_no_more_and_its_jobs_are_found_by_a_piece_of_their_ids() {
     let id = &first.trim()[28..];
     assert_eq!(bench.json(&["job", "show", id])["id"], first.trim());
     let error = refused(&bench, &["job", "show", "018bcfe5"], 2, "ambiguous_id");
-    assert_eq!(error["message"], "`018bcfe5` fits 1000 ids of a job");
+    assert_eq!(error["message"], "`018bcfe5` matches 1000 job ids");
     assert!(error["hint"].as_str().unwrap().ends_with(", …"), "{error}");
     server.stop();
 }

@@ -28,12 +28,12 @@ fn jobs_are_cancelled_and_repeated_by_kind_and_status() {
         let output = assert.get_output();
         text(&output.stdout) + &text(&output.stderr)
     };
-    assert!(said(&["job", "cancel"], 2).contains("which job is meant?"));
+    assert!(said(&["job", "cancel"], 2).contains("no job given"));
     let all = ["job", "cancel", "--kind", "others"];
     let shown = said(&[&all[..], &["--dry-run"]].concat(), 0);
     assert_eq!(shown, "230 queued jobs of kind \"others\"\n");
     let shown = said(&all, 2);
-    assert!(shown.contains("230 queued jobs of kind \"others\": nobody is there"), "{shown}");
+    assert!(shown.contains("230 queued jobs of kind \"others\": confirmation needs"), "{shown}");
     assert_eq!(bench.show(&waiting[0])["status"], "queued");
     let shown = said(&[&all[..], &["--yes"]].concat(), 0);
     assert_eq!(shown, "230 jobs cancelled\n");

@@ -93,7 +93,7 @@ fn what_is_refused_says_what_to_type_and_changes_nothing() {
         (&["kind", "x", "--inputs", "a=blob:b"], 2, "nothing was written"),
         (&["kind", "x", "--produces", "message", "--engine", "suggestions"], 2, "declare one"),
         (&["kind", "x", "--file", "other.lua"], 2, "it has wiki-browser.lua"),
-        (&["kind", "x", "--about", ""], 2, "write one line of text"),
+        (&["kind", "x", "--about", ""], 2, "enter one line of text"),
         (&["persona", "a b"], 2, "wiki-browser new persona a-b"),
         (&["persona", "plain-reader"], 5, "choose another name"),
         (&["persona", "x", "--paths", "[z"], 2, ""),
@@ -172,7 +172,7 @@ fn a_terminal_is_asked_for_what_is_not_given() {
     let path = folder.path();
     let keys = "magic\n6\nnowhere\n.\nAna\nAna B. <a@b.c>\n";
     let screen = typed(path, "init", keys);
-    for said in ["write a number from 1 to 6", "is not a folder", "write Wiki Agent <agent@"] {
+    for said in ["enter a number from 1 to 6", "is not a folder", "write Wiki Agent <agent@"] {
         assert!(screen.contains(said), "{said}: {screen}");
     }
     let text = script(path);
@@ -213,7 +213,7 @@ fn a_new_inbox_passes_check_and_test_at_once() {
         let before = script(path);
         let refused = wiki_browser(path).args(["new", "inbox"]).args(args).assert().failure();
         let said = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
-        assert!(said.contains("is declared already"), "{said}");
+        assert!(said.contains("is already declared"), "{said}");
         assert_eq!(script(path), before);
     }
     assert_eq!(checked(path)["config"]["kinds"]["Lead/provision"]["about"], "A \"b\": #c");

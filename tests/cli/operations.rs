@@ -62,7 +62,7 @@ fn old_folders_of_jobs_go_and_nothing_else_does() {
         (&json!(1), &json!("age"))
     );
     assert!(folder(&old).exists());
-    assert!(said(&bench, &["cleanup", "--dry-run"]).contains("1 folders of jobs would be removed"));
+    assert!(said(&bench, &["cleanup", "--dry-run"]).contains("1 job folders would be removed"));
     bench.json(&["cleanup"]);
     assert!(!folder(&old).exists() && folder(&young).exists() && folder(&late).exists());
     assert!(folder(&running).exists() && bench.data.join("jobs/not-a-job").exists());
@@ -316,7 +316,7 @@ fn a_damaged_database_is_saved_as_far_as_it_can_be_read() {
     }
     transaction.commit().unwrap();
     drop(connection);
-    assert!(said(&bench, &["recover"]).contains("the database is whole"));
+    assert!(said(&bench, &["recover"]).contains("the database is intact"));
     // Some pages of messages become garbage.
     let mut bytes = std::fs::read(&database).unwrap();
     let needle = b"message 300 xxxx";
@@ -346,7 +346,7 @@ fn a_damaged_database_is_saved_as_far_as_it_can_be_read() {
     assert_eq!(bench.get("/api/topics").ok()["items"].as_array().unwrap().len(), 1);
     bench.get(&format!("/api/topics/{}", topic.id)).ok();
     server.stop();
-    assert!(said(&bench, &["recover"]).contains("the database is whole"));
+    assert!(said(&bench, &["recover"]).contains("the database is intact"));
     what_cannot_be_read_at_all_is_told_with_a_backup(&bench, &database);
 }
 

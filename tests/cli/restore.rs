@@ -80,7 +80,7 @@ fn another_data_folder_than_the_scripts_is_refused() {
     for named in ["data", "./docs/../data", "../link"] {
         said(&bench, &["cleanup", "--data", named]);
     }
-    assert!(said(&bench, &["restore", &backup, "--data", "data"]).contains("is in place"));
+    assert!(said(&bench, &["restore", &backup, "--data", "data"]).contains("restored "));
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn another_user_than_the_owner_is_refused_before_anything_is_written() {
         refused(&bench, &trusted, 3, "wrong_user");
         assert!(!bench.data.exists());
         chown(&bench.top, Some(0), None).unwrap();
-        assert!(said(&bench, &["restore", &copy]).contains("is in place"));
+        assert!(said(&bench, &["restore", &copy]).contains("restored "));
     }
 }
 
@@ -152,7 +152,7 @@ fn the_log_of_a_database_that_was_emptied_is_never_lost() {
         assert_eq!(database.metadata().unwrap().len(), 0, "{command:?}");
     }
     // A backup in its place keeps the log aside.
-    assert!(said(&bench, &["restore", &copy]).contains("is in place"));
+    assert!(said(&bench, &["restore", &copy]).contains("restored "));
     let kept = std::fs::read_dir(bench.data.join("backups")).unwrap();
     let kept = kept.map(|it| std::fs::read(it.unwrap().path()).unwrap());
     assert!(kept.into_iter().any(|it| it == logged));
@@ -255,7 +255,7 @@ fn nobody_approves_by_what_a_commit_says() {
     check(&bench.json(&["recover"]), false);
     assert_eq!(status("open"), Value::Null);
     let told = said(&bench, &["recover"]);
-    assert!(told.contains("is taken for open") && told.contains("says: approved by ada"), "{told}");
+    assert!(told.contains("is still open") && told.contains("claims approval by ada"), "{told}");
     // The replaced database knows that nobody approved it.
     check(&bench.json(&["restore", &backup]), false);
     assert_eq!(status("open"), Value::Null);

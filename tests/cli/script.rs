@@ -131,7 +131,7 @@ fn a_running_server_knows_the_source_of_a_topic() {
     refused(&bench, &["render", "works"], 2, "missing_input");
     refused(&bench, &["render", "works", "colour=red"], 2, "unknown_input");
     let assert = wiki_browser(bench.top.as_std_path()).arg("check").assert().success();
-    assert!(String::from_utf8_lossy(&assert.get_output().stdout).contains("is fine: kinds works"));
+    assert!(String::from_utf8_lossy(&assert.get_output().stdout).contains("is valid: kinds works"));
     server.stop();
     // Without a server the whole id and the source are given.
     refused(&bench, &["render", "works", &short, "source_path=docs/deep.md"], 2, "invalid");

@@ -91,7 +91,7 @@ fn a_missing_engine_is_one_line_that_helps() {
         wb.kind \"k\" { about = \"x\", engine = \"none\", timeout = \"1m\", prompt = \"x\" }\n";
     let (out, said) = fails(&bench_with("127.0.0.1:0", lua), 6);
     assert_eq!(out, "");
-    assert!(said.contains("engine \"none\" (wiki-browser.lua:5): there is no program"), "{said}");
+    assert!(said.contains("engine \"none\" (wiki-browser.lua:5): program `"), "{said}");
     assert!(said.contains("hint: install no-such-agent"), "{said}");
     assert_eq!(said.lines().count(), 2, "{said}");
     // Several are told at once.
@@ -101,7 +101,7 @@ fn a_missing_engine_is_one_line_that_helps() {
         .replace("\"k\"", "\"l\"");
     let (_, said) = fails(&bench_with("127.0.0.1:0", &format!("{lua}{other}")), 6);
     for one in ["engine \"none\" (wiki-browser.lua:5)", "engine \"other\" (wiki-browser.lua:7)"] {
-        assert!(said.contains(&format!("{one}: there is no program")), "{said}");
+        assert!(said.contains(&format!("{one}: program `")), "{said}");
     }
     assert_eq!(said.lines().count(), 2, "{said}");
 }

@@ -21,7 +21,7 @@ fn the_status_says_whether_the_site_is_well_and_what_waits() {
         "state       ready\n",
         "jobs        0 running, 0 queued\n",
         "topics      1 open\n",
-        "proposals   1 to decide\n",
+        "proposals   1 awaiting review\n",
     ] {
         assert!(shown.contains(line), "{shown}");
     }
@@ -92,7 +92,7 @@ fn a_link_logs_in_once_and_a_look_at_it_does_not_use_it_up() {
     let assert = operator(&bench, &["login"]).assert().success();
     let url = text(&assert.get_output().stdout);
     let note = text(&assert.get_output().stderr);
-    assert!(note.starts_with("it works once; it expires in "), "{note}");
+    assert!(note.starts_with("works once; expires in "), "{note}");
     let (address, code) =
         url.trim().strip_prefix("http://").unwrap().split_once("/login/").unwrap();
     let address: SocketAddr = address.parse().unwrap();

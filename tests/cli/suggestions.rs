@@ -41,10 +41,10 @@ fn a_suggestion_that_cannot_be_applied_fails_with_its_reason() {
     bench.write("notes.md", "# Notes\n\nKeep these.\n");
     bench.git(&["commit", "-qam", "edited"]);
     for (topic, why) in [
-        (on(first, "Better, please."), "no message of the topic holds a suggestion block"),
-        (global.trim().to_owned(), "the topic is about the whole source, not about some words"),
-        (edited, "the words that the topic is about are not exactly there"),
-        (on(first, &block(first)), "the suggestion is what the source says already"),
+        (on(first, "Better, please."), "no message of the topic has a suggestion block"),
+        (global.trim().to_owned(), "the topic is about the whole source, not a passage"),
+        (edited, "the passage of the topic is not exactly where it was"),
+        (on(first, &block(first)), "the suggestion changes nothing"),
         (on(first, "```suggestion\nThe fir"), "the last suggestion block is not closed"),
     ] {
         let job = apply(&bench, &topic);

@@ -62,7 +62,7 @@ fn an_engine_whose_provider_takes_no_more_is_held_until_a_person_lifts_it() {
     let failed = bench.ended(&jobs[0]);
     assert_eq!((&failed["status"], &failed["reason"]), (&json!("failed"), &json!("rate_limited")));
     let message = failed["message"].as_str().unwrap();
-    assert!(message.starts_with("The agent's provider takes no more until "), "{message}");
+    assert!(message.starts_with("The provider's rate limit is reached until "), "{message}");
     let retry_at = failed["retry_at"].as_str().unwrap().to_owned();
     // Another engine is not touched; those of this one wait, and say why.
     assert_eq!(bench.ended(&bench.job("other", json!({})))["status"], "succeeded");
@@ -155,7 +155,7 @@ fn a_cap_refuses_says_so_and_sums_are_shown() {
     assert_eq!(error["code"], "daily_cap", "{error:#}");
     let message = error["message"].as_str().unwrap();
     assert!(
-        message.starts_with("the daily cap of who asked is used up (107543 tokens"),
+        message.starts_with("the daily cap of the requester is used up (107543 tokens"),
         "{message}"
     );
     let tomorrow = error["hint"].as_str().unwrap().split(['(', ')']).nth(1).unwrap();

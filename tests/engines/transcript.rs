@@ -52,7 +52,7 @@ fn what_the_server_refused_stands_with_the_job_although_its_agent_hid_it() {
     let browser = Browser::signed_in(&bench, &server);
     let html = browser.page(&format!("/jobs/{id}"));
     let place = |words: &str| html.find(words).unwrap_or_else(|| panic!("{words}: {html}"));
-    assert!(place("What it said and did") < place("Raw output"), "{html}");
+    assert!(place("Activity") < place("Raw output"), "{html}");
     assert!(place("<code>nothing_changed</code>") < place("Raw output"), "{html}");
     assert!(html.contains("<details><summary><h2 id=\"log-title\">"), "{html}");
     server.stop();

@@ -82,7 +82,7 @@ const CASES: &[Case] = &[
         name: "dies",
         agent: "kill -KILL $$",
         reason: "signal",
-        message: "Agent was killed (signal 9): perhaps this machine ran out of memory. See log.",
+        message: "Agent was killed (signal 9), possibly because memory ran out. See log.",
         ..FAILED
     },
     Case {
@@ -94,7 +94,7 @@ const CASES: &[Case] = &[
         name: "kills_its_guard",
         agent: "printf 'new\\n' | propose; kill -KILL $PPID; sleep 30",
         reason: "guard_lost",
-        message: "Agent failed: the process that watches over it was killed, perhaps by the agent.",
+        message: "Agent failed: its guard process was killed, perhaps by the agent.",
         tail: "the guard ended without a record: was it killed?",
         ..FAILED
     },
@@ -146,7 +146,7 @@ const CASES: &[Case] = &[
     Case {
         name: "identical",
         agent: "propose < \"$root/$path\"",
-        tail: "the proposed text is the present text",
+        tail: "the proposed text is the same as the current text",
         ..FAILED
     },
     Case {
@@ -325,7 +325,7 @@ fn what_cannot_be_started_says_why() {
     // One argument takes 131,071 bytes: that is said before anything is started.
     let job = bench.ended(&bench.job("argument", json!({"text": "x".repeat(131_072)})));
     assert_eq!(job["reason"], "prompt_failed");
-    assert_eq!(job["message"], "The prompt could not be made. See log.");
+    assert_eq!(job["message"], "The prompt could not be rendered. See log.");
     assert!(job["error_tail"].as_str().unwrap().contains("an argument takes 131071"), "{job:#}");
     let job = bench.ended(&bench.job("zero", json!({})));
     assert!(job["error_tail"].as_str().unwrap().contains("has a zero byte"), "{job:#}");
@@ -353,7 +353,7 @@ fn what_lacks_a_secret_says_which() {
         assert!(message.starts_with(&begin), "{message}");
         assert!(message.ends_with(". See `wiki-browser check`."), "{message}");
         let (_, shown, _) = bench.cli(&["job", "show", job["id"].as_str().unwrap()]);
-        assert!(shown.contains("\nnext        find what is missing with: wiki-browser doctor\n"));
+        assert!(shown.contains("\nnext        find out what is missing: wiki-browser doctor\n"));
     }
     server.stop();
 }

@@ -179,12 +179,12 @@ fn an_agent_that_falls_silent_is_timed_out() {
     let fields = "timeout = \"20s\", idle = \"300ms\"";
     let (_bench, server, job) = run(fields, silent);
     assert_eq!((&job["status"], &job["reason"]), (&json!("timed_out"), &json!("idle_timeout")));
-    assert_eq!(job["message"], "Agent timed out: it printed nothing more.");
+    assert_eq!(job["message"], "Agent timed out: no more output.");
     server.stop();
     let fields = "timeout = \"20s\", start = \"300ms\"";
     let (_bench, server, job) = run(fields, "while :; do sleep 0.02; done");
     assert_eq!((&job["status"], &job["reason"]), (&json!("timed_out"), &json!("start_timeout")));
-    assert_eq!(job["message"], "Agent timed out: it printed nothing at all.");
+    assert_eq!(job["message"], "Agent timed out: no output.");
     server.stop();
 }
 

@@ -115,7 +115,7 @@ fn g29_damage_that_is_found_later_stops_all_writing() {
     server.kill();
 }
 
-/// The log holds what was acknowledged last: without it the database is whole, and too old. Fails
+/// The log holds what was acknowledged last: without it the database is intact, and too old. Fails
 /// with `WB_WITHOUT=lost_log`.
 #[test]
 fn g29_a_log_that_is_gone_is_noticed() {

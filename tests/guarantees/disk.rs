@@ -154,7 +154,7 @@ fn g29_a_job_waits_for_room_on_the_disk() {
     assert_eq!(bench.get("/readyz").refusal(), (503, "disk_full"));
     assert_eq!(health(&bench)["status"], "degraded");
     let page = crate::pages::Browser::signed_in(&bench, &server).page("/settings");
-    assert!(page.contains("No job starts at the moment."), "{page}");
+    assert!(page.contains("Jobs aren’t starting."), "{page}");
     disk.free();
     assert_eq!(bench.ended(&job)["status"], "succeeded");
     wait_well(&bench);

@@ -23,7 +23,7 @@ fn g07_exit_0_without_the_promised_result_is_a_failure() {
     for (kind, promised, sentence) in [
         ("idle", "proposal", "Agent finished without producing a proposal — retry."),
         ("mute", "message", "Agent finished without writing a message — retry."),
-        ("empty", "result", "Agent finished without handing in a result — retry."),
+        ("empty", "result", "Agent finished without submitting a result — retry."),
     ] {
         let job = bench.ended(&bench.job_on(kind, &topic));
         assert_eq!((&job["status"], &job["reason"]), (&json!("failed"), &json!("no_result")));

@@ -44,7 +44,10 @@ fn what_a_job_changed_of_an_agents_files_holds_the_next_until_somebody_decides()
     assert!(state.contains("held") && state.contains("job keep"), "{state}");
     for page in [format!("/jobs/{second}"), "/jobs".to_owned()] {
         let page = bench.get(&page);
-        assert!(page.body.as_str().unwrap().contains("files that agents obey changed"), "{page:?}");
+        assert!(
+            page.body.as_str().unwrap().contains("files that control agents changed"),
+            "{page:?}"
+        );
     }
     // Lifting a provider's limit is no decision about files.
     let (code, _, refused) = bench.cli(&["engine", "release", "next"]);

@@ -1,5 +1,5 @@
 //! G31: what changes in the repository while a job runs is noticed and named, stands in nobody's
-//! way unsaid, and can be put back.
+//! way unsaid, and can be restored.
 
 use serde_json::{Value, json};
 
@@ -372,7 +372,7 @@ fn g31_a_person_puts_back_from_the_page() {
     let page = bench.get(&format!("/jobs/{id}"));
     let html = page.body.as_str().unwrap_or_default().to_owned();
     assert!(
-        html.contains("<code>guide.md</code> edited") && html.contains("Put it all back"),
+        html.contains("<code>guide.md</code> edited") && html.contains("Restore everything"),
         "{html}"
     );
     let form =

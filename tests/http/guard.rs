@@ -265,7 +265,7 @@ async fn errors_are_json_for_programs_and_pages_for_people() {
     let page = site.get("/nothing/%3Cscript%3E", &auth).await;
     assert_eq!(page.status, 404);
     assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
-    assert!(page.body.contains("There is nothing here") && !page.body.contains("<script>"));
+    assert!(page.body.contains("Page not found") && !page.body.contains("<script>"));
     let used = site.get("/login/x", "").await;
     assert!(used.status == 404 && used.body.contains("This link no longer works"), "{}", used.body);
     let verb = site.tcp(&request("DELETE", "/api/me", &site.host(), &auth, "")).await;

@@ -141,7 +141,7 @@ fn jobs_run_beside_each_other_as_far_as_the_limits_allow() {
           t.fire("topic_created", { source_path = "a.md" })
           inner = t.run("word", { word = "a" }, { { result = 1 }, { result = 2 } })
           t.run("long", nil, function()
-            t.fails(function() t.run("long") end, "waits")
+            t.fails(function() t.run("long") end, "is waiting")
           end)
         end)
         t.eq(inner.attempt, 2)
@@ -254,5 +254,5 @@ fn a_function_that_fails_ends_the_test_and_not_what_comes_after() {
     assert_eq!(told(1), "");
     assert!(told(2).contains("overflow") && told(2).contains("tests/a.lua:"), "{}", told(2));
     assert_eq!(told(3), "");
-    assert!(told(4).contains("t.site comes too late"), "{}", told(4));
+    assert!(told(4).contains("t.site must come first"), "{}", told(4));
 }

@@ -4,18 +4,14 @@ use super::Desk;
 
 /// Each body stands in a test, unless it has one itself; then what must be told.
 const MISTAKES: [(&str, &str, &str); 34] = [
-    ("t.render(\"link\", {})", "there is no kind \"link\"", "did you mean `links`?"),
+    ("t.render(\"link\", {})", "no kind \"link\"", "did you mean `links`?"),
     ("t.run(\"links\", {})", "needs the input `source_path`", "source_path=VALUE, a source"),
     (
         "t.run(\"links\", { source = \"guide.md\" })",
         "has no input `source`",
         "did you mean `source_path`?",
     ),
-    (
-        "t.fire(\"topic_create\")",
-        "there is no event `topic_create`",
-        "did you mean `topic_created`?",
-    ),
+    ("t.fire(\"topic_create\")", "no event `topic_create`", "did you mean `topic_created`?"),
     ("t.fire(\"job_finished\")", "t.fire(\"job_finished\") needs `kind`", "{ kind = \"NAME\" }"),
     (
         "t.fire(\"job_finished\", { kind = \"links\", status = \"fail\" })",
@@ -56,7 +52,7 @@ const MISTAKES: [(&str, &str, &str); 34] = [
     ("t.advance \"1 day\"", "`1 day` is not a duration", ""),
     (
         "t.topic { source_path = \"a.md\" } t.site {}",
-        "t.site comes too late",
+        "t.site must come first",
         "write it first in its test",
     ),
     ("require(\"wb\").kind \"x\" {}", "wb.kind belongs in the script", ""),
@@ -82,12 +78,12 @@ const MISTAKES: [(&str, &str, &str); 34] = [
     ),
     (
         "t.enqueue(\"links\", { source_path = \"guide.md\" }, { not_before = \"soon\" })",
-        "not_before is not a time",
+        "not_before must be a time",
         "",
     ),
     (
         "t.approve(t.run(\"links\", { source_path = \"a.md\" }, { result = { checked = 1 } }))",
-        "that job has proposed nothing",
+        "that job has no proposal",
         "{ proposal = \"the whole new text\" }",
     ),
     ("t.approve(\"the guide\")", "", "give what t.run returned"),
@@ -175,7 +171,7 @@ fn a_wrong_script_is_told_as_check_tells_it_and_no_test_is_run() {
 fn wrong_arguments_are_answered_by_what_to_type() {
     let desk = Desk::with_tests("t.test(\"x\", function() end)");
     for (args, code, told) in [
-        (&["none.lua"][..], 4, "there is no file none.lua"),
+        (&["none.lua"][..], 4, "no file none.lua"),
         (&["--filter", "nothing"], 4, "no test has \"nothing\""),
         (&["/etc/hostname"], 2, "is not below the folder of the script"),
         (&["wiki-browser.lua", "--watcher"], 2, "--watch"),

@@ -72,7 +72,7 @@ fn what_lies_uncommitted_on_a_page_stands_in_the_way_of_an_approval() {
         local effects = t.edit(\"a.md\", \"# Mine\\n\")
         t.eq(said(effects), { \"source_changed\" })
         t.eq(effects.events[1].data.commit, nil)
-        t.fails(function() t.approve(job) end, \"not committed\")
+        t.fails(function() t.approve(job) end, \"uncommitted\")
         t.eq(t.proposals()[1].status, \"open\")
         t.edit(\"a.md\", \"# a.md\\n\\nA page of a test.\\n\")
         t.approve(job)",

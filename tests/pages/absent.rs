@@ -25,8 +25,8 @@ fn a_deleted_document_is_called_deleted_with_the_ways_to_what_is_kept_of_it() {
     let head = bench.git(&["log", "-1", "--format=%h by %an", "--abbrev=10"]);
     let (commit, by) = head.split_once(" by ").unwrap();
     assert!(html.contains(&format!("in commit {commit}, by {by}")), "{html}");
-    assert!(html.contains("href=\"/d/guide.md?history=1\">Read its history"), "{html}");
-    assert!(html.contains(&format!("href=\"/topics/{}\">See its open Topic", topic.id)), "{html}");
+    assert!(html.contains("href=\"/d/guide.md?history=1\">View its history"), "{html}");
+    assert!(html.contains(&format!("href=\"/topics/{}\">View its open Topic", topic.id)), "{html}");
     assert!(!html.contains("did you mean") && !html.contains("guides.md"), "{html}");
     assert!(browser.page("/d/guide.md?history=1").contains("no more guide"));
     let error = bench.get("/api/source?path=guide.md");
@@ -60,9 +60,9 @@ fn an_ordinary_link_of_a_handbook_leads_somewhere() {
     }
     assert!(browser.page("/d?folder=plain").contains("/d/plain/one.md"));
     for (at, words) in [
-        ("/d/files/manual.pdf", "files/manual.pdf is a file of the repository and no document"),
-        ("/d/files/other.pdf", "there is no document files/other.pdf"),
-        ("/d/data/operator.token", "there is no document data/operator.token"),
+        ("/d/files/manual.pdf", "files/manual.pdf is in the repository, but not a document"),
+        ("/d/files/other.pdf", "no document files/other.pdf"),
+        ("/d/data/operator.token", "no document data/operator.token"),
     ] {
         let answer = browser.get(at);
         assert_eq!(answer.status, 404, "{at}");
@@ -81,13 +81,13 @@ fn an_empty_page_says_how_to_fill_it_to_those_who_may() {
     let vera = Browser::of(&bench, &server, "vera");
     for (path, is_empty, block) in [
         ("/assistant", "This site has no assistant.", "wb.assistant {"),
-        ("/agents", "The script declares no agent that lives on.", "{{session}}"),
-        ("/inboxes", "The script declares no inbox.", "wiki-browser new inbox"),
+        ("/agents", "The script declares no agents.", "{{session}}"),
+        ("/inboxes", "The script declares no inboxes.", "wiki-browser new inbox"),
     ] {
         let html = ada.page(path);
         assert!(html.contains(is_empty) && html.contains(block), "{path}: {html}");
         let html = vera.page(path);
         assert!(html.contains(is_empty) && !html.contains("<pre"), "{path}: {html}");
     }
-    assert!(vera.page("/jobs/new").contains("To start one, you need the role of a member"));
+    assert!(vera.page("/jobs/new").contains("Only members and admins can start one"));
 }

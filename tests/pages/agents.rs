@@ -13,9 +13,9 @@ fn an_agent_is_started_written_to_and_stopped_on_pages() {
     crate::agents::wait_state(&bench, "robbo", "stopped");
     let browser = Browser::signed_in(&bench, &server);
     let list = browser.page("/agents");
-    assert!(list.contains("robbo") && list.contains("does not run"), "{list}");
+    assert!(list.contains("robbo") && list.contains("stopped"), "{list}");
     let at = "/agents/robbo";
-    assert!(browser.page(at).contains("Nobody has written yet"));
+    assert!(browser.page(at).contains("No messages yet"));
     assert_eq!(browser.fill(at, "/agents/robbo/start", &[]), at);
     let hostile = "<img src=x onerror=alert(1)>";
     assert_eq!(browser.fill(at, at, &[("text", hostile)]), "/agents/robbo#messages");

@@ -43,7 +43,7 @@ fn a_kind_without_a_topic_is_chosen_and_started() {
     for part in [
         "href=\"/jobs/new?kind=digest\"",
         "Sums up what &#60;happened&#62;",
-        "Leaves a result with the job",
+        "Returns a result",
         "href=\"/jobs/new?kind=sweep\"",
         "<dt>settle</dt>",
     ] {
@@ -121,7 +121,7 @@ fn what_is_wrong_stands_beside_its_field_and_nothing_is_lost() {
     assert_eq!(gone.status, 404);
     assert!(wrong(&gone.html, "source_path").contains("gone.md"), "{}", gone.html);
     let missing = send(&[("input.source_path", "guide.md"), ("input.days", "9")]);
-    assert_eq!(wrong(&missing.html, "tone"), "this is needed");
+    assert_eq!(wrong(&missing.html, "tone"), "this field is required");
     // The same by the API: the name of the input is told.
     let body = json!({"kind": "digest", "source_path": "guide.md", "days": 99, "tone": "long"});
     let refused = bench.post("/api/agent/jobs", body);

@@ -18,7 +18,7 @@ fn a_held_source_says_which_job_holds_it() {
     let view = "/d/guide.md?view=critic";
     let holder = || bench.get("/api/source?path=guide.md").ok()["holder"].clone();
     assert_eq!(holder(), json!(null));
-    let ask = "type=\"submit\">Have it made";
+    let ask = "type=\"submit\">Generate view";
     let html = browser.page(view);
     assert!(html.contains(ask) && !html.contains("class=\"holder\""), "{html}");
 
@@ -37,10 +37,10 @@ fn a_held_source_says_which_job_holds_it() {
     let html = browser.page(view);
     for part in [
         format!(
-            "<a href=\"/jobs/{job}\">A job “rewrite”</a> works on <bdi>guide.md</bdi>, started "
+            "<a href=\"/jobs/{job}\">Job “rewrite”</a> is working on <bdi>guide.md</bdi>, started "
         ),
-        "1 more job waits behind it".to_owned(),
-        "disabled aria-describedby=\"holder\">Have it made".to_owned(),
+        "1 more job is queued behind it".to_owned(),
+        "disabled aria-describedby=\"holder\">Generate view".to_owned(),
         "data-live=\"source:guide.md\"".to_owned(),
     ] {
         assert!(html.contains(&part), "{part}: {html}");
@@ -74,7 +74,7 @@ fn a_job_that_waits_holds_its_source_too_and_says_why_it_waits() {
     assert_eq!((&found["job_id"], &found["status"]), (&json!(job), &json!("queued")), "{found}");
     assert_eq!(found["waiting"]["code"], json!("jobs_cap"), "{found}");
     let html = browser.page("/d/guide.md?view=critic");
-    assert!(html.contains("waits to work on <bdi>guide.md</bdi>"), "{html}");
+    assert!(html.contains("is waiting for <bdi>guide.md</bdi>"), "{html}");
     assert!(html.contains("1 of at most 1 jobs run"), "{html}");
     bench.post(&format!("/api/agent/jobs/{busy}/cancel"), json!({})).ok();
     bench.ended(&busy);
@@ -124,15 +124,15 @@ fn a_suggestion_that_is_refused_for_another_job_says_so_until_it_is_proposed() {
     assert_eq!(made["not_started"]["code"], json!("lane_busy"), "{made}");
     let topic = format!("/topics/{}", made["id"].as_str().unwrap());
     let blames =
-        |words: &str| format!("<a href=\"/jobs/{job}\">A job “rewrite”</a> {words} this document");
+        |words: &str| format!("href=\"/jobs/{job}\">Job “rewrite”</a> {words} this document");
     let html = browser.page(&topic);
-    assert!(html.contains(&blames("works on")), "{html}");
+    assert!(html.contains(&blames("is working on")), "{html}");
     let html = browser.page("/d/guide.md");
     assert_eq!(html.matches("Suggested, not proposed yet").count(), 1, "{html}");
     bench.post(&format!("/api/agent/jobs/{job}/cancel"), json!({})).ok();
     bench.ended(&job);
     let html = browser.page(&topic);
-    assert!(html.contains(&blames("was at work on")), "{html}");
+    assert!(html.contains(&blames("was working on")), "{html}");
     assert!(html.contains("Propose this change"), "{html}");
     let asked = browser.fill(&topic, &format!("{topic}/jobs"), &[("kind", "apply")]);
     bench.ended(asked.split_once("#job-").unwrap().1);

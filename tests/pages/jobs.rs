@@ -139,7 +139,7 @@ fn the_board_says_what_waits_for_what_and_leads_back_to_itself() {
         let shown = bench.show(&failed);
         shown["retried_as"].as_array().is_some_and(|it| it.len() == 1)
     });
-    assert!(browser.page(&format!("/jobs/{failed}")).contains("Run again</a>"));
+    assert!(browser.page(&format!("/jobs/{failed}")).contains("Retried</a>"));
     browser.submit(&cancel, &[]);
     bench.ended(&first);
 }
@@ -155,7 +155,7 @@ fn an_engine_that_is_held_is_let_go_on_from_the_board() {
     let job = bench.job("limited", json!({}));
     assert_eq!(bench.ended(&job)["reason"], "rate_limited");
     let html = browser.page("/jobs");
-    assert!(html.contains("The engine “limited” starts nothing until"), "{html}");
+    assert!(html.contains("Engine “limited” is on hold until"), "{html}");
     let waits = bench.job("limited", json!({}));
     assert!(browser.page("/jobs").contains("is held until"));
     assert_eq!(browser.fill("/jobs", "/engines/limited/release", &[]), "/jobs");

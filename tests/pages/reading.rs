@@ -14,10 +14,10 @@ fn every_page_is_for_people_who_are_signed_in() {
     let browser = Browser::signed_in(&bench, &server);
     assert!(browser.page("/").contains("Start here"), "an empty site says what to do");
     for (path, words) in [
-        ("/topics", "no such Topic"),
-        ("/decisions", "Nothing waits for you."),
-        ("/proposals", "No such proposals"),
-        ("/jobs", "Nothing has been asked for yet"),
+        ("/topics", "No Topics yet"),
+        ("/decisions", "Nothing to review."),
+        ("/proposals", "No proposals found"),
+        ("/jobs", "No jobs yet"),
     ] {
         assert!(browser.page(path).contains(words), "{path}");
     }
@@ -29,13 +29,13 @@ fn every_page_is_for_people_who_are_signed_in() {
         ("/".to_owned(), "Say it better"),
         ("/d".to_owned(), "1 Topic"),
         ("/d?query=GUIDE".to_owned(), "guide.md"),
-        ("/search".to_owned(), "words that begin so"),
+        ("/search".to_owned(), "this exact phrase"),
         ("/d?limit=1".to_owned(), "/d?after=docs%2Fdeep.md&#38;limit=1"),
         ("/d/guide.md?text=1".to_owned(), "<mark>The first line</mark>"),
         ("/d/guide.md".to_owned(), "data-state=\"exact\" data-from=\"9:0\" data-to=\"9:14\""),
         ("/d/docs/deep.md".to_owned(), "Far below."),
         ("/topics?status=open".to_owned(), "Say it better"),
-        (format!("/topics/{}", topic.id), "The passage is where it was marked."),
+        (format!("/topics/{}", topic.id), "The passage is where it was."),
         ("/decisions".to_owned(), "Better words"),
         ("/proposals".to_owned(), "Better words"),
         (
@@ -83,7 +83,7 @@ fn what_is_not_there_is_a_page_with_a_way_back() {
     for path in paths {
         let seen = browser.get(&path);
         assert_eq!(seen.status, 404, "{path}: {}", seen.html);
-        assert!(seen.html.contains("There is nothing here"), "{path}");
+        assert!(seen.html.contains("Page not found"), "{path}");
         // The way to everything else stays.
         assert!(seen.html.contains("<details class=\"menu menu-work\">"), "{path}");
         assert!(seen.html.contains("<a class=\"button\" data-way href=\"/\">"), "{path}");
@@ -92,7 +92,7 @@ fn what_is_not_there_is_a_page_with_a_way_back() {
     let form = format!("/topics/{id}/messages");
     let refused = browser.submit(&form, &[("key", "k"), ("body", "not lost")]);
     assert_eq!(refused.status, 404);
-    for part in ["href=\"/topics\">Look at the other Topics", "not lost"] {
+    for part in ["href=\"/topics\">View other Topics", "not lost"] {
         assert!(refused.html.contains(part), "{part}: {}", refused.html);
     }
     assert_eq!(browser.get("/topics?status=strange").status, 400);
@@ -100,7 +100,7 @@ fn what_is_not_there_is_a_page_with_a_way_back() {
     assert!(browser.page("/search?query=a*").contains("a beginning has two letters"));
     for asked in ["query", "q"] {
         let html = browser.page(&format!("/search?{asked}=absent"));
-        assert!(html.contains("Nothing was found for “<bdi>absent</bdi>”"), "{html}");
+        assert!(html.contains("No results for “<bdi>absent</bdi>”"), "{html}");
     }
     assert_eq!(browser.get("/d/guide.md?history&after=x").status, 400);
 }

@@ -36,7 +36,7 @@ fn a_rework_and_an_edit_are_asked_for_by_forms() {
     let (_, link) = gone.split_once("data-later href=\"").unwrap();
     let next = link.split_once('"').unwrap().0.to_owned();
     let html = browser.page(&next);
-    assert!(html.contains("Done again, as <bdi>ada</bdi> asked, after"), "{html}");
+    assert!(html.contains("Revised at the request of <bdi>ada</bdi>, from"), "{html}");
     assert!(browser.page(&format!("{next}?against=1")).contains("The change since revision 1"));
     let gone = browser.page(&proposal);
     assert!(gone.contains(&format!("<a href=\"{next}\">a later revision</a>")), "{gone}");
@@ -70,7 +70,7 @@ fn a_conflict_is_shown_with_the_offer_of_a_rework() {
     bench.git(&["commit", "-qam", "by hand"]);
     let html = browser.page(&proposal);
     for part in [
-        "What stands against it",
+        "Conflicts",
         "The &#60;i&#62;first&#60;/i&#62; line.",
         "Request changes",
         "both change the same lines",
@@ -96,7 +96,7 @@ fn several_topics_are_given_to_one_job_by_a_form() {
     until("there is a proposal", || browser.page(&path).contains("Review the proposal"));
     let id = bench.show(job)["proposal_id"].clone();
     let proposal = format!("/proposals/{}", id.as_str().unwrap());
-    assert!(browser.page(&proposal).contains("It also settles"));
+    assert!(browser.page(&proposal).contains("Also settles"));
     // Sent again without being told what it replaces, it is refused with a way on.
     let again = browser.try_fill(&path, &format!("{path}/jobs"), &[("topic_ids", two.id.as_str())]);
     assert!(again.status == 409 && again.html.contains("replace_proposals"), "{}", again.html);
@@ -152,13 +152,17 @@ fn a_text_is_brought_over_between_revisions_of_one_topic_alone() {
     };
     let seen = sent(&over, &mine);
     assert_eq!(seen.status, 200, "{}", seen.html);
-    assert!(seen.html.contains("Brought over") && seen.html.contains("data-unsaved"));
+    assert!(seen.html.contains("Merged") && seen.html.contains("data-unsaved"));
     let both = "Other.\r\n\r\nkept\r\n\r\n&#60;b&#62;last of all&#60;/b&#62;\r\n</textarea>";
     assert!(seen.html.contains(both), "{}", seen.html);
     // Nothing was kept by that, and a text of another Topic is none of this one.
     assert_eq!(bench.get(&format!("/api{edited}")).ok()["revisions"].as_array().unwrap().len(), 2);
     let seen = sent(&format!("{other}/edit?from={id}"), &mine);
-    assert!(seen.status == 400 && seen.html.contains("no revision of this one"), "{}", seen.html);
+    assert!(
+        seen.status == 400 && seen.html.contains("not a revision of this one"),
+        "{}",
+        seen.html
+    );
     assert!(seen.html.contains("&#60;b&#62;last of all"), "what was typed stays: {}", seen.html);
     assert!(!browser.page(&later).contains("data-unsaved"));
     server.stop();

@@ -214,9 +214,9 @@ fn a_document_has_a_page_for_each_view() {
     let browser = Browser::signed_in(&bench, &server);
     let page = browser.page("/d/guide.md");
     assert!(page.contains("href=\"/d/guide.md?view=critic\""), "{page}");
-    assert!(page.contains("Not made yet") && !page.contains("view=deep"), "{page}");
+    assert!(page.contains("Not generated") && !page.contains("view=deep"), "{page}");
     let page = browser.page("/d/guide.md?view=critic");
-    assert!(page.contains("This view is not made yet."), "{page}");
+    assert!(page.contains("This view hasn’t been generated yet."), "{page}");
     let key = page.split("name=\"key\" value=\"").nth(1).unwrap().split('"').next().unwrap();
     let fields = [("key", key), ("source_path", "guide.md"), ("persona", "critic")];
     let seen = browser.submit("/perspectives", &fields);
@@ -234,7 +234,7 @@ fn a_document_has_a_page_for_each_view() {
     assert!(page.contains("data-code=\"U+202E\""), "{page}");
     bench.write("guide.md", "# Guide\n\nAnother line.\n");
     let page = browser.page("/d/guide.md?view=critic");
-    assert!(page.contains("The document has changed since it was made."), "{page}");
+    assert!(page.contains("The document has changed since this was generated."), "{page}");
     assert_eq!(browser.get("/d/guide.md?view=deep").status, 400);
     assert_eq!(browser.get("/d/guide.md?view=..%2Fx").status, 400);
     assert_eq!(browser.get("/d/guide.md?view=nobody").status, 404);

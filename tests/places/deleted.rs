@@ -77,7 +77,7 @@ fn a_deletion_that_is_not_committed_names_no_commit() {
     let listed = bench.get("/api/topics?status=open").ok();
     assert_eq!(listed["items"][1]["source_deleted"], uncommitted, "{listed}");
     let page = browser.page(&format!("/topics/{}", words.id));
-    assert!(page.contains("The document is deleted, but the deletion is not committed."), "{page}");
+    assert!(page.contains("is deleted, but the deletion isn’t committed."), "{page}");
     assert!(!browser.page("/").contains("href=\"/d/guide.md\""), "Home does not list it");
     bench.git(&["reset", "-q"]);
     assert!(!browser.page("/").contains("href=\"/d/guide.md\""), "nor while git tracks it");
@@ -114,7 +114,7 @@ fn the_page_of_a_topic_on_a_deleted_source_offers_what_can_be_done() {
         }
     }
     let page = browser.page(&address);
-    assert!(page.contains("<mark>The second line.</mark>"), "the words as they were last: {page}");
+    assert!(page.contains("<mark>The second line.</mark>"), "the last known passage: {page}");
     assert!(!page.contains("About the whole document."), "{page}");
     assert!(browser.page(&format!("{address}?beside=1")).contains("Close"));
     assert!(!browser.page("/").contains("href=\"/d/guide.md\""), "Home does not list it");

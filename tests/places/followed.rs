@@ -99,7 +99,7 @@ fn who_asks_by_an_old_name_is_told_the_new_one() {
     let page = browser.get("/d/guide.md");
     assert_eq!(page.status, 404);
     assert!(page.html.contains("docs/two words.md"), "{}", page.html);
-    let way = "href=\"/d/docs/two%20words.md\">Read it under its new name";
+    let way = "href=\"/d/docs/two%20words.md\">Open it under its new name";
     assert!(page.html.contains(way), "{}", page.html);
     // History goes on across the names, and is there for the old one.
     let history = bench.get("/api/source/history?path=docs/two%20words.md").ok();

@@ -130,11 +130,11 @@ fn g26_a_broken_script_never_replaces_a_working_one() {
     }
     // The settings judge the file on disk as the reload does.
     let settings = Browser::signed_in(&bench, &server).page("/settings");
-    assert!(settings.contains("there is no program `/no/such`"), "{settings}");
+    assert!(settings.contains("program `/no/such` not found"), "{settings}");
     // The command says what is wrong and where, and exits 1; so does `status`.
     let (code, out, _) = bench.cli(&["reload"]);
     assert_eq!(code, 1, "{out}");
-    assert!(out.contains("there is no program `/no/such`"), "{out}");
+    assert!(out.contains("program `/no/such` not found"), "{out}");
     let (_, out, _) = bench.cli(&["status"]);
     assert!(out.contains("not reloaded"), "{out}");
     bench.write("wiki-browser.lua", format!("{good}\n-- mended\n"));
@@ -173,7 +173,7 @@ fn a_dry_run_says_what_would_be_different_and_changes_nothing() {
     let (code, out, err) = bench.cli(&["reload", "--dry-run"]);
     assert_eq!(code, 1, "{out}{err}");
     for said in [
-        "removed  kind \"goes\": 1 of its jobs waits",
+        "removed  kind \"goes\": 1 job is waiting",
         "1 job of kind \"goes\" waits: the new script has no such kind",
         "write was = \"goes\" in the kind that takes its place; or type wiki-browser reload --drop",
         "1 job of kind \"goes\" waits and would be lost: generation 1 stays in force",

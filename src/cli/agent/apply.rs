@@ -29,8 +29,8 @@ pub(super) struct Draft {
 }
 
 const SUGGEST: &str =
-    "suggest a change on the page of the topic, or write a message with a ```suggestion block";
-const REATTACH: &str = "open a topic on the words as they stand now";
+    "suggest a change on the topic's page, or post a message with a ```suggestion block";
+const REATTACH: &str = "open a topic on the current passage";
 
 /// Reads this job, its Topic and its Source, and applies the last suggestion.
 ///
@@ -39,12 +39,12 @@ const REATTACH: &str = "open a topic on the words as they stand now";
 pub(super) fn draft(client: &Client) -> Result<Outcome> {
     let me = client.get("/api/me")?;
     let job_id = me["job_id"].as_str().ok_or_else(|| {
-        Error::new(crate::base::ErrorKind::Forbidden, "the token is not that of a job")
-            .hint("apply-suggestions works inside a job")
+        Error::new(crate::base::ErrorKind::Forbidden, "this token does not belong to a job")
+            .hint("run apply-suggestions inside a job")
     })?;
     let job = client.get(&format!("/api/agent/jobs/{job_id}"))?;
     let Some(topic_id) = job["topic_id"].as_str() else {
-        return Ok(nothing("this job has no topic", "give its kind a topic as input"));
+        return Ok(nothing("this job has no topic", "add a topic input to its kind"));
     };
     let Some(base) = job["inputs"]["base_source_sha"].as_str() else {
         return Ok(nothing(
@@ -54,7 +54,7 @@ pub(super) fn draft(client: &Client) -> Result<Outcome> {
     };
     let thread = client.get(&query("/api/agent/topic", &[("id", Some(topic_id))]))?;
     let Some(path) = job["source_path"].as_str() else {
-        return Ok(nothing("this job has no source", "give its kind a source as input"));
+        return Ok(nothing("this job has no source", "add a source input to its kind"));
     };
     let source = client.get(&query("/api/source", &[("path", Some(path))]))?;
     Ok(apply(topic_id, base, &thread, &source))
@@ -64,23 +64,23 @@ pub(super) fn draft(client: &Client) -> Result<Outcome> {
 fn apply(topic_id: &str, base: &str, thread: &Value, source: &Value) -> Outcome {
     let topic = &thread["topic"];
     if topic["is_global"].as_bool() == Some(true) {
-        return nothing("the topic is about the whole source, not about some words", REATTACH);
+        return nothing("the topic is about the whole source, not a passage", REATTACH);
     }
     let Some((suggestion, author)) = last_suggestion(thread) else {
-        return nothing("no message of the topic holds a suggestion block", SUGGEST);
+        return nothing("no message of the topic has a suggestion block", SUGGEST);
     };
     let Suggestion::Text(words) = suggestion else {
         return nothing("the last suggestion block is not closed", SUGGEST);
     };
     let Some(text) = source["text"].as_str().filter(|_| source["blob"] == base) else {
-        return nothing("the source has changed since the job began", "start the job again");
+        return nothing("the source has changed since the job started", "start the job again");
     };
     let Some((start, end)) = anchored(base, thread, text) else {
-        return nothing("the words that the topic is about are not exactly there", REATTACH);
+        return nothing("the passage of the topic is not exactly where it was", REATTACH);
     };
     let words = with_line_ends(&words, text, start);
     if text[start..end] == words {
-        return nothing("the suggestion is what the source says already", SUGGEST);
+        return nothing("the suggestion changes nothing", SUGGEST);
     }
     let new = [&text[..start], &words, &text[end..]].concat();
     if new.is_empty() {

@@ -38,17 +38,17 @@ pub(super) enum ApprovalVerb {
         /// Id of the approval
         id: String,
     },
-    /// Print the approvals that this job asked for, newest first
+    /// List the approvals requested by this job, newest first
     List {
-        /// Only those in this state: pending, approved, amended, rejected, withdrawn or expired
+        /// Only approvals in this state: pending, approved, amended, rejected, withdrawn or expired
         #[arg(long, value_name = "STATE")]
         state: Option<String>,
     },
-    /// Take an approval back that is still pending
+    /// Withdraw a pending approval
     Withdraw {
         /// Id of the approval
         id: String,
-        /// Why
+        /// Reason
         #[arg(long, value_name = "TEXT")]
         note: Option<String>,
     },
@@ -57,7 +57,7 @@ pub(super) enum ApprovalVerb {
     Await {
         /// Id of the approval
         id: String,
-        /// Longest wait, as 90s, or none
+        /// Maximum wait, such as 90s, or none
         #[arg(long, value_name = "TIME", default_value = "90s")]
         timeout: String,
     },
@@ -70,22 +70,22 @@ Examples:
   wb-agent approval create --channel aws --title 'Create billing-prod?' --payload @plan.json
   wb-agent approval create --channel aws --title 'Create billing-prod?' --and-exit")]
 pub(super) struct Create {
-    /// Label that the approval is filed under: one word
+    /// Label to file the approval under: one word
     #[arg(long, value_name = "WORD")]
     channel: String,
-    /// What is asked, in one line
+    /// The request, in one line
     #[arg(long, value_name = "TEXT")]
     title: String,
-    /// What is to be approved, as JSON; @FILE reads a file, @- standard input
+    /// What needs approval, as JSON; @FILE reads a file, @- standard input
     #[arg(long, value_name = "JSON|@FILE")]
     payload: Option<String>,
-    /// File with a JSON schema of the payload, which a changed payload must fit as well
+    /// File with a JSON schema for the payload; a changed payload must match it too
     #[arg(long, value_name = "FILE")]
     schema: Option<Utf8PathBuf>,
-    /// Expire after this time, as 7d; never without it
+    /// Expire after this time, such as 7d [default: never]
     #[arg(long, value_name = "TIME")]
     expires: Option<String>,
-    /// Wait without a process: end your turn now, and the session goes on with the answer
+    /// Park: end your turn now; the session resumes with the decision
     #[arg(long)]
     and_exit: bool,
 }
@@ -165,7 +165,7 @@ fn wait(screen: &Screen, client: &Client, id: &ApprovalId, limit: Option<Duratio
             Some("withdrawn" | "expired") => ENDED,
             Some("pending") if !is_over => continue,
             Some("pending") => PENDING,
-            _ => return Err(Error::internal("the server named no state of the approval")),
+            _ => return Err(Error::internal("the server sent no state for the approval")),
         };
         let outcome = json!({
             "state": found["state"], "payload": found["payload"], "note": found["note"],

@@ -13,9 +13,9 @@ use crate::cli::agent::mcp::Offer;
 const HEADING: &str = "Site and answer";
 /// What stands at the end of `wb-agent --help`.
 const AFTER_HELP: &str = "\
-Inside a job WB_SOCKET and WB_TOKEN are set; nothing else is needed.
+Inside a job, WB_SOCKET and WB_TOKEN are already set; nothing else is needed.
 
-Exit codes: 0 done, 1 internal, 2 invalid, 3 no or wrong token or not granted, 4 not found,
+Exit codes: 0 success, 1 internal, 2 invalid, 3 missing or wrong token or not granted, 4 not found,
 5 conflict (the base moved, the topic closed, the job ended), 6 busy or no server.
 Errors are two lines on standard error: `error: …` and `hint: …`.
 
@@ -24,7 +24,7 @@ Examples:
   wb-agent insert-proposal --topic-id=ID --base-sha=SHA < new.md
   wb-agent help --json";
 
-/// What an agent does on a site: read topics, hand in a proposal, post a message, finish.
+/// The agent's command line: read topics, submit a proposal, post a message, finish.
 #[derive(Debug, Parser)]
 #[command(name = "wb-agent", version, after_help = AFTER_HELP, disable_help_subcommand = true)]
 pub(super) struct Cli {
@@ -37,13 +37,13 @@ pub(super) struct Cli {
 /// Where the site is, and how to answer.
 #[derive(Args, Debug)]
 pub(super) struct Place {
-    /// Script of the site; its server is found beside it, in data/server.json
+    /// Script of the site; its server is found in data/server.json next to it
     #[arg(long, global = true, help_heading = HEADING, value_name = "FILE")]
     pub(super) config: Option<Utf8PathBuf>,
     /// Data folder of the site
     #[arg(long, global = true, help_heading = HEADING, value_name = "DIR")]
     pub(super) data: Option<Utf8PathBuf>,
-    /// Answer with the server's JSON, also for errors
+    /// Print the server's JSON, including errors
     #[arg(long, global = true, help_heading = HEADING)]
     pub(super) json: bool,
 }
@@ -51,18 +51,18 @@ pub(super) struct Place {
 /// What an agent can do.
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
-    /// Print a topic with its anchor, its messages and what became of earlier proposals
+    /// Print a topic with its anchor, its messages and the state of earlier proposals
     GetTopic {
         /// Id of the topic
         #[arg(long, value_name = "ID")]
         id: String,
     },
-    /// Print a proposal with its text, its diff, and the comment of the rework that was asked for
+    /// Print a proposal with its text, its diff, and the comment that requested changes
     GetProposal {
         /// Id of the proposal
         #[arg(long, value_name = "ID")]
         id: String,
-        /// Print its text alone, byte for byte
+        /// Print only its text, byte for byte
         #[arg(long)]
         text: bool,
     },
@@ -72,23 +72,23 @@ pub(super) enum Verb {
         #[arg(long, value_name = "PATH")]
         source_path: String,
     },
-    /// Print every source that git tracks; only for jobs of a kind that sees the site
+    /// Print every source that git tracks; only for kinds that see the whole site
     ListSources,
-    /// Print the topics of the site, newest first; only for jobs of a kind that sees the site
+    /// Print the topics of the site, newest first; only for kinds that see the whole site
     ListTopics {
-        /// Only those of this state: open, incorporated or discarded
+        /// Only topics in this state: open, incorporated or discarded
         #[arg(long, value_name = "STATE")]
         status: Option<String>,
-        /// Only those of this source
+        /// Only topics on this source
         #[arg(long, value_name = "PATH")]
         source_path: Option<String>,
-        /// Only those that were opened or closed since then (RFC 3339)
+        /// Only topics opened or closed since this time (RFC 3339)
         #[arg(long, value_name = "TIME")]
         since: Option<String>,
     },
     /// Open a topic on a source, with its first message from standard input
     OpenTopic(OpenTopic),
-    /// Hand in the whole new text of a source, from standard input
+    /// Submit the whole new text of a source, from standard input
     InsertProposal(InsertProposal),
     /// Add a message to a topic, from standard input
     PostMessage {
@@ -96,16 +96,16 @@ pub(super) enum Verb {
         #[arg(long, value_name = "ID")]
         topic_id: String,
     },
-    /// Hand in the result of this job
+    /// Submit the result of this job
     Finish {
         /// File with the result, as JSON; `-` is standard input
         #[arg(long, value_name = "FILE")]
         result: Utf8PathBuf,
-        /// One line about the result
+        /// One-line summary of the result
         #[arg(long, value_name = "TEXT")]
         summary: Option<String>,
     },
-    /// Print a persona of this job: who it is, and how it reads
+    /// Print a persona of this job
     GetPersona {
         /// Path of the source, relative to the repo root
         #[arg(long, value_name = "PATH")]
@@ -114,48 +114,48 @@ pub(super) enum Verb {
         #[arg(long, value_name = "NAME")]
         name: String,
     },
-    /// Store the view of a source for a persona, from standard input; once a job
+    /// Store the view of a source for a persona, from standard input; once per job
     PutPerspective(PutPerspective),
     /// Ask a person to approve something, and wait for the decision
     #[command(subcommand)]
     Approval(ApprovalVerb),
-    /// Propose what the last suggestion block of this job's topic says; needs no model
+    /// Apply the last suggestion block of this job's topic as a proposal; needs no model
     ///
-    /// The content of the block replaces exactly the anchored words, byte for byte: an empty block
-    /// deletes them and leaves the line break after them. Exits 1 if there is no suggestion, if
+    /// The content of the block replaces exactly the anchored passage, byte for byte; an empty
+    /// block deletes it but keeps the line break after it. Exits 1 if there is no suggestion, if
     /// the anchor is not exact, or if nothing changes.
     ApplySuggestions,
-    /// Say that this instance did what was asked, with the reply for the sender
+    /// Report success, with the reply for the sender
     ///
-    /// It ends this instance: say it last.
+    /// This ends the instance, so call it last.
     Complete {
-        /// JSON, @FILE with JSON (@- is standard input), or a text
+        /// JSON, @FILE with JSON (@- is standard input), or text
         #[arg(long, value_name = "JSON")]
         reply: Option<String>,
     },
-    /// Say that this instance could not do what was asked; the sender gets the reason
+    /// Report failure; the sender gets the reason
     ///
-    /// It ends this instance: say it last.
+    /// This ends the instance, so call it last.
     Fail {
-        /// Why, in a sentence
+        /// The reason, in one sentence
         #[arg(long, value_name = "TEXT")]
         reason: String,
     },
-    /// Print what others have written to this instance since it was started
+    /// Print messages sent to this instance since it started
     Inbox {
-        /// Only what came after this `seq`; what came before is confirmed
+        /// Only messages after this `seq`; confirms earlier ones
         #[arg(long, value_name = "SEQ")]
         after: Option<i64>,
-        /// Wait so long for a message, at most 55s
+        /// Wait this long for a message, at most 55s
         #[arg(long, value_name = "DURATION")]
         wait: Option<String>,
     },
-    /// Write to an agent, an inbox or a person
+    /// Send a message to an agent, an inbox or a person
     Send(Send),
-    /// Read this agent's channel, speak in it, and manage what it may
+    /// Read this agent's channel, post to it, and manage it where allowed
     #[command(subcommand)]
     Channel(ChannelVerb),
-    /// Hand over to a successor, and read what a predecessor wrote
+    /// Hand over to a successor, or read a predecessor's handoff
     #[command(subcommand)]
     Handoff(HandoffVerb),
     /// Offer tools to the agent that started this, in words of the Model Context Protocol
@@ -184,11 +184,11 @@ pub(super) struct OpenTopic {
     /// Path of the source, relative to the repo root
     #[arg(long, value_name = "PATH")]
     pub(super) source_path: String,
-    /// File with the words that it is about, byte for byte as they stand in the source once; the
-    /// whole source without it
+    /// File with the passage, byte for byte, which occurs once in the source [default: the whole
+    /// source]
     #[arg(long, value_name = "FILE")]
     pub(super) quote: Option<Utf8PathBuf>,
-    /// What it is called; else the first line of the message
+    /// Title [default: the first line of the message]
     #[arg(long, value_name = "TEXT")]
     pub(super) title: Option<String>,
 }
@@ -199,20 +199,20 @@ pub(super) struct InsertProposal {
     /// Id of the topic
     #[arg(long, value_name = "ID", required_unless_present = "source_path")]
     pub(super) topic_id: Option<String>,
-    /// Path of the source, for a job that was given no topic: its proposal opens one
+    /// Path of the source, for a job without a topic: the proposal opens one
     #[arg(long, value_name = "PATH", conflicts_with = "topic_id")]
     pub(super) source_path: Option<String>,
-    /// Title of the topic that is opened
+    /// Title of the new topic
     #[arg(long, value_name = "TEXT", requires = "source_path")]
     pub(super) title: Option<String>,
-    /// Git blob id of the source that the text was made from, as the prompt gives it
+    /// Git blob id of the source the text is based on, as given in the prompt
     #[arg(long, value_name = "SHA")]
     pub(super) base_sha: String,
-    /// File with a JSON array of {"topic_id","start","end","quote"}: where the words of other
-    /// topics stand in the new text, in bytes
+    /// File with a JSON array of {"topic_id","start","end","quote"}: the byte positions of other
+    /// topics' passages in the new text
     #[arg(long, value_name = "FILE")]
     pub(super) anchors: Option<Utf8PathBuf>,
-    /// One line about what changed
+    /// One-line summary of the change
     #[arg(long, value_name = "TEXT")]
     pub(super) summary: Option<String>,
 }
@@ -226,10 +226,10 @@ pub(super) struct PutPerspective {
     /// Name of the persona
     #[arg(long, value_name = "NAME")]
     pub(super) persona: String,
-    /// Git blob id of the source, as the job was given it
+    /// Git blob id of the source, as given to the job
     #[arg(long, value_name = "SHA")]
     pub(super) source_sha: String,
-    /// Hash of the persona, as the job was given it
+    /// Hash of the persona, as given to the job
     #[arg(long, value_name = "SHA")]
     pub(super) persona_sha: String,
 }
@@ -249,7 +249,7 @@ pub(super) fn streams(verb: &str) -> Option<(Option<&'static str>, &'static str)
         }
         "insert-proposal" => (
             Some("the whole new text, UTF-8, not empty, at most 8 MiB"),
-            "the id of the proposal; the fate of every other open topic is on standard error",
+            "the id of the proposal; how it affects each other open topic goes to standard error",
         ),
         "post-message" => {
             (Some("the message, UTF-8, not empty, at most 64 KiB"), "the id of the message")
@@ -258,7 +258,7 @@ pub(super) fn streams(verb: &str) -> Option<(Option<&'static str>, &'static str)
         "complete" | "fail" => (None, "nothing"),
         "inbox" => (None, "a JSON array of {seq, id, sort, from, payload, …}, oldest first"),
         "send" => (None, "the id of the message"),
-        "channel" => (None, "what its verbs print"),
+        "channel" => (None, "depends on the verb"),
         "channel show" => (None, "one JSON object: the channel with its members"),
         "channel members" => (None, "a JSON array of {handle, sort, agent, state, …}"),
         "channel history" => {
@@ -266,24 +266,24 @@ pub(super) fn streams(verb: &str) -> Option<(Option<&'static str>, &'static str)
         }
         "channel create" | "channel add" | "channel leave" | "channel mute" | "channel unmute"
         | "channel remove" | "channel intent" | "channel complete" => {
-            (None, "the channel and how it stands, such as workshop-plan-1 active")
+            (None, "the channel and its state, such as workshop-plan-1 active")
         }
         "channel post" => {
             (Some("the message, UTF-8, not empty, at most 50,000 characters"), "its number")
         }
-        "handoff" => (None, "what its verbs print"),
+        "handoff" => (None, "depends on the verb"),
         "handoff write" => (Some("the handoff, UTF-8, not empty, at most 256 KiB"), "its file"),
         "handoff read" => (None, "the handoff, in Markdown"),
         "get-persona" => (None, "one JSON object {name, about, paths, sha, body}"),
         "put-perspective" => (Some("the view, UTF-8, not empty, at most 8 MiB"), "nothing"),
         "apply-suggestions" => (None, "the id of the proposal"),
-        "approval" => (None, "what its verbs print"),
+        "approval" => (None, "depends on the verb"),
         "approval create" => (None, "the id of the approval"),
         "approval get" => (None, "one JSON object: the approval with payload, changes and events"),
         "approval list" => (None, "a JSON array of approvals without their payloads"),
         "approval withdraw" => (None, "nothing"),
         "approval await" => (None, "one JSON object {state, payload, note}"),
-        "mcp" => (Some("JSON-RPC 2.0, a message a line"), "the same"),
+        "mcp" => (Some("JSON-RPC 2.0, one message per line"), "the same"),
         "help" => (None, "the help, or a JSON object {name, version, verbs}"),
         _ => return None,
     })

@@ -17,81 +17,81 @@ const TEXT_BYTES_MAX: usize = 256 * 1024;
 /// What an agent can do in its channel.
 #[derive(Debug, Subcommand)]
 pub(super) enum ChannelVerb {
-    /// Print the channel: what it is about, its members, and what it is to come to
+    /// Print the channel: its subject, its members and its goal
     Show,
     /// Print its members
     Members,
-    /// Print what was said in it
+    /// Print its messages
     History {
-        /// Only behind this message
+        /// Only after this message
         #[arg(long, value_name = "NUMBER")]
         after: Option<i64>,
-        /// At most so many
+        /// Maximum number of messages
         #[arg(long, value_name = "N", default_value_t = 20)]
         limit: u32,
     },
-    /// Make a channel; your wb.agent must say `can_create_channel`
+    /// Create a channel; needs `can_create_channel` in your wb.agent
     Create {
-        /// Its name
+        /// Name of the channel
         name: String,
-        /// Its type; `workshop` if it is not given
+        /// Type [default: workshop]
         #[arg(long = "type", value_name = "TYPE")]
         kind: Option<String>,
         /// What it is about
         #[arg(long, value_name = "TEXT")]
         about: Option<String>,
-        /// What it is to come to, if that is not the type's
+        /// Goal [default: the type's]
         #[arg(long, value_name = "TEXT")]
         intent: Option<String>,
-        /// A persona or agent that takes part; may be given again
+        /// A persona or agent to add; repeatable
         #[arg(long, value_name = "NAME")]
         with: Vec<String>,
-        /// A person who takes part; may be given again
+        /// A person to add; repeatable
         #[arg(long, value_name = "NAME")]
         person: Vec<String>,
-        /// Take no seat in it: a person is its chair
+        /// Do not join it: a person is its chair
         #[arg(long, requires = "chair")]
         without_me: bool,
         /// That person
         #[arg(long, value_name = "PERSON", requires = "without_me")]
         chair: Option<String>,
     },
-    /// Add a persona or agent, or a person; your wb.agent must say `can_add_members`
+    /// Add a persona, an agent or a person; needs `can_add_members` in your wb.agent
     Add {
-        /// The persona or agent
+        /// Persona or agent
         #[arg(value_name = "NAME", required_unless_present = "person")]
         persona: Option<String>,
-        /// A person in its place
+        /// A person instead
         #[arg(long, value_name = "NAME", conflicts_with = "persona")]
         person: Option<String>,
     },
     /// Leave the channel
     Leave,
-    /// Be told nothing until you unmute it
+    /// Mute the channel: you get no messages until you unmute it
     Mute,
-    /// Hear again; you are told what you missed
+    /// Unmute the channel; you catch up on what you missed
     Unmute,
-    /// Take a member out; as its chair only
+    /// Remove a member; chair only
     Remove {
-        /// Its handle
+        /// Handle of the member
         handle: String,
     },
-    /// Say what the channel is to come to; as its chair only
+    /// Set the goal of the channel; chair only
     Intent {
-        /// The words
+        /// The goal
         text: String,
     },
-    /// End the channel; as its chair only
+    /// Complete the channel; chair only
     Complete,
-    /// Say something while you work, from standard input
+    /// Post a message while you work, from standard input
     ///
-    /// Your last words are posted for you: this is for handing work on before them. It works only
-    /// while you answer a message of the channel.
+    /// Your final message is posted automatically; use this to pass work on before that. Works only
+    /// while you are answering a message of the channel.
     Post {
         /// message, delegation or escalation
         #[arg(long = "type", value_name = "TYPE")]
         kind: Option<String>,
-        /// Handle of the member that it is for
+        /// Handle of the member it is addressed to
         #[arg(long, value_name = "HANDLE")]
         to: Option<String>,
     },

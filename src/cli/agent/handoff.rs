@@ -17,15 +17,15 @@ const TEXT_BYTES_MAX: usize = 256 * 1024;
 /// What an agent that hands over does, and the one that follows.
 #[derive(Debug, Subcommand)]
 pub(super) enum HandoffVerb {
-    /// Hand in what your successor has to know, from standard input; only while you are asked to
+    /// Write the handoff for your successor, from standard input; only when asked to
     Write {
-        /// What it is about: small letters, digits and `-`
+        /// Subject: lowercase letters, digits and `-`
         #[arg(long, value_name = "SLUG")]
         summary: String,
     },
-    /// Print a handoff that a message has told you to read
+    /// Print a handoff that a message told you to read
     Read {
-        /// Name of the file, as the message says it
+        /// File name, as given in the message
         file: String,
     },
 }

@@ -33,7 +33,7 @@ pub(super) fn text(mut root: Command, verb: Option<&str>) -> Result<String> {
     let Some(verb) = root.find_subcommand_mut(name) else {
         let names: Vec<&str> = root.get_subcommands().map(Command::get_name).collect();
         let shown = crate::base::truncate_chars(name, 60);
-        return Err(Error::invalid(format!("wb-agent has no verb `{shown}`"))
+        return Err(Error::invalid(format!("unknown verb `{shown}`"))
             .hint(format!("one of: {}", names.join(", "))));
     };
     let mut text = verb.render_long_help().to_string();

@@ -19,25 +19,25 @@ const JSON_BYTES_MAX: usize = 1024 * 1024;
 /// `send`.
 #[derive(Args, Debug)]
 pub(super) struct Send {
-    /// Whom it is for: agent:NAME, topic:TEMPLATE/NAME, person:NAME
+    /// Recipient: agent:NAME, topic:TEMPLATE/NAME, person:NAME
     #[arg(value_name = "ADDRESS")]
     to: String,
-    /// What is sent: JSON, @FILE, or a text
+    /// The message: JSON, @FILE, or text
     #[arg(long, value_name = "JSON", required_unless_present = "message")]
     payload: Option<String>,
-    /// The message that it answers
+    /// Message this replies to
     #[arg(long, value_name = "ID")]
     in_reply_to: Option<String>,
-    /// Where the reply goes, if not to this instance
+    /// Address for the reply [default: this instance]
     #[arg(long, value_name = "ADDRESS")]
     reply_to: Option<String>,
-    /// A word of your own, which the reply has as well
+    /// A label of your own; the reply carries it too
     #[arg(long, value_name = "WORD", alias = "topic")]
     category: Option<String>,
-    /// Do the same request under the same word only once
+    /// Idempotency key: repeating it returns the first answer
     #[arg(long, value_name = "WORD")]
     key: Option<String>,
-    /// The text of the message, in place of --payload
+    /// Text of the message, instead of --payload
     #[arg(value_name = "MESSAGE", conflicts_with = "payload")]
     message: Option<String>,
 }
@@ -62,9 +62,9 @@ impl Mode {
 
     fn require() -> Result<Mode> {
         Mode::of_environment().ok_or_else(|| {
-            Error::invalid("this works inside an instance of an inbox only")
+            Error::invalid("this works only inside an instance of an inbox")
                 .code("no_instance")
-                .hint("a job that no message started hands in its result with `wb-agent finish`")
+                .hint("in a job that no message started, use `wb-agent finish`")
         })
     }
 }
@@ -109,7 +109,7 @@ fn give(
     match told {
         Ok(_) => {}
         Err(cause) if cause.kind() == ErrorKind::Unavailable => {
-            screen.note("no server answers; it finds the status file when it is back");
+            screen.note("no server is running; it reads the status file when it is back");
         }
         Err(cause) if cause.code_str() == "job_ended" => {
             // A server that was started again refuses the token, and still reads the file.
@@ -162,16 +162,16 @@ pub(super) fn send(screen: &Screen, place: &Place, args: &Send) -> Result<()> {
         None => client.create("/api/messages", &body)?,
     };
     let sent: Sent = serde_json::from_value(answer.clone())
-        .context(ErrorKind::Internal, || "the server's answer is of another version".to_owned())?;
+        .context(ErrorKind::Internal, || "the server has a different version".to_owned())?;
     screen.answer(&answer, |screen, _| screen.put(sent.message_id.as_str()))
 }
 
 /// JSON, a file with JSON, or a text.
 fn json_of(given: &str, what: &str) -> Result<Value> {
     let wrong = |cause: serde_json::Error| {
-        Error::invalid(format!("{what} is not JSON: {cause}"))
+        Error::invalid(format!("{what} is not valid JSON: {cause}"))
             .code("bad_reply")
-            .hint("a plain text is JSON when it stands in double quotes")
+            .hint("put plain text in double quotes")
     };
     match given.strip_prefix('@') {
         Some(path) => {

@@ -178,7 +178,7 @@ fn insert_proposal(screen: &Screen, place: &Place, args: &InsertProposal) -> Res
         let anchors: Value = serde_json::from_str(&text)
             .context(ErrorKind::Invalid, || format!("{path} is not JSON"))?;
         if !anchors.is_array() {
-            return Err(Error::invalid(format!("{path} holds no JSON array of anchors")));
+            return Err(Error::invalid(format!("{path} is not a JSON array of anchors")));
         }
         body["anchors"] = anchors;
     }
@@ -268,8 +268,8 @@ fn all(client: &Client, route: &str, pairs: &[(&str, Option<&str>)]) -> Result<V
 
 fn time(text: &str) -> Result<Timestamp> {
     text.parse().map_err(|cause| {
-        Error::invalid(format!("`{}` is no time", text.escape_debug()))
-            .hint("write it as 2026-01-02T03:04:05Z")
+        Error::invalid(format!("`{}` is not a valid time", text.escape_debug()))
+            .hint("use the form 2026-01-02T03:04:05Z")
             .source(cause)
     })
 }
@@ -295,7 +295,7 @@ fn finish(
     let value: Value = serde_json::from_str(&text).map_err(|cause| {
         let place = if result == "-" { "standard input" } else { result.as_str() };
         Error::invalid(format!("the result in {place} is not JSON"))
-            .hint("a plain text is JSON when it stands in double quotes")
+            .hint("put plain text in double quotes")
             .source(cause)
     })?;
     let mut body = json!({"result": value});
@@ -337,8 +337,8 @@ fn apply_suggestions(screen: &Screen, place: &Place) -> Result<u8> {
 fn job_id(client: &Client) -> Result<String> {
     let me = client.get("/api/me")?;
     me["job_id"].as_str().map(str::to_owned).ok_or_else(|| {
-        Error::new(ErrorKind::Forbidden, "the token is not that of a job")
-            .hint("this works inside a job only")
+        Error::new(ErrorKind::Forbidden, "this token does not belong to a job")
+            .hint("run this inside a job")
     })
 }
 

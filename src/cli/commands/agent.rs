@@ -17,82 +17,82 @@ use crate::jobs::become_program;
 /// What can be done with agents.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum AgentCommand {
-    /// List agents, with what each does
+    /// List agents and their states
     List,
     /// Show an agent
     Show {
-        /// Its name
+        /// Name of the agent
         name: String,
     },
-    /// Have an agent run from now on
+    /// Start an agent and keep it running
     Start {
-        /// Its name
+        /// Name of the agent
         name: String,
-        /// Also one that has handed over: it gets its own mail again
+        /// Also if it has handed over: it gets its own messages again
         #[arg(long)]
         clear_heir: bool,
     },
-    /// Have an agent write down what it knows; a fresh one reads that and goes on for it
+    /// Hand an agent over: it writes notes, and a fresh agent takes over from them
     #[command(after_help = "\
-The agent writes with `wb-agent handoff write`, its successor (NAME-2) reads, and gets its seats in
-channels and what waits. If it writes nothing, it keeps its seats; `channel seat` starts a fresh one
-in its place.")]
+The agent writes with `wb-agent handoff write`. Its successor (NAME-2) reads that and takes over its
+channel seats and waiting messages. If it writes nothing, it keeps its seats; `channel seat`
+replaces it with a fresh agent.")]
     Handover {
-        /// Its name
+        /// Name of the agent
         name: String,
-        /// What it is to mind
+        /// Instructions for the agent
         #[arg(long, value_name = "TEXT")]
         note: Option<String>,
-        /// Let it go on afterwards
+        /// Keep it running afterwards
         #[arg(long)]
         keep: bool,
     },
-    /// Tell an agent to read handoffs of its persona, the newest one without a name
+    /// Tell an agent to read handoffs of its persona [default: the newest]
     Rehydrate {
-        /// Its name
+        /// Name of the agent
         name: String,
-        /// Names of files, as `persona handoffs` lists them
+        /// File names, as `persona handoffs` lists them
         #[arg(value_name = "FILE")]
         files: Vec<String>,
-        /// What it is to mind
+        /// Instructions for the agent
         #[arg(long, value_name = "TEXT")]
         note: Option<String>,
     },
-    /// End an agent; nothing starts it again before you do
+    /// Stop an agent until you start it again
     Stop {
-        /// Its name
+        /// Name of the agent
         #[arg(required_unless_present = "all", conflicts_with = "all")]
         name: Option<String>,
-        /// End all of them, also those that would be started by a message
+        /// Stop all agents, including those that a message would start
         #[arg(long)]
         all: bool,
     },
-    /// End an agent and start it again, with its session
+    /// Restart an agent in the same session
     Restart {
-        /// Its name
+        /// Name of the agent
         name: String,
     },
-    /// Ask an agent to leave off what it does
+    /// Interrupt an agent's turn
     #[command(after_help = "\
-Its turn ends without an answer. What waits for it is given to it next.")]
+Its turn ends without an answer. Its waiting messages are delivered next.")]
     Interrupt {
-        /// Its name
+        /// Name of the agent
         name: String,
     },
-    /// Print what an agent shows: its terminal, or what it printed last
+    /// Print an agent's terminal, or its latest output
     Peek {
-        /// Its name
+        /// Name of the agent
         name: String,
-        /// How many lines, 1 to 1000
+        /// Number of lines, 1 to 1000
         #[arg(long, default_value_t = 50)]
         lines: u32,
     },
-    /// Sit down at the terminal of an agent
+    /// Attach to an agent's terminal
     #[command(after_help = "\
-It is the agent's own terminal: what you type, the agent reads. Leave it with Ctrl-B and D. While
-you type, and while something of yours stands in its line, nothing is given to it.")]
+This is the agent's own terminal: it reads what you type. Press Ctrl-B, then D, to detach. No
+messages are delivered while you type or while unsent text is in its input line.")]
     Attach {
-        /// Its name
+        /// Name of the agent
         name: String,
     },
 }
@@ -123,7 +123,7 @@ pub(in crate::cli) fn run(desk: &Desk, command: AgentCommand) -> Result<()> {
             let answer = desk.client()?.post(&path, &json!(request))?;
             let told: Rehydrated = typed(answer.clone())?;
             desk.screen.answer(&answer, |screen, _| {
-                screen.put(&format!("it is told to read {}", told.files.join(", ")))
+                screen.put(&format!("told to read {}", told.files.join(", ")))
             })
         }
         AgentCommand::Stop { name: Some(name), .. } => ask(desk, &name, "stop"),
@@ -146,7 +146,7 @@ fn ask(desk: &Desk, name: &str, verb: &str) -> Result<()> {
     let answer = desk.client()?.post(&path, &json!({}))?;
     told(desk, &answer)?;
     if verb == "stop" && answer["state"] != "stopped" {
-        desk.screen.note("it is being stopped");
+        desk.screen.note("stopping");
     }
     Ok(())
 }
@@ -157,7 +157,7 @@ fn peek(desk: &Desk, name: &str, lines: u32) -> Result<()> {
     let found: Peek = typed(answer.clone())?;
     desk.screen.answer(&answer, |screen, _| match found.output.trim_end() {
         "" => {
-            screen.note("it shows nothing");
+            screen.note("no output");
             Ok(())
         }
         text => screen.put(&escape::block(text)),
@@ -170,8 +170,8 @@ fn attach(desk: &Desk, name: &str) -> Result<()> {
     match it.attach {
         Some(words) => Err(become_program(&words)),
         None => {
-            let message = format!("agent:{} does not run in a terminal", it.name);
-            let hint = format!("`wiki-browser agent peek {}` prints what it shows", it.name);
+            let message = format!("agent:{} is not running in a terminal", it.name);
+            let hint = format!("to see its output: `wiki-browser agent peek {}`", it.name);
             Err(Error::conflict("no_terminal", message).hint(hint))
         }
     }
@@ -194,9 +194,9 @@ fn stop_all(desk: &Desk) -> Result<()> {
     desk.screen.answer(&json!({"items": stopped}), |screen, answer| {
         let items = answer["items"].as_array().map(Vec::as_slice).unwrap_or_default();
         if items.is_empty() {
-            screen.note("no agent runs");
+            screen.note("no agents are running");
         }
-        items.iter().try_for_each(|it| screen.put(&format!("agent:{} ends", line(it, "name"))))
+        items.iter().try_for_each(|it| screen.put(&format!("stopping agent:{}", line(it, "name"))))
     })
 }
 
@@ -216,10 +216,10 @@ fn list(desk: &Desk) -> Result<()> {
                 &desk.ago(&json!(it.fact_at)),
                 &it.waiting.to_string(),
                 it.job_id.as_ref().map_or("", |id| shorten(id.as_str())),
-                it.about.as_deref().unwrap_or("not declared any more"),
+                it.about.as_deref().unwrap_or("no longer declared"),
             ]);
         }
-        screen.table(&table, "no agents: wb.agent in the script declares one")
+        screen.table(&table, "no agents; declare one with wb.agent in the script")
     })
 }
 
@@ -253,7 +253,7 @@ fn told(desk: &Desk, answer: &Value) -> Result<()> {
             desk.detail("unconfirmed", &it.unconfirmed.to_string())?;
         }
         if it.is_older {
-            desk.detail("note", "it runs an older declaration: restart it")?;
+            desk.detail("note", "running an older declaration; restart it to update")?;
         }
         Ok(())
     })

@@ -19,21 +19,21 @@ const STATES: [&str; 6] = ["pending", "approved", "amended", "rejected", "withdr
 pub(in crate::cli) enum ApprovalCommand {
     /// List approvals, newest first
     List {
-        /// In this state only
+        /// Only approvals in this state
         #[arg(long, value_name = "STATE", value_parser = STATES)]
         state: Option<String>,
-        /// Of this channel only
+        /// Only approvals filed under this channel
         #[arg(long, value_name = "WORD")]
         channel: Option<String>,
         #[command(flatten)]
         page: Page,
     },
-    /// Print an approval: what is asked, its payload, and its history
+    /// Show an approval: the request, its payload and its history
     Show {
         /// Id of the approval
         id: String,
     },
-    /// Approve what an agent asks, as it is or with a changed payload
+    /// Approve a request, as it is or with a changed payload
     #[command(after_help = "Examples:
   wiki-browser approval approve 81bc --note 'Only this once'
   wiki-browser approval show 81bc --field payload > plan.json
@@ -44,16 +44,16 @@ pub(in crate::cli) enum ApprovalCommand {
         /// Approve this payload instead, as JSON; @FILE reads a file, @- standard input
         #[arg(long, value_name = "JSON|@FILE")]
         with: Option<String>,
-        /// What is said with it; the agent reads it
+        /// Note for the agent
         #[arg(long, value_name = "TEXT")]
         note: Option<String>,
     },
-    /// Refuse what an agent asks
+    /// Reject a request
     #[command(after_help = "Example:\n  wiki-browser approval reject 81bc --note 'Too expensive'")]
     Reject {
         /// Id of the approval
         id: String,
-        /// What is said with it; the agent reads it
+        /// Note for the agent
         #[arg(long, value_name = "TEXT")]
         note: Option<String>,
     },
@@ -162,6 +162,6 @@ pub(in crate::cli) fn decisions(desk: &Desk) -> Result<()> {
                 text(it, "title"),
             ]);
         }
-        screen.table(&table, "nothing waits for a decision")
+        screen.table(&table, "nothing to review")
     })
 }

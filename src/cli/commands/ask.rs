@@ -24,10 +24,10 @@ const LOOK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(300)
 /// `ask`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-The answer goes on when this command is ended; `wiki-browser chat show` prints what it came to.
-With --json the items of the answer are printed, one a line.
+The answer continues if you interrupt this command; print it later with `wiki-browser chat show`.
+With --json, prints the items of the answer, one per line.
 
-Exit codes: 0 an answer, 1 none, 5 the conversation is answering already, 7 stopped.
+Exit codes: 0 answered, 1 failed, 5 the conversation is already answering, 7 stopped.
 
 Examples:
   wiki-browser ask 'Which of our guides mention retries?'
@@ -35,22 +35,22 @@ Examples:
   wiki-browser ask --session 7f3a 'And shorter?'
   wiki-browser ask --action weekly-digest --dry-run")]
 pub(in crate::cli) struct AskArgs {
-    /// The question, or what an action is told besides; `-` reads it from standard input
+    /// The question, or extra instructions for an action; `-` reads standard input
     #[arg(value_name = "TEXT", required_unless_present = "action")]
     text: Option<String>,
     /// Run an action: a Markdown file of `agent/actions` in your vault
     #[arg(long, value_name = "ID")]
     action: Option<String>,
-    /// Change nothing: calls that would are answered with what they would have changed
+    /// Dry run: report what each call would change, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Run an action that wants to be looked at without asking
+    /// Skip the confirmation of an action
     #[arg(long, requires = "action")]
     yes: bool,
-    /// Go on with this conversation
+    /// Continue this conversation
     #[arg(long, value_name = "ID")]
     session: Option<String>,
-    /// The mode that answers, such as claude_code
+    /// Mode to answer with, such as claude_code
     #[arg(long, value_name = "MODE")]
     mode: Option<String>,
 }
@@ -70,12 +70,12 @@ pub(in crate::cli) enum ChatCommand {
         /// Id of the conversation
         id: String,
     },
-    /// Stop the answer that is being written in a conversation, or a run by its id
+    /// Stop the answer in progress in a conversation, or a run by its id
     Stop {
         /// Id of the conversation or of the run
         id: String,
     },
-    /// Delete a conversation with all its messages; backups keep what they have
+    /// Delete a conversation and its messages; backups keep their copies
     Delete {
         /// Id of the conversation
         id: String,
@@ -124,7 +124,7 @@ fn confirm(desk: &Desk, client: &Client, (id, is_agreed): (&str, bool)) -> Resul
     screen.note(&escape::block(action.prompt.as_deref().unwrap_or_default()));
     let refused = |why: &str| Error::invalid(format!("the action {id} was not run: {why}"));
     if !question::can(screen) {
-        return Err(refused("it wants to be looked at").hint("give --yes to run it without asking"));
+        return Err(refused("it requires confirmation").hint("give --yes to skip the confirmation"));
     }
     match question::yes(screen, &format!("Run {}?", escape::line(&action.label)))? {
         true => Ok(action.digest),
@@ -269,7 +269,7 @@ impl<'d> Answer<'d> {
                 self.text.clear();
                 if is_words {
                     self.print("\n\n")?;
-                    self.desk.screen.note("the answer begins again");
+                    self.desk.screen.note("the answer starts over");
                 }
             }
             "error" => {
@@ -344,7 +344,7 @@ pub(super) fn chat(desk: &Desk, command: ChatCommand) -> Result<u8> {
 
 fn read_actions(answer: &Value) -> Result<ActionPage> {
     ActionPage::deserialize(answer)
-        .map_err(|cause| Error::internal("the server answered no list of actions").source(cause))
+        .map_err(|cause| Error::internal("the server sent a bad list of actions").source(cause))
 }
 
 fn actions(desk: &Desk, client: &Client) -> Result<u8> {
@@ -353,7 +353,7 @@ fn actions(desk: &Desk, client: &Client) -> Result<u8> {
         let page = read_actions(answer)?;
         let mut table = Table::new(&["ID", "ASKS", "LABEL", "ABOUT"]);
         for it in page.items {
-            let about = it.error.map(|why| format!("cannot be run: {why}")).or(it.about);
+            let about = it.error.map(|why| format!("unavailable: {why}")).or(it.about);
             let asks = if it.requires_confirmation { "yes" } else { "" };
             let about = escape::line(&about.unwrap_or_default());
             table.row([it.id, asks.to_owned(), escape::line(&it.label), about]);
@@ -411,7 +411,7 @@ fn stop(desk: &Desk, client: &Client, id: &str) -> Result<u8> {
     let run = match resolve(client, Noun::Chat, id) {
         Ok(session) => match client.get(&format!("/api/agent/sessions/{session}")) {
             Ok(session) => session["active_run"].as_str().map(str::to_owned).ok_or_else(|| {
-                Error::conflict("run_ended", "nothing is being answered in this conversation")
+                Error::conflict("run_ended", "no answer is in progress in this conversation")
             })?,
             // It may be a run.
             Err(cause) if cause.code_str() == "no_session" => session,

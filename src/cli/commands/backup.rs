@@ -24,28 +24,28 @@ const WORK_WAIT_MAX: Duration = Duration::from_secs(3_600);
 /// `backup`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Works while the server runs, and without one. The copy holds the database: topics, proposals, jobs,
-persons, events. The documents are in git: back up the repository as well. The folders of jobs
-(prompts and logs) are not copied.
+Works with or without a running server. The backup holds the database: topics, proposals, jobs,
+people and events. Documents live in git, so back up the repository as well. Job folders (prompts
+and logs) are not included.
 
-A running server makes one copy a day by itself; see `serve --daily-backups`.
+A running server makes one backup a day; see `serve --daily-backups`.
 
 Examples:
   wiki-browser backup
   wiki-browser backup --to /mnt/disk --keep 30
   wiki-browser backup /mnt/disk/before-upgrade.db")]
 pub(in crate::cli) struct BackupArgs {
-    /// File that is written; it must not be there yet
+    /// File to write; must not exist yet
     #[arg(conflicts_with = "to")]
     file: Option<Utf8PathBuf>,
-    /// Folder in which the file gets its name from the time; without it, backups in the data folder
+    /// Folder for a file named after the time [default: `backups` in the data folder]
     #[arg(long, value_name = "DIR")]
     to: Option<Utf8PathBuf>,
-    /// Keep only the newest N copies in that folder, of those that were named by time
+    /// Keep only the newest N backups in that folder that are named after the time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     #[arg(conflicts_with = "file")]
     keep: Option<u32>,
-    /// List the copies that there are instead
+    /// List existing backups instead
     #[arg(long, conflicts_with_all = ["file", "to", "keep"])]
     pub(in crate::cli) list: bool,
 }
@@ -53,17 +53,17 @@ pub(in crate::cli) struct BackupArgs {
 /// `restore`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-The server must not run. Be the user whose data folder it is. The file is checked first; the
-database that is replaced is kept, and its name is printed. Clients are told to read afresh,
-browsers sign in again, and what was revoked since the backup stays revoked. Commits that were
-approved since are found in git and written down.
+Stop the server first, and run this as the owner of the data folder. The file is checked first; the
+replaced database is kept, and its path printed. Clients reload everything, browsers must sign in
+again, and whatever was revoked since the backup stays revoked. Commits approved since the backup
+are found in git and recorded.
 
 Example:
   wiki-browser restore data/backups/daily-20260102T030405678Z.db")]
 pub(in crate::cli) struct RestoreArgs {
     /// The backup
     file: Utf8PathBuf,
-    /// Let tokens count although the present database does not say which were revoked since
+    /// Keep tokens valid even if the current database cannot tell which were revoked since
     #[arg(long)]
     keep_tokens: bool,
 }
@@ -71,20 +71,20 @@ pub(in crate::cli) struct RestoreArgs {
 /// `recover`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-The server must not run. Checks the database; a damaged one is replaced by all rows of it that can
-be read, and kept beside it. Then looks in git for commits of proposals that the database takes for
-open. Of a whole database they are only told: whoever may commit can write such a commit.
+Stop the server first. Checks the database; a damaged one is replaced by a copy of every readable
+row, and kept next to it. Then looks in git for commits of proposals that are still open in the
+database. For an intact database these are only reported: anyone who can commit could forge one.
 
-Exits 0 if the database is whole now, 1 if it is damaged and --dry-run was given.
+Exits 0 if the database is intact now, 1 if it is damaged and --dry-run was given.
 
 Examples:
   wiki-browser recover --dry-run
   wiki-browser recover")]
 pub(in crate::cli) struct RecoverArgs {
-    /// Only say what is wrong and what could be saved
+    /// Only report what is damaged and what could be saved
     #[arg(long)]
     dry_run: bool,
-    /// Write open proposals down as approved, by nobody, whose commits are in the branch
+    /// Mark open proposals as approved (by nobody) if their commits are in the branch
     #[arg(long, conflicts_with = "dry_run")]
     adopt: bool,
 }
@@ -92,18 +92,17 @@ pub(in crate::cli) struct RecoverArgs {
 /// `cleanup`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-A running server does this every hour. Folders of jobs are kept for 30 days, and 2 GiB of them;
-events that no decision needs, answers to repeated requests, and views of personas that no version
-needs (those only by a running server), for 7 days. Rows of jobs stay.
+A running server does this every hour. Job folders are kept for 30 days, up to 2 GiB in total.
+Events that no decision needs, replies to repeated requests, and perspectives that no version needs
+(removed only by a running server) are kept for 7 days. Job records stay.
 
 Example:
   wiki-browser cleanup --dry-run")]
 pub(in crate::cli) struct CleanupArgs {
-    /// Only say what would be removed
+    /// Only report what would be removed
     #[arg(long)]
     dry_run: bool,
-    /// Make the index of the search anew: a running server does it bit by bit, the next one at its
-    /// start
+    /// Rebuild the search index: gradually in a running server, otherwise at its next start
     #[arg(long, conflicts_with = "dry_run")]
     search: bool,
 }
@@ -193,7 +192,7 @@ fn loaded(desk: &Desk) -> Result<script::Loaded> {
     let loaded = script::load(&path).map_err(|report| {
         Error::internal(format!("{path} has {}", report.summary()))
             .code("bad_script")
-            .hint("it names the data folder; wiki-browser check says what is wrong")
+            .hint("the script names the data folder; run wiki-browser check for details")
     })?;
     // Whose database it is depends on it: one that is named and passed over is another's.
     let own = &loaded.config.site.data;
@@ -202,7 +201,7 @@ fn loaded(desk: &Desk) -> Result<script::Loaded> {
     {
         return Err(Error::invalid(format!("{named} is not the data folder of {path}, but {own}"))
             .code("other_data")
-            .hint("without a server the script counts: name it with --config, without --data"));
+            .hint("without a server the script decides: give --config, without --data"));
     }
     Ok(loaded)
 }
@@ -222,9 +221,9 @@ pub(in crate::cli) fn restore(desk: &Desk, args: &RestoreArgs) -> Result<()> {
     let request = OfflineRequest::Restore { file, keep_tokens: args.keep_tokens };
     let report = offline(desk, request)?;
     desk.screen.answer(&report, |screen, report| {
-        screen.put(&format!("{} is in place", line(report, "from")))?;
+        screen.put(&format!("restored {}", line(report, "from")))?;
         told(desk, report)?;
-        screen.note("start the server: wiki-browser serve");
+        screen.note("to start the server: wiki-browser serve");
         Ok(())
     })
 }
@@ -236,9 +235,9 @@ pub(in crate::cli) fn recover(desk: &Desk, args: &RecoverArgs) -> Result<u8> {
     let is_damaged = report["damage"].as_array().is_some_and(|it| !it.is_empty());
     desk.screen.answer(&report, |screen, report| {
         match (is_damaged, args.dry_run) {
-            (false, _) => screen.put("the database is whole")?,
+            (false, _) => screen.put("the database is intact")?,
             (true, true) => screen.put("the database is damaged")?,
-            (true, false) => screen.put("the database was damaged, and is whole now")?,
+            (true, false) => screen.put("the database was damaged and has been repaired")?,
         }
         for fault in report["damage"].as_array().into_iter().flatten() {
             for line in fault.as_str().unwrap_or_default().lines() {
@@ -273,10 +272,10 @@ fn told(desk: &Desk, report: &Value) -> Result<()> {
     }
     let count = |name: &str| report[name].as_u64().unwrap_or(0);
     for (name, what) in [
-        ("jobs_running", "running then: they are settled at the next start"),
-        ("tokens_ended", "tokens ended: make new ones with wiki-browser token create"),
-        ("persons_disabled", "persons are disabled, as they were before"),
-        ("persons_lowered", "persons have the lower role that they had before"),
+        ("jobs_running", "running at the time: settled at the next start"),
+        ("tokens_ended", "tokens revoked: create new ones with wiki-browser token create"),
+        ("persons_disabled", "people stay disabled"),
+        ("persons_lowered", "people keep the lower role they had"),
     ] {
         if count(name) > 0 {
             desk.detail("note", &format!("{} {what}", count(name)))?;
@@ -284,19 +283,19 @@ fn told(desk: &Desk, report: &Value) -> Result<()> {
     }
     let kept = line(report, "admin_kept");
     if !kept.is_empty() {
-        let what = "stays an admin, without tokens: the backup has no other";
+        let what = "stays an admin, without tokens: the backup has no other admin";
         desk.detail("note", &format!("{kept} {what}"))?;
     }
     let cancelled = report["jobs_cancelled"].as_array().map_or(0, Vec::len);
     if cancelled > 0 {
-        let what = "waiting jobs are cancelled: after the backup they were started or cancelled, \
-                    or may have been";
+        let what = "waiting jobs cancelled: after the backup they were, or may have been, started \
+                    or cancelled";
         desk.detail("note", &format!("{cancelled} {what}"))?;
     }
     approvals(desk, report)?;
     desk.detail("git", &line(report, "git_problem"))?;
     for (table, rows) in report["rows_lost"].as_object().into_iter().flatten() {
-        desk.detail("lost", &format!("{rows} rows of {} that came later", escape::line(table)))?;
+        desk.detail("lost", &format!("{rows} newer rows of {}", escape::line(table)))?;
     }
     Ok(())
 }
@@ -306,17 +305,17 @@ fn approvals(desk: &Desk, report: &Value) -> Result<()> {
     let mut is_open = false;
     for it in report["approvals"].as_array().into_iter().flatten() {
         let commit: String = text(it, "commit").chars().take(10).collect();
-        let what = if it["settled"] == true { "is approved:" } else { "is taken for open:" };
+        let what = if it["settled"] == true { "is approved:" } else { "is still open:" };
         let says = match line(it, "claimed_by") {
             name if name.is_empty() => String::new(),
-            name => format!(", which says: approved by {name}"),
+            name => format!(", which claims approval by {name}"),
         };
         let id = line(it, "proposal_id");
         desk.detail("approval", &format!("{id} {what} commit {}{says}", escape::line(&commit)))?;
         is_open |= it["settled"] != true;
     }
     if is_open {
-        desk.screen.note("if that is right: wiki-browser recover --adopt");
+        desk.screen.note("to accept these: wiki-browser recover --adopt");
     }
     Ok(())
 }
@@ -331,14 +330,14 @@ pub(in crate::cli) fn cleanup(desk: &Desk, args: &CleanupArgs) -> Result<()> {
         let word = if args.dry_run { "would be removed" } else { "removed" };
         let n = |value: &Value| value.as_u64().unwrap_or(0);
         screen.put(&format!(
-            "{} folders of jobs {word} ({}), {} kept ({})",
+            "{} job folders {word} ({}), {} kept ({})",
             n(&jobs["removed_count"]),
             size(&jobs["removed_bytes"]),
             n(&jobs["kept_count"]),
             size(&jobs["kept_bytes"]),
         ))?;
         screen.put(&format!(
-            "{} events, {} kept answers, {} sessions, {} texts of messages, {} views {word}",
+            "{} events, {} stored replies, {} sessions, {} message bodies, {} perspectives {word}",
             n(&done["events"]),
             n(&done["answers"]),
             n(&done["logins"]),
@@ -346,7 +345,7 @@ pub(in crate::cli) fn cleanup(desk: &Desk, args: &CleanupArgs) -> Result<()> {
             n(&done["perspectives"]),
         ))?;
         if done["search"] == true {
-            screen.put("the index of the search is made anew")?;
+            screen.put("the search index is being rebuilt")?;
         }
         for problem in jobs["problems"].as_array().into_iter().flatten() {
             screen.note(&escape::line(problem.as_str().unwrap_or_default()));

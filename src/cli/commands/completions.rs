@@ -37,10 +37,10 @@ Examples:
   wiki-browser completions zsh > ~/.zfunc/_wiki-browser     (with fpath+=~/.zfunc before compinit)
   wiki-browser completions fish > ~/.config/fish/completions/wiki-browser.fish")]
 pub(in crate::cli) struct CompletionsArgs {
-    /// The shell
+    /// Shell to complete for
     #[arg(value_enum)]
     shell: ShellWord,
-    /// The program
+    /// Program to complete
     #[arg(long, value_enum, value_name = "NAME", default_value = "wiki-browser")]
     program: ProgramWord,
 }

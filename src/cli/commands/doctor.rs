@@ -72,9 +72,9 @@ fn lines(findings: &[Finding], screen: &Screen) -> Vec<String> {
 fn summary(findings: &[Finding]) -> String {
     let count = |level| findings.iter().filter(|it| it.level == level).count();
     match (count(Level::Error), count(Level::Warn)) {
-        (0, 0) => "all is well".to_owned(),
-        (0, warnings) => format!("a site works here; {warnings} to think about"),
-        (errors, warnings) => format!("{errors} to mend, {warnings} to think about"),
+        (0, 0) => "no problems found".to_owned(),
+        (0, warnings) => format!("a site works here; warnings: {warnings}"),
+        (errors, warnings) => format!("errors: {errors}, warnings: {warnings}"),
     }
 }
 
@@ -114,8 +114,8 @@ mod tests {
         let ok = || Finding::ok("a", "b");
         let warn = || Finding::warn("a", "b", "c");
         let error = || Finding::error("a", "b", "c");
-        assert_eq!(summary(&[ok()]), "all is well");
-        assert_eq!(summary(&[ok(), warn()]), "a site works here; 1 to think about");
-        assert_eq!(summary(&[error(), warn(), warn()]), "1 to mend, 2 to think about");
+        assert_eq!(summary(&[ok()]), "no problems found");
+        assert_eq!(summary(&[ok(), warn()]), "a site works here; warnings: 1");
+        assert_eq!(summary(&[error(), warn(), warn()]), "errors: 1, warnings: 2");
     }
 }

@@ -31,41 +31,41 @@ const TIMED_OUT: u8 = 75;
 /// `send`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-An address is topic:TEMPLATE/NAME (an inbox: the message starts an instance), agent:NAME (an agent
-that lives on), channel:SLUG, person:NAME, or agent:TEMPLATE/ID (a running instance). --payload is
-JSON, or @FILE (@- is standard input); a text that is not JSON is sent as a text.
+An address is topic:TEMPLATE/NAME (an inbox: the message starts an instance), agent:NAME (a
+long-running agent), channel:SLUG, person:NAME, or agent:TEMPLATE/ID (a running instance). --payload
+is JSON, or @FILE (@- is standard input); anything that is not JSON is sent as text.
 
-With --wait the reply is printed when it is there: exit 0 with it, 1 if there is none, 75 if the
-time is over. The command that goes on waiting stands on standard error before; it works after a
-restart of the server or the machine as well.
+With --wait, prints the reply when it arrives: exits 0 with a reply, 1 without one, 75 on timeout.
+The command to resume waiting is printed on standard error first; it works after a restart of the
+server or the machine, too.
 
 Examples:
   wiki-browser send topic:aws-account-lead/provision --payload '{\"team\":\"billing\"}' --wait
   wiki-browser send person:ada --payload 'The report is ready.'
   wiki-browser send topic:docs/review --payload @request.json --reply-to person:ada")]
 pub(in crate::cli) struct SendArgs {
-    /// Whom it is for
+    /// Address of the recipient
     #[arg(value_name = "ADDRESS")]
     to: String,
-    /// What is sent: JSON, @FILE, or a text
+    /// The message: JSON, @FILE, or text
     #[arg(long, value_name = "JSON")]
     payload: String,
-    /// The message that it answers
+    /// Message this replies to
     #[arg(long, value_name = "ID")]
     in_reply_to: Option<String>,
-    /// Where the reply goes, if not to you
+    /// Address for the reply [default: you]
     #[arg(long, value_name = "ADDRESS")]
     reply_to: Option<String>,
-    /// A word of your own, which the reply has as well
+    /// A label of your own; the reply carries it too
     #[arg(long, value_name = "WORD")]
     category: Option<String>,
-    /// Do the same request under the same word only once: a repetition gets the first answer
+    /// Idempotency key: repeating it returns the first answer
     #[arg(long, value_name = "WORD")]
     key: Option<String>,
     /// Wait for the reply and print it
     #[arg(long)]
     pub(in crate::cli) wait: bool,
-    /// Wait no longer than this, such as 10m
+    /// Maximum wait, such as 10m
     #[arg(long, value_name = "DURATION", requires = "wait")]
     timeout: Option<String>,
 }
@@ -75,35 +75,35 @@ pub(in crate::cli) struct SendArgs {
 pub(in crate::cli) enum MailCommand {
     /// List messages, newest first: yours, and those between agents and inboxes
     List {
-        /// To this address only; `me` is you
+        /// Only messages to this address; `me` is you
         #[arg(long, value_name = "ADDRESS")]
         to: Option<String>,
-        /// From this address only; `me` is you
+        /// Only messages from this address; `me` is you
         #[arg(long, value_name = "ADDRESS")]
         from: Option<String>,
         #[command(flatten)]
         page: Page,
     },
-    /// Print a message with what became of it; one to you counts as read
+    /// Show a message and its delivery; one to you is marked as read
     Show {
         /// Id of the message
         id: String,
     },
-    /// Have a message given once more that never arrived, as far as anybody knows
+    /// Resend a message whose delivery is unconfirmed
     Resend {
         /// Id of the message
         id: String,
     },
-    /// Say that a message has arrived of which nothing says so
+    /// Confirm that an unconfirmed message arrived
     Settle {
         /// Id of the message
         id: String,
     },
-    /// Wait for the reply to a message; exits 0 with it, 1 if there is none, 75 if the time is over
+    /// Wait for the reply to a message; exits 0 with it, 1 without, 75 on timeout
     Wait {
         /// Id of the message
         id: String,
-        /// Wait no longer than this, such as 10m
+        /// Maximum wait, such as 10m
         #[arg(long, value_name = "DURATION")]
         timeout: Option<String>,
     },
@@ -112,9 +112,9 @@ pub(in crate::cli) enum MailCommand {
 /// What can be done with inboxes.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum InboxCommand {
-    /// List the inboxes of the script, with what waits in them
+    /// List the inboxes of the script and their waiting messages
     List,
-    /// Print an inbox: its schemas, and what waits in it
+    /// Show an inbox: its schemas and waiting messages
     Show {
         /// TEMPLATE/NAME
         name: String,
@@ -205,8 +205,8 @@ fn payload(given: &str) -> Result<Value> {
         Ok(value) => Ok(value),
         // What begins like a record or a list was meant as one.
         Err(cause) if text.trim_start().starts_with(['{', '[']) => {
-            Err(Error::invalid(format!("the payload is not JSON: {cause}"))
-                .hint("a text is sent as it is if it begins with neither { nor ["))
+            Err(Error::invalid(format!("the payload is not valid JSON: {cause}"))
+                .hint("text that does not start with { or [ is sent as it is"))
         }
         Err(_) => Ok(Value::String(text)),
     }
@@ -218,7 +218,7 @@ fn deadline(timeout: Option<&str>) -> Result<Option<Instant>> {
 
 pub(super) fn typed<T: DeserializeOwned>(answer: Value) -> Result<T> {
     serde_json::from_value(answer)
-        .context(ErrorKind::Internal, || "the server's answer is of another version".to_owned())
+        .context(ErrorKind::Internal, || "the server has a different version".to_owned())
 }
 
 /// Waits for the reply to a message, also across a restart of the server.
@@ -266,7 +266,7 @@ fn tell(desk: &Desk, answer: &Value, found: &Awaited) -> Result<u8> {
     desk.screen.answer(answer, |screen, _| match (&found.reply, &found.failure) {
         (Some(reply), _) => screen.put(&value(reply)),
         (None, failure) => {
-            screen.note(&escape::line(failure.as_deref().unwrap_or("there is no reply")));
+            screen.note(&escape::line(failure.as_deref().unwrap_or("no reply")));
             if let Some(job) = &found.job_id {
                 screen.note(&format!("wiki-browser job show {job}"));
             }
@@ -356,7 +356,7 @@ fn inboxes(desk: &Desk) -> Result<()> {
                 escape::line(&it.about),
             ]);
         }
-        screen.table(&table, "no inboxes: docs/inboxes.md says how to declare one")
+        screen.table(&table, "no inboxes; to declare one, see docs/inboxes.md")
     })
 }
 
@@ -364,7 +364,7 @@ fn inbox_show(desk: &Desk, name: &str) -> Result<()> {
     let name = name.strip_prefix("topic:").unwrap_or(name);
     let (template, inbox) = name.split_once('/').ok_or_else(|| {
         Error::invalid(format!("`{}` is not TEMPLATE/NAME", name.escape_debug()))
-            .hint("`wiki-browser inbox list` names them")
+            .hint("list them: `wiki-browser inbox list`")
     })?;
     let answer = desk.client()?.get(&format!("/api/inboxes/{template}/{inbox}"))?;
     let found: InboxView = typed(answer.clone())?;

@@ -170,7 +170,7 @@ impl Desk {
     fn serve_args(&self, flags: &ServeFlags) -> Result<ServeArgs> {
         if self.common.data.is_some() || flags.data.is_some() {
             return Err(Error::invalid("serve takes no --data")
-                .hint("the script names the data folder: wb.site { data = … }"));
+                .hint("set the data folder in the script: wb.site { data = … }"));
         }
         Ok(ServeArgs {
             script: self.script()?,

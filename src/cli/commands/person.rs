@@ -14,11 +14,11 @@ use crate::client::path_part;
 /// What a person may do.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(in crate::cli) enum RoleWord {
-    /// Everything, also the affairs of other people
+    /// Can do everything, including other people's affairs
     Admin,
-    /// Reads, writes and decides
+    /// Can read, write and decide
     Member,
-    /// Reads
+    /// Can read
     Viewer,
 }
 
@@ -35,59 +35,60 @@ impl RoleWord {
 /// What can be done with persons.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum PersonCommand {
-    /// Add a person, and print a one-time link for them to log in with
+    /// Add a person and print a one-time login link for them
     #[command(after_help = "\
 Example:
   wiki-browser person add bo --display-name 'Bo Berg' --role member")]
     Add {
-        /// Short word, unique in the site
+        /// User name, unique on the site
         name: String,
-        /// What others see, and commits say; the name by default
+        /// Display name, also used in commits [default: the user name]
         #[arg(long, value_name = "TEXT")]
         display_name: Option<String>,
-        /// Mail address, for the trailers of commits
+        /// Email address for commit trailers
         #[arg(long, value_name = "ADDRESS")]
         email: Option<String>,
-        /// What the person may do
+        /// Role of the person
         #[arg(long, value_enum, value_name = "ROLE", default_value = "member")]
         role: RoleWord,
     },
-    /// List the persons of the site
+    /// List people
     List,
-    /// End a person's sessions, tokens, open pages and waiting jobs, at once; what they did stays
-    /// theirs, and jobs that run go on
+    /// Disable a person: ends their sessions, tokens, open pages and waiting jobs immediately
+    ///
+    /// Their past work remains, and their running jobs continue.
     Disable {
         /// Name of the person
         name: String,
     },
-    /// Let a disabled person's tokens count again
+    /// Enable a disabled person; their tokens work again
     Enable {
         /// Name of the person
         name: String,
     },
-    /// Give a person another role
+    /// Change a person's role
     Role {
         /// Name of the person
         name: String,
-        /// What the person may do
+        /// Role of the person
         #[arg(value_enum)]
         role: RoleWord,
     },
-    /// Change what others see of a person, and the mail address that commits name
+    /// Change a person's display name or email address
     #[command(after_help = "\
 Example:
   wiki-browser person edit ada --display-name 'Ada Byron' --email ada@example.org")]
     Edit {
         /// Name of the person
         name: String,
-        /// What others see, and commits say
+        /// Display name, also used in commits
         #[arg(long, value_name = "TEXT")]
         display_name: Option<String>,
-        /// Mail address, for the trailers of commits; an empty one takes it away
+        /// Email address for commit trailers; empty removes it
         #[arg(long, value_name = "ADDRESS", required_unless_present = "display_name")]
         email: Option<String>,
     },
-    /// Print a new one-time link for a person to log in with
+    /// Print a new one-time login link for a person
     Link {
         /// Name of the person
         name: String,
@@ -106,7 +107,7 @@ pub(in crate::cli) fn run(desk: &Desk, command: PersonCommand) -> Result<()> {
             let link = client.post("/api/login-links", &json!({"person": name}))?;
             person["link"] = link;
             desk.screen.answer(&person, |screen, person| {
-                say(desk, person, "was added")?;
+                say(desk, person, "is added")?;
                 screen.put(&line(&person["link"], "url"))?;
                 note_link(desk, &person["link"]);
                 Ok(())
@@ -121,7 +122,7 @@ pub(in crate::cli) fn run(desk: &Desk, command: PersonCommand) -> Result<()> {
         }
         PersonCommand::Edit { name, display_name, email } => {
             let body = json!({"display_name": display_name, "email": email});
-            change(desk, &name, "profile", body, "was changed")
+            change(desk, &name, "profile", body, "is updated")
         }
         PersonCommand::Link { name } => {
             let link = desk.client()?.post("/api/login-links", &json!({"person": name}))?;
@@ -136,7 +137,7 @@ pub(in crate::cli) fn run(desk: &Desk, command: PersonCommand) -> Result<()> {
 
 fn note_link(desk: &Desk, link: &Value) {
     let until = escape::line(&desk.ago(&link["expires_at"]));
-    desk.screen.note(&format!("it works once; it expires {until}"));
+    desk.screen.note(&format!("works once; expires {until}"));
 }
 
 fn say(desk: &Desk, person: &Value, what: &str) -> Result<()> {
@@ -162,6 +163,6 @@ fn list(desk: &Desk) -> Result<()> {
             let (added, email) = (desk.since(Some(it.created_at)), it.email.unwrap_or_default());
             table.row([&it.name, it.role.as_str(), &state, &added, &it.display_name, &email]);
         }
-        screen.table(&table, "no persons")
+        screen.table(&table, "no people")
     })
 }

@@ -13,28 +13,28 @@ use crate::client::query;
 /// What can be done with personas.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum PersonaCommand {
-    /// List the personas of the site: the files agents/NAME.md beside the script
+    /// List personas: the files agents/NAME.md next to the script
     #[command(after_help = "\
 Examples:
   wiki-browser persona list
   wiki-browser persona list --source docs/guide.md")]
     List {
-        /// Only those that are for this source
+        /// Only personas for this source
         #[arg(long, value_name = "PATH")]
         source: Option<String>,
     },
-    /// List what agents of a persona wrote for their successors, newest first
+    /// List the handoffs that agents of a persona wrote for their successors, newest first
     Handoffs {
         /// Name of the persona
         name: String,
-        /// At most so many
+        /// Maximum number of handoffs
         #[arg(long, value_name = "N")]
         limit: Option<u32>,
-        /// Print the first line of each section
+        /// Also print the first line of each section
         #[arg(long)]
         detail: bool,
     },
-    /// Print what the agent of a persona is told
+    /// Show a persona as its agent sees it
     Show {
         /// Name of the persona
         name: String,
@@ -44,14 +44,14 @@ Examples:
 /// What can be done with perspectives.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum PerspectiveCommand {
-    /// List how things stand with each persona's view of a source
+    /// List the state of each persona's view of a source
     List {
         /// Path of the source, relative to the root
         path: String,
     },
-    /// Print a persona's view of a source; of a stale one the newest there is
+    /// Print a persona's newest view of a source, even if stale
     Show(OneArgs),
-    /// Have a view made, unless it is there and fresh; a second request gets the same job
+    /// Request a view, unless a current one exists; a repeated request gets the same job
     #[command(after_help = "\
 Example:
   wiki-browser perspective request guide.md plain-reader --wait")]
@@ -72,7 +72,7 @@ pub(in crate::cli) struct OneArgs {
 pub(in crate::cli) struct RequestArgs {
     #[command(flatten)]
     one: OneArgs,
-    /// Kind that makes it, if the script declares several
+    /// Kind that generates it, if the script declares several
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
     /// Watch the job until it ends; exits 0 if it succeeded, 1 otherwise
@@ -99,7 +99,7 @@ fn handoffs(desk: &Desk, name: &str, limit: Option<u32>, detail: bool) -> Result
                 &readers.join(" "),
             ]);
         }
-        screen.table(&table, "no handoffs: `wiki-browser agent handover NAME` asks for one")?;
+        screen.table(&table, "no handoffs; to request one: `wiki-browser agent handover NAME`")?;
         for it in items(answer).iter().filter(|_| detail) {
             screen.put(text(it, "file"))?;
             for section in it["sections"].as_array().into_iter().flatten() {
@@ -149,7 +149,7 @@ fn list_personas(desk: &Desk, source: Option<&str>) -> Result<()> {
                 None => table.row([text(it, "name"), &of, &sha, text(it, "about")]),
             }
         }
-        screen.table(&table, "no personas: write agents/NAME.md beside the script")
+        screen.table(&table, "no personas; add one: wiki-browser new persona NAME")
     })
 }
 
@@ -171,7 +171,7 @@ fn list(desk: &Desk, path: &SourcePath) -> Result<()> {
                 text(it, "about"),
             ]);
         }
-        screen.table(&table, "no persona is for this source: see wiki-browser persona list")
+        screen.table(&table, "no persona covers this source; see wiki-browser persona list")
     })
 }
 
@@ -181,7 +181,7 @@ fn show(desk: &Desk, one: &OneArgs) -> Result<()> {
     let answer = desk.client()?.get(&query("/api/perspective", &pairs))?;
     desk.screen.answer(&answer, |screen, answer| {
         if text(answer, "state") == "stale" {
-            screen.note("stale: the source or the persona has changed since this was made");
+            screen.note("stale: the source or the persona has changed since");
         }
         screen.raw(text(answer, "body"))
     })
@@ -201,7 +201,7 @@ fn request(desk: &Desk, args: &RequestArgs) -> Result<u8> {
     desk.screen.answer(&answer, |screen, answer| match answer["job_id"].as_str() {
         Some(id) => screen.put(&crate::cli::terminal::escape::line(id)),
         None => {
-            screen.note("it is there and fresh: wiki-browser perspective show prints it");
+            screen.note("already up to date; to print it: wiki-browser perspective show");
             Ok(())
         }
     })?;

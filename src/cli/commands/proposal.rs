@@ -20,24 +20,24 @@ use crate::client::{Client, query};
 pub(in crate::cli) enum ProposalCommand {
     /// List proposals, newest first
     List {
-        /// With this status only
+        /// Only proposals with this status
         #[arg(long, value_name = "STATUS",
               value_parser = ["open", "superseded", "approved", "rejected", "stale", "void"])]
         status: Option<String>,
-        /// Of this source only
+        /// Only proposals for this source
         #[arg(long, value_name = "PATH")]
         source: Option<String>,
-        /// Of this topic only
+        /// Only proposals for this topic
         #[arg(long, value_name = "ID")]
         topic: Option<String>,
         #[command(flatten)]
         page: Page,
     },
-    /// Print a proposal: what it changes, and what becomes of the other open topics
+    /// Show a proposal: its changes, and how they affect other open topics
     Show {
         /// Id of the proposal
         id: String,
-        /// Print the whole proposed text instead, byte for byte into a pipe
+        /// Print the full proposed text instead, byte for byte into a pipe
         #[arg(long)]
         text: bool,
     },
@@ -48,51 +48,51 @@ pub(in crate::cli) enum ProposalCommand {
     Diff {
         /// Id of the proposal
         id: String,
-        /// Compare with this revision instead of the base: its number, or the id of a proposal
+        /// Compare with this revision (number or proposal id) instead of the base
         #[arg(long, value_name = "REVISION")]
         against: Option<String>,
     },
-    /// Show a proposal, ask whether to commit it, and do so
+    /// Show a proposal, ask for confirmation, and commit it
     Approve(ApproveArgs),
-    /// Refuse a proposal; its topic stays open
+    /// Reject a proposal; its topic stays open
     #[command(
         after_help = "Example:\n  wiki-browser proposal reject 81bc --reason 'Changes too much'"
     )]
     Reject {
         /// Id of the proposal
         id: String,
-        /// Why; it is kept, and shown with the proposal and to the next agent
+        /// Reason; shown with the proposal and to the next agent
         #[arg(long, value_name = "TEXT")]
         reason: String,
     },
-    /// Have a proposal done again: a new job gets its text and what should be different
+    /// Request changes: a new job revises the proposal with your comment
     #[command(
         after_help = "Example:\n  wiki-browser proposal rework 81bc --reason 'Keep the list' --wait"
     )]
     Rework {
         /// Id of the proposal
         id: String,
-        /// What should be different; it becomes a message of the topic
+        /// What should change; added to the topic as a message
         #[arg(long, value_name = "TEXT")]
         reason: String,
         /// Watch the job until it ends, and print the new proposal
         #[arg(long)]
         wait: bool,
     },
-    /// Put an edited text into the place of a proposal, from standard input
+    /// Replace a proposal with an edited text from standard input
     ///
-    /// The edited text is a revision of its own and waits to be approved. The author of its commit
-    /// stays the agent; who edited it becomes a co-author.
+    /// The edited text becomes a new revision that awaits approval. The agent stays the commit's
+    /// author; the editor becomes a co-author.
     #[command(after_help = "Example:
   wiki-browser proposal show 81bc --text > new.md
   wiki-browser proposal edit 81bc < new.md")]
     Edit {
         /// Id of the proposal
         id: String,
-        /// Edit only this text (its `text_digest`)
+        /// Edit only if the text still has this `text_digest`
         #[arg(long, value_name = "SHA256")]
         digest: Option<String>,
-        /// One line about what changes; the earlier one otherwise
+        /// One-line summary of the changes [default: the earlier one]
         #[arg(long, value_name = "TEXT")]
         summary: Option<String>,
     },
@@ -111,16 +111,16 @@ Examples:
 pub(in crate::cli) struct ApproveArgs {
     /// Id of the proposal
     id: String,
-    /// Do not ask; needed where there is no terminal
+    /// Skip the confirmation; required without a terminal
     #[arg(long)]
     yes: bool,
-    /// Approve only this text (its `text_digest`)
+    /// Approve only if the text still has this `text_digest`
     #[arg(long, value_name = "SHA256")]
     digest: Option<String>,
-    /// First line of the commit's message
+    /// Subject of the commit
     #[arg(long, value_name = "TEXT")]
     subject: Option<String>,
-    /// Further text of the commit's message
+    /// Body of the commit message
     #[arg(long, value_name = "TEXT")]
     body: Option<String>,
 }
@@ -235,8 +235,8 @@ fn describe(desk: &Desk, shown: &Value) -> Result<()> {
     desk.detail(
         "base",
         &match (is_new, base["is_current"] == true) {
-            (true, true) => "none: approving makes the source".to_owned(),
-            (true, false) => "none, and the source is there now".to_owned(),
+            (true, true) => "none: approving creates the source".to_owned(),
+            (true, false) => "none, but the source exists now".to_owned(),
             (false, _) => format!("{current}, source {state}"),
         },
     )?;
@@ -282,9 +282,9 @@ fn approve(desk: &Desk, args: &ApproveArgs) -> Result<()> {
     let asks = !args.yes;
     let answers = std::io::stdin().is_terminal() && desk.screen.is_terminal();
     if asks && !(answers && *desk.screen.form() == Form::Words) {
-        return Err(Error::invalid("an approval is asked for on a terminal")
+        return Err(Error::invalid("approving needs confirmation, but there is no terminal")
             .code("no_terminal")
-            .hint("look at it with `wiki-browser proposal show ID`, then approve with --yes"));
+            .hint("review it with `wiki-browser proposal show ID`, then approve with --yes"));
     }
     let client = desk.client()?;
     let shown = fetch(desk, &client, &args.id)?;
@@ -298,7 +298,7 @@ fn approve(desk: &Desk, args: &ApproveArgs) -> Result<()> {
         return Err(refusal);
     }
     if asks && !confirmed(proposal)? {
-        return Err(Error::conflict("not_confirmed", "nothing was approved")
+        return Err(Error::conflict("not_confirmed", "not approved")
             .hint("answer y, or approve with --yes"));
     }
     let mut body = json!({
@@ -326,11 +326,11 @@ fn approve(desk: &Desk, args: &ApproveArgs) -> Result<()> {
 /// Refuses a text that is not the one whose digest will be sent, or not the one that was named.
 fn check_text(shown: &Value, digest: &str, wanted: Option<&str>) -> Result<()> {
     if digest != digest_hex(text(shown, "text")) {
-        return Err(Error::internal("the digest of the proposal is not that of its text"));
+        return Err(Error::internal("the proposal's digest does not match its text"));
     }
     if wanted.is_some_and(|wanted| wanted != digest) {
-        let error = Error::conflict("text_changed", "the text is not the one with that digest");
-        return Err(error.hint("look at the proposal again"));
+        let error = Error::conflict("text_changed", "the text has changed since you looked");
+        return Err(error.hint("review the proposal again"));
     }
     Ok(())
 }

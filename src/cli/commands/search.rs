@@ -13,9 +13,9 @@ use crate::client::query;
 /// `search`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Words are found whatever their case and accents. All of them must occur; \"several words\" in
-quotation marks must stand together, wor* is the beginning of a word, and after -- a -word must not
-occur. Chinese, Japanese, Korean and Thai are found by any row of characters.
+Case and accents are ignored, and results contain every word. \"Several words\" in quotes match a
+phrase, wor* matches words that start with it, and -word (after --) excludes a word. Chinese,
+Japanese, Korean and Thai match any sequence of characters.
 
 Examples:
   wiki-browser search anchor fate
@@ -23,19 +23,19 @@ Examples:
   wiki-browser search 'perspec*' --path docs/ --status open --author ada
   wiki-browser search -- merge -conflict")]
 pub(in crate::cli) struct SearchArgs {
-    /// What to look for
+    /// Search terms
     #[arg(required = true)]
     words: Vec<String>,
     /// Only documents, Topics (with their first message) or other messages
     #[arg(long, value_parser = ["source", "topic", "message"])]
     kind: Option<String>,
-    /// Only paths that begin so
+    /// Only paths that start with this
     #[arg(long, value_name = "PATH")]
     path: Option<String>,
     /// Only Topics with this status, and their messages
     #[arg(long, value_parser = ["open", "incorporated", "discarded"])]
     status: Option<String>,
-    /// Only what a person wrote, or an actor such as job:ID
+    /// Only messages by this person, or an actor such as job:ID
     #[arg(long, value_name = "NAME")]
     author: Option<String>,
     #[command(flatten)]
@@ -64,14 +64,14 @@ pub(in crate::cli) fn run(desk: &Desk, args: &SearchArgs) -> Result<()> {
             }
         }
         if items(answer).is_empty() {
-            screen.note("nothing was found");
+            screen.note("no results");
         }
         if answer["index"]["state"] != "ready" {
-            screen.note("the index is still being made: not everything is found yet");
+            screen.note("indexing is in progress; results may be incomplete");
         }
         desk.more(answer);
         if answer["next"].is_null() && answer["is_cut"] == true {
-            screen.note("only the newest were ranked: add a word to narrow it down");
+            screen.note("only the newest results were ranked; add a word to narrow them down");
         }
         Ok(())
     })

@@ -19,7 +19,7 @@ pub(super) fn login(desk: &Desk) -> Result<()> {
     desk.screen.answer(&answer, |screen, answer| {
         screen.put(&line(answer, "url"))?;
         let until = escape::line(&desk.ago(&answer["expires_at"]));
-        screen.note(&format!("it works once; it expires {until}"));
+        screen.note(&format!("works once; expires {until}"));
         Ok(())
     })
 }
@@ -101,7 +101,7 @@ fn words(desk: &Desk, value: &Value) -> Result<()> {
         }
     }
     desk.detail("topics", &format!("{} open", n("topics_open")))?;
-    desk.detail("proposals", &format!("{} to decide", n("proposals_open")))?;
+    desk.detail("proposals", &format!("{} awaiting review", n("proposals_open")))?;
     desk.detail("search", &search_words(&value["search"]))?;
     let newest = &value["backup"];
     if !newest.is_null() {
@@ -123,7 +123,7 @@ fn script_words(script: &Value) -> Vec<(Style, String)> {
     let Some(number) = script["generation"].as_u64() else { return Vec::new() };
     let mut said = vec![(Style::Dim, format!("generation {number}"))];
     if script["stuck"] == true {
-        let what = "its functions are switched off, since they did not end: restart the server";
+        let what = "its functions are disabled because one timed out; restart the server";
         said.push((Style::Red, what.to_owned()));
     }
     let trouble = &script["trouble"];
@@ -149,7 +149,7 @@ fn search_words(index: &Value) -> String {
         "ready" => "up to date".to_owned(),
         "failed" => format!("not up to date: {}", line(index, "problem")),
         _ => format!(
-            "{} sources, {} topics and {} messages are still to be taken in",
+            "{} sources, {} topics and {} messages left to index",
             left("sources"),
             left("topics"),
             left("messages"),
@@ -176,7 +176,7 @@ pub(super) fn events(desk: &Desk, after: Option<String>) -> Result<u8> {
             }
             Next::Reset => {
                 absence.end(desk);
-                desk.screen.note("events were lost: the log begins later than asked");
+                desk.screen.note("events were lost: the log starts later than requested");
             }
             Next::Quiet | Next::Opened => absence.end(desk),
             Next::Lost(cause) => absence.goes_on(desk, cause)?,
@@ -218,7 +218,7 @@ impl Absence {
         let since = match self.since {
             Some(since) => since,
             None => {
-                desk.screen.note("the server is away; waiting for it");
+                desk.screen.note("the server is unreachable; waiting for it");
                 *self.since.insert(std::time::Instant::now())
             }
         };

@@ -12,7 +12,7 @@ use crate::client::query;
 /// What can be done with sources.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum SourceCommand {
-    /// List the sources of the site
+    /// List sources
     #[command(
         after_help = "Examples:\n  wiki-browser source list\n  wiki-browser source list guide"
     )]
@@ -22,12 +22,12 @@ pub(in crate::cli) enum SourceCommand {
         #[command(flatten)]
         page: Page,
     },
-    /// Print the text of a source as the working tree has it
+    /// Print a source as it is in the working tree
     Show {
         /// Path of the source, relative to the root
         path: String,
     },
-    /// List the commits that changed a source, with the topics that caused them
+    /// List the commits of a source, with the topics that led to them
     #[command(after_help = "\
 APPROVED BY and TOPIC are what this site wrote down when it made the commit. A commit of somebody
 else has none; what its message claims is in --json.
@@ -62,7 +62,8 @@ fn list(desk: &Desk, part: Option<&str>, page: &Page) -> Result<()> {
             let blob: String = text(it, "blob").chars().take(8).collect();
             table.row([text(it, "path"), text(it, "state"), &number(it, "open_topics"), &blob]);
         }
-        screen.table(&table, "no sources: they are the tracked files that wb.site names")?;
+        screen
+            .table(&table, "no sources; they are tracked files that match `sources` in wb.site")?;
         desk.more(answer);
         Ok(())
     })
@@ -84,10 +85,10 @@ fn history(desk: &Desk, path: &SourcePath, page: &Page) -> Result<()> {
         for it in items(answer) {
             table.row(history_row(desk, it));
         }
-        screen.table(&table, "no commit has changed it")?;
+        screen.table(&table, "no commits")?;
         desk.more(answer);
         if answer["next"].is_null() && answer["is_shallow"] == true {
-            screen.note("the repository is a shallow clone: older commits are not here");
+            screen.note("the repository is a shallow clone; older commits are not available");
         }
         Ok(())
     })

@@ -19,20 +19,20 @@ const NAMED_MAX: usize = 10;
 /// What a token may be used for.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(in crate::cli) enum ScopeWord {
-    /// Looks
+    /// Read everything the person can read
     Read,
-    /// Opens topics, posts messages, starts jobs
+    /// Open topics, post messages, start jobs
     Write,
-    /// Approves and rejects proposals
+    /// Approve and reject proposals
     Decide,
-    /// Reads /metrics, and nothing else
+    /// Read /metrics and nothing else
     Metrics,
 }
 
 /// What can be done with tokens.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum TokenCommand {
-    /// Make a token and print its secret, this once
+    /// Create a token and print its secret once
     #[command(after_help = "\
 The secret is sent as `Authorization: Bearer SECRET`, over TCP or the socket. Only its digest is
 kept: who loses it makes another.
@@ -41,17 +41,17 @@ Examples:
   wiki-browser token create ci --scope write --expires 90d
   wiki-browser token create prometheus --scope metrics > /etc/prometheus/wiki.token")]
     Create(CreateArgs),
-    /// List tokens: when they were made, last used, and end
+    /// List tokens: when they were created, last used, and expire
     List {
-        /// Of this person only
+        /// Only tokens of this person
         #[arg(long, value_name = "NAME")]
         person: Option<String>,
     },
-    /// End a token
+    /// Revoke a token
     Revoke {
-        /// Its id, the end of its id, or its name
+        /// Id (or its end), or name
         token: String,
-        /// Whose it is, if several persons have one of that name
+        /// Owner, if several people have a token of that name
         #[arg(long, value_name = "NAME")]
         person: Option<String>,
     },
@@ -60,15 +60,15 @@ Examples:
 /// `token create`.
 #[derive(Args, Debug)]
 pub(in crate::cli) struct CreateArgs {
-    /// What you call it
+    /// Name of the token
     name: String,
-    /// What it may be used for; can be given several times
+    /// Scope; repeatable
     #[arg(long = "scope", value_enum, value_name = "SCOPE", default_value = "read")]
     scopes: Vec<ScopeWord>,
-    /// Whose it is; yours by default
+    /// Owner [default: you]
     #[arg(long, value_name = "NAME")]
     person: Option<String>,
-    /// After how long it ends by itself, such as 90d; never by default
+    /// Lifetime, such as 90d [default: never expires]
     #[arg(long, value_name = "DURATION")]
     expires: Option<String>,
 }
@@ -103,7 +103,7 @@ fn create(desk: &Desk, args: &CreateArgs) -> Result<()> {
         let it: TokenMade = typed(made.clone())?;
         screen.put(&escape::line(&it.token))?;
         let whose = escape::line(&format!("{} of {}", it.name, it.person));
-        screen.note(&format!("this is the token {whose}; it is not shown again"));
+        screen.note(&format!("token {whose}; it is not shown again"));
         Ok(())
     })
 }
@@ -144,14 +144,14 @@ fn revoke(desk: &Desk, given: &str, person: Option<&str>) -> Result<()> {
     let id = match found.as_slice() {
         [one] => &one.token.id,
         [] => {
-            return Err(Error::not_found(format!("no token `{}` is alive", given.escape_debug()))
-                .hint("wiki-browser token list names them"));
+            return Err(Error::not_found(format!("no active token `{}`", given.escape_debug()))
+                .hint("list them: wiki-browser token list"));
         }
         several => {
             let named = |it: &TokenView| format!("{} of {}", it.token.id, it.person);
             let named: Vec<String> = several.iter().map(named).take(NAMED_MAX).collect();
-            return Err(Error::invalid(format!("several tokens fit `{}`", given.escape_debug()))
-                .hint(format!("give the id: {}", named.join(", "))));
+            return Err(Error::invalid(format!("several tokens match `{}`", given.escape_debug()))
+                .hint(format!("give an id: {}", named.join(", "))));
         }
     };
     let done = client.delete(&format!("/api/tokens/{id}"))?;

@@ -19,21 +19,21 @@ use crate::client::query;
 pub(in crate::cli) enum TopicCommand {
     /// List topics, newest first
     List {
-        /// Of this source only
+        /// Only topics on this source
         #[arg(long, value_name = "PATH")]
         source: Option<String>,
-        /// With this status only
+        /// Only topics with this status
         #[arg(long, value_parser = ["open", "incorporated", "discarded"])]
         status: Option<String>,
         #[command(flatten)]
         page: Page,
     },
-    /// Print a topic with its messages, proposals and jobs
+    /// Show a topic with its messages, proposals and jobs
     Show {
         /// Id of the topic
         id: String,
     },
-    /// Open a topic about some words of a source, or about the whole of it
+    /// Open a topic about a passage of a source, or about all of it
     Create(CreateArgs),
     /// Add a message to a topic
     #[command(
@@ -42,13 +42,13 @@ pub(in crate::cli) enum TopicCommand {
     Message {
         /// Id of the topic
         id: String,
-        /// The message; without it, standard input
+        /// The message [default: standard input]
         #[arg(long, value_name = "TEXT")]
         body: Option<String>,
     },
-    /// Put a topic on other words of its source, after a rewrite
+    /// Move a topic to another passage, for example after a rewrite
     Reattach(ReattachArgs),
-    /// Print topics as Web Annotations of the W3C (JSON-LD)
+    /// Print topics as W3C Web Annotations (JSON-LD)
     #[command(after_help = "Examples:
   wiki-browser topic export 7f3a > annotation.json
   wiki-browser topic export --source guide.md > annotations.json")]
@@ -60,9 +60,9 @@ pub(in crate::cli) enum TopicCommand {
         #[arg(long, value_name = "PATH", conflicts_with = "id")]
         source: Option<String>,
     },
-    /// Close a topic without a change of its source
+    /// Close a topic without changing its source
     Discard(CloseArgs),
-    /// Open a closed topic again
+    /// Reopen a closed topic
     Reopen(CloseArgs),
 }
 
@@ -76,25 +76,25 @@ pub(in crate::cli) struct CreateArgs {
     /// Path of the source, relative to the root
     #[arg(long, value_name = "PATH")]
     source: String,
-    /// Words of the source that the topic is about, exactly as they stand there
+    /// The passage, exactly as it is in the source
     #[arg(long, value_name = "TEXT")]
     quote: Option<String>,
-    /// Words right before the quote, if it occurs twice
+    /// Text right before the quote, if it occurs twice
     #[arg(long, value_name = "TEXT", requires = "quote")]
     prefix: Option<String>,
-    /// Words right after the quote, if it occurs twice
+    /// Text right after the quote, if it occurs twice
     #[arg(long, value_name = "TEXT", requires = "quote")]
     suffix: Option<String>,
-    /// About the whole source
+    /// Open the topic about the whole source
     #[arg(long)]
     global: bool,
-    /// Title; without it, the first line of the message stands for it
+    /// Title [default: the first line of the message]
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
-    /// The first message; without it, standard input
+    /// First message [default: standard input]
     #[arg(long, value_name = "TEXT")]
     body: Option<String>,
-    /// Do the same request under the same word only once: a repetition gets the first answer
+    /// Idempotency key: repeating it returns the first answer
     #[arg(long, value_name = "WORD")]
     idempotency_key: Option<String>,
 }
@@ -107,25 +107,25 @@ pub(in crate::cli) struct CreateArgs {
 pub(in crate::cli) struct ReattachArgs {
     /// Id of the topic
     id: String,
-    /// Another source in which the words stand: the topic goes there
+    /// Move the topic to this source, if the passage is there
     #[arg(long, value_name = "PATH")]
     source: Option<String>,
-    /// Words of the present text, exactly as they stand there
+    /// The passage, exactly as it is in the current text
     #[arg(long, value_name = "TEXT", required_unless_present = "bytes")]
     quote: Option<String>,
-    /// Words right before the quote, if it occurs twice
+    /// Text right before the quote, if it occurs twice
     #[arg(long, value_name = "TEXT", requires = "quote")]
     prefix: Option<String>,
-    /// Words right after the quote, if it occurs twice
+    /// Text right after the quote, if it occurs twice
     #[arg(long, value_name = "TEXT", requires = "quote")]
     suffix: Option<String>,
-    /// Refuse if the source has another version by now
+    /// Refuse if the source no longer has this version
     #[arg(long, value_name = "SHA", required_unless_present = "quote")]
     blob: Option<String>,
-    /// Bytes of that version instead of a quote
+    /// Byte range in that version, instead of a quote
     #[arg(long, value_name = "START..END", conflicts_with = "quote", requires = "blob")]
     bytes: Option<String>,
-    /// Why; it becomes a message of the topic
+    /// Reason; added to the topic as a message
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }
@@ -135,7 +135,7 @@ pub(in crate::cli) struct ReattachArgs {
 pub(in crate::cli) struct CloseArgs {
     /// Id of the topic
     id: String,
-    /// Why; it becomes a message of the topic
+    /// Reason; added to the topic as a message
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }
@@ -204,7 +204,7 @@ fn deletion(topic: &Value) -> Option<String> {
     Some(match deletion["commit"].as_str() {
         Some(commit) => format!("deleted in commit {}", escape::line(commit)),
         None if deletion["is_committed"] == true => "deleted".to_owned(),
-        None => "deleted, not committed".to_owned(),
+        None => "deleted, but not committed".to_owned(),
     })
 }
 
@@ -309,7 +309,7 @@ fn reattach(desk: &Desk, args: &ReattachArgs) -> Result<()> {
             Some((start.parse::<usize>().ok()?, end.parse::<usize>().ok()?))
         });
         let (start, end) = parsed.ok_or_else(|| {
-            Error::invalid(format!("`{bytes}` is no range of bytes")).hint("write it as 120..134")
+            Error::invalid(format!("`{bytes}` is not a byte range")).hint("write it as 120..134")
         })?;
         (selection["start"], selection["end"]) = (json!(start), json!(end));
     }
@@ -325,7 +325,7 @@ fn reattach(desk: &Desk, args: &ReattachArgs) -> Result<()> {
     desk.screen.answer(&answer, |screen, topic| {
         let quote = escape::line(&truncate_chars(text(&topic["anchor"], "quote"), 80));
         let source = escape::line(text(topic, "source_path"));
-        screen.put(&format!("topic {id} is on words of {source}: {quote}"))
+        screen.put(&format!("topic {id} is now on {source}: {quote}"))
     })
 }
 
@@ -362,7 +362,7 @@ fn body_of(desk: &Desk, given: Option<String>) -> Result<String> {
     match given {
         Some(body) => Ok(body),
         None if std::io::stdin().is_terminal() => {
-            desk.screen.note("write the message, and end with Ctrl-D on a line by itself");
+            desk.screen.note("type the message, then press Ctrl-D on an empty line");
             input::typed("the message", MESSAGE_BYTES_MAX)
         }
         None => input::standard("the message", MESSAGE_BYTES_MAX),

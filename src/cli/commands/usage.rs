@@ -16,19 +16,19 @@ use crate::client::query;
 /// `usage`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-A day is a day in UTC. Jobs count on the day on which they ended; one that was cancelled before it
-started is not counted. Costs are what the agents say of themselves.
+Days are in UTC. Jobs count on the day they ended; jobs cancelled before they started are not
+counted. Costs are as reported by the agents.
 
 Examples:
   wiki-browser usage
   wiki-browser usage --by kind --since 2026-01-01
   wiki-browser usage --by person --json")]
 pub(in crate::cli) struct UsageArgs {
-    /// What the sums are for
+    /// What to group by
     #[arg(long, value_name = "WHAT", default_value = "day",
           value_parser = ["day", "kind", "person", "engine"])]
     by: String,
-    /// From the beginning of this day on (2026-01-02); 30 days back otherwise
+    /// First day (2026-01-02) [default: 30 days ago]
     #[arg(long, value_name = "DAY")]
     since: Option<String>,
 }
@@ -36,9 +36,9 @@ pub(in crate::cli) struct UsageArgs {
 /// What can be done with engines.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum EngineCommand {
-    /// List the engines of the script, and which are held
+    /// List engines, and which are on hold
     List,
-    /// Let an engine go on that is held because its provider took no more
+    /// Release an engine that is on hold because of a rate limit
     Release {
         /// Name of the engine
         name: String,
@@ -66,7 +66,7 @@ pub(super) fn run(desk: &Desk, args: &UsageArgs) -> Result<()> {
         for it in items(answer).iter().chain(has_total.then_some(total)) {
             let name = match (text(it, "display_name"), text(it, "name")) {
                 ("", "") if has_total && std::ptr::eq(it, total) => "total",
-                ("", "") => "(not known)",
+                ("", "") => "(unknown)",
                 ("", name) => name,
                 (shown, _) => shown,
             };
@@ -87,7 +87,7 @@ pub(super) fn run(desk: &Desk, args: &UsageArgs) -> Result<()> {
             ];
             table.row(cells.each_ref().map(String::as_str));
         }
-        screen.table(&table, "nothing was spent")?;
+        screen.table(&table, "no usage")?;
         caps(desk, answer)
     })
 }
@@ -154,7 +154,7 @@ pub(super) fn engine(desk: &Desk, command: EngineCommand) -> Result<()> {
             let answer =
                 client.post(&format!("/api/engines/{}/release", path(&name)), &json!({}))?;
             desk.screen.answer(&answer, |screen, answer| {
-                screen.put(&format!("engine {} goes on", line(answer, "engine")))
+                screen.put(&format!("engine {} is released", line(answer, "engine")))
             })
         }
     }

@@ -14,23 +14,23 @@ use crate::cli::terminal::table::Table;
 pub(in crate::cli) enum WorkspaceCommand {
     /// List workspaces, newest first
     List,
-    /// Leave the folder of a job to yourself: the server does not touch it any more
+    /// Keep a job's folder: the server no longer touches it
     Keep {
         /// Id of the job
         job: String,
     },
-    /// Remove the folder of a job, also what of its work cannot be kept
+    /// Remove a job's folder, including work that cannot be saved
     #[command(after_help = "\
-What can be kept goes to refs/wiki-browser/jobs/ID/work first; more than 64 MiB and repositories
-within the worktree cannot.")]
+Its work is saved to refs/wiki-browser/jobs/ID/work first, except files beyond 64 MiB in total and
+repositories inside the worktree.")]
     Remove {
         /// Id of the job
         job: String,
     },
-    /// Clean up after jobs that ended some time ago; the server does so every hour
+    /// Clean up after finished jobs; the server does this every hour
     #[command(after_help = "Example:\n  wiki-browser workspace sweep --dry-run")]
     Sweep {
-        /// Only say what would be cleaned up
+        /// Only report what would be cleaned up
         #[arg(long)]
         dry_run: bool,
     },

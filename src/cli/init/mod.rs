@@ -36,39 +36,38 @@ const FILES: [(&str, &str); 4] = [
 /// `init`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-On a terminal it asks three questions, those that no option answers; elsewhere the first answers
-count. Nothing that is there is changed, but for a line added to .gitignore: if a file is in the
-way, init names it and writes nothing.
+On a terminal, asks up to three questions that no option answers; elsewhere the defaults apply.
+Existing files are never changed, except for a line added to .gitignore. If a file is in the way,
+init names it and writes nothing.
 
 Examples:
   wiki-browser init                               a site about the repository of this folder
   wiki-browser init wiki --root ..                its own folder, about the repository around it
-  wiki-browser init --engine codex                with Codex in place of Claude Code
+  wiki-browser init --engine codex                with Codex instead of Claude Code
   wiki-browser init --engine gemini               also: opencode, pi
   wiki-browser init --engine suggestions          without a model
-  wiki-browser init --dry-run                     only tell what would be written")]
+  wiki-browser init --dry-run                     only list what would be written")]
 pub(super) struct InitArgs {
     /// Folder of the site, in a git repository
     #[arg(default_value = ".")]
     dir: Utf8PathBuf,
-    /// What rewrites sources [default: claude]
+    /// Engine that edits sources [default: claude]
     #[arg(long, value_enum)]
     engine: Option<Choice>,
-    /// Folder of the git repository that holds the sources, seen from the folder of the site
-    /// [default: .]
+    /// Folder of the git repository with the sources, relative to the site's folder [default: .]
     #[arg(long, value_name = "PATH")]
     root: Option<Utf8PathBuf>,
-    /// Author of the commits that agents' texts end in [default: Wiki Agent]
+    /// Author name for commits of agents' texts [default: Wiki Agent]
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
     // Its brackets would be a link in the documentation.
     #[arg(
         long,
         value_name = "ADDRESS",
-        help = "Mail address of that author [default: agent@wiki.invalid]"
+        help = "Email address of that author [default: agent@wiki.invalid]"
     )]
     email: Option<String>,
-    /// Only tell what would be written
+    /// Only list what would be written
     #[arg(long)]
     dry_run: bool,
 }
@@ -144,7 +143,7 @@ fn answers(screen: &Screen, args: &InitArgs, folder: &Utf8Path) -> Result<Answer
         Some(engine) => engine,
         None if can_ask => {
             let words = Choice::ALL.map(|it| (it.as_str(), it.meaning()));
-            Choice::ALL[question::choice(screen, "What rewrites your documents?", &words, 0)?]
+            Choice::ALL[question::choice(screen, "What should edit your documents?", &words, 0)?]
         }
         None => Choice::ALL[0],
     };
@@ -152,7 +151,7 @@ fn answers(screen: &Screen, args: &InitArgs, folder: &Utf8Path) -> Result<Answer
         Some(root) => root.clone(),
         None if can_ask => {
             let question =
-                "Where are the documents? The folder of a git repository, seen from here.";
+                "Where are the documents? Enter a git repository, relative to this folder.";
             let check = |it: &str| check_root(folder, Utf8Path::new(it));
             Utf8PathBuf::from(question::line(screen, question, ".", check)?)
         }
@@ -161,7 +160,7 @@ fn answers(screen: &Screen, args: &InitArgs, folder: &Utf8Path) -> Result<Answer
     check_root(folder, &root)?;
     let (mut name, mut email) = (AUTHOR.0.to_owned(), AUTHOR.1.to_owned());
     if can_ask && args.name.is_none() && args.email.is_none() {
-        let question = "Who is the author of what agents write? A name and a mail address for git.";
+        let question = "Who is the author of agents' commits? Enter a name and an email address.";
         let default = format!("{name} <{email}>");
         let answer = question::line(screen, question, &default, |it| author(it).map(drop))?;
         (name, email) = author(&answer)?;
@@ -184,7 +183,7 @@ fn author(text: &str) -> Result<(String, String)> {
     let hint = format!("write {} <{}>", AUTHOR.0, AUTHOR.1);
     let parts = text.trim().strip_suffix('>').and_then(|it| it.split_once('<'));
     let Some((name, email)) = parts else {
-        return Err(Error::invalid("that is no name with an address").hint(hint));
+        return Err(Error::invalid("expected a name and an email address").hint(hint));
     };
     let (name, email) = (name.trim().to_owned(), email.trim().to_owned());
     check_author("name", &name).and_then(|()| check_author("email", &email))?;
@@ -237,7 +236,7 @@ fn check_author(what: &str, text: &str) -> Result<()> {
     } else if text.len() > AUTHOR_BYTES_MAX {
         "is too long"
     } else if text.chars().any(|c| c.is_control() || matches!(c, '<' | '>')) {
-        "holds a character that git does not keep in an author"
+        "has a character that git drops from author names"
     } else {
         return Ok(());
     };
@@ -248,7 +247,7 @@ fn check_author(what: &str, text: &str) -> Result<()> {
 fn check_work_tree(folder: &Utf8Path) -> Result<()> {
     if folder.is_file() {
         return Err(Error::invalid(format!("{folder} is a file"))
-            .hint("name a folder, which may be a new one: wiki-browser init wiki"));
+            .hint("give a folder, which may be new: wiki-browser init wiki"));
     }
     if folder.components().any(|part| part.as_str() == ".git") {
         return Err(Error::invalid(format!("{folder} belongs to git itself")));
@@ -262,17 +261,17 @@ fn check_work_tree(folder: &Utf8Path) -> Result<()> {
     if let Some(bare) = folder.ancestors().find(is_bare) {
         return Err(Error::invalid(format!("{bare} is a bare repository: it has no files"))
             .code("no_work_tree")
-            .hint("clone it, and make the site in the clone"));
+            .hint("clone it, and create the site in the clone"));
     }
     Err(Error::invalid(format!("{folder} is not in a git work tree"))
         .code("no_work_tree")
-        .hint("sources are files of a git repository: run git init first, or go to one"))
+        .hint("sources are files of a git repository; run git init, or change to a repository"))
 }
 
 fn check_root(folder: &Utf8Path, root: &Utf8Path) -> Result<()> {
     let refuse = |why: &str| {
         Err(Error::invalid(format!("the root `{}` {why}", escape::line(root.as_str())))
-            .hint("it is seen from the folder of the site, for example: --root .."))
+            .hint("give it relative to the site's folder, for example: --root .."))
     };
     if root.as_str().is_empty() {
         return refuse("is empty");

@@ -17,7 +17,7 @@ use crate::flows::lab::{self, Progress, Scratch, Suite, Summary};
 /// `test`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-A test is a function of Lua in a file beside the script:
+A test is a Lua function in a file next to the script:
 
   -- tests/answer.lua
   local t = require \"wb.test\"
@@ -34,20 +34,20 @@ A test is a function of Lua in a file beside the script:
     t.contains(job.prompt, topic.id)
   end)
 
-Each test has a site of its own, which is gone after it. No process is started, no connection is
-made, and the site's own database is not touched: agents are tables that say what they do, time
-moves when a test moves it, and secrets have made-up values. docs/testing.md has it all;
-wiki-browser types tells your editor.
+Each test gets a temporary site of its own. No process is started, no connection is made, and the
+real database is not touched: agents are tables that say what they do, time moves only when a test
+moves it, and secrets have made-up values. See docs/testing.md; for editor support, run
+wiki-browser types.
 
-Exits 0 if all tests pass, 1 if one fails or the script is wrong, 2 for wrong arguments, 4 if there
-is no test.
+Exits 0 if all tests pass, 1 if one fails or the script is invalid, 2 for invalid arguments, 4 if
+there are no tests.
 
 Examples:
-  wiki-browser test                              runs tests/*.lua beside the script
-  wiki-browser test --filter answer              only tests with that word in name or file
-  wiki-browser test tests/answer.lua --watch     again at every save")]
+  wiki-browser test                              runs tests/*.lua next to the script
+  wiki-browser test --filter answer              only tests with that word in their name or file
+  wiki-browser test tests/answer.lua --watch     rerun on every save")]
 pub(in crate::cli) struct TestArgs {
-    /// Files of tests, or folders; without any, tests/*.lua beside the script
+    /// Test files or folders [default: tests/*.lua next to the script]
     #[arg(value_name = "FILE")]
     files: Vec<Utf8PathBuf>,
     /// Run only tests whose name or file contains this

@@ -17,11 +17,11 @@ pub(super) fn add(desk: &Desk, args: &ChannelTypeArgs) -> Result<()> {
     let loaded = script::load(&path).map_err(|report| {
         Error::invalid(format!("{path} has {}", report.summary()))
             .code("bad_script")
-            .hint("mend it first: wiki-browser check")
+            .hint("fix it first: wiki-browser check")
     })?;
     let name = args.name.as_str();
     if let Some(known) = loaded.config.channels.types.get(name) {
-        let message = format!("channel_type \"{name}\" is declared already at {}", known.at);
+        let message = format!("channel_type \"{name}\" is already declared at {}", known.at);
         return Err(Error::conflict("exists", message).hint("choose another name"));
     }
     if !script::is_name(name) {

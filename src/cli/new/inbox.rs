@@ -27,19 +27,19 @@ pub(super) fn add(desk: &Desk, args: &InboxArgs) -> Result<()> {
     let loaded = script::load(&path).map_err(|report| {
         Error::invalid(format!("{path} has {}", report.summary()))
             .code("bad_script")
-            .hint("mend it first: wiki-browser check")
+            .hint("fix it first: wiki-browser check")
     })?;
     let (config, folder) = (&*loaded.config, folder_of(&path));
     if let Some(kind) = config.kinds.get(&args.name) {
-        let message = format!("{} is declared already at {}", kind.title(), kind.at);
+        let message = format!("{} is already declared at {}", kind.title(), kind.at);
         return Err(Error::conflict("exists", message).hint("choose another name"));
     }
     let about = args.about.clone().unwrap_or_else(|| format!("Handle {name} for {template}"));
     check_line("`about`", &about)?;
     let (engine, is_builtin) = engine(&desk.screen, config, args.engine.as_deref())?;
     if is_builtin {
-        let message = format!("engine \"{engine}\" is builtin: it reads no messages");
-        return Err(Error::invalid(message).code("bad_input").hint("name another one"));
+        let message = format!("engine \"{engine}\" is built in and reads no messages");
+        return Err(Error::invalid(message).code("bad_input").hint("choose another engine"));
     }
     let inbox = Inbox { template, name, about, engine };
     let items = items(config, &folder, args, &inbox)?;
@@ -57,7 +57,7 @@ pub(super) fn add(desk: &Desk, args: &InboxArgs) -> Result<()> {
         false => plan::write(&folder, &items)?,
     };
     let next = [
-        format!("edit {}: say what a message holds", inbox.schema(args.markdown, "")),
+        format!("edit {}: describe the fields of a message", inbox.schema(args.markdown, "")),
         format!("wiki-browser check && wiki-browser test {}", inbox.test()),
         "wiki-browser reload, or wiki-browser serve if no server runs".to_owned(),
     ];
@@ -71,9 +71,9 @@ pub(super) fn add(desk: &Desk, args: &InboxArgs) -> Result<()> {
 fn parts(name: &str) -> Result<(&str, &str)> {
     let parts = name.split_once('/').filter(|(a, b)| is_segment(a) && is_segment(b));
     parts.ok_or_else(|| {
-        Error::invalid(format!("`{}` is not a name for an inbox", name.escape_debug()))
+        Error::invalid(format!("`{}` is not a valid inbox name", name.escape_debug()))
             .code("bad_name")
-            .hint("TEMPLATE/NAME, each of letters, digits, `-` and `_`: accounts/teardown")
+            .hint("use TEMPLATE/NAME with letters, digits, `-` and `_`, such as accounts/teardown")
     })
 }
 

@@ -20,7 +20,7 @@ pub(super) fn add(desk: &Desk, args: &KindArgs) -> Result<()> {
     check_name(&args.name)?;
     let loaded = script::load(&path).map_err(|report| {
         let message = format!("{path} has {}", report.summary());
-        Error::invalid(message).code("bad_script").hint("mend it first: wiki-browser check")
+        Error::invalid(message).code("bad_script").hint("fix it first: wiki-browser check")
     })?;
     let (config, folder) = (&*loaded.config, folder_of(&path));
     check_free(config, &folder, &args.name)?;
@@ -91,12 +91,12 @@ fn check_name(name: &str) -> Result<()> {
     }
     Err(Error::invalid(format!("`{}` is not a name for a kind", name.escape_debug()))
         .code("bad_name")
-        .hint(format!("small letters, digits, `-` and `_`: wiki-browser new kind {}", slug(name))))
+        .hint(format!("use a-z, digits, `-` and `_`: wiki-browser new kind {}", slug(name))))
 }
 
 fn check_free(config: &Config, folder: &Utf8Path, name: &str) -> Result<()> {
     if let Some(kind) = config.kinds.get(name) {
-        let message = format!("kind \"{name}\" is declared already at {}", kind.at);
+        let message = format!("kind \"{name}\" is already declared at {}", kind.at);
         return Err(
             Error::conflict("exists", message).hint("choose another name, or change it there")
         );
@@ -234,7 +234,10 @@ pub(super) fn engine(
             let hint = match names.as_slice() {
                 [] => NO_ENGINE.to_owned(),
                 names => {
-                    format!("it has {}; wb.engine \"…\" {{ … }} declares another", names.join(", "))
+                    format!(
+                        "it has {}; declare another with wb.engine \"…\" {{ … }}",
+                        names.join(", ")
+                    )
                 }
             };
             return Err(Error::invalid(message).code("unknown_engine").hint(hint));

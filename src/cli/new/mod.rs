@@ -20,31 +20,31 @@ use crate::cli::new::shape::Produce;
 /// `new`.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum NewCommand {
-    /// Add a sort of job: a block at the end of the script, and a skill folder
+    /// Add a kind of job: a block at the end of the script, and a skill folder
     Kind(KindArgs),
-    /// Add a reader: a file in agents/ that says who a view of a source is for
+    /// Add a persona: a file in agents/ that describes a reader
     Persona(PersonaArgs),
     /// Add an inbox: an address whose messages start agents, with schemas and a first test
     Inbox(InboxArgs),
-    /// Add a type of channel: a block of the script, and a file with what it is to come to
+    /// Add a channel type: a block of the script, and a file with its goal
     ChannelType(ChannelTypeArgs),
 }
 
 /// `new kind`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-What is produced decides what the agent hands in, and which inputs there must be: those are added.
-  message       an answer in a topic
-  proposal      a new text of a source, which a person decides on; --inputs source_path=source makes
-                it one without a topic, source_path=source:new one for a page that need not exist
+--produces sets what the agent submits. Required inputs are added automatically.
+  message       a reply in a topic
+  proposal      a new version of a source for review; --inputs source_path=source for a kind without
+                a topic, source_path=source:new for a source that need not exist yet
   perspective   a view of a source for a persona
-  result        JSON that stays with the job; --inputs none makes it one about the whole site
-  topic         topics on passages of a source, or of any with --inputs none
+  result        JSON stored with the job; --inputs none for a kind about the whole site
+  topic         topics on passages of a source, or of any source with --inputs none
 
-Inputs are NAME=TYPE, parted by commas; `?` at the end makes one optional. Types: topic, source,
+Inputs are NAME=TYPE, separated by commas; a trailing `?` makes one optional. Types: topic, source,
 persona, blob:SOURCE, hash:PERSONA, line, text (several lines), number, choice:ONE/TWO, flag.
 
-On a terminal it asks for what is not given. If anything is in the way, nothing is written.
+On a terminal, asks for what is missing. If anything is in the way, nothing is written.
 
 Examples:
   wiki-browser new kind answer --produces message
@@ -53,22 +53,22 @@ Examples:
 pub(in crate::cli) struct KindArgs {
     /// Name of the kind: small letters, digits, `-` and `_`
     name: String,
-    /// What a job must leave behind to be a success; without a terminal, message is taken
+    /// What a job must produce to succeed [default without a terminal: message]
     #[arg(long, value_enum, value_name = "WHAT")]
     produces: Option<Produce>,
-    /// Engine of the script that runs it; needed if there are several
+    /// Engine to run it; required if the script has several
     #[arg(long, value_name = "NAME")]
     engine: Option<String>,
-    /// Inputs beside those that it must have, or none
+    /// Additional inputs, or none
     #[arg(long, value_name = "NAME=TYPE", value_delimiter = ',')]
     inputs: Vec<String>,
-    /// What it does, in one line
+    /// One-line description
     #[arg(long, value_name = "TEXT")]
     about: Option<String>,
-    /// File of the script that the block is added to, if it is not the script itself
+    /// File to add the block to [default: the script]
     #[arg(long, value_name = "FILE")]
     file: Option<Utf8PathBuf>,
-    /// Only tell what would be written
+    /// Only list what would be written
     #[arg(long)]
     dry_run: bool,
 }
@@ -82,13 +82,13 @@ Examples:
 pub(in crate::cli) struct PersonaArgs {
     /// Name of the persona: letters, digits, `-` and `_`
     name: String,
-    /// Who it is, in one line
+    /// One-line description of the reader
     #[arg(long, value_name = "TEXT")]
     about: Option<String>,
-    /// Globs of the sources that it is for; all of them without it
+    /// Globs of the sources it covers [default: all]
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     paths: Vec<String>,
-    /// Only tell what would be written
+    /// Only list what would be written
     #[arg(long)]
     dry_run: bool,
 }
@@ -105,16 +105,16 @@ Examples:
 pub(in crate::cli) struct InboxArgs {
     /// Name of the inbox: TEMPLATE/NAME, each of letters, digits, `-` and `_`
     name: String,
-    /// What it does, in one line
+    /// One-line description
     #[arg(long, value_name = "TEXT")]
     about: Option<String>,
-    /// Engine of the script that runs it; needed if there are several
+    /// Engine to run it; required if the script has several
     #[arg(long, value_name = "NAME")]
     engine: Option<String>,
-    /// Write a Markdown template instead of a block of the script
+    /// Write a Markdown template instead of a block in the script
     #[arg(long)]
     markdown: bool,
-    /// Only tell what would be written
+    /// Only list what would be written
     #[arg(long)]
     dry_run: bool,
 }
@@ -122,18 +122,18 @@ pub(in crate::cli) struct InboxArgs {
 /// `new channel-type`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Writes a block at the end of the script, and channels/NAME.md: what agents in such a channel are
-told that it is to come to. If anything is in the way, nothing is written.
+Writes a block at the end of the script, and channels/NAME.md with the goal that agents in such a
+channel get. If anything is in the way, nothing is written.
 
 Examples:
-  wiki-browser new channel-type incident --about 'Find out what broke, and mend it'")]
+  wiki-browser new channel-type incident --about 'Find out what broke, and fix it'")]
 pub(in crate::cli) struct ChannelTypeArgs {
     /// Name of the type: small letters, digits and `-`
     name: String,
-    /// What it is for, in one line
+    /// One-line description
     #[arg(long, value_name = "TEXT")]
     about: Option<String>,
-    /// Only tell what would be written
+    /// Only list what would be written
     #[arg(long)]
     dry_run: bool,
 }
@@ -161,11 +161,11 @@ fn check_line(what: &str, text: &str) -> Result<()> {
     } else if text.chars().count() > LINE_CHARS_MAX {
         "is too long"
     } else if text.chars().any(char::is_control) {
-        "holds a line break or another control character"
+        "has a line break or another control character"
     } else {
         return Ok(());
     };
-    Err(Error::invalid(format!("{what} {why}")).hint("write one line of text"))
+    Err(Error::invalid(format!("{what} {why}")).hint("enter one line of text"))
 }
 
 /// Longest line that says what something is, in characters.

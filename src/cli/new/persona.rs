@@ -18,24 +18,24 @@ pub(super) fn add(desk: &Desk, args: &PersonaArgs) -> Result<()> {
     if !personas::is_name(name) {
         let meant = crate::cli::new::shape::slug(name);
         return Err(Error::invalid(format!(
-            "`{}` is not a name for a persona",
+            "`{}` is not a valid persona name",
             name.escape_debug()
         ))
         .code("bad_name")
-        .hint(format!("letters, digits, `-` and `_`: wiki-browser new persona {meant}")));
+        .hint(format!("use letters, digits, `-` and `_`: wiki-browser new persona {meant}")));
     }
     let path = format!("agents/{name}.md");
     if folder.join(&path).exists() {
-        let message = format!("there is a persona {name} already: {path}");
+        let message = format!("persona {name} already exists: {path}");
         return Err(
-            Error::conflict("exists", message).hint("choose another name, or edit that file")
+            Error::conflict("exists", message).hint("choose another name, or edit the file")
         );
     }
     let default = "Wants the point first, then what to do".to_owned();
     let about = match &args.about {
         Some(about) => about.clone(),
         None if question::can(&desk.screen) => {
-            question::line(&desk.screen, "Who is it, in one line?", &default, |it| {
+            question::line(&desk.screen, "Describe the reader in one line", &default, |it| {
                 check_line("`about`", it)
             })?
         }
@@ -69,7 +69,7 @@ pub(super) fn add(desk: &Desk, args: &PersonaArgs) -> Result<()> {
             return Ok(());
         }
         screen.put(&screen.paint(Style::Bold, "\nnext:"))?;
-        screen.put(&format!("  edit {path}: say who reads, in the words of a letter to them"))?;
+        screen.put(&format!("  edit {path}: describe the reader, as if writing to them"))?;
         screen.put("  wiki-browser check && wiki-browser test")?;
         screen.put(&format!("  wiki-browser perspective request PATH {name}"))
     })

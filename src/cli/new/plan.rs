@@ -185,7 +185,7 @@ fn write_item(folder: &Utf8Path, item: &Item, undo: &mut Undo) -> std::io::Resul
                 return Ok(false);
             }
             if fs::read_to_string(&path).ok() != *before {
-                return Err(std::io::Error::other("it has changed meanwhile"));
+                return Err(std::io::Error::other("it has changed in the meantime"));
             }
             replace(&path, after)?;
             match before {

@@ -7,13 +7,13 @@ use crate::script::{InputType, is_name, suggestion};
 /// What a job must leave behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Produce {
-    /// An answer in the topic
+    /// A reply in the topic
     Message,
-    /// A new text of a source, which a person decides on
+    /// A new version of a source, for review
     Proposal,
     /// A view of a source for a persona
     Perspective,
-    /// JSON that stays with the job
+    /// JSON stored with the job
     Result,
     /// Topics on passages of a source
     Topic,

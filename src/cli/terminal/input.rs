@@ -36,7 +36,7 @@ pub(in crate::cli) fn file(path: &Utf8Path, what: &str, bytes_max: usize) -> Res
     }
     let file = std::fs::File::open(path)
         .context(ErrorKind::Invalid, || format!("cannot open {path}, {what}"))
-        .map_err(|cause| cause.hint("is the file there, and may it be read?"))?;
+        .map_err(|cause| cause.hint("check that the file exists and is readable"))?;
     text(file, what, bytes_max)
 }
 
@@ -52,7 +52,7 @@ pub(in crate::cli) fn json(given: &str, what: &str, bytes_max: usize) -> Result<
     serde_json::from_str(&text).map_err(|cause| {
         Error::invalid(format!("{what} is not JSON: {cause}"))
             .code("not_json")
-            .hint("a plain text is JSON when it stands in double quotes; @FILE reads a file")
+            .hint("put plain text in double quotes; @FILE reads a file")
     })
 }
 
@@ -65,17 +65,17 @@ fn text(from: impl Read, what: &str, bytes_max: usize) -> Result<String> {
     if bytes.len() > bytes_max {
         let message = format!("{what} is longer than {bytes_max} bytes");
         return Err(Error::new(ErrorKind::TooLarge, message)
-            .hint("nothing was sent; this is the limit of the site"));
+            .hint("nothing was sent; this is a limit of the site"));
     }
     if bytes.is_empty() {
         return Err(Error::invalid(format!("{what} is empty"))
-            .hint("give the whole text, from a file: `… < FILE`"));
+            .hint("pass the text from a file: `… < FILE`"));
     }
     String::from_utf8(bytes).map_err(|cause| {
         let at = cause.utf8_error().valid_up_to();
         Error::invalid(format!("{what} is not UTF-8 at byte {at}"))
             .code("not_utf8")
-            .hint("texts are UTF-8: convert it, for example with iconv")
+            .hint("convert it to UTF-8, for example with iconv")
     })
 }
 

@@ -38,7 +38,7 @@ pub(in crate::cli) fn choice(
     };
     let check = |answer: &str| match find(answer) {
         Some(_) => Ok(()),
-        None => Err(Error::invalid(format!("write a number from 1 to {}", words.len()))),
+        None => Err(Error::invalid(format!("enter a number from 1 to {}", words.len()))),
     };
     let answer = read(screen, &shown, check)?;
     Ok(find(&answer).unwrap_or(default))
@@ -51,7 +51,7 @@ pub(in crate::cli) fn choice(
 pub(in crate::cli) fn yes(screen: &Screen, question: &str) -> Result<bool> {
     let check = |answer: &str| match answer {
         "y" | "yes" | "n" | "no" => Ok(()),
-        _ => Err(Error::invalid("write y or n")),
+        _ => Err(Error::invalid("enter y or n")),
     };
     let answer = line(screen, question, "n", check)?;
     Ok(matches!(answer.as_str(), "y" | "yes"))
@@ -96,7 +96,7 @@ fn read(screen: &Screen, default: &str, check: impl Fn(&str) -> Result<()>) -> R
             }
         }
     }
-    Err(Error::invalid("there was no answer")
+    Err(Error::invalid("no answer")
         .code("no_answer")
-        .hint("nothing was written; --help names the options that answer the questions"))
+        .hint("nothing was written; to answer with options, see --help"))
 }

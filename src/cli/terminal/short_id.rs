@@ -108,7 +108,7 @@ fn check(noun: Noun, given: &str) -> Result<()> {
     }
     let shown = crate::base::truncate_chars(given, 60);
     Err(Error::invalid(format!("`{shown}` is not a valid {} id", noun.word())).hint(format!(
-        "give the whole id, or at least {SHORT_CHARS_MIN} characters of its beginning or end"
+        "give the full id, or at least its first or last {SHORT_CHARS_MIN} characters"
     )))
 }
 
@@ -121,8 +121,8 @@ fn choose(noun: Noun, given: &str, mut found: Vec<String>) -> Result<String> {
     let command = noun.command();
     let noun = noun.word();
     match found.as_slice() {
-        [] => Err(Error::not_found(format!("no {noun} has an id like `{given}`"))
-            .hint(format!("wiki-browser {command} list shows them"))),
+        [] => Err(Error::not_found(format!("no {noun} matches the id `{given}`"))
+            .hint(format!("list them: wiki-browser {command} list"))),
         [_] => Ok(found.swap_remove(0)),
         several => {
             let mut names = several[..several.len().min(CANDIDATES_SHOWN_MAX)].join(", ");
@@ -130,7 +130,7 @@ fn choose(noun: Noun, given: &str, mut found: Vec<String>) -> Result<String> {
                 names.push_str(", …");
             }
             let count = several.len();
-            Err(Error::invalid(format!("`{given}` fits {count} ids of a {noun}"))
+            Err(Error::invalid(format!("`{given}` matches {count} {noun} ids"))
                 .code("ambiguous_id")
                 .hint(format!("one of: {names}")))
         }

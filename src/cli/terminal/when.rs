@@ -17,7 +17,7 @@ pub(in crate::cli) fn point(now: Millis, given: &str) -> Result<String> {
         return Ok(at.rfc3339());
     }
     let wait = parse_duration(given.strip_prefix('+').unwrap_or(given)).map_err(|cause| {
-        cause.hint("a time is written 2026-01-02T03:04:05Z, a wait is written +30s, 5m or 2h")
+        cause.hint("use a time such as 2026-01-02T03:04:05Z, or a delay such as +30s, 5m or 2h")
     })?;
     let ms = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
     Ok(now.plus(ms).rfc3339())

@@ -88,7 +88,7 @@ pub fn resolve(text: &str, blob: &BlobId, selection: &Selection) -> Result<NewAn
     };
     if named.is_some_and(|named| named != blob) {
         return Err(Error::conflict("source_changed", "the selection is of another version")
-            .hint("load the source again and select again"));
+            .hint("reload the source and select again"));
     }
     let range = match selection {
         Selection::Bytes { start, end, .. } => *start..*end,
@@ -167,7 +167,7 @@ fn too_long(what: &str, bytes_max: usize) -> Error {
     let message = format!("the {what} has more than {bytes_max} bytes");
     Error::new(ErrorKind::TooLarge, message)
         .code("selection_too_long")
-        .hint("point at fewer words, or open a topic on the whole source")
+        .hint("select a shorter passage, or open a topic on the whole source")
 }
 
 fn find_words(text: &str, quote: &str, prefix: &str, suffix: &str) -> Result<Range<usize>> {
@@ -181,7 +181,7 @@ fn find_words(text: &str, quote: &str, prefix: &str, suffix: &str) -> Result<Ran
     }
     if quote.trim().is_empty() {
         let error = Error::invalid("the quote of the selection is empty").code("bad_selection");
-        return Err(error.hint("quote some words of the source, as they are written there"));
+        return Err(error.hint("quote a passage exactly as it is in the source"));
     }
     let mut places = Vec::new();
     for (count, start) in occurrences(text, quote).enumerate() {
@@ -203,14 +203,14 @@ fn find_words(text: &str, quote: &str, prefix: &str, suffix: &str) -> Result<Ran
     places.pop().ok_or_else(|| {
         Error::invalid("the quote of the selection does not occur in the source")
             .code("quote_not_found")
-            .hint("copy it from the source as it is written, with its markup and line ends")
+            .hint("copy it from the source exactly, with markup and line endings")
     })
 }
 
 fn ambiguous(often: &str) -> Error {
     Error::invalid(format!("the quote of the selection occurs {often}"))
         .code("ambiguous_quote")
-        .hint("add what stands right before it as prefix, or what follows as suffix")
+        .hint("add the text right before it as prefix, or right after it as suffix")
 }
 
 /// Says how often a quote occurs, and on which lines.

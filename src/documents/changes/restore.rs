@@ -82,9 +82,9 @@ impl Changes {
             None => Ok(()),
             Some(name) => {
                 let shown = crate::base::truncate_chars(name, 120);
-                Err(Error::not_found(format!("nothing called {shown} changed while the job ran"))
+                Err(Error::not_found(format!("nothing named {shown} changed during the job"))
                     .code("no_change")
-                    .hint("`wiki-browser job show` lists what did"))
+                    .hint("list the changes: `wiki-browser job show`"))
             }
         }
     }

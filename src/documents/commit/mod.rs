@@ -159,13 +159,13 @@ impl Approval {
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
         if self.text.contains('\0') {
-            return Err(Error::invalid("the text holds a NUL byte").code("not_text"));
+            return Err(Error::invalid("the text has a NUL byte").code("not_text"));
         }
         let is_same = digest_hex(&self.text) == self.text_digest
             && repo.hash(self.text.as_bytes()) == self.proposed_blob;
         if !is_same {
-            return Err(Error::conflict("text_changed", "the text is not the one that was shown")
-                .hint("look at the proposal again"));
+            return Err(Error::conflict("text_changed", "the text has changed since it was shown")
+                .hint("review the proposal again"));
         }
         if self.base_blob == self.proposed_blob {
             return Err(Error::conflict("no_change", "the proposal changes nothing"));
@@ -174,7 +174,7 @@ impl Approval {
             && self.message.len() <= MESSAGE_BYTES_MAX
             && !self.message.contains('\0');
         if !is_message {
-            return Err(Error::invalid("the message of the commit is empty or too long"));
+            return Err(Error::invalid("the commit message is empty or too long"));
         }
         self.author.check()?;
         self.committer.check()
@@ -196,8 +196,8 @@ impl Approving {
                 return Ok(committed);
             }
         }
-        Err(Error::conflict("stale_base", "the branch changes faster than the approval can follow")
-            .hint("try again when it stands still"))
+        Err(Error::conflict("stale_base", "the branch keeps changing during the approval")
+            .hint("try again when it stops changing"))
     }
 
     /// Tries once; returns nothing if the branch moved meanwhile, and all is as it was before.
@@ -360,8 +360,8 @@ impl Approving {
         if self.repo.branch().await?.as_deref() == Some(head.branch.as_str()) {
             return Ok(());
         }
-        Err(Error::conflict("stale_base", format!("{} was left meanwhile", head.branch))
-            .hint("approve it again on the branch that should get it"))
+        Err(Error::conflict("stale_base", format!("{} was left in the meantime", head.branch))
+            .hint("switch to the right branch and approve it again"))
     }
 
     /// Settles an approval whose text the branch holds already, in one transaction.
@@ -412,13 +412,15 @@ fn unsettled(committed: &Committed, cause: Error) -> Error {
     let commit = &committed.commit;
     tracing::error!(%commit, "an approval is committed and not written down: {}", cause.chain());
     let why = cause.message();
-    Error::unavailable(format!("it was committed as {commit}, which is not written down: {why}"))
-        .code("committed_unsettled")
-        .hint(
-            "nothing is lost and nothing has to be undone: the next approval or start writes it \
+    Error::unavailable(format!(
+        "it was committed as {commit}, but that could not be recorded: {why}"
+    ))
+    .code("committed_unsettled")
+    .hint(
+        "nothing is lost and nothing has to be undone: the next approval or start writes it \
              down; free the disk, then approve this one again, which makes no second commit",
-        )
-        .source(cause)
+    )
+    .source(cause)
 }
 
 /// Settles the row and all that it decides, with what is to be noted of it.

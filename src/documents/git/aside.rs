@@ -185,8 +185,10 @@ impl Repo {
         }
         let failure = answer.failure();
         match failure.code_str() {
-            "git_failed" => Err(Error::conflict("changed_since", "a branch was moved meanwhile")
-                .source(failure.chain())),
+            "git_failed" => {
+                Err(Error::conflict("changed_since", "a branch was moved in the meantime")
+                    .source(failure.chain()))
+            }
             _ => Err(failure),
         }
     }
@@ -207,7 +209,7 @@ impl Repo {
         let answer = call.env("GIT_COMMITTER_EMAIL", "").run().await?;
         match answer.code {
             0 => Ok(()),
-            _ => Err(Error::conflict("changed_since", "the stash was changed meanwhile")
+            _ => Err(Error::conflict("changed_since", "the stash was changed in the meantime")
                 .source(answer.failure().chain())),
         }
     }

@@ -75,13 +75,13 @@ fn meaning(what: &str, said: &str) -> Error {
         return read_only("the repository");
     }
     if starts(&["error: Invalid path '", "error: invalid path '"]) {
-        return Error::invalid("git takes no file of that name")
+        return Error::invalid("git does not accept this file name")
             .code("bad_path")
             .hint("choose another name");
     }
     if ends(&[".lock': File exists"]) {
         let lock = said.split('\'').find(|it| it.ends_with(".lock")).unwrap_or("a file");
-        return Error::conflict("index_locked", format!("another git holds {lock}"))
+        return Error::conflict("index_locked", format!("another git process holds {lock}"))
             .hint("try again when it has ended; if none is running, remove that file");
     }
     if ends(&["Cannot merge", "Cannot update sparse checkout"]) {
@@ -89,7 +89,7 @@ fn meaning(what: &str, said: &str) -> Error {
             .hint("commit, stash or undo those changes first");
     }
     if ends(&["need to resolve your current index first"]) {
-        return Error::conflict("merge_in_progress", "the index holds conflicts of a merge")
+        return Error::conflict("merge_in_progress", "the index has merge conflicts")
             .hint("resolve them first");
     }
     if said.contains("detected dubious ownership") {
@@ -98,20 +98,20 @@ fn meaning(what: &str, said: &str) -> Error {
             .hint("run `git config --global --add safe.directory FOLDER` as the server's user");
     }
     if starts(&["fatal: not a git repository"]) {
-        return Error::unavailable("the repository is not there any more")
+        return Error::unavailable("the repository no longer exists")
             .code("not_a_repository")
-            .hint("bring `.git` back, or look at it with `git status`; then try again");
+            .hint("restore `.git`, or check it with `git status`, then try again");
     }
     if starts(&["fatal: unknown repository extension", "fatal: Expected git repo version"]) {
-        return Error::unavailable("this git does not know the repository's format")
+        return Error::unavailable("this git version does not support the repository's format")
             .code("not_a_repository")
-            .hint("install a newer git, or take `extensions.…` out of `.git/config`");
+            .hint("install a newer git, or remove `extensions.…` from `.git/config`");
     }
     if starts(&["fatal: bad config line", "fatal: bad numeric config", "fatal: bad boolean config"])
     {
         return Error::unavailable("git cannot read its configuration")
             .code("not_a_repository")
-            .hint("mend `.git/config`; `git config --list` names the line");
+            .hint("fix `.git/config`; `git config --list` shows the line");
     }
     if starts(DAMAGED) || ends(DAMAGED_ENDS) {
         return damaged("git cannot read all of the repository");
@@ -119,7 +119,8 @@ fn meaning(what: &str, said: &str) -> Error {
     let failed =
         Error::new(ErrorKind::Unavailable, format!("git {what} failed")).code("git_failed");
     if is_unwritten(said, Some(NOT_THERE)) {
-        return failed.hint("another git (`git gc`) may have tidied up meanwhile: try again");
+        return failed
+            .hint("another git process (such as `git gc`) may have interfered; try again");
     }
     failed.hint("the server's log has what git said; `git status` and `git fsck` may say more")
 }
@@ -144,14 +145,14 @@ pub(in crate::documents::git) fn disk_full() -> Error {
 pub(in crate::documents::git) fn read_only(what: &str) -> Error {
     Error::unavailable(format!("{what} cannot be written"))
         .code("read_only")
-        .hint("give the server's user the right to write to the repository and its files")
+        .hint("give the server's user write access to the repository and its files")
 }
 
 /// Returns the refusal of a repository in which something is missing or broken.
 pub(in crate::documents::git) fn damaged(message: impl Into<String>) -> Error {
     Error::unavailable(message)
         .code("repository_damaged")
-        .hint("run `git fsck` at the top of the tree, and mend what it names")
+        .hint("run `git fsck` at the top of the tree and fix what it reports")
 }
 
 #[cfg(test)]

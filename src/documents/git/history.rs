@@ -107,9 +107,9 @@ impl FromStr for HistoryPlace {
             Some(HistoryPlace { head: head.parse().ok()?, skip, path })
         });
         parsed.ok_or_else(|| {
-            Error::invalid("`after` is not the place of a history")
+            Error::invalid("`after` is not a valid history position")
                 .code("bad_parameter")
-                .hint("pass the `next` of the page before")
+                .hint("pass `next` from the previous page")
         })
     }
 }
@@ -283,8 +283,8 @@ impl Repo {
         if answer.code == 0 {
             return Ok(());
         }
-        Err(Error::conflict("history_changed", "the branch was set back or switched meanwhile")
-            .hint("begin again with the first page"))
+        Err(Error::conflict("history_changed", "the branch was reset or switched in the meantime")
+            .hint("start again from the first page"))
     }
 }
 

@@ -130,7 +130,7 @@ impl Repo {
         else {
             return Err(Error::unavailable(format!("the repository of {root} has a strange path"))
                 .code("not_a_repository")
-                .hint("a folder's name may not hold a line break"));
+                .hint("a folder name cannot contain a line break"));
         };
         let (git_dir, work_tree) = (Utf8PathBuf::from(git_dir), Utf8PathBuf::from(top));
         let git = git.within(git_dir.as_str(), &work_tree);

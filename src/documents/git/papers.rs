@@ -177,7 +177,7 @@ impl Repo {
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
         if text.contains('\0') {
-            return Err(Error::invalid(format!("{path} holds a NUL byte")).code("not_text"));
+            return Err(Error::invalid(format!("{path} has a NUL byte")).code("not_text"));
         }
         let blob = self.hash(text.as_bytes());
         lock(&papers.versions).insert(blob.clone(), text.to_owned());

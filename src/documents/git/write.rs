@@ -48,7 +48,7 @@ impl Person {
         }
         Err(Error::invalid("a commit cannot name this author")
             .code("bad_identity")
-            .hint("set a plain name and mail address in the site's `identity`"))
+            .hint("set a plain name and email address in the site's `identity`"))
     }
 }
 

@@ -37,7 +37,7 @@ impl Ask {
     pub fn parse(text: &str) -> Result<Ask> {
         if text.len() > SEARCH_BYTES_MAX {
             let message = format!("the search has more than {SEARCH_BYTES_MAX} bytes");
-            return Err(Error::new(ErrorKind::TooLarge, message).hint("ask for fewer words"));
+            return Err(Error::new(ErrorKind::TooLarge, message).hint("use fewer words"));
         }
         let mut ask = Ask { wanted: Vec::new(), unwanted: Vec::new() };
         let mut rest = text;
@@ -57,9 +57,9 @@ impl Ask {
             }
         }
         if ask.wanted.is_empty() {
-            return Err(Error::invalid("the search holds no word to look for")
+            return Err(Error::invalid("the search has no words")
                 .code("empty_query")
-                .hint("words, \"phrases\", beginnings as in wor*, and -what is not wanted"));
+                .hint("use words, \"phrases\", prefixes such as wor*, and -excluded words"));
         }
         if ask.wanted.len() + ask.unwanted.len() > SEARCH_WORDS_MAX {
             let message = format!("the search has more than {SEARCH_WORDS_MAX} words");

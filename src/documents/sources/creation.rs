@@ -54,7 +54,7 @@ impl Repo {
         match answer.code {
             0 => {
                 return Err(Error::conflict("source_ignored", format!("{path} is ignored by git"))
-                    .hint("take it out of .gitignore, or choose another path"));
+                    .hint("remove it from .gitignore, or choose another path"));
             }
             1 => {}
             _ => drop(answer.ok()?),
@@ -77,7 +77,7 @@ impl Repo {
                     Standing::Link { .. } => {
                         return Err(Error::invalid(format!("{folder} is a link"))
                             .code("path_is_link")
-                            .hint("name the folder itself; links are not followed"));
+                            .hint("use the folder itself; links are not followed"));
                     }
                     Standing::Other { facts } if facts.starts_with("folder") => {}
                     _ => {
@@ -176,7 +176,7 @@ fn clash(path: &SourcePath, other: &str) -> Error {
 
 /// Returns the refusal of a new Source at a place that is taken.
 pub(in crate::documents) fn exists(path: &SourcePath) -> Error {
-    Error::conflict("source_exists", format!("{path} is there already"))
+    Error::conflict("source_exists", format!("{path} already exists"))
         .hint("ask for a proposal that changes it (git must track it), or choose another path")
 }
 
@@ -185,7 +185,7 @@ fn refuse_clash(path: &SourcePath, git_path: &str, tracked: &str) -> Result<()> 
     if tracked == git_path {
         let message = format!("{path} is tracked, and was deleted");
         return Err(Error::conflict("source_exists", message)
-            .hint("commit its deletion first, or bring it back"));
+            .hint("commit its deletion first, or restore it"));
     }
     let (mut own, mut other) = (git_path.split('/'), tracked.split('/'));
     loop {

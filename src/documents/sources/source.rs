@@ -282,7 +282,7 @@ impl Repo {
                 "hard_link",
                 format!("{path} has {links} names (hard links)"),
             )
-            .hint("replace it by a copy: writing it would break the link"));
+            .hint("replace it with a copy; writing would break the link"));
         }
         let conversion = self.conversion(path).await?;
         conversion.refuse_always(path)?;
@@ -375,7 +375,7 @@ fn tracked_file(
         "120000" => {
             return Err(Error::invalid(format!("{path} is a link"))
                 .code("path_is_link")
-                .hint("name the file itself; links are not followed"));
+                .hint("use the file itself; links are not followed"));
         }
         _ => {}
     }
@@ -420,7 +420,7 @@ fn text_of(path: &SourcePath, bytes: Vec<u8>) -> Result<String> {
     let refuse = |why: &str| {
         Error::invalid(format!("{path} {why}"))
             .code("not_text")
-            .hint("take it out of `sources`, or make it UTF-8")
+            .hint("remove it from `sources`, or convert it to UTF-8")
     };
     if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
         return Err(refuse("is UTF-16"));
@@ -440,7 +440,7 @@ pub(in crate::documents) fn not_a_source(path: &SourcePath, why: &str) -> Error 
 
 /// Returns the refusal of a Source with changes that are not committed.
 pub(in crate::documents) fn dirty(path: &SourcePath) -> Error {
-    Error::conflict("source_dirty", format!("{path} has changes that are not committed"))
+    Error::conflict("source_dirty", format!("{path} has uncommitted changes"))
         .hint("commit, stash or undo them first")
 }
 
@@ -450,7 +450,7 @@ fn with_hint(cause: Error) -> Error {
     match (cause.code_str(), cause.hint_str()) {
         ("source_gone" | "not_a_source", None) => cause.hint(LIST_HINT),
         (_, None) if cause.kind() == ErrorKind::TooLarge => {
-            cause.hint("split it, or take it out of `sources`")
+            cause.hint("split it, or remove it from `sources`")
         }
         _ => cause,
     }

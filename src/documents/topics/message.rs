@@ -136,7 +136,7 @@ pub fn post(
     let status = topic::status_of(tx.connection(), topic)?;
     if status != TopicStatus::Open {
         return Err(Error::conflict("topic_closed", format!("topic {topic} is {status}"))
-            .hint("reopen the topic to go on"));
+            .hint("reopen the topic first"));
     }
     if let Actor::Job(job) = author {
         refuse_flood(tx, topic, author, job)?;
@@ -167,7 +167,7 @@ fn refuse_flood(tx: &Tx<'_>, topic: &TopicId, author: &Actor, job: &JobId) -> Re
         return Ok(());
     }
     let message = format!("job {job} has written {JOB_MESSAGES_MAX} messages in this topic");
-    Err(Error::conflict("too_many_messages", message).hint("stop: say the rest in the proposal"))
+    Err(Error::conflict("too_many_messages", message).hint("stop: put the rest in the proposal"))
 }
 
 /// Adds a message without a word to anybody, for the first one of a Topic.

@@ -99,9 +99,9 @@ pub fn message(comment: &str, words: &str) -> Result<String> {
     if last(&message) == Some(Suggestion::Text(words.to_owned())) {
         return Ok(message);
     }
-    Err(Error::invalid("the comment holds a code block that is not closed")
+    Err(Error::invalid("the comment has an unclosed code block")
         .code("bad_comment")
-        .hint("close the block with a line of its own, as it was opened"))
+        .hint("close the block with ``` on its own line"))
 }
 
 /// Returns a title for a change of some words: what differs, from word to word.

@@ -296,7 +296,7 @@ pub fn set_status(
 ) -> Result<()> {
     if to == TopicStatus::Discarded && attempt::is_topic_prepared(tx.connection(), id)? {
         let message = format!("a proposal of topic {id} is being approved");
-        return Err(Error::conflict("branch_busy", message).hint("look at it again in a moment"));
+        return Err(Error::conflict("branch_busy", message).hint("try again in a moment"));
     }
     let params = named_params! {":id": id, ":from": from, ":to": to, ":now": tx.now()};
     // From a state to itself is no change, and nothing that anybody should be told.
@@ -348,7 +348,7 @@ pub fn move_to(tx: &Tx<'_>, id: &TopicId, from: &SourcePath, to: &SourcePath) ->
     let params = named_params! {":id": id, ":from": from, ":to": to};
     if tx.prepare_cached(MOVE)?.execute(params)? == 0 {
         let message = format!("topic {id} is not an open one of {from} any more");
-        return Err(Error::conflict("topic_moved", message).hint("look at it again"));
+        return Err(Error::conflict("topic_moved", message).hint("review it again"));
     }
     search::rename_topic(tx, id, to)?;
     text::prune(tx, from)?;
@@ -366,7 +366,7 @@ fn ids_of(
 }
 
 fn missing(id: &TopicId) -> Error {
-    Error::not_found(format!("no topic {id}")).hint("wiki-browser topic list names them")
+    Error::not_found(format!("no topic {id}")).hint("list them: wiki-browser topic list")
 }
 
 /// Returns what a Topic changes that begins with a suggestion.

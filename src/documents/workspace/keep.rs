@@ -240,5 +240,5 @@ async fn refuse_nested(tree: &Tree, listed: Vec<u8>) -> Result<()> {
 
 pub(super) fn not_kept(why: String) -> Error {
     Error::conflict("not_kept", format!("the work is not kept: {why}"))
-        .hint("save what is wanted, then `wiki-browser workspace remove`")
+        .hint("save what you need, then run `wiki-browser workspace remove`")
 }

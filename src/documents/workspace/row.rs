@@ -236,7 +236,7 @@ fn one(changed: usize, root: &JobId) -> Result<()> {
             "workspace_state",
             format!("the workspace of job {root} is gone or being cleaned up"),
         )
-        .hint("wiki-browser workspace list shows its state")),
+        .hint("see its state: wiki-browser workspace list")),
     }
 }
 

@@ -133,15 +133,15 @@ pub async fn make(site: &Repo, wanted: Wanted<'_>) -> Result<Made> {
         Ok::<_, Error>(at.symlink_metadata().is_ok())
     });
     if is_taken.await?? {
-        return Err(Error::conflict("workspace_exists", format!("{path} is there already")));
+        return Err(Error::conflict("workspace_exists", format!("{path} already exists")));
     }
     let tree = Tree::of(site, folder, path).await?;
     let head = tree.repo.git().call(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]);
     let head = head.run().await?;
     if head.code != 0 {
-        return Err(Error::invalid(format!("{folder} has no commit to make a worktree of"))
+        return Err(Error::invalid(format!("{folder} has no commit to create a worktree from"))
             .code("no_commit")
-            .hint("commit something there first"));
+            .hint("make a first commit there"));
     }
     let base: BlobId = head.line()?.parse()?;
     {
@@ -183,7 +183,7 @@ pub async fn remove(
     // Git would follow a link there, and keep what lies behind it.
     if found == Some(false) || (is_there && !is_known) {
         return not_ours(format!("{path} is not the worktree of job {job}"))
-            .map_err(|it| it.hint("look what it is, and remove it yourself"));
+            .map_err(|it| it.hint("check what it is, and remove it yourself"));
     }
     // What a crash left of git's own folder has no mark and no path in it yet.
     let was_ready = base.is_some() && told.is_some();
@@ -191,11 +191,11 @@ pub async fn remove(
     if let Some(told) = told.filter(|_| !is_known && is_ours) {
         let now = Utf8Path::new(&told).parent().map(Utf8Path::as_str).unwrap_or_default();
         return not_ours(format!("the worktree of job {job} was moved to {now}"))
-            .map_err(|it| it.hint("save what is wanted there, and `git worktree remove` it"));
+            .map_err(|it| it.hint("save what you need, then run `git worktree remove`"));
     }
     if !is_ours {
         return not_ours(format!("another site made {path}")).map_err(|it| {
-            it.hint("was the data folder copied? remove the worktree there, or by hand")
+            it.hint("if the data folder was copied, remove the worktree there or by hand")
         });
     }
     let name = format!("refs/wiki-browser/jobs/{job}/work");
@@ -216,7 +216,7 @@ pub async fn remove(
 
 async fn remove_all(path: &Utf8Path) -> Result<()> {
     let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(Error::internal(format!("{path} is no folder to remove")));
+        return Err(Error::internal(format!("{path} is not a folder that can be removed")));
     };
     let (above, name) = (above.to_owned(), name.to_owned());
     loop {

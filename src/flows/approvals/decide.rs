@@ -48,9 +48,9 @@ pub async fn decide(
 ) -> Result<Approval> {
     let person = caller.may_decide()?.id.clone();
     if answer == Answer::Reject && request.changes.is_some() {
-        return Err(Error::invalid("a rejection has no changes")
+        return Err(Error::invalid("a rejection cannot include changes")
             .code("bad_parameter")
-            .hint("approve with changes, or say in the note what should be different"));
+            .hint("approve with changes, or reject with a note"));
     }
     let viewer = Viewer::Person(person);
     let (asked, wanted) = (viewer.clone(), id.clone());
@@ -60,9 +60,9 @@ pub async fn decide(
     });
     let (texts, sort) = texts.await?;
     if sort == Sort::Call && request.changes.is_some() {
-        return Err(Error::invalid("a call is allowed as it is, or not at all")
+        return Err(Error::invalid("a call can only be allowed as it is, or rejected")
             .code("no_changes")
-            .hint("decline it, and say what you want instead"));
+            .hint("decline it and say what you want instead"));
     }
     // A payload that was not changed is approved as it was.
     let changes = request.changes.filter(|it| *it != texts.payload);

@@ -33,7 +33,7 @@ impl Wait {
             seconds if seconds <= most => Ok(Duration::from_secs(seconds)),
             seconds => Err(Error::invalid(format!("timeout {seconds} is above {most}"))
                 .code("bad_parameter")
-                .hint("ask again: the answer of a decided approval stays")),
+                .hint("request a new approval; decisions are final")),
         }
     }
 }

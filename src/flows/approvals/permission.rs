@@ -120,7 +120,7 @@ fn require_name(name: &str) -> Result<()> {
     if !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.chars().all(is_plain) {
         return Ok(());
     }
-    Err(Error::invalid("that is not the name of a tool").code("bad_tool"))
+    Err(Error::invalid("this is not a valid tool name").code("bad_tool"))
 }
 
 /// Whether a question is one of this job, of an earlier leg, or of the agent that lives in it.

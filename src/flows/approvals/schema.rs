@@ -33,7 +33,7 @@ pub(super) fn require(schema: Option<&Value>, payload: &Value) -> Result<()> {
         return Err(Error::new(ErrorKind::TooLarge, message).hint("shorten one of them"));
     }
     let compiled = JsonSchema::compile(schema.clone())
-        .map_err(|cause| bad_schema(cause.message()).hint("write a JSON schema"))?;
+        .map_err(|cause| bad_schema(cause.message()).hint("give a JSON schema"))?;
     compiled.require(payload, "payload", "bad_payload")
 }
 

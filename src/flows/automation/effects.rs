@@ -161,7 +161,7 @@ pub(in crate::flows) async fn job(
     if depth > SCRIPT_DEPTH_MAX && !crate::base::fault::is_off("script_depth") {
         let message = format!("{SCRIPT_DEPTH_MAX} jobs of the script led to one another already");
         return Err(Error::conflict("script_depth", message)
-            .hint("a handler that enqueues must not be called by its own job again and again"));
+            .hint("a handler must not trigger itself through the jobs it enqueues"));
     }
     let name = match request.remove("kind") {
         Some(Value::String(name)) => name,
@@ -181,7 +181,7 @@ pub(in crate::flows) async fn job(
         let number = priority.as_i64().filter(|it| it.abs() <= PRIORITY_MAX);
         new.priority = number.ok_or_else(|| {
             let most = format!("-{PRIORITY_MAX} to {PRIORITY_MAX}");
-            Error::invalid(format!("`priority` is a whole number from {most}"))
+            Error::invalid(format!("`priority` must be a whole number from {most}"))
         })?;
     }
     new.not_before = not_before.map(|it| time(site, &it)).transpose()?;
@@ -192,7 +192,7 @@ pub(in crate::flows) async fn job(
 /// Reads `"10m"` or `"2026-01-02T03:04:05Z"`.
 pub(in crate::flows) fn time(site: &Site, value: &Value) -> Result<Millis> {
     let text = value.as_str().ok_or_else(|| {
-        Error::invalid("`not_before` is a duration like \"10m\", or a time with its zone")
+        Error::invalid("`not_before` must be a duration like \"10m\", or a time with its zone")
     })?;
     match parse_duration(text) {
         Ok(wait) => {
@@ -204,7 +204,7 @@ pub(in crate::flows) fn time(site: &Site, value: &Value) -> Result<Millis> {
             let message = format!("`{}` is neither a duration nor a time", shown.escape_debug());
             Error::invalid(message)
                 .code(cause.code_str().to_owned())
-                .hint("write \"10m\", or a time with its zone like 2026-01-02T03:04:05Z")
+                .hint("use \"10m\", or a time with a zone such as 2026-01-02T03:04:05Z")
         }),
     }
 }

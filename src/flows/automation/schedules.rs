@@ -277,7 +277,7 @@ fn write(
     })?;
     if moved == 0 {
         // A reload has given it other times meanwhile.
-        return Err(Error::conflict("schedule_moved", "the schedule has another time now"));
+        return Err(Error::conflict("schedule_moved", "the schedule now has another time"));
     }
     let mut data = json!({
         "schedule": schedule.name, "planned": state.planned, "jobs": accepted,

@@ -46,7 +46,7 @@ impl Proof {
 
 /// Returns the refusal of a call without a proof.
 pub(super) fn unproven() -> Error {
-    Error::new(ErrorKind::Unauthenticated, "the call is not signed with the webhook's secret")
+    Error::new(ErrorKind::Unauthenticated, "the request is not signed with the webhook's secret")
         .code("bad_signature")
         .hint("sign the body: X-Hub-Signature-256: sha256=HMAC, or send X-Gitlab-Token")
 }

@@ -81,9 +81,9 @@ pub(in crate::flows) async fn take_proven(
 fn prove<'a>(site: &'a Site, call: &Incoming) -> Result<&'a Webhook> {
     let Some(webhook) = site.config.webhooks.get(&call.name) else {
         let shown = truncate_chars(&call.name, 80);
-        return Err(Error::not_found(format!("there is no webhook {shown}"))
+        return Err(Error::not_found(format!("no webhook {shown}"))
             .code("no_webhook")
-            .hint("the script declares it: wb.webhook \"NAME\" { … }"));
+            .hint("declare it in the script: wb.webhook \"NAME\" { … }"));
     };
     let secret = webhook.secret.read(&site.config.folder, &external::environment());
     let secret = secret.map_err(|cause| {
@@ -91,7 +91,7 @@ fn prove<'a>(site: &'a Site, call: &Incoming) -> Result<&'a Webhook> {
         debug!("webhook {}: {}", webhook.name, cause.message());
         Error::unavailable(format!("webhook {} has no secret", webhook.name))
             .code("secret_missing")
-            .hint("the log of the server says which one it needs")
+            .hint("see the server's log for the secret it needs")
     })?;
     match call.proof.holds(&secret, &call.body) || fault::is_off("webhook_signature") {
         true => Ok(webhook),

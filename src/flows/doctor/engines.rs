@@ -45,8 +45,8 @@ pub(super) async fn engines(loaded: &Loaded, around: &Surroundings) -> Vec<Findi
     }
     found.extend(terminals(loaded, around).await);
     if found.is_empty() {
-        let advice = "declare kinds with wb.kind; wiki-browser init shows some";
-        found.push(Finding::warn(WHAT, "no kind names one: no agent can work here", advice));
+        let advice = "declare kinds with wb.kind, or add one: wiki-browser new kind NAME";
+        found.push(Finding::warn(WHAT, "no kind uses one, so no agent can work here", advice));
     }
     found
 }
@@ -60,7 +60,7 @@ async fn terminals(loaded: &Loaded, around: &Surroundings) -> Option<Finding> {
     let env = [("PATH".to_owned(), around.path.clone())];
     let terminals = Terminals::new(Children::new(), &loaded.config.site.data, &env);
     Some(match terminals.missing().await {
-        None => Finding::ok(WHAT, format!("tmux is there for \"{}\"", engine.name)),
+        None => Finding::ok(WHAT, format!("tmux is available for \"{}\"", engine.name)),
         Some(cause) => {
             let advice = cause.hint_str().unwrap_or("install tmux 3.2 or newer");
             Finding::error(WHAT, cause.message(), advice)
@@ -79,7 +79,7 @@ async fn look(engine: &ResolvedEngine, around: &Surroundings) -> Finding {
         Ok(version) => Finding::ok(WHAT, format!("\"{name}\" runs {program}, version {version}")),
         Err(cause) => Finding::warn(
             WHAT,
-            format!("\"{name}\" runs {program}, which tells no version: {}", cause.message()),
+            format!("\"{name}\" runs {program}, which reports no version: {}", cause.message()),
             format!("try it in a terminal: {program} --version"),
         ),
     }
@@ -139,7 +139,7 @@ fn files(loaded: &Loaded, engine: &ResolvedEngine, around: &Surroundings) -> Vec
         found.push(Finding::warn(
             AGENT_FILES,
             format!("\"{name}\" would obey {files}, which nothing keeps out: no job is started"),
-            "remove them, or name them in `trusts` of the engine",
+            "remove them, or list them in `trusts` of the engine",
         ));
     }
     if !there.unkept_account.is_empty() {
@@ -147,7 +147,7 @@ fn files(loaded: &Loaded, engine: &ResolvedEngine, around: &Surroundings) -> Vec
         found.push(Finding::warn(
             AGENT_FILES,
             format!("\"{name}\" obeys {files} of its account, which nothing keeps out"),
-            "look whether they start programs, and name them in `trusts` of the engine",
+            "check whether they start programs, then list them in `trusts` of the engine",
         ));
     }
     let instructing: Vec<&str> = there.instructing.iter().map(String::as_str).collect();

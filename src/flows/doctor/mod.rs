@@ -90,12 +90,12 @@ fn script(patient: &Patient<'_>) -> Finding {
     match patient {
         Patient::Folder(folder) => Finding::error(
             WHAT,
-            format!("there is no site in {folder}"),
-            "make one in a git repository with: wiki-browser init",
+            format!("no site in {folder}"),
+            "create one in a git repository: wiki-browser init",
         ),
         Patient::Broken(script, why) => Finding::error(WHAT, format!("{script} has {why}"), check),
         Patient::Site(loaded) => match loaded.warnings.len() {
-            0 => Finding::ok(WHAT, format!("{} is fine", loaded.config.script)),
+            0 => Finding::ok(WHAT, format!("{} is valid", loaded.config.script)),
             count => {
                 let ending = if count == 1 { "" } else { "s" };
                 let says = format!("{} has {count} warning{ending}", loaded.config.script);
@@ -108,12 +108,12 @@ fn script(patient: &Patient<'_>) -> Finding {
 async fn git(folder: &Utf8Path, path: &str) -> Finding {
     const WHAT: &str = "git";
     let Some(git) = process::which("git", path, folder) else {
-        return Finding::error(WHAT, "there is no git on the PATH", "install git");
+        return Finding::error(WHAT, "git is not on the PATH", "install git");
     };
     match crate::documents::git_version(git.clone(), folder, Children::new()).await {
         Ok(version) => Finding::ok(WHAT, format!("{version} ({git})")),
         Err(cause) => {
-            Finding::error(WHAT, cause.message(), cause.hint_str().unwrap_or("install git anew"))
+            Finding::error(WHAT, cause.message(), cause.hint_str().unwrap_or("reinstall git"))
         }
     }
 }
@@ -130,8 +130,8 @@ fn judge_clock(now: Millis, newest: Option<Millis>, drift_ms: i64) -> Finding {
         return Finding::warn(WHAT, says, set);
     }
     if drift_ms > DRIFT_MS_MAX {
-        let says = format!("it jumped by {drift_ms} ms while this was looked at");
-        return Finding::warn(WHAT, says, "let one program only set it, in small steps");
+        let says = format!("it jumped by {drift_ms} ms during this check");
+        return Finding::warn(WHAT, says, "let only one program set it, in small steps");
     }
     Finding::ok(WHAT, now.rfc3339())
 }

@@ -45,7 +45,7 @@ pub(super) async fn repository(loaded: &Loaded, path: &str) -> Finding {
         Err(cause) => return bad(cause),
         Ok(Some(file)) => {
             let says = format!("git tracks {file}, which is in the data folder");
-            return Finding::error(WHAT, says, "take it out, or choose another `data` in wb.site");
+            return Finding::error(WHAT, says, "remove it, or choose another `data` in wb.site");
         }
         Ok(None) => {}
     }
@@ -54,7 +54,7 @@ pub(super) async fn repository(loaded: &Loaded, path: &str) -> Finding {
         Ok(sources) if sources.is_empty() => Finding::warn(
             WHAT,
             format!("{} has no sources", site.root),
-            "commit some documents, or mend `sources` in wb.site",
+            "commit some documents, or fix `sources` in wb.site",
         ),
         Ok(sources) => match overlooked(&repo).await {
             Err(cause) => bad(cause),
@@ -124,7 +124,7 @@ pub(super) fn secrets(loaded: &Loaded) -> Vec<Finding> {
 pub(super) fn data(data: &Utf8Path) -> Finding {
     const WHAT: &str = "data folder";
     match process::owner_and_mode(data) {
-        Err(_) => Finding::ok(WHAT, format!("{data} will be made at the first start")),
+        Err(_) => Finding::ok(WHAT, format!("{data} is created at the first start")),
         Ok((false, _)) => Finding::error(
             WHAT,
             format!("{data} belongs to another user"),
@@ -132,7 +132,7 @@ pub(super) fn data(data: &Utf8Path) -> Finding {
         ),
         Ok((true, mode)) if mode & 0o077 != 0 => Finding::warn(
             WHAT,
-            format!("{data} can be read by others (mode {mode:03o})"),
+            format!("{data} is readable by others (mode {mode:03o})"),
             format!("it holds prompts, logs and the operator's token: chmod 700 {data}"),
         ),
         Ok((true, _)) => Finding::ok(WHAT, format!("{data} is private")),
@@ -160,7 +160,7 @@ pub(super) fn files(data: &Utf8Path) -> Option<Finding> {
     if let Some((path, _, mode)) = modes.iter().find(|it| it.2 & 0o077 != 0) {
         return Some(Finding::warn(
             WHAT,
-            format!("{path} is open to others (mode {mode:03o})"),
+            format!("{path} is readable by others (mode {mode:03o})"),
             format!("chmod 600 {path}; if others could read it, remove operator.token and restart"),
         ));
     }
@@ -229,9 +229,9 @@ pub(super) fn server(data: &Utf8Path) -> Finding {
     // A server that starts at this moment waits for the lock for longer than this look takes.
     match FileLock::try_take(&lock) {
         Ok(Some(_)) if facts.is_some() => {
-            Finding::ok(WHAT, "the last one was killed; the next one settles what it left")
+            Finding::ok(WHAT, "the last one was killed; the next one settles its jobs")
         }
-        Ok(Some(_)) => Finding::ok(WHAT, "none runs"),
+        Ok(Some(_)) => Finding::ok(WHAT, "not running"),
         Ok(None) => {
             let facts = facts.unwrap_or_default();
             let address = facts["address"].as_str().unwrap_or("its socket").to_owned();

@@ -36,7 +36,7 @@ pub(in crate::flows) async fn prepare(works: &Works, job: &Job) -> Result<Option
     let Some(id) = job.message_id.clone() else { return Ok(None) };
     let message = works.store.read(move |c| mail::find(c, &id)).await?;
     let (template, inbox) = job.kind.split_once('/').ok_or_else(|| {
-        Error::internal(format!("a message started a job of {}, which is no inbox", job.kind))
+        Error::internal(format!("a message started a job of {}, which is not an inbox", job.kind))
     })?;
     let folder = jobs::job_dir(&works.config.site.data, job.root());
     let payload = text_of(&message);

@@ -39,9 +39,9 @@ pub async fn give(
         .write(move |tx| {
             let job = jobs::fence(tx, &token)?;
             if job.message_id.is_none() {
-                return Err(Error::invalid(format!("job {id} is no instance of an inbox"))
+                return Err(Error::invalid(format!("job {id} is not an instance of an inbox"))
                     .code("no_instance")
-                    .hint("hand in its result with `wb-agent finish`"));
+                    .hint("submit its result with `wb-agent finish`"));
             }
             jobs::give_verdict(tx, &id, &given)
         })
@@ -67,7 +67,7 @@ fn check(request: VerdictRequest) -> Result<Given> {
         let message =
             format!("the reply has {bytes} bytes as JSON, {PAYLOAD_BYTES_MAX} are allowed");
         return Err(Error::new(ErrorKind::TooLarge, message)
-            .hint("write what is large into a file and say where it is"));
+            .hint("write large content to a file and give its path"));
     }
     Ok(given)
 }

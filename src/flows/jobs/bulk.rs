@@ -167,7 +167,7 @@ fn choice(
         let words: Vec<&str> = states.iter().map(|it| it.as_str()).collect();
         let message = format!("nothing can be done to all jobs that are {status}");
         return Err(Error::invalid(message)
-            .hint(format!("the status is one of {}", words.join(", ")))
+            .hint(format!("the status must be one of {}", words.join(", ")))
             .of_input("status"));
     }
     let before = match request.older_than.as_deref() {

@@ -154,7 +154,7 @@ async fn undecided(site: &Site, caller: &Caller, id: &JobId) -> Result<ChangesRo
     inputs::refuse_private(&job)?;
     if !job.status.is_final() {
         return Err(Error::conflict("job_running", format!("job {id} has not ended"))
-            .hint("wait for its end, or cancel it"));
+            .hint("wait until it ends, or cancel it"));
     }
     let Some(found) = found else {
         let message = format!("nothing of the repository changed while job {id} ran");
@@ -162,7 +162,7 @@ async fn undecided(site: &Site, caller: &Caller, id: &JobId) -> Result<ChangesRo
     };
     match found.state {
         ChangesState::Open => Ok(found),
-        state => Err(Error::conflict("already_decided", format!("that is {state} already"))
+        state => Err(Error::conflict("already_decided", format!("it is already {state}"))
             .hint(format!("both states are in {}", held_at(id)))),
     }
 }

@@ -209,13 +209,14 @@ async fn refuse_answered(site: &Site, old: &Job) -> Result<()> {
     let (last, answer) = site.store.read(look).await?;
     if !last.status.is_final() {
         let message = format!("its instance goes on as job {}, which is {}", last.id, last.status);
-        return Err(
-            Error::conflict("job_active", message).hint("cancel that first, or wait for it")
-        );
+        return Err(Error::conflict("job_active", message).hint("cancel it first, or wait for it"));
     }
     if answer.is_some_and(|it| it.sort == Sort::Reply) {
-        return Err(Error::conflict("already_answered", "its message has its reply".to_owned())
-            .hint("send the message again"));
+        return Err(Error::conflict(
+            "already_answered",
+            "its message already has a reply".to_owned(),
+        )
+        .hint("send the message again"));
     }
     Ok(())
 }
@@ -436,14 +437,14 @@ pub async fn finish(
     if request.result.is_null() {
         return Err(Error::invalid("the result is null")
             .code("no_result")
-            .hint("hand in any other JSON"));
+            .hint("submit any other JSON"));
     }
     let bytes = request.result.to_string().len();
     if bytes > RESULT_BYTES_MAX {
         let message =
             format!("the result has {bytes} bytes as JSON, {RESULT_BYTES_MAX} are allowed");
         return Err(Error::new(ErrorKind::TooLarge, message)
-            .hint("write what is large into a file and hand in where it is"));
+            .hint("write large content to a file and submit its path"));
     }
     let token = caller.job()?.1.to_owned();
     let id = id.clone();

@@ -161,7 +161,7 @@ fn stream_of(word: Option<&str>) -> Result<Stream> {
     match word {
         None | Some("stderr") => Ok(Stream::Stderr),
         Some("stdout") => Ok(Stream::Stdout),
-        Some(_) => Err(Error::invalid("stream is `stdout` or `stderr`")),
+        Some(_) => Err(Error::invalid("stream must be `stdout` or `stderr`")),
     }
 }
 
@@ -210,7 +210,7 @@ async fn with_files(site: &Site, caller: &Caller, id: &JobId) -> Result<Job> {
                     let day: String = at.rfc3339().chars().take(10).collect();
                     Err(Error::not_found(format!("the files of job {asked} were removed on {day}"))
                         .code("log_expired")
-                        .hint("logs and prompts are kept for 30 days, and 2 GiB of them"))
+                        .hint("logs and prompts are kept for 30 days, up to 2 GiB"))
                 }
             }
         })
@@ -265,8 +265,9 @@ pub async fn prompt(site: &Site, caller: &Caller, id: &JobId) -> Result<Value> {
         None => Ok(None),
     });
     let bytes = read.await?;
-    let missing = || Error::not_found(format!("job {id} has no prompt: it was not started"));
-    let bytes = bytes.ok_or_else(|| missing().code("no_prompt").hint("it is made at the start"))?;
+    let missing = || Error::not_found(format!("job {id} has no prompt because it was not started"));
+    let bytes = bytes
+        .ok_or_else(|| missing().code("no_prompt").hint("the server creates it when it starts"))?;
     Ok(json!({"prompt": String::from_utf8_lossy(&bytes)}))
 }
 

@@ -264,7 +264,7 @@ pub(in crate::flows) async fn look_late(works: &Works, job: &JobId) -> Result<bo
         return Ok(false);
     }
     let Some(begun) = remembered(works, job).await? else {
-        return Err(Error::unavailable("what there was before is not known").code("unwatched"));
+        return Err(Error::unavailable("the previous state is unknown").code("unwatched"));
     };
     compare(works, job, begun, None).await?;
     forget(works, job).await;

@@ -82,7 +82,9 @@ fn parse_day(text: &str) -> Result<Millis> {
     let at = day.ok().filter(|_| text.len() == 10);
     let at = at.and_then(|it| it.to_zoned(jiff::tz::TimeZone::UTC).ok());
     at.map(|it| Millis(it.timestamp().as_millisecond())).ok_or_else(|| {
-        Error::invalid("since is not a day like 2026-01-02").code("bad_time").hint("a day in UTC")
+        Error::invalid("since must be a day such as 2026-01-02")
+            .code("bad_time")
+            .hint("a day in UTC")
     })
 }
 

@@ -82,8 +82,8 @@ pub(super) async fn list(ground: &Ground) -> Result<Value> {
 /// Returns which proposal is meant by a job, by a proposal or by an id.
 fn meant(of: &Value) -> Result<ProposalId> {
     if of.get("attempt").is_some() && of["proposal_id"].is_null() {
-        return Err(Error::invalid("that job has proposed nothing")
-            .hint("its fake agent proposes by { proposal = \"the whole new text\" }"));
+        return Err(Error::invalid("that job has no proposal")
+            .hint("let its fake agent propose: { proposal = \"the whole new text\" }"));
     }
     let given = [&of["proposal_id"], &of["id"], of].into_iter().find_map(Value::as_str);
     given

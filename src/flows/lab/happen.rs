@@ -48,7 +48,7 @@ pub(super) async fn advance(ground: &Ground, duration: &str) -> Result<Value> {
     let wait = parse_duration(duration)?;
     if wait.as_secs() > STEP_DAYS_MAX * 24 * 3_600 {
         let message = format!("the clock moves by {STEP_DAYS_MAX} days at most");
-        return Err(Error::invalid(message).hint("begin later: t.site { now = \"…\" }"));
+        return Err(Error::invalid(message).hint("start later: t.site { now = \"…\" }"));
     }
     let mark = ground.mark();
     let ms = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
@@ -60,7 +60,7 @@ pub(super) async fn advance(ground: &Ground, duration: &str) -> Result<Value> {
 pub(super) async fn fire(ground: &Ground, name: &str, data: &Value) -> Result<Value> {
     let words = EventKind::ALL.map(EventKind::as_str);
     let event = EventKind::parse(name).ok_or_else(|| {
-        Error::invalid(format!("there is no event `{name}`")).hint(suggestion(name, words))
+        Error::invalid(format!("no event `{name}`")).hint(suggestion(name, words))
     })?;
     let data = match data {
         Value::Object(data) => data.clone(),
@@ -122,12 +122,12 @@ pub(super) async fn webhook(
     let known = &ground.site.config.webhooks;
     let webhook = known.get(name).ok_or_else(|| {
         let names = known.keys().map(String::as_str);
-        Error::invalid(format!("there is no webhook `{name}`")).hint(suggestion(name, names))
+        Error::invalid(format!("no webhook `{name}`")).hint(suggestion(name, names))
     })?;
     ground.pass_over().await?;
     let mark = ground.mark();
     let body = serde_json::to_vec(&body)
-        .map_err(|cause| Error::invalid(format!("the body is no JSON: {cause}")))?;
+        .map_err(|cause| Error::invalid(format!("the body is not JSON: {cause}")))?;
     let event = event.map(str::to_owned);
     webhooks::take_proven(&ground.site, webhook, event, &body).await?;
     ground.tell().await?;
@@ -152,7 +152,7 @@ fn sample_topic(path: &str) -> Value {
 fn refuse_unknown(event: &str, data: &Map<String, Value>, known: &[&str]) -> Result<()> {
     match data.keys().find(|it| !known.contains(&it.as_str())) {
         None => Ok(()),
-        Some(name) => Err(Error::invalid(format!("t.fire(\"{event}\") takes no `{name}`"))
+        Some(name) => Err(Error::invalid(format!("t.fire(\"{event}\") has no field `{name}`"))
             .hint(suggestion(name, known.iter().copied()))),
     }
 }
@@ -226,7 +226,7 @@ fn ending(data: &Map<String, Value>) -> Result<(Status, Option<Reason>)> {
             let found = Reason::ALL.into_iter().find(|it| it.as_str() == word);
             let words = Reason::ALL.map(Reason::as_str);
             Some(found.ok_or_else(|| {
-                Error::invalid(format!("`{word}` is no reason of a job"))
+                Error::invalid(format!("`{word}` is not a reason for a job to end"))
                     .hint(suggestion(word, words))
             })?)
         }
@@ -239,7 +239,8 @@ fn ending(data: &Map<String, Value>) -> Result<(Status, Option<Reason>)> {
             let found = ends.into_iter().find(|it| it.as_str() == word);
             let words = ends.map(Status::as_str);
             found.ok_or_else(|| {
-                Error::invalid(format!("no job ends as `{word}`")).hint(suggestion(word, words))
+                Error::invalid(format!("`{word}` is not a final state of a job"))
+                    .hint(suggestion(word, words))
             })?
         }
     };

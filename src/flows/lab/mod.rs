@@ -120,7 +120,7 @@ async fn act(ground: &mut Ground, verb: Verb, args: &[Value]) -> Result<Step> {
         Verb::Run => return runner::run(ground, (text(0), arg(1), arg(3))).await,
         Verb::Next => return runner::next(ground).await,
         Verb::Rework => return decide::rework(ground, (arg(0), text(1))).await,
-        Verb::Site => Err(Error::conflict("site_is_open", "t.site comes too late")
+        Verb::Site => Err(Error::conflict("site_is_open", "t.site must come first")
             .hint("write it first in its test: the script is loaded by what it says")),
         Verb::Source => {
             let path: SourcePath = text(0).parse()?;
@@ -182,7 +182,7 @@ fn sent(ground: &Ground, kind: &Kind, given: &Value) -> Result<Map<String, Value
         Value::Object(fields) => fields.clone(),
         _ => {
             return Err(Error::invalid("the inputs are a list")
-                .hint("write { input = value }, by the names of the inputs"));
+                .hint("pass a table of inputs: { input = value }"));
         }
     };
     let names: Vec<&str> =

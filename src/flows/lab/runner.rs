@@ -157,8 +157,8 @@ async fn waits(ground: &Ground, id: &JobId) -> Result<Error> {
     });
     let (job, why) = why.await?;
     let why = why.map_or_else(|| "it is not queued".to_owned(), |it| it.message);
-    Ok(Error::conflict("job_waits", format!("the job of kind \"{}\" waits: {why}", job.kind))
-        .hint("run what is before it with t.next, or let time pass with t.advance"))
+    Ok(Error::conflict("job_waits", format!("the job of kind \"{}\" is waiting: {why}", job.kind))
+        .hint("run earlier jobs with t.next, or let time pass with t.advance"))
 }
 
 /// Begins an attempt: its agent is asked for, unless the job fails before it starts.
@@ -365,7 +365,8 @@ async fn hand_in(
         let Some(topic) = &job.topic_id else {
             return Err(refused(
                 "message",
-                Error::invalid("its job has no topic").hint("give the kind an input of type topic"),
+                Error::invalid("its job has no topic")
+                    .hint("add an input of type topic to the kind"),
             ));
         };
         let request = topics::MessageRequest { body, suggestion: None, propose: false };
@@ -397,7 +398,7 @@ fn value_of(kind: &Kind, job: &Job, ty: InputType) -> Result<String> {
     let input = kind.inputs.iter().find(|it| it.ty == ty);
     input.and_then(|it| job.input_text(&it.name)).ok_or_else(|| {
         let message = format!("kind \"{}\" has no value of type {}", kind.name, ty.as_str());
-        Error::invalid(message).hint("give the kind an input of that type")
+        Error::invalid(message).hint("add an input of that type to the kind")
     })
 }
 

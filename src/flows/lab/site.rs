@@ -180,7 +180,7 @@ impl Ground {
     pub(super) async fn open(wanted: Wanted) -> Result<Ground> {
         let loaded = wanted.load(BTreeMap::new()).map_err(|report| {
             let first = report.errors.first().map_or_else(String::new, |it| it.headline());
-            Error::invalid(format!("the script is wrong: {first}")).hint("wiki-browser check")
+            Error::invalid(format!("the script is invalid: {first}")).hint("wiki-browser check")
         })?;
         let folder = Folder(private_folder(&wanted.folder, "site-")?);
         wanted.place.note(&folder.0);

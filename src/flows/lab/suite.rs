@@ -111,8 +111,8 @@ pub fn find(script: &Utf8Path, given: &[Utf8PathBuf]) -> Result<Vec<File>> {
     }
     for path in given {
         let whole = path.canonicalize_utf8().map_err(|cause| {
-            Error::not_found(format!("there is no file {path}"))
-                .hint("without a name, tests/*.lua beside the script is run")
+            Error::not_found(format!("no file {path}"))
+                .hint("without a name, tests/*.lua next to the script is run")
                 .source(cause)
         })?;
         match whole.is_dir() {
@@ -127,20 +127,21 @@ pub fn find(script: &Utf8Path, given: &[Utf8PathBuf]) -> Result<Vec<File>> {
             return Err(Error::invalid(message).hint(format!("move it into {folder}/{FOLDER}")));
         };
         if path.extension() != Some("lua") {
-            return Err(Error::invalid(format!("{path} is no file of Lua"))
-                .hint("a file of tests ends in .lua"));
+            return Err(
+                Error::invalid(format!("{path} is not a Lua file")).hint("test files end in .lua")
+            );
         }
         if !files.iter().any(|it: &File| it.path == path) {
             files.push(File { folder: folder.clone(), path: path.to_owned() });
         }
     }
     match files.len() {
-        0 => Err(Error::not_found("there are no tests").code("no_tests").hint(
+        0 => Err(Error::not_found("no tests found").code("no_tests").hint(
             "write tests/first.lua beside the script: local t = require \"wb.test\", then \
              t.test(\"what holds\", function() … end)",
         )),
         count if count > FILES_MAX => {
-            Err(Error::invalid(format!("more than {FILES_MAX} files of tests")))
+            Err(Error::invalid(format!("more than {FILES_MAX} test files")))
         }
         _ => Ok(files),
     }

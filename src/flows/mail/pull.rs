@@ -36,7 +36,7 @@ pub async fn pull(
     let asked = id.clone();
     let own = site.store.read(move |c| instances::address_of(c, &crate::base::Actor::Job(asked)));
     let own: Address = own.await?.ok_or_else(|| {
-        Error::invalid(format!("job {id} is no instance of an inbox: it has no address"))
+        Error::invalid(format!("job {id} is not an instance of an inbox, so it has no address"))
             .code("no_instance")
     })?;
     if let Address::Agent(_) = own {

@@ -44,7 +44,7 @@ pub(super) fn resolve(works: &Works, c: &Connection, to: &Address) -> Result<Rec
         },
         Address::Agent(name) => agents::resolve(works, c, name).map(|it| Recipient::Agent(it.name)),
         Address::Channel(_) => {
-            Err(Error::conflict("not_deliverable", format!("{to} cannot be written to yet")))
+            Err(Error::conflict("not_deliverable", format!("{to} does not accept messages yet")))
         }
     }
 }
@@ -58,10 +58,10 @@ pub(super) fn inbox<'w>(works: &'w Works, name: &str) -> Result<&'w Kind> {
     found.ok_or_else(|| {
         let kinds = works.config.kinds.values().filter(|it| it.inbox.is_some());
         let near = nearest(name, kinds.map(|it| it.name.as_str()));
-        let error = Error::not_found(format!("there is no inbox {name}")).code("no_recipient");
+        let error = Error::not_found(format!("no inbox {name}")).code("no_recipient");
         match near {
             Some(near) => error.hint(format!("did you mean topic:{near}?")),
-            None => error.hint("`wiki-browser inbox list` names those of the script"),
+            None => error.hint("list inboxes: `wiki-browser inbox list`"),
         }
     })
 }
@@ -78,7 +78,7 @@ pub(super) fn of_kind(kind: &Kind) -> Result<&Inbox> {
 fn require_instance(c: &Connection, template: &str, job: &str) -> Result<()> {
     let to = Address::Instance { template: template.to_owned(), job: job.to_owned() };
     let id: JobId = job.parse().map_err(|_| {
-        nobody(&to, None).hint(format!("an inbox is written topic:{template}/{job}"))
+        nobody(&to, None).hint(format!("the address of an inbox is topic:{template}/{job}"))
     })?;
     let found = jobs::find_brief(c, &jobs::Viewer::Site, &id).map_err(|_| nobody(&to, None))?;
     let is_of_template = found.kind.split_once('/').is_some_and(|(it, _)| it == template);
@@ -99,8 +99,8 @@ fn nobody(to: &Address, hint: Option<&str>) -> Error {
         _ => format!("there is no {to}"),
     };
     Error::not_found(what).code("no_recipient").hint(hint.unwrap_or(match to {
-        Address::Person(_) => "`wiki-browser person list` names the people of this site",
-        _ => "`wiki-browser inbox show TEMPLATE/NAME` names its instances",
+        Address::Person(_) => "list people: `wiki-browser person list`",
+        _ => "list its instances: `wiki-browser inbox show TEMPLATE/NAME`",
     }))
 }
 

@@ -78,7 +78,7 @@ fn post(
         let message = "what is said in a channel has no address for a reply";
         return Err(Error::invalid(message)
             .code("bad_parameter")
-            .hint("leave `in_reply_to` and `reply_to` out: answers stand in the channel"));
+            .hint("leave out `in_reply_to` and `reply_to`: replies appear in the channel"));
     }
     let body = match &request.payload {
         Value::String(text) => text.clone(),
@@ -112,7 +112,7 @@ fn check(site: &Site, by: Actor, request: SendRequest) -> Result<Draft> {
     let to: Address = request.to.parse()?;
     let reply_to = request.reply_to.as_deref().map(str::parse::<Address>).transpose()?;
     if let Some(label @ Address::Approval(_)) = &reply_to {
-        return Err(Error::invalid(format!("{label} is a label, no reply goes there"))
+        return Err(Error::invalid(format!("{label} is a label, not an address for replies"))
             .code("approval_is_no_target")
             .of_input("reply_to"));
     }
@@ -121,7 +121,7 @@ fn check(site: &Site, by: Actor, request: SendRequest) -> Result<Draft> {
         let message =
             format!("the payload has {bytes} bytes as JSON, {PAYLOAD_BYTES_MAX} are allowed");
         return Err(Error::new(ErrorKind::TooLarge, message)
-            .hint("write what is large into a file and send where it is"));
+            .hint("write large content to a file and send its path"));
     }
     if has_zero(&request.payload) {
         let message = "the payload holds a zero byte, which no prompt and no variable takes";
@@ -258,7 +258,7 @@ fn refuse_full(tx: &Tx<'_>, agent: &str) -> Result<()> {
     let message = format!("{waiting} messages wait for agent:{agent} already");
     Err(Error::new(ErrorKind::Busy, message)
         .code("queue_full")
-        .hint(format!("`wiki-browser agent show {agent}` says what it does")))
+        .hint(format!("see its state: `wiki-browser agent show {agent}`")))
 }
 
 /// The job that a message to an inbox starts.
@@ -304,5 +304,5 @@ fn depth(tx: &Tx<'_>, sender: Option<&Job>, starts_job: bool) -> Result<u32> {
         return Ok(depth);
     }
     let message = format!("{before} jobs led to job {} already, one by the other", sender.id);
-    Err(Error::conflict("depth", message).hint("answer the sender in place of starting another"))
+    Err(Error::conflict("depth", message).hint("reply to the sender instead of starting another"))
 }

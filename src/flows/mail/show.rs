@@ -94,7 +94,7 @@ pub async fn list(site: &Site, caller: &Caller, query: MessageQuery) -> Result<M
 }
 
 fn no_address() -> Error {
-    Error::invalid("this job has no address: no message started it").code("no_instance")
+    Error::invalid("this job has no address because no message started it").code("no_instance")
 }
 
 /// Refuses a message that is between others.

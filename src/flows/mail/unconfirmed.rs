@@ -38,7 +38,7 @@ async fn decide(
         true => show(site, caller, id).await,
         false => {
             Err(Error::conflict("not_unconfirmed", format!("message {id} is not unconfirmed"))
-                .hint("only what was given to an agent and never arrived is sent again or settled"))
+                .hint("only unconfirmed messages can be resent or confirmed"))
         }
     }
 }

@@ -171,8 +171,8 @@ fn changed(tx: &Tx<'_>, id: &PersonId, by: &Actor, word: &str) -> Result<()> {
 pub fn named(connection: &Connection, name: &str) -> Result<Person> {
     people::find_by_name(connection, name)?.ok_or_else(|| {
         let shown = crate::base::truncate_chars(name, 80);
-        Error::not_found(format!("there is no person `{}`", shown.escape_debug()))
+        Error::not_found(format!("no person `{}`", shown.escape_debug()))
             .code("no_person")
-            .hint("wiki-browser person list names them")
+            .hint("list them: wiki-browser person list")
     })
 }

@@ -79,7 +79,7 @@ pub async fn create(site: &People, caller: &Caller, request: TokenRequest) -> Re
         caller.may_administer()?;
     }
     if request.expires_in_ms.is_some_and(|it| !(1..=EXPIRES_MS_MAX).contains(&it)) {
-        return Err(Error::invalid("a token ends after 1ms to 10 years")
+        return Err(Error::invalid("the lifetime of a token must be 1ms to 10 years")
             .code("bad_expiry")
             .hint("for example 90d"));
     }
@@ -91,7 +91,7 @@ pub async fn create(site: &People, caller: &Caller, request: TokenRequest) -> Re
             if owner.disabled_at.is_some() {
                 let message = format!("{} is disabled", owner.name);
                 return Err(Error::conflict("not_active", message)
-                    .hint("wiki-browser person enable comes first"));
+                    .hint("enable the person first: wiki-browser person enable"));
             }
             refuse_beyond_role(&owner, &request.scopes)?;
             let expires_at = request.expires_in_ms.map(|ms| in_future(tx.now(), ms));
@@ -144,14 +144,16 @@ pub async fn revoke(site: &People, caller: &Caller, id: &TokenId) -> Result<Toke
                 let Some(token) = tokens.into_iter().find(|it| it.id == id) else { continue };
                 if token.name == people::OPERATOR_TOKEN_NAME {
                     return Err(Error::conflict("operator_token", "this is the operator's token")
-                        .hint("remove data/operator.token and start again: that makes another"));
+                        .hint(
+                            "remove data/operator.token and restart the server to create a new one",
+                        ));
                 }
                 people::revoke_token(tx, &owner, &id)?;
                 changed(tx, &owner, &by, "token_revoked")?;
                 return Ok(TokenRevoked { id: id.clone(), name: token.name });
             }
             Err(Error::not_found(format!("no token {id}"))
-                .hint("wiki-browser token list names them"))
+                .hint("list them: wiki-browser token list"))
         })
         .await
 }

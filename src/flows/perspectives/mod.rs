@@ -94,7 +94,7 @@ fn require_own(
     }
     let message = format!("{given} is not the version of {of} that job {} was given", job.id);
     Err(Error::conflict("wrong_version", message)
-        .hint("pass on the hashes of the prompt as they are; if the source has moved on, stop"))
+        .hint("pass the hashes from the prompt unchanged; if the source has changed, stop"))
 }
 
 /// A Source and a persona.
@@ -295,7 +295,7 @@ pub async fn show(site: &Site, caller: &Caller, query: &ViewQuery) -> Result<Val
         let message = format!("{} has no view of {}", view.persona, view.source_path);
         let none = Error::not_found(message).code("no_perspective");
         return Err(refusal.unwrap_or_else(|| {
-            none.hint("ask for it: wiki-browser perspective request, or the button on the page")
+            none.hint("request it: wiki-browser perspective request, or use the button on the page")
         }));
     };
     let mut shown = serde_json::to_value(&view)

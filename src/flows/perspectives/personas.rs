@@ -47,10 +47,10 @@ pub struct Listed {
 pub async fn find(repo: &Repo, folder: &Utf8Path, name: &str) -> Result<Found> {
     if !is_persona_name(name) {
         return Err(Error::invalid(format!(
-            "the name of a persona is 1 to {PERSONA_NAME_BYTES_MAX} letters, digits, `-` and `_`"
+            "a persona name must be 1 to {PERSONA_NAME_BYTES_MAX} letters, digits, `-` and `_`"
         ))
         .code("bad_input")
-        .hint("wiki-browser persona list has them"));
+        .hint("list them: wiki-browser persona list"));
     }
     let text = match repo.text_beside(&path_of(name)) {
         Some(text) => text,
@@ -62,7 +62,7 @@ pub async fn find(repo: &Repo, folder: &Utf8Path, name: &str) -> Result<Found> {
     if is_template(&text) {
         return Err(Error::not_found(format!("{} is a template of inboxes", path_of(name)))
             .code("no_persona")
-            .hint("a persona has no `engine` in its front matter"));
+            .hint("a persona cannot set `engine` in its front matter"));
     }
     let persona = parse_persona(name, &text).map_err(|it| refusal(name, &it))?;
     Ok(Found { persona, sha: repo.hash_text(&text).await? })
@@ -76,9 +76,9 @@ fn read(root: &Root, name: &str) -> Result<String> {
     let path = path_of(name);
     let (bytes, _) =
         root.read_relative(&path, PERSONA_BYTES_MAX).map_err(|cause| match cause.kind() {
-            ErrorKind::NotFound => Error::not_found(format!("there is no persona {name}"))
+            ErrorKind::NotFound => Error::not_found(format!("no persona {name}"))
                 .code("no_persona")
-                .hint(format!("write {path} beside the script")),
+                .hint(format!("create {path} next to the script")),
             _ => cause,
         })?;
     String::from_utf8(bytes)
@@ -143,7 +143,7 @@ fn read_file(root: &Root, file: &str) -> Result<String> {
         let message = format!("{FOLDER}/{}.md is no name of a persona", shown.escape_debug());
         return Err(Error::invalid(message)
             .code("bad_persona")
-            .hint("use letters, digits, `-` and `_`; other files do not belong into that folder"));
+            .hint("use letters, digits, `-` and `_`; keep other files out of that folder"));
     }
     read(root, name)
 }
@@ -207,7 +207,7 @@ pub fn require_all_for(personas: &[Persona], sources: &[SourcePath]) -> Result<(
         if let Some(path) = sources.iter().find(|it| !persona.is_for(it)) {
             let message = format!("the persona {} is not for {path}", persona.name);
             return Err(Error::invalid(message).code("not_for_source").hint(format!(
-                "it is for {}: see `paths` in {}",
+                "it covers {}; see `paths` in {}",
                 persona.paths.join(", "),
                 path_of(&persona.name)
             )));
@@ -250,7 +250,7 @@ pub async fn show(site: &Site, caller: &Caller, query: PersonaQuery) -> Result<V
 
 async fn for_job(site: &Site, job: &Job, query: &PersonaQuery) -> Result<Value> {
     let (Some(path), Some(name)) = (&query.source_path, &query.name) else {
-        return Err(Error::invalid("a job asks for one persona of one source")
+        return Err(Error::invalid("request one persona of one source per job")
             .code("missing_parameter")
             .hint("send `source_path` and `name`"));
     };
@@ -262,7 +262,7 @@ async fn for_job(site: &Site, job: &Job, query: &PersonaQuery) -> Result<Value> 
     if !own.is_empty() && !own.contains(&found.sha.to_string()) {
         let message = format!("the persona {name} has changed since job {} began", job.id);
         return Err(Error::conflict("persona_changed", message)
-            .hint("stop: a new job reads the new persona"));
+            .hint("stop; start a new job to use the new persona"));
     }
     Ok(with_body(&found))
 }

@@ -19,9 +19,9 @@ pub async fn apply<T>(
     key: Option<&Key>,
 ) -> Suggested<T> {
     let started = match applying(&site.config) {
-        None => Err(Error::invalid("no kind of this site applies suggestions by itself")
+        None => Err(Error::invalid("no kind on this site applies suggestions directly")
             .code("no_kind")
-            .hint("ask an agent to do it on the Topic's page")),
+            .hint("ask an agent on the Topic's page")),
         Some((kind, own)) => {
             let request = JobRequest {
                 kind: kind.name.clone(),

@@ -128,7 +128,7 @@ async fn after_a_move(site: &Site, id: &ProposalId, refusal: Error) -> Error {
         Some(later) => {
             let message = format!("{}; it was merged with what is there now", refusal.message());
             Error::conflict("stale_base", message)
-                .hint(format!("look at proposal {later}, and approve that"))
+                .hint(format!("review proposal {later} and approve that instead"))
         }
         None if before.conflict.is_none() => with_conflict(now.conflict.as_ref(), refusal),
         None => refusal,
@@ -193,7 +193,7 @@ async fn once(
     let is_blind = fault::is_off("approval_digest");
     if !is_blind && request.text_digest != dossier.proposal.text_digest {
         return Err(Error::conflict("text_changed", format!("proposal {id} has another text"))
-            .hint("look at it again, then approve what you see"));
+            .hint("review it again before approving"));
     }
     if request.base_source_sha != dossier.proposal.base_source_sha {
         return Err(stale(&dossier.proposal));

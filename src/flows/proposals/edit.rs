@@ -56,11 +56,11 @@ pub async fn edit(
     let was = dossier.proposal;
     if request.text_digest != was.text_digest {
         return Err(Error::conflict("text_changed", format!("proposal {id} has another text"))
-            .hint("look at it again, then edit what you see"));
+            .hint("review it again before editing"));
     }
     hand_in::refuse_text(&request.text)?;
     if request.text == dossier.text {
-        return Err(Error::invalid("the edited text is the proposed one")
+        return Err(Error::invalid("the edited text is the same as the proposed one")
             .code("nothing_changed")
             .hint("approve the proposal as it is"));
     }

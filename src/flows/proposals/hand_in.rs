@@ -180,7 +180,7 @@ pub(in crate::flows) async fn require_own_base(
     }
     let message = format!("{base} is not the base of job {}", job.id);
     Err(Error::conflict("wrong_base", message)
-        .hint("use the Base source SHA of the prompt; if the source has moved on, stop"))
+        .hint("use the Base source SHA from the prompt; if the source has changed, stop"))
 }
 
 /// Refuses a text that no Source can be.
@@ -198,9 +198,9 @@ pub(in crate::flows) fn refuse_text(text: &str) -> Result<()> {
             .hint("pipe the whole new source to insert-proposal"));
     }
     if text.contains('\0') {
-        return Err(Error::invalid("the text holds a zero byte")
+        return Err(Error::invalid("the text has a NUL byte")
             .code("not_text")
-            .hint("a source is text; send the file itself, not what an archiver made of it"));
+            .hint("a source is text; send the file itself, not an archive"));
     }
     Ok(())
 }
@@ -239,7 +239,7 @@ fn verify_anchors(
         let refuse = |why: &str| {
             Err(Error::invalid(format!("the anchor of topic {}: {why}", anchor.topic_id))
                 .code("bad_anchor")
-                .hint("offsets are UTF-8 bytes of the proposed text"))
+                .hint("offsets must be UTF-8 byte positions in the proposed text"))
         };
         let Some(topic) = open.iter().find(|it| it.id == anchor.topic_id) else {
             return refuse("it is not open on this source");

@@ -350,7 +350,7 @@ pub(super) fn with_conflict(conflict: Option<&Standing>, refusal: Error) -> Erro
     let count = conflict.conflicts.count;
     let places = if count == 1 { "place" } else { "places" };
     let message = format!("{}; both change the same lines in {count} {places}", refusal.message());
-    Error::conflict("stale_base", message).hint("ask for a rework: the agent brings both together")
+    Error::conflict("stale_base", message).hint("request changes: the agent merges both")
 }
 
 /// Refuses what its rows say cannot be approved, whatever the repository says.
@@ -363,7 +363,7 @@ pub(super) fn undecidable(dossier: &Dossier) -> Result<()> {
             Status::Succeeded => {}
             Status::Queued | Status::Running | Status::Parked => {
                 let message = format!("job {} has not ended yet", job.id);
-                return Err(Error::conflict("job_running", message).hint("wait for its end"));
+                return Err(Error::conflict("job_running", message).hint("wait until it ends"));
             }
             status => {
                 let message = format!("job {} ended {status}; its proposal does not count", job.id);
@@ -385,7 +385,7 @@ pub(super) fn undecidable(dossier: &Dossier) -> Result<()> {
 pub(super) fn stale(proposal: &Proposal) -> Error {
     let message = format!("{} has changed since the proposal was made", proposal.source_path);
     Error::conflict("stale_base", message)
-        .hint("look at it again: it may have another revision; else ask for a rework")
+        .hint("review it again: it may have a newer revision; otherwise request changes")
 }
 
 /// The body of `POST /api/proposals/{id}/reject`.

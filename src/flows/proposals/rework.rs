@@ -65,7 +65,7 @@ pub async fn ask(
     };
     if !old.status.is_final() {
         return Err(Error::conflict("job_running", format!("job {} has not ended yet", old.id))
-            .hint("wait for its end"));
+            .hint("wait until it ends"));
     }
     let (kind, new) = options::repeated(site, &old, person).await?;
     let reason = message::plain_lines(&request.reason);
@@ -201,7 +201,7 @@ pub async fn for_agent(site: &Site, caller: &Caller, id: &ProposalId) -> Result<
 
 fn require_read(c: &rusqlite::Connection, job: &JobId, proposal: &Proposal) -> Result<()> {
     let job = jobs::find(c, &jobs::Viewer::Program, job)?;
-    let mut outcome = Err(Error::new(ErrorKind::Forbidden, "the job was granted no topic"));
+    let mut outcome = Err(Error::new(ErrorKind::Forbidden, "the job was not granted a topic"));
     for topic in &proposal.topic_ids {
         outcome = job.require_topic(topic, Verb::Read);
         if outcome.is_ok() {

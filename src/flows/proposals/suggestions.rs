@@ -159,15 +159,14 @@ fn obstacle(same: &Proposal, written: Option<Millis>) -> Option<Error> {
             let message = format!("revision {number} has exactly this text already");
             Some(
                 Error::conflict("same_text", message)
-                    .hint("suggest other words first, or edit the proposal"),
+                    .hint("make another suggestion first, or edit the proposal"),
             )
         }
         ProposalStatus::Rejected if !is_newer() => {
             let message = format!("revision {number} with exactly this text was rejected");
             Some(
-                Error::conflict("same_text", message).hint(
-                    "suggest a change on the Topic's page first: other words, or these again",
-                ),
+                Error::conflict("same_text", message)
+                    .hint("suggest a change on the Topic's page first"),
             )
         }
         _ => None,

@@ -47,7 +47,7 @@ fn no_kind(name: &str) -> Error {
     let shown = crate::base::truncate_chars(name, 80);
     Error::not_found(format!("no kind \"{}\" for requests", shown.escape_debug()))
         .code("no_kind")
-        .hint("answers of the assistant are asked for in a conversation")
+        .hint("ask the assistant in a conversation")
 }
 
 /// Returns a kind of the script in force.
@@ -62,7 +62,7 @@ pub fn kind<'a>(works: &'a Works, name: &str) -> Result<&'a Kind> {
         let shown = crate::base::truncate_chars(name, 80);
         let meant = nearest(name, known.iter().copied());
         let meant = meant.map(|it| format!("did you mean \"{it}\"? ")).unwrap_or_default();
-        Error::invalid(format!("there is no kind \"{shown}\""))
+        Error::invalid(format!("no kind \"{shown}\""))
             .code("unknown_kind")
             .hint(format!("{meant}the script declares: {}", known.join(", ")))
     })
@@ -218,7 +218,7 @@ pub fn computed(input: &Input) -> Error {
 pub fn mismatch(input: &Input, derived: &Value) -> Error {
     Error::invalid(format!("input `{}` must be {derived}", input.name))
         .code("input_mismatch")
-        .hint("it follows from another input: leave it out")
+        .hint("leave it out; it follows from another input")
 }
 
 /// Returns the value that a text stands for; nothing (`null`) if it stands for none.

@@ -74,7 +74,7 @@ pub(in crate::flows) async fn check(works: &Works, ids: &[TopicId]) -> Result<()
         Some((other, id)) => {
             let message = format!("topic {id} is about {other}, and the first one is not");
             Err(Error::conflict("other_source", message)
-                .hint("one job changes one source: start a job for each"))
+                .hint("a job changes one source; start one job per source"))
         }
     }
 }
@@ -108,7 +108,7 @@ pub(in crate::flows) fn further(job: &Job, own: &TopicId) -> Result<Vec<TopicId>
 fn ids_of(values: &Map<String, Value>) -> Result<Vec<TopicId>> {
     match values.get(NAME) {
         Some(ids @ Value::Array(_)) => serde_json::from_value(ids.clone())
-            .map_err(|cause| Error::internal("topic_ids of a job are none").source(cause)),
+            .map_err(|cause| Error::internal("the topic_ids of a job are invalid").source(cause)),
         _ => Ok(Vec::new()),
     }
 }
@@ -146,7 +146,7 @@ pub(in crate::flows) async fn refuse_proposed(
         Some((topic, other)) => {
             let message = format!("topic {topic} is in the open proposal {} already", other.id);
             Err(Error::conflict("already_proposed", message)
-                .hint("decide on it first, or say `replace_proposals` to have it replaced"))
+                .hint("decide on it first, or pass `replace_proposals` to replace it"))
         }
     }
 }

@@ -17,7 +17,7 @@ pub(in crate::flows) fn priority(kind: &Kind, person: &Person, asked: Option<i64
     if !(-PRIORITY_MAX..=PRIORITY_MAX).contains(&asked) {
         let message = format!("a priority is between -{PRIORITY_MAX} and {PRIORITY_MAX}");
         return Err(Error::invalid(message)
-            .hint("higher is earlier; without one the kind says")
+            .hint("higher runs first; without one, the kind's default applies")
             .of_input("priority"));
     }
     if asked > kind.priority && person.role != Role::Admin {
@@ -27,7 +27,7 @@ pub(in crate::flows) fn priority(kind: &Kind, person: &Person, asked: Option<i64
         );
         return Err(Error::new(ErrorKind::Forbidden, message)
             .code("priority_not_allowed")
-            .hint("only an admin may put a job before others; ask without a priority")
+            .hint("only admins can raise the priority; leave it out")
             .of_input("priority"));
     }
     Ok(asked)
@@ -36,9 +36,9 @@ pub(in crate::flows) fn priority(kind: &Kind, person: &Person, asked: Option<i64
 /// Reads a time of a request.
 pub(in crate::flows) fn parse_time(text: &str) -> Result<Millis> {
     let at: jiff::Timestamp = text.parse().map_err(|_| {
-        Error::invalid("not_before is not a time like 2026-01-02T03:04:05Z")
+        Error::invalid("not_before must be a time such as 2026-01-02T03:04:05Z")
             .code("bad_time")
-            .hint("write date, time and zone; Z stands for UTC")
+            .hint("give date, time and zone; Z is UTC")
             .of_input("not_before")
     })?;
     Ok(Millis(at.as_millisecond()))

@@ -33,7 +33,7 @@ pub async fn render(
     let config = &loaded.config;
     let kind = config.kinds.get(kind_name).ok_or_else(|| {
         let known: Vec<&str> = config.kinds.keys().map(String::as_str).collect();
-        Error::invalid(format!("there is no kind \"{kind_name}\""))
+        Error::invalid(format!("no kind \"{kind_name}\""))
             .code("unknown_kind")
             .hint(format!("the script declares: {}", known.join(", ")))
     })?;
@@ -120,5 +120,5 @@ fn source(kind: &Kind, input: &Input, own: Option<&String>, known: Option<&str>)
 
 fn missing(kind: &Kind, name: &str) -> Error {
     let message = format!("kind \"{}\" needs {name}=…", kind.name);
-    Error::invalid(message).code("missing_input").hint("write it after the kind: NAME=VALUE")
+    Error::invalid(message).code("missing_input").hint("add it after the kind: NAME=VALUE")
 }

@@ -129,7 +129,7 @@ fn refuse_title(title: Option<&str>) -> Result<()> {
     match title {
         Some(title) if title.len() > TITLE_BYTES_MAX => {
             let message = format!("the title has more than {TITLE_BYTES_MAX} bytes");
-            Err(Error::new(ErrorKind::TooLarge, message).hint("say it in fewer words"))
+            Err(Error::new(ErrorKind::TooLarge, message).hint("make it shorter"))
         }
         _ => Ok(()),
     }

@@ -115,9 +115,9 @@ fn place(after: Option<&str>) -> Result<usize> {
     let Some(after) = after else { return Ok(0) };
     let is_number = (1..=6).contains(&after.len()) && after.bytes().all(|it| it.is_ascii_digit());
     after.parse().ok().filter(|_| is_number).ok_or_else(|| {
-        Error::invalid("`after` is not the place of a search")
+        Error::invalid("`after` is not a valid search position")
             .code("bad_parameter")
-            .hint("pass the `next` of the page before")
+            .hint("pass `next` from the previous page")
     })
 }
 
@@ -138,7 +138,7 @@ async fn filter(site: &Site, query: &SearchQuery) -> Result<Filter> {
             let person = site.store.read(move |c| people::find_by_name(c, &name)).await?;
             let person = person.ok_or_else(|| {
                 bad(Error::invalid("no person has this name"))
-                    .hint("name a person as `wiki-browser person list` does, or an actor: job:ID")
+                    .hint("use a name from `wiki-browser person list`, or an actor such as job:ID")
             })?;
             Some(Actor::Person(person.id))
         }
@@ -157,7 +157,7 @@ async fn look_up(
 ) -> Result<(Vec<Row>, bool, bool)> {
     let slot = tokio::time::timeout(WAIT_MAX, site.search.slots().acquire()).await;
     let Ok(Ok(_slot)) = slot else {
-        return Err(Error::new(ErrorKind::Busy, "too many searches are under way")
+        return Err(Error::new(ErrorKind::Busy, "too many searches are running")
             .code("search_busy")
             .hint("try again in a moment"));
     };

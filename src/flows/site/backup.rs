@@ -124,7 +124,7 @@ pub fn make(
     now: Millis,
 ) -> Result<Made> {
     if request.keep.is_some_and(|it| !(1..=KEPT_MAX).contains(&it)) {
-        return Err(Error::invalid(format!("keep is not between 1 and {KEPT_MAX}")));
+        return Err(Error::invalid(format!("keep must be between 1 and {KEPT_MAX}")));
     }
     let key = digest_hex(backup::epoch_of(database)?).split_off(64 - KEY_DIGITS);
     let name = name_of(&format!("site-{key}"), now);
@@ -141,7 +141,7 @@ pub fn make(
         && path.as_str().len() <= PATH_BYTES_MAX
         && !path.as_str().chars().any(char::is_control);
     if !is_plain {
-        return Err(Error::invalid("the path of a backup is absolute").code("bad_path"));
+        return Err(Error::invalid("the path of a backup must be absolute").code("bad_path"));
     }
     let facts = backup::copy(database, &path, MIGRATIONS)?;
     let mut removed = Vec::new();
@@ -307,7 +307,7 @@ fn require_room(database: &Utf8Path, folder: &Utf8Path) -> Result<()> {
     if free < bytes.saturating_mul(2).saturating_add(ROOM_BYTES) {
         return Err(Error::unavailable(format!("only {} MiB are free", free / (1024 * 1024)))
             .code("disk_full")
-            .hint("free some space, or keep copies elsewhere: wiki-browser backup --to DIR"));
+            .hint("free some space, or store backups elsewhere: wiki-browser backup --to DIR"));
     }
     Ok(())
 }

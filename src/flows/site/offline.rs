@@ -71,9 +71,9 @@ pub async fn run(site: &Offline, request: OfflineRequest) -> Result<Value> {
         OfflineRequest::Cleanup { dry_run, search } => {
             files::put_in_place(&database)?;
             if !database.exists() {
-                return Err(Error::not_found(format!("there is no database {database}"))
+                return Err(Error::not_found(format!("no database at {database}"))
                     .code("no_database")
-                    .hint("wiki-browser restore FILE puts a backup in its place"));
+                    .hint("to restore a backup: wiki-browser restore FILE"));
             }
             let (store, writer) = Store::open(&database, MIGRATIONS, site.clock.clone())?;
             let (stop, writers) = (CancellationToken::new(), TaskTracker::new());

@@ -23,7 +23,7 @@ pub async fn recover(site: &Offline, dry_run: bool, adopt: bool) -> Result<Repor
     let damage = match backup::faults_of(&database) {
         Ok(damage) => damage,
         Err(cause) if cause.kind() == ErrorKind::NotFound => {
-            return Err(Error::not_found(format!("there is no database {database}"))
+            return Err(Error::not_found(format!("no database at {database}"))
                 .code("no_database")
                 .hint(advice(&backups)));
         }

@@ -51,7 +51,7 @@ pub async fn list(site: &Site, caller: &Caller, query: SourceQuery) -> Result<Va
         None | Some("path") => None,
         Some("recent") => Some(catalog::recent(site, caller, &HashMap::new(), limit).await?),
         Some(_) => {
-            return Err(Error::invalid("`order` is `path` or `recent`").code("bad_parameter"));
+            return Err(Error::invalid("`order` must be `path` or `recent`").code("bad_parameter"));
         }
     };
     let called = match wanted.is_empty() {

@@ -40,7 +40,7 @@ pub async fn one(site: &Site, caller: &Caller, id: &TopicId) -> Result<Value> {
     described(vec![(subject, messages)], blob, text)
         .await?
         .pop()
-        .ok_or_else(|| Error::internal("one topic has more or less than one annotation"))
+        .ok_or_else(|| Error::internal("each topic must have exactly one annotation"))
 }
 
 /// Returns the open Topics of a Source as a page of Web Annotations on its present text.

@@ -81,7 +81,7 @@ pub async fn create(
         }
         (None, true) => None,
         (Some(_), true) => {
-            return Err(Error::invalid("a topic has a selection or is global, not both"));
+            return Err(Error::invalid("a topic has either a selection or `global`, not both"));
         }
         (None, false) => {
             return Err(Error::invalid("a topic needs a selection")
@@ -95,7 +95,7 @@ pub async fn create(
     if request.suggestion.is_some() && anchor.is_none() {
         return Err(Error::invalid("a suggestion needs a selection")
             .code("no_selection")
-            .hint("send `selection`: the words that the suggestion replaces"));
+            .hint("send `selection`: the passage that the suggestion replaces"));
     }
     let new = NewTopic {
         source_path: request.source_path,
@@ -293,7 +293,7 @@ pub async fn post_message(
                 let kept = kept["id"].as_str().unwrap_or_default().to_owned();
                 let all = messages(tx.connection(), &id)?;
                 let same = all.into_iter().find(|it| it.id.as_str() == kept);
-                return same.ok_or_else(|| Error::not_found("the message is gone"));
+                return same.ok_or_else(|| Error::not_found("the message no longer exists"));
             }
             let made = message::post(tx, &ids, &id, &author, &body, None)?;
             if let Some(key) = &key {
@@ -369,7 +369,7 @@ pub async fn reopen(
             if was == TopicStatus::Open {
                 let message = format!("topic {id} is open");
                 return Err(Error::conflict("topic_not_closed", message)
-                    .hint("there is nothing to reopen: go on in it"));
+                    .hint("it is still open: reply in it"));
             }
             topic::set_status(tx, &id, was, TopicStatus::Open, &actor)?;
             if let Some(reason) = &request.reason {

@@ -42,7 +42,7 @@ pub(in crate::flows) fn admit(tx: &Tx<'_>, job: &Job, path: &SourcePath) -> Resu
     }
     let message = format!("job {} has opened {OPENED_TOPICS_MAX} topics already", job.id);
     Err(Error::conflict("too_many_topics", message)
-        .hint("say the rest in one of them, or in the result"))
+        .hint("put the rest in one of them, or in the result"))
 }
 
 /// Returns the Topics that a job has opened, oldest first.

@@ -103,7 +103,7 @@ pub async fn reattach(
 /// The Source was renamed, or somebody else has put the Topic on another one.
 fn elsewhere(subject: &Topic) -> Error {
     let message = format!("topic {} is one of {} now", subject.id, subject.source_path);
-    Error::conflict("topic_moved", message).hint("look at it again")
+    Error::conflict("topic_moved", message).hint("review it again")
 }
 
 /// What is proposed for the first Source would settle a Topic of another one.
@@ -112,7 +112,7 @@ fn refuse_bound(tx: &Tx<'_>, subject: &Topic) -> Result<()> {
     if let Some(proposal) = lineage::settling(tx.connection(), id)?.first() {
         let message = format!("proposal {proposal} for {} settles topic {id}", subject.source_path);
         return Err(Error::conflict("topic_in_proposal", message)
-            .hint("approve or reject it first; or open another topic on the words"));
+            .hint("approve or reject it first; or open another topic on the passage"));
     }
     for status in [Status::Running, Status::Queued] {
         let filter = |topic_id, source_path| JobFilter {
@@ -131,7 +131,7 @@ fn refuse_bound(tx: &Tx<'_>, subject: &Topic) -> Result<()> {
         if let Some(job) = own.into_iter().chain(further).next() {
             let message = format!("job {} works on topic {id}, or waits to", job.id);
             return Err(Error::conflict("topic_in_job", message)
-                .hint("wait for it, or cancel it; or open another topic on the words"));
+                .hint("wait for it or cancel it, or open another topic on the passage"));
         }
     }
     Ok(())
@@ -142,7 +142,7 @@ fn refuse(subject: &Topic) -> Result<()> {
     if subject.is_global {
         let message = format!("topic {id} is about the whole source");
         return Err(
-            Error::conflict("topic_is_global", message).hint("open another topic on the words")
+            Error::conflict("topic_is_global", message).hint("open another topic on the passage")
         );
     }
     if subject.status != TopicStatus::Open {

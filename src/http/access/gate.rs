@@ -76,9 +76,12 @@ pub(in crate::http) async fn check(
     }
     if route.is_socket_only && matches!(peer, Peer::Tcp(_)) {
         return Err(Refused::Error(
-            Error::new(ErrorKind::Forbidden, format!("{} is for the socket only", route.path))
-                .code("socket_only")
-                .hint("use the command line on the machine of the site"),
+            Error::new(
+                ErrorKind::Forbidden,
+                format!("{} is only available on the socket", route.path),
+            )
+            .code("socket_only")
+            .hint("use the command line on the server"),
         ));
     }
     Ok(Passed {
@@ -101,7 +104,7 @@ async fn ask(edge: &Edge, peer: &Peer, head: &Parts) -> Result<(Credential, Iden
 /// Returns the error for a path that nothing serves.
 pub(in crate::http) fn no_route(path: &str) -> Error {
     let shown = crate::base::truncate_chars(path, 120);
-    Error::not_found(format!("there is nothing at {shown}"))
+    Error::not_found(format!("nothing found at {shown}"))
         .code("no_route")
-        .hint("docs/http.md has all routes")
+        .hint("see docs/http.md for all routes")
 }

@@ -151,7 +151,7 @@ fn misdirected(config: &GateConfig, why: &str) -> Error {
     let error = Error::new(ErrorKind::Misdirected, why).code("wrong_host");
     match &config.login_base {
         Some(base) => error.hint(format!("open {base}, or add the name to `public_hosts`")),
-        None => error.hint("on the socket the Host is `localhost`"),
+        None => error.hint("on the socket, use Host: localhost"),
     }
 }
 

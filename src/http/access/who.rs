@@ -69,7 +69,7 @@ pub(in crate::http) fn credentials(
         }
     }
     if cookies.is_empty() {
-        return Err(Error::new(ErrorKind::Unauthenticated, "nobody is signed in")
+        return Err(Error::new(ErrorKind::Unauthenticated, "not signed in")
             .hint("open a login link, or send a token as `Authorization: Bearer`"));
     }
     Ok(cookies)
@@ -114,7 +114,7 @@ pub(in crate::http) fn authorize(route: &Route, who: &Identified) -> Result<()> 
         let message = format!("{} is not for the agent of an answer", route.path);
         return Err(Error::new(ErrorKind::Forbidden, message)
             .code("private_job")
-            .hint("it has the tools of its run and nothing else"));
+            .hint("use only the tools of the run"));
     }
     match route.who {
         Who::All | Who::Signed => Ok(()),
@@ -159,7 +159,7 @@ async fn by_token(edge: &Edge, peer: &Peer, token: &str) -> Result<Identified> {
             Ok(Identified { is_private_job: found.is_private, ..of(caller) })
         }
         Some(found) => Err(Error::conflict("job_ended", format!("job {} has ended", found.job))
-            .hint("nothing of it is taken any more; start another job")),
+            .hint("this job can no longer write; start another job")),
         None => Err(unknown()),
     }
 }
@@ -170,10 +170,10 @@ async fn by_owner(edge: &Edge, peer: &Peer, owner: TokenOwner) -> Result<Caller>
         if *is_agent && !fault::is_off("agent_peer") {
             return Err(Error::new(
                 ErrorKind::Forbidden,
-                "the operator's token is not for the processes of a job",
+                "processes of a job cannot use the operator's token",
             )
             .code("agent_peer")
-            .hint("an agent uses the token of its own job, WB_TOKEN"));
+            .hint("use the token of the agent's own job, WB_TOKEN"));
         }
     }
     if owner.is_touch_due {
@@ -199,6 +199,6 @@ where
 }
 
 fn unknown() -> Error {
-    Error::new(ErrorKind::Unauthenticated, "the credential is not known here")
-        .hint("open a new login link, or use a token that is alive (an agent's is WB_TOKEN)")
+    Error::new(ErrorKind::Unauthenticated, "unknown token or session")
+        .hint("open a new login link, or use an active token (for agents, WB_TOKEN)")
 }

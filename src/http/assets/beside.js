@@ -56,7 +56,7 @@ export class Thread {
     if (this.topic !== topic) return;
     if (!text) {
       this.topic = "";
-      say("The thread cannot be loaded at the moment.");
+      say("The thread can’t be loaded right now.");
       return;
     }
     const card = this.card();
@@ -64,7 +64,7 @@ export class Thread {
     const box = document.createElement("div");
     box.className = "note-thread";
     box.dataset.keep = "";
-    box.append(html(text), button("Fold the thread", () => this.turn(topic), { text: "Fold", classes: "link bs-fold" }));
+    box.append(html(text), button("Collapse the thread", () => this.turn(topic), { text: "Collapse", classes: "link bs-fold" }));
     card.append(box);
     card.classList.add("is-open");
     card.querySelector(".note-title").setAttribute("aria-expanded", "true");

@@ -118,8 +118,8 @@ class Answer {
 
   /** The question itself comes with the page. */
   asks() {
-    this.works("A question waits for you");
-    say("A question waits for you");
+    this.works("The assistant needs your approval");
+    say("The assistant needs your approval");
     if (nearEnd()) document.addEventListener("wb:swapped", toEnd, { once: true });
   }
 
@@ -148,7 +148,7 @@ class Answer {
     // From here on the page is what the server says.
     this.element.removeAttribute("data-keep");
     document.addEventListener("wb:swapped", this.onSwapped);
-    say(reason === "ok" ? "The answer is complete" : "The answer has ended");
+    say(reason === "ok" ? "The answer is complete" : "The answer stopped");
     // What stands below it then, such as why it failed, is to be seen too.
     if (nearEnd()) document.addEventListener("wb:swapped", toEnd, { once: true });
     refreshAll();

@@ -12,7 +12,7 @@ const SETTLE_MS = 160;
 
 /** A refusal of the server, in its words. */
 class Refused extends Error {
-  constructor({ code = "", message = "The server did not answer.", hint = "" } = {}) {
+  constructor({ code = "", message = "The server didn’t answer.", hint = "" } = {}) {
     // How a program goes on; the page has a link for it.
     if (code === "source_gone") hint = "what you wrote is kept";
     super(hint ? `${sentence(message)} ${sentence(hint)}` : sentence(message));
@@ -32,7 +32,7 @@ async function ask(address, options = {}) {
   try {
     answer = await fetch(address, { cache: "no-store", ...options });
   } catch {
-    throw new Refused({ message: "the server cannot be reached", hint: "what you wrote is still here" });
+    throw new Refused({ message: "can’t reach the server", hint: "what you wrote is still here" });
   }
   const body = await answer.json().catch(() => ({}));
   if (!answer.ok) throw new Refused(body.error);
@@ -85,7 +85,7 @@ export class Compose {
     const pop = document.createElement("div");
     pop.className = "reader-pop";
     pop.hidden = true;
-    this.popButton = button("Comment on these words", () => this.begin(), { text: "Comment", draw: "note" });
+    this.popButton = button("Comment on this passage", () => this.begin(), { text: "Comment", draw: "note" });
     const key = document.createElement("kbd");
     key.textContent = "c";
     key.setAttribute("aria-hidden", "true");
@@ -110,9 +110,9 @@ export class Compose {
     this.offered = selected;
     this.popBox.hidden = !selected;
     if (!selected) return;
-    const words = this.moving ? "Put the Topic" : "Comment";
+    const words = this.moving ? "Move the Topic" : "Comment";
     this.popButton.firstChild.nextSibling.textContent = words;
-    this.popButton.setAttribute("aria-label", `${words} on these words`);
+    this.popButton.setAttribute("aria-label", this.moving ? "Move the Topic to this passage" : "Comment on this passage");
     this.popChange.hidden = Boolean(this.moving);
     this.placePop(getSelection().getRangeAt(0).getBoundingClientRect());
   }
@@ -175,7 +175,7 @@ export class Compose {
       form.append(box);
       return input;
     };
-    this.words = field("suggestion", "The words, as they should be", 3);
+    this.words = field("suggestion", "New text", 3);
     this.words.classList.add("sg-words");
     this.body = field("body", "What should change, or what is unclear?", 4);
     this.heading = field("title", "Title (optional; otherwise the first line)", 0);
@@ -187,7 +187,7 @@ export class Compose {
     actions.className = "actions";
     this.send = document.createElement("button");
     this.send.className = "button button-main";
-    this.send.textContent = "Open the Topic";
+    this.send.textContent = "Open Topic";
     this.turn = button("Suggest a change", () => this.turnOver(), { text: "Suggest a change", classes: "link composer-turn" });
     actions.append(this.send, button("Cancel", () => this.close(), { text: "Cancel", classes: "button" }), this.turn);
     form.append(actions);
@@ -233,7 +233,7 @@ export class Compose {
   dress() {
     const { about, moving, isChange } = this;
     this.title.textContent = isChange ? "Suggest a change" : about ? "Open a Topic" : "Open a Topic about the whole document";
-    this.send.textContent = moving ? "Put it here" : isChange ? "Suggest this change" : "Open the Topic";
+    this.send.textContent = moving ? "Move it here" : isChange ? "Suggest this change" : "Open Topic";
     const label = this.body.parentElement.firstChild;
     label.textContent = isChange ? "Why (optional)" : "What should change, or what is unclear?";
     this.body.rows = isChange ? 2 : 4;
@@ -271,7 +271,7 @@ export class Compose {
     // Places in another text are not those that were meant.
     const isSame = !draft.about || draft.blob === this.reader.blob;
     if (!isSame) {
-      say("Your comment is kept. Select the words again.");
+      say("Your comment is kept. Select the text again.");
       return;
     }
     [this.words.value, this.asWritten, this.isChange] = [draft.words, draft.asWritten, draft.isChange];
@@ -284,7 +284,7 @@ export class Compose {
     this.isChange = false;
     this.reader.sheet(false);
     if (this.reader.selected()) return this.begin();
-    say("Select the words, then choose “Put the Topic”.");
+    say("Select the passage, then choose “Move the Topic”.");
     this.startPicking();
   }
 
@@ -308,7 +308,7 @@ export class Compose {
     if (this.moving) {
       const name = document.createElement("bdi");
       name.textContent = this.moving.title;
-      this.title.replaceChildren("Put “", name, "” on these words");
+      this.title.replaceChildren("Move “", name, "” to this passage");
     }
     this.trouble.textContent = "";
     this.quote.textContent = "";
@@ -381,7 +381,7 @@ export class Compose {
     if (this.send.disabled) return;
     const isEmpty = this.isChange ? this.words.value === this.asWritten : !this.body.value.trim();
     if (!this.moving && isEmpty) {
-      this.trouble.textContent = this.isChange ? "Change the words first." : "Write what it is about first.";
+      this.trouble.textContent = this.isChange ? "Change the text first." : "Write a message first.";
       return this.field.focus();
     }
     this.send.disabled = true;
@@ -391,8 +391,8 @@ export class Compose {
       const selection = passage && this.bytes(passage);
       const { moving, isChange } = this;
       const made = moving ? await this.move(selection) : await this.make(selection);
-      const why = made.not_started ? ` No job was started: ${sentence(made.not_started.message)}` : "";
-      const done = moving ? "The Topic has a new place." : isChange ? `Your change is suggested.${why}` : "The Topic is open.";
+      const why = made.not_started ? ` No job started: ${sentence(made.not_started.message)}` : "";
+      const done = moving ? "Topic moved." : isChange ? `Suggestion sent.${why}` : "Topic opened.";
       if (!moving) this.body.value = this.heading.value = this.words.value = this.asWritten = "";
       this.close();
       await this.reader.reload();
@@ -445,14 +445,14 @@ export class Compose {
 
   /** The document has changed under the form: what was typed stays. */
   outdated() {
-    this.trouble.textContent = "The document has changed meanwhile. ";
-    this.trouble.append(button("Show its new text, and select the words again", async () => {
+    this.trouble.textContent = "The document has changed. ";
+    this.trouble.append(button("Show the new text and select the passage again", async () => {
       const kept = [this.body.value, this.heading.value, this.moving];
       this.close();
       [this.body.value, this.heading.value, this.moving] = kept;
       await this.reader.reload();
-      say("Select the words again. What you wrote is kept.");
-    }, { text: "Show its new text, and select the words again", classes: "link" }), " What you wrote is kept.");
+      say("Select the passage again. What you wrote is kept.");
+    }, { text: "Show the new text and select the passage again", classes: "link" }), " What you wrote is kept.");
   }
 
   close() {

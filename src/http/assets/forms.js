@@ -21,7 +21,7 @@ async function send(form, submitter) {
   const buttons = [...form.querySelectorAll("button:not([disabled])")];
   for (const button of buttons) button.disabled = true;
   let again = null;
-  let problem = "This site cannot be reached at the moment. What you typed is still here.";
+  let problem = "Can’t reach this site right now. What you typed is still here.";
   try {
     const action = submitter?.getAttribute("formaction") ?? form.getAttribute("action");
     const fields = new FormData(form);
@@ -115,7 +115,7 @@ addEventListener("popstate", () => {
 /** Returns what an error page says: its sentence, and what to do. */
 function refusalOf(page) {
   const parts = [".message", ".hint"].map((it) => page.querySelector(`#main ${it}`)?.textContent.trim());
-  return parts.filter(Boolean).join(" — ") || page.querySelector("h1")?.textContent || "It was refused.";
+  return parts.filter(Boolean).join(" — ") || page.querySelector("h1")?.textContent || "Something went wrong.";
 }
 
 /** Says within a form what stands against sending it. */

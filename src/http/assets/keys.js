@@ -71,7 +71,7 @@ export function help() {
     key.split(/[ +]/).forEach((part) => term.append(element("kbd", "", part), " "));
     list.append(term, element("dd", "", label));
   }
-  const note = element("p", "quiet", "They can be switched off in the settings.");
+  const note = element("p", "quiet", "You can turn them off in the settings.");
   dialog.replaceChildren(title, list, note, close);
   dialog.showModal();
 }

@@ -60,7 +60,7 @@ export function names(root) {
     const text = `${before} ${area.value.slice(area.selectionStart)}`;
     const strangers = [...text.matchAll(WORDS)].map((it) => it[1])
       .filter((it) => !all.includes(it.toLowerCase()));
-    const line = strangers.length ? `Nobody here is called ${[...new Set(strangers)].join(", ")}.` : "";
+    const line = strangers.length ? `No member is called ${[...new Set(strangers)].join(", ")}.` : "";
     if (unknown.textContent !== line) unknown.textContent = line;
   };
   root.addEventListener("input", (event) => {

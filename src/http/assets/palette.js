@@ -38,18 +38,18 @@ export function open() {
 
 function make() {
   const made = element("dialog", "sheet palette");
-  made.setAttribute("aria-label", "Search and go to");
+  made.setAttribute("aria-label", "Search or go to");
   field = element("input");
   Object.assign(field, { type: "search", autocomplete: "off", maxLength: 200 });
-  field.placeholder = "A document, a page, some words…";
+  field.placeholder = "Search documents, pages and text…";
   field.setAttribute("role", "combobox");
-  field.setAttribute("aria-label", "Search and go to");
+  field.setAttribute("aria-label", "Search or go to");
   field.setAttribute("aria-expanded", "true");
   field.setAttribute("aria-controls", "palette-list");
   list = element("ul", "palette-list");
   list.id = "palette-list";
   list.setAttribute("role", "listbox");
-  list.setAttribute("aria-label", "What was found");
+  list.setAttribute("aria-label", "Results");
   status = element("p", "palette-status quiet");
   status.setAttribute("role", "status");
   made.append(field, list, status);
@@ -208,7 +208,7 @@ function show(found) {
     return row;
   });
   list.replaceChildren(...rows);
-  status.textContent = rows.length ? "" : "Nothing found.";
+  status.textContent = rows.length ? "" : "No results.";
   choose(0);
 }
 

@@ -31,8 +31,8 @@ export class Pick {
     this.whole.hidden = Boolean(moving) || isChange;
     reader.root.classList.add("is-picking");
     this.show([seen, seen], { isSaid: false });
-    const whole = this.whole.hidden ? "" : ", d the whole document";
-    say(`Choose a paragraph by the arrow keys or by pointing at it, more with Shift. Enter takes it${whole}. Now: ${this.words([seen, seen])}`);
+    const whole = this.whole.hidden ? "" : ", D picks the whole document";
+    say(`Choose a paragraph with the arrow keys or by clicking; hold Shift for more. Enter picks it${whole}. Current: ${this.words([seen, seen])}`);
     return true;
   }
 
@@ -40,10 +40,10 @@ export class Pick {
     const hint = document.createElement("div");
     hint.className = "reader-hint";
     hint.setAttribute("role", "group");
-    hint.setAttribute("aria-label", "Which paragraph is meant");
+    hint.setAttribute("aria-label", "Choose a paragraph");
     const words = document.createElement("span");
     words.textContent = matchMedia("(hover: none)").matches
-      ? "Tap the paragraph that is meant" : "↑ ↓ or a click chooses a paragraph, Shift ↓ more of them";
+      ? "Tap a paragraph" : "↑ ↓ or click to choose a paragraph, Shift ↓ for more";
     this.whole = button("The whole document", () => this.take(true), { text: "Whole document" });
     hint.append(
       words, button("This one", () => this.take(false), { text: "This one" }), this.whole,

@@ -49,7 +49,7 @@ function copied(link) {
   navigator.clipboard?.writeText(link.href).then(() => {
     link.classList.add("is-copied");
     setTimeout(() => link.classList.remove("is-copied"), COPIED_MS);
-    say("The link is copied.");
+    say("Link copied.");
   }).catch(() => {}); // A browser that does not allow it has the link in its address bar.
 }
 
@@ -325,8 +325,8 @@ class Reader {
     for (const { card, topic, state } of this.notes) {
       if (!["rewritten", "ambiguous", "orphaned"].includes(state) || card.querySelector(".note-move")) continue;
       const title = plain(card.querySelector(".note-title").textContent);
-      card.append(button(`Point at its words: “${title}”`, () => this.compose.reattach(topic, title), {
-        text: "Point at its words", classes: "link note-move",
+      card.append(button(`Choose its passage: “${title}”`, () => this.compose.reattach(topic, title), {
+        text: "Choose its passage", classes: "link note-move",
       }));
     }
   }
@@ -374,8 +374,8 @@ class Reader {
     bind("j", "Next Topic", () => this.step(1));
     bind("k", "Previous Topic", () => this.step(-1));
     if (this.mayWrite) {
-      bind("c", "Open a Topic on the selected words", () => this.compose.begin());
-      bind("s", "Suggest a change to the selected words", () => this.compose.begin(true));
+      bind("c", "Open a Topic on the selection", () => this.compose.begin());
+      bind("s", "Suggest a change to the selection", () => this.compose.begin(true));
     }
     addEventListener("keydown", (event) => {
       if (event.key !== "Escape" || event.defaultPrevented) return;
@@ -414,7 +414,7 @@ class Reader {
       this.read();
       this.follow();
       this.restore(kept);
-      if (this.blob !== before) say("The document has changed; this is its new text.");
+      if (this.blob !== before) say("The document has changed. This is the new text.");
     } catch {
       // The connection is lost, which the page says; the next event asks again.
     } finally {

@@ -185,7 +185,7 @@ class Review {
       const name = form.dataset.decision;
       const typed = typedIn(form);
       if (!typed || page.querySelector(`form[data-decision="${name}"]`)) continue;
-      const title = `What you typed (${NAMES[name].toLowerCase()}). It was not sent.`;
+      const title = `What you typed (${NAMES[name].toLowerCase()}). It wasn’t sent.`;
       this.root.querySelector("#p-bar").before(unsent(typed, title, name));
     }
   }
@@ -231,7 +231,7 @@ class Review {
     awaited = null;
     if (isAwaited && !this.dialog) {
       this.look();
-      say(`Revision ${after} is here, as you asked.`);
+      say(`Revision ${after} is here.`);
       return;
     }
     this.unseen = after;
@@ -244,7 +244,7 @@ class Review {
     news.setAttribute("aria-label", "A later revision");
     const words = document.createElement("p");
     const isTyped = [...this.root.querySelectorAll("form textarea")].some((it) => it.value);
-    words.textContent = `Revision ${after} replaced revision ${before} just now. Look at it before you decide${isTyped ? "; what you typed is still here" : ""}.`;
+    words.textContent = `Revision ${after} just replaced revision ${before}. Review it before you decide${isTyped ? "; what you typed is still here" : ""}.`;
     const between = document.createElement("a");
     between.className = "button";
     between.href = `${location.pathname}?against=${before}`;
@@ -252,7 +252,7 @@ class Review {
     const look = document.createElement("button");
     look.type = "button";
     look.className = "button button-main";
-    look.textContent = `Look at revision ${after}`;
+    look.textContent = `View revision ${after}`;
     look.addEventListener("click", () => this.look());
     news.append(words, between, look);
     this.root.append(news);
@@ -295,7 +295,7 @@ class Review {
     news?.classList.add("is-asked");
     // The one thing to do next.
     (news?.querySelector("button") ?? news)?.focus();
-    say(`Revision ${this.unseen} has only just come. Look at it first.`);
+    say(`Revision ${this.unseen} just arrived. Review it first.`);
     return true;
   }
 
@@ -380,8 +380,8 @@ class Review {
       return;
     }
     const head = this.root.querySelector("#p-head");
-    const state = (head?.querySelector(".rv-banner .state") ?? head?.querySelector(".state"))?.textContent ?? "It has been decided";
-    refuse(held, `${state} meanwhile. What you typed is still here.`);
+    const state = (head?.querySelector(".rv-banner .state") ?? head?.querySelector(".state"))?.textContent ?? "Decided";
+    refuse(held, `${state} in the meantime. What you typed is still here.`);
     for (const it of held.querySelectorAll("button")) it.disabled = true;
   }
 }

@@ -14,8 +14,8 @@ const HEALED_MS = 3_000;
 const TICK_MS = 20_000;
 const WORDS = {
   lost: "Connection lost. Trying again…",
-  polling: "No live connection. Looking every 5 seconds.",
-  ended: "You are signed out.",
+  polling: "No live connection. Checking every 5 seconds.",
+  ended: "You’re signed out.",
   live: "Connected again.",
 };
 let healing = 0;
@@ -117,8 +117,8 @@ for (const link of document.querySelectorAll("a[data-key-go]")) {
   bind(`g ${link.dataset.keyGo}`, `Go to ${link.dataset.palettePage}`, () => link.click());
 }
 if (document.documentElement.dataset.cursor) {
-  bind("/", "Search and go to anything", find);
-  bind("Ctrl+k", "Search and go to anything, also while writing", find);
+  bind("/", "Search or go to anything", find);
+  bind("Ctrl+k", "Search or go to anything, even while typing", find);
   for (const link of document.querySelectorAll("[data-palette]")) {
     link.addEventListener("click", (event) => {
       if (event.ctrlKey || event.metaKey || event.shiftKey) return;

@@ -15,7 +15,7 @@ export function start(form) {
   form.addEventListener("submit", (event) => {
     if (area.value !== area.defaultValue) return;
     event.preventDefault();
-    area.setCustomValidity("Change the words first.");
+    area.setCustomValidity("Change the text first.");
     area.reportValidity();
   }, true);
 }

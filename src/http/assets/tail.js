@@ -41,8 +41,8 @@ export class Tail {
   start() {
     const tools = this.box.querySelector(".log-tools");
     const file = tools.querySelector(".log-file");
-    this.toStart = this.#button(tools, file, "To the start", () => this.#jump(0));
-    this.toEnd = this.#button(tools, file, "To the end", () => this.#follow());
+    this.toStart = this.#button(tools, file, "Go to start", () => this.#jump(0));
+    this.toEnd = this.#button(tools, file, "Go to end", () => this.#follow());
     tools.querySelector(".log-streams").addEventListener("click", (event) => {
       const link = event.target.closest("a[data-which]");
       if (!link) return;
@@ -279,18 +279,18 @@ export class Tail {
   #say() {
     const size = `${grouped(this.total)} bytes`;
     const rest = Math.max(0, this.total - this.#last.to);
-    let text = `${size}, all there is`;
-    if (this.isGone) text = "Not kept any more";
-    else if (this.isRunning && this.isFollowing) text = this.total ? `${size}, following` : "Nothing yet";
-    else if (this.isRunning) text = `Stopped following; ${grouped(rest)} bytes more`;
-    else if (!this.total) text = "Nothing";
-    else if (this.#from > 0 || rest > 0) text = `A part of ${size}`;
+    let text = size;
+    if (this.isGone) text = "No longer kept";
+    else if (this.isRunning && this.isFollowing) text = this.total ? `${size}, following` : "No output yet";
+    else if (this.isRunning) text = `Paused; ${grouped(rest)} more bytes`;
+    else if (!this.total) text = "No output";
+    else if (this.#from > 0 || rest > 0) text = `Part of ${size}`;
     if (this.status.textContent !== text) this.status.textContent = text;
     this.toEnd.disabled = this.isFollowing && this.isRunning;
   }
 
   #lost() {
-    if (!this.isGone) this.status.textContent = "The server cannot be reached; this goes on by itself";
+    if (!this.isGone) this.status.textContent = "Can’t reach the server; reconnecting";
     else this.#say();
   }
 }
@@ -313,7 +313,7 @@ function rowOf(pieces) {
 }
 
 function gap(from, to) {
-  return rowOf([["t-dim", `[bytes ${grouped(from)} to ${grouped(to)} are not kept]`]]);
+  return rowOf([["t-dim", `[bytes ${grouped(from)} to ${grouped(to)} were not kept]`]]);
 }
 
 function element(name, classes, text) {

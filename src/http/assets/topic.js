@@ -74,8 +74,8 @@ function rescue(root, { page, ids }) {
     const typed = typedIn(form);
     if (!typed || page.querySelector(`form[data-composer="${name}"]`)) continue;
     if (!ids.some((id) => document.getElementById(id)?.contains(host))) continue;
-    host.before(unsent(typed, "What you typed. It was not sent.", name));
-    say("The Topic was closed. What you typed was not sent; it is still here.");
+    host.before(unsent(typed, "What you typed. It wasn’t sent.", name));
+    say("The Topic was closed. What you typed wasn’t sent, but it’s still here.");
   }
 }
 
@@ -104,7 +104,7 @@ function tick(root) {
     const sentence = card.querySelector("[data-sentence]");
     if (sentence) {
       sentence.textContent = limit
-        ? `Running for ${span(ms)}, of at most ${span(limit)}.` : `Running for ${span(ms)}.`;
+        ? `Running for ${span(ms)} of at most ${span(limit)}.` : `Running for ${span(ms)}.`;
     }
     const bar = card.querySelector("progress");
     if (bar) bar.value = ms;

@@ -35,7 +35,7 @@ fn of_runs() -> Vec<Operation> {
             .other(LINES),
         post("/api/agent/stop", "Stops a run").takes::<StopRequest>().answers::<Stopped>(),
         get("/api/agent/tools", "Lists the tools of a run").untyped(200),
-        post("/api/agent/tools/execute", "Makes a call of a tool")
+        post("/api/agent/tools/execute", "Makes a tool call")
             .takes::<ExecuteRequest>()
             .answers::<Executed>(),
         get("/api/agent/calls/{id}", "Shows a call").answers::<CallView>(),

@@ -91,7 +91,7 @@ fn of_topics() -> Vec<Operation> {
         post("/api/topics/{id}/reopen", "Opens a closed Topic again")
             .takes::<ReasonRequest>()
             .answers::<Topic>(),
-        post("/api/topics/{id}/proposals", "Hands in a proposal for a Topic")
+        post("/api/topics/{id}/proposals", "Submits a proposal for a Topic")
             .takes::<ProposalRequest>()
             .once()
             .answers_with::<Inserted>(201),
@@ -105,7 +105,7 @@ fn of_topics() -> Vec<Operation> {
 fn of_proposals() -> Vec<Operation> {
     vec![
         get("/api/proposals", "Lists proposals, newest first").asks::<ProposalQuery>().untyped(200),
-        post("/api/proposals", "Hands in a proposal without a Topic")
+        post("/api/proposals", "Submits a proposal without a Topic")
             .takes::<FoundRequest>()
             .once()
             .answers_with::<Inserted>(201),
@@ -138,7 +138,7 @@ fn of_perspectives() -> Vec<Operation> {
         get("/api/personas", "Lists personas, or shows one").asks::<PersonaQuery>().untyped(200),
         get("/api/perspectives", "Lists the views of a Source").asks::<ListQuery>().untyped(200),
         get("/api/perspective", "Shows a view of a Source").asks::<ViewQuery>().untyped(200),
-        post("/api/perspectives", "Hands in a view").takes::<PutRequest>().untyped(201),
+        post("/api/perspectives", "Submits a view").takes::<PutRequest>().untyped(201),
         post("/api/perspectives/request", "Asks for a view")
             .takes::<ViewRequest>()
             .once()

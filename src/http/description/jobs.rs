@@ -46,7 +46,7 @@ fn of_jobs() -> Vec<Operation> {
             .takes::<RestoreRequest>()
             .untyped(200),
         post("/api/agent/jobs/{id}/keep", "Keeps what changed while a job ran").untyped(200),
-        post("/api/agent/jobs/{id}/result", "Hands in the result of a job")
+        post("/api/agent/jobs/{id}/result", "Submits the result of a job")
             .takes::<ResultRequest>()
             .answers::<Done>(),
         post("/api/agent/jobs/{id}/verdict", "Says what an instance came to")

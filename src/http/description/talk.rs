@@ -1,4 +1,4 @@
-//! Messages, agents that live on, handovers and channels.
+//! Messages, long-running agents, handovers and channels.
 
 use crate::api::agents::{AgentList, AgentView, Peek, PeekQuery, StartRequest};
 use crate::api::channels::{
@@ -48,7 +48,7 @@ fn of_mail() -> Vec<Operation> {
 
 fn of_agents() -> Vec<Operation> {
     vec![
-        get("/api/agents", "Lists the agents that live on").answers::<AgentList>(),
+        get("/api/agents", "Lists the long-running agents").answers::<AgentList>(),
         get("/api/agents/{name}", "Shows an agent").answers::<AgentView>(),
         get("/api/agents/{name}/peek", "Shows the screen of an agent")
             .asks::<PeekQuery>()

@@ -80,7 +80,7 @@ impl Cursor {
             let shown = crate::base::truncate_chars(text, 80);
             Error::invalid(format!("`{}` is not the id of an event", shown.escape_debug()))
                 .code("bad_event_id")
-                .hint("send the `id` of an event as it came")
+                .hint("send the `id` of an event unchanged")
         };
         let (epoch, number) = text.rsplit_once('-').ok_or_else(wrong)?;
         let is_plain = !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit());

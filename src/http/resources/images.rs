@@ -22,11 +22,11 @@ async fn image(site: Site, call: Call) -> Result<Response> {
     if !is_image(path.as_str()) {
         return Err(Error::not_found(format!("{path} is not an image"))
             .code("not_an_image")
-            .hint("only images are sent as they are; documents are under /d"));
+            .hint("only images are served raw; documents are under /d"));
     }
     let bytes = flows::sources::image(&site, &call.caller()?, &path).await?;
     let kind = kind_of(&path, &bytes).ok_or_else(|| {
-        Error::not_found(format!("{path} does not hold the image that its name says"))
+        Error::not_found(format!("{path} is not the kind of image its name says"))
             .code("not_an_image")
     })?;
     let mut response = reply::typed(StatusCode::OK, kind, bytes);

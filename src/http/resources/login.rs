@@ -101,9 +101,9 @@ pub fn login_link(edge: &Edge, person: &PersonId) -> Result<LoginLink> {
 
 fn show(edge: &Edge, code: &str, look: Look) -> Result<Response> {
     if !edge.codes.is_alive(code, edge.store.clock().now()) {
-        return Err(Error::not_found("this link was used or is too old")
+        return Err(Error::not_found("this link was already used or has expired")
             .code(BAD_CODE)
-            .hint("a link works once and for ten minutes; ask for a new one"));
+            .hint("links work once and expire after ten minutes; request a new one"));
     }
     reply::page(&LoginPage { frame: Frame::outside(&edge.gate.site_name, look), code })
 }
@@ -135,7 +135,7 @@ async fn new_link(edge: &Edge, caller: &Caller, person: Option<String>) -> Resul
     let person = edge.store.read(move |c| flows::people::named(c, &name)).await?;
     if person.disabled_at.is_some() {
         return Err(Error::conflict("not_active", format!("{} is disabled", person.name))
-            .hint("wiki-browser person enable comes first"));
+            .hint("enable the person first: wiki-browser person enable"));
     }
     login_link(edge, &person.id)
 }

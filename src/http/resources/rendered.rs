@@ -65,7 +65,7 @@ fn require_short(path: &SourcePath, text: &str) -> Result<()> {
         "{path} has {} bytes, and what is rendered has at most {RENDERED_TEXT_BYTES_MAX}",
         text.len()
     );
-    Err(Error::new(ErrorKind::TooLarge, message).hint("read it as its lines"))
+    Err(Error::new(ErrorKind::TooLarge, message).hint("view it as text"))
 }
 
 async fn passage((site, renderer): Desk, call: Call) -> Result<Response> {
@@ -75,7 +75,7 @@ async fn passage((site, renderer): Desk, call: Call) -> Result<Response> {
     if blob != asked.blob {
         let message = format!("{} has changed since the page was loaded", asked.path);
         return Err(Error::conflict("source_changed", message)
-            .hint("look at the new text and select the words again"));
+            .hint("read the new text and select the passage again"));
     }
     let range = match asked.text {
         Some(_) => bytes_of_lines(&text, from, to),
@@ -89,7 +89,7 @@ async fn passage((site, renderer): Desk, call: Call) -> Result<Response> {
     let (Some(Range { start, end }), Some(quote)) = (range.clone(), quote) else {
         return Err(Error::invalid("the selection is not in the text")
             .code("bad_selection")
-            .hint("select some words of the text"));
+            .hint("select a passage of the text"));
     };
     let whole = suggestion::editable(&text, start..end);
     reply::ok(&json!({

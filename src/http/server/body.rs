@@ -48,7 +48,7 @@ impl Room {
             Ok(Ok(permit)) => Ok(permit),
             _ => Err(Error::new(
                 ErrorKind::Busy,
-                format!("bodies of {} bytes are at work already", self.bytes_max),
+                format!("request bodies of {} bytes are already being processed", self.bytes_max),
             )
             .code("bodies_full")
             .hint("try again in a moment")),
@@ -68,7 +68,7 @@ impl Room {
         match Arc::clone(&self.free).try_acquire_many_owned(kib) {
             Ok(permit) => Ok(Bytes::from_owner(Held { bytes, _permit: permit })),
             Err(_) => Err(Error::unavailable(format!(
-                "answers of {ANSWERS_BYTES_MAX} bytes are being sent already"
+                "responses of {ANSWERS_BYTES_MAX} bytes are already being sent"
             ))
             .code("answers_full")
             .hint("try again in a moment")),
@@ -116,7 +116,7 @@ impl Arrived {
 
 fn too_large(bytes_max: usize) -> Error {
     Error::new(ErrorKind::TooLarge, format!("the body is longer than {bytes_max} bytes"))
-        .hint("docs/limits.md has the limits of every part of a request")
+        .hint("see docs/limits.md for request limits")
 }
 
 /// The type of a form.
@@ -165,7 +165,9 @@ pub(in crate::http) async fn read(
                 format_duration(PAUSE_MAX),
                 format_duration(BODY_TIME_MAX)
             );
-            return Err(Error::invalid(message).code("body_timeout").hint("send it in one go"));
+            return Err(Error::invalid(message)
+                .code("body_timeout")
+                .hint("send it in one request"));
         };
         let Some(part) = next else { return Ok(arrived) };
         let part = part?;
@@ -209,9 +211,7 @@ pub(in crate::http) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T
     read.map_err(|cause| {
         let why = truncate_chars(&cause.to_string(), 200);
         let code = if why.starts_with("unknown field") { "unknown_field" } else { "bad_json" };
-        Error::invalid(format!("the body is not what this route takes: {why}"))
-            .code(code)
-            .hint(ROUTES)
+        Error::invalid(format!("invalid body: {why}")).code(code).hint(ROUTES)
     })
 }
 
@@ -232,9 +232,7 @@ fn without_nulls<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
 pub(in crate::http) fn parse_form<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     serde_urlencoded::from_bytes(bytes).map_err(|cause| {
         let why = truncate_chars(&cause.to_string(), 200);
-        Error::invalid(format!("the form is not what this route takes: {why}"))
-            .code("bad_form")
-            .hint(ROUTES)
+        Error::invalid(format!("invalid form: {why}")).code("bad_form").hint(ROUTES)
     })
 }
 

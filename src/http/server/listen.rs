@@ -53,7 +53,7 @@ pub fn bind_unix(dir: &Utf8Path, name: &str) -> Result<UnixListener> {
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
             Ok(_) => {
                 return Err(Error::conflict("socket_taken", cannot())
-                    .hint("a file that is no socket has its name: move it away"));
+                    .hint("the path exists and is not a socket; remove it"));
             }
             Err(cause) => return Err(Error::unavailable(cannot()).source(cause)),
         }

@@ -68,7 +68,7 @@ impl CapState {
     pub fn sentence(&self) -> String {
         let whose = match &self.cap {
             CapOf::Site => "the daily cap of the site".to_owned(),
-            CapOf::Person(_) => "the daily cap of who asked".to_owned(),
+            CapOf::Person(_) => "the daily cap of the requester".to_owned(),
             CapOf::Kind(kind) => format!("the daily cap of kind \"{kind}\""),
         };
         let shown = |number: f64| match self.measure {
@@ -171,7 +171,7 @@ impl DailyCaps {
         let until = state.frees_at.rfc3339();
         Err(Error::new(ErrorKind::Busy, state.sentence())
             .code("daily_cap")
-            .hint(format!("ask for it later (--not-before {until}), or raise the cap")))
+            .hint(format!("start it later (--not-before {until}), or raise the cap")))
     }
 }
 

@@ -225,7 +225,7 @@ pub(in crate::jobs) fn unclaim(tx: &Tx<'_>, job: &Job, lanes: &Capacities) -> Re
     let changed =
         tx.prepare_cached(UNCLAIM)?.execute(named_params! {":id": job.id, ":ready": ready})?;
     if changed == 0 {
-        return Err(Error::conflict("job_ended", format!("job {} is ending already", job.id)));
+        return Err(Error::conflict("job_ended", format!("job {} is already stopping", job.id)));
     }
     if let Some(lane) = &job.lane {
         lane::refresh(tx, lane, lanes)?;

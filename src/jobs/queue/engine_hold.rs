@@ -140,9 +140,10 @@ pub fn release(tx: &Tx<'_>, engine: &str, by: &Actor) -> Result<()> {
         _ => None,
     };
     if !is_sites && own.is_none() {
-        let message = format!("the engine \"{engine}\" is not held");
-        return Err(Error::conflict("engine_not_held", message)
-            .hint("wiki-browser engine list says which are"));
+        let message = format!("engine \"{engine}\" is not on hold");
+        return Err(
+            Error::conflict("engine_not_held", message).hint("list them: wiki-browser engine list")
+        );
     }
     tx.ring(BELL);
     tx.emit(
@@ -192,7 +193,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Hold> {
         since: row.get("since_ms")?,
         until: row.get("until_ms")?,
         is_said: row.get("is_said")?,
-        message: "its provider takes no more".to_owned(),
+        message: "its provider's rate limit is reached".to_owned(),
         job_id: row.get("job_id")?,
         strikes: row.get("strikes")?,
     })

@@ -195,7 +195,7 @@ fn refuse_busy(tx: &Tx<'_>, lane: &str, capacities: &Capacities, new: &NewJob) -
             let message = format!("another job is working on {value} or waits to");
             return Err(Error::conflict("lane_busy", message).hint("try again later"));
         }
-        let message = format!("job {other} is working on {value} or waits to");
+        let message = format!("job {other} is working on {value} or waiting for it");
         return Err(Error::conflict("lane_busy", message)
             .hint(format!("wait for it (wiki-browser job follow {other}), or cancel it")));
     }

@@ -294,7 +294,7 @@ impl Outlook {
             return Ok(None);
         }
         Ok(first.into_iter().next().map(|before| {
-            let message = format!("{} is before it in lane {lane}", before.name());
+            let message = format!("{} is ahead of it in lane {lane}", before.name());
             Waiting::new("lane_order", message).other(before)
         }))
     }
@@ -303,7 +303,7 @@ impl Outlook {
         let engine = self.caps.rules.held_engine(job.pool, &job.kind);
         if let Some(hold) = engine.and_then(|it| self.gate.holds.get(it)) {
             let message = format!(
-                "engine \"{}\" is held until {} UTC: {}",
+                "engine \"{}\" is on hold until {} UTC: {}",
                 hold.engine,
                 hold.until.minute(),
                 hold.message
@@ -316,7 +316,7 @@ impl Outlook {
         }
         let steering = engine.and_then(|it| Some((it, self.caps.rules.steering(&self.gate, it)?)));
         if let Some((engine, steering)) = steering {
-            let message = format!("engine \"{engine}\" is held: {}", steering.sentence());
+            let message = format!("engine \"{engine}\" is on hold: {}", steering.sentence());
             return Waiting::new("engine_held", message).job(steering.job_id.clone());
         }
         if let Some(state) = self.gate.spent.of(&job.kind, &job.requested_by) {
@@ -328,9 +328,7 @@ impl Outlook {
             let message = format!("{of_kind} of at most {cap} jobs of kind \"{kind}\" run");
             return Waiting::new("kind_cap", message);
         }
-        self.of_pool(job).unwrap_or_else(|| {
-            Waiting::new("turn", "it starts when the queue comes to it".to_owned())
-        })
+        self.of_pool(job).unwrap_or_else(|| Waiting::new("turn", "it starts soon".to_owned()))
     }
 
     fn of_pool(&self, job: &Job) -> Option<Waiting> {

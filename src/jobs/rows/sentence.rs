@@ -32,39 +32,38 @@ pub fn sentence(
         (Status::Cancelled, _) => format!("Cancelled by {}.", canceller.unwrap_or("somebody")),
         (_, Reason::SpawnFailed) => unreachable_agent(job, program),
         (_, Reason::WallTimeout) => format!("Agent timed out{}.", within(timeout)),
-        (_, Reason::IdleTimeout) => "Agent timed out: it printed nothing more.".to_owned(),
-        (_, Reason::StartTimeout) => "Agent timed out: it printed nothing at all.".to_owned(),
+        (_, Reason::IdleTimeout) => "Agent timed out: no more output.".to_owned(),
+        (_, Reason::StartTimeout) => "Agent timed out: no output.".to_owned(),
         (_, Reason::ServerRestarted) => "Agent failed: server restarted.".to_owned(),
         (_, Reason::NoResult) if job.message_id.is_some() => {
-            "Agent ended without saying what it came to (wb-agent complete or fail).".to_owned()
+            "Agent ended without a verdict (wb-agent complete or fail).".to_owned()
         }
         (_, Reason::NoResult) => {
             format!("Agent finished without {} — retry.", without(produces))
         }
-        (_, Reason::PromptFailed) => "The prompt could not be made. See log.".to_owned(),
+        (_, Reason::PromptFailed) => "The prompt could not be rendered. See log.".to_owned(),
         (_, Reason::VerifyFailed) => {
-            let why = job.error_tail.as_deref().unwrap_or("it did not say why");
-            format!("The script's own check refused the result: {why}")
+            let why = job.error_tail.as_deref().unwrap_or("no reason given");
+            format!("The script's check rejected the result: {why}")
         }
         (_, Reason::VerifyUnasked) => {
             let why = job.error_tail.as_deref().unwrap_or("the script did not answer");
-            format!("The agent finished, and the script's check could not be asked: {why}")
+            format!("The agent finished, but the script's check failed to run: {why}")
         }
         (_, Reason::KindChanged) => {
-            format!("The kind \"{}\" has changed since the job was asked for.", job.kind)
+            format!("The kind \"{}\" has changed since the job was requested.", job.kind)
         }
         (_, Reason::InputsChanged) => {
-            let why = job.error_tail.as_deref().unwrap_or("what it works on has changed");
+            let why = job.error_tail.as_deref().unwrap_or("its inputs have changed");
             format!("The job could not start: {why}.")
         }
         (_, Reason::RateLimited) => limited(job.retry_at),
         (_, Reason::GuardLost) => {
-            "Agent failed: the process that watches over it was killed, perhaps by the agent."
-                .to_owned()
+            "Agent failed: its guard process was killed, perhaps by the agent.".to_owned()
         }
         (_, Reason::Signal) => ended_by(job.signal),
         (_, Reason::Internal) => {
-            "The job failed by a fault of this program. See the server's log.".to_owned()
+            "The job failed because of an internal error. See the server's log.".to_owned()
         }
         (_, Reason::ExitStatus | Reason::Cancelled) => "Agent failed. See log.".to_owned(),
         (_, reason) => of_instance(job, reason),
@@ -78,9 +77,9 @@ fn without(produces: Option<Produces>) -> &'static str {
         Some(Produces::Proposal) => "producing a proposal",
         Some(Produces::Perspective) => "producing a perspective",
         Some(Produces::Message) => "writing a message",
-        Some(Produces::Result) => "handing in a result",
+        Some(Produces::Result) => "submitting a result",
         Some(Produces::Topic) => "opening a topic",
-        None => "leaving what it was started for",
+        None => "producing its result",
     }
 }
 
@@ -88,19 +87,19 @@ fn without(produces: Option<Produces>) -> &'static str {
 fn of_instance(job: &Job, reason: Reason) -> String {
     let tail = |otherwise: &'static str| job.error_tail.as_deref().unwrap_or(otherwise);
     match reason {
-        Reason::Reported => format!("The agent gave up: {}", tail("it did not say why")),
+        Reason::Reported => format!("The agent gave up: {}", tail("no reason given")),
         Reason::BadReply => {
-            format!("The agent's reply was refused: {}", tail("it does not fit the schema"))
+            format!("The agent's reply was refused: {}", tail("it does not match the schema"))
         }
         Reason::PrepareFailed if tail("").starts_with(NO_WORKTREE) => {
             format!("Agent was not started: {}.", tail(""))
         }
         Reason::PrepareFailed => "The hook that runs before the agent failed. See log.".to_owned(),
-        Reason::TerminalLost => "The terminal that the agent lived in is gone.".to_owned(),
+        Reason::TerminalLost => "The agent's terminal is gone.".to_owned(),
         Reason::SessionLost => {
-            "The engine does not know the agent's session any more: run it again.".to_owned()
+            "The engine no longer knows the agent's session. Run it again.".to_owned()
         }
-        Reason::Resumed => "The agent went on after a decision, as another job.".to_owned(),
+        Reason::Resumed => "The agent continued after a decision, as another job.".to_owned(),
         _ => "Agent failed. See log.".to_owned(),
     }
 }
@@ -109,20 +108,21 @@ fn limited(retry_at: Option<Millis>) -> String {
     match retry_at {
         Some(at) => {
             let until = at.minute();
-            format!("The agent's provider takes no more until {until} UTC.")
+            format!("The provider's rate limit is reached until {until} UTC.")
         }
-        None => "The agent's provider takes no more at present. Try again later.".to_owned(),
+        None => "The provider's rate limit is reached. Try again later.".to_owned(),
     }
 }
 
 fn ended_by(signal: Option<i32>) -> String {
     match signal {
-        Some(9) => "Agent was killed (signal 9): perhaps this machine ran out of memory. See log."
-            .to_owned(),
+        Some(9) => {
+            "Agent was killed (signal 9), possibly because memory ran out. See log.".to_owned()
+        }
         // ILL, TRAP, ABRT, BUS, FPE, SEGV
         Some(signal @ (4..=8 | 11)) => format!("Agent crashed (signal {signal}). See log."),
         Some(signal) => format!("Agent was ended by signal {signal}. See log."),
-        None => "Agent was stopped from outside. See log.".to_owned(),
+        None => "Agent was stopped externally. See log.".to_owned(),
     }
 }
 
@@ -143,13 +143,13 @@ fn unreachable_agent(job: &Job, program: &str) -> String {
     }
     let says = |words: &str| tail.contains(words);
     let why = if says("Permission denied") {
-        format!("{program} may not be executed: check its permissions.")
+        format!("{program} is not executable: check its permissions.")
     } else if says("interpreter") || says("Exec format error") {
-        format!("{program} is there, but this machine cannot run it.")
+        format!("{program} exists, but this machine cannot run it.")
     } else if says("too long") {
         "Its arguments and environment are too long for this machine.".to_owned()
     } else if says("is not a folder") {
-        "The folder that it works in is gone.".to_owned()
+        "Its working folder is gone.".to_owned()
     } else {
         format!("Check that {program} is installed.")
     };

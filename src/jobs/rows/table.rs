@@ -384,7 +384,7 @@ fn collect(
 }
 
 fn no_job(id: &JobId) -> Error {
-    Error::not_found(format!("no job {id}")).hint("wiki-browser job list names them")
+    Error::not_found(format!("no job {id}")).hint("list them: wiki-browser job list")
 }
 
 #[cfg(test)]

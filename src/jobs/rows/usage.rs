@@ -127,7 +127,7 @@ impl UsageBy {
     pub fn parse(word: &str) -> Result<UsageBy> {
         Self::ALL.into_iter().find(|it| it.as_str() == word).ok_or_else(|| {
             let words: Vec<&str> = Self::ALL.iter().map(|it| it.as_str()).collect();
-            Error::invalid(format!("usage is not summed up by `{word}`"))
+            Error::invalid(format!("usage cannot be grouped by `{word}`"))
                 .hint(format!("one of {}", words.join(", ")))
         })
     }

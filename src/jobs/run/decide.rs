@@ -64,7 +64,7 @@ pub(super) fn met(status: Status, outcome: &Outcome) -> Option<String> {
     let Ended::Not(_, Reason::ExitStatus) = outcome.ended else { return None };
     let is_word = |it: &&str| !it.is_empty() && !it.starts_with("hint: ");
     let last = outcome.error_tail.lines().rev().map(str::trim).find(is_word);
-    let words = crate::base::truncate_chars(last.unwrap_or("it did not say why"), MET_CHARS_MAX);
+    let words = crate::base::truncate_chars(last.unwrap_or("no reason given"), MET_CHARS_MAX);
     let code = outcome.exit_code.unwrap_or_default();
     let name = match outcome.limit {
         Some(_) => Reason::RateLimited.as_str(),

@@ -185,7 +185,7 @@ fn builtin(engine: &Engine, wb_agent: &Utf8Path) -> ResolvedEngine {
 
 fn missing(engine: &Engine, program: &str) -> Error {
     let at = format!("{}:{}", engine.at.file, engine.at.line);
-    let message = format!("engine \"{}\" ({at}): there is no program `{program}`", engine.name);
+    let message = format!("engine \"{}\" ({at}): program `{program}` not found", engine.name);
     Error::unavailable(message).code("engine_missing").hint(format!(
         "install {program}, write its absolute path into `command`, or let the kinds use \
          engine = \"suggestions\", which needs no agent"

@@ -104,7 +104,7 @@ pub fn give_verdict(tx: &Tx<'_>, id: &JobId, given: &Given) -> Result<()> {
                 .hint("the first one stands; nothing was changed"))
         }
         _ => Err(Error::conflict("job_ended", format!("job {id} has ended"))
-            .hint("stop: nothing that this job does counts any more")),
+            .hint("stop: this job can no longer write")),
     }
 }
 

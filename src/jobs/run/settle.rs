@@ -141,11 +141,11 @@ pub fn request_cancel(tx: &Tx<'_>, id: &JobId, by: &Actor) -> Result<()> {
             if let (Some(verdict), false) = (job.verdict, job.status.is_final()) {
                 let message = format!("job {id} has said `{}` already", verdict.as_str());
                 return Err(Error::conflict("already_completed", message)
-                    .hint("its agent is being ended; what it said counts"));
+                    .hint("its agent is being stopped; its result is final"));
             }
             let state = if job.status.is_final() { "has ended" } else { "is ending" };
-            Err(Error::conflict("job_ended", format!("job {id} {state} already"))
-                .hint("wiki-browser job show says what it came to"))
+            Err(Error::conflict("job_ended", format!("job {id} already {state}"))
+                .hint("see the outcome: wiki-browser job show"))
         }
     }
 }

@@ -152,7 +152,7 @@ impl Terminals {
 
     async fn find(&self) -> Result<Utf8PathBuf> {
         let Some(program) = which("tmux", &self.0.path, Utf8Path::new("/")) else {
-            return Err(Error::unavailable("there is no program `tmux`")
+            return Err(Error::unavailable("program `tmux` not found")
                 .code("no_terminal")
                 .hint("install tmux 3.2 or newer: agents in terminals live in it"));
         };

@@ -22,11 +22,11 @@ pub(in crate::script::schema) const CHANNELS: [Field; 3] = [
         r#""COMMAND COMPLETE""#,
         "What begins with this line is cut off the end of answers.",
     ),
-    with("catch_up", Shape::Count, "10", "20", "Messages that a newcomer is told; 1 to 50."),
+    with("catch_up", Shape::Count, "10", "20", "Messages that a new member receives; 1 to 50."),
 ];
 
 pub(in crate::script::schema) const CHANNEL_TYPE: [Field; 6] = [
-    needed("about", Shape::Line, r#""Find out what broke, and mend it""#, "What it is for."),
+    needed("about", Shape::Line, r#""Find out what broke, and mend it""#, "A description."),
     field(
         "intent",
         Shape::Path,

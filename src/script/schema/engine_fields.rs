@@ -40,7 +40,7 @@ pub(in crate::script::schema) const ENGINE: [Field; 25] = [
         r#"{ "codex", "exec", "--json" }"#,
         "Program and arguments of a process.",
     ),
-    field("prompt", Shape::Word(&PROMPT_BY), r#""stdin""#, "How a process is given its prompt."),
+    field("prompt", Shape::Word(&PROMPT_BY), r#""stdin""#, "How a process receives its prompt."),
     field("reads", Shape::Word(&READS), r#""codex-jsonl""#, "Form of the output, for telemetry."),
     field(
         "env",
@@ -53,7 +53,7 @@ pub(in crate::script::schema) const ENGINE: [Field; 25] = [
         Shape::Word(&ON_RATE_LIMIT),
         "hold",
         r#""go_on""#,
-        "Whether its other jobs wait when its provider takes no more.",
+        "Whether its other jobs wait when its provider's rate limit is reached.",
     ),
     field(
         "session",
@@ -101,7 +101,7 @@ pub(in crate::script::schema) const ENGINE: [Field; 25] = [
         "submit",
         Shape::Lines,
         r#"{ "Enter", "C-m" }"#,
-        "Keys that hand in what was typed in a terminal, the best first; these two by default.",
+        "Keys that submit typed text in a terminal, best first; these two by default.",
     ),
     field(
         "input",
@@ -127,14 +127,14 @@ pub(in crate::script::schema) const ENGINE: [Field; 25] = [
         "trusts",
         Shape::Lines,
         r#"{ ".opencode/plugin" }"#,
-        "Files of the repository that its agent may obey, although no word of its command keeps \
+        "Files of the repository that its agent may follow, although no option of its command keeps \
          them out; without it such a file keeps its jobs from starting.",
     ),
     field(
         "model",
         Shape::Line,
         r#""claude-sonnet-4-5""#,
-        "The model that is asked, as its provider names it; it has no default.",
+        "The model, by its provider's name; no default.",
     ),
     field(
         "key",
@@ -146,7 +146,7 @@ pub(in crate::script::schema) const ENGINE: [Field; 25] = [
         "base_url",
         Shape::Line,
         r#""https://api.anthropic.com""#,
-        "Where the model is asked; http only on this machine.",
+        "Base URL of the model's API; http only on this machine.",
     ),
     field(
         "max_output",

@@ -42,13 +42,13 @@ const JOB_FINISHED: &[Member] = &[
     REASON,
     MAYBE_PATH,
     MAYBE_TOPIC,
-    maybe("retry_at", "When its provider takes more, if it said so."),
+    maybe("retry_at", "When the provider's limit resets, if reported."),
 ];
 const JOB_PARKED: &[Member] = &[JOB_ID, KIND, text("approval_id", "What it waits for.")];
 const TOPIC_CREATED: &[Member] = &[
     TOPIC,
     PATH,
-    Member { name: "is_global", ty: "boolean", doc: "Whether it is about the whole." },
+    Member { name: "is_global", ty: "boolean", doc: "Whether it is about the whole source." },
 ];
 const TOPIC_CHANGED: &[Member] = &[TOPIC, FROM, TO];
 const TOPIC_REATTACHED: &[Member] =
@@ -58,7 +58,7 @@ const MESSAGE_POSTED: &[Member] =
 const PROPOSAL_CREATED: &[Member] = &[
     PROPOSAL,
     TOPIC,
-    maybe("job_id", "The job that handed it in."),
+    maybe("job_id", "The job that submitted it."),
     number("revision_number", "Its place among the revisions."),
     PATH,
 ];
@@ -102,7 +102,7 @@ const CONFIG_RELOADED: &[Member] = &[
     number("generation", "The number of the generation that is in force now."),
     text("digest", "The digest of its files."),
     texts("changes", "What is different: `kind.NAME`, `engine.NAME`, …."),
-    texts("needs_restart", "What takes effect after a restart only."),
+    texts("needs_restart", "Settings that take effect only after a restart."),
     texts("removed_kinds", "The kinds that are gone."),
 ];
 const SCRIPT_FAILED: &[Member] = &[
@@ -131,7 +131,7 @@ const WORKSPACE_CHANGED: &[Member] = &[
 ];
 const MESSAGE_SENT: &[Member] = &[
     text("message_id", "The message."),
-    text("to_class", "Whom it is for: agent, instance, topic, person or channel."),
+    text("to_class", "Its recipient: agent, instance, topic, person or channel."),
     maybe("job_id", "The job that it started, if it went to an inbox."),
     text("state", "What became of it so far."),
 ];
@@ -302,7 +302,7 @@ const JOB: Record = Record {
         REASON,
         maybe("error_tail", "The end of its standard error; nil for success."),
         maybe("summary", "The agent's last words."),
-        Member { name: "result", ty: "any", doc: "What the agent handed in by `finish`." },
+        Member { name: "result", ty: "any", doc: "What the agent submitted with `finish`." },
         Member { name: "inputs", ty: "table<string, any>", doc: "The values of its inputs." },
         Member { name: "warnings", ty: "string[]", doc: "What should be known of a success." },
         Member { name: "exit_code", ty: "integer?", doc: "The agent's exit status." },
@@ -312,7 +312,7 @@ const JOB: Record = Record {
         maybe("ending_at", "When its ending began."),
         maybe("completed_at", "When it was settled."),
         maybe("not_before", "Before this time it does not start."),
-        maybe("retry_at", "When its provider takes more, if it said so."),
+        maybe("retry_at", "When the provider's limit resets, if reported."),
         maybe("retry_of", "The job that this one repeats."),
         maybe("lane", "`NAME=VALUE`: jobs of one lane do not run at once."),
         number("priority", "Higher starts earlier."),
@@ -323,7 +323,7 @@ const JOB: Record = Record {
         maybe("session_ref", "The engine's name for the session."),
         text("config_digest", "The script that it ran under."),
     ],
-    doc: "A job, as it is when the handler is called.",
+    doc: "A job, in its state when the handler is called.",
 };
 
 /// What a `prompt` function is given.
@@ -386,7 +386,7 @@ const CALL: Record = Record {
     members: &[
         text("name", "The webhook."),
         maybe("event", "What the caller says has happened: `X-GitHub-Event` and its like."),
-        text("now", "The time that it is (RFC 3339)."),
+        text("now", "The current time (RFC 3339)."),
         Member { name: "body", ty: "any", doc: "The body, which is JSON." },
     ],
     doc: "A call of a webhook.",
@@ -409,7 +409,7 @@ const DUE: Record = Record {
     members: &[
         text("name", "The schedule."),
         text("planned", "The time that was planned (RFC 3339)."),
-        text("now", "The time that it is (RFC 3339)."),
+        text("now", "The current time (RFC 3339)."),
     ],
     doc: "A time of a schedule.",
 };
@@ -429,7 +429,7 @@ const REQUEST: Record = Record {
             doc: "Whether it may replace the open proposal of its Topic.",
         },
     ],
-    doc: "A job that is asked for; the inputs of its kind are there as well.",
+    doc: "A requested job; it also has the inputs of its kind.",
 };
 
 /// Everything that functions of the script are given, and what they ask for.

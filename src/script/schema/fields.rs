@@ -65,7 +65,7 @@ pub const DECLARATIONS: [Declaration; 12] = [
         word: "agent",
         is_named: true,
         fields: &AGENT,
-        doc: "An agent that lives on: it is spoken to at `agent:NAME`.",
+        doc: "A long-running agent, with the address `agent:NAME`.",
     },
     Declaration {
         word: "schedule",
@@ -77,7 +77,7 @@ pub const DECLARATIONS: [Declaration; 12] = [
         word: "webhook",
         is_named: true,
         fields: &WEBHOOK,
-        doc: "Calls of another program, as jobs: it is reached at `/hooks/NAME`.",
+        doc: "Requests from another program at `/hooks/NAME`, as jobs.",
     },
     Declaration {
         word: "assistant",
@@ -89,13 +89,13 @@ pub const DECLARATIONS: [Declaration; 12] = [
         word: "channels",
         is_named: false,
         fields: &CHANNELS,
-        doc: "What agents are told in channels.",
+        doc: "What agents receive in channels.",
     },
     Declaration {
         word: "channel_type",
         is_named: true,
         fields: &CHANNEL_TYPE,
-        doc: "A type of channel beside those that are there; of the same name, in place of one.",
+        doc: "A channel type; with the name of a built-in type, it replaces that one.",
     },
 ];
 
@@ -144,7 +144,7 @@ const SITE: [Field; 7] = [
         "name",
         Shape::Line,
         r#""Handbook""#,
-        "Name of the site on its pages; the name of its folder if it is not given.",
+        "Name of the site on its pages; the name of its folder by default.",
     ),
 ];
 
@@ -184,7 +184,7 @@ const LIMITS: [Field; 8] = [
         Shape::Count,
         "8",
         "12",
-        "Most agents that live on at once, beside `jobs`; 1 to 200.",
+        "Maximum long-running agents, in addition to `jobs`; 1 to 200.",
     ),
     with("grace", Shape::Duration, "5s", r#""10s""#, "Whole budget from the first signal to KILL."),
     field(
@@ -210,7 +210,7 @@ const LIMITS: [Field; 8] = [
         Shape::Count,
         "200",
         "50",
-        "Jobs that handlers may ask for within an hour, all of them together.",
+        "Jobs that all handlers together can enqueue within an hour.",
     ),
     field(
         "channels",
@@ -254,7 +254,7 @@ const SCHEDULE: [Field; 8] = [
         r#""skip""#,
         "What times mean that no server served.",
     ),
-    field("about", Shape::Line, r#""Look at the links""#, "What it is for, for people."),
+    field("about", Shape::Line, r#""Look at the links""#, "A description for people."),
     needed(
         "enqueue",
         Shape::Request(&DUE),
@@ -276,7 +276,7 @@ const WEBHOOK: [Field; 3] = [
         r#"function(call) wb.enqueue { kind = "issue", title = call.body.title } end"#,
         "What is done with a call.",
     ),
-    field("about", Shape::Line, r#""Issues of the tracker""#, "What it is for, for people."),
+    field("about", Shape::Line, r#""Issues of the tracker""#, "A description for people."),
 ];
 
 const ASSISTANT: [Field; 8] = [
@@ -342,15 +342,17 @@ const ASSISTANT_LIMITS: [Field; 10] = [
 
 const PLAIN_INPUT: [Field; 2] = [REQUIRED, ABOUT];
 const SOURCE_INPUT: [Field; 4] = [
-    field("from", Shape::Line, r#""topic_id""#, "Topic input whose Source it is."),
+    field("from", Shape::Line, r#""topic_id""#, "Topic input whose Source to use."),
     REQUIRED,
     ABOUT,
     field("new", Shape::Flag, "true", "Whether it may be a Source that does not exist yet."),
 ];
 const BLOB_INPUT: [Field; 2] =
-    [needed("from", Shape::Line, r#""source_path""#, "Source input whose version it is."), ABOUT];
-const HASH_INPUT: [Field; 2] =
-    [needed("from", Shape::Line, r#""persona_name""#, "Persona input whose version it is."), ABOUT];
+    [needed("from", Shape::Line, r#""source_path""#, "Source input whose version to use."), ABOUT];
+const HASH_INPUT: [Field; 2] = [
+    needed("from", Shape::Line, r#""persona_name""#, "Persona input whose version to use."),
+    ABOUT,
+];
 const TEXT_INPUT: [Field; 3] = [
     REQUIRED,
     ABOUT,
@@ -377,7 +379,7 @@ const CHOICE_INPUT: [Field; 4] = [
 
 const REQUIRED: Field = with("required", Shape::Flag, "true", "false", "Whether a job needs it.");
 const ABOUT: Field =
-    field("about", Shape::Line, r#""Written in the form""#, "What it is for, for people.");
+    field("about", Shape::Line, r#""Written in the form""#, "A description for people.");
 
 /// Returns the fields of an input.
 pub fn input_fields(ty: InputType) -> &'static [Field] {

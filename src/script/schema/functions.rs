@@ -52,7 +52,7 @@ pub struct Function {
 
 const FORMAT: [Member; 2] = [
     Member { name: "format", ty: "any", doc: "A text, as `string.format` takes it." },
-    Member { name: "...", ty: "any", doc: "What stands for its `%s` and `%d`." },
+    Member { name: "...", ty: "any", doc: "Values for its `%s` and `%d`." },
 ];
 
 const fn log(name: &'static str, example: &'static str, doc: &'static str) -> Function {
@@ -105,7 +105,7 @@ pub const FUNCTIONS: [Function; 17] = [
         name: "env",
         params: &[
             Member { name: "name", ty: "string", doc: "A variable that holds no secret." },
-            Member { name: "default", ty: "any?", doc: "What is returned if it is not set." },
+            Member { name: "default", ty: "any?", doc: "Returned if it is not set." },
         ],
         returns: Some("any"),
         when: When::Loading,
@@ -130,7 +130,7 @@ pub const FUNCTIONS: [Function; 17] = [
         returns: Some("wb.Secret"),
         when: When::Always,
         example: "local key = wb.secret.file \"/run/secrets/api_key\"",
-        doc: "The same; the file is read when it is used.",
+        doc: "The same, from a file that is read when it is used.",
     },
     Function {
         name: "json.encode",
@@ -154,7 +154,7 @@ pub const FUNCTIONS: [Function; 17] = [
         returns: Some("string"),
         when: When::Called,
         example: "wb.on(\"job_finished\", function() wb.log.info(wb.date.now()) end)",
-        doc: "Returns the time of the call (RFC 3339 in UTC), which stands still during it.",
+        doc: "Returns the time of the call (RFC 3339 in UTC), which does not change during it.",
     },
     Function {
         name: "date.format",
@@ -222,7 +222,7 @@ pub(crate) const PROMPT: Callback = Callback {
         doc: "The names of a template, with the inputs of the kind.",
     }],
     returns: Some("string"),
-    doc: "Returns what the agent is told.",
+    doc: "Returns the prompt.",
 };
 
 /// `kind.lane` as a function.
@@ -247,7 +247,7 @@ pub(crate) const VERIFY: Callback = Callback {
 pub(crate) const RETRY: Callback = Callback {
     params: &[Member { name: "job", ty: "wb.FailedJob", doc: "The job that failed." }],
     returns: Some("string|boolean|nil"),
-    doc: "Returns when it is repeated: `5m`, a time, or true for at once; nil or false for never.",
+    doc: "Returns when to retry: `5m`, a time, or true for immediately; nil or false for never.",
 };
 
 /// `schedule.enqueue` as a function.

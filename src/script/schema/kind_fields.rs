@@ -45,7 +45,7 @@ const CHECKED_BY: Field = field(
     "verify",
     Shape::Function(&VERIFY),
     r#"function(job) return #job.produced.text > 20 or "too short" end"#,
-    "A check of the result, beside that of `produces`.",
+    "A check of the result, in addition to that of `produces`.",
 );
 const REPEATED_BY: Field = field(
     "retry",
@@ -122,7 +122,7 @@ pub(in crate::script::schema) const KIND: [Field; 27] = [
         "prompt",
         Shape::Prompt,
         r#""Use the {{skill}} skill on topic {{topic_id}}. Call {{wb_agent}}.""#,
-        "What the agent is told, with `{{{{` for `{{` itself; needed unless the engine is builtin.",
+        "The prompt, with `{{{{` for a literal `{{`; required unless the engine is builtin.",
     ),
     field(
         "inputs",
@@ -157,7 +157,7 @@ pub(in crate::script::schema) const KIND: [Field; 27] = [
         Shape::Word(&SEES),
         "inputs",
         r#""site""#,
-        "What its agents may look at: what they were given, or every source and topic.",
+        "What its agents can read: what they were given, or every source and topic.",
     ),
     ASKS,
     PERMISSION_WAIT,
@@ -202,7 +202,7 @@ pub(in crate::script::schema) const INBOX: [Field; 26] = [
         "prompt",
         Shape::Prompt,
         r#""{{banner}} Tear the account down: {{payload}}""#,
-        "What the agent is told; the skill, `{{banner}}` and `{{payload}}` by default.",
+        "The prompt; the skill, `{{banner}}` and `{{payload}}` by default.",
     ),
     field(
         "schema",
@@ -231,7 +231,7 @@ pub(in crate::script::schema) const INBOX: [Field; 26] = [
         Shape::Word(&ON_LOST),
         "fail",
         r#""requeue""#,
-        "What a crash means: it failed, or it is repeated if its run had not begun, or always.",
+        "What happens after a crash: fail, requeue if its run had not started, or always requeue.",
     ),
     PREPARE,
     CLEANUP,
@@ -266,21 +266,21 @@ pub(in crate::script::schema) const INBOX: [Field; 26] = [
 
 /// The fields of `wb.agent`.
 pub(in crate::script::schema) const AGENT: [Field; 13] = [
-    needed("about", Shape::Line, r#""Knows the forge""#, "What it is for, for people."),
+    needed("about", Shape::Line, r#""Knows the forge""#, "A description for people."),
     BY_ENGINE,
     SKILL,
     field(
         "prompt",
         Shape::Prompt,
         r#""{{banner}} You look after the forge.""#,
-        "What it is told about itself; the skill and `{{banner}}` by default.",
+        "Its system prompt; the skill and `{{banner}}` by default.",
     ),
     with(
         "autostart",
         Shape::Word(&AUTOSTART),
         "never",
         r#""on_message""#,
-        "When it is started: by a person, when something comes for it, or with the server.",
+        "When it starts: by a person, on the first message, or with the server.",
     ),
     with("restart", Shape::Flag, "true", "false", "Whether it starts again when it ends unasked."),
     with(
@@ -288,7 +288,7 @@ pub(in crate::script::schema) const AGENT: [Field; 13] = [
         Shape::Word(&ON_SERVER_LOSS),
         "keep",
         r#""kill""#,
-        "Whether it goes on when the server ends, for a day, until the next one takes it over.",
+        "Whether it keeps running without a server, up to a day, until the next one takes it over.",
     ),
     ASKS,
     PERMISSION_WAIT,

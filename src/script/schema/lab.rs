@@ -60,7 +60,7 @@ pub const TEST_FUNCTIONS: [Function; 28] = [
         name: "source",
         params: &[
             given("path", "string", "Where it is, as the globs of the script name it."),
-            given("text", "string", "The whole text, as if it were committed."),
+            given("text", "string", "The full text, as if it were committed."),
         ],
         returns: None,
         when: When::Testing,
@@ -77,7 +77,7 @@ pub const TEST_FUNCTIONS: [Function; 28] = [
         when: When::Testing,
         example: "t.persona(\"nurse\", \"---\\nname: nurse\\nabout: A nurse\\n---\\nYou are a \
             nurse.\\n\")",
-        doc: "Puts a persona in place of a file in agents/; others are those beside the script.",
+        doc: "Replaces a persona in agents/; the others are those next to the script.",
     },
     Function {
         name: "topic",
@@ -88,7 +88,7 @@ pub const TEST_FUNCTIONS: [Function; 28] = [
             local topic = t.topic { source_path = \"guide.md\", quote = \"old words\", body = \
             \"Why old?\" }\n\
             t.contains(t.render(\"answer\", { topic_id = topic }), topic.id)",
-        doc: "Opens a topic. No handler hears of it: `t.fire` is for that.",
+        doc: "Opens a topic without calling handlers; use `t.fire` for that.",
     },
     Function {
         name: "message",
@@ -100,7 +100,7 @@ pub const TEST_FUNCTIONS: [Function; 28] = [
         when: When::Testing,
         example: "local topic = t.topic { source_path = \"guide.md\" }\n\
             t.message(topic, \"And please keep it short.\")",
-        doc: "Adds a person's message to a topic. No handler hears of it.",
+        doc: "Adds a person's message to a topic without calling handlers.",
     },
     Function {
         name: "render",
@@ -109,7 +109,7 @@ pub const TEST_FUNCTIONS: [Function; 28] = [
         when: When::Testing,
         example: "t.eq(t.render(\"links\", { source_path = \"guide.md\" }), \"Check the links \
             in guide.md.\")",
-        doc: "Returns the prompt that a job would be given; of an inbox for `{ payload = … }`.",
+        doc: "Returns the prompt that a job would get; for an inbox, pass `{ payload = … }`.",
     },
     Function {
         name: "run",
@@ -168,13 +168,13 @@ pub const TEST_FUNCTIONS: [Function; 28] = [
         example: "local effects = t.fire(\"topic_created\", { source_path = \"guide.md\", body \
             = \"Why?\" })\n\
             t.eq(effects.jobs[1].kind, \"answer\")",
-        doc: "Lets something happen and tells the handlers of it; returns what they did.",
+        doc: "Fires an event, calls its handlers and returns what they did.",
     },
     Function {
         name: "webhook",
         params: &[
             given("name", "string", "The name of a webhook."),
-            any("body", "What was sent; a table stands for its JSON."),
+            any("body", "What was sent; a table is sent as JSON."),
             given("event", "string?", "What the caller says has happened."),
         ],
         returns: Some("wb.test.Effects"),
@@ -213,7 +213,7 @@ pub const TEST_FUNCTIONS: [Function; 28] = [
         example: "local topic = t.topic { source_path = \"guide.md\" }\n\
             local job = t.run(\"shorten\", { topic_id = topic }, { proposal = \"# Guide\\n\" })\n\
             t.eq(t.reject(job, \"Too short.\").proposal.reason, \"Too short.\")",
-        doc: "Rejects a proposal as a person would, and tells the handlers.",
+        doc: "Rejects a proposal as a person would, and calls the handlers.",
     },
     Function {
         name: "rework",
@@ -313,7 +313,7 @@ pub const TEST_FUNCTIONS: [Function; 28] = [
         name: "contains",
         params: &[
             given("whole", "string|table", "A text, or a list."),
-            any("part", "What must be in it, as it stands: no pattern."),
+            any("part", "What it must contain, literally, not as a pattern."),
         ],
         returns: None,
         when: When::Testing,
@@ -336,7 +336,7 @@ pub const TEST_FUNCTIONS: [Function; 28] = [
         name: "ok",
         params: &[
             any("value", "Anything but nil and false is fine."),
-            given("why", "string?", "What is said if it is not."),
+            given("why", "string?", "Message on failure."),
         ],
         returns: None,
         when: When::Testing,
@@ -347,7 +347,7 @@ pub const TEST_FUNCTIONS: [Function; 28] = [
         name: "fails",
         params: &[
             given("body", "fun()", "What must fail."),
-            given("part", "string?", "What its message must contain, as it stands."),
+            given("part", "string?", "What its message must contain, literally."),
         ],
         returns: Some("string"),
         when: When::Testing,

@@ -34,8 +34,8 @@ pub(crate) const TOPIC: Record = Record {
     base: None,
     others: None,
     members: &[
-        given("source_path", "string", "The source; it is made if it is not there."),
-        given("quote", "string?", "The words that it is about; nil for the whole source."),
+        given("source_path", "string", "The source; it is created if missing."),
+        given("quote", "string?", "The passage; nil for the whole source."),
         given("body", "string?", "The first message."),
         given("title", "string?", "Its title."),
     ],
@@ -52,7 +52,7 @@ const OPEN_TOPIC: Record = Record {
         given("title", "string?", "Its title."),
         given("body", "string", "The first message."),
     ],
-    doc: "A topic that was opened; it stands for its id among inputs.",
+    doc: "An opened topic; as an input, it is used as its id.",
 };
 
 /// What a fake agent does.
@@ -61,9 +61,9 @@ pub(crate) const DOES: Record = Record {
     base: None,
     others: None,
     members: &[
-        given("result", "any", "What it hands in by `finish`."),
+        given("result", "any", "What it submits with `finish`."),
         given("message", "string?", "What it writes in its topic."),
-        given("proposal", "string|wb.test.Proposal|nil", "The whole new text that it proposes."),
+        given("proposal", "string|wb.test.Proposal|nil", "The full new text that it proposes."),
         given("view", "string?", "The view of its persona that it stores."),
         given("topics", "wb.test.Topic[]|nil", "The topics that it opens."),
         given("summary", "string?", "One sentence about the result."),
@@ -84,7 +84,7 @@ pub(crate) const DOES: Record = Record {
         given("cancelled", "boolean?", "Whether a person cancels it while it works."),
         given("unreachable", "string?", "Why it cannot even be started."),
     ],
-    doc: "What a fake agent does, in this order: it works, hands in, prints and ends.",
+    doc: "What a fake agent does, in this order: work, submit, print and end.",
 };
 
 /// What a fake agent proposes.
@@ -105,7 +105,7 @@ const RAN: Record = Record {
     base: Some("wb.Job"),
     others: None,
     members: &[
-        given("prompt", "string", "What the agent was told; empty if it did not come to that."),
+        given("prompt", "string", "The prompt; empty if the job did not get that far."),
         given("attempt", "integer", "Which attempt it was, from 1."),
         given("attempts", "wb.test.Job[]", "All attempts, this one last."),
         given("env", "table<string, string>", "What the engine adds to the agent's environment."),
@@ -117,7 +117,7 @@ const RAN: Record = Record {
         given(
             "effects",
             "wb.test.Effects",
-            "What handlers and `retry` did from its beginning to its end.",
+            "What handlers and `retry` did from its start to its end.",
         ),
     ],
     doc: "A job that was run. A function that is the agent gets one that has no end yet.",
@@ -146,7 +146,7 @@ const APPROVAL: Record = Record {
     members: &[
         given("subject", "string?", "The first line of the commit's message."),
         given("body", "string?", "What follows in the commit's message."),
-        given("text", "string?", "The whole text as the person edits it before."),
+        given("text", "string?", "The full text as edited by the person first."),
     ],
     doc: "What a person writes who approves.",
 };
@@ -156,7 +156,7 @@ const DECISION: Record = Record {
     base: Some("wb.test.Effects"),
     others: None,
     members: &[
-        given("proposal", "wb.test.Revision", "The proposal, as it is now."),
+        given("proposal", "wb.test.Revision", "The proposal in its current state."),
         given("commit", "wb.test.Commit?", "The commit of an approval."),
     ],
     doc: "What came of a decision.",
@@ -197,7 +197,7 @@ const COMMITTED: Record = Record {
     base: Some("wb.test.Effects"),
     others: None,
     members: &[given("commit", "wb.test.Commit", "The commit.")],
-    doc: "What came of a commit of somebody else.",
+    doc: "The effects of someone else's commit.",
 };
 
 const COMMIT: Record = Record {
@@ -219,7 +219,7 @@ const RELOAD: Record = Record {
     base: None,
     others: None,
     members: &[
-        given("script", "string?", "The whole text that stands in the script now."),
+        given("script", "string?", "The full text of the script from now on."),
         given("files", "table<string, string>?", "Texts of files that it reads, by path."),
         given("env", "table<string, string>?", "What `wb.env` returns now; nothing else is set."),
         given("secrets", "table<string, string|false>?", "Values of secrets now."),
@@ -246,7 +246,7 @@ const EFFECTS: Record = Record {
     base: None,
     others: None,
     members: &[
-        given("jobs", "wb.Job[]", "The jobs that were asked for and accepted."),
+        given("jobs", "wb.Job[]", "The jobs that were requested and accepted."),
         given("log", "wb.test.Line[]", "What the script has logged."),
         given("failures", "string[]", "What failed or was refused, with file and line."),
         given("events", "wb.Event[]", "What has happened, in order."),

@@ -219,7 +219,7 @@ fn event(kind: EventKind) -> String {
         ),
     );
     if word.starts_with("job_") {
-        text += "---@field job wb.Job The job, as it is now.\n";
+        text += "---@field job wb.Job The job in its current state.\n";
     }
     text
 }

@@ -89,7 +89,7 @@ exec /usr/bin/git \"$@\"\\n' > ../bin/git; chmod +x ../bin/git",
     (
         "an unknown format",
         "git config core.repositoryFormatVersion 1; git config extensions.future true",
-        "does not know the repository's format",
+        "does not support the repository's format",
     ),
     ("configuration of nonsense", "say '[core' >> .git/config", "cannot read its configuration"),
     (

@@ -57,7 +57,7 @@ fn refused() {
         let full = "full() { dd if=/dev/zero of=$1/fill bs=1k 2>/dev/null || :
             while printf 1234567890123456 >> $1/fill2 2>/dev/null; do :; done; }";
         stand.user(&format!("{full}\n{setup}"));
-        let hint = if *code == "disk_full" { "free some space" } else { "the right to write" };
+        let hint = if *code == "disk_full" { "free some space" } else { "write access" };
         stand.refuses(&format!("{code}: {what}"), code, hint);
         stand.user(
             "for it in . .git .git/objects .git/refs; do

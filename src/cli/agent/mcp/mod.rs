@@ -153,7 +153,7 @@ impl<W: Write + Send> Desk<'_, W> {
                 Ok(tools) => wire::result(id, json!({"tools": tools})),
                 Err(cause) => wire::refusal(id, wire::INTERNAL, &words(&cause)),
             },
-            _ => wire::refusal(id, wire::NO_METHOD, "there is no such method"),
+            _ => wire::refusal(id, wire::NO_METHOD, "unknown method"),
         }
     }
 
@@ -176,7 +176,7 @@ impl<W: Write + Send> Desk<'_, W> {
     /// Takes a call in; nothing if it was answered at once.
     fn begin(&self, id: &Value, params: Value) -> std::io::Result<Option<Call>> {
         let Some(name) = params["name"].as_str().map(str::to_owned) else {
-            let refused = wire::refusal(id, wire::BAD_PARAMS, "the call names no tool");
+            let refused = wire::refusal(id, wire::BAD_PARAMS, "the call has no tool name");
             return self.say(refused).map(|()| None);
         };
         let key = id.to_string();
@@ -184,7 +184,7 @@ impl<W: Write + Send> Desk<'_, W> {
             let mut calls = locked(&self.calls);
             match calls.len() >= CALLS_MAX {
                 true => Some("too many calls at once"),
-                false if calls.contains_key(&key) => Some("a call with this id runs already"),
+                false if calls.contains_key(&key) => Some("a call with this id is already running"),
                 false => {
                     calls.insert(key.clone(), true);
                     None

@@ -69,7 +69,7 @@ impl<'p> Permission<'p> {
         };
         if is_taken_back {
             withdraw(client, &id);
-            return Err(Error::conflict("taken_back", "nobody waits for the answer"));
+            return Err(Error::conflict("taken_back", "the call was cancelled"));
         }
         let until = Instant::now() + wait;
         while Instant::now() < until && !is_decided(client, &id, until)? {}
@@ -85,7 +85,7 @@ impl Tools for Permission<'_> {
             json!({"tool_name": text, "input": {"type": "object"}, "tool_use_id": text});
         Ok(vec![json!({
             "name": NAME,
-            "description": "Ask a person whether a tool may be used.",
+            "description": "Ask a person for permission to use a tool.",
             "inputSchema": {
                 "type": "object", "properties": properties, "required": ["tool_name", "input"],
             },
@@ -94,7 +94,7 @@ impl Tools for Permission<'_> {
 
     fn call(&self, call: &Call) -> Result<String> {
         if call.name != NAME {
-            return Err(Error::not_found("there is no such tool"));
+            return Err(Error::not_found("unknown tool"));
         }
         let answer = match self.answer(call) {
             Ok(answer) => answer,

@@ -27,7 +27,7 @@ impl Tools for Echo {
                 told.recv().unwrap_err();
                 Ok("late".to_owned())
             }
-            _ => Err(Error::not_found("there is no such tool")),
+            _ => Err(Error::not_found("unknown tool")),
         }
     }
 
@@ -119,5 +119,5 @@ fn calls_at_once_are_bounded() {
     assert!(said.values().all(|it| it["error"]["code"] == -32_000), "{said:?}");
     let again = [call(1, "wait", json!({})), call(1, "wait", json!({}))].join("\n");
     let said = super::tests::said(&tools, again.as_bytes());
-    assert_eq!(said["1"]["error"]["message"], "a call with this id runs already");
+    assert_eq!(said["1"]["error"]["message"], "a call with this id is already running");
 }

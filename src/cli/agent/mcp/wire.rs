@@ -58,7 +58,7 @@ pub(super) fn next(input: &mut impl BufRead) -> Result<Option<Message>> {
         if !is_whole && line.len() as u64 >= LINE_BYTES_MAX {
             drop(line);
             input.skip_until(b'\n')?;
-            let why = format!("a line has more than {LINE_BYTES_MAX} bytes");
+            let why = format!("a line is longer than {LINE_BYTES_MAX} bytes");
             return Ok(Some(Message::Refused(NO_REQUEST, why)));
         }
         if !line.trim_ascii().is_empty() {
@@ -69,17 +69,17 @@ pub(super) fn next(input: &mut impl BufRead) -> Result<Option<Message>> {
 
 fn read(line: &[u8]) -> Message {
     let Ok(mut value) = serde_json::from_slice::<Value>(line) else {
-        return Message::Refused(NO_JSON, "the line is no JSON".to_owned());
+        return Message::Refused(NO_JSON, "the line is not JSON".to_owned());
     };
     let is_ours = value["jsonrpc"] == "2.0";
     let Some(method) = value["method"].as_str().filter(|_| is_ours).map(str::to_owned) else {
-        return Message::Refused(NO_REQUEST, "the line is no request".to_owned());
+        return Message::Refused(NO_REQUEST, "the line is not a request".to_owned());
     };
     let params = value["params"].take();
     match value.get_mut("id").map(Value::take) {
         None => Message::Notice { method, params },
         Some(id) if is_id(&id) => Message::Request { id, method, params },
-        Some(_) => Message::Refused(NO_REQUEST, "an id is a text or a number".to_owned()),
+        Some(_) => Message::Refused(NO_REQUEST, "an id must be a string or a number".to_owned()),
     }
 }
 

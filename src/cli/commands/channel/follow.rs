@@ -36,7 +36,7 @@ pub(in crate::cli::commands) fn follow(desk: &Desk, channel: &str, last: u32) ->
     desk.screen.note(&format!("#{} ({})", escape::line(&found.name), chat.slug));
     if !chat.is_member {
         let slug = &chat.slug;
-        desk.screen.note(&format!("you only read here: wiki-browser channel join {slug}"));
+        desk.screen.note(&format!("read-only; to write: wiki-browser channel join {slug}"));
     }
     let typed = lines();
     let mut events = client.events(None);

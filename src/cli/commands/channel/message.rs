@@ -13,10 +13,10 @@ pub(in crate::cli) fn print(desk: &Desk, message: &MessageView) -> Result<()> {
     let screen = &desk.screen;
     if message.kind == "system" {
         let hint = match (message.may_ask_again, message.held.as_deref()) {
-            (true, _) => format!("  ({}: `msg again` asks again)", message.sequence),
+            (true, _) => format!("  ({}: `msg again` retries)", message.sequence),
             (_, Some("waiting")) => format!("  ({}: `msg held` prints it)", message.sequence),
-            (_, Some("posted")) => "  (it was posted)".to_owned(),
-            (_, Some("private")) => "  (it was kept private)".to_owned(),
+            (_, Some("posted")) => "  (posted)".to_owned(),
+            (_, Some("private")) => "  (kept private)".to_owned(),
             _ => String::new(),
         };
         let line = format!("* {}{hint}", escape::line(&message.text));
@@ -26,7 +26,7 @@ pub(in crate::cli) fn print(desk: &Desk, message: &MessageView) -> Result<()> {
         "message" => String::new(),
         kind => format!(", {kind}"),
     };
-    let answers = message.answers.map(|it| format!(", answers {it}")).unwrap_or_default();
+    let answers = message.answers.map(|it| format!(", in reply to {it}")).unwrap_or_default();
     let who = screen.paint(Style::Bold, &escape::line(&message.author.name));
     let when = desk.ago(&json!(message.created_at));
     let facts = screen.paint(Style::Dim, &format!("{when}{sort}{answers}"));

@@ -26,112 +26,112 @@ const TEXT_BYTES_MAX: usize = 256 * 1024;
 /// What can be done with channels.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum ChannelCommand {
-    /// Make a channel; you are its chair
+    /// Create a channel; you become its chair
     #[command(after_help = "Examples:
   wiki-browser channel create persona-alignment --with robbo --with paula \\
     --message 'Where should a persona keep its skills?'
   wiki-browser channel create release --type review --with robbo --turns 30")]
     Create(CreateArgs),
-    /// List channels, last active first
+    /// List channels, most recently active first
     List {
-        /// Only those that you are a member of
+        /// Only channels you are a member of
         #[arg(long)]
         mine: bool,
-        /// In this state only: open, pending, active, complete or archived
+        /// Only channels in this state: open, pending, active, complete or archived
         #[arg(long, value_name = "STATE")]
         status: Option<String>,
     },
-    /// Print a channel: its members, what it has spent, and why it is paused
+    /// Show a channel: its members, what it has spent, and why it is paused
     Show {
-        /// Slug, its beginning, number or name
+        /// Slug (or its beginning), number or name
         channel: String,
     },
-    /// Print the members of a channel
+    /// List the members of a channel
     Members {
-        /// Slug, its beginning, number or name
+        /// Slug (or its beginning), number or name
         channel: String,
     },
     /// Add an agent or a person
     Add {
-        /// Slug, its beginning, number or name
+        /// Slug (or its beginning), number or name
         channel: String,
-        /// The persona or agent
+        /// Persona or agent
         #[arg(value_name = "NAME", required_unless_present = "person")]
         persona: Option<String>,
-        /// A person in its place
+        /// A person instead
         #[arg(long, value_name = "NAME", conflicts_with = "persona")]
         person: Option<String>,
     },
-    /// Take a member out
+    /// Remove a member
     Remove(MemberArgs),
-    /// Tell a member nothing until it is unmuted
+    /// Mute a member: it gets no messages until unmuted
     Mute(MemberArgs),
-    /// Let a member hear again; it is told what it missed
+    /// Unmute a member; it catches up on what it missed
     Unmute(MemberArgs),
-    /// Become a member
+    /// Join a channel
     Join {
-        /// Slug, its beginning, number or name
+        /// Slug (or its beginning), number or name
         channel: String,
     },
-    /// Be a member no more
+    /// Leave a channel
     Leave {
-        /// Slug, its beginning, number or name
+        /// Slug (or its beginning), number or name
         channel: String,
     },
-    /// Give a member's seat to another agent of it, or to a fresh one
+    /// Replace the agent behind a member with another or a fresh one
     Seat {
-        /// Slug, its beginning, number or name
+        /// Slug (or its beginning), number or name
         channel: String,
         /// Handle of the member
         handle: String,
-        /// The agent; a fresh one is started without it
+        /// The agent [default: start a fresh one]
         #[arg(long, value_name = "NAME")]
         agent: Option<String>,
     },
     /// Make another member the chair
     Chair(MemberArgs),
-    /// Say what a channel is to come to; its agents are told
+    /// Set the goal of a channel; its agents are notified
     Intent {
-        /// Slug, its beginning, number or name
+        /// Slug (or its beginning), number or name
         channel: String,
         /// Two or three sentences
         text: String,
     },
-    /// Wake nobody until the channel is resumed
+    /// Pause a channel: no agent is woken until it resumes
     Pause {
-        /// Slug, its beginning, number or name
+        /// Slug (or its beginning), number or name
         channel: String,
     },
-    /// Let a paused channel go on
+    /// Resume a paused channel
     Resume {
-        /// Slug, its beginning, number or name
+        /// Slug (or its beginning), number or name
         channel: String,
         #[command(flatten)]
         budget: BudgetArgs,
     },
-    /// End a channel: it can be read from then on, and its agents are free
+    /// Complete a channel: it becomes read-only, and its agents are free
     Complete {
-        /// Slug, its beginning, number or name
+        /// Slug (or its beginning), number or name
         channel: String,
     },
-    /// Take a channel that has ended out of the lists
+    /// Archive a completed channel, so lists omit it
     Archive {
-        /// Slug, its beginning, number or name
+        /// Slug (or its beginning), number or name
         channel: String,
     },
-    /// Print a channel as Markdown, its decisions first
+    /// Export a channel as Markdown, decisions first
     Export {
-        /// Slug, its beginning, number or name
+        /// Slug (or its beginning), number or name
         channel: String,
     },
-    /// Chat: print what is said, and say what you type, until interrupted
+    /// Chat: print new messages and send what you type, until interrupted
     #[command(after_help = "\
-Each line that you type is a message; a line that ends with \\ goes on in the next one. With nothing
-to read on standard input it only prints.")]
+Each line you type is a message; end a line with \\ to continue on the next one. Without standard
+input it only prints.")]
     Follow {
-        /// Slug, its beginning, number or name
+        /// Slug (or its beginning), number or name
         channel: String,
-        /// Begin with so many of the last messages
+        /// Number of recent messages to start with
         #[arg(long, value_name = "N", default_value_t = 20)]
         last: u32,
     },
@@ -140,29 +140,29 @@ to read on standard input it only prints.")]
 /// `channel create`.
 #[derive(Args, Debug)]
 pub(in crate::cli) struct CreateArgs {
-    /// Its name
+    /// Name of the channel
     name: String,
-    /// Its type: workshop, delegation, review, standup, broadcast, or one of the script
+    /// Type: workshop, delegation, review, standup, broadcast, or one from the script
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<String>,
-    /// A persona or agent that takes part; may be given several times
+    /// A persona or agent to add; repeatable
     #[arg(long = "with", value_name = "NAME")]
     with: Vec<String>,
-    /// A person who takes part; may be given several times
+    /// A person to add; repeatable
     #[arg(long, value_name = "NAME")]
     person: Vec<String>,
-    /// What it is about
+    /// What the channel is about
     #[arg(long, value_name = "TEXT")]
     about: Option<String>,
-    /// What it is to come to, if that is not its type's
+    /// Goal of the channel [default: its type's]
     #[arg(long, value_name = "TEXT")]
     intent: Option<String>,
-    /// The first message
+    /// First message
     #[arg(long, value_name = "TEXT")]
     message: Option<String>,
     #[command(flatten)]
     budget: BudgetArgs,
-    /// Do the same request under the same word only once
+    /// Idempotency key: repeating it returns the first answer
     #[arg(long, value_name = "WORD")]
     key: Option<String>,
 }
@@ -170,13 +170,13 @@ pub(in crate::cli) struct CreateArgs {
 /// What the agents of a channel may spend.
 #[derive(Args, Debug)]
 pub(in crate::cli) struct BudgetArgs {
-    /// Most turns of its agents
+    /// Maximum turns of its agents
     #[arg(long, value_name = "N")]
     turns: Option<i64>,
-    /// Most tokens of its agents
+    /// Maximum tokens of its agents
     #[arg(long, value_name = "N")]
     tokens: Option<i64>,
-    /// Most US dollars of its agents
+    /// Maximum US dollars of its agents
     #[arg(long = "cost-usd", value_name = "USD")]
     cost_usd: Option<f64>,
 }
@@ -191,7 +191,7 @@ impl BudgetArgs {
 /// A channel and one of its members.
 #[derive(Args, Debug)]
 pub(in crate::cli) struct MemberArgs {
-    /// Slug, its beginning, number or name
+    /// Slug (or its beginning), number or name
     channel: String,
     /// Handle of the member
     member: String,
@@ -200,31 +200,31 @@ pub(in crate::cli) struct MemberArgs {
 /// What can be done with messages of channels.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum MsgCommand {
-    /// Say something in a channel
+    /// Send a message to a channel
     #[command(after_help = "Examples:
   wiki-browser msg send 7 '@paula do you agree with robbo?'
   wiki-browser msg send workshop-names-7 - < plan.md")]
     Send(SendArgs),
-    /// Ask an agent again what it was asked in a turn that came to nothing
+    /// Retry an agent's turn that failed
     Again {
-        /// Slug, its beginning, number or name
+        /// Slug (or its beginning), number or name
         channel: String,
-        /// The line that tells of that turn; the last such line if it is left out
+        /// Number of the message that reports it [default: the last one]
         number: Option<i64>,
     },
-    /// Read an answer that is held, post it, or keep it private
+    /// Read a held answer, post it, or keep it private
     #[command(after_help = "\
 An answer is held if somebody may have typed in the agent's terminal while it worked: nobody but who
 reads it can tell what of it is for the channel.")]
     Held(HeldArgs),
-    /// Print what was said in a channel
+    /// Print the messages of a channel
     History {
-        /// Slug, its beginning, number or name
+        /// Slug (or its beginning), number or name
         channel: String,
-        /// At most so many
+        /// Maximum number of messages
         #[arg(long, value_name = "N", default_value_t = 50)]
         limit: u32,
-        /// Only behind this message
+        /// Only after this message
         #[arg(long, value_name = "NUMBER")]
         after: Option<i64>,
         /// Only before this message
@@ -236,9 +236,9 @@ reads it can tell what of it is for the channel.")]
 /// `msg held`.
 #[derive(Args, Debug)]
 pub(in crate::cli) struct HeldArgs {
-    /// Slug, its beginning, number or name
+    /// Slug (or its beginning), number or name
     channel: String,
-    /// The line that tells of it; the last one that waits if it is left out
+    /// Number of the message that reports it [default: the last one waiting]
     number: Option<i64>,
     /// Post it
     #[arg(long, conflicts_with = "private")]
@@ -258,17 +258,17 @@ impl HeldArgs {
 /// `msg send`.
 #[derive(Args, Debug)]
 pub(in crate::cli) struct SendArgs {
-    /// Slug, its beginning, number or name
+    /// Slug (or its beginning), number or name
     channel: String,
-    /// What is said; `-` is standard input
+    /// The message; `-` reads standard input
     text: String,
     /// message, delegation or escalation
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<String>,
-    /// Handle of the member that it is for
+    /// Handle of the member it is addressed to
     #[arg(long, value_name = "HANDLE")]
     to: Option<String>,
-    /// Do the same request under the same word only once
+    /// Idempotency key: repeating it returns the first answer
     #[arg(long, value_name = "WORD")]
     key: Option<String>,
 }
@@ -361,7 +361,7 @@ pub(in crate::cli) fn route(channel: &str, rest: &str) -> String {
 
 pub(in crate::cli) fn typed<T: DeserializeOwned>(answer: Value) -> Result<T> {
     serde_json::from_value(answer)
-        .context(ErrorKind::Internal, || "the server's answer is of another version".to_owned())
+        .context(ErrorKind::Internal, || "the server has a different version".to_owned())
 }
 
 fn create(desk: &Desk, args: CreateArgs) -> Result<()> {
@@ -420,7 +420,7 @@ fn held(desk: &Desk, args: &HeldArgs) -> Result<()> {
     let number = match args.number {
         Some(number) => number,
         None => last_line(desk, channel, waits)?
-            .ok_or_else(|| Error::not_found("no answer is held there").code("not_held"))?,
+            .ok_or_else(|| Error::not_found("no held answer there").code("not_held"))?,
     };
     let verb = format!("messages/{number}/held");
     if args.reads() {
@@ -437,8 +437,8 @@ fn again(desk: &Desk, channel: &str, number: Option<i64>) -> Result<()> {
     let number = match number {
         Some(number) => number,
         None => last_line(desk, channel, |it| it.may_ask_again)?.ok_or_else(|| {
-            Error::conflict("turn_answered", "no agent's last turn there came to nothing")
-                .hint("say it again: `wiki-browser msg send`")
+            Error::conflict("turn_answered", "no failed turn there")
+                .hint("send it again: `wiki-browser msg send`")
         })?,
     };
     change(desk, channel, &format!("messages/{number}/again"), &json!({}))

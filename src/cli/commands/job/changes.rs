@@ -30,10 +30,10 @@ pub(in crate::cli::commands) fn restore(
         }
         screen.table(&table, "nothing changed")?;
         if dry_run {
-            screen.note("nothing was touched");
+            screen.note("no changes made");
         } else {
             let held = text(answer, "held_at");
-            screen.note(&format!("what the job left is in {}/after", escape::line(held)));
+            screen.note(&format!("the state the job left is in {}/after", escape::line(held)));
         }
         Ok(())
     })
@@ -41,9 +41,9 @@ pub(in crate::cli::commands) fn restore(
 
 fn state(item: &Value) -> &str {
     match text(item, "outcome") {
-        "ready" => "can be put back",
-        "restored" => "put back",
-        "as_before" => "as before",
+        "ready" => "can be restored",
+        "restored" => "restored",
+        "as_before" => "unchanged",
         "changed_since" => "changed since",
         "not_kept" => "not kept",
         other => other,
@@ -55,9 +55,7 @@ pub(in crate::cli::commands) fn keep(desk: &Desk, given: &str) -> Result<()> {
     let client = desk.client()?;
     let id = desk.id(&client, Noun::Job, given)?;
     let answer = client.post(&format!("/api/agent/jobs/{id}/keep"), &json!({}))?;
-    desk.screen.answer(&answer, |screen, _| {
-        screen.put(&format!("what changed while job {id} ran stays as it is"))
-    })
+    desk.screen.answer(&answer, |screen, _| screen.put(&format!("changes from job {id} are kept")))
 }
 
 /// Prints the changes of a job, and what can be done about them.
@@ -75,9 +73,9 @@ pub(in crate::cli::commands) fn describe(desk: &Desk, job: &Value) -> Result<()>
     }
     let what = match text(changes, "state") {
         "open" => offer(job),
-        "restored" => format!("put back by {}", text(changes, "decided_by_name")),
+        "restored" => format!("restored by {}", text(changes, "decided_by_name")),
         "kept" => format!("kept by {}", text(changes, "decided_by_name")),
-        _ => "nobody decided, and it is held no more".to_owned(),
+        _ => "nobody decided in time; no longer stored".to_owned(),
     };
     desk.detail("", &escape::line(&what))
 }
@@ -95,5 +93,5 @@ pub(in crate::cli::commands) fn note(screen: &Screen, job: &Value) {
 
 fn offer(job: &Value) -> String {
     let id = text(job, "id");
-    format!("wiki-browser job restore {id} puts it back, wiki-browser job keep {id} leaves it")
+    format!("wiki-browser job restore {id} restores it, wiki-browser job keep {id} keeps it")
 }

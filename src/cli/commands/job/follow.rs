@@ -186,7 +186,7 @@ impl Watch<'_> {
     /// Says that the end was not seen: what is printed now happened before.
     fn say_when_it_ended(&self, job: &Value) {
         let how = match text(job, "reason") {
-            "server_restarted" => "the job was settled when the server started again",
+            "server_restarted" => "the job was settled when the server restarted",
             _ => "the job ended while the server was away",
         };
         self.desk.screen.note(how);
@@ -273,7 +273,7 @@ impl Watch<'_> {
                 }
                 let begins = page["offset"].as_u64().unwrap_or(*offset);
                 if begins > *offset {
-                    pieces.push(format!("[{} bytes were not kept]\n", begins - *offset));
+                    pieces.push(format!("[{} bytes not kept]\n", begins - *offset));
                 }
                 *offset = next;
                 pieces.push(text(&page, "text").to_owned());

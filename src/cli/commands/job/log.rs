@@ -57,7 +57,7 @@ fn print_output(desk: &Desk, client: &Client, id: &str, stream: &str) -> Result<
                 (page["cut"]["from"].as_u64(), page["cut"]["to"].as_u64(), is_said)
             {
                 is_said = true;
-                screen.note(&format!("[{} bytes were not kept]", to.saturating_sub(from)));
+                screen.note(&format!("[{} bytes not kept]", to.saturating_sub(from)));
             }
             screen.raw(text(page, "text"))
         })?;

@@ -13,20 +13,20 @@ use crate::cli::terminal::{escape, when};
 /// Which jobs, if it is not one.
 #[derive(Args, Debug)]
 pub(in crate::cli) struct Many {
-    /// All of this kind
+    /// All jobs of this kind
     #[arg(long, value_name = "KIND", conflicts_with = "id")]
     kind: Option<String>,
-    /// All with this status
+    /// All jobs with this status
     #[arg(long, value_name = "STATUS", conflicts_with = "id",
           value_parser = ["queued", "running", "failed", "timed_out", "cancelled"])]
     status: Option<String>,
-    /// Those only that were asked for longer ago (30m, 2h, 7d)
+    /// Only jobs created longer ago than this (30m, 2h, 7d)
     #[arg(long, value_name = "AGE", conflicts_with = "id")]
     older_than: Option<String>,
-    /// Only count them
+    /// Only count the jobs
     #[arg(long, conflicts_with = "id")]
     dry_run: bool,
-    /// Do it without a question
+    /// Skip the confirmation
     #[arg(long, conflicts_with = "id")]
     yes: bool,
 }
@@ -47,7 +47,7 @@ pub(in crate::cli::commands) const CANCEL: Deed =
     Deed { word: "cancel", done: "cancelled", status: "queued" };
 /// Repeating.
 pub(in crate::cli::commands) const RETRY: Deed =
-    Deed { word: "retry", done: "repeated", status: "failed" };
+    Deed { word: "retry", done: "retried", status: "failed" };
 
 /// Cancels a job.
 pub(in crate::cli::commands) fn cancel(desk: &Desk, given: &str) -> Result<()> {
@@ -55,7 +55,7 @@ pub(in crate::cli::commands) fn cancel(desk: &Desk, given: &str) -> Result<()> {
     let id = desk.id(&client, Noun::Job, given)?;
     let job = client.post(&format!("/api/agent/jobs/{id}/cancel"), &json!({}))?;
     desk.screen.answer(&job, |screen, job| match text(job, "status") {
-        "running" => screen.put(&format!("job {id} is ending")),
+        "running" => screen.put(&format!("job {id} is stopping")),
         status => screen.put(&format!("job {id} is {}", screen.state(status))),
     })
 }
@@ -91,12 +91,12 @@ pub(in crate::cli::commands) fn run(desk: &Desk, many: &Many, deed: Deed) -> Res
     }
     if !many.yes {
         if !question::can(&desk.screen) {
-            return Err(Error::invalid(format!("{what}: nobody is there to confirm"))
+            return Err(Error::invalid(format!("{what}: confirmation needs a terminal"))
                 .code("no_terminal")
-                .hint("look with --dry-run, then repeat it with --yes"));
+                .hint("preview with --dry-run, then run again with --yes"));
         }
         if !question::yes(&desk.screen, &format!("{what}: {} them?", deed.word))? {
-            return Err(Error::conflict("not_confirmed", "nothing was done"));
+            return Err(Error::conflict("not_confirmed", "nothing changed"));
         }
     }
     body["dry_run"] = json!(false);
@@ -144,7 +144,7 @@ pub(in crate::cli::commands) fn is_meant(id: Option<&str>, many: &Many) -> Resul
     match (id, is_chosen) {
         (Some(_), _) => Ok(false),
         (None, true) => Ok(true),
-        (None, false) => Err(Error::invalid("which job is meant?")
-            .hint("write its id, or --kind KIND and --status STATUS for all of them")),
+        (None, false) => Err(Error::invalid("no job given")
+            .hint("give an id, or --kind KIND and --status STATUS for several")),
     }
 }

@@ -27,96 +27,96 @@ use crate::client::{Client, query};
 pub(in crate::cli) enum JobCommand {
     /// List jobs, newest first
     List(ListArgs),
-    /// Print a job
+    /// Show a job
     Show {
         /// Id of the job
         id: String,
     },
     /// Watch a job and what its agent does until it ends; exits 0 if it succeeded, 1 otherwise
     #[command(after_help = "\
-What the agent says and does stands on standard error, if its engine tells that (`reads` in the
-script). A server that goes away meanwhile is waited for, 120s at most.")]
+The agent's activity goes to standard error, if its engine reports it (`reads` in the script). If
+the server goes away, the command waits for it for up to 120s.")]
     Follow {
         /// Id of the job
         id: String,
-        /// Print the output of an agent whose engine does not tell what it does
+        /// Print the output of an agent whose engine does not report its activity
         #[arg(long)]
         log: bool,
         /// Print the agent's output as it is
         #[arg(long)]
         raw: bool,
     },
-    /// Ask for a job of a kind
+    /// Create a job of a kind
     Create(CreateArgs),
-    /// Cancel a job: at once if it waits, within its grace if it runs; or all of a kind or status
-    #[command(after_help = "Without --status those that wait. Only an admin may cancel several.")]
+    /// Cancel a job (immediately if waiting, within `grace` if running), or many
+    #[command(after_help = "Without --status, cancels waiting jobs. Only admins can cancel many.")]
     Cancel {
         /// Id of the job
         id: Option<String>,
         #[command(flatten)]
         many: Many,
     },
-    /// Make a new job with the inputs of one that has ended; it waits if the lane is busy
+    /// Retry a finished job: creates a new one with the same inputs
     #[command(after_help = "\
-Several are repeated by --kind, --status (without it those that failed) and --older-than, by an
-admin; what was repeated already is left out.")]
+Admins can retry several with --kind, --status [default: failed] and --older-than; jobs that were
+retried already are skipped. A retry waits if its lane is busy.")]
     Retry {
         /// Id of the job
         id: Option<String>,
         #[command(flatten)]
         many: Many,
-        /// Not before the provider of its engine takes more again, if it took no more
+        /// Wait until the provider's rate limit resets, if that is why it failed
         #[arg(long, requires = "id")]
         when_allowed: bool,
-        /// Start it at this time at the earliest (2026-01-02T03:04:05Z), or after a wait (+10m, 2h)
+        /// Earliest start: a time (2026-01-02T03:04:05Z) or a delay (+10m, 2h)
         #[arg(long, value_name = "WHEN", requires = "id")]
         not_before: Option<String>,
         /// Watch the new job until it ends
         #[arg(long, requires = "id")]
         wait: bool,
-        /// Also print what the agent says and does, on standard error
+        /// Also print the agent's activity, on standard error
         #[arg(long, requires = "wait")]
         log: bool,
         /// Also print the agent's output as it is
         #[arg(long, requires = "wait")]
         raw: bool,
     },
-    /// Put back what changed in the repository while a job ran, and nobody changed since
+    /// Restore what changed in the repository while a job was running
     #[command(after_help = "\
-Without names all of it is put back, or nothing. What the job left stays in the repository,
-in refs/wiki-browser/jobs/ID/after: `git restore --source` takes from it.")]
+Without names, restores everything or nothing; later changes are never overwritten. The state the
+job left stays in refs/wiki-browser/jobs/ID/after, for `git restore --source`.")]
     Restore {
         /// Id of the job
         id: String,
-        /// Paths, branches, HEAD or .git/NAME: these only
+        /// Only these: paths, branches, HEAD or .git/NAME
         #[arg(value_name = "NAME")]
         names: Vec<String>,
-        /// Only list what can be put back
+        /// Only list what can be restored
         #[arg(long)]
         dry_run: bool,
     },
-    /// Leave what changed in the repository while a job ran as it is
+    /// Keep what changed in the repository while a job was running
     Keep {
         /// Id of the job
         id: String,
     },
-    /// Print what a job's agent said and did
+    /// Print the activity of a job's agent
     #[command(after_help = "\
-Each message, each call of a tool with its answer in short, what the server refused, and what was
-spent. An agent whose engine does not tell that (`reads` in the script) has its output printed:
-standard error, or standard output if only that has any. With --json each page of steps, or each
-piece of output of at most 256 KiB, is an answer of its own.")]
+Prints each message, each tool call with a short result, refused requests, and usage. If the engine
+does not report activity (`reads` in the script), prints the agent's output instead: standard error,
+or standard output if only that has any. With --json, prints one answer per page of steps, or per
+256 KiB of output.")]
     Log {
         /// Id of the job
         id: String,
-        /// Print this output as it is
+        /// Print this output stream as it is
         #[arg(long, value_name = "STREAM", value_parser = ["stdout", "stderr"])]
         stream: Option<String>,
-        /// Print the output as it is in place of steps
+        /// Print the raw output instead of steps
         #[arg(long)]
         raw: bool,
     },
-    /// Print the prompt that a job's agent was given
+    /// Print the prompt of a job's agent
     Prompt {
         /// Id of the job
         id: String,
@@ -126,18 +126,18 @@ piece of output of at most 256 KiB, is an answer of its own.")]
 /// `job list`.
 #[derive(Args, Debug)]
 pub(in crate::cli) struct ListArgs {
-    /// With this status only
+    /// Only jobs with this status
     #[arg(long, value_name = "STATUS",
           value_parser = ["queued", "waiting", "scheduled", "running", "parked", "succeeded",
                           "failed", "timed_out", "cancelled"])]
     status: Option<String>,
-    /// Of this kind only
+    /// Only jobs of this kind
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
-    /// On this source only
+    /// Only jobs on this source
     #[arg(long, value_name = "PATH")]
     source: Option<String>,
-    /// On this topic only
+    /// Only jobs on this topic
     #[arg(long, value_name = "ID")]
     topic: Option<String>,
     #[command(flatten)]
@@ -147,10 +147,10 @@ pub(in crate::cli) struct ListArgs {
 /// `job create`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-An input is NAME=VALUE; NAME=@FILE takes the value from a file (@- is standard input), and
-NAME:=JSON is taken as it is. What follows from another input is left out. The kinds and their
-inputs are in the script; `wiki-browser check --print` lists them. With --wait a server that goes
-away meanwhile is waited for, 120s at most.
+An input is NAME=VALUE. NAME=@FILE reads the value from a file (@- is standard input), and
+NAME:=JSON is passed as it is. Leave out inputs that follow from another one. To list the kinds and
+their inputs, run `wiki-browser check --print`. With --wait, if the server goes away, the command
+waits for it for up to 120s.
 
 Examples:
   wiki-browser job create incorporate topic_id=7f3a --wait
@@ -159,25 +159,25 @@ Examples:
 pub(in crate::cli) struct CreateArgs {
     /// Kind of the job, as the script declares it
     kind: String,
-    /// Inputs of the kind
+    /// Inputs of the job
     #[arg(value_name = "NAME=VALUE")]
     inputs: Vec<String>,
-    /// Place in the queue, from -100 to 100: higher is earlier; above its kind's for admins only
+    /// Priority from -100 to 100: higher runs first; only admins can exceed the kind's
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     priority: Option<i64>,
-    /// Start it at this time at the earliest (2026-01-02T03:04:05Z), or after a wait (+10m, 2h)
+    /// Earliest start: a time (2026-01-02T03:04:05Z) or a delay (+10m, 2h)
     #[arg(long, value_name = "WHEN")]
     not_before: Option<String>,
     /// Watch the job until it ends; exits 0 if it succeeded, 1 otherwise
     #[arg(long)]
     pub(in crate::cli) wait: bool,
-    /// Also print what the agent says and does, on standard error
+    /// Also print the agent's activity, on standard error
     #[arg(long, requires = "wait")]
     log: bool,
     /// Also print the agent's output as it is
     #[arg(long, requires = "wait")]
     raw: bool,
-    /// Do the same request under the same word only once: a repetition gets the first answer
+    /// Idempotency key: repeating it returns the first answer
     #[arg(long, value_name = "WORD")]
     idempotency_key: Option<String>,
 }
@@ -334,9 +334,9 @@ fn create(desk: &Desk, args: &CreateArgs) -> Result<u8> {
     }
     if let Some(when) = &args.not_before {
         if args.idempotency_key.is_some() && when::parse(when).is_none() {
-            let message = "the same wait is another time when the request is repeated";
+            let message = "a relative time changes when the request is repeated";
             return Err(Error::invalid(message)
-                .hint("with --idempotency-key write a time: --not-before 2026-01-02T03:04:05Z"));
+                .hint("with --idempotency-key give a time: --not-before 2026-01-02T03:04:05Z"));
         }
         body.insert("not_before".to_owned(), json!(when::point(desk.now(), when)?));
     }
@@ -433,7 +433,7 @@ fn kind_of(client: &Client, name: &str) -> Result<Value> {
         let shown = crate::base::truncate_chars(name, 60);
         let meant = crate::script::nearest(name, names.iter().copied());
         let meant = meant.map(|it| format!("did you mean `{it}`? ")).unwrap_or_default();
-        Error::invalid(format!("the script declares no kind `{shown}`"))
+        Error::invalid(format!("unknown kind `{shown}`"))
             .code("unknown_kind")
             .hint(format!("{meant}one of: {}", names.join(", ")))
     })
@@ -454,7 +454,7 @@ fn value_of(
     if let Given::Json(json) = given {
         return serde_json::from_str(json)
             .context(ErrorKind::Invalid, || format!("`{name}` is not JSON"))
-            .map_err(|cause| cause.hint("with `=` it is taken as text"));
+            .map_err(|cause| cause.hint("use `=` to pass it as text"));
     }
     let value = input_text(name, given)?;
     match sort {
@@ -468,8 +468,8 @@ fn value_of(
             _ => {
                 let shown = crate::base::truncate_chars(&value, 60);
                 let wanted = if sort == "number" { "a number" } else { "true or false" };
-                Err(Error::invalid(format!("`{name}` is {wanted}, not `{shown}`"))
-                    .hint("wiki-browser check --print shows what the kind takes"))
+                Err(Error::invalid(format!("`{name}` must be {wanted}, not `{shown}`"))
+                    .hint("wiki-browser check --print lists the inputs of the kind"))
             }
         },
         _ => Ok(json!(value)),

@@ -34,18 +34,18 @@ fn is_in_vain(job: &Value) -> bool {
 fn first_step(job: &Value) -> Option<String> {
     let (id, kind) = (text(job, "id"), text(job, "kind"));
     let raise = |field: &str| {
-        format!("raise `{field}` of kind \"{kind}\" in the script, then type: wiki-browser reload")
+        format!("raise `{field}` of kind \"{kind}\" in the script, then run: wiki-browser reload")
     };
     Some(match text(job, "reason") {
         "exit_status" | "signal" | "no_result" => {
-            format!("see what it did: wiki-browser job log {id}")
+            format!("see its activity: wiki-browser job log {id}")
         }
         "server_restarted" => "nothing is wrong with the job itself, and nothing is repeated by \
                                itself"
             .to_owned(),
-        "spawn_failed" => "find what is missing with: wiki-browser doctor".to_owned(),
+        "spawn_failed" => "find out what is missing: wiki-browser doctor".to_owned(),
         "prompt_failed" => {
-            "mend the script, then type: wiki-browser check && wiki-browser reload".to_owned()
+            "fix the script, then run: wiki-browser check && wiki-browser reload".to_owned()
         }
         "wall_timeout" => raise("timeout"),
         "idle_timeout" => raise("idle"),

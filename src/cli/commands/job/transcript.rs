@@ -72,7 +72,7 @@ impl Transcript {
             StepKind::Started => {
                 let words = [step.name.as_str(), step.line.as_str()];
                 let words: Vec<&str> = words.into_iter().filter(|it| !it.is_empty()).collect();
-                screen.paint(Style::Dim, &cut(0, &format!("began: {}", words.join(", session "))))
+                screen.paint(Style::Dim, &cut(0, &format!("started: {}", words.join(", session "))))
             }
             StepKind::Said => {
                 step.text.trim_end().clone_into(&mut self.last_words);
@@ -97,7 +97,7 @@ impl Transcript {
                 format!("{}\n{}", screen.paint(Style::Red, "  failed:"), words.join("\n"))
             }
             StepKind::Retried => {
-                screen.paint(Style::Yellow, &cut(0, &format!("trying again: {}", step.line)))
+                screen.paint(Style::Yellow, &cut(0, &format!("retrying: {}", step.line)))
             }
             StepKind::Cut => screen.paint(Style::Dim, &cut(0, &step.line)),
             StepKind::Refused => {
@@ -108,10 +108,10 @@ impl Transcript {
             }
             StepKind::Done => return None,
             StepKind::GaveUp if step.text.trim_end() == self.last_words => {
-                screen.paint(Style::Red, "it says that it failed")
+                screen.paint(Style::Red, "reported failure")
             }
             StepKind::GaveUp => {
-                screen.paint(Style::Red, &cut(0, &format!("it failed: {}", step.line)))
+                screen.paint(Style::Red, &cut(0, &format!("failed: {}", step.line)))
             }
         })
     }
@@ -131,7 +131,7 @@ pub(in crate::cli::commands) fn spent(job: &Value) -> Vec<String> {
     };
     let dollars = |of: &Value| of["cost_usd"].as_f64().map(|it| format!("{it:.4} USD"));
     let partly = usage["is_partial"] == true;
-    let partly = partly.then(|| "as far as it was told".to_owned());
+    let partly = partly.then(|| "as far as reported".to_owned());
     let all: Vec<String> = [dollars(job), tokens(usage), partly].into_iter().flatten().collect();
     let mut lines = Vec::new();
     if !all.is_empty() {
@@ -183,7 +183,7 @@ mod tests {
         let plain = shown(&entries, Color::Never);
         assert!(!plain.chars().any(|c| c.is_control() && c != '\n'), "{plain:?}");
         for words in [
-            "began: m-1, session s\n",
+            "started: m-1, session s\n",
             "\nI look.\n",
             "\n> Bash",
             " ls ",
@@ -192,9 +192,9 @@ mod tests {
             "\n  failed:\n  no ",
             "\nrefused (stale_base): it moved",
             "\n  hint: start again",
-            "\ntrying again: overloaded",
+            "\nretrying: overloaded",
             "\n500 bytes of its output were passed over\n",
-            "\nit failed: over",
+            "\nfailed: over",
         ] {
             assert!(plain.contains(words), "{words:?}: {plain}");
         }

@@ -28,7 +28,7 @@ pub(super) fn rework(desk: &Desk, given: &str, reason: &str, wait: bool) -> Resu
     let body = json!({"reason": reason});
     let answer = client.create(&format!("/api/proposals/{id}/rework"), &body)?;
     if !wait {
-        desk.screen.note(&format!("proposal {id} stays open until this job has a new revision"));
+        desk.screen.note(&format!("proposal {id} stays open until the job proposes a revision"));
     }
     job::accepted(desk, &client, &answer, wait.then_some(Show::Nothing))
 }
@@ -46,8 +46,8 @@ pub(super) fn edit(
     let shown = client.get(&format!("/api/proposals/{id}"))?;
     let now = text(&shown["proposal"], "text_digest");
     if digest.is_some_and(|it| it != now) {
-        let error = Error::conflict("text_changed", "the text is not the one with that digest");
-        return Err(error.hint("look at the proposal again"));
+        let error = Error::conflict("text_changed", "the text has changed since you looked");
+        return Err(error.hint("review the proposal again"));
     }
     let mut body = json!({"text": edited, "text_digest": now});
     if let Some(summary) = summary {
@@ -56,7 +56,7 @@ pub(super) fn edit(
     let answer = client.create(&format!("/api/proposals/{id}/edit"), &body)?;
     desk.screen.answer(&answer, |screen, made| {
         let revision = number(made, "revision_number");
-        screen.note(&format!("this is revision {revision}; look at it, then approve it"));
+        screen.note(&format!("this is revision {revision}; review it before approving"));
         screen.put(&line(made, "id"))
     })
 }
@@ -109,9 +109,9 @@ pub(super) fn left_over(screen: &Screen, answer: &Value) {
     for it in answer["followed"].as_array().into_iter().flatten() {
         let id = line(it, "proposal_id");
         screen.note(&match text(it, "outcome") {
-            "merged" => format!("proposal {id} was merged: look at {}", line(it, "revision_id")),
-            "conflict" => format!("proposal {id} is in conflict with it now: ask for a rework"),
-            _ => format!("proposal {id} has nothing left to change"),
+            "merged" => format!("proposal {id} was merged; review {}", line(it, "revision_id")),
+            "conflict" => format!("proposal {id} now conflicts with it: request changes"),
+            _ => format!("proposal {id} no longer changes anything"),
         });
     }
     for it in answer["still_open"].as_array().into_iter().flatten() {

@@ -21,8 +21,7 @@ use crate::script::{self, Diagnostic, InputType, Loaded, Report, Wear};
 /// `check`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Exits 0 if the script and the personas in agents/ are fine, 1 if they are not. Warnings alone are
-fine.
+Exits 0 if the script and the personas in agents/ are valid (warnings are fine), 1 if not.
 
 Examples:
   wiki-browser check
@@ -36,8 +35,8 @@ pub(in crate::cli) struct CheckArgs {
 /// `render`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Inputs are written as for `job create`. What follows from another input is left out; the source of
-a topic is asked of the server, and without one it is given as well.
+Inputs are written as for `job create`. Leave out inputs that follow from another one. The server
+looks up the source of a topic; if none is running, give the source as well.
 
 Examples:
   wiki-browser render incorporate topic_id=7f3a
@@ -45,7 +44,7 @@ Examples:
 pub(in crate::cli) struct RenderArgs {
     /// Kind of the job, as the script declares it
     kind: String,
-    /// Inputs of the kind
+    /// Inputs of the job
     #[arg(value_name = "NAME=VALUE")]
     inputs: Vec<String>,
 }
@@ -112,7 +111,7 @@ fn fine(desk: &Desk, path: &Utf8Path, loaded: &Loaded, print: bool) -> Result<()
         let [kinds, inboxes, agents] =
             [declared("kind", true), declared("inbox", false), declared("agent", false)];
         let engines = names(loaded.config.engines.keys().collect());
-        let word = screen.paint(Style::Green, "is fine");
+        let word = screen.paint(Style::Green, "is valid");
         let path = crate::cli::terminal::escape::line(path.as_str());
         screen.put(&format!("{path} {word}: {kinds}{inboxes}{agents}engines {engines}"))
     })
@@ -151,7 +150,7 @@ pub(in crate::cli) fn render(desk: &Desk, args: &RenderArgs) -> Result<u8> {
         source_of_topic: source.as_deref(),
     })?;
     if prompt.is_empty() {
-        desk.screen.note("the prompt is empty: the engine of this kind needs none");
+        desk.screen.note("the prompt is empty: this kind's engine needs none");
     }
     let value = json!({"kind": args.kind, "prompt": prompt});
     desk.screen.answer(&value, |screen, _| screen.raw(&prompt))?;
@@ -166,7 +165,7 @@ fn refused(desk: &Desk, path: &Utf8Path, report: &Report) -> Result<u8> {
     }
     Err(Error::internal(format!("{path} has {}", report.summary()))
         .code("bad_script")
-        .hint("wiki-browser check says what is wrong"))
+        .hint("run wiki-browser check for details"))
 }
 
 /// Asks the server, if one runs, for the Source of the Topic among the inputs, and puts the whole
@@ -191,9 +190,8 @@ fn source_of_topic(
             Ok(source)
         }
         Err(cause) if cause.code_str() == "no_server" => {
-            id.parse::<TopicId>().map_err(|cause| {
-                cause.hint("an abbreviated id can be looked up only while the server runs")
-            })?;
+            id.parse::<TopicId>()
+                .map_err(|cause| cause.hint("start the server to use an abbreviated id"))?;
             Ok(None)
         }
         Err(cause) => Err(cause),

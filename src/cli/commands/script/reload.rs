@@ -17,19 +17,19 @@ const COMMAND_LINES_MAX: usize = 40;
 /// `reload`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Exits 0 if the script is in force, 1 if it is wrong or would lose waiting jobs; then the one before
-stays in force. Commands that run around agents are printed. Jobs that run keep the script that they
-started with. A kind that has another name now takes over the waiting jobs of the old one by its
-`was`; those of an inbox that is gone wait until it is back. SIGHUP reloads without --drop.
+Exits 0 if the script was loaded, 1 if it is invalid or would lose waiting jobs; then the previous
+one stays active. Prints the commands that run around agents. Running jobs keep the script
+they started with. A renamed kind takes over the waiting jobs of its old name with `was`; jobs of a
+removed inbox wait until it returns. SIGHUP reloads without --drop.
 
 Examples:
   wiki-browser reload --dry-run
   wiki-browser reload --json")]
 pub(in crate::cli) struct ReloadArgs {
-    /// Only say what would be different
+    /// Only report what would change
     #[arg(long)]
     dry_run: bool,
-    /// Cancel the waiting jobs that the new script has no place for
+    /// Cancel waiting jobs that the new script cannot run
     #[arg(long)]
     drop: bool,
 }
@@ -37,7 +37,7 @@ pub(in crate::cli) struct ReloadArgs {
 /// What can be done with schedules.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum ScheduleCommand {
-    /// List what the script has done by itself, when next, and what came of it last
+    /// List schedules, with the last result and the next run
     List,
 }
 
@@ -62,7 +62,7 @@ fn wrong(desk: &Desk, answer: &Value) -> Result<()> {
         desk.screen.put(&format!("{}\n", Shown::error(error)))?;
     }
     let number = &answer["generation"];
-    desk.screen.put(&format!("{}: generation {number} stays in force", line(trouble, "summary")))
+    desk.screen.put(&format!("{}: generation {number} stays active", line(trouble, "summary")))
 }
 
 fn right(desk: &Desk, answer: &Value) -> Result<()> {
@@ -80,9 +80,9 @@ fn right(desk: &Desk, answer: &Value) -> Result<()> {
     let files = difference["files"].as_array().map_or(0, Vec::len);
     let number = &answer["generation"];
     let said = match (answer["dry_run"] == true, files) {
-        (true, 0) => format!("nothing is different from generation {number}"),
-        (true, _) => format!("the script is fine; generation {number} stays in force"),
-        (false, _) => format!("generation {number} is in force"),
+        (true, 0) => format!("no changes from generation {number}"),
+        (true, _) => format!("the script is valid; generation {number} stays active"),
+        (false, _) => format!("generation {number} is active"),
     };
     desk.screen.put(&desk.screen.paint(Style::Green, &said))
 }
@@ -92,12 +92,12 @@ fn differences(desk: &Desk, difference: &Value) -> Result<()> {
     for change in difference["changes"].as_array().into_iter().flatten() {
         let is_agent = text(change, "what").starts_with("agent ");
         let waiting = match change["waiting"].as_i64() {
-            Some(1) if is_agent => ": 1 message for it waits until it is back".to_owned(),
+            Some(1) if is_agent => ": 1 message is waiting until it returns".to_owned(),
             Some(count) if is_agent && count > 0 => {
-                format!(": {count} messages for it wait until it is back")
+                format!(": {count} messages are waiting until it returns")
             }
-            Some(1) => ": 1 of its jobs waits".to_owned(),
-            Some(count) if count > 0 => format!(": {count} of its jobs wait"),
+            Some(1) => ": 1 job is waiting".to_owned(),
+            Some(count) if count > 0 => format!(": {count} jobs are waiting"),
             _ => String::new(),
         };
         let style = if waiting.is_empty() { Style::Dim } else { Style::Red };

@@ -31,7 +31,7 @@ Examples:
   wiki-browser types
   wiki-browser types --check        for CI: exits 1 if the files are not those of this version")]
 pub(in crate::cli) struct TypesArgs {
-    /// Write nothing; exit 1 if the files are missing or not those of this version
+    /// Write nothing; exit 1 if files are missing or from another version
     #[arg(long)]
     pub(in crate::cli) check: bool,
 }
@@ -52,7 +52,7 @@ pub(in crate::cli) fn types(desk: &Desk, args: &TypesArgs) -> Result<u8> {
         let after = EDITOR_SETTINGS.to_owned();
         items.push(Item::Text { path: SETTINGS.into(), before: settings, after });
     }
-    let advice = format!("{SETTINGS} is yours: add \"workspace.library\": [\"{LIBRARY}\"] to it");
+    let advice = format!("{SETTINGS} exists: add \"workspace.library\": [\"{LIBRARY}\"] to it");
     let stale: Vec<&Item> = items.iter().filter(|it| !is_there(it)).collect();
     if args.check {
         let names: Vec<&str> = stale.iter().map(|it| it.path().as_str()).collect();
@@ -60,8 +60,7 @@ pub(in crate::cli) fn types(desk: &Desk, args: &TypesArgs) -> Result<u8> {
         let value = json!({"ok": is_fine, "stale": names, "settings": is_named});
         desk.screen.answer(&value, |screen, _| {
             for name in &names {
-                screen
-                    .put(&format!("{name} is not that of this version: run wiki-browser types"))?;
+                screen.put(&format!("{name} is from another version; run wiki-browser types"))?;
             }
             if !is_named {
                 screen.put(&advice)?;

@@ -392,7 +392,7 @@ fn check(connection: &Connection, new: &NewProposal) -> Result<()> {
         return Err(Error::new(ErrorKind::TooLarge, message));
     }
     if new.text.contains('\0') {
-        return Err(Error::invalid("the proposed text holds a NUL byte"));
+        return Err(Error::invalid("the proposed text has a NUL byte"));
     }
     if new.text.trim().is_empty() {
         return Err(Error::invalid("the proposed text is empty").code("empty_text"));
@@ -402,9 +402,9 @@ fn check(connection: &Connection, new: &NewProposal) -> Result<()> {
     }
     check_topic(connection, &new.topic_id, &new.source_path)?;
     if new.base_source_sha == new.proposed_sha {
-        return Err(Error::invalid("the proposed text is the present text")
+        return Err(Error::invalid("the proposed text is the same as the current text")
             .code("nothing_changed")
-            .hint("propose the complete text with the change in it"));
+            .hint("propose the complete text, including the change"));
     }
     Ok(())
 }
@@ -413,7 +413,7 @@ fn check_topic(connection: &Connection, id: &TopicId, path: &SourcePath) -> Resu
     let topic = topic::find(connection, id, None)?;
     if topic.status != TopicStatus::Open {
         let message = format!("topic {} is {}", topic.id, topic.status);
-        return Err(Error::conflict("topic_closed", message).hint("reopen the topic to go on"));
+        return Err(Error::conflict("topic_closed", message).hint("reopen the topic first"));
     }
     if topic.source_path != *path {
         let message = format!("topic {} is about {}", topic.id, topic.source_path);
@@ -433,7 +433,7 @@ fn ids_of(
 }
 
 fn missing(id: &ProposalId) -> Error {
-    Error::not_found(format!("no proposal {id}")).hint("wiki-browser proposal list names them")
+    Error::not_found(format!("no proposal {id}")).hint("list them: wiki-browser proposal list")
 }
 
 fn from_row(row: &Row<'_>) -> rusqlite::Result<Proposal> {

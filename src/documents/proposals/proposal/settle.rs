@@ -215,7 +215,7 @@ fn decide(
 
 fn being_approved(id: &ProposalId) -> Error {
     Error::conflict("branch_busy", format!("proposal {id} is being approved"))
-        .hint("look at it again in a moment")
+        .hint("try again in a moment")
 }
 
 /// Says why a proposal that is not open cannot be decided, and where to go on.
@@ -226,8 +226,8 @@ pub fn refusal(proposal: &Proposal) -> Error {
             let error =
                 Error::conflict("superseded", format!("a later revision replaced proposal {id}"));
             match &proposal.superseded_by {
-                Some(later) => error.hint(format!("look at proposal {later}")),
-                None => error.hint("look at the latest revision of the topic"),
+                Some(later) => error.hint(format!("review proposal {later}")),
+                None => error.hint("review the latest revision of the topic"),
             }
         }
         ProposalStatus::Void => {
@@ -236,17 +236,17 @@ pub fn refusal(proposal: &Proposal) -> Error {
         }
         ProposalStatus::Stale => {
             let message = format!("the source has changed since proposal {id} was made");
-            Error::conflict("stale_base", message).hint("ask for a rework, or start a new job")
+            Error::conflict("stale_base", message).hint("request changes, or start a new job")
         }
         ProposalStatus::Approved => {
             let commit = proposal.commit.as_ref().map(|it| format!(" as commit {it}"));
             let message =
                 format!("proposal {id} is approved already{}", commit.unwrap_or_default());
-            Error::conflict("already_decided", message).hint("nothing is left to do")
+            Error::conflict("already_decided", message).hint("nothing left to do")
         }
         ProposalStatus::Open | ProposalStatus::Rejected => {
             Error::conflict("already_decided", format!("proposal {id} is {}", proposal.status))
-                .hint("its reason is shown to the next job: start one on the topic")
+                .hint("start another job on the topic; it gets the reason")
         }
     }
 }

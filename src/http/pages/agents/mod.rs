@@ -59,12 +59,12 @@ impl Shown {
     /// What it does, as a person says it.
     fn state(&self) -> String {
         let state = match self.agent.state.as_str() {
-            "starting" => "is starting",
-            "idle" => "listens",
-            "busy" => "works",
-            "blocked" => "waits for a person",
-            "failed" => "has failed",
-            _ => "does not run",
+            "starting" => "starting",
+            "idle" => "idle",
+            "busy" => "working",
+            "blocked" => "waiting for a person",
+            "failed" => "failed",
+            _ => "stopped",
         };
         let reason = self.agent.reason.as_deref();
         match reason.filter(|it| !["asked", "ended"].contains(it)) {
@@ -82,14 +82,14 @@ impl Shown {
         let it: &HandoverView = self.agent.handover.as_ref()?;
         let successor = it.successor.as_deref().unwrap_or("its successor");
         Some(match (it.state.as_str(), it.reason.as_deref()) {
-            ("asked", _) => "is asked to write down what its successor has to know".to_owned(),
-            ("written", _) => format!("has written it; {successor} reads it"),
-            ("seated", _) => format!("has handed over to {successor}"),
-            (_, Some("not_written")) => "was not handed over: it wrote nothing".to_owned(),
+            ("asked", _) => "Writing notes for its successor".to_owned(),
+            ("written", _) => format!("Notes written; {successor} is reading them"),
+            ("seated", _) => format!("Handed over to {successor}"),
+            (_, Some("not_written")) => "Handover failed: the agent wrote no notes".to_owned(),
             (_, Some("successor_failed")) => {
-                format!("was not handed over: {successor} did not start")
+                format!("Handover failed: {successor} didn’t start")
             }
-            _ => "was not handed over: it ended".to_owned(),
+            _ => "Handover failed: the agent stopped".to_owned(),
         })
     }
 

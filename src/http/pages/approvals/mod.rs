@@ -77,7 +77,7 @@ struct Past {
 impl Past {
     fn words(&self) -> &'static str {
         match self.event.as_str() {
-            "created" => "Asked",
+            "created" => "Requested",
             "approved" => "Approved",
             "amended" => "Approved with changes",
             "rejected" => "Rejected",
@@ -126,8 +126,8 @@ impl ApprovalPage {
     /// Returns what the job does while nobody decides.
     fn waits(&self) -> Option<&'static str> {
         match self.job.as_ref()?.status.as_str() {
-            "running" => Some("The agent is running and may wait for the answer."),
-            "parked" => Some("The agent is parked: no process runs until this is decided."),
+            "running" => Some("The agent is running and may be waiting for your answer."),
+            "parked" => Some("The agent is parked: no process runs until you decide."),
             _ => None,
         }
     }
@@ -214,7 +214,7 @@ async fn decide(site: Site, mut call: Call, answer: Answer) -> Result<Response> 
     let typed = note.clone();
     let done = async {
         let version = given("version").and_then(|it| it.parse().ok()).ok_or_else(|| {
-            Error::invalid("the form names no version").code("bad_form").hint("load the page again")
+            Error::invalid("the form has no version").code("bad_form").hint("reload the page")
         })?;
         let changes = match answer {
             Answer::Reject => None,

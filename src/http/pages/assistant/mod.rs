@@ -96,13 +96,13 @@ pub(in crate::http) fn call_state(call: &CallView) -> &'static str {
     match (call.state.as_str(), call.ok, call.undone_at) {
         (_, _, Some(_)) => "undone",
         ("ready" | "running", ..) => "working",
-        ("waiting", ..) => "waits for you",
+        ("waiting", ..) => "needs approval",
         ("done", Some(true), _) => "done",
         ("declined", ..) => "declined",
         ("expired", ..) => "expired",
-        ("void", ..) => "not made",
-        ("cancelled", ..) => "not made",
-        ("unknown", ..) => "perhaps made",
+        ("void", ..) => "not run",
+        ("cancelled", ..) => "not run",
+        ("unknown", ..) => "outcome unknown",
         _ => "failed",
     }
 }
@@ -168,7 +168,7 @@ impl AssistantPage {
     fn about(&self, mode: &str) -> &'static str {
         match mode {
             "claude_code" => "with your own subscription",
-            _ => "the site pays for each answer",
+            _ => "paid for by the site",
         }
     }
 

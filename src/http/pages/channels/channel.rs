@@ -74,7 +74,7 @@ impl Seat {
             (None, Some("idle")) => State(Tone::Good, "Listening"),
             (None, Some("busy")) => State(Tone::Running, "Busy elsewhere"),
             (None, Some("starting")) => State(Tone::Waiting, "Starting"),
-            (None, Some("blocked")) => State(Tone::Waiting, "Waits for a person"),
+            (None, Some("blocked")) => State(Tone::Waiting, "Waiting for a person"),
             (None, Some("failed")) => State(Tone::Bad, "Failed"),
             (None, Some(_)) => State(Tone::Quiet, "Stopped"),
             (None, None) => State(Tone::Quiet, "Offline"),
@@ -127,10 +127,10 @@ impl ChannelPage {
         let names: Vec<&str> =
             self.members.iter().filter(is_agent).map(|it| it.member.handle.as_str()).collect();
         match names.as_slice() {
-            [] => "No agent listens here.".to_owned(),
-            [one] => format!("{one} hears you when it is ready."),
+            [] => "No agents are listening.".to_owned(),
+            [one] => format!("{one} reads your message when it’s ready."),
             [rest @ .., last] => {
-                format!("{} and {last} hear you when they are ready.", rest.join(", "))
+                format!("{} and {last} read your message when they’re ready.", rest.join(", "))
             }
         }
     }
@@ -157,12 +157,12 @@ fn heard(all: &[HeardView], is_newest: bool) -> Option<String> {
     let mut add = |names: Option<String>, words: &str| {
         parts.extend(names.map(|names| format!("{names} {words}")));
     };
-    add(names(&|it| it.state == "unconfirmed"), "may not have heard it");
-    add(names(&|it| it.wakes && it.state == "dropped"), "did not hear it");
+    add(names(&|it| it.state == "unconfirmed"), "may not have received it");
+    add(names(&|it| it.wakes && it.state == "dropped"), "didn’t receive it");
     if is_newest {
-        add(names(&|it| it.state == "confirmed"), "heard it");
-        add(names(&is_open), "is being told");
-        add(names(&|it| it.wakes && it.state == "queued"), "will hear it");
+        add(names(&|it| it.state == "confirmed"), "received it");
+        add(names(&is_open), "is receiving it");
+        add(names(&|it| it.wakes && it.state == "queued"), "will receive it");
         add(names(&|it| !it.wakes && it.state == "queued"), "will read it later");
     }
     (!parts.is_empty()).then(|| parts.join(" · "))

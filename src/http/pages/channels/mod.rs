@@ -45,7 +45,7 @@ impl Row {
     }
 
     pub(in crate::http::pages) fn preview(&self) -> String {
-        let Some(last) = &self.channel.last else { return "Nothing was said yet".to_owned() };
+        let Some(last) = &self.channel.last else { return "No messages yet".to_owned() };
         let line = last.text.split_whitespace().collect::<Vec<_>>().join(" ");
         let line = crate::base::truncate_chars(&line, PREVIEW_CHARS_MAX);
         match last.kind.as_str() {

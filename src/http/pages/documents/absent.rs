@@ -28,7 +28,7 @@ pub(super) async fn answer(
     if let Some(now) = flows::repository::renames::where_now(site, path).await? {
         let aside = Aside {
             back: form::document_at(now.as_str()),
-            way: "Read it under its new name",
+            way: "Open it under its new name",
             moved: Some((path.to_string(), now.to_string())),
             ..Aside::default()
         };
@@ -40,7 +40,7 @@ pub(super) async fn answer(
     if flows::repository::renames::deletion(site, path).await?.is_some() {
         let history = form::address(&form::document_at(path.as_str()), &[("history", Some("1"))]);
         let more = topics(site, caller, path).await?.into_iter().collect();
-        let aside = Aside { back: history, way: "Read its history", more, ..Aside::default() };
+        let aside = Aside { back: history, way: "View its history", more, ..Aside::default() };
         return Ok(reply::failed_form(cause, aside));
     }
     if cause.code_str() == "not_a_source" {
@@ -82,10 +82,10 @@ async fn topics(
     let found: List<Topic> = read(flows::topics::list(site, caller, query).await?)?;
     Ok(match found.items.as_slice() {
         [] => None,
-        [one] => Some((format!("/topics/{}", one.id.parse::<TopicId>()?), "See its open Topic")),
+        [one] => Some((format!("/topics/{}", one.id.parse::<TopicId>()?), "View its open Topic")),
         _ => {
             let query = [("status", Some("open")), ("source_path", Some(path.as_str()))];
-            Some((form::address("/topics", &query), "See its open Topics"))
+            Some((form::address("/topics", &query), "View its open Topics"))
         }
     })
 }
@@ -94,10 +94,10 @@ async fn topics(
 /// its operator.
 async fn no_document(site: &Site, path: &SourcePath) -> Result<Error> {
     let error = match site.repo.is_tracked(path).await? {
-        true => Error::not_found(format!("{path} is a file of the repository and no document"))
-            .hint("it can be read where the repository is; this site shows its documents only"),
-        false => Error::not_found(format!("there is no document {path}"))
-            .hint("look for it among the documents, or search for what it says"),
+        true => Error::not_found(format!("{path} is in the repository, but not a document"))
+            .hint("read it in the repository; this site shows only files that match `sources`"),
+        false => Error::not_found(format!("no document {path}"))
+            .hint("browse the documents, or search for its text"),
     };
     Ok(error.code("no_document"))
 }

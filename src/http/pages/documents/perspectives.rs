@@ -47,9 +47,9 @@ impl Tab {
     pub(in crate::http::pages) fn mark(&self) -> Option<State> {
         match (self.state.as_str(), &self.making) {
             ("fresh", _) => None,
-            (_, Some(_)) => Some(State(labels::Tone::Running, "In the making")),
+            (_, Some(_)) => Some(State(labels::Tone::Running, "Generating")),
             ("stale", None) => Some(State(labels::Tone::Waiting, "Stale")),
-            _ => Some(State(labels::Tone::Quiet, "Not made yet")),
+            _ => Some(State(labels::Tone::Quiet, "Not generated")),
         }
     }
 
@@ -57,10 +57,12 @@ impl Tab {
     fn why(&self) -> &'static str {
         let has = |word: &str| self.changed.iter().any(|it| it == word);
         match (has("source"), has("persona"), has("persona_gone")) {
-            (_, _, true) => "The persona is gone, or is not for this document any more.",
-            (true, true, _) => "The document and the persona have changed since it was made.",
-            (true, false, _) => "The document has changed since it was made.",
-            (false, true, _) => "The persona has changed since it was made.",
+            (_, _, true) => "The persona no longer exists or no longer covers this document.",
+            (true, true, _) => {
+                "The document and the persona have changed since this was generated."
+            }
+            (true, false, _) => "The document has changed since this was generated.",
+            (false, true, _) => "The persona has changed since this was generated.",
             _ => "",
         }
     }

@@ -171,7 +171,7 @@ pub(in crate::http::pages) async fn show(
         .collect();
     people.insert(caller.actor().to_string(), caller.person()?.display_name.clone());
     if let Some(by) = &asked.requested_by {
-        people.entry(by.clone()).or_insert_with(|| "Somebody else".to_owned());
+        people.entry(by.clone()).or_insert_with(|| "Someone else".to_owned());
     }
     let paths = all().filter_map(|it| it.source_path.as_deref());
     frame.name_documents(site, paths).await;

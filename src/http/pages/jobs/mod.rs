@@ -332,7 +332,7 @@ async fn log(site: Site, call: Call) -> Result<Response> {
                 Ok((bytes, from, next, _)) if next > offset => {
                     let mut text = Vec::new();
                     if from > offset {
-                        let gap = format!("\n[bytes {offset} to {from} are left out]\n");
+                        let gap = format!("\n[bytes {offset} to {from} omitted]\n");
                         text.extend_from_slice(gap.as_bytes());
                     }
                     text.extend(bytes);

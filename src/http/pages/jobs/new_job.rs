@@ -83,10 +83,10 @@ impl KindRow {
 
 fn makes(produces: Produces) -> &'static str {
     match produces {
-        Produces::Proposal => "Proposes a text, which a person approves or not",
-        Produces::Perspective => "Makes a view of a document",
-        Produces::Message => "Answers in a Topic",
-        Produces::Result => "Leaves a result with the job",
+        Produces::Proposal => "Proposes a change for review",
+        Produces::Perspective => "Generates a view of a document",
+        Produces::Message => "Replies in a Topic",
+        Produces::Result => "Returns a result",
         Produces::Topic => "Opens Topics on documents",
     }
 }

@@ -74,7 +74,7 @@ pub(super) struct Row {
 impl Row {
     pub(super) fn of(message: MessageView) -> Row {
         let text = match message.forgotten_at {
-            Some(_) => "What it said was removed after 180 days.".to_owned(),
+            Some(_) => "Its content was removed after 180 days.".to_owned(),
             None => text_of(&message.payload),
         };
         Row { at: At(message.created_at), text, message }

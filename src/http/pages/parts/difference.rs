@@ -228,9 +228,9 @@ impl<'t> Writer<'t> {
         };
         let is_same = text(old, self.old) == text(new, self.new);
         let word = match (is_same, old.end, new.end) {
-            (true, LineEnd::Text, _) => "a line break is added at the end of the text",
-            (true, _, LineEnd::Text) => "the line break at the end of the text is taken away",
-            (true, ..) => "only the line end changes",
+            (true, LineEnd::Text, _) => "adds a line break at the end of the text",
+            (true, _, LineEnd::Text) => "removes the line break at the end of the text",
+            (true, ..) => "only the line ending changes",
             (false, ..) => "only spaces and line breaks change",
         };
         Some((word.to_owned(), None))
@@ -425,13 +425,13 @@ fn block_words(sort: BlockSort) -> &'static str {
     match sort {
         BlockSort::Heading(_) => "another heading",
         BlockSort::Paragraph => "a paragraph",
-        BlockSort::Item => "an item of a list",
+        BlockSort::Item => "a list item",
         BlockSort::Quote => "a quotation",
         BlockSort::Code => "code",
-        BlockSort::TableRow => "a row of a table",
+        BlockSort::TableRow => "a table row",
         BlockSort::Html => "HTML",
         BlockSort::FrontMatter => "front matter",
-        BlockSort::Rule => "a line across",
+        BlockSort::Rule => "a horizontal rule",
     }
 }
 
@@ -454,7 +454,7 @@ mod tests {
         }
         assert!(!html.contains(" style="));
         let html = Difference::of("a", "a\n", 0).to_string();
-        assert!(html.contains("a line break is added at the end of the text"), "{html}");
+        assert!(html.contains("adds a line break at the end of the text"), "{html}");
     }
 
     #[test]
@@ -477,7 +477,7 @@ mod tests {
         assert!(second.next.unwrap() > next);
         assert!(second.to_string().contains(&format!("id=\"n{}\"", next + 1)));
         let line = Difference::of("", &"x".repeat(1024 * 1024), 0).to_string();
-        assert!(line.len() < 200_000 && line.contains("bytes more"), "{}", line.len());
+        assert!(line.len() < 200_000 && line.contains("more bytes"), "{}", line.len());
     }
 
     #[test]

@@ -149,7 +149,7 @@ fn filled(field: Field, input: &Input, refused: &Refused) -> Field {
 /// Returns what is wrong with a field for somebody who looks at it: its name stands there already.
 fn said(input: &Input, cause: &Error) -> String {
     if cause.code_str() == "missing_input" {
-        return "this is needed".to_owned();
+        return "this field is required".to_owned();
     }
     let message = cause.message();
     let named = format!("input `{}` ", input.name);
@@ -189,7 +189,7 @@ pub(in crate::http::pages) fn values(
 
 /// Says that a form has a field that its kind has not.
 pub(in crate::http::pages) fn no_field(kind: &Kind) -> Error {
-    let message = format!("the form of kind \"{}\" has no such field", kind.name);
+    let message = format!("the form of kind \"{}\" has an unknown field", kind.name);
     Error::invalid(message).code("bad_form")
 }
 

@@ -33,7 +33,7 @@ pub(in crate::http::pages) fn answer<T>(
     match outcome {
         Ok(made) => reply::see_other(&to(made)),
         Err(error) => {
-            let way = if back == TOPICS { "Look at the other Topics" } else { "Go back" };
+            let way = if back == TOPICS { "View other Topics" } else { "Go back" };
             Ok(reply::failed_form(error, Aside { back, way, typed, ..Aside::default() }))
         }
     }

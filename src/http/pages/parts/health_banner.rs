@@ -15,24 +15,24 @@ pub(in crate::http) struct Trouble {
 pub(in crate::http::pages) fn now(site: &Site) -> Option<Trouble> {
     if site.vm().stuck() {
         return Some(Trouble {
-            title: "Functions of the script are switched off.",
+            title: "Script functions are disabled.",
             sentence:
-                "One of them did not end in its time. Reading and deciding go on; kinds that \
-                       call functions do not start until the script is mended and the server is \
-                       started again."
+                "One of them ran past its time limit. Reading and deciding still work; kinds \
+                       that call functions don’t start until you fix the script and restart the \
+                       server."
                     .to_owned(),
         });
     }
     if let Some(trouble) = site.store.trouble() {
         return Some(Trouble {
-            title: "Nothing can be written at the moment.",
-            sentence: format!("Reading goes on. The reason: {}.", trouble.message),
+            title: "Changes can’t be saved right now.",
+            sentence: format!("Reading still works. Reason: {}.", trouble.message),
         });
     }
     if site.queue.no_room().is_some() {
         return Some(Trouble {
-            title: "No job starts at the moment.",
-            sentence: "The disk is full. What waits starts by itself once there is room."
+            title: "Jobs aren’t starting.",
+            sentence: "The disk is full. Waiting jobs start automatically once there is space."
                 .to_owned(),
         });
     }
@@ -44,10 +44,10 @@ fn unloaded(site: &Site) -> Option<Trouble> {
     let facts = site.script.facts();
     let trouble = facts.trouble?;
     Some(Trouble {
-        title: "The script on the disk was not put in force.",
+        title: "The script on disk wasn’t loaded.",
         sentence: format!(
-            "Generation {} goes on: {}. wiki-browser check says what is wrong; wiki-browser \
-             reload tries again.",
+            "Generation {} stays active: {}. wiki-browser check shows the errors; \
+             wiki-browser reload tries again.",
             facts.generation, trouble.summary
         ),
     })

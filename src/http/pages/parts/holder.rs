@@ -31,7 +31,7 @@ impl Holder {
     pub(in crate::http::pages) fn state(&self) -> State {
         match self.is_running() {
             true => State(Tone::Running, "In use"),
-            false => State(Tone::Waiting, "Taken"),
+            false => State(Tone::Waiting, "Reserved"),
         }
     }
 

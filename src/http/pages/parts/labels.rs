@@ -120,7 +120,7 @@ pub(in crate::http::pages) fn approval_state(sort: &str, state: &str) -> State {
 pub(in crate::http::pages) fn job_state(job: &Job) -> State {
     match job.status.as_str() {
         "queued" => State(Tone::Waiting, "Waiting"),
-        "running" if job.ending_at.is_some() => State(Tone::Running, "Ending"),
+        "running" if job.ending_at.is_some() => State(Tone::Running, "Stopping"),
         "running" => State(Tone::Running, "Running"),
         "parked" => State(Tone::Waiting, "Parked"),
         "succeeded" => State(Tone::Good, "Done"),
@@ -133,7 +133,7 @@ pub(in crate::http::pages) fn job_state(job: &Job) -> State {
 /// Returns the state of the folder in which a job's agent works.
 pub(in crate::http::pages) fn workspace_state(state: &str) -> State {
     match state {
-        "making" => State(Tone::Running, "Being made"),
+        "making" => State(Tone::Running, "Being created"),
         "ready" => State(Tone::Running, "In use"),
         "cleaning" => State(Tone::Running, "Being cleaned up"),
         "gone" => State(Tone::Quiet, "Removed"),
@@ -145,13 +145,13 @@ pub(in crate::http::pages) fn workspace_state(state: &str) -> State {
 pub(in crate::http::pages) fn placement_words(placement: Option<&Placement>) -> &'static str {
     match placement.map(|it| it.state.as_str()) {
         None => "About the whole document.",
-        Some("exact") => "The passage is where it was marked.",
-        Some("shifted") => "The words stand unchanged; the text around them has moved.",
-        Some("edited") => "The words have been edited where they stand.",
-        Some("moved") => "The words have moved to another place.",
-        Some("rewritten") => "The passage has been rewritten; check that it is still meant.",
-        Some("ambiguous") => "The words could be in two places; somebody has to say which.",
-        Some(_) => "The words are gone from the document.",
+        Some("exact") => "The passage is where it was.",
+        Some("shifted") => "The passage is unchanged; the text around it has moved.",
+        Some("edited") => "The passage has been edited in place.",
+        Some("moved") => "The passage has moved.",
+        Some("rewritten") => "The passage has been rewritten. Check that it’s still right.",
+        Some("ambiguous") => "The passage matches several places. Choose the right one.",
+        Some(_) => "The passage is no longer in the document.",
     }
 }
 
@@ -167,16 +167,16 @@ pub(in crate::http::pages) fn fate_state(fate: &Fate) -> State {
         None => true,
     };
     match fate.after.as_ref().map(|it| it.state.as_str()) {
-        None => State(Tone::Good, "About the whole document: stays"),
-        Some("exact") if !had_place => State(Tone::Good, "Its words come back"),
-        Some("exact") => State(Tone::Good, "Keeps its words and its place"),
-        Some("shifted") => State(Tone::Good, "Keeps its words, which move with the text"),
-        Some("edited") => State(Tone::Waiting, "Keeps its place; its words are edited"),
-        Some("moved") => State(Tone::Waiting, "Its words move to another place"),
-        Some("rewritten") => State(Tone::Waiting, "Its passage is rewritten: check it"),
-        Some("ambiguous") => State(Tone::Waiting, "Could be in two places afterwards"),
-        Some(_) if !had_place => State(Tone::Quiet, "Has no place before or after"),
-        Some(_) => State(Tone::Bad, "Loses its words: they are gone afterwards"),
+        None => State(Tone::Good, "Unaffected (whole document)"),
+        Some("exact") if !had_place => State(Tone::Good, "Passage comes back"),
+        Some("exact") => State(Tone::Good, "Unaffected"),
+        Some("shifted") => State(Tone::Good, "Unaffected (moves with the text)"),
+        Some("edited") => State(Tone::Waiting, "Passage edited in place"),
+        Some("moved") => State(Tone::Waiting, "Passage moves"),
+        Some("rewritten") => State(Tone::Waiting, "Passage rewritten: check it"),
+        Some("ambiguous") => State(Tone::Waiting, "Passage becomes ambiguous"),
+        Some(_) if !had_place => State(Tone::Quiet, "No passage before or after"),
+        Some(_) => State(Tone::Bad, "Loses its passage"),
     }
 }
 
@@ -205,17 +205,17 @@ pub(in crate::http::pages) fn job_sentence(job: &Job, now: Millis) -> String {
     match job.status.as_str() {
         "queued" => waiting_sentence(job),
         "running" if job.ending_at.is_some() => {
-            format!("Ending{}: what it started is being stopped.", within(" after "))
+            format!("Stopping{}: ending its processes.", within(" after "))
         }
         "running" => match job.timeout_ms {
-            Some(limit) => format!("Running{}, of at most {}.", within(" for "), span(limit)),
+            Some(limit) => format!("Running{} of at most {}.", within(" for "), span(limit)),
             None => format!("Running{}.", within(" for ")),
         },
-        "parked" => "Waiting for an approval, without a process.".to_owned(),
+        "parked" => "Waiting for an approval; no process is running.".to_owned(),
         "succeeded" => format!("Done{}.", within(" in ")),
         _ => match &job.message {
             Some(message) => message.clone(),
-            None => format!("Ended{}.", within(" after ")),
+            None => format!("Finished{}.", within(" after ")),
         },
     }
 }
@@ -229,11 +229,11 @@ fn waiting_sentence(job: &Job) -> String {
         (None, None) => "its lane",
     };
     match waiting.code.as_str() {
-        "lane_busy" => format!("Waiting for {what}: another job is at work on it."),
-        "lane_order" => format!("Waiting for {what}: another job is before it."),
+        "lane_busy" => format!("Waiting for {what}: another job is working on it."),
+        "lane_order" => format!("Waiting for {what}: another job is ahead of it."),
         "not_before" => format!("Scheduled: {}.", waiting.message),
         "engine_held" if waiting.until.is_none() => {
-            "Waiting: files that agents obey changed while another job ran.".to_owned()
+            "Waiting: files that control agents changed while another job was running.".to_owned()
         }
         "turn" => "Waiting for its turn.".to_owned(),
         _ => format!("Waiting: {}.", waiting.message),
@@ -261,18 +261,18 @@ impl fmt::Display for Sentence {
 /// Returns what the operator or the reader does next about a job that did not succeed.
 pub(in crate::http::pages) fn job_hint(job: &Job) -> Option<Sentence> {
     let sentence = match job.reason.as_deref()? {
-        "spawn_failed" => "`wiki-browser doctor` looks whether the agents' programs are there.",
-        "exit_status" | "signal" => "The end of its standard error says why.",
-        "no_result" => "Look at what it said below; it may have had a reason.",
-        "wall_timeout" => "Raise `timeout` of its kind, or ask for less at once.",
-        "idle_timeout" => "Raise `idle` of its kind if long silence is normal for it.",
-        "start_timeout" => "Raise `start` of its kind, or look whether the agent can be reached.",
-        "prompt_failed" => "The log names the line of the script.",
-        "kind_changed" | "inputs_changed" => "Ask for it anew from its Topic or document.",
-        "guard_lost" => "The server's log has more about it.",
-        "server_restarted" => "Nothing is wrong with the job itself: run it again.",
-        "rate_limited" => "Run it again when the provider takes more.",
-        "internal" => "The server's log has the causes.",
+        "spawn_failed" => "Run `wiki-browser doctor` to check the agents' programs.",
+        "exit_status" | "signal" => "See the end of its standard error.",
+        "no_result" => "See its activity below for the reason.",
+        "wall_timeout" => "Raise its kind's `timeout`, or ask for less at once.",
+        "idle_timeout" => "Raise its kind's `idle` if long silence is normal.",
+        "start_timeout" => "Raise its kind's `start`, or check the agent's connection.",
+        "prompt_failed" => "The server's log names the line of the script.",
+        "kind_changed" | "inputs_changed" => "Start it again from its Topic or document.",
+        "guard_lost" => "See the server's log.",
+        "server_restarted" => "Nothing is wrong with the job itself; run it again.",
+        "rate_limited" => "Run it again when the provider's limit resets.",
+        "internal" => "See the server's log for the cause.",
         _ => return None,
     };
     Some(Sentence(sentence))

@@ -41,17 +41,17 @@ impl ErrorPage<'_> {
     pub(in crate::http) fn heading_of(code: &str, status: StatusCode) -> &'static str {
         match status.as_u16() {
             _ if code == BAD_CODE => "This link no longer works",
-            401 => "Sign in first",
-            403 => "That is not allowed",
-            404 => "There is nothing here",
-            405 => "That does not work here",
-            409 => "That does not fit the present state",
-            413 => "That is too large",
-            421 => "This is not the site you asked for",
-            429 => "Too much at once",
-            503 => "Not available at the moment",
+            401 => "Sign in",
+            403 => "Not allowed",
+            404 => "Page not found",
+            405 => "Method not allowed",
+            409 => "Conflict with the current state",
+            413 => "Too large",
+            421 => "Wrong address for this site",
+            429 => "Too many requests",
+            503 => "Temporarily unavailable",
             400..=499 => "Bad request",
-            _ => "Something went wrong here",
+            _ => "Something went wrong",
         }
     }
 }
@@ -61,9 +61,9 @@ impl ErrorPage<'_> {
 pub(in crate::http) fn hint_of<'a>(code: &str, hint: Option<&'a str>) -> Option<&'a str> {
     match code {
         "unknown_parameter" => Some("remove it from the address"),
-        "no_route" => Some("check the address, or search for what it should have led to"),
+        "no_route" => Some("check the address, or search for the page you expected"),
         "source_gone" | "not_a_source" if hint.is_some_and(|it| it.contains("source list")) => {
-            Some("look for it among the documents, or search for what it says")
+            Some("browse the documents, or search for its text")
         }
         // The way to its new name, or to its history, stands below.
         "source_gone"
@@ -71,7 +71,7 @@ pub(in crate::http) fn hint_of<'a>(code: &str, hint: Option<&'a str>) -> Option<
         {
             None
         }
-        "cross_origin" => Some("open the site itself, and do it there once more"),
+        "cross_origin" => Some("open the site itself and try again there"),
         _ => hint,
     }
 }
@@ -86,7 +86,7 @@ mod tests {
         let page = ErrorPage {
             frame: Frame::outside("<b>site</b>", Look::default()),
             status: 404,
-            heading: "There is nothing here",
+            heading: "Page not found",
             message: "nothing at /<script>alert(1)</script>\"'",
             hint: Some("<img src=x onerror=alert(1)>"),
             request_id: None,

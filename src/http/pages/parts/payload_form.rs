@@ -179,7 +179,7 @@ fn value(
         _ if text.trim().is_empty() => Ok(None),
         Sort::Choice(choices) => {
             let chosen = choices.into_iter().find(|it| typed(it) == text);
-            let wrong = || bad(&format!("payload.{name}"), "is none of its choices");
+            let wrong = || bad(&format!("payload.{name}"), "is not one of its choices");
             chosen.map(Some).ok_or_else(wrong)
         }
         Sort::Number | Sort::Json => json(&text, &format!("payload.{name}")).map(Some),
@@ -191,7 +191,7 @@ fn json(text: &str, path: &str) -> Result<Value> {
 }
 
 fn bad(path: &str, what: &str) -> Error {
-    Error::invalid(format!("{path}: {what}")).code("bad_payload").hint("correct it and send again")
+    Error::invalid(format!("{path}: {what}")).code("bad_payload").hint("correct and resend it")
 }
 
 #[cfg(test)]

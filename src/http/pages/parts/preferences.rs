@@ -54,9 +54,8 @@ impl Look {
     /// `invalid` for a theme that there is not.
     pub(in crate::http) fn new(theme: &str, has_keys: bool, has_documents: bool) -> Result<Look> {
         let found = THEMES.iter().find(|(_, word)| *word == theme);
-        let (theme, _) = found.ok_or_else(|| {
-            Error::invalid("there is no such theme").hint("it is system, light or dark")
-        })?;
+        let (theme, _) = found
+            .ok_or_else(|| Error::invalid("unknown theme").hint("use system, light or dark"))?;
         Ok(Look { theme: *theme, has_keys, has_documents })
     }
 

@@ -95,8 +95,8 @@ fn asked(sent: &[(String, String)]) -> Result<(Option<i64>, Option<String>)> {
     let priority = match field(sent, "priority") {
         "" => None,
         typed => Some(typed.parse::<i64>().map_err(|_| {
-            Error::invalid("a priority is a whole number")
-                .hint("higher is earlier; without one the kind says")
+            Error::invalid("the priority must be a whole number")
+                .hint("higher runs first; leave it empty for the kind's default")
                 .of_input("priority")
         })?),
     };

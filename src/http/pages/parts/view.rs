@@ -120,7 +120,7 @@ impl Deletion {
                 format!("The document was deleted in commit {}.", labels::short(commit))
             }
             None if self.is_committed => "The document was deleted.".to_owned(),
-            None => "The document is deleted, but the deletion is not committed.".to_owned(),
+            None => "The document is deleted, but the deletion isn’t committed.".to_owned(),
         }
     }
 }
@@ -402,9 +402,9 @@ impl Job {
         let kind = waiting.job_kind.as_ref().and_then(|it| config.kinds.get(it));
         waiting.doing = match kind.and_then(|it| it.produces) {
             Some(Produces::Proposal) => "is rewriting it",
-            Some(Produces::Perspective) => "is making a view of it",
-            Some(Produces::Message) => "is writing an answer",
-            _ => "is at work on it",
+            Some(Produces::Perspective) => "is generating a view of it",
+            Some(Produces::Message) => "is writing a reply",
+            _ => "is working on it",
         };
     }
 

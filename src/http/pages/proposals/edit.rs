@@ -191,7 +191,7 @@ async fn carry(
         move |c: &rusqlite::Connection| Ok((proposal::find(c, &from)?, proposal::text(c, &from)?));
     let (was, base) = site.store.read(find).await?;
     if was.topic_id.as_str() != view.topic.id {
-        let message = format!("proposal {} is no revision of this one", was.id);
+        let message = format!("proposal {} is not a revision of this one", was.id);
         return Err(Error::invalid(message).code("bad_form"));
     }
     let (base, later, typed) = (form::text(&base), form::text(&view.text), typed.to_owned());
@@ -242,7 +242,7 @@ impl LineEnds {
         match (text.matches('\r').count() == pairs, pairs) {
             (true, 0) => Ok(LineEnds::Lf),
             (true, pairs) if pairs == all => Ok(LineEnds::CrLf),
-            _ => Err(Error::conflict("mixed_line_ends", "the text has line ends of several sorts")
+            _ => Err(Error::conflict("mixed_line_ends", "the text mixes line endings")
                 .hint("edit it on the command line: wiki-browser proposal edit ID < FILE")),
         }
     }

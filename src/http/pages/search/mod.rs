@@ -72,7 +72,7 @@ impl SearchPage {
         };
         let mut chips = Vec::new();
         if let Some(path) = &self.path {
-            let (what, without) = ("Paths that begin with", without("path"));
+            let (what, without) = ("Path starts with", without("path"));
             chips.push(Chip { what, name: path.clone(), without });
         }
         if let Some(status) = &self.status {
@@ -220,7 +220,7 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     if page.query.trim().is_empty() {
         page.authors = authors(&site, &caller, &page)?;
         if !page.chips().is_empty() {
-            page.refusal = Some("say what to look for: at least one word".to_owned());
+            page.refusal = Some("enter at least one word".to_owned());
         }
         return reply::page(&page);
     }

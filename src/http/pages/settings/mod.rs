@@ -174,7 +174,7 @@ impl SettingsPage {
         match (&token.revoked_at, self.works(token)) {
             (Some(_), _) => State(Tone::Quiet, "Revoked"),
             (None, false) => State(Tone::Quiet, "Expired"),
-            (None, true) => State(Tone::Good, "Works"),
+            (None, true) => State(Tone::Good, "Active"),
         }
     }
 
@@ -275,14 +275,15 @@ fn back() -> String {
 
 async fn make_token(site: &Site, caller: &Caller, asked: TokenForm) -> Result<TokenMade> {
     let most = TokenScope::ALL.iter().position(|it| it.as_str() == asked.may);
-    let scopes = most.and_then(|it| TokenScope::ALL.get(..=it)).ok_or_else(|| {
-        Error::invalid("there is no such right").hint("it is read, write or decide")
-    })?;
+    let scopes = most
+        .and_then(|it| TokenScope::ALL.get(..=it))
+        .ok_or_else(|| Error::invalid("unknown access level").hint("use read, write or decide"))?;
     let days = asked.days.trim();
     let days: Option<u64> = match days.is_empty() {
         true => None,
         false => Some(days.parse().map_err(|_| {
-            Error::invalid("the days are not a number").hint("for example 90; nothing for never")
+            Error::invalid("the number of days is not a number")
+                .hint("enter a number such as 90, or leave it empty for never")
         })?),
     };
     let request = TokenRequest {

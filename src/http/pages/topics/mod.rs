@@ -113,9 +113,9 @@ async fn open_as_sent(
         title: None,
     };
     if sent.about != "whole" && quote.trim().is_empty() {
-        return Err(Error::invalid("the words that it is about are missing")
+        return Err(Error::invalid("the passage is missing")
             .code("no_selection")
-            .hint("copy them from the text, or choose the whole document"));
+            .hint("copy it from the text, or choose the whole document"));
     }
     let made = flows::topics::create(site, caller, request(quote.clone()), Some(key.clone())).await;
     match made {

@@ -112,7 +112,7 @@ fn request<'s>(
     let name = sent.iter().find(|it| it.0 == "kind").map_or("", |it| it.1.as_str());
     let kind = flows::requests::inputs::kind(site, name)?;
     let Some(own) = topic_input(kind) else {
-        let message = format!("kind \"{}\" takes no topic", kind.name);
+        let message = format!("kind \"{}\" does not work on a Topic", kind.name);
         return Err(Error::invalid(message).code("bad_form"));
     };
     let mut inputs = fields::values(kind, Some(own), sent)?;

@@ -109,7 +109,7 @@ impl TopicPage {
     /// Returns where the words are in the present text.
     fn place_words(&self) -> &'static str {
         match self.view.topic.placement.as_ref() {
-            None => "The document cannot be read; these are the words as they were last.",
+            None => "The document can’t be read; this is the last known passage.",
             place => labels::placement_words(place),
         }
     }

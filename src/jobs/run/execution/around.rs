@@ -198,7 +198,7 @@ async fn run(
     stop: &CancellationToken,
 ) -> Result<Option<GuardEnd>> {
     if hook.is_bound && !is_folder(&hook.cwd) {
-        return Err(Error::unavailable(format!("the worktree {} is not there", hook.cwd)));
+        return Err(Error::unavailable(format!("the worktree {} does not exist", hook.cwd)));
     }
     let spec = launch::hook_spec(&inner.ground, &job.id, dir, hook);
     match phase::run(inner, job, (phase, spec, phase::Ears::default()), None, outside, stop).await {
@@ -246,5 +246,5 @@ fn told(
 
 /// Returns the error of a job whose cleanup goes on at the next start.
 pub(in crate::jobs) fn left(job: &Job) -> Error {
-    Error::unavailable(format!("the server stops during the cleanup of job {}", job.id))
+    Error::unavailable(format!("the server stopped during the cleanup of job {}", job.id))
 }

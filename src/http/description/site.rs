@@ -37,7 +37,7 @@ fn around() -> Vec<Operation> {
         post("/api/login-links", "Makes a one-time link")
             .may_take::<login::LinkRequest>()
             .answers::<login::LoginLink>(),
-        get("/api/config", "Tells the script in force").untyped(200),
+        get("/api/config", "Returns the active script").untyped(200),
         post("/api/config/reload", "Reads the script again")
             .may_take::<ReloadRequest>()
             .answers::<Reloaded>(),

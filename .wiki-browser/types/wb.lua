@@ -54,7 +54,7 @@
 ---@field data table Ids and states, by the event's name.
 ---@field job? wb.Job The job, for the events of jobs.
 
----A job, as it is when the handler is called.
+---A job, in its state when the handler is called.
 ---@class wb.Job
 ---@field id string The job.
 ---@field kind string Its kind.
@@ -65,7 +65,7 @@
 ---@field reason? wb.JobReason Why it ended so; nil for success.
 ---@field error_tail? string The end of its standard error; nil for success.
 ---@field summary? string The agent's last words.
----@field result any What the agent handed in by `finish`.
+---@field result any What the agent submitted with `finish`.
 ---@field inputs table<string, any> The values of its inputs.
 ---@field warnings string[] What should be known of a success.
 ---@field exit_code? integer The agent's exit status.
@@ -75,7 +75,7 @@
 ---@field ending_at? string When its ending began.
 ---@field completed_at? string When it was settled.
 ---@field not_before? string Before this time it does not start.
----@field retry_at? string When its provider takes more, if it said so.
+---@field retry_at? string When the provider's limit resets, if reported.
 ---@field retry_of? string The job that this one repeats.
 ---@field lane? string `NAME=VALUE`: jobs of one lane do not run at once.
 ---@field priority integer Higher starts earlier.
@@ -121,16 +121,16 @@
 ---@class wb.Due
 ---@field name string The schedule.
 ---@field planned string The time that was planned (RFC 3339).
----@field now string The time that it is (RFC 3339).
+---@field now string The current time (RFC 3339).
 
 ---A call of a webhook.
 ---@class wb.Call
 ---@field name string The webhook.
 ---@field event? string What the caller says has happened: `X-GitHub-Event` and its like.
----@field now string The time that it is (RFC 3339).
+---@field now string The current time (RFC 3339).
 ---@field body any The body, which is JSON.
 
----A job that is asked for; the inputs of its kind are there as well.
+---A requested job; it also has the inputs of its kind.
 ---@class wb.Request
 ---@field kind string|wb.Kind The kind of the job.
 ---@field priority? integer Higher starts earlier.
@@ -150,7 +150,7 @@
 ---@class wb.JobQueuedEvent: wb.Event
 ---@field kind "job_queued" Its name.
 ---@field data wb.JobQueuedData Ids and states.
----@field job wb.Job The job, as it is now.
+---@field job wb.Job The job in its current state.
 
 ---Ids and states.
 ---@class wb.JobStartedData
@@ -164,7 +164,7 @@
 ---@class wb.JobStartedEvent: wb.Event
 ---@field kind "job_started" Its name.
 ---@field data wb.JobStartedData Ids and states.
----@field job wb.Job The job, as it is now.
+---@field job wb.Job The job in its current state.
 
 ---Ids and states.
 ---@class wb.JobFinishedData
@@ -174,13 +174,13 @@
 ---@field reason? wb.JobReason Why it ended so; nil for success.
 ---@field source_path? string The Source it works on.
 ---@field topic_id? string The Topic it works on.
----@field retry_at? string When its provider takes more, if it said so.
+---@field retry_at? string When the provider's limit resets, if reported.
 
 ---What a handler of `job_finished` is given.
 ---@class wb.JobFinishedEvent: wb.Event
 ---@field kind "job_finished" Its name.
 ---@field data wb.JobFinishedData Ids and states.
----@field job wb.Job The job, as it is now.
+---@field job wb.Job The job in its current state.
 
 ---Ids and states.
 ---@class wb.JobParkedData
@@ -192,13 +192,13 @@
 ---@class wb.JobParkedEvent: wb.Event
 ---@field kind "job_parked" Its name.
 ---@field data wb.JobParkedData Ids and states.
----@field job wb.Job The job, as it is now.
+---@field job wb.Job The job in its current state.
 
 ---Ids and states.
 ---@class wb.TopicCreatedData
 ---@field topic_id string The Topic.
 ---@field source_path string The Source.
----@field is_global boolean Whether it is about the whole.
+---@field is_global boolean Whether it is about the whole source.
 
 ---What a handler of `topic_created` is given.
 ---@class wb.TopicCreatedEvent: wb.Event
@@ -244,7 +244,7 @@
 ---@class wb.ProposalCreatedData
 ---@field proposal_id string The proposal.
 ---@field topic_id string The Topic.
----@field job_id? string The job that handed it in.
+---@field job_id? string The job that submitted it.
 ---@field revision_number integer Its place among the revisions.
 ---@field source_path string The Source.
 
@@ -343,7 +343,7 @@
 ---@field generation integer The number of the generation that is in force now.
 ---@field digest string The digest of its files.
 ---@field changes string[] What is different: `kind.NAME`, `engine.NAME`, ….
----@field needs_restart string[] What takes effect after a restart only.
+---@field needs_restart string[] Settings that take effect only after a restart.
 ---@field removed_kinds string[] The kinds that are gone.
 
 ---What a handler of `config_reloaded` is given.
@@ -410,7 +410,7 @@
 ---Ids and states.
 ---@class wb.MessageSentData
 ---@field message_id string The message.
----@field to_class string Whom it is for: agent, instance, topic, person or channel.
+---@field to_class string Its recipient: agent, instance, topic, person or channel.
 ---@field job_id? string The job that it started, if it went to an inbox.
 ---@field state string What became of it so far.
 
@@ -578,7 +578,7 @@
 ---@field sources? string[] Globs of the tracked files that are Sources; one with `!` before it leaves files out. Default: `**/*.md`.
 ---@field wb_agent? string The agent's client, if not beside the running program.
 ---@field public_hosts? string[] Host names under which a proxy publishes the site.
----@field name? string Name of the site on its pages; the name of its folder if it is not given.
+---@field name? string Name of the site on its pages; the name of its folder by default.
 
 ---Who writes the commits that an agent's text ends in.
 ---@class wb.IdentityFields
@@ -611,12 +611,12 @@
 ---What may run at once.
 ---@class wb.LimitsFields
 ---@field jobs? integer Most agents that run at once. Default: `1`.
----@field agents? integer Most agents that live on at once, beside `jobs`; 1 to 200. Default: `8`.
+---@field agents? integer Maximum long-running agents, in addition to `jobs`; 1 to 200. Default: `8`.
 ---@field grace? wb.Duration Whole budget from the first signal to KILL. Default: `5s`.
 ---@field lanes? table<string, integer> Jobs at once in a lane, by the name of its input.
 ---@field daily? wb.LimitsFields.Daily What all jobs may spend on a day (UTC).
 ---@field daily_person? wb.LimitsFields.DailyPerson What each person's jobs may spend on a day.
----@field script_jobs? integer Jobs that handlers may ask for within an hour, all of them together. Default: `200`.
+---@field script_jobs? integer Jobs that all handlers together can enqueue within an hour. Default: `200`.
 ---@field channels? wb.LimitsFields.Channels How far agents in channels go on without a person.
 
 ---US dollars for a million tokens; limits of money need it.
@@ -630,10 +630,10 @@
 ---@class wb.EngineFields
 ---@field type "process"|"builtin"|"stream"|"terminal"|"anthropic" A program, a part of this one, a program that lives on in a pipe or in a terminal, or a model that this one asks for the assistant.
 ---@field command? string[] Program and arguments of a process.
----@field prompt? "stdin"|"argument" How a process is given its prompt.
+---@field prompt? "stdin"|"argument" How a process receives its prompt.
 ---@field reads? "claude-stream-json"|"codex-jsonl"|"opencode-json"|"gemini-stream-json"|"plain" Form of the output, for telemetry.
 ---@field env? table<string, string|wb.Secret> Variables that are set in its environment: texts, or secrets.
----@field on_rate_limit? "hold"|"go_on" Whether its other jobs wait when its provider takes no more. Default: `hold`.
+---@field on_rate_limit? "hold"|"go_on" Whether its other jobs wait when its provider's rate limit is reached. Default: `hold`.
 ---@field session? string[] Arguments that name a new session.
 ---@field resume? string[] Arguments that go on with a session: its jobs can wait for an approval without a process.
 ---@field asks? string[] Arguments that make it ask people before it uses a tool, for kinds that may ask.
@@ -641,14 +641,14 @@
 ---@field proof_wait? wb.Duration Longest wait until what lives on shows that it has what was written; 60s by default.
 ---@field system? string[] Arguments that bring what lives on what its agent is and what it may do.
 ---@field hooks? string[] Arguments that bring a program in a terminal our hooks, which tell of its turns.
----@field submit? string[] Keys that hand in what was typed in a terminal, the best first; these two by default.
+---@field submit? string[] Keys that submit typed text in a terminal, best first; these two by default.
 ---@field input? string What begins the line of a terminal in which one types: nothing is pasted to a draft.
 ---@field ready? string What stands on the screen of a terminal while it can be spoken to; its first hook says so without it.
 ---@field proof? "hooks"|"screen" What shows that a program in a terminal has what was typed: its hooks, or, of one without, its screen; needs `input`.
----@field trusts? string[] Files of the repository that its agent may obey, although no word of its command keeps them out; without it such a file keeps its jobs from starting.
----@field model? string The model that is asked, as its provider names it; it has no default.
+---@field trusts? string[] Files of the repository that its agent may follow, although no option of its command keeps them out; without it such a file keeps its jobs from starting.
+---@field model? string The model, by its provider's name; no default.
 ---@field key? wb.Secret The key to the model, which is billed for every answer.
----@field base_url? string Where the model is asked; http only on this machine.
+---@field base_url? string Base URL of the model's API; http only on this machine.
 ---@field max_output? number Most tokens of one step of an answer, thinking included; 8192 without it.
 ---@field context? number Tokens that the model reads and writes at once; 200000 without it.
 ---@field thinking? string How much a model thinks before it answers: `off`, `low`, `medium` or `high`, or for older models the number of tokens; `off` without it.
@@ -665,7 +665,7 @@
 ---@field about string What it does, for people.
 ---@field engine string|wb.Engine How its agent is run.
 ---@field skill? string Folder of the skill, with a SKILL.md.
----@field prompt? string|fun(job: wb.PromptValues): string What the agent is told, with `{{{{` for `{{` itself; needed unless the engine is builtin.
+---@field prompt? string|fun(job: wb.PromptValues): string The prompt, with `{{{{` for a literal `{{`; required unless the engine is builtin.
 ---@field inputs? table<string, wb.Input> What a job is given.
 ---@field lane? string|fun(inputs: table<string, any>): string? Input whose value is not worked on twice at once.
 ---@field on_busy? "reject"|"queue" What happens if the lane is taken. Default: `queue`.
@@ -673,10 +673,10 @@
 ---@field priority? number Place among waiting jobs, -100 to 100: higher is earlier.
 ---@field daily? wb.KindFields.Daily What jobs of this kind may spend on a day (UTC).
 ---@field produces? "proposal"|"perspective"|"message"|"result"|"topic" What a job must leave behind to be a success.
----@field sees? "inputs"|"site" What its agents may look at: what they were given, or every source and topic. Default: `inputs`.
+---@field sees? "inputs"|"site" What its agents can read: what they were given, or every source and topic. Default: `inputs`.
 ---@field asks? boolean Whether its agents may ask people for approvals (`wb-agent approval create`). Default: `false`.
 ---@field permission_wait? wb.Duration Longest wait of an engine with `asks` for the decision on a call; then its job is parked. Default: `10m`.
----@field verify? fun(job: wb.ProducedJob): string|boolean|nil A check of the result, beside that of `produces`.
+---@field verify? fun(job: wb.ProducedJob): string|boolean|nil A check of the result, in addition to that of `produces`.
 ---@field retry? fun(job: wb.FailedJob): string|boolean|nil Whether a job that failed is repeated, and when.
 ---@field timeout wb.Duration Longest run.
 ---@field start? wb.Duration Longest wait for output; 30s if the engine reads JSON.
@@ -701,7 +701,7 @@
 ---@field about string What it does, for people.
 ---@field engine string|wb.Engine How its agent is run.
 ---@field skill? string Folder of the skill, with a SKILL.md.
----@field prompt? string|fun(job: wb.PromptValues): string What the agent is told; the skill, `{{banner}}` and `{{payload}}` by default.
+---@field prompt? string|fun(job: wb.PromptValues): string The prompt; the skill, `{{banner}}` and `{{payload}}` by default.
 ---@field schema? string JSON schema of the payload: a file below the script.
 ---@field reply_schema? string JSON schema of the reply: a file below the script.
 ---@field concurrency? integer Most instances at once, 1 to 64. Default: `1`.
@@ -709,12 +709,12 @@
 ---@field daily? wb.InboxFields.Daily What jobs of this kind may spend on a day (UTC).
 ---@field asks? boolean Whether its agents may ask people for approvals (`wb-agent approval create`). Default: `false`.
 ---@field permission_wait? wb.Duration Longest wait of an engine with `asks` for the decision on a call; then its job is parked. Default: `10m`.
----@field verify? fun(job: wb.ProducedJob): string|boolean|nil A check of the result, beside that of `produces`.
+---@field verify? fun(job: wb.ProducedJob): string|boolean|nil A check of the result, in addition to that of `produces`.
 ---@field retry? fun(job: wb.FailedJob): string|boolean|nil Whether a job that failed is repeated, and when.
 ---@field timeout? wb.Duration Longest run. Default: `45m`.
 ---@field idle? wb.Duration Longest silence outside of tool calls; 3m if the engine reads JSON.
 ---@field linger? wb.Duration Longest wait for the exit after the final result. Default: `10s`.
----@field on_lost? "fail"|"requeue"|"requeue_always" What a crash means: it failed, or it is repeated if its run had not begun, or always. Default: `fail`.
+---@field on_lost? "fail"|"requeue"|"requeue_always" What happens after a crash: fail, requeue if its run had not started, or always requeue. Default: `fail`.
 ---@field prepare? string|string[] What runs before the agent, without a token; if it fails, so does the job.
 ---@field cleanup? string|string[] What runs after the agent, however it ended; also after a crash, so it may run twice.
 ---@field hook_timeout? wb.Duration Longest run of `prepare` or `cleanup`, up to 10m. Default: `60s`.
@@ -731,15 +731,15 @@
 ---@field tokens? number Tokens read and written, those from a cache included.
 ---@field time? wb.Duration Time of jobs from start to end, summed up.
 
----An agent that lives on: it is spoken to at `agent:NAME`.
+---A long-running agent, with the address `agent:NAME`.
 ---@class wb.AgentFields
----@field about string What it is for, for people.
+---@field about string A description for people.
 ---@field engine string|wb.Engine How its agent is run.
 ---@field skill? string Folder of the skill, with a SKILL.md.
----@field prompt? string|fun(job: wb.PromptValues): string What it is told about itself; the skill and `{{banner}}` by default.
----@field autostart? "never"|"on_message"|"always" When it is started: by a person, when something comes for it, or with the server. Default: `never`.
+---@field prompt? string|fun(job: wb.PromptValues): string Its system prompt; the skill and `{{banner}}` by default.
+---@field autostart? "never"|"on_message"|"always" When it starts: by a person, on the first message, or with the server. Default: `never`.
 ---@field restart? boolean Whether it starts again when it ends unasked. Default: `true`.
----@field on_server_loss? "kill"|"keep" Whether it goes on when the server ends, for a day, until the next one takes it over. Default: `keep`.
+---@field on_server_loss? "kill"|"keep" Whether it keeps running without a server, up to a day, until the next one takes it over. Default: `keep`.
 ---@field asks? boolean Whether its agents may ask people for approvals (`wb-agent approval create`). Default: `false`.
 ---@field permission_wait? wb.Duration Longest wait of an engine with `asks` for the decision on a call; then its job is parked. Default: `10m`.
 ---@field daily? wb.AgentFields.Daily What jobs of this kind may spend on a day (UTC).
@@ -755,14 +755,14 @@
 ---@field zone? string Time zone of `at`. Default: `local`.
 ---@field jitter? wb.Duration Up to this much later, so that not all start at once.
 ---@field missed? "once"|"skip" What times mean that no server served. Default: `once`.
----@field about? string What it is for, for people.
+---@field about? string A description for people.
 ---@field enqueue wb.Request|fun(time: wb.Due) The job: a kind with its inputs, or a function.
 
----Calls of another program, as jobs: it is reached at `/hooks/NAME`.
+---Requests from another program at `/hooks/NAME`, as jobs.
 ---@class wb.WebhookFields
 ---@field secret wb.Secret What the caller signs with.
 ---@field enqueue fun(call: wb.Call) What is done with a call.
----@field about? string What it is for, for people.
+---@field about? string A description for people.
 
 ---Bounds of its runs.
 ---@class wb.AssistantFields.Limits
@@ -788,11 +788,11 @@
 ---@field vault_of? table<string, string|wb.Secret> Folders of your own as the vaults of persons.
 ---@field limits? wb.AssistantFields.Limits Bounds of its runs.
 
----What agents are told in channels.
+---What agents receive in channels.
 ---@class wb.ChannelsFields
 ---@field primer? string A file with what an agent is told once when it joins; it may name `{{channel}}`, `{{about}}`, `{{members}}`, `{{chair}}`, `{{intent}}` and `{{you}}`.
 ---@field footer? string What begins with this line is cut off the end of answers.
----@field catch_up? integer Messages that a newcomer is told; 1 to 50. Default: `10`.
+---@field catch_up? integer Messages that a new member receives; 1 to 50. Default: `10`.
 
 ---What the agents of a channel may spend, unless somebody says otherwise: it is told at two thirds, and pauses at the end.
 ---@class wb.ChannelTypeFields.Budget
@@ -808,9 +808,9 @@
 ---@field pair? integer Messages of one agent within a minute; 10 without it.
 ---@field channel? integer Messages of all agents within a minute; 30 without it.
 
----A type of channel beside those that are there; of the same name, in place of one.
+---A channel type; with the name of a built-in type, it replaces that one.
 ---@class wb.ChannelTypeFields
----@field about string What it is for.
+---@field about string A description.
 ---@field intent? string A file with what its channels are to come to, for agents; `about` without it.
 ---@field speaks? "all"|"chair" Who may write. Default: `all`.
 ---@field wakes? "addressed"|"everything"|"nothing" Which messages wake an agent that nobody mentions. Default: `addressed`.
@@ -820,46 +820,46 @@
 ---What is known of such an input.
 ---@class wb.TopicInput
 ---@field required? boolean Whether a job needs it. Default: `true`.
----@field about? string What it is for, for people.
+---@field about? string A description for people.
 
 ---What is known of such an input.
 ---@class wb.SourceInput
----@field from? string Topic input whose Source it is.
+---@field from? string Topic input whose Source to use.
 ---@field required? boolean Whether a job needs it. Default: `true`.
----@field about? string What it is for, for people.
+---@field about? string A description for people.
 ---@field new? boolean Whether it may be a Source that does not exist yet.
 
 ---What is known of such an input.
 ---@class wb.PersonaInput
 ---@field required? boolean Whether a job needs it. Default: `true`.
----@field about? string What it is for, for people.
+---@field about? string A description for people.
 
 ---What is known of such an input.
 ---@class wb.BlobInput
----@field from string Source input whose version it is.
----@field about? string What it is for, for people.
+---@field from string Source input whose version to use.
+---@field about? string A description for people.
 
 ---What is known of such an input.
 ---@class wb.HashInput
----@field from string Persona input whose version it is.
----@field about? string What it is for, for people.
+---@field from string Persona input whose version to use.
+---@field about? string A description for people.
 
 ---What is known of such an input.
 ---@class wb.LineInput
 ---@field required? boolean Whether a job needs it. Default: `true`.
----@field about? string What it is for, for people.
+---@field about? string A description for people.
 ---@field default? string|number|boolean The value of a job that gives none.
 
 ---What is known of such an input.
 ---@class wb.TextInput
 ---@field required? boolean Whether a job needs it. Default: `true`.
----@field about? string What it is for, for people.
+---@field about? string A description for people.
 ---@field default? string|number|boolean The value of a job that gives none.
 
 ---What is known of such an input.
 ---@class wb.NumberInput
 ---@field required? boolean Whether a job needs it. Default: `true`.
----@field about? string What it is for, for people.
+---@field about? string A description for people.
 ---@field default? string|number|boolean The value of a job that gives none.
 ---@field min? number Smallest number.
 ---@field max? number Largest number.
@@ -868,13 +868,13 @@
 ---@class wb.ChoiceInput
 ---@field choices string[] The words to choose from.
 ---@field required? boolean Whether a job needs it. Default: `true`.
----@field about? string What it is for, for people.
+---@field about? string A description for people.
 ---@field default? string|number|boolean The value of a job that gives none.
 
 ---What is known of such an input.
 ---@class wb.FlagInput
 ---@field required? boolean Whether a job needs it. Default: `true`.
----@field about? string What it is for, for people.
+---@field about? string A description for people.
 ---@field default? string|number|boolean The value of a job that gives none.
 
 ---@class wb
@@ -922,7 +922,7 @@ function wb.kind(name) end
 ---@return fun(fields: wb.InboxFields): wb.Inbox
 function wb.inbox(name) end
 
----An agent that lives on: it is spoken to at `agent:NAME`.
+---A long-running agent, with the address `agent:NAME`.
 ---@param name string Small letters, digits, `-` and `_`.
 ---@return fun(fields: wb.AgentFields): wb.Agent
 function wb.agent(name) end
@@ -932,7 +932,7 @@ function wb.agent(name) end
 ---@return fun(fields: wb.ScheduleFields): wb.Schedule
 function wb.schedule(name) end
 
----Calls of another program, as jobs: it is reached at `/hooks/NAME`.
+---Requests from another program at `/hooks/NAME`, as jobs.
 ---@param name string Small letters, digits, `-` and `_`.
 ---@return fun(fields: wb.WebhookFields): wb.Webhook
 function wb.webhook(name) end
@@ -941,11 +941,11 @@ function wb.webhook(name) end
 ---@param fields wb.AssistantFields
 function wb.assistant(fields) end
 
----What agents are told in channels.
+---What agents receive in channels.
 ---@param fields wb.ChannelsFields
 function wb.channels(fields) end
 
----A type of channel beside those that are there; of the same name, in place of one.
+---A channel type; with the name of a built-in type, it replaces that one.
 ---@param name string Small letters, digits, `-` and `_`.
 ---@return fun(fields: wb.ChannelTypeFields): wb.ChannelType
 function wb.channel_type(name) end
@@ -1046,7 +1046,7 @@ function wb.file(path) end
 
 ---Returns a variable of the server's environment.
 ---@param name string A variable that holds no secret.
----@param default any? What is returned if it is not set.
+---@param default any? Returned if it is not set.
 ---@return any
 function wb.env(name, default) end
 
@@ -1055,7 +1055,7 @@ function wb.env(name, default) end
 ---@return wb.Secret
 function wb.secret.env(name) end
 
----The same; the file is read when it is used.
+---The same, from a file that is read when it is used.
 ---@param path string A file: absolute, or seen from the script's folder.
 ---@return wb.Secret
 function wb.secret.file(path) end
@@ -1070,7 +1070,7 @@ function wb.json.encode(value) end
 ---@return any
 function wb.json.decode(text) end
 
----Returns the time of the call (RFC 3339 in UTC), which stands still during it.
+---Returns the time of the call (RFC 3339 in UTC), which does not change during it.
 ---@return string
 function wb.date.now() end
 
@@ -1094,22 +1094,22 @@ function wb.date.seconds(at) end
 
 ---Writes to the log if WB_LOG=debug is set.
 ---@param format any A text, as `string.format` takes it.
----@param ... any What stands for its `%s` and `%d`.
+---@param ... any Values for its `%s` and `%d`.
 function wb.log.debug(format, ...) end
 
 ---Writes to the server's log.
 ---@param format any A text, as `string.format` takes it.
----@param ... any What stands for its `%s` and `%d`.
+---@param ... any Values for its `%s` and `%d`.
 function wb.log.info(format, ...) end
 
 ---Writes a warning to the log.
 ---@param format any A text, as `string.format` takes it.
----@param ... any What stands for its `%s` and `%d`.
+---@param ... any Values for its `%s` and `%d`.
 function wb.log.warn(format, ...) end
 
 ---Writes an error to the log.
 ---@param format any A text, as `string.format` takes it.
----@param ... any What stands for its `%s` and `%d`.
+---@param ... any Values for its `%s` and `%d`.
 function wb.log.error(format, ...) end
 
 return wb

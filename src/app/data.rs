@@ -121,8 +121,8 @@ pub(super) fn refuse_lost_database(data: &Utf8Path, database: &Utf8Path) -> Resu
         return Ok(());
     }
     let left = left.join(", ");
-    let message = format!("there is no database {database}, though {data} holds {left}");
-    let anew = format!("to begin anew, move {data} away");
+    let message = format!("no database at {database}, but {data} has {left}");
+    let anew = format!("to start over, move {data} away");
     Err(Error::not_found(message).code("no_database").hint(
         match backup::newest(data, Clock::system().now()) {
             Some(it) => {

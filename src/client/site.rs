@@ -158,7 +158,7 @@ fn socket_of(data: &Utf8Path) -> Result<Utf8PathBuf> {
     let text = match read(&path) {
         Ok(text) => text,
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
-            let message = format!("no server runs: there is no {path}");
+            let message = format!("no server is running: no {path}");
             return Err(no_server(message));
         }
         Err(cause) => {

@@ -44,7 +44,7 @@ async fn open(path: &Utf8Path) -> std::io::Result<UnixStream> {
 fn explain(path: &Utf8Path, cause: std::io::Error) -> Error {
     match cause.kind() {
         IoKind::NotFound | IoKind::NotADirectory => {
-            no_server(format!("no server runs: there is no socket {path}"))
+            no_server(format!("no server is running: no socket {path}"))
         }
         IoKind::ConnectionRefused => no_server(format!("no server listens on {path}")),
         IoKind::PermissionDenied => {

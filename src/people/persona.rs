@@ -67,7 +67,7 @@ pub fn parse_persona(name: &str, text: &str) -> Result<Persona, PersonaFault> {
     let is_rule = |line: &str| line.trim_end() == "---";
     let begin = "begin the file with the lines `---`, `name: NAME`, `---`";
     if !lines.next().is_some_and(|(line, _)| is_rule(line)) {
-        return Err(fault(1, "there is no front matter", begin));
+        return Err(fault(1, "no front matter", begin));
     }
     let mut bytes = "---\n".len();
     let mut is_list = false;
@@ -80,7 +80,7 @@ pub fn parse_persona(name: &str, text: &str) -> Result<Persona, PersonaFault> {
         }
         if bytes > PERSONA_FRONT_BYTES_MAX {
             let message = format!("the front matter has more than {PERSONA_FRONT_BYTES_MAX} bytes");
-            return Err(fault(number, message, "what the agent is told stands below it"));
+            return Err(fault(number, message, "write the prompt below it"));
         }
         if let Some(control) = line.chars().find(|it| it.is_control()) {
             let message = format!("there is the control character U+{:04X}", u32::from(control));
@@ -149,7 +149,7 @@ impl Reader<'_> {
             }
             "paths" if self.paths.is_none() => return self.paths(value),
             _ if FIELDS.contains(&field) => {
-                return wrong(format!("`{field}` stands there twice"), "leave one of them");
+                return wrong(format!("`{field}` is given twice"), "leave one of them");
             }
             _ => {
                 let shown = truncate_chars(field, 60);
@@ -239,7 +239,7 @@ fn scalar(text: &str) -> Result<String, Wrong> {
         _ => (text.split(" #").next().unwrap_or_default().trim_end().to_owned(), ""),
     };
     if !(rest.trim().is_empty() || rest.trim_start().starts_with('#')) {
-        return wrong("something stands behind the closing quote", "put all of it into the quotes");
+        return wrong("unexpected text after the closing quote", "put all of it into the quotes");
     }
     let is_quoted = value.len() < text.len() && text.starts_with(['"', '\'']);
     if value.trim().is_empty() {

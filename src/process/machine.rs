@@ -200,7 +200,7 @@ mod tests {
     fn memory_and_descriptors_are_judged_by_what_a_server_needs() {
         check(&judge_memory("MemTotal: 9 kB\nMemAvailable:   1048576 kB\n"), Level::Ok, "1024 MiB");
         check(&judge_memory("MemAvailable: 1024 kB\n"), Level::Warn, "1 MiB");
-        check(&judge_memory(""), Level::Warn, "does not tell");
+        check(&judge_memory(""), Level::Warn, "cannot read");
         check(&descriptors(1_024, 4_096), Level::Ok, "1024");
         check(&descriptors(256, 4_096), Level::Warn, "256");
     }
@@ -213,7 +213,7 @@ mod tests {
         check(&judge(9 << 20, None, false), Level::Error, "9 MiB");
         check(&judge(99 << 20, None, false), Level::Warn, "99 MiB");
         check(&judge(9 << 30, Some(3), false), Level::Warn, "3 more files");
-        check(&judge(9 << 30, None, true), Level::Error, "nothing can be written");
+        check(&judge(9 << 30, None, true), Level::Error, "is not writable");
     }
 
     #[test]

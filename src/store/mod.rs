@@ -281,7 +281,7 @@ impl Store {
         match checked {
             Ok(Ok(false)) => info!("the database was checked and is whole"),
             Ok(Ok(true)) => {
-                warn!("the database is whole, but an index of words, which is made anew");
+                warn!("the database is intact except for the search index, which is being rebuilt");
                 self.inner.is_index_damaged.store(true, Ordering::Relaxed);
                 self.inner.bells.ring_all();
             }

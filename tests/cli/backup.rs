@@ -186,7 +186,7 @@ fn a_site_that_has_lost_its_database_does_not_begin_anew_by_itself() {
     let assert = operator(&bench, &["serve"]).assert().code(4);
     let told = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
     let backup = made["path"].as_str().unwrap();
-    for words in ["no_database", "operator.token", backup, "to begin anew, move "] {
+    for words in ["no_database", "operator.token", backup, "to start over, move "] {
         assert!(told.contains(words), "{words}: {told}");
     }
     assert!(!database.exists());

@@ -283,7 +283,7 @@ fn a_layer_that_is_missing_is_named() {
     assert_eq!(code, 1);
     let wanted = [
         ("guard", "ERROR", "guard of the trial job was lost"),
-        ("second subreaper", "WARN", "did not come"),
+        ("second subreaper", "WARN", "was not reparented"),
         ("openat2", "ERROR", ""),
         ("cgroup v2", "WARN", "not available"),
         ("landlock", "WARN", "not offered"),

@@ -110,7 +110,7 @@ fn without_a_server_every_request_exits_6_and_says_how_to_start_it() {
     ] {
         let assert = wiki_browser(folder.path()).args(args).assert().code(6);
         let text = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
-        assert!(text.starts_with("error: no server runs"), "{args:?}: {text}");
+        assert!(text.starts_with("error: no server is running"), "{args:?}: {text}");
         assert!(text.contains("\nhint: start it with: wiki-browser serve"), "{args:?}: {text}");
         let assert = wiki_browser(folder.path()).args(args).arg("--json").assert();
         if !args.contains(&"approve") {

@@ -91,7 +91,7 @@ fn an_engine_whose_provider_takes_no_more_is_held_until_a_person_lifts_it() {
     // A person knows better.
     std::fs::write(bench.out.join("codex.well"), "").unwrap();
     let (code, out, err) = bench.cli(&["engine", "release", "codex"]);
-    assert_eq!((code, out.as_str()), (0, "engine codex goes on\n"), "{err}");
+    assert_eq!((code, out.as_str()), (0, "engine codex is released\n"), "{err}");
     // What is repeated from now on waits no longer for the time that the provider told.
     let again = bench.json(&["job", "retry", &jobs[0], "--when-allowed"]);
     let again = bench.ended(again["id"].as_str().unwrap());

@@ -100,7 +100,7 @@ fn g31_who_breaks_the_repository_holds_all_until_it_can_be_read() {
     assert!(told(&ended).contains("touched_git: git could look before the job"), "{ended:#}");
     let next = bench.job("next", json!({}));
     let message = is_held(&bench, &next, &job);
-    assert!(message.contains("cannot be seen until git can read the repository"), "{message}");
+    assert!(message.contains("are unknown until git can read the repository"), "{message}");
     assert_ne!(bench.cli(&["job", "restore", &job]).0, 0);
     // It holds across a restart, and what changed is named once git can look.
     server.stop();

@@ -39,7 +39,7 @@ fn what_a_job_changed_of_an_agents_files_holds_the_next_until_somebody_decides()
         assert!(message.contains(part), "{message}");
     }
     let (_, list, _) = bench.cli(&["engine", "list"]);
-    assert!(list.contains("somebody decides") && list.contains(".claude/settings.json"), "{list}");
+    assert!(list.contains("someone decides") && list.contains(".claude/settings.json"), "{list}");
     let (_, state, _) = bench.cli(&["status"]);
     assert!(state.contains("held") && state.contains("job keep"), "{state}");
     for page in [format!("/jobs/{second}"), "/jobs".to_owned()] {

@@ -354,7 +354,7 @@ fn g31_what_is_lost_is_said_to_be() {
         told[0].starts_with("touched_git: git could look before the job, and cannot"),
         "{told:?}"
     );
-    // Until somebody decides, nothing starts.
+    // Until someone decides, nothing starts.
     bench.json(&["job", "keep", &id]);
     let id = bench.job("breaks", json!({}));
     let told = warnings(&bench.ended(&id));

@@ -98,7 +98,7 @@ fn a_wrong_script_changes_nothing_for_the_job_that_runs() {
     passes(
         r##"
         local job = t.run("word", { word = "a" }, function(job)
-          t.fails(function() t.reload { script = "wb.kind" } end, "generation 1 stays in force")
+          t.fails(function() t.reload { script = "wb.kind" } end, "generation 1 stays active")
           return { result = 1 }
         end)
         t.eq(#job.attempts, 2)
@@ -249,7 +249,7 @@ fn a_function_that_fails_ends_the_test_and_not_what_comes_after() {
         let run: &wiki_browser::flows::lab::TestRun = &summary.tests[place];
         run.ran.failure.as_ref().map(|it| it.finding.to_string()).unwrap_or_default()
     };
-    assert!(told(0).contains("generation 1 stays in force"), "{}", told(0));
+    assert!(told(0).contains("generation 1 stays active"), "{}", told(0));
     assert!(told(0).contains("--> tests/a.lua:7:"), "{}", told(0));
     assert_eq!(told(1), "");
     assert!(told(2).contains("overflow") && told(2).contains("tests/a.lua:"), "{}", told(2));

@@ -183,5 +183,5 @@ fn wrong_arguments_are_answered_by_what_to_type() {
     std::fs::remove_dir_all(desk.path().join("tests")).unwrap();
     let (code, text) = desk.command(&[]);
     assert_eq!(code, 4, "{text}");
-    assert!(text.contains("write tests/first.lua beside the script"), "{text}");
+    assert!(text.contains("write tests/first.lua next to the script"), "{text}");
 }

@@ -177,7 +177,7 @@ fn a_wrong_script_leaves_the_one_before_and_says_where_it_is_wrong() {
     );
     let summary = desk.run();
     let told = summary.tests[0].ran.failure.as_ref().unwrap().finding.to_string();
-    assert!(told.contains("generation 1 stays in force"), "{told}");
+    assert!(told.contains("generation 1 stays active"), "{told}");
     assert!(told.contains("wiki-browser.lua:2:"), "{told}");
     assert!(told.contains("did you mean `kind`?"), "{told}");
 }

@@ -62,7 +62,7 @@ fn a_handler_that_fails_asks_for_nothing_and_says_where() {
     let script = bench.read("wiki-browser.lua");
     let line = |what: &str| 1 + script.lines().position(|it| it.contains(what)).unwrap();
     let boom = format!("on.job_finished: wiki-browser.lua:{}: boom", line("boom"));
-    let nosuch = format!("on.job_finished: wiki-browser.lua:{}: there is no kind", line("nosuch"));
+    let nosuch = format!("on.job_finished: wiki-browser.lua:{}: no kind", line("nosuch"));
     assert_eq!(warnings.len(), 2, "{shown:#}");
     assert!(warnings[0].starts_with(&boom), "{shown:#}");
     assert!(warnings[1].starts_with(&nosuch), "{shown:#}");

@@ -139,7 +139,7 @@ fn g26_a_broken_script_never_replaces_a_working_one() {
     assert!(out.contains("not reloaded"), "{out}");
     bench.write("wiki-browser.lua", format!("{good}\n-- mended\n"));
     let (code, out, _) = bench.cli(&["reload"]);
-    assert_eq!((code, out.contains("generation 2 is in force")), (0, true), "{out}");
+    assert_eq!((code, out.contains("generation 2 is active")), (0, true), "{out}");
     assert_eq!(bench.get("/api/config").ok()["script"]["trouble"], json!(null));
     until("one generation is left", || threads(&server) == 1);
     // A persona is judged as well; it keeps a reload from happening, but no server from starting.
@@ -176,7 +176,7 @@ fn a_dry_run_says_what_would_be_different_and_changes_nothing() {
         "removed  kind \"goes\": 1 job is waiting",
         "1 job of kind \"goes\" waits: the new script has no such kind",
         "write was = \"goes\" in the kind that takes its place; or type wiki-browser reload --drop",
-        "1 job of kind \"goes\" waits and would be lost: generation 1 stays in force",
+        "1 job of kind \"goes\" waits and would be lost: generation 1 stays active",
         "added    kind \"comes\"",
         "changed  limits",
         "site.listen takes effect after a restart",
@@ -361,7 +361,7 @@ fn a_script_that_is_watched_is_reloaded_when_it_is_saved() {
     let server = Server::spawn_after(&bench, "set -- --watch; exec \"$0\" serve \"$@\"").ready();
     bench.lua("-- saved\n");
     bench.write_script();
-    wait_for("generation 2 is in force", || {
+    wait_for("generation 2 is active", || {
         (bench.get("/api/config").ok()["script"]["generation"] == 2).then_some(())
     });
     server.stop();
@@ -379,6 +379,6 @@ fn a_script_that_is_wrong_is_shown_as_check_shows_it() {
     let mut blocks = checked.trim_end().split("\n\n").filter(|it| it.starts_with("error["));
     assert!(blocks.clone().count() > 2 && blocks.all(|it| told.contains(it)), "{told}\n{checked}");
     assert!(told.contains("   ^^^^^^^ did you mean `timeout`?"), "{told}");
-    assert!(told.trim_end().ends_with("generation 1 stays in force"), "{told}");
+    assert!(told.trim_end().ends_with("generation 1 stays active"), "{told}");
     server.stop();
 }

@@ -11,12 +11,12 @@
 
 ---A topic to open.
 ---@class wb.test.Topic
----@field source_path string The source; it is made if it is not there.
----@field quote? string The words that it is about; nil for the whole source.
+---@field source_path string The source; it is created if missing.
+---@field quote? string The passage; nil for the whole source.
 ---@field body? string The first message.
 ---@field title? string Its title.
 
----A topic that was opened; it stands for its id among inputs.
+---An opened topic; as an input, it is used as its id.
 ---@class wb.test.OpenTopic
 ---@field id string Its id.
 ---@field source_path string The source.
@@ -29,11 +29,11 @@
 ---@field not_before? string It does not start before: a time, or a duration like `10m`.
 ---@field replace_proposals? boolean Whether it may replace an open proposal.
 
----What a fake agent does, in this order: it works, hands in, prints and ends.
+---What a fake agent does, in this order: work, submit, print and end.
 ---@class wb.test.Agent
----@field result any What it hands in by `finish`.
+---@field result any What it submits with `finish`.
 ---@field message? string What it writes in its topic.
----@field proposal string|wb.test.Proposal|nil The whole new text that it proposes.
+---@field proposal string|wb.test.Proposal|nil The full new text that it proposes.
 ---@field view? string The view of its persona that it stores.
 ---@field topics wb.test.Topic[]|nil The topics that it opens.
 ---@field summary? string One sentence about the result.
@@ -54,7 +54,7 @@
 
 ---A job that was run. A function that is the agent gets one that has no end yet.
 ---@class wb.test.Job: wb.Job
----@field prompt string What the agent was told; empty if it did not come to that.
+---@field prompt string The prompt; empty if the job did not get that far.
 ---@field attempt integer Which attempt it was, from 1.
 ---@field attempts wb.test.Job[] All attempts, this one last.
 ---@field env table<string, string> What the engine adds to the agent's environment.
@@ -63,17 +63,17 @@
 ---@field message? string What it wrote last in its topic.
 ---@field view? string The view that it stored.
 ---@field topics wb.OpenedTopic[] The topics that it opened, oldest first.
----@field effects wb.test.Effects What handlers and `retry` did from its beginning to its end.
+---@field effects wb.test.Effects What handlers and `retry` did from its start to its end.
 
 ---What a person writes who approves.
 ---@class wb.test.Approval
 ---@field subject? string The first line of the commit's message.
 ---@field body? string What follows in the commit's message.
----@field text? string The whole text as the person edits it before.
+---@field text? string The full text as edited by the person first.
 
 ---What came of a decision.
 ---@class wb.test.Decision: wb.test.Effects
----@field proposal wb.test.Revision The proposal, as it is now.
+---@field proposal wb.test.Revision The proposal in its current state.
 ---@field commit? wb.test.Commit The commit of an approval.
 
 ---A proposal.
@@ -92,7 +92,7 @@
 ---@field commit? string The commit that it became.
 ---@field superseded_by? string The revision that took its place.
 
----What came of a commit of somebody else.
+---The effects of someone else's commit.
 ---@class wb.test.Committed: wb.test.Effects
 ---@field commit wb.test.Commit The commit.
 
@@ -106,7 +106,7 @@
 
 ---What is different when the script is read again.
 ---@class wb.test.Reload
----@field script? string The whole text that stands in the script now.
+---@field script? string The full text of the script from now on.
 ---@field files? table<string, string> Texts of files that it reads, by path.
 ---@field env? table<string, string> What `wb.env` returns now; nothing else is set.
 ---@field secrets? table<string, string|false> Values of secrets now.
@@ -121,7 +121,7 @@
 
 ---What the script did because something happened.
 ---@class wb.test.Effects
----@field jobs wb.Job[] The jobs that were asked for and accepted.
+---@field jobs wb.Job[] The jobs that were requested and accepted.
 ---@field log wb.test.Line[] What the script has logged.
 ---@field failures string[] What failed or was refused, with file and line.
 ---@field events wb.Event[] What has happened, in order.
@@ -146,25 +146,25 @@ function t.site(fields) end
 
 ---Puts a source into the site, or changes its text.
 ---@param path string Where it is, as the globs of the script name it.
----@param text string The whole text, as if it were committed.
+---@param text string The full text, as if it were committed.
 function t.source(path, text) end
 
----Puts a persona in place of a file in agents/; others are those beside the script.
+---Replaces a persona in agents/; the others are those next to the script.
 ---@param name string Its name.
 ---@param text string What would be in agents/NAME.md.
 function t.persona(name, text) end
 
----Opens a topic. No handler hears of it: `t.fire` is for that.
+---Opens a topic without calling handlers; use `t.fire` for that.
 ---@param fields wb.test.Topic What it is about.
 ---@return wb.test.OpenTopic
 function t.topic(fields) end
 
----Adds a person's message to a topic. No handler hears of it.
+---Adds a person's message to a topic without calling handlers.
 ---@param topic wb.test.OpenTopic|string What `t.topic` returned, or its id.
 ---@param body string What a person writes.
 function t.message(topic, body) end
 
----Returns the prompt that a job would be given; of an inbox for `{ payload = … }`.
+---Returns the prompt that a job would get; for an inbox, pass `{ payload = … }`.
 ---@param kind string The name of a kind.
 ---@param inputs table<string, any>? Its inputs by name. A source is a path, which is made if it is not there; a topic is what `t.topic` returned.
 ---@return string
@@ -194,7 +194,7 @@ function t.next(agent) end
 ---@return wb.Job[]
 function t.jobs() end
 
----Lets something happen and tells the handlers of it; returns what they did.
+---Fires an event, calls its handlers and returns what they did.
 ---@param event wb.EventName The name of an event.
 ---@param data table<string, any>? Its data. An id that is left out is made up; `topic_created` takes what `t.topic` takes, and events of jobs take `kind` and `inputs`.
 ---@return wb.test.Effects
@@ -202,7 +202,7 @@ function t.fire(event, data) end
 
 ---Calls a webhook as if its proof were right; returns what came of it.
 ---@param name string The name of a webhook.
----@param body any What was sent; a table stands for its JSON.
+---@param body any What was sent; a table is sent as JSON.
 ---@param event string? What the caller says has happened.
 ---@return wb.test.Effects
 function t.webhook(name, body, event) end
@@ -218,7 +218,7 @@ function t.advance(duration) end
 ---@return wb.test.Decision
 function t.approve(of, says) end
 
----Rejects a proposal as a person would, and tells the handlers.
+---Rejects a proposal as a person would, and calls the handlers.
 ---@param of wb.test.Job|wb.test.Revision|string What `t.run` returned, one of `t.proposals()`, or the id of a proposal.
 ---@param reason string Why.
 ---@return wb.test.Decision
@@ -268,7 +268,7 @@ function t.has(got, part) end
 
 ---Fails unless the text has that part, or the list such an element.
 ---@param whole string|table|nil A text, or a list.
----@param part any What must be in it, as it stands: no pattern.
+---@param part any What it must contain, literally, not as a pattern.
 function t.contains(whole, part) end
 
 ---Fails unless the pattern is found in the text.
@@ -278,12 +278,12 @@ function t.matches(text, pattern) end
 
 ---Fails if the value is nil or false.
 ---@param value any Anything but nil and false is fine.
----@param why string? What is said if it is not.
+---@param why string? Message on failure.
 function t.ok(value, why) end
 
 ---Fails unless the function ends in an error; returns its message.
 ---@param body fun() What must fail.
----@param part string? What its message must contain, as it stands.
+---@param part string? What its message must contain, literally.
 ---@return string
 function t.fails(body, part) end
 

@@ -193,7 +193,7 @@ mod tests {
         let mut both = thread(&["```suggestion\nold\nwords\n```"], Value::Null);
         both["anchor"]["origin"] = json!({"blob": BASE, "start": 0, "end": 10,
             "quote": "old\r\nwords"});
-        assert!(why(apply("t", BASE, &both, &source(text))).contains("already"));
+        assert!(why(apply("t", BASE, &both, &source(text))).contains("changes nothing"));
     }
 
     #[test]
@@ -211,7 +211,7 @@ mod tests {
         let none = thread(&["no"], Value::Null);
         assert!(why(apply("t", BASE, &none, &text)).contains("no message"));
         let same = thread(&["```suggestion\nold words\n```"], Value::Null);
-        assert!(why(apply("t", BASE, &same, &text)).contains("already"));
+        assert!(why(apply("t", BASE, &same, &text)).contains("changes nothing"));
         let cut = thread(&["```suggestion\nnew\n```", "```suggestion\nol"], Value::Null);
         assert!(why(apply("t", BASE, &cut, &text)).contains("not closed"));
         let global = json!({"topic": {"is_global": true}, "messages": []});

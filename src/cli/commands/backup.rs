@@ -116,7 +116,7 @@ pub(in crate::cli) fn backup(desk: &Desk, args: &BackupArgs) -> Result<()> {
     if let (Some(to), Some(_)) = (&to, &args.to)
         && !to.is_dir()
     {
-        return Err(Error::not_found(format!("there is no folder {to}")).hint("make it first"));
+        return Err(Error::not_found(format!("no folder {to}")).hint("create it first"));
     }
     let body = json!({"to": to, "keep": args.keep});
     let request = OfflineRequest::Backup(BackupRequest { to, keep: args.keep });

@@ -140,7 +140,7 @@ pub(super) fn engine(desk: &Desk, command: EngineCommand) -> Result<()> {
                         text(it, "type"),
                         text(it, "reads"),
                         match it["hold"]["until"].is_null() && it["hold"].is_object() {
-                            true => "somebody decides",
+                            true => "someone decides",
                             false => text(&it["hold"], "until"),
                         },
                         text(&it["hold"], "job_id"),

@@ -136,7 +136,10 @@ fn words(summary: &Summary) -> String {
         words.push_str(&format!(", {} left out", summary.left_out));
     }
     if summary.not_run > 0 {
-        words.push_str(&format!(", {} not run: mend what does not end first", summary.not_run));
+        words.push_str(&format!(
+            ", {} not run: fix the test that did not end first",
+            summary.not_run
+        ));
     }
     words
 }

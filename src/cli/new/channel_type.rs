@@ -66,7 +66,7 @@ pub(super) fn add(desk: &Desk, args: &ChannelTypeArgs) -> Result<()> {
     };
     let next = [
         format!("edit {file}: say what such a channel is to come to"),
-        "wiki-browser reload, or wiki-browser serve if no server runs".to_owned(),
+        "wiki-browser reload, or wiki-browser serve if no server is running".to_owned(),
         format!("wiki-browser channel create NAME --type {name} --with AGENT"),
     ];
     let value = json!({

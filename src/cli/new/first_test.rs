@@ -39,10 +39,10 @@ pub(super) fn of_kind(block: &Block, sources: &[String]) -> String {
         ));
     }
     text.push_str(&format!(
-        "\nt.test(\"{title}: a job leaves what it must\", function()\n{setup}  \
+        "\nt.test(\"{title}: a job produces its result\", function()\n{setup}  \
          local job = t.run({name}, {inputs}, {{ {does} }})\n  \
          t.eq(job.status, \"succeeded\")\n  {left}\nend)\n\n\
-         t.test(\"{title}: an agent that leaves nothing has failed\", function()\n{setup}  \
+         t.test(\"{title}: an agent that produces nothing has failed\", function()\n{setup}  \
          local job = t.run({name}, {inputs}, {{ exit = 0 }})\n  \
          t.has(job, {{ status = \"failed\", reason = \"no_result\" }})\nend)\n",
         title = block.name

@@ -59,7 +59,7 @@ pub(super) fn add(desk: &Desk, args: &InboxArgs) -> Result<()> {
     let next = [
         format!("edit {}: describe the fields of a message", inbox.schema(args.markdown, "")),
         format!("wiki-browser check && wiki-browser test {}", inbox.test()),
-        "wiki-browser reload, or wiki-browser serve if no server runs".to_owned(),
+        "wiki-browser reload, or wiki-browser serve if no server is running".to_owned(),
     ];
     let value = json!({
         "inbox": args.name, "written": written, "next": next, "dry_run": args.dry_run,

@@ -80,7 +80,7 @@ fn next(block: &Block) -> Vec<String> {
         next.push(format!("edit skills/{name}/SKILL.md: say at its top what the agent does"));
     }
     next.push(format!("wiki-browser check && wiki-browser test tests/{name}.lua"));
-    next.push("wiki-browser reload, or wiki-browser serve if no server runs".to_owned());
+    next.push("wiki-browser reload, or wiki-browser serve if no server is running".to_owned());
     next.push(format!("wiki-browser job create {name}{inputs} --wait"));
     next
 }
@@ -270,7 +270,7 @@ fn items(config: &Config, folder: &Utf8Path, args: &KindArgs, block: &Block) -> 
     let path = args.file.clone().unwrap_or(script);
     if !config.files.iter().any(|file| file.path == path) {
         let files: Vec<&str> = config.files.iter().map(|file| file.path.as_str()).collect();
-        let message = format!("{path} is no file of this script");
+        let message = format!("{path} is not a file of this script");
         return Err(Error::invalid(message)
             .code("bad_input")
             .hint(format!("it has {}; require \"name\" adds name.lua", files.join(", "))));

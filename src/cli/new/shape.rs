@@ -78,7 +78,7 @@ impl Wanted {
             None => (text, false),
         };
         let Some((name, ty)) = plain.split_once('=') else {
-            let why = format!("`{}` is no input", text.escape_debug());
+            let why = format!("`{}` is not a valid input", text.escape_debug());
             return wrong(why, format!("write NAME=TYPE: {}=line", slug(text)));
         };
         let (word, arg) = match ty.split_once(':') {

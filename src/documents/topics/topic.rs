@@ -304,7 +304,7 @@ pub fn set_status(
         let is = status_of(tx.connection(), id)?;
         let (code, hint) = match is {
             TopicStatus::Open => ("topic_not_closed", "the topic is open already"),
-            _ => ("topic_closed", "look at the topic again: somebody decided meanwhile"),
+            _ => ("topic_closed", "reload the topic; someone decided in the meantime"),
         };
         return Err(Error::conflict(code, format!("topic {id} is {is}")).hint(hint));
     }

@@ -51,7 +51,7 @@ pub async fn withdraw(
         let found = approvals::find(tx.connection(), &id, &viewer(tx.connection(), &caller)?)?;
         // A later leg takes back what an earlier one asked: it is not found by other jobs.
         if !caller.is_job() && found.requester != caller.actor() {
-            let message = format!("only who asked for approval {id} withdraws it");
+            let message = format!("only the requester of approval {id} can withdraw it");
             return Err(Error::new(ErrorKind::Forbidden, message)
                 .code("not_requester")
                 .hint("reject it instead"));

@@ -87,7 +87,7 @@ pub async fn serve(site: Site, stop: CancellationToken) {
         let pause = match relay.tell_all(&stop).await {
             Ok(()) => FALLBACK,
             Err(cause) => {
-                warn!("the script's handlers are told later: {}", cause.chain());
+                warn!("the script's handlers will run later: {}", cause.chain());
                 AGAIN
             }
         };
@@ -101,7 +101,7 @@ pub async fn serve(site: Site, stop: CancellationToken) {
         while bell.try_recv().is_ok() {}
     }
     if let Err(cause) = relay.keep(relay.told).await {
-        warn!("how far the handlers were told is not written down: {}", cause.chain());
+        warn!("cannot record the progress of the handlers: {}", cause.chain());
     }
 }
 
@@ -125,7 +125,7 @@ async fn begin(site: Site, stop: &CancellationToken) -> Option<Relay> {
     loop {
         match place(&site).await {
             Ok(told) => return Some(Relay { site, told, kept: told }),
-            Err(cause) => warn!("the script's handlers are told later: {}", cause.chain()),
+            Err(cause) => warn!("the script's handlers will run later: {}", cause.chain()),
         }
         tokio::select! {
             () = tokio::time::sleep(AGAIN) => {}
@@ -148,7 +148,7 @@ async fn place(works: &Works) -> Result<i64> {
     }
     let oldest = newest.saturating_sub(BACKLOG_MAX);
     if told < oldest {
-        warn!("the script's handlers are not told of {} old events", oldest - told);
+        warn!("skipping {} old events for the script's handlers", oldest - told);
     }
     Ok(told.max(oldest))
 }
@@ -232,7 +232,7 @@ async fn tell(site: &Site, event: &StoredEvent, stop: &CancellationToken) -> Res
     let wishes = match payload(site, event).await {
         Ok((payload, depth)) => wishes(site, event, payload, (depth, &cause)).await,
         Err(error) => {
-            warn!("event {} was not told to the script: {}", event.id, error.chain());
+            warn!("event {} was not delivered to the script: {}", event.id, error.chain());
             Vec::new()
         }
     };
@@ -248,7 +248,7 @@ async fn tell(site: &Site, event: &StoredEvent, stop: &CancellationToken) -> Res
         };
         let pause = Duration::from_millis(pause.unwrap_or_default());
         let message = refused.message();
-        warn!("a job for {cause} is asked for again in {} ms: {message}", pause.as_millis());
+        warn!("retrying a job for {cause} in {} ms: {message}", pause.as_millis());
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = stop.cancelled() => return Ok(false),

@@ -221,7 +221,7 @@ pub(in crate::flows) async fn replace(
     let (number, now, by) = (next.number, site.store.clock().now(), by.to_string());
     info!(
         digest = next.config.digest.as_str(),
-        "generation {number} of the script is in force, by {by}: {}",
+        "generation {number} of the script is active, by {by}: {}",
         difference.sentence()
     );
     site.script.note(|facts| {
@@ -287,7 +287,7 @@ async fn read(
 fn refused(site: &Site, old: &Generation, by: &Actor, trouble: Trouble, dry_run: bool) -> Reloaded {
     if !dry_run {
         error!(
-            "the script was not reloaded for {by}: {}; generation {} stays in force",
+            "the script was not reloaded for {by}: {}; generation {} stays active",
             trouble.summary, old.number
         );
         for it in trouble.errors.iter().filter(|it| it.severity == Severity::Error) {

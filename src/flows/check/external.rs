@@ -107,12 +107,12 @@ pub fn unmatched<'l>(loaded: &'l Loaded, paths: &[Utf8PathBuf]) -> Vec<(&'l Lead
 /// Returns what to type for a glob that matches none of these paths: `*.md` are those at the top.
 pub fn meant(glob: &str, paths: &[Utf8PathBuf]) -> String {
     if let Some(excluded) = glob.strip_prefix('!') {
-        return format!("nothing is left out by it: take it out, or mend `{excluded}`");
+        return format!("it excludes nothing: remove it, or fix `{excluded}`");
     }
     let deeper = format!("**/{glob}");
     match documents::matches_any(&deeper, paths) {
         true => format!("did you mean \"{deeper}\"?"),
-        false => "commit what it should match, or mend it".to_owned(),
+        false => "commit what it should match, or fix it".to_owned(),
     }
 }
 

@@ -387,9 +387,9 @@ async fn compare(
     if let Some(file) = steering {
         warn!(
             job_id = %job,
-            "no agent starts until somebody decides: {file}, which agents obey, changed while this \
-             job ran; wiki-browser job restore {job} puts it back, wiki-browser job keep {job} \
-             leaves it"
+            "no agent starts until someone decides: {file} controls agents and changed during this \
+             job; to restore it: wiki-browser job restore {job}, to keep it: wiki-browser job keep \
+             {job}"
         );
     }
     Ok(told)

@@ -122,7 +122,7 @@ fn refused(report: &Report, in_force: u64) -> Error {
     let first = report.errors.first();
     let what = first.map_or_else(String::new, |it| it.headline());
     let message = format!(
-        "the script has {}, and generation {in_force} stays in force: {what}",
+        "the script has {}, and generation {in_force} stays active: {what}",
         report.summary()
     );
     let told = Error::invalid(message);

@@ -137,7 +137,7 @@ pub fn find(script: &Utf8Path, given: &[Utf8PathBuf]) -> Result<Vec<File>> {
     }
     match files.len() {
         0 => Err(Error::not_found("no tests found").code("no_tests").hint(
-            "write tests/first.lua beside the script: local t = require \"wb.test\", then \
+            "write tests/first.lua next to the script: local t = require \"wb.test\", then \
              t.test(\"what holds\", function() … end)",
         )),
         count if count > FILES_MAX => {

@@ -130,7 +130,7 @@ pub(in crate::flows) fn refuse_running(c: &rusqlite::Connection, id: &ProposalId
 
 /// Says that a proposal is being done again.
 pub(in crate::flows) fn refusal(id: &ProposalId, job: &JobId) -> Error {
-    let message = format!("a rework of proposal {id} was asked for: job {job}");
+    let message = format!("changes to proposal {id} were already requested: job {job}");
     Error::conflict("rework_running", message)
         .hint(format!("wait for the next revision, or cancel job {job}"))
 }

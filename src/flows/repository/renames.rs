@@ -50,7 +50,7 @@ pub(in crate::flows) async fn find(
         Ok(renames) if !fault::is_off("renamed_sources") => renames,
         Ok(_) => BTreeMap::new(),
         Err(cause) => {
-            warn!("it cannot be told which sources were renamed: {}", cause.chain());
+            warn!("cannot tell which sources were renamed: {}", cause.chain());
             BTreeMap::new()
         }
     }
@@ -215,12 +215,12 @@ pub(in crate::flows) async fn explain(works: &Works, path: &SourcePath, cause: E
             }
             Ok(None) => with_near_name(works, path, cause).await,
             Err(other) => {
-                warn!("it cannot be told whether {path} was deleted: {}", other.chain());
+                warn!("cannot tell whether {path} was deleted: {}", other.chain());
                 cause
             }
         },
         Err(other) => {
-            warn!("it cannot be told whether {path} was renamed: {}", other.chain());
+            warn!("cannot tell whether {path} was renamed: {}", other.chain());
             cause
         }
     }

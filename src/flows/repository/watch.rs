@@ -79,7 +79,7 @@ pub fn placing() -> Told {
     Arc::new(|works, changes| {
         Box::pin(async move {
             let is_busy = is_busy(&works).await.unwrap_or_else(|cause| {
-                warn!("it cannot be told whether git is at rest: {}", cause.chain());
+                warn!("cannot tell whether git is idle: {}", cause.chain());
                 true
             });
             for change in changes.iter() {

@@ -259,7 +259,7 @@ impl Work {
         }
         let mut state = self.works.store.read(search::state).await?;
         if state.is_stale {
-            info!("the index of the search is made anew");
+            info!("rebuilding the search index");
             self.works.store.write(search::begin_anew).await?;
             self.queue.clear();
             self.works.search.repository_changed();

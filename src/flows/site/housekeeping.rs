@@ -42,7 +42,7 @@ pub struct Cleaned {
     pub messages: u64,
     /// Views of personas that no version needs; only a running server knows which these are.
     pub perspectives: u64,
-    /// Whether the index of the search is made anew.
+    /// Whether rebuilding the search index.
     pub search: bool,
     /// Whether nothing was removed.
     pub dry_run: bool,

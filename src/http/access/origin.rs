@@ -27,7 +27,7 @@ pub(in crate::http) fn check_host(config: &GateConfig, peer: &Peer, head: &Parts
     let name = match single(&head.headers, &HOST) {
         Single::One(host) if !host.is_empty() => host.to_ascii_lowercase(),
         Single::Many => return Err(misdirected(config, "there are two Host headers")),
-        _ => return Err(misdirected(config, "there is no Host header")),
+        _ => return Err(misdirected(config, "missing Host header")),
     };
     let wrong = || misdirected(config, "the Host is not this site's");
     if !is_same_target(&head.uri, &name) {

@@ -35,11 +35,11 @@ fn of_runs() -> Vec<Operation> {
             .other(LINES),
         post("/api/agent/stop", "Stops a run").takes::<StopRequest>().answers::<Stopped>(),
         get("/api/agent/tools", "Lists the tools of a run").untyped(200),
-        post("/api/agent/tools/execute", "Makes a tool call")
+        post("/api/agent/tools/execute", "Calls a tool")
             .takes::<ExecuteRequest>()
             .answers::<Executed>(),
         get("/api/agent/calls/{id}", "Shows a call").answers::<CallView>(),
-        post("/api/agent/calls/{id}/undo", "Takes back what a call changed").answers::<CallView>(),
+        post("/api/agent/calls/{id}/undo", "Undoes a tool call").answers::<CallView>(),
     ]
 }
 
@@ -48,7 +48,7 @@ fn of_sessions() -> Vec<Operation> {
         post("/api/agent/session/clear", "Empties a conversation")
             .takes::<ClearRequest>()
             .answers::<Done>(),
-        get("/api/agent/session/history", "Shows what was said")
+        get("/api/agent/session/history", "Shows the messages of a channel")
             .asks::<HistoryQuery>()
             .answers::<History>(),
         get("/api/agent/sessions", "Lists conversations")
@@ -64,12 +64,12 @@ fn of_sessions() -> Vec<Operation> {
 
 fn of_settings() -> Vec<Operation> {
     vec![
-        get("/api/agent/config", "Shows what answers one's questions").answers::<ConfigView>(),
-        post("/api/agent/config", "Chooses what answers one's questions")
+        get("/api/agent/config", "Shows the assistant's modes").answers::<ConfigView>(),
+        post("/api/agent/config", "Chooses the assistant's mode")
             .takes::<ConfigRequest>()
             .answers::<ConfigView>(),
-        get("/api/agent/actions", "Lists the actions of one's assistant").answers::<ActionPage>(),
-        get("/api/agent/health", "Tells what could answer").answers::<HealthView>(),
+        get("/api/agent/actions", "Lists the assistant's actions").answers::<ActionPage>(),
+        get("/api/agent/health", "Shows which runtimes can answer").answers::<HealthView>(),
         post("/api/agent/claude/login", "Signs in to Claude")
             .takes::<ClaudeLogin>()
             .answers::<Done>(),

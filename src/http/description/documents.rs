@@ -58,14 +58,14 @@ fn of_sources() -> Vec<Operation> {
         get("/api/source/rendered", "Shows a Source as HTML")
             .asks::<rendered::ByPath>()
             .untyped(200),
-        get("/api/source/passage", "Finds the bytes behind a selection")
+        get("/api/source/passage", "Resolves a selection to bytes")
             .asks::<rendered::Selected>()
             .untyped(200),
         get("/api/source/annotations", "Exports the open Topics of a Source")
             .asks::<sources::ByPath>()
             .other(ANNOTATIONS),
         get("/api/search", "Searches").asks::<SearchQuery>().answers::<Hits>(),
-        get("/api/search/index", "Tells how far the index is").answers::<Progress>(),
+        get("/api/search/index", "Shows the state of the search index").answers::<Progress>(),
     ]
 }
 
@@ -82,13 +82,13 @@ fn of_topics() -> Vec<Operation> {
             .once()
             .answers_with::<Made<Message>>(201),
         get("/api/topics/{id}/annotation", "Exports a Topic").other(ANNOTATIONS),
-        post("/api/topics/{id}/anchor", "Puts a Topic on other words")
+        post("/api/topics/{id}/anchor", "Moves a Topic to another passage")
             .takes::<ReattachRequest>()
             .answers::<Topic>(),
         post("/api/topics/{id}/discard", "Closes a Topic without a change")
             .takes::<ReasonRequest>()
             .answers::<Discarded>(),
-        post("/api/topics/{id}/reopen", "Opens a closed Topic again")
+        post("/api/topics/{id}/reopen", "Reopens a Topic")
             .takes::<ReasonRequest>()
             .answers::<Topic>(),
         post("/api/topics/{id}/proposals", "Submits a proposal for a Topic")
@@ -122,11 +122,11 @@ fn of_proposals() -> Vec<Operation> {
         post("/api/proposals/{id}/reject", "Rejects a proposal")
             .takes::<RejectRequest>()
             .answers::<Rejected>(),
-        post("/api/proposals/{id}/rework", "Asks for a proposal to be done again")
+        post("/api/proposals/{id}/rework", "Requests changes to a proposal")
             .takes::<ReworkRequest>()
             .once()
             .untyped(202),
-        post("/api/proposals/{id}/edit", "Makes a revision with another text")
+        post("/api/proposals/{id}/edit", "Creates a revision with an edited text")
             .takes::<EditRequest>()
             .once()
             .answers_with::<Proposal>(201),
@@ -139,7 +139,7 @@ fn of_perspectives() -> Vec<Operation> {
         get("/api/perspectives", "Lists the views of a Source").asks::<ListQuery>().untyped(200),
         get("/api/perspective", "Shows a view of a Source").asks::<ViewQuery>().untyped(200),
         post("/api/perspectives", "Submits a view").takes::<PutRequest>().untyped(201),
-        post("/api/perspectives/request", "Asks for a view")
+        post("/api/perspectives/request", "Requests a view")
             .takes::<ViewRequest>()
             .once()
             .answers::<Requested>()

@@ -28,57 +28,54 @@ pub(super) fn all() -> Vec<Operation> {
 fn of_jobs() -> Vec<Operation> {
     vec![
         get("/api/agent/jobs", "Lists jobs, newest first").asks::<JobQuery>().untyped(200),
-        post("/api/agent/jobs", "Asks for a job").takes::<JobRequest>().once().untyped(202),
+        post("/api/agent/jobs", "Creates a job").takes::<JobRequest>().once().untyped(202),
         get("/api/agent/jobs/{id}", "Shows a job").answers::<JobView>(),
         get("/api/agent/jobs/{id}/log", "Shows the output of an agent")
             .asks::<jobs::LogPart>()
             .untyped(200),
-        get("/api/agent/jobs/{id}/stream", "Shows what an agent said and did")
+        get("/api/agent/jobs/{id}/stream", "Shows the activity of an agent")
             .asks::<jobs::After>()
             .untyped(200),
         get("/api/agent/jobs/{id}/prompt", "Shows the exact prompt").untyped(200),
         post("/api/agent/jobs/{id}/cancel", "Cancels a job").answers::<JobView>(),
-        post("/api/agent/jobs/{id}/retry", "Asks for a job again")
+        post("/api/agent/jobs/{id}/retry", "Retries a job")
             .may_take::<RetryRequest>()
             .once()
             .untyped(202),
-        post("/api/agent/jobs/{id}/restore", "Puts back what changed while a job ran")
+        post("/api/agent/jobs/{id}/restore", "Restores changes made during a job")
             .takes::<RestoreRequest>()
             .untyped(200),
-        post("/api/agent/jobs/{id}/keep", "Keeps what changed while a job ran").untyped(200),
+        post("/api/agent/jobs/{id}/keep", "Keeps changes made during a job").untyped(200),
         post("/api/agent/jobs/{id}/result", "Submits the result of a job")
             .takes::<ResultRequest>()
             .answers::<Done>(),
-        post("/api/agent/jobs/{id}/verdict", "Says what an instance came to")
+        post("/api/agent/jobs/{id}/verdict", "Submits the verdict of an instance")
             .takes::<VerdictRequest>()
             .answers_with::<Done>(202),
         post("/api/jobs/cancel", "Cancels many jobs").takes::<BulkRequest>().answers::<Bulk>(),
-        post("/api/jobs/retry", "Asks for many jobs again")
-            .takes::<BulkRequest>()
-            .answers::<Bulk>(),
+        post("/api/jobs/retry", "Retries many jobs").takes::<BulkRequest>().answers::<Bulk>(),
     ]
 }
 
 fn of_runs() -> Vec<Operation> {
     vec![
         get("/api/workspaces", "Lists the newest workspaces").untyped(200),
-        post("/api/workspaces/sweep", "Cleans up workspaces that are left")
+        post("/api/workspaces/sweep", "Cleans up leftover workspaces")
             .takes::<workspaces::SweepRequest>()
             .answers::<Swept>(),
-        post("/api/workspaces/{job}/keep", "Leaves a workspace to its reader")
-            .answers::<Workspace>(),
+        post("/api/workspaces/{job}/keep", "Keeps a workspace").answers::<Workspace>(),
         post("/api/workspaces/{job}/remove", "Removes a workspace").answers::<Workspace>(),
-        get("/api/usage", "Sums up what jobs have spent").asks::<UsageQuery>().untyped(200),
+        get("/api/usage", "Sums up the usage of jobs").asks::<UsageQuery>().untyped(200),
         get("/api/engines", "Lists the engines").untyped(200),
-        post("/api/engines/{name}/release", "Lets an engine go on").untyped(200),
+        post("/api/engines/{name}/release", "Releases an engine").untyped(200),
     ]
 }
 
 fn of_approvals() -> Vec<Operation> {
     vec![
-        get("/api/decisions", "Lists what waits for a decision").untyped(200),
+        get("/api/decisions", "Lists what awaits review").untyped(200),
         get("/api/approvals", "Lists approvals, newest first").asks::<ApprovalQuery>().untyped(200),
-        post("/api/approvals", "Asks for an approval")
+        post("/api/approvals", "Requests an approval")
             .takes::<AskRequest>()
             .once()
             .answers_with::<Approval>(201),
@@ -90,14 +87,14 @@ fn of_approvals() -> Vec<Operation> {
         post("/api/approvals/{id}/reject", "Says no")
             .takes::<DecideRequest>()
             .answers::<Approval>(),
-        post("/api/approvals/{id}/withdraw", "Takes a question back")
+        post("/api/approvals/{id}/withdraw", "Withdraws an approval")
             .may_take::<WithdrawRequest>()
             .answers::<Approval>(),
-        post("/api/agent/permissions", "Asks whether a tool may be used")
+        post("/api/agent/permissions", "Requests permission to use a tool")
             .takes::<PermissionRequest>()
             .once()
             .untyped(201),
-        post("/api/agent/permissions/{id}/answer", "Tells an engine about its call")
+        post("/api/agent/permissions/{id}/answer", "Reports on a permission request")
             .once()
             .untyped(200),
     ]

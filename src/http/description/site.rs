@@ -25,24 +25,24 @@ pub(super) fn all() -> Vec<Operation> {
 
 fn around() -> Vec<Operation> {
     vec![
-        get("/healthz", "Tells that the process serves").answers::<health::Health>(),
-        get("/readyz", "Tells that the site is ready").answers::<health::Health>(),
-        get("/metrics", "Tells what the program measures").other("text/plain"),
-        get("/api/openapi.json", "Describes this interface").other("application/json"),
-        get("/api/health", "Tells what is wrong with the site").answers::<health::Report>(),
-        get("/api/me", "Tells who asks").answers::<me::Me>(),
-        get("/api/events", "Streams what happens").asks::<events::Query>().other(EVENTS),
-        post("/api/login", "Signs in by a one-time code").takes::<login::Code>().untyped(200),
+        get("/healthz", "Checks that the process is serving").answers::<health::Health>(),
+        get("/readyz", "Checks that the site is ready").answers::<health::Health>(),
+        get("/metrics", "Returns metrics").other("text/plain"),
+        get("/api/openapi.json", "Describes this API").other("application/json"),
+        get("/api/health", "Shows the health of the site").answers::<health::Report>(),
+        get("/api/me", "Returns the caller's identity").answers::<me::Me>(),
+        get("/api/events", "Streams events").asks::<events::Query>().other(EVENTS),
+        post("/api/login", "Signs in with a one-time code").takes::<login::Code>().untyped(200),
         post("/api/logout", "Signs out").answers::<Done>(),
-        post("/api/login-links", "Makes a one-time link")
+        post("/api/login-links", "Creates a one-time link")
             .may_take::<login::LinkRequest>()
             .answers::<login::LoginLink>(),
-        get("/api/config", "Tells the script in force").untyped(200),
-        post("/api/config/reload", "Reads the script again")
+        get("/api/config", "Returns the active script").untyped(200),
+        post("/api/config/reload", "Reloads the script")
             .may_take::<ReloadRequest>()
             .answers::<Reloaded>(),
         get("/api/schedules", "Lists the schedules").untyped(200),
-        post("/hooks/{name}", "Takes a call of another program").untyped(202),
+        post("/hooks/{name}", "Receives a webhook request").untyped(202),
     ]
 }
 
@@ -52,10 +52,10 @@ fn of_people() -> Vec<Operation> {
         post("/api/persons", "Adds a person").takes::<PersonRequest>().answers_with::<Person>(201),
         post("/api/persons/{name}/disable", "Disables a person").answers::<Person>(),
         post("/api/persons/{name}/enable", "Enables a person").answers::<Person>(),
-        post("/api/persons/{name}/role", "Gives a person a role")
+        post("/api/persons/{name}/role", "Changes a person's role")
             .takes::<people::RoleRequest>()
             .answers::<Person>(),
-        post("/api/persons/{name}/profile", "Changes how a person is shown")
+        post("/api/persons/{name}/profile", "Changes a person's profile")
             .takes::<ProfileRequest>()
             .answers::<Person>(),
         get("/api/tokens", "Lists tokens")
@@ -69,8 +69,8 @@ fn of_people() -> Vec<Operation> {
 fn of_operator() -> Vec<Operation> {
     vec![
         get("/api/backups", "Lists the backups").untyped(200),
-        post("/api/backups", "Makes a backup").takes::<BackupRequest>().answers::<Made>(),
-        post("/api/cleanup", "Gives up what is old")
+        post("/api/backups", "Creates a backup").takes::<BackupRequest>().answers::<Made>(),
+        post("/api/cleanup", "Removes expired data")
             .takes::<operations::CleanupRequest>()
             .answers::<Cleaned>(),
     ]

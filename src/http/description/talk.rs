@@ -35,9 +35,9 @@ fn of_mail() -> Vec<Operation> {
         get("/api/messages/{id}/await", "Waits for an answer")
             .asks::<AwaitQuery>()
             .answers::<Awaited>(),
-        post("/api/messages/{id}/read", "Counts a message as read").untyped(200),
-        post("/api/messages/{id}/resend", "Sends a message again").answers::<MessageView>(),
-        post("/api/messages/{id}/settle", "Counts a message as arrived").answers::<MessageView>(),
+        post("/api/messages/{id}/read", "Marks a message as read").untyped(200),
+        post("/api/messages/{id}/resend", "Resends a message").answers::<MessageView>(),
+        post("/api/messages/{id}/settle", "Confirms a message").answers::<MessageView>(),
         get("/api/inboxes", "Lists the inboxes").answers::<InboxList>(),
         get("/api/inboxes/{template}/{name}", "Shows an inbox").answers::<InboxView>(),
         post("/api/agent/inbox", "Pulls the messages of an instance")
@@ -57,13 +57,13 @@ fn of_agents() -> Vec<Operation> {
             .may_take::<StartRequest>()
             .answers::<AgentView>(),
         post("/api/agents/{name}/stop", "Stops an agent").answers::<AgentView>(),
-        post("/api/agents/{name}/restart", "Starts an agent anew").answers::<AgentView>(),
+        post("/api/agents/{name}/restart", "Restarts an agent").answers::<AgentView>(),
         post("/api/agents/{name}/interrupt", "Interrupts the turn of an agent")
             .answers::<AgentView>(),
         post("/api/agents/{name}/handover", "Asks an agent to hand over")
             .may_take::<HandoverRequest>()
             .answers_with::<HandoverView>(202),
-        post("/api/agents/{name}/rehydrate", "Tells an agent to read handoffs")
+        post("/api/agents/{name}/rehydrate", "Has an agent read handoffs")
             .may_take::<RehydrateRequest>()
             .answers_with::<Rehydrated>(202),
         post("/api/handoffs", "Writes a handoff")
@@ -79,38 +79,41 @@ fn of_agents() -> Vec<Operation> {
 fn of_channels() -> Vec<Operation> {
     vec![
         get("/api/channels", "Lists channels").asks::<ChannelQuery>().answers::<ChannelList>(),
-        post("/api/channels", "Makes a channel")
+        post("/api/channels", "Creates a channel")
             .takes::<CreateRequest>()
             .once()
             .answers_with::<ChannelView>(201),
         get("/api/channels/{slug}", "Shows a channel").answers::<ChannelView>(),
-        post("/api/channels/{slug}/change", "Changes what a channel is about")
+        post("/api/channels/{slug}/change", "Changes the goal of a channel")
             .takes::<ChangeRequest>()
             .answers::<ChannelView>(),
-        post("/api/channels/{slug}/pause", "Stops the agents").answers::<ChannelView>(),
-        post("/api/channels/{slug}/resume", "Lets the agents go on")
+        post("/api/channels/{slug}/pause", "Pauses a channel").answers::<ChannelView>(),
+        post("/api/channels/{slug}/resume", "Resumes a channel")
             .may_take::<ResumeRequest>()
             .answers::<ChannelView>(),
-        post("/api/channels/{slug}/chair", "Says who speaks for the agents")
+        post("/api/channels/{slug}/chair", "Sets the chair of a channel")
             .takes::<ChairRequest>()
             .answers::<ChannelView>(),
-        post("/api/channels/{slug}/complete", "Calls a channel done").answers::<ChannelView>(),
-        post("/api/channels/{slug}/archive", "Puts a channel away").answers::<ChannelView>(),
-        get("/api/channels/{slug}/messages", "Shows what was said")
+        post("/api/channels/{slug}/complete", "Completes a channel").answers::<ChannelView>(),
+        post("/api/channels/{slug}/archive", "Archives a channel").answers::<ChannelView>(),
+        get("/api/channels/{slug}/messages", "Shows the messages of a channel")
             .asks::<HistoryQuery>()
             .answers::<History>(),
-        post("/api/channels/{slug}/messages", "Says something")
+        post("/api/channels/{slug}/messages", "Posts a message to a channel")
             .takes::<PostRequest>()
             .once()
             .answers_with::<Posted>(201),
-        post("/api/channels/{slug}/messages/{sequence}/again", "Asks for a turn again")
+        post("/api/channels/{slug}/messages/{sequence}/again", "Retries a turn")
             .answers::<ChannelView>(),
         get("/api/channels/{slug}/messages/{sequence}/held", "Shows an answer that is held")
             .answers::<HeldAnswer>(),
-        post("/api/channels/{slug}/messages/{sequence}/held", "Posts it, or keeps it private")
-            .takes::<HeldRequest>()
-            .answers::<ChannelView>(),
-        post("/api/channels/{slug}/read", "Says how far one has read")
+        post(
+            "/api/channels/{slug}/messages/{sequence}/held",
+            "Posts a held answer, or keeps it private",
+        )
+        .takes::<HeldRequest>()
+        .answers::<ChannelView>(),
+        post("/api/channels/{slug}/read", "Sets the read position")
             .takes::<ReadRequest>()
             .answers::<Unread>(),
         get("/api/channels/{slug}/export", "Exports a channel as Markdown").untyped(200),
@@ -128,9 +131,9 @@ fn of_members() -> Vec<Operation> {
             .answers::<ChannelView>(),
         post("/api/channels/{slug}/members/{handle}/mute", "Mutes a member")
             .answers::<ChannelView>(),
-        post("/api/channels/{slug}/members/{handle}/unmute", "Lets a member speak")
+        post("/api/channels/{slug}/members/{handle}/unmute", "Unmutes a member")
             .answers::<ChannelView>(),
-        post("/api/channels/{slug}/members/{handle}/seat", "Gives a seat to an agent")
+        post("/api/channels/{slug}/members/{handle}/seat", "Assigns a seat to an agent")
             .may_take::<SeatRequest>()
             .answers::<ChannelView>(),
     ]

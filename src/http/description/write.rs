@@ -42,20 +42,20 @@ pub(super) fn document(operations: &[Operation]) -> String {
             },
             "cookie": {
                 "type": "apiKey", "in": "cookie", "name": "wb_SITE",
-                "description": "The cookie of a login; its name has the site's own ending.",
+                "description": "The login cookie; its name has a site-specific suffix.",
             },
             "signature": {
                 "type": "apiKey", "in": "header", "name": "X-Hub-Signature-256",
-                "description": "The HMAC of the body; or X-Gitlab-Token.",
+                "description": "The HMAC of the body; or use X-Gitlab-Token.",
             },
         },
         "parameters": {"key": {
             "name": "Idempotency-Key", "in": "header", "required": false,
-            "description": "One word: the same request again gets the same answer.",
+            "description": "A key: repeating the request returns the same response.",
             "schema": {"type": "string", "minLength": 1, "maxLength": 200},
         }},
         "responses": {"refusal": {
-            "description": "Why not, and what to do about it.",
+            "description": "The error, and what to do about it.",
             "content": {"application/json": {"schema": {"$ref": format!("{SCHEMAS}Refusal")}}},
         }},
     });
@@ -287,8 +287,8 @@ fn who(who: Who) -> &'static str {
 
 fn reason(status: u16) -> &'static str {
     match status {
-        201 => "It was made.",
-        202 => "It was taken on; it is not done yet.",
+        201 => "Created.",
+        202 => "Accepted; not finished yet.",
         _ => "It is so.",
     }
 }

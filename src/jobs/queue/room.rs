@@ -26,7 +26,7 @@ impl Room {
             Ok(free) => free,
             Err(cause) => {
                 // What cannot be told stops nobody.
-                warn!("the room for jobs cannot be told: {}", cause.chain());
+                warn!("cannot determine the free space for jobs: {}", cause.chain());
                 u64::MAX
             }
         };

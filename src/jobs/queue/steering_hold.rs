@@ -58,13 +58,13 @@ impl Steering {
         };
         if first == UNSEEN {
             return format!(
-                "what changed while job {job} ran cannot be seen until git can read the \
-                 repository; `wiki-browser job keep {job}` leaves it, whatever it is"
+                "changes made during job {job} are unknown until git can read the \
+                 repository; to keep them anyway: `wiki-browser job keep {job}`"
             );
         }
         format!(
-            "{first}{more}, which agents obey, changed while job {job} ran; `wiki-browser job \
-             restore {job}` puts it back, `wiki-browser job keep {job}` leaves it"
+            "files that control agents changed during job {job}: {first}{more}; to restore them: \
+             `wiki-browser job restore {job}`, to keep the changes: `wiki-browser job keep {job}`"
         )
     }
 }

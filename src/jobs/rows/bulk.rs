@@ -150,7 +150,7 @@ pub fn refuse_runaway(tx: &Tx<'_>, new: &NewJob, most: u32) -> Result<()> {
     if asked < most {
         return Ok(());
     }
-    let message = format!("handlers have asked for {asked} jobs within an hour, the most allowed");
+    let message = format!("handlers have enqueued {asked} jobs within an hour, the maximum");
     Err(Error::new(ErrorKind::Busy, message).code("script_jobs").hint(
         "if that is meant, raise script_jobs in wb.limits; else look for a handler that its own \
          jobs call again",

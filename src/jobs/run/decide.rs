@@ -71,7 +71,7 @@ pub(super) fn met(status: Status, outcome: &Outcome) -> Option<String> {
         None => Reason::ExitStatus.as_str(),
     };
     (status == Status::Succeeded).then(|| {
-        format!("{name}: with its work handed in, the agent exited with status {code}: {words}")
+        format!("{name}: after submitting its work, the agent exited with status {code}: {words}")
     })
 }
 

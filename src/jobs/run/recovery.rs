@@ -110,9 +110,9 @@ async fn end_unknown(inner: &Inner, running: &[Job]) {
     };
     let unknown = waiting.into_iter().filter(|id| running.iter().all(|job| job.id != *id));
     let ending = unknown.map(async |id| match end_one_unknown(inner, &id).await {
-        Ok(true) => warn!(job_id = %id, "job {id} goes on and no row says that it runs: ended"),
+        Ok(true) => warn!(job_id = %id, "job {id} is running but has no running row; ending it"),
         Ok(false) => {}
-        Err(cause) => error!(job_id = %id, "job {id} goes on: {}", cause.chain()),
+        Err(cause) => error!(job_id = %id, "job {id} continues: {}", cause.chain()),
     });
     stream::iter(ending).buffered(TAKEOVERS_MAX).collect::<Vec<()>>().await;
 }

@@ -395,7 +395,7 @@ impl Telemetry {
     /// more than the stream depends on it.
     fn append(&mut self, entry: Value) -> Result<()> {
         if let Err(cause) = self.try_append(entry) {
-            tracing::warn!("an entry is left out: {}", cause.chain());
+            tracing::warn!("skipping an entry: {}", cause.chain());
         }
         Ok(())
     }

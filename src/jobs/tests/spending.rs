@@ -204,7 +204,7 @@ fn g06_a_limit_holds_the_other_jobs_of_its_engine_until_its_time() {
     for id in &waiting {
         let (code, message) = why(&bench, id);
         assert_eq!(code, "engine_held");
-        assert!(message.contains("\"claude\" is held until 2023-11-14 23:13 UTC"), "{message}");
+        assert!(message.contains("\"claude\" is on hold until 2023-11-14 23:13 UTC"), "{message}");
     }
     let opening = bench.caps.rules.next_opening(&bench.connection, bench.clock.now()).unwrap();
     assert_eq!(opening, Some(until));

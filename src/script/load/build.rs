@@ -267,7 +267,7 @@ impl<'a> Builder<'a> {
             Ok(address) if address.ip().is_loopback() => address,
             Ok(address) => {
                 let message = format!("`listen` of site is {address}, which is not loopback");
-                let note = "there is no authenticating mode yet: listen on 127.0.0.1 or [::1]";
+                let note = "other addresses are not supported: listen on 127.0.0.1 or [::1]";
                 self.error("not-loopback", message, spot, note);
                 nowhere
             }

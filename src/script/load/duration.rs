@@ -18,7 +18,7 @@ pub(crate) fn fit_duration(
     match parse_duration(text) {
         Ok(duration) => Given::Duration(duration),
         Err(cause) => {
-            let message = format!("{label} is no duration");
+            let message = format!("{label} is not a duration");
             let meant = meant_duration(text).map(|it| format!("write \"{it}\""));
             let said = || cause.message().escape_debug().to_string().replace("\\\"", "\"");
             let note = meant.unwrap_or_else(said);

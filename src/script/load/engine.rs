@@ -199,7 +199,7 @@ impl EngineBuilder<'_> {
             if name == BUILTINS[0] {
                 return Some(EngineBody::Builtin(Builtin::Suggestions));
             }
-            let message = format!("there is no builtin engine `{}`", name.escape_debug());
+            let message = format!("unknown builtin engine `{}`", name.escape_debug());
             self.error("unknown-engine", message, &declared.spot, &expected(BUILTINS));
             return None;
         }

@@ -99,7 +99,7 @@ const SOURCE_RENAMED: &[Member] = &[
     number("topics", "How many Topics went with it."),
 ];
 const CONFIG_RELOADED: &[Member] = &[
-    number("generation", "The number of the generation that is in force now."),
+    number("generation", "The number of the active generation."),
     text("digest", "The digest of its files."),
     texts("changes", "What is different: `kind.NAME`, `engine.NAME`, …."),
     texts("needs_restart", "Settings that take effect only after a restart."),

@@ -233,9 +233,9 @@ const RELOADED: Record = Record {
     base: Some("wb.test.Effects"),
     others: None,
     members: &[
-        given("generation", "integer", "The number of the script in force now; the first is 1."),
+        given("generation", "integer", "The number of the active generation, from 1."),
         given("changes", "string[]", "What is different, as `kind \"x\" removed`."),
-        given("needs_restart", "string[]", "What only a restart would put in force."),
+        given("needs_restart", "string[]", "What takes effect only after a restart."),
         given("removed_kinds", "table[]", "Each with `what`, and `waiting`: how many jobs wait."),
     ],
     doc: "What came of a reload.",

@@ -180,7 +180,7 @@ impl Findings {
         self.list.push(match self.list.len() {
             FINDINGS_MAX => {
                 Diagnostic::error("more", format!("only {FINDINGS_MAX} findings are shown"))
-                    .note("mend these, then check again")
+                    .note("fix these, then check again")
             }
             _ => finding,
         });

@@ -120,7 +120,7 @@ fn note(source: &Arc<Source>, line: u32, message: &str, at: Option<usize>) -> St
         Some((word, _)) if word.starts_with('\'') => {
             format!("write {} here", word.replace('\'', "`"))
         }
-        _ => "look at what stands just before it".to_owned(),
+        _ => "check the text just before it".to_owned(),
     }
 }
 
@@ -185,7 +185,7 @@ fn foreign(source: &Arc<Source>, at: Option<usize>) -> Option<String> {
     if (sign(here, '=') && before(1).is_some_and(is_operator))
         || (here.is_some_and(is_operator) && sign(after, '='))
     {
-        return Some("write x = x + …: there is no `+=`".to_owned());
+        return Some("write x = x + …; Lua has no `+=`".to_owned());
     }
     None
 }

@@ -220,7 +220,7 @@ mod tests {
             spent(&job),
             [
                 "spent: 0.5000 USD, 15 tokens read and 7 from a cache, 2 written, \
-                 as far as it was told",
+                 as far as reported",
                 "  a: 0.2500 USD, 4 tokens read, 1 written",
                 "  b\\u{1b}: 6 tokens read, 1 written",
             ]

@@ -380,7 +380,7 @@ fn refuse_flood(tx: &Tx<'_>, job: &JobId) -> Result<()> {
     if made < JOB_PROPOSALS_MAX {
         return Ok(());
     }
-    let message = format!("job {job} has handed in {JOB_PROPOSALS_MAX} proposals");
+    let message = format!("job {job} has submitted {JOB_PROPOSALS_MAX} proposals");
     Err(Error::conflict("too_many_proposals", message).hint("stop: the last one counts"))
 }
 

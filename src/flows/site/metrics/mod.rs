@@ -295,7 +295,7 @@ impl Meter {
         }
         out.gauge("wb_script_stuck", "1 if the script's functions are switched off.");
         out.value(&[], f64::from(u8::from(current.vm.stuck())));
-        out.gauge("wb_script_generation", "The generation of the script in force, from 1.");
+        out.gauge("wb_script_generation", "The generation of the active script, from 1.");
         out.value(&[], current.number as f64);
     }
 

@@ -175,7 +175,7 @@ pub(in crate::jobs) async fn note(
 }
 
 fn left_out(job: &Job, cause: &Error) {
-    error!(job_id = %job.id, "what its agent did is left out: {}", cause.chain());
+    error!(job_id = %job.id, "skipping the activity of its agent: {}", cause.chain());
 }
 
 /// Writes down what some lines say, all of it or nothing, as soon as that can be written or the

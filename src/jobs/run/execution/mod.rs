@@ -133,7 +133,7 @@ pub(super) async fn prepare(
     token: String,
 ) -> std::result::Result<Ready, Outcome> {
     let Some(kind) = generation.config.kind_of_job(&job.kind) else {
-        let tail = format!("there is no kind \"{}\" any more", job.kind);
+        let tail = format!("kind \"{}\" no longer exists", job.kind);
         return Err(failed(Reason::KindChanged, tail));
     };
     let prepared = (inner.setup.hooks.prepare)(Arc::clone(generation), job.clone());
@@ -191,7 +191,7 @@ async fn session(
         return match &job.session_ref {
             Some(session) if !engine.sessions.resume.is_empty() => Ok(Some(going_on(session))),
             _ => {
-                let tail = "its engine cannot go on with a session any more".to_owned();
+                let tail = "its engine can no longer resume sessions".to_owned();
                 Err(failed(Reason::SessionLost, tail))
             }
         };

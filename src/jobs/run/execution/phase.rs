@@ -160,7 +160,7 @@ async fn finish(
     stop: &CancellationToken,
 ) -> Ran {
     let Some((end, telemetry, ending)) = followed else {
-        info!(job_id = %job.id, "job {} goes on without the server", job.id);
+        info!(job_id = %job.id, "job {} keeps running without the server", job.id);
         return Ran::Left;
     };
     let has_survivors = match &end {

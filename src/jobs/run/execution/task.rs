@@ -42,7 +42,7 @@ pub(super) async fn run(
     stop: &CancellationToken,
 ) -> Outcome {
     let Some(kind) = generation.config.kind_of_job(&job.kind) else {
-        let tail = format!("there is no kind \"{}\" any more", job.kind);
+        let tail = format!("kind \"{}\" no longer exists", job.kind);
         return failed(Reason::KindChanged, tail);
     };
     let (own, clock) = (CancellationToken::new(), TaskClock::new());

@@ -1,4 +1,4 @@
-//! An approval as a row: asking for one, finding it, and its history.
+//! Approvals as rows: finding and listing them, and their history.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde::Serialize;
@@ -76,37 +76,37 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
 /// Greater than every id.
 const PAST_EVERY_ID: &str = "~";
 
-/// An approval without its texts.
+/// An approval without its payload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Approval {
-    /// Its name.
+    /// Its id.
     pub id: ApprovalId,
-    /// The label that it was filed under.
+    /// The label under which it is filed.
     pub channel: String,
-    /// What it is about.
+    /// Its kind.
     pub sort: Sort,
-    /// What is asked, in one line.
+    /// The request, in one line.
     pub title: String,
-    /// Where it is.
+    /// Its state.
     pub state: State,
-    /// Counts its changes, from 1.
+    /// Number of its changes, from 1.
     pub version: i64,
-    /// Who asks.
+    /// Who requested it.
     pub requester: Actor,
-    /// How the requester is called; flows fill it in.
+    /// The requester's display name; filled by a flow.
     pub requester_name: Option<String>,
-    /// The address of the requester, if it has one.
+    /// The requester's address, if any.
     pub from: Option<Address>,
-    /// The job that asks.
+    /// The job that requested it.
     pub job_id: Option<JobId>,
-    /// The first leg of that job.
+    /// That job's root.
     pub root_id: Option<JobId>,
-    /// What was said with the decision.
+    /// The note with the decision.
     pub note: Option<String>,
-    /// Who decided.
+    /// Who decided it.
     pub decided_by: Option<Actor>,
-    /// How that one is called; flows fill it in.
+    /// The decider's display name; filled by a flow.
     pub decided_by_name: Option<String>,
     /// When it was decided.
     pub decided_at: Option<Millis>,
@@ -114,25 +114,25 @@ pub struct Approval {
     pub expires_at: Option<Millis>,
     /// When the permission was used.
     pub used_at: Option<Millis>,
-    /// When whoever asked stopped waiting for it.
+    /// When the requester stopped waiting for it.
     #[serde(skip)]
     pub left_at: Option<Millis>,
-    /// When it was asked.
+    /// When it was requested.
     pub created_at: Millis,
-    /// The only person who sees it.
+    /// The only person who can see it.
     #[serde(skip)]
     pub private_to: Option<PersonId>,
 }
 
-/// What an approval is about, word for word.
+/// The payload of an approval.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Texts {
-    /// What is to be approved.
+    /// The payload to be approved.
     pub payload: Value,
-    /// The JSON schema that the payload fits.
+    /// The payload's JSON schema.
     pub schema: Option<Value>,
-    /// The payload as it was approved, if it was changed.
+    /// The payload as approved, if it was edited.
     pub changes: Option<Value>,
 }
 
@@ -140,28 +140,28 @@ pub struct Texts {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Past {
-    /// The version that it led to.
+    /// The resulting version.
     pub version: i64,
-    /// `created`, or the state that it led to.
+    /// `created`, or the resulting state.
     pub event: String,
     /// Who did it.
     pub actor: Actor,
-    /// How they are called; flows fill it in.
+    /// Their display name; filled by a flow.
     pub actor_name: Option<String>,
     /// When.
     pub at: Millis,
-    /// What else is known: a `note`.
+    /// Further data: a `note`.
     pub data: Value,
 }
 
-/// Who looks.
+/// Who is asking to see approvals.
 #[derive(Clone, Debug)]
 pub enum Viewer {
-    /// The program itself: sees all.
+    /// The program itself: sees everything.
     Program,
-    /// A person: sees what is private to nobody else.
+    /// A person: sees everything that is not private to somebody else.
     Person(PersonId),
-    /// The jobs of one root: they see what one of them asked.
+    /// The jobs of one root: see what one of them requested.
     Root(JobId),
 }
 
@@ -170,11 +170,11 @@ pub enum Viewer {
 pub struct Filter {
     /// Only in this state.
     pub state: Option<State>,
-    /// Only of this channel.
+    /// Only in this channel.
     pub channel: Option<String>,
     /// Only those before this one.
     pub after: Option<ApprovalId>,
-    /// At most so many.
+    /// At most this many.
     pub limit: u32,
 }
 
@@ -223,7 +223,7 @@ impl Approval {
         }
     }
 
-    /// Writes the event of a change in its history and in the log, and tells it.
+    /// Records a change in the history and emits its event.
     pub(super) fn record(&self, tx: &Tx<'_>, by: &Actor, data: &Value) -> Result<()> {
         let is_new = self.version == 1;
         let event = if is_new { "created" } else { self.state.as_str() };
@@ -253,7 +253,7 @@ impl Approval {
 /// Returns an approval that the viewer may see.
 ///
 /// # Errors
-/// `not_found`, also for one that is private to another person or asked by another job.
+/// `not_found`, also if it is private to another person or was requested by another job.
 pub fn find(connection: &Connection, id: &ApprovalId, viewer: &Viewer) -> Result<Approval> {
     let mut statement = connection.prepare_cached(FIND)?;
     let found = statement.query_row(named_params! {":id": id}, Approval::from_row).optional()?;
@@ -263,10 +263,10 @@ pub fn find(connection: &Connection, id: &ApprovalId, viewer: &Viewer) -> Result
     })
 }
 
-/// Returns what an approval is about.
+/// Returns the payload of an approval.
 ///
 /// # Errors
-/// `internal` if it is not there, or is not JSON.
+/// `internal` if it is missing or not JSON.
 pub fn texts(connection: &Connection, id: &ApprovalId) -> Result<Texts> {
     let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
     let mut statement = connection.prepare_cached(TEXTS)?;
@@ -286,7 +286,7 @@ pub fn texts(connection: &Connection, id: &ApprovalId) -> Result<Texts> {
 /// Returns the changes of an approval, oldest first.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn history(connection: &Connection, id: &ApprovalId) -> Result<Vec<Past>> {
     let mut statement = connection.prepare_cached(HISTORY)?;
     let rows = statement.query_map(named_params! {":id": id}, |row| {
@@ -306,7 +306,7 @@ pub fn history(connection: &Connection, id: &ApprovalId) -> Result<Vec<Past>> {
 /// Returns the approvals that a viewer may see, newest first.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn list(connection: &Connection, viewer: &Viewer, filter: &Filter) -> Result<Page<Approval>> {
     let after = filter.after.as_ref().map_or(PAST_EVERY_ID, ApprovalId::as_str);
     let (channel, limit) = (&filter.channel, Page::<Approval>::rows_to_read(filter.limit));
@@ -348,10 +348,10 @@ impl Viewer {
     }
 }
 
-/// Returns the approvals that wait for a person, oldest first.
+/// Returns the approvals awaiting a person's decision, oldest first.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn oldest_pending(c: &Connection, person: &PersonId, limit: u32) -> Result<Vec<Approval>> {
     let mut statement = c.prepare_cached(OLDEST_PENDING)?;
     let params = named_params! {":person": person, ":limit": limit};
@@ -359,29 +359,29 @@ pub fn oldest_pending(c: &Connection, person: &PersonId, limit: u32) -> Result<V
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Returns how many approvals wait for a person.
+/// Returns how many approvals await a person's decision.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn pending_count(c: &Connection, person: &PersonId) -> Result<i64> {
     let params = named_params! {":person": person};
     Ok(c.prepare_cached(PENDING_COUNT)?.query_row(params, |row| row.get(0))?)
 }
 
-/// Returns the pending approvals that the jobs of a root asked for.
+/// Returns the pending approvals requested by the jobs of a root.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn pending_of_root(connection: &Connection, root: &JobId) -> Result<Vec<ApprovalId>> {
     let mut statement = connection.prepare_cached(PENDING_OF_ROOT)?;
     let ids = statement.query_map(named_params! {":root": root}, |row| row.get(0))?;
     Ok(ids.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Returns the pending approvals that one person alone can decide.
+/// Returns the pending approvals that only one person can decide.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn pending_of_person(connection: &Connection, person: &PersonId) -> Result<Vec<ApprovalId>> {
     let mut statement = connection.prepare_cached(PENDING_OF_PERSON)?;
     let ids = statement.query_map(named_params! {":person": person}, |row| row.get(0))?;

@@ -1,4 +1,4 @@
-//! The one change of an approval: from pending to a final state.
+//! Decides approvals: from pending to a final state.
 
 use rusqlite::named_params;
 use serde_json::{Value, json};
@@ -20,23 +20,23 @@ const REMOVE_CALL: &str = "DELETE FROM approvals WHERE id = :id AND sort = 'call
 pub(super) const STATEMENTS: &[(&str, &str)] =
     &[("decide::decide", DECIDE), ("decide::remove_call", REMOVE_CALL)];
 
-/// What becomes of an approval.
+/// A decision.
 #[derive(Clone, Debug)]
 pub struct Decision {
     /// The final state.
     pub state: State,
-    /// The payload as it is approved, for [`State::Amended`].
+    /// The edited payload, for [`State::Amended`].
     pub changes: Option<Value>,
-    /// What is said with it.
+    /// A note.
     pub note: Option<String>,
-    /// The version that was looked at; none for whoever decides without looking.
+    /// The version that was seen; `None` to decide without looking.
     pub version: Option<i64>,
 }
 
 /// Decides a pending approval.
 ///
 /// # Errors
-/// `conflict` with codes `approval_decided` (naming by whom) and `version_changed`; `too_large`;
+/// `conflict` with code `approval_decided` (naming who decided) or `version_changed`; `too_large`;
 /// `not_found`.
 pub fn decide(tx: &Tx<'_>, id: &ApprovalId, by: &Actor, decision: &Decision) -> Result<Approval> {
     let changes = decision.changes.as_ref();
@@ -59,10 +59,10 @@ pub fn decide(tx: &Tx<'_>, id: &ApprovalId, by: &Actor, decision: &Decision) -> 
     Ok(found)
 }
 
-/// Removes a question about a call of the assistant: its person deletes the conversation.
+/// Deletes the approval of an assistant's call when its person deletes the conversation.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn remove_call(tx: &Tx<'_>, id: &ApprovalId) -> Result<()> {
     tx.prepare_cached(REMOVE_CALL)?.execute(named_params! {":id": id})?;
     Ok(())

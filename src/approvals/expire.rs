@@ -1,10 +1,10 @@
-//! Which pending approvals have run out of time, and when the next one does.
+//! Finds pending approvals that have expired, and when the next one will.
 
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 
 use crate::base::{ApprovalId, Millis, Result};
 
-/// Most approvals that expire in one transaction.
+/// Most approvals that expire per transaction.
 const DUE_MAX: u32 = 100;
 
 const DUE: &str = "
@@ -19,10 +19,10 @@ const NEXT_DUE: &str = "
 pub(super) const STATEMENTS: &[(&str, &str)] =
     &[("expire::due", DUE), ("expire::next_due", NEXT_DUE)];
 
-/// Returns approvals whose time has passed, the earliest first.
+/// Returns expired approvals that are still pending, earliest first.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn due(connection: &Connection, now: Millis) -> Result<Vec<ApprovalId>> {
     let mut statement = connection.prepare_cached(DUE)?;
     let params = named_params! {":now": now, ":limit": DUE_MAX};
@@ -30,10 +30,10 @@ pub fn due(connection: &Connection, now: Millis) -> Result<Vec<ApprovalId>> {
     Ok(ids.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Returns when the next approval expires; none if no pending one ever does.
+/// Returns when the next pending approval expires; `None` if none does.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn next_due(connection: &Connection) -> Result<Option<Millis>> {
     let mut statement = connection.prepare_cached(NEXT_DUE)?;
     let params = named_params! {":never": i64::MIN};

@@ -1,4 +1,4 @@
-//! A new question: what it may hold, and how many may wait.
+//! Inserts new approvals, within the limits of size and number.
 
 use rusqlite::named_params;
 use serde_json::{Value, json};
@@ -26,37 +26,37 @@ const INSERT: &str = "
 pub(super) const STATEMENTS: &[(&str, &str)] =
     &[("approval::pending_of_requester", PENDING_OF_REQUESTER), ("approval::insert", INSERT)];
 
-/// A question; its payload was checked against its schema.
+/// A new approval; its payload was validated against its schema.
 #[derive(Clone, Debug)]
 pub struct NewApproval {
-    /// The label that it is filed under.
+    /// The label under which it is filed.
     pub channel: String,
-    /// What it is about.
+    /// Its kind.
     pub sort: Sort,
-    /// What is asked, in one line.
+    /// The request, in one line.
     pub title: String,
-    /// What is to be approved.
+    /// The payload to be approved.
     pub payload: Value,
     /// The JSON schema of the payload.
     pub schema: Option<Value>,
-    /// Who asks.
+    /// Who requests it.
     pub requester: Actor,
-    /// The address of the requester.
+    /// The requester's address.
     pub from: Option<Address>,
-    /// The job that asks, and its first leg.
+    /// The requesting job and its root.
     pub job: Option<(JobId, JobId)>,
     /// When it expires.
     pub expires_at: Option<Millis>,
     /// The only person who sees and decides it.
     pub private_to: Option<PersonId>,
-    /// The digest of the call that a permission is for.
+    /// The digest of the tool call that a permission is for.
     pub call_digest: Option<String>,
 }
 
-/// Keeps a question.
+/// Inserts an approval.
 ///
 /// # Errors
-/// `invalid` with codes `bad_channel` and `bad_title`; `too_large`; `busy` with code
+/// `invalid` with code `bad_channel` or `bad_title`; `too_large`; `busy` with code
 /// `too_many_approvals`.
 pub fn insert(tx: &Tx<'_>, ids: &Ids, new: &NewApproval) -> Result<Approval> {
     refuse_words(new)?;

@@ -1,8 +1,9 @@
-//! Owns the tables `approvals` and `approval_events`: questions to a person, and their answers.
+//! Owns the tables `approvals` and `approval_events`: requests to people, and their decisions.
 //!
 //! **Invariant:** an approval is decided once, by one `UPDATE … WHERE state = 'pending'`; the
-//! schema refuses every later change.
-//! **Invariant:** what is private to a person is found by that person and by the program only.
+//! schema refuses any later change.
+//! **Invariant:** an approval that is private to a person is only visible to that person and the
+//! program.
 
 mod approval;
 mod decide;
@@ -21,7 +22,7 @@ pub use insert::{NewApproval, insert};
 pub use permission::{last_of_call, leave, use_once};
 pub use state::{Sort, State};
 
-/// The bell that is rung when an approval with an expiry was created.
+/// The bell rung when an approval with an expiry is created.
 pub const BELL: &str = "approvals";
 
 /// Returns the statements of this module, for the schema test.

@@ -1,4 +1,4 @@
-//! Permissions: a question about one call of a tool, found again by the digest of that call.
+//! Permissions: approvals for one tool call, identified by the digest of that call.
 
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 
@@ -24,11 +24,11 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("permission::leave", LEAVE),
 ];
 
-/// Returns the last question about a call that the jobs of a root have asked, or an agent that
-/// lives on.
+/// Returns the last approval for a tool call requested by the jobs of a root, or by a long-lived
+/// agent.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn last_of_call(
     connection: &Connection,
     digest: &str,
@@ -39,7 +39,7 @@ pub fn last_of_call(
     Ok(statement.query_row(params, Approval::from_row).optional()?)
 }
 
-/// Notes that a permission was used: it counts for one call.
+/// Marks a permission as used: it is valid for one call.
 ///
 /// # Errors
 /// `conflict` with code `permission_used`.
@@ -52,10 +52,10 @@ pub fn use_once(tx: &Tx<'_>, id: &ApprovalId) -> Result<()> {
     }
 }
 
-/// Notes that whoever asked does not wait for the decision any more.
+/// Records that the requester no longer waits for the decision.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn leave(tx: &Tx<'_>, id: &ApprovalId) -> Result<()> {
     let params = named_params! {":id": id, ":now": tx.now()};
     tx.prepare_cached(LEAVE)?.execute(params)?;

@@ -1,4 +1,4 @@
-//! The words of an approval: where it is in its life, and what it is about.
+//! The states and kinds of approvals.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 
 use crate::base::{Error, Result};
 
-/// A word of a column, with its list.
+/// Defines an enum stored as a word, with the list of its values.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident $noun:literal {
         $($(#[$of:meta])* $variant:ident = $word:literal,)*
@@ -21,7 +21,7 @@ macro_rules! words {
         }
 
         impl $name {
-            /// Returns the word in the table.
+            /// Returns the stored word.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $($name::$variant => $word,)*
@@ -83,31 +83,31 @@ macro_rules! words {
 }
 
 words! {
-    /// Where an approval is in its life.
+    /// The state of an approval.
     State "a state of an approval" {
-        /// Nobody has decided.
+        /// Not decided yet.
         Pending = "pending",
-        /// A person said yes.
+        /// Approved by a person.
         Approved = "approved",
-        /// A person said yes to a changed payload.
+        /// Approved by a person with an edited payload.
         Amended = "amended",
-        /// A person said no.
+        /// Rejected by a person.
         Rejected = "rejected",
-        /// Whoever asked, or the program, took it back.
+        /// Withdrawn by the requester or the program.
         Withdrawn = "withdrawn",
-        /// Its time passed.
+        /// Expired.
         Expired = "expired",
     }
 }
 
 words! {
-    /// What an approval is about.
+    /// The kind of an approval.
     Sort "a sort of approval" {
-        /// An agent or a person asks.
+        /// A request by an agent or a person.
         Request = "request",
-        /// An engine asks whether a tool may be used.
+        /// An engine's request to use a tool.
         Permission = "permission",
-        /// An assistant asks its person whether a call may be made.
+        /// An assistant's request to its person to make a call.
         Call = "call",
     }
 }

@@ -1,4 +1,4 @@
-//! Who did something, as one checked text.
+//! The author of an action, as one validated string.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::base::{Error, JobId, PersonId, Result};
 
-/// Who did something: `person:ID`, `persona:NAME`, `job:ID`, `host:ID`, `schedule:NAME`,
+/// The author of an action: `person:ID`, `persona:NAME`, `job:ID`, `host:ID`, `schedule:NAME`,
 /// `webhook:NAME`, `script`, `system`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Actor {
@@ -17,22 +17,22 @@ pub enum Actor {
     Person(PersonId),
     /// A named role for an agent.
     Persona(String),
-    /// A job: what its agent does with the job's token.
+    /// A job, acting through its token.
     Job(JobId),
     /// A host that runs agents for this site.
     Host(String),
-    /// An entry of the schedule.
+    /// A schedule.
     Schedule(String),
-    /// A caller from outside, whose calls were signed.
+    /// An external caller whose request signature was verified.
     Webhook(String),
     /// A function of the script.
     Script,
-    /// The program itself.
+    /// This program.
     System,
 }
 
 impl Actor {
-    /// Returns the person, if it is one.
+    /// Returns the person's id, if this is a person.
     pub fn person(&self) -> Option<&PersonId> {
         match self {
             Actor::Person(id) => Some(id),
@@ -40,7 +40,7 @@ impl Actor {
         }
     }
 
-    /// Returns the job, if it is one.
+    /// Returns the job's id, if this is a job.
     pub fn job(&self) -> Option<&JobId> {
         match self {
             Actor::Job(id) => Some(id),

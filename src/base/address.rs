@@ -1,4 +1,4 @@
-//! Who can be written to: one text for agents, running instances, inboxes, people and channels.
+//! Recipients of messages: one textual form for agents, instances, inboxes, people and channels.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,37 +12,37 @@ const SEGMENT_BYTES_MAX: usize = 63;
 /// Longest name of a person, in bytes.
 const PERSON_BYTES_MAX: usize = 100;
 
-/// An address. Its text is canonical: an address that is parsed from its own text is the same.
+/// An address. Its text is canonical: parsing and printing round-trip.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Address {
-    /// `agent:NAME`: an agent that lives on; a bare `NAME` means it.
+    /// `agent:NAME`: a long-lived agent; a bare `NAME` is short for it.
     Agent(String),
-    /// `agent:TEMPLATE/JOB`: a running instance of an inbox. The command line takes a unique
-    /// beginning of the id as well.
+    /// `agent:TEMPLATE/JOB`: a running instance of an inbox. The command line also accepts a unique
+    /// prefix of the job's id.
     Instance {
         /// The part of the inbox's name before the slash.
         template: String,
         /// The root job's id.
         job: String,
     },
-    /// `topic:TEMPLATE/INBOX`: an inbox; each message to it starts an instance.
+    /// `topic:TEMPLATE/INBOX`: an inbox; each message sent to it starts an instance.
     Inbox {
         /// The part of the inbox's name before the slash.
         template: String,
-        /// The part behind it.
+        /// The part after the slash.
         inbox: String,
     },
     /// `person:NAME`.
     Person(String),
     /// `channel:SLUG`.
     Channel(String),
-    /// `approval:CHANNEL`: a label, never a recipient.
+    /// `approval:CHANNEL`: a label only; it cannot receive messages.
     Approval(String),
 }
 
 impl Address {
-    /// Returns the word by which tables name this class; none for a label.
+    /// Returns the class stored in tables; `None` for a label.
     pub fn class(&self) -> Option<&'static str> {
         match self {
             Address::Agent(_) => Some("agent"),
@@ -54,7 +54,7 @@ impl Address {
         }
     }
 
-    /// Returns the name without its class, as tables hold it.
+    /// Returns the name without its class, as stored in tables.
     pub fn name(&self) -> String {
         match self {
             Address::Agent(name) | Address::Person(name) => name.clone(),
@@ -64,10 +64,10 @@ impl Address {
         }
     }
 
-    /// Returns the address of a class and a name of a table.
+    /// Builds the address from the class and name stored in a row.
     ///
     /// # Errors
-    /// `internal` if they make no address.
+    /// `internal` if they do not form an address.
     pub fn from_row(class: &str, name: &str) -> Result<Address> {
         let prefix = if class == "instance" { "agent" } else { class };
         format!("{prefix}:{name}").parse().map_err(|cause: Error| {
@@ -116,8 +116,8 @@ impl FromStr for Address {
     }
 }
 
-/// Returns whether a text may be one part of an address: letters, digits, `_` and `-`, the first a
-/// letter or a digit.
+/// Returns whether a text is a valid part of an address: letters, digits, `_` and `-`, starting
+/// with a letter or digit.
 pub fn is_segment(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     (1..=SEGMENT_BYTES_MAX).contains(&text.len())
@@ -125,8 +125,8 @@ pub fn is_segment(text: &str) -> bool {
         && text.bytes().all(is_plain)
 }
 
-/// Returns whether a text may be the name of a person: that is a wider rule than that of segments,
-/// because people are named as their machine or their company names them.
+/// Returns whether a text is a valid person's name. Wider than [`is_segment`], because names come
+/// from the operating system or the company's directory.
 pub fn is_person_name(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-@".contains(&byte);
     (1..=PERSON_BYTES_MAX).contains(&text.len()) && text.bytes().all(is_plain)

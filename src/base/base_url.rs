@@ -1,4 +1,4 @@
-//! Where a service on the web is reached: scheme, host, port and the beginning of its paths.
+//! The base URL of a web service: scheme, host, port and path prefix.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -11,8 +11,7 @@ use crate::base::{Error, Result};
 /// Longest address, in bytes.
 const BYTES_MAX: usize = 1_024;
 
-/// The address of a service: `https`, or `http` on this machine. It has no user, no query and no
-/// slash at its end.
+/// A service's base URL: `https`, or `http` on loopback. No user, no query, no trailing slash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BaseUrl {
     is_tls: bool,
@@ -27,12 +26,12 @@ impl BaseUrl {
         &self.host
     }
 
-    /// Returns the address of something below it; `path` begins with a slash.
+    /// Returns the URL of `path` (which begins with a slash) below this base.
     pub fn join(&self, path: &str) -> String {
         format!("{self}{path}")
     }
 
-    /// Returns whether it is this machine.
+    /// Returns whether the host is loopback.
     pub fn is_loopback(&self) -> bool {
         let is_ip = self.host.parse::<IpAddr>().is_ok_and(|it| it.is_loopback());
         is_ip || self.host == "localhost"

@@ -1,4 +1,4 @@
-//! Time as a handle, so that a test can set it.
+//! The clock as a handle that tests can set.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::base::fault;
 
-/// A point in time: milliseconds since 1970-01-01T00:00:00Z. In JSON it is RFC 3339 in UTC.
+/// A point in time: milliseconds since 1970-01-01T00:00:00Z. Serialized as RFC 3339 in UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Millis(pub i64);
 
 impl Millis {
-    /// Returns this point in time moved by some milliseconds.
+    /// Returns this time plus `ms` milliseconds.
     #[must_use]
     pub fn plus(self, ms: i64) -> Millis {
         Millis(self.0.saturating_add(ms))
     }
 
-    /// Returns the minute in UTC as people read it, for example `2026-01-02 03:04`.
+    /// Returns the time to the minute in UTC, for people: `2026-01-02 03:04`.
     pub fn minute(self) -> String {
         self.rfc3339().get(..16).unwrap_or_default().replace('T', " ")
     }
@@ -68,7 +68,7 @@ impl FromSql for Millis {
     }
 }
 
-/// The clock: the system's, or one that a test sets.
+/// The system clock, or a fixed one set by a test.
 #[derive(Clone, Debug, Default)]
 pub struct Clock(Option<Arc<AtomicI64>>);
 
@@ -78,12 +78,12 @@ impl Clock {
         Clock(None)
     }
 
-    /// Returns a clock that stands still at `start` until [`Clock::advance`].
+    /// Returns a clock that stays at `start` until [`Clock::advance`].
     pub fn fixed(start: Millis) -> Clock {
         Clock(Some(Arc::new(AtomicI64::new(start.0))))
     }
 
-    /// Returns the present time.
+    /// Returns the current time.
     pub fn now(&self) -> Millis {
         match &self.0 {
             Some(fixed) => Millis(fixed.load(Ordering::SeqCst)),
@@ -91,7 +91,7 @@ impl Clock {
         }
     }
 
-    /// Moves a fixed clock; does nothing to the system's.
+    /// Advances a fixed clock; does nothing to the system clock.
     pub fn advance(&self, ms: i64) {
         if let Some(fixed) = &self.0 {
             fixed.fetch_add(ms, Ordering::SeqCst);

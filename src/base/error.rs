@@ -1,37 +1,38 @@
-//! The one error that crosses modules.
+//! The error type shared by all modules.
 
 use std::borrow::Cow;
 use std::error::Error as StdError;
 use std::fmt;
 
-/// Short for a result with this program's error.
+/// A result with this program's error.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// SQLITE_CORRUPT_VTAB.
 const CORRUPT_VTAB: i32 = 267;
 
-/// What the caller can do about an error; at once the HTTP status and the exit code of `wb-agent`.
+/// What the caller can do about an error; determines the HTTP status and the exit code of
+/// `wb-agent`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// The request is wrong in itself (400, exit 2).
+    /// The request itself is wrong (400, exit 2).
     Invalid,
-    /// No credential, or one that is not known (401, exit 3).
+    /// The credential is missing or unknown (401, exit 3).
     Unauthenticated,
-    /// Known, but not allowed (403, exit 3).
+    /// Authenticated, but not allowed (403, exit 3).
     Forbidden,
     /// The thing named does not exist (404, exit 4).
     NotFound,
-    /// The present state does not allow it (409, exit 5).
+    /// The current state does not allow it (409, exit 5).
     Conflict,
-    /// A limit on size was passed (413, exit 2).
+    /// A size limit was exceeded (413, exit 2).
     TooLarge,
-    /// The request was meant for another host (421, exit 2).
+    /// The request was addressed to another host (421, exit 2).
     Misdirected,
-    /// Too much is waiting already; later it may succeed (429, exit 6).
+    /// A queue is full; retrying later may succeed (429, exit 6).
     Busy,
-    /// A thing that is needed is not there at the moment (503, exit 6).
+    /// Something required is temporarily unavailable (503, exit 6).
     Unavailable,
-    /// A fault of this program (500, exit 1).
+    /// A bug in this program (500, exit 1).
     Internal,
 }
 
@@ -66,7 +67,7 @@ impl ErrorKind {
         }
     }
 
-    /// Returns the exit code of a command that ends with this error.
+    /// Returns the exit code of a command that fails with this error.
     pub fn exit_code(self) -> u8 {
         match self {
             ErrorKind::Internal => 1,
@@ -88,7 +89,7 @@ impl ErrorKind {
         })
     }
 
-    /// Returns the `code` that an error of this kind has if nothing better is known.
+    /// Returns the default `code` of an error of this kind.
     pub fn word(self) -> &'static str {
         match self {
             ErrorKind::Invalid => "invalid",
@@ -105,15 +106,15 @@ impl ErrorKind {
     }
 }
 
-/// An error: what can be done (`kind`), a stable word for programs (`code`), a message that names
-/// the thing (lower case, no full stop), and a hint that says what the operator does next.
+/// An error: what can be done (`kind`), a stable code for programs (`code`), a message that names
+/// the thing (lower case, no full stop), and a hint that tells the operator what to do next.
 ///
-/// It is one pointer wide: nearly every function returns one, and what it holds would otherwise be
-/// moved and dropped in the code of each.
+/// One pointer wide: nearly every function returns it, and a larger value would be moved and
+/// dropped in the code of each of them.
 #[derive(Debug)]
 pub struct Error(Box<Told>);
 
-/// What an error says.
+/// The contents of an error.
 #[derive(Debug)]
 struct Told {
     kind: ErrorKind,
@@ -125,7 +126,7 @@ struct Told {
 }
 
 impl Error {
-    /// Returns an error whose code is the kind's own word.
+    /// Returns an error with the default code of its kind.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
         Error(Box::new(Told {
             kind,
@@ -147,7 +148,7 @@ impl Error {
         Error::new(ErrorKind::NotFound, message)
     }
 
-    /// Returns a 409 with its code.
+    /// Returns a 409 with this code.
     pub fn conflict(code: &'static str, message: impl Into<String>) -> Error {
         Error::new(ErrorKind::Conflict, message).code(code)
     }
@@ -157,8 +158,8 @@ impl Error {
         Error::new(ErrorKind::Unavailable, message)
     }
 
-    /// Returns a 503 of a file that the disk did not take: `disk_full` or `read_only` where that is
-    /// the reason.
+    /// Returns a 503 for a file that could not be written: `disk_full` or `read_only` if that is
+    /// the cause.
     pub fn of_disk(message: impl Into<String>, cause: std::io::Error) -> Error {
         use std::io::ErrorKind as Kind;
         let error = Error::unavailable(message);
@@ -175,26 +176,26 @@ impl Error {
         error.source(cause)
     }
 
-    /// Returns a 500: a fault of this program.
+    /// Returns a 500: a bug in this program.
     pub fn internal(message: impl Into<String>) -> Error {
         Error::new(ErrorKind::Internal, message)
     }
 
-    /// Sets the stable word for programs.
+    /// Sets the stable code for programs.
     #[must_use]
     pub fn code(mut self, code: impl Into<Cow<'static, str>>) -> Error {
         self.0.code = code.into();
         self
     }
 
-    /// Sets what the operator should do next.
+    /// Sets the hint: what the operator should do next.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Error {
         self.0.hint = Some(hint.into());
         self
     }
 
-    /// Sets the input of a kind that it is about, so that a form can say it beside the field.
+    /// Sets the job input at fault, so that a form can show the message beside its field.
     #[must_use]
     pub fn of_input(mut self, name: &str) -> Error {
         self.0.input = Some(name.into());
@@ -208,17 +209,17 @@ impl Error {
         self
     }
 
-    /// Returns what the caller can do.
+    /// Returns the kind.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// Returns the stable word for programs.
+    /// Returns the stable code.
     pub fn code_str(&self) -> &str {
         &self.0.code
     }
 
-    /// Returns the message without hint and causes.
+    /// Returns the message, without hint and causes.
     pub fn message(&self) -> &str {
         &self.0.message
     }
@@ -228,12 +229,12 @@ impl Error {
         self.0.hint.as_deref()
     }
 
-    /// Returns the name of the input that it is about.
+    /// Returns the name of the job input at fault.
     pub fn input_str(&self) -> Option<&str> {
         self.0.input.as_deref()
     }
 
-    /// Returns the message and all causes, joined by `: `; for the log and the command line.
+    /// Returns the message and all causes, joined by `: `, for the log and the command line.
     pub fn chain(&self) -> String {
         let mut text = self.0.message.clone();
         let mut next = StdError::source(self);
@@ -261,7 +262,7 @@ impl StdError for Error {
     }
 }
 
-/// Adds what was being done to an error of a library.
+/// Adds context to another library's error.
 pub trait Context<T> {
     /// Wraps an error as the source of one with this kind and message.
     fn context(self, kind: ErrorKind, message: impl FnOnce() -> String) -> Result<T>;
@@ -274,8 +275,8 @@ impl<T, E: Into<Box<dyn StdError + Send + Sync>>> Context<T> for std::result::Re
 }
 
 impl From<rusqlite::Error> for Error {
-    /// A full or failing disk is `unavailable` with its own code; a broken rule of the schema and
-    /// everything else is a fault of this program, because rules are checked before they can break.
+    /// A full or failing disk becomes `unavailable` with its own code. Everything else, including a
+    /// violated constraint, is a bug in this program: constraints are checked before writing.
     fn from(cause: rusqlite::Error) -> Error {
         use rusqlite::ErrorCode as Code;
         let error = match cause.sqlite_error_code() {
@@ -292,8 +293,8 @@ impl From<rusqlite::Error> for Error {
             Some(Code::SystemIoFailure | Code::CannotOpen) => {
                 Error::unavailable("the database cannot be read or written").code("disk_error")
             }
-            // An index that SQLite does not keep itself, such as that of the search: its rows hold
-            // together and what they say does not. It can be made anew.
+            // The index of a virtual table, such as the full-text index: its pages are intact, but
+            // their contents are not. It can be rebuilt.
             Some(Code::DatabaseCorrupt)
                 if cause.sqlite_error().is_some_and(|it| it.extended_code == CORRUPT_VTAB) =>
             {

@@ -1,85 +1,85 @@
-//! "Something changed": the entries of the one event log.
+//! The entries of the event log.
 
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::base::{Actor, PersonId};
 
-/// What happened. The words are the same in the log, over HTTP and in `wb.on`.
+/// What happened. The names are the same in the log, over HTTP and in `wb.on`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EventKind {
     /// A job was accepted.
     JobQueued,
-    /// A job's agent is being started.
+    /// A job's agent is starting.
     JobStarted,
-    /// A job has ended; its row is settled.
+    /// A job has ended and its row is final.
     JobFinished,
-    /// The process of a job has ended, and the job waits for an approval.
+    /// A job's process has ended; the job waits for an approval.
     JobParked,
     /// A Topic was opened.
     TopicCreated,
     /// A Topic was closed or reopened.
     TopicChanged,
-    /// A person said where the words of a Topic are.
+    /// A person corrected the passage of a Topic.
     TopicReattached,
     /// A message was added to a Topic.
     MessagePosted,
-    /// A proposal was handed in.
+    /// A proposal was submitted.
     ProposalCreated,
     /// A proposal was approved, rejected, superseded or voided.
     ProposalDecided,
-    /// The Source of a proposal has changed in the same lines.
+    /// The Source changed in the lines that a proposal changes.
     ProposalConflicted,
-    /// A Source has a view of a persona that it had not.
+    /// A persona wrote its first perspective on a Source.
     PerspectiveCreated,
-    /// A person decided about what changed in the repository while a job ran.
+    /// A person kept or reverted changes made in the repository while a job ran.
     ChangesDecided,
-    /// A Source has another version.
+    /// A Source has a new version.
     SourceChanged,
-    /// So many Sources have other versions that they are not told one by one.
+    /// Too many Sources changed to report them one by one.
     SourcesChanged,
-    /// A Source was renamed, and its Topics with it.
+    /// A Source was renamed, together with its Topics.
     SourceRenamed,
-    /// Another generation of the script is in force.
+    /// A new generation of the script is active.
     ConfigReloaded,
-    /// A function of the script failed, or what it asked for was refused.
+    /// A function of the script failed, or its request was refused.
     ScriptFailed,
     /// A schedule came due.
     ScheduleFired,
-    /// The provider of an engine takes no more: its other jobs wait.
+    /// The provider of an engine is rate limiting; its queued jobs wait.
     EngineHeld,
-    /// A person let an engine go on before its time.
+    /// A person released an engine before its hold expired.
     EngineReleased,
-    /// The workspace of an instance was made, is cleaned up, is gone or needs a person.
+    /// An instance's workspace was created, is being cleaned up, was removed, or needs a person.
     WorkspaceChanged,
     /// A message between addresses was accepted.
     MessageSent,
-    /// Something became of a message for its recipient.
+    /// The delivery of a message to one recipient changed state.
     DeliveryChanged,
-    /// An agent that lives on is in another state.
+    /// A long-lived agent changed state.
     AgentChanged,
-    /// A person was added, disabled or enabled, has another role, or has a token more or less.
+    /// A person was added, disabled, enabled or given another role, or their tokens changed.
     PersonChanged,
-    /// Somebody asks for an approval.
+    /// An approval was requested.
     ApprovalCreated,
-    /// An approval was decided, withdrawn, or has expired.
+    /// An approval was decided or withdrawn, or expired.
     ApprovalDecided,
-    /// A conversation with the assistant is new, has another message or title, or is gone.
+    /// A conversation with the assistant was created, got a message or a title, or was deleted.
     ChatChanged,
-    /// A channel was made, changed, paused, resumed, or has ended.
+    /// A channel was created, changed, paused or resumed, or has ended.
     ChannelChanged,
-    /// Somebody joined a channel or left it, is muted, or is its chair.
+    /// Somebody joined or left a channel, was muted, or became its chair.
     MemberChanged,
     /// A message was posted in a channel.
     ChannelMessage,
-    /// An agent works on what it was given.
+    /// An agent started a turn.
     TurnStarted,
-    /// An agent has done with it.
+    /// An agent ended a turn.
     TurnEnded,
-    /// The last words of an agent wait for a person, or were posted or kept private by one.
+    /// An agent's last words are held for review, or a person posted them or kept them private.
     TurnHeld,
-    /// A handover was asked for, is written, gave the seats away, or came to nothing.
+    /// A handover was requested, written, completed, or failed.
     HandoffChanged,
 }
 
@@ -124,7 +124,7 @@ impl EventKind {
         EventKind::HandoffChanged,
     ];
 
-    /// Returns the word of this kind.
+    /// Returns the name of this kind.
     pub fn as_str(self) -> &'static str {
         match self {
             EventKind::JobQueued => "job_queued",
@@ -166,7 +166,7 @@ impl EventKind {
         }
     }
 
-    /// Returns the names in `data`; one that ends in `?` is there only sometimes.
+    /// Returns the names in `data`; a name ending in `?` is optional.
     pub fn fields(self) -> &'static [&'static str] {
         match self {
             EventKind::JobQueued | EventKind::JobStarted => {
@@ -221,7 +221,7 @@ impl EventKind {
         }
     }
 
-    /// Returns the kind with this word.
+    /// Returns the kind with this name.
     pub fn parse(word: &str) -> Option<EventKind> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == word)
     }
@@ -230,14 +230,14 @@ impl EventKind {
 /// Who may see an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Everybody who may read the site.
+    /// Everybody who can read the site.
     Site,
     /// One person.
     Person(PersonId),
 }
 
 impl Scope {
-    /// Returns the text in the events table.
+    /// Returns the text stored in the events table.
     pub fn to_text(&self) -> String {
         match self {
             Scope::Site => "site".to_owned(),
@@ -246,43 +246,41 @@ impl Scope {
     }
 }
 
-/// An event to be written in the transaction of the change that it reports.
+/// An event, written in the transaction of the change that it reports.
 ///
-/// `data` holds ids and states, never text of a document, a prompt or a secret.
+/// `data` holds ids and states, never document text, prompts or secrets.
 #[derive(Clone, Debug)]
 pub struct Event {
     /// What happened.
     pub kind: EventKind,
     /// What it happened to: `job:ID`, `topic:ID`, `proposal:ID`, `source:PATH`, `engine:NAME`,
-    /// `message:ID`, `person:ID`, `approval:ID`, `chat:ID`, `sources`, `config`, `script`,
-    /// `schedule:NAME`.
-    /// `message:ID`, `person:ID`, `approval:ID`, `channel:ID`, `agent:NAME`, `sources`, `config`,
-    /// `script`, `schedule:NAME`.
+    /// `message:ID`, `person:ID`, `approval:ID`, `chat:ID`, `channel:ID`, `agent:NAME`, `sources`,
+    /// `config`, `script`, `schedule:NAME`.
     pub subject: String,
     /// Who did it.
     pub actor: Actor,
     /// Who may see it.
     pub scope: Scope,
-    /// Whether the row is kept for ever: decisions are, progress is not.
+    /// Whether the row is kept forever, as for decisions; progress is pruned.
     pub audit: bool,
     /// Ids and states.
     pub data: Value,
 }
 
 impl Event {
-    /// Returns an event for everybody, without audit.
+    /// Returns an event visible to everybody, not kept for audit.
     pub fn new(kind: EventKind, subject: String, actor: Actor, data: Value) -> Event {
         Event { kind, subject, actor, scope: Scope::Site, audit: false, data }
     }
 
-    /// Says who may see it.
+    /// Sets who may see it.
     #[must_use]
     pub fn scoped(mut self, scope: Scope) -> Event {
         self.scope = scope;
         self
     }
 
-    /// Marks the row as one that is kept for ever.
+    /// Marks the row to be kept forever.
     #[must_use]
     pub fn audited(mut self) -> Event {
         self.audit = true;

@@ -1,15 +1,15 @@
-//! Switches for tests: points at which the program kills itself, and mechanisms that are left out.
+//! Fault injection for tests: points at which the program aborts, and mechanisms that are disabled.
 //!
-//! **Invariant:** without the feature `faults` all functions are constants: a release has no
-//! switch.
+//! **Invariant:** without the feature `faults` every function here returns a constant: a release
+//! cannot be switched.
 
 use crate::base::Result;
 
-/// The variables that are switches.
+/// The environment variables that inject faults.
 #[cfg(feature = "faults")]
 const SWITCHES: [&str; 5] = ["WB_WITHOUT", "WB_ABSENT", "WB_FAIL_AT", "WB_CRASH_AT", "WB_CLOCK"];
 
-/// Refuses switches of a server that no test has started: they take guarantees away.
+/// Refuses to start with fault injection outside of a test: it disables guarantees.
 ///
 /// # Errors
 /// `invalid` with code `not_testing` if one is set and `WB_TESTING` is not 1.
@@ -25,22 +25,23 @@ pub fn refuse_unless_testing() -> Result<()> {
     Ok(())
 }
 
-/// Ends this process as `kill -9` would, if `WB_CRASH_AT` names this point. If `WB_CRASH_WHEN`
-/// names a file, only once that file is there: a point that is often passed is armed by it.
+/// Aborts the process, as `kill -9` would, if `WB_CRASH_AT` names this point. If `WB_CRASH_WHEN`
+/// names a file, only once that file exists, so that a frequently passed point can be armed later.
 #[inline]
 pub fn crash_point(name: &str) {
     #[cfg(feature = "faults")]
     if std::env::var("WB_CRASH_AT").is_ok_and(|at| at.split(',').any(|it| it == name))
         && std::env::var_os("WB_CRASH_WHEN").is_none_or(|it| std::path::Path::new(&it).exists())
     {
-        // Abort is the nearest to `kill -9` that needs no pid: no destructor and no flush runs.
+        // Abort is the closest to `kill -9` without a pid: no destructors run and nothing is
+        // flushed.
         std::process::abort();
     }
     #[cfg(not(feature = "faults"))]
     let _: &str = name;
 }
 
-/// Returns whether `WB_WITHOUT` names this mechanism, so that a test can show what it is for.
+/// Returns whether `WB_WITHOUT` disables this mechanism, so that a test can show what it is for.
 #[inline]
 pub fn is_off(mechanism: &str) -> bool {
     #[cfg(feature = "faults")]
@@ -54,8 +55,8 @@ pub fn is_off(mechanism: &str) -> bool {
     }
 }
 
-/// Returns whether `WB_ABSENT` names this layer of the system, so that a test can show what happens
-/// on a machine that has it not.
+/// Returns whether `WB_ABSENT` hides this system facility, so that a test can show what happens on
+/// a machine without it.
 #[inline]
 pub fn is_absent(layer: &str) -> bool {
     #[cfg(feature = "faults")]
@@ -69,8 +70,8 @@ pub fn is_absent(layer: &str) -> bool {
     }
 }
 
-/// Returns whether a step is to fail: `WB_FAIL_AT` names it, and the file is there that
-/// `WB_CRASH_WHEN` names.
+/// Returns whether a step must fail: `WB_FAIL_AT` names it, and the file named by `WB_CRASH_WHEN`
+/// exists.
 #[inline]
 pub fn fails(step: &str) -> bool {
     #[cfg(feature = "faults")]
@@ -86,14 +87,14 @@ pub fn fails(step: &str) -> bool {
     }
 }
 
-/// Returns whether a step is held up: as [`fails`], and it writes its name into that file, so that
-/// a test knows that the program stands there.
+/// Returns whether a step must pause. Like [`fails`], but also writes the step's name into the
+/// file, so that a test knows that the program has reached it.
 #[inline]
 pub fn holds(step: &str) -> bool {
     let is_held = fails(step);
     #[cfg(feature = "faults")]
     if is_held && let Some(file) = std::env::var_os("WB_CRASH_WHEN") {
-        // One that the test has just removed is not made again.
+        // `create` is left out: the test may have just removed the file to let the program go on.
         let told = std::fs::OpenOptions::new().write(true).open(file);
         if let Ok(mut file) = told
             && let Err(cause) = std::io::Write::write_all(&mut file, step.as_bytes())
@@ -104,8 +105,8 @@ pub fn holds(step: &str) -> bool {
     is_held
 }
 
-/// Returns how far the clock is to be from the system's, in milliseconds: what the file says that
-/// `WB_CLOCK` names. A test moves the time of a running server with it.
+/// Returns the offset of the clock in milliseconds, read from the file named by `WB_CLOCK`. A test
+/// moves the time of a running server with it.
 #[inline]
 pub fn clock_shift_ms() -> i64 {
     #[cfg(feature = "faults")]

@@ -1,15 +1,15 @@
-//! What a look at the machine found.
+//! A result of a health check.
 
 use serde::Serialize;
 
-/// How good a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Level {
-    /// It holds.
+    /// Works as intended.
     Ok,
-    /// The site works, but something is weaker than it could be.
+    /// The site works, but is weaker than it could be.
     Warn,
     /// The site cannot work, or a guarantee does not hold.
     Error,
@@ -30,9 +30,9 @@ impl Level {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Finding {
-    /// What was looked at.
+    /// What was checked.
     pub what: &'static str,
-    /// How good it is.
+    /// Its severity.
     pub level: Level,
     /// What was found.
     pub says: String,
@@ -41,17 +41,17 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Returns a finding that all is well.
+    /// Returns a passed check.
     pub fn ok(what: &'static str, says: impl Into<String>) -> Finding {
         Finding { what, level: Level::Ok, says: says.into(), advice: None }
     }
 
-    /// Returns a weakness with what helps.
+    /// Returns a warning with a remedy.
     pub fn warn(what: &'static str, says: impl Into<String>, advice: impl Into<String>) -> Finding {
         Finding { what, level: Level::Warn, says: says.into(), advice: Some(advice.into()) }
     }
 
-    /// Returns a fault with what helps.
+    /// Returns a failed check with a remedy.
     pub fn error(
         what: &'static str,
         says: impl Into<String>,

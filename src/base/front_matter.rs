@@ -15,18 +15,18 @@ pub struct FrontMatter {
 }
 
 impl FrontMatter {
-    /// Returns a field that is there and not empty.
+    /// Returns a field if it is present and not empty.
     pub fn field(&self, name: &str) -> Option<&str> {
         self.fields.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 }
 
-/// Splits a document into its front matter (if it has one) and the rest.
+/// Splits a document into its front matter, if any, and the rest.
 ///
 /// A front matter starts with a line `---` at the very beginning and ends with the next `---`.
 ///
 /// # Errors
-/// `invalid` if it has no end, is too large, is not YAML, or is no table of fields.
+/// `invalid` if it is unterminated, too large, not YAML, or not a mapping.
 pub fn split_front_matter(text: &str) -> Result<(Option<FrontMatter>, &str)> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let Some(after) = text.strip_prefix("---\n").or_else(|| text.strip_prefix("---\r\n")) else {

@@ -1,14 +1,14 @@
-//! Counting measured values in ranges, without a lock: how long something takes, how many at once.
+//! Lock-free histograms of durations and counts.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Upper ends of ranges for quick things, in microseconds: 100 µs to 10 s.
+/// Bucket bounds for short durations, in microseconds: 100 µs to 10 s.
 pub const QUICK_US: &[u64] = &[
     100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000,
     1_000_000, 2_500_000, 10_000_000,
 ];
-/// Upper ends of ranges for jobs, in microseconds: 100 ms to 4 h.
+/// Bucket bounds for jobs, in microseconds: 100 ms to 4 h.
 pub const LONG_US: &[u64] = &[
     100_000,
     1_000_000,
@@ -23,10 +23,10 @@ pub const LONG_US: &[u64] = &[
     3_600_000_000,
     14_400_000_000,
 ];
-/// Upper ends of ranges for numbers of things at once.
+/// Bucket bounds for counts.
 pub const MANY: &[u64] = &[1, 2, 4, 8, 16, 32, 64];
 
-/// Values counted in ranges.
+/// A histogram.
 #[derive(Debug)]
 pub struct Histogram {
     ends: &'static [u64],
@@ -34,19 +34,19 @@ pub struct Histogram {
     sum: AtomicU64,
 }
 
-/// What a histogram has counted.
+/// A snapshot of a histogram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counted {
-    /// Upper end of each range, the end included.
+    /// The inclusive upper bound of each bucket.
     pub ends: &'static [u64],
-    /// How many values are at most so large; one more than there are ends: all of them.
+    /// Cumulative counts per bucket; the last entry, one more than there are bounds, is the total.
     pub at_most: Vec<u64>,
     /// The sum of all values.
     pub sum: u64,
 }
 
 impl Histogram {
-    /// Returns an empty one with ranges up to these ends.
+    /// Returns an empty histogram with these bounds.
     pub fn new(ends: &'static [u64]) -> Histogram {
         let counts = (0..=ends.len()).map(|_| AtomicU64::new(0)).collect();
         Histogram { ends, counts, sum: AtomicU64::new(0) }
@@ -66,7 +66,7 @@ impl Histogram {
         self.note(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
     }
 
-    /// Returns what was counted.
+    /// Returns a snapshot.
     pub fn counted(&self) -> Counted {
         let mut so_far = 0;
         let at_most = self.counts.iter().map(|it| {
@@ -79,7 +79,7 @@ impl Histogram {
 }
 
 impl Counted {
-    /// Returns how many values there are.
+    /// Returns the number of values.
     pub fn count(&self) -> u64 {
         self.at_most.last().copied().unwrap_or(0)
     }

@@ -1,4 +1,4 @@
-//! Names of things: UUIDv7 for rows, git blob ids for versions, digests and random tokens.
+//! Identifiers: UUIDv7 for rows, git object ids for versions, digests and random tokens.
 
 use std::fmt;
 use std::str::FromStr;
@@ -76,25 +76,25 @@ text_id! {
     JobId "job" is_uuid;
     /// Names a Topic.
     TopicId "topic" is_uuid;
-    /// Names a message of a Topic.
+    /// Names a message in a Topic.
     MessageId "message" is_uuid;
-    /// Names a message between addresses; messages of Topics have ids of their own.
+    /// Names a message between addresses; messages in Topics have ids of their own.
     MailId "message" is_uuid;
-    /// Names what an agent is given at once.
+    /// Names a block: the input that an agent is given at once.
     BlockId "block" is_uuid;
-    /// The id of a handover.
+    /// Names a handover.
     HandoffId "handoff" is_uuid;
     /// Names a conversation with the assistant.
     ChatId "conversation" is_uuid;
     /// Names a message of a conversation with the assistant.
     ChatMessageId "message" is_uuid;
-    /// Names a call of a tool by the assistant.
+    /// Names a tool call of the assistant.
     CallId "call" is_uuid;
     /// Names a channel.
     ChannelId "channel" is_uuid;
     /// Names a turn of an agent.
     TurnId "turn" is_uuid;
-    /// Names a question to a person.
+    /// Names an approval.
     ApprovalId "approval" is_uuid;
     /// Names a proposal.
     ProposalId "proposal" is_uuid;
@@ -104,19 +104,19 @@ text_id! {
     PersonId "person" is_uuid;
     /// Names a person's token; not the token itself.
     TokenId "token" is_uuid;
-    /// A git object id (40 or 64 lower-case hexadecimal digits): of a blob, a tree or a commit.
+    /// A git object id (40 or 64 lower-case hexadecimal digits) of a blob, tree or commit.
     BlobId "git object" is_object_id;
 }
 
 impl BlobId {
-    /// Returns whether it is the id that git writes where there is no object: all zeros.
+    /// Returns whether it is git's null id, all zeros, which stands for a missing object.
     pub fn is_absent(&self) -> bool {
         self.as_str().bytes().all(|it| it == b'0')
     }
 }
 
 fn is_uuid(text: &str) -> bool {
-    // Only the canonical spelling: one id has one text, in SQL as in a folder's name.
+    // Only the canonical spelling: an id has one text, in SQL and in folder names.
     text.len() == 36
         && Uuid::try_parse(text).is_ok()
         && !text.bytes().any(|b| b.is_ascii_uppercase())
@@ -127,23 +127,24 @@ fn is_object_id(text: &str) -> bool {
         && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
 }
 
-/// The source of ids: UUIDv7 from the clock, rising within one process.
+/// The source of ids: UUIDv7 from the clock, increasing within one process.
 #[derive(Clone, Debug)]
 pub struct Ids {
     clock: Clock,
     context: std::sync::Arc<std::sync::Mutex<ContextV7>>,
-    /// The last number, if ids are numbers.
+    /// The last number, if ids are sequential.
     count: Option<std::sync::Arc<std::sync::atomic::AtomicU64>>,
 }
 
 impl Ids {
-    /// Returns a source of ids that follows `clock`.
+    /// Returns a source of ids based on `clock`.
     pub fn new(clock: Clock) -> Ids {
         let context = std::sync::Arc::new(std::sync::Mutex::new(ContextV7::new()));
         Ids { clock, context, count: None }
     }
 
-    /// Returns a source of ids that are numbers from 1: the same for the same test each time.
+    /// Returns a source of sequential ids starting at 1, so that a test gets the same ids every
+    /// time.
     pub fn numbered() -> Ids {
         Ids { count: Some(std::sync::Arc::default()), ..Ids::new(Clock::system()) }
     }
@@ -164,15 +165,15 @@ impl Ids {
     }
 }
 
-/// Returns the SHA-256 of some bytes as 64 lower-case hexadecimal digits.
+/// Returns the SHA-256 of `bytes` as 64 lower-case hexadecimal digits.
 pub fn digest_hex(bytes: impl AsRef<[u8]>) -> String {
     hex(&Sha256::digest(bytes.as_ref()))
 }
 
-/// Returns 256 random bits from the kernel as `prefix` and 64 hexadecimal digits.
+/// Returns `prefix` followed by 256 random bits from the kernel as 64 hexadecimal digits.
 ///
 /// # Errors
-/// `unavailable` if the kernel gives none.
+/// `unavailable` if the kernel provides no randomness.
 pub fn random_token(prefix: &str) -> Result<String> {
     let mut bytes = [0u8; 32];
     getrandom::fill(&mut bytes)

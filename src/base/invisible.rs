@@ -1,6 +1,6 @@
-//! Characters that cannot be seen, or that reorder what is seen.
+//! Characters that are invisible, or that reorder the visible ones.
 
-/// Returns the name of a character that is not seen, or that changes how others are seen.
+/// Returns the name of a character that is invisible or changes how others are displayed.
 pub fn invisible_name(character: char) -> Option<&'static str> {
     Some(match character {
         '\t' | '\n' => return None,

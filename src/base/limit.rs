@@ -1,4 +1,4 @@
-//! The limits of the program in one place, and the units in which an operator writes limits.
+//! All limits of the program, and the units in which operators write limits.
 
 mod duration;
 
@@ -6,11 +6,11 @@ pub use duration::{format_duration, parse_duration};
 
 /// Longest path of a Source, in bytes (below Linux's PATH_MAX of 4,096).
 pub const SOURCE_PATH_BYTES_MAX: usize = 1_024;
-/// Largest Markdown text that is shown rendered; what is larger is shown as its lines, in bytes.
+/// Largest Markdown text rendered as HTML, in bytes; a larger one is shown as plain lines.
 pub const RENDERED_TEXT_BYTES_MAX: usize = 1024 * 1024;
-/// Most bytes of rendered texts that are kept.
+/// Size of the cache of rendered texts, in bytes.
 pub const RENDERED_KEPT_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Largest image of the repository that is shown, in bytes.
+/// Largest image of the repository that is served, in bytes.
 pub const IMAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Largest Source that is read, proposed or committed, in bytes.
 pub const SOURCE_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -18,274 +18,274 @@ pub const SOURCE_BYTES_MAX: usize = 8 * 1024 * 1024;
 pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 /// Most messages of one Topic.
 pub const TOPIC_MESSAGES_MAX: i64 = 10_000;
-/// Most messages that one job writes in a Topic: the rest of the room is for people.
+/// Most messages that one job may post in a Topic; the rest is reserved for people.
 pub const JOB_MESSAGES_MAX: i64 = 20;
-/// Most proposals that one job hands in; the last one counts.
+/// Most proposals that one job may submit; the last one counts.
 pub const JOB_PROPOSALS_MAX: i64 = 10;
-/// Most Topics that one job settles.
+/// Most Topics that one job may resolve.
 pub const JOB_TOPICS_MAX: usize = 20;
-/// Most Topics that one job opens.
+/// Most Topics that one job may open.
 pub const OPENED_TOPICS_MAX: usize = 20;
-/// Largest body of a call from outside (docs/callbacks.md), in bytes.
+/// Largest body of a webhook call (docs/callbacks.md), in bytes.
 pub const WEBHOOK_BODY_BYTES_MAX: usize = 256 * 1024;
 /// Longest single-line input of a job, in bytes.
 pub const LINE_BYTES_MAX: usize = 4 * 1024;
-/// Longest `text` input of a job, and so about the longest prompt, in bytes.
+/// Longest `text` input of a job, in bytes; roughly the longest prompt.
 pub const TEXT_INPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Kept end of an agent's stderr in the job's row, in bytes.
+/// Tail of an agent's stderr kept in the job's row, in bytes.
 pub const ERROR_TAIL_BYTES_MAX: usize = 4 * 1024;
-/// First bytes of an agent's output stream that are kept.
+/// Head of an agent's output stream that is kept, in bytes.
 pub const OUTPUT_HEAD_BYTES_MAX: u64 = 8 * 1024 * 1024;
-/// Last bytes of an agent's output stream that are kept.
+/// Tail of an agent's output stream that is kept, in bytes.
 pub const OUTPUT_TAIL_BYTES_MAX: u64 = 1024 * 1024;
-/// Largest result that a job may hand in by `wb-agent finish`, in bytes.
+/// Largest result that a job may submit with `wb-agent finish`, in bytes.
 pub const RESULT_BYTES_MAX: usize = 1024 * 1024;
 /// Longest summary or reason, in bytes.
 pub const SUMMARY_BYTES_MAX: usize = 4 * 1024;
-/// Most jobs that wait in one lane.
+/// Most queued jobs per lane.
 pub const LANE_QUEUED_MAX: i64 = 1_000;
-/// Most jobs that wait in all.
+/// Most queued jobs in total.
 pub const QUEUED_MAX: i64 = 10_000;
-/// Farthest place of a job before or behind the others that wait.
+/// Highest priority of a job; the lowest is its negative.
 pub const PRIORITY_MAX: i64 = 100;
-/// Most rows of one page of a list.
+/// Most rows on one page of a list.
 pub const PAGE_ROWS_MAX: u32 = 200;
-/// Rows of one page of a list if nothing is asked.
+/// Rows on one page of a list by default.
 pub const PAGE_ROWS_DEFAULT: u32 = 20;
 
-/// Most waiting jobs that one person asked for: the rest of the places are for others.
+/// Most queued jobs requested by one person; the rest is reserved for others.
 pub const PERSON_QUEUED_MAX: i64 = 5_000;
-/// Most waiting jobs of one kind.
+/// Most queued jobs of one kind.
 pub const KIND_QUEUED_MAX: i64 = 5_000;
 
-/// Longest line of a request's head (a header's value), in bytes.
+/// Longest header line of a request, in bytes.
 pub const HEADER_LINE_BYTES_MAX: usize = 8 * 1024;
 /// Most header lines of a request.
 pub const HEADERS_MAX: usize = 100;
-/// Largest head of a request, all lines together, in bytes.
+/// Largest head of a request (all lines), in bytes.
 pub const HEAD_BYTES_MAX: usize = 16 * 1024;
-/// Longest path of a request as it is sent, in bytes: a Source's path with every byte escaped.
+/// Longest path of a request as sent, in bytes: a Source's path with every byte escaped.
 pub const PATH_BYTES_MAX: usize = 4 * 1024;
-/// Longest query of a request as it is sent, in bytes.
+/// Longest query of a request as sent, in bytes.
 pub const QUERY_BYTES_MAX: usize = 8 * 1024;
-/// Most parameters of a query.
+/// Most query parameters.
 pub const QUERY_PARAMETERS_MAX: usize = 32;
-/// Longest time for the head of a request, and between two requests, in milliseconds.
+/// Timeout for the head of a request, and between two requests, in milliseconds.
 pub const HEAD_READ_MS_MAX: u64 = 10_000;
-/// Longest pause within a body, in milliseconds.
+/// Longest pause within a request body, in milliseconds.
 pub const BODY_PAUSE_MS_MAX: u64 = 15_000;
-/// Longest time for a whole body (16 MiB from a slow phone), in milliseconds.
+/// Timeout for a whole request body (16 MiB from a slow phone), in milliseconds.
 pub const BODY_TIME_MS_MAX: u64 = 120_000;
-/// Longest body where none is wanted, in bytes.
+/// Largest body where none is expected, in bytes.
 pub const NO_BODY_BYTES_MAX: usize = 1024;
-/// Longest body of a login, in bytes.
+/// Largest body of a login, in bytes.
 pub const LOGIN_BODY_BYTES_MAX: usize = 4 * 1024;
-/// Longest body with a message or a reason: every character may be escaped by six bytes.
+/// Largest body with a message or a reason, in bytes: escaping makes a character up to six bytes.
 pub const MESSAGE_BODY_BYTES_MAX: usize = 6 * MESSAGE_BYTES_MAX + 256 * 1024;
-/// Longest body with a decision: a reason or a commit's message, in bytes.
+/// Largest body with a decision (a reason or a commit message), in bytes.
 pub const DECISION_BODY_BYTES_MAX: usize = 512 * 1024;
-/// Longest body with a proposed text and its anchors, in bytes. Documents are seldom escaped.
+/// Largest body with a proposed text and its anchors, in bytes. Documents need little escaping.
 pub const PROPOSAL_BODY_BYTES_MAX: usize = 2 * SOURCE_BYTES_MAX + 4 * 1024 * 1024;
-/// Longest body that asks for a job: a `text` input of the largest size, some of it escaped.
+/// Largest body that starts a job, in bytes: a `text` input of the maximum size, partly escaped.
 pub const JOB_BODY_BYTES_MAX: usize = 2 * TEXT_INPUT_BYTES_MAX + 1024 * 1024;
-/// Longest body with a result: JSON in JSON, in bytes.
+/// Largest body with a result, in bytes: JSON inside JSON.
 pub const RESULT_BODY_BYTES_MAX: usize = RESULT_BYTES_MAX + 64 * 1024;
-/// Longest body that asks for changes to be undone: a thousand names of the longest sort, in bytes.
+/// Largest body that reverts changes, in bytes: a thousand of the longest paths.
 pub const RESTORE_BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
-/// Largest of all bodies that are held at one time, together, in bytes.
+/// Total size of all request bodies in memory at once, in bytes.
 pub const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
-/// Most bytes of large bodies of agents at work at one time: they take none of the people's.
+/// Total size of large bodies from agents at once, in bytes; the rest is reserved for people.
 pub const AGENT_BODIES_BYTES_MAX: usize = 128 * 1024 * 1024;
-/// Largest of all answers above 64 KiB that are being written at one time, together, in bytes.
+/// Total size of all responses over 64 KiB being sent at once, in bytes.
 pub const ANSWERS_BYTES_MAX: usize = 256 * 1024 * 1024;
-/// Longest time in which a client takes less than 64 KiB of its answer, in milliseconds.
+/// Longest time in which a client reads less than 64 KiB of its response, in milliseconds.
 pub const WRITE_STALL_MS_MAX: u64 = 30_000;
-/// Most TCP connections; fewer if the machine gives few descriptors.
+/// Most TCP connections; fewer if the file descriptor limit is low.
 pub const TCP_CONNECTIONS_MAX: usize = 2_048;
-/// Most connections on the socket of all but agents; fewer if there are few descriptors.
+/// Most connections on the command socket; fewer if the file descriptor limit is low.
 pub const SOCKET_CONNECTIONS_MAX: usize = 256;
-/// Most connections on the socket of agents; fewer if there are few descriptors.
+/// Most connections on the agent socket; fewer if the file descriptor limit is low.
 pub const AGENT_CONNECTIONS_MAX: usize = 256;
 /// Most event streams.
 pub const STREAMS_MAX: usize = 1_500;
-/// Most event streams of one person's token or session.
+/// Most event streams per token or session.
 pub const CREDENTIAL_STREAMS_MAX: usize = 64;
-/// Most event streams of one job.
+/// Most event streams per job.
 pub const JOB_STREAMS_MAX: usize = 8;
-/// Most events that a stream repeats; who is further behind is told `reset`.
+/// Most events replayed to a reconnecting stream; a client further behind gets `reset`.
 pub const REPLAY_EVENTS_MAX: i64 = 10_000;
 /// Longest time that a stream outlives its credential, in milliseconds.
 pub const STREAM_CHECK_MS_MAX: u64 = 10_000;
 
-/// Longest credential (token, cookie, login code) that is looked at, in bytes.
+/// Longest credential (token, cookie, login code) that is examined, in bytes.
 pub const CREDENTIAL_BYTES_MAX: usize = 200;
-/// Most sessions of one person; one more ends the one that was used longest ago.
+/// Most sessions per person; one more ends the least recently used.
 pub const SESSIONS_MAX: i64 = 50;
-/// Most login codes that are alive; one more ends the oldest.
+/// Most active login codes; one more ends the oldest.
 pub const LOGIN_CODES_MAX: usize = 32;
-/// Most wrong login codes within a minute.
+/// Most wrong login codes per minute.
 pub const WRONG_CODES_MAX: usize = 10;
-/// Most tokens of one person.
+/// Most tokens per person.
 pub const TOKENS_MAX: usize = 100;
-/// Longest name of a person or a token, display name or address, in bytes.
+/// Longest name of a person or token, display name or address, in bytes.
 pub const NAME_BYTES_MAX: usize = 100;
 /// Longest `Idempotency-Key`, in bytes; visible ASCII only.
 pub const KEY_BYTES_MAX: usize = 200;
-/// Most answers that are kept under an `Idempotency-Key`; the oldest are forgotten first.
+/// Most answers kept for `Idempotency-Key`s; the oldest are dropped first.
 pub const KEYS_KEPT_MAX: i64 = 100_000;
 
-/// Most bytes of all messages of one Topic together.
+/// Total size of all messages in a Topic, in bytes.
 pub const TOPIC_BYTES_MAX: i64 = 16 * 1024 * 1024;
-/// Most open Topics of one Source.
+/// Most open Topics per Source.
 pub const OPEN_TOPICS_MAX: i64 = 2_000;
-/// Longest title that may be given, in bytes.
+/// Longest title, in bytes.
 pub const TITLE_BYTES_MAX: usize = 400;
-/// Longest quote that a Topic points at, in bytes.
+/// Longest quoted passage of a Topic, in bytes.
 pub const QUOTE_BYTES_MAX: usize = 64 * 1024;
-/// Longest prefix or suffix that a selection may give, in bytes.
+/// Longest prefix or suffix of a selection, in bytes.
 pub const GIVEN_CONTEXT_BYTES_MAX: usize = 4 * 1024;
-/// Most anchors that come with a proposal.
+/// Most anchors submitted with a proposal.
 pub const ANCHORS_MAX: usize = 2_000;
-/// Most proposals of one Topic.
+/// Most proposals per Topic.
 pub const TOPIC_PROPOSALS_MAX: i64 = 1_000;
-/// Longest subject of a commit that may be given, in characters.
+/// Longest commit subject, in characters.
 pub const SUBJECT_CHARS_MAX: usize = 200;
-/// Longest body of a commit that may be given, in bytes.
+/// Longest commit body, in bytes.
 pub const COMMIT_BODY_BYTES_MAX: usize = 16 * 1024;
 /// Longest name of a persona, in bytes.
 pub const PERSONA_NAME_BYTES_MAX: usize = 64;
-/// Largest file of a persona, in bytes.
+/// Largest persona file, in bytes.
 pub const PERSONA_BYTES_MAX: usize = 256 * 1024;
-/// Largest front matter of a persona, in bytes.
+/// Largest front matter of a persona file, in bytes.
 pub const PERSONA_FRONT_BYTES_MAX: usize = 16 * 1024;
-/// Longest line about a persona, in bytes.
+/// Longest one-line description of a persona, in bytes.
 pub const PERSONA_ABOUT_BYTES_MAX: usize = 400;
-/// Most globs of a persona.
+/// Most globs per persona.
 pub const PERSONA_PATHS_MAX: usize = 64;
-/// Most files of personas.
+/// Most persona files.
 pub const PERSONAS_MAX: usize = 1_000;
-/// Views of one persona on one Source that are kept; a view is as long as a Source.
+/// Perspectives kept per persona and Source; each is as long as a Source.
 pub const PERSPECTIVES_KEPT: i64 = 8;
-/// Most bytes of a log in one answer.
+/// Most bytes of a log per response.
 pub const LOG_BYTES_MAX: usize = 256 * 1024;
-/// Most entries of a job's stream in one answer.
+/// Most entries of a job's stream per response.
 pub const STREAM_ENTRIES_MAX: usize = 500;
 
-/// Largest prompt: a text of the largest size and what stands around it, in bytes.
+/// Largest prompt, in bytes: the largest text input plus its surroundings.
 pub const PROMPT_BYTES_MAX: usize = TEXT_INPUT_BYTES_MAX + 1024 * 1024;
-/// Longest argument of a program, in bytes (Linux's MAX_ARG_STRLEN without its end).
+/// Longest program argument, in bytes (Linux's MAX_ARG_STRLEN without the terminating NUL).
 pub const ARGUMENT_BYTES_MAX: usize = 131_071;
-/// Largest file of the script, in bytes.
+/// Largest script file, in bytes.
 pub const SCRIPT_FILE_BYTES_MAX: u64 = 1024 * 1024;
-/// Most files of the script.
+/// Most script files.
 pub const SCRIPT_FILES_MAX: usize = 64;
-/// Largest memory of the script, in bytes.
+/// Memory limit of the script, in bytes.
 pub const SCRIPT_MEMORY_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Most things (kinds, engines, handlers) that the script declares.
+/// Most declarations (kinds, engines, handlers) in the script.
 pub const SCRIPT_DECLARED_MAX: usize = 1_000;
-/// Most lines that one call of the script writes into the log.
+/// Most lines logged per call of the script.
 pub const SCRIPT_LOG_LINES_MAX: u32 = 100;
-/// Most jobs that one call of a function of the script asks for.
+/// Most jobs enqueued per call of a script function.
 pub const SCRIPT_ENQUEUES_MAX: usize = 20;
-/// Most jobs of the script that lead from one to the next without a person.
+/// Longest chain of jobs started by the script without a person.
 pub const SCRIPT_DEPTH_MAX: u32 = 5;
-/// Most times that the script has one job repeated.
+/// Most retries of one job by the script.
 pub const SCRIPT_RETRIES_MAX: u32 = 10;
-/// Largest text that a script reads beside its own, in bytes.
+/// Largest file read by `wb.file`, in bytes.
 pub const SCRIPT_TEXT_BYTES_MAX: u64 = 256 * 1024;
-/// Longest of these lines, in characters.
+/// Longest line logged by the script, in characters.
 pub const SCRIPT_LOG_CHARS_MAX: usize = 4_000;
-/// Most files that inboxes name: schemas, hooks and templates.
+/// Most files referenced by inboxes: schemas, hooks and templates.
 pub const INBOX_FILES_MAX: usize = 512;
-/// Most instances of one inbox at once.
+/// Most concurrent instances of one inbox.
 pub const INBOX_CONCURRENCY_MAX: u32 = 64;
-/// Most agents that live on at once.
+/// Most long-lived agents at once.
 pub const LIVE_AGENTS_MAX: u32 = 200;
 /// Largest JSON schema of an inbox, in bytes.
 pub const SCHEMA_BYTES_MAX: u64 = 64 * 1024;
-/// Longest text of a hook, in bytes.
+/// Longest hook, in bytes.
 pub const HOOK_BYTES_MAX: usize = 16 * 1024;
-/// Longest run of a hook, in milliseconds.
+/// Longest run time of a hook, in milliseconds.
 pub const HOOK_MS_MAX: u64 = 600_000;
-/// Largest file of a template, in bytes.
+/// Largest template file, in bytes.
 pub const TEMPLATE_BYTES_MAX: u64 = 64 * 1024;
-/// Most inboxes of one template.
+/// Most inboxes per template.
 pub const TEMPLATE_TOPICS_MAX: usize = 64;
 /// Most templates.
 pub const TEMPLATES_MAX: usize = 200;
-/// Largest file of a skill, in bytes.
+/// Largest skill file, in bytes.
 pub const SKILL_BYTES_MAX: u64 = 1024 * 1024;
-/// Longest line of an agent's stream that is read as telemetry, in bytes.
+/// Longest line of an agent's stream that is parsed as telemetry, in bytes.
 pub const STREAM_LINE_BYTES_MAX: usize = 1024 * 1024;
-/// Largest telemetry of one job, in bytes.
+/// Most telemetry per job, in bytes.
 pub const STREAM_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// Longest short answer of git, in bytes.
+/// Longest short output of git, in bytes.
 pub const GIT_ANSWER_BYTES_MAX: usize = 64 * 1024;
-/// Longest listing of git, in bytes: about a million paths.
+/// Longest listing from git, in bytes: about a million paths.
 pub const GIT_LISTING_BYTES_MAX: usize = 256 * 1024 * 1024;
-/// Most work that is kept of one worktree, in bytes.
+/// Most uncommitted work saved from one worktree, in bytes.
 pub const KEPT_WORK_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// Most calls of git at one time.
+/// Most concurrent calls of git.
 pub const GIT_CALLS_MAX: usize = 12;
-/// Most commits of a Source's history in one answer.
+/// Most commits of a Source's history per response.
 pub const HISTORY_ENTRIES_MAX: usize = 1_000;
-/// Longest time that git looks for a Source's history, in milliseconds.
+/// Timeout for reading a Source's history from git, in milliseconds.
 pub const HISTORY_MS_MAX: u64 = 10_000;
-/// Longest text of a search, in bytes.
+/// Longest search query, in bytes.
 pub const SEARCH_BYTES_MAX: usize = 400;
-/// Most words and phrases of a search.
+/// Most words and phrases per search.
 pub const SEARCH_WORDS_MAX: usize = 16;
-/// Longest time that a search may take of the database, in milliseconds.
+/// Timeout for a search, in milliseconds of database time.
 pub const SEARCH_MS_MAX: u64 = 1_000;
-/// Most searches at one time; others wait.
+/// Most concurrent searches; others wait.
 pub const SEARCHES_MAX: usize = 3;
-/// Most results of each sort that a search ranks: the newest ones.
+/// Most results of each type that a search ranks: the newest.
 pub const SEARCH_RANKED_MAX: u32 = 1_000;
-/// Most results of each sort for words that tell nothing apart: the newest ones.
+/// Most results of each type for words too common to rank: the newest.
 pub const SEARCH_COMMON_MAX: u32 = 400;
-/// Longest unified diff in an answer, in bytes.
+/// Longest unified diff in a response, in bytes.
 pub const DIFF_BYTES_MAX: usize = 1024 * 1024;
-/// Most headings of a Source.
+/// Most headings per Source.
 pub const HEADINGS_MAX: usize = 10_000;
-/// Most texts of one Source that are kept because Topics are on them and no commit holds them.
+/// Most texts stored per Source because Topics refer to them and no commit contains them.
 pub const SOURCE_TEXTS_MAX: i64 = 100;
-/// Most bytes of them.
+/// Total size of these texts, in bytes.
 pub const SOURCE_TEXTS_BYTES_MAX: i64 = 64 * 1024 * 1024;
-/// Most Sources with changes that are not committed that are looked at.
+/// Most Sources with uncommitted changes that are examined.
 pub const DIRTY_SOURCES_MAX: usize = 20_000;
-/// Most folders of Sources whose changes the kernel is asked to tell.
+/// Most folders of Sources watched through the kernel.
 pub const WATCHED_FOLDERS_MAX: usize = 4_096;
-/// Most changed Sources that are told one by one.
+/// Most changed Sources that are reported one by one.
 pub const CHANGES_TOLD_MAX: usize = 200;
-/// Longest answer that a command reads, in bytes.
+/// Longest response that a command reads, in bytes.
 pub const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Longest event that a command reads, in bytes.
 pub const EVENT_BYTES_MAX: usize = 1024 * 1024;
-/// Largest file of anchors that `wb-agent` reads, in bytes.
+/// Largest anchor file read by `wb-agent`, in bytes.
 pub const ANCHORS_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Largest payload of an approval, also a changed one, in bytes of JSON.
+/// Largest payload of an approval, edited or not, in bytes of JSON.
 pub const APPROVAL_PAYLOAD_BYTES_MAX: usize = 256 * 1024;
-/// Largest schema that an approval brings, in bytes of JSON.
+/// Largest schema of an approval, in bytes of JSON.
 pub const APPROVAL_SCHEMA_BYTES_MAX: usize = 16 * 1024;
 /// Longest title of an approval, in characters.
 pub const APPROVAL_TITLE_CHARS_MAX: usize = 200;
 /// Most pending approvals of one requester.
 pub const APPROVALS_PENDING_MAX: i64 = 100;
-/// Longest body that asks for an approval or decides one: characters may be escaped, in bytes.
+/// Largest body that requests or decides an approval, in bytes: characters may be escaped.
 pub const APPROVAL_BODY_BYTES_MAX: usize = 6 * APPROVAL_PAYLOAD_BYTES_MAX + 64 * 1024;
-/// Longest wait for a decision in one request, in milliseconds.
+/// Longest wait for a decision per request, in milliseconds.
 pub const APPROVAL_WAIT_MS_MAX: u64 = 55_000;
 
-/// One limit as docs/limits.md tells of it.
+/// One row of docs/limits.md.
 #[derive(Clone, Copy, Debug)]
 pub struct Limit {
     /// The name of the constant.
     pub name: &'static str,
     /// Its value.
     pub value: u64,
-    /// What is counted: `bytes`, `characters`, `ms`, or what it is the most of.
+    /// The unit: `bytes`, `characters`, `ms`, or the things counted.
     pub unit: &'static str,
-    /// What happens beyond it: the `code` of the error, or what is done in brackets.
+    /// The `code` of the error beyond the limit, or the effect in parentheses.
     pub code: &'static str,
     /// What it limits.
     pub what: &'static str,
@@ -293,7 +293,7 @@ pub struct Limit {
 
 macro_rules! limits {
     ($($name:ident $unit:literal $code:literal $what:literal;)*) => {
-        /// All limits of the program. docs/limits.md is held to this table by a test.
+        /// All limits of the program. A test compares docs/limits.md with this table.
         pub const LIMITS: &[Limit] = &[$(Limit {
             name: stringify!($name), value: $name as u64, unit: $unit, code: $code, what: $what,
         },)*];
@@ -432,7 +432,7 @@ limits! {
     SKILL_BYTES_MAX "bytes" "(the script is refused)" "the file of a skill";
     ANSWER_BYTES_MAX "bytes" "too_large" "a response that a command reads";
     EVENT_BYTES_MAX "bytes" "too_large" "an event that a command reads";
-    ANCHORS_BYTES_MAX "bytes" "too_large" "a file of anchors";
+    ANCHORS_BYTES_MAX "bytes" "too_large" "an anchor file";
 }
 
 #[cfg(test)]

@@ -1,16 +1,16 @@
-//! JSON as programs print it that are careless: half of a pair of surrogates, and numbers that are
-//! none.
+//! JSON from careless programs: lone surrogates and non-finite numbers.
 
 use serde_json::Value;
 
-/// Reads one JSON value as Python and JavaScript print it, too: a lone surrogate (`"\ud83d"`, a cut
-/// emoji) stands for U+FFFD, and `NaN`, `Infinity` and `-Infinity` for null. Nothing for a text
-/// that is no JSON even so.
+/// Parses JSON as Python and JavaScript print it: a lone surrogate (`"\ud83d"`, a truncated emoji)
+/// becomes U+FFFD; `NaN`, `Infinity` and `-Infinity` become null. `None` if the text is still not
+/// JSON.
 pub fn read_loose_json(text: &str) -> Option<Value> {
     serde_json::from_str(text).ok().or_else(|| serde_json::from_str(&mended(text)?).ok())
 }
 
-/// Returns the text with that in place of what RFC 8259 does not know; nothing if there is none.
+/// Returns the text with everything outside of RFC 8259 replaced; `None` if there is nothing to
+/// replace.
 fn mended(text: &str) -> Option<String> {
     let (mut out, mut rest, mut is_text, mut has_changed) = (String::new(), text, false, false);
     while let Some(first) = rest.chars().next() {
@@ -27,7 +27,7 @@ fn mended(text: &str) -> Option<String> {
     has_changed.then_some(out)
 }
 
-/// Returns what stands for an escape, if it is not itself, and how many bytes it takes.
+/// Returns the replacement of an escape, if it needs one, and the bytes that it takes.
 fn escape(rest: &str) -> (Option<&'static str>, usize) {
     let Some(unit) = unit(rest) else {
         return (None, 1 + rest[1..].chars().next().map_or(0, char::len_utf8));
@@ -43,7 +43,7 @@ fn is_low(unit: u32) -> bool {
     (0xDC00..=0xDFFF).contains(&unit)
 }
 
-/// Returns the unit of UTF-16 that `\u` with four digits at the beginning names.
+/// Parses `\u` and four digits at the start as a UTF-16 code unit.
 fn unit(rest: &str) -> Option<u32> {
     let digits = rest.strip_prefix("\\u")?.get(..4)?;
     let is_hex = digits.bytes().all(|it| it.is_ascii_hexdigit());

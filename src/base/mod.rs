@@ -1,7 +1,7 @@
-//! Values of the product: no files, no sockets, no tables, no async.
+//! Values shared by the whole program: no files, no sockets, no tables, no async.
 //!
-//! **Invariant:** nothing here performs I/O; the clock and the source of ids are the two
-//! exceptions, and both are handles that a test replaces.
+//! **Invariant:** nothing here performs I/O, with two exceptions: the clock and the source of ids.
+//! Both are handles that tests replace.
 
 mod actor;
 mod address;

@@ -1,10 +1,10 @@
-//! One page of a list, and where the next one starts.
+//! One page of a list, and the cursor of the next one.
 
 use serde::{Deserialize, Serialize};
 
 use crate::base::limit::PAGE_ROWS_MAX;
 
-/// One page of a list. `next` is what to pass as `after` for the rows behind it.
+/// One page of a list. `next` is what to pass as `after` for the next page.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(rename = "{T}List"))]
@@ -16,12 +16,12 @@ pub struct Page<T> {
 }
 
 impl<T> Page<T> {
-    /// Returns how many rows to read for a page of `limit`: one more shows that there is another.
+    /// Returns how many rows to read for a page of `limit`: one extra reveals whether more follow.
     pub fn rows_to_read(limit: u32) -> u32 {
         limit.clamp(1, PAGE_ROWS_MAX) + 1
     }
 
-    /// Returns the page of at most `limit` of the rows that were read.
+    /// Returns the page: at most `limit` of the rows read.
     pub fn of(mut rows: Vec<T>, limit: u32, cursor: impl Fn(&T) -> String) -> Page<T> {
         let limit = limit.clamp(1, PAGE_ROWS_MAX) as usize;
         let has_more = rows.len() > limit;

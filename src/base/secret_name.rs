@@ -1,10 +1,10 @@
-//! Which variables of an environment hold a secret, by their names.
+//! Detects environment variables that hold secrets, by name.
 
-/// What the name of a variable says if its value is a secret.
+/// Words in the name of a variable that mark its value as a secret.
 const SECRET_WORDS: [&str; 8] =
     ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "API_KEY", "APIKEY"];
 
-/// How the name of a variable ends if its value is a secret.
+/// Suffixes of the name of a variable that mark its value as a secret.
 const SECRET_ENDS: [&str; 6] = ["_KEY", "_PASS", "_PWD", "_PAT", "_AUTH", "DATABASE_URL"];
 
 /// Returns whether a variable of this name holds a secret.

@@ -1,4 +1,4 @@
-//! A document's path, checked once at the edge.
+//! A document's path, validated once at the edge.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,8 +12,8 @@ use crate::base::limit::SOURCE_PATH_BYTES_MAX;
 use crate::base::{Error, Result};
 
 /// A document's path: relative, below the root, `/`-separated, without `.`, `..`, hidden or `.git`
-/// parts and control characters. Whether a file is there, and whether a link is on the way, only
-/// the opening of the file can say (`process::Root`).
+/// components and control characters. Whether the file exists, or a symbolic link is on the way, is
+/// only known when it is opened (`process::Root`).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SourcePath(Utf8PathBuf);
@@ -62,7 +62,8 @@ impl TryFrom<String> for SourcePath {
             }
             plain.push(name);
         }
-        // `a//b`, `a/./b` and `a/` equal `a/b` to Rust, but not to SQL and git: one spelling only.
+        // `a//b`, `a/./b` and `a/` equal `a/b` in Rust, but not in SQL and git: allow only one
+        // spelling.
         if plain.as_str() != text {
             return refuse("it is not spelt plainly");
         }

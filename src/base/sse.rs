@@ -1,19 +1,19 @@
-//! Cutting a byte stream into server-sent events.
+//! Parses server-sent events from a byte stream.
 
 use crate::base::{Error, ErrorKind, Result};
 
-/// One event as it stands in the stream.
+/// One event of the stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frame {
-    /// The `id:` of this event, if it had one.
+    /// The `id:` field, if any.
     pub id: Option<String>,
-    /// The `event:` word; empty if there was none.
+    /// The `event:` field; empty if absent.
     pub event: String,
     /// The `data:` lines, joined by line feeds.
     pub data: String,
 }
 
-/// What has been read of a stream, and not yet been taken as an event.
+/// An incremental parser of a stream.
 #[derive(Debug)]
 pub struct Frames {
     bytes_max: usize,
@@ -25,7 +25,7 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// Returns one that refuses an event of more bytes.
+    /// Returns a parser that refuses an event of more than `bytes_max` bytes.
     pub fn new(bytes_max: usize) -> Frames {
         Frames {
             bytes_max,
@@ -37,10 +37,10 @@ impl Frames {
         }
     }
 
-    /// Takes some bytes and returns the events that they complete.
+    /// Parses some bytes and returns the events that they complete.
     ///
     /// # Errors
-    /// `too_large` if one event does not end.
+    /// `too_large` if an event exceeds the limit.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<Vec<Frame>> {
         let mut complete = Vec::new();
         for &byte in bytes {
@@ -66,7 +66,7 @@ impl Frames {
         if line.is_empty() {
             let frame = std::mem::take(&mut self.frame);
             self.bytes = 0;
-            // Also an id alone counts: the server may move the mark without an event.
+            // An id alone counts as an event, too: the server may advance the cursor without one.
             if std::mem::take(&mut self.has_data) || frame.id.is_some() || !frame.event.is_empty() {
                 complete.push(frame);
             }
@@ -84,7 +84,7 @@ impl Frames {
             }
             "event" => value.clone_into(&mut self.frame.event),
             "id" if !value.contains('\0') => self.frame.id = Some(value.to_owned()),
-            // A comment (the heartbeat) adds nothing to the event that it stands in.
+            // A comment (the heartbeat) does not count towards the size of the event around it.
             "" => self.bytes = self.bytes.saturating_sub(line.len()),
             _ => {}
         }

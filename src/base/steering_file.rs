@@ -1,8 +1,8 @@
-//! Files of a repository by which coding agents are steered.
+//! Files in a repository that steer coding agents.
 
 /// Folders whose files start programs for an agent, or instruct it.
 const FOLDERS: [&str; 6] = [".agents", ".claude", ".codex", ".gemini", ".opencode", ".pi"];
-/// Files that do so wherever they are.
+/// Files that do so in any folder.
 const FILES: [&str; 10] = [
     ".env",
     ".mcp.json",
@@ -16,20 +16,21 @@ const FILES: [&str; 10] = [
     "skill.md",
 ];
 
-/// The folder of skills: each is a folder of its own in it, with all that its instructions name.
+/// The folder of skills: each subfolder is a skill, including all files that its instructions
+/// mention.
 const SKILLS: &str = "skills";
 
-/// Returns whether a coding agent that starts near a path of the repository obeys what is there:
-/// MCP servers, hooks, plugins, commands, skills and instructions.
+/// Returns whether a coding agent started near this path obeys the file: MCP servers, hooks,
+/// plugins, commands, skills and instructions.
 pub fn is_agent_file(path: &str) -> bool {
-    // A file system may not tell cases apart.
+    // The file system may be case-insensitive.
     let path = path.to_lowercase();
     let (folders, file) = path.rsplit_once('/').unwrap_or(("", &path));
     let mut folders = folders.split('/').chain([file]);
     FILES.contains(&file) || is_of_skill(&path) || folders.any(|it| FOLDERS.contains(&it))
 }
 
-/// Returns whether it lies in a folder of a folder of skills.
+/// Returns whether the path lies inside of a skill's own folder.
 fn is_of_skill(path: &str) -> bool {
     let mut parts = path.split('/').skip_while(|it| *it != SKILLS).skip(1);
     parts.next().is_some() && parts.next().is_some()

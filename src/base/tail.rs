@@ -1,10 +1,11 @@
-//! Cutting text without cutting a character.
+//! Truncates text without splitting a character.
 
-/// Returns at most the last `bytes_max` bytes of some output as text. It starts at a character, and
-/// bytes that are not UTF-8 become U+FFFD.
+/// Returns at most the last `bytes_max` bytes of some output as text. It starts at a character
+/// boundary, and invalid UTF-8 becomes U+FFFD.
 pub fn tail_of(bytes: &[u8], bytes_max: usize) -> String {
     let mut start = bytes.len().saturating_sub(bytes_max);
-    // A continuation byte at the cut belongs to a character that is gone; there are at most three.
+    // Continuation bytes at the cut belong to a character that was cut off; there are at most
+    // three.
     let limit = (start + 3).min(bytes.len());
     if start > 0 {
         while start < limit && bytes[start] & 0b1100_0000 == 0b1000_0000 {
@@ -13,13 +14,13 @@ pub fn tail_of(bytes: &[u8], bytes_max: usize) -> String {
     }
     let mut text = String::from_utf8_lossy(&bytes[start..]).into_owned();
     while text.len() > bytes_max {
-        // Replacement characters are longer than what they replace.
+        // Replacement characters may be longer than what they replace.
         text.remove(0);
     }
     text
 }
 
-/// Returns the first `chars_max` characters, with `…` in place of what was cut.
+/// Returns the first `chars_max` characters, followed by `…` if the text was truncated.
 pub fn truncate_chars(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
         None => text.to_owned(),

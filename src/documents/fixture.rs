@@ -1,4 +1,4 @@
-//! An empty database and the values that the tests of the tables share.
+//! An empty database and shared values for table tests.
 
 use rusqlite::{Connection, Transaction, named_params};
 
@@ -25,7 +25,7 @@ impl Fixture {
         Fixture { connection, ids: Ids::new(clock.clone()), clock }
     }
 
-    /// Runs some work in a transaction of its own, and keeps it.
+    /// Runs some work in its own transaction and commits it.
     pub(in crate::documents) fn write<T>(&mut self, work: impl FnOnce(&Tx<'_>, &Ids) -> T) -> T {
         let transaction: Transaction<'_> = self.connection.transaction().unwrap();
         let outcome = work(&Tx::for_test(&transaction, self.clock.now()), &self.ids);
@@ -34,7 +34,7 @@ impl Fixture {
         outcome
     }
 
-    /// Opens a Topic about some words of [`TEXT`], or a global one for no words.
+    /// Opens a Topic on some words of [`TEXT`], or a global one if there are none.
     pub(in crate::documents) fn topic(&mut self, path: &str, words: &str) -> Topic {
         let anchor = (!words.is_empty()).then(|| anchor_on(TEXT, 'a', words));
         let new = NewTopic {
@@ -48,7 +48,7 @@ impl Fixture {
         self.write(|tx, ids| topic::create(tx, ids, new)).unwrap()
     }
 
-    /// Adds the row of a job.
+    /// Adds a job row.
     pub(in crate::documents) fn job(&mut self, topic: &TopicId) -> JobId {
         let id: JobId = self.ids.mint();
         let sql = "INSERT INTO agent_jobs (id, kind, status, topic_id, inputs_json, grants_json,
@@ -58,7 +58,7 @@ impl Fixture {
         id
     }
 
-    /// Returns the events after a number as (number, kind, audit, data).
+    /// Returns the events after an id as (id, kind, audit, data).
     pub(in crate::documents) fn events(&self, after: i64) -> Vec<(i64, String, bool, String)> {
         let sql = "SELECT id, kind, audit, data_json FROM events WHERE id > :after ORDER BY id";
         let mut statement = self.connection.prepare(sql).unwrap();
@@ -68,7 +68,7 @@ impl Fixture {
         rows.unwrap().collect::<rusqlite::Result<_>>().unwrap()
     }
 
-    /// Returns the words of the events after a number.
+    /// Returns the kinds of the events after an id.
     pub(in crate::documents) fn kinds(&self, after: i64) -> Vec<String> {
         self.events(after).into_iter().map(|it| it.1).collect()
     }

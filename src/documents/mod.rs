@@ -1,4 +1,4 @@
-//! Documents: what git holds, and what people and agents say and propose about it.
+//! Documents: what git contains, and what people and agents say and propose about it.
 //!
 //! **Invariant:** every call of git goes through `git::call`, and only `commit` and
 //! `changes::restore` write to the user's index, working tree and branch.

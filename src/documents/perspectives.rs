@@ -1,7 +1,7 @@
-//! Owns the table `perspectives`: Sources as personas see them, by version of Source and persona.
+//! Owns the table `perspectives`: Sources as seen by personas, by version of Source and persona.
 //!
-//! **Invariant:** a view counts only when the job that made it has succeeded; then it takes the
-//! place of an earlier one of the same versions.
+//! **Invariant:** a perspective counts once its job has succeeded; it then replaces an earlier one
+//! of the same versions.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde_json::json;
@@ -14,31 +14,31 @@ use crate::base::{
 use crate::documents::sources::rename;
 use crate::store::Tx;
 
-/// A view without its text.
+/// A perspective without its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Perspective {
     /// The job that made it.
     pub job_id: JobId,
     /// The Source.
     pub source_path: SourcePath,
-    /// Who sees it.
+    /// The persona.
     pub persona: String,
     /// The version of the Source.
     pub source_sha: BlobId,
     /// The version of the persona.
     pub persona_sha: BlobId,
-    /// Length of the text.
+    /// Length of the text, in bytes.
     pub bytes: i64,
     /// When it was made.
     pub created_at: Millis,
 }
 
-/// The versions that a view is of.
+/// The versions that a perspective is based on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Versions {
     /// The Source.
     pub source_path: SourcePath,
-    /// Who sees it.
+    /// The persona.
     pub persona: String,
     /// The version of the Source.
     pub source_sha: BlobId,
@@ -112,11 +112,11 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("perspective::drop", DROP),
 ];
 
-/// Keeps what a running job hands in. The same again changes nothing.
+/// Stores the perspective of a running job. Repeating the call changes nothing.
 ///
 /// # Errors
-/// `conflict` with code `already_stored` if the job has handed in another view; `too_large`;
-/// `invalid` with codes `empty_text` and `not_text`.
+/// `conflict` with code `already_stored` if the job has submitted another perspective; `too_large`;
+/// `invalid` with code `empty_text` or `not_text`.
 pub fn put(tx: &Tx<'_>, job: &JobId, of: &Versions, body: &str) -> Result<()> {
     check_body(body)?;
     let digest = digest_hex(body);
@@ -161,19 +161,19 @@ fn check_body(body: &str) -> Result<()> {
     Ok(())
 }
 
-/// Returns whether a job has handed in a view.
+/// Returns whether a job has submitted a perspective.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn has_job(connection: &Connection, job: &JobId) -> Result<bool> {
     Ok(connection.prepare_cached(OF_JOB)?.exists(named_params! {":job": job})?)
 }
 
-/// Settles the view of a job that has ended: it counts if the job succeeded, and is gone otherwise.
-/// Of one persona's views of a Source the newest few are kept.
+/// Settles the perspective of a job that has ended: it counts if the job succeeded, and is deleted
+/// otherwise. Only the newest few of one persona on a Source are kept.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn settle_job(tx: &Tx<'_>, job: &JobId, succeeded: bool) -> Result<()> {
     if !succeeded {
         tx.prepare_cached(DROP_OF_JOB)?.execute(named_params! {":job": job})?;
@@ -182,7 +182,7 @@ pub fn settle_job(tx: &Tx<'_>, job: &JobId, succeeded: bool) -> Result<()> {
     let found =
         tx.prepare_cached(OF_JOB)?.query_row(named_params! {":job": job}, from_row).optional()?;
     let Some(mut view) = found else { return Ok(()) };
-    // The Source was renamed after the job had handed it in.
+    // The Source was renamed after the job submitted it.
     if let Some(name) = rename::name_since(tx.connection(), &view.source_path, view.created_at)? {
         tx.prepare_cached(RENAME_ONE)?.execute(named_params! {":job": job, ":to": name})?;
         view.source_path = name;
@@ -207,21 +207,21 @@ pub fn settle_job(tx: &Tx<'_>, job: &JobId, succeeded: bool) -> Result<()> {
     tx.emit(Event::new(EventKind::PerspectiveCreated, subject, actor, data))
 }
 
-/// Takes the views of a Source that was renamed along to its new name; returns how many they are.
-/// Where there is one of the same versions, that one stays.
+/// Moves the perspectives of a renamed Source to its new name; returns how many. If one of the same
+/// versions exists there, that one stays.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn rename_source(tx: &Tx<'_>, from: &SourcePath, to: &SourcePath) -> Result<usize> {
     let params = named_params! {":from": from, ":to": to};
     tx.prepare_cached(DROP_DOUBLES)?.execute(params)?;
     Ok(tx.prepare_cached(RENAME)?.execute(params)?)
 }
 
-/// Returns the view of these versions.
+/// Returns the perspective of these versions.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn find(connection: &Connection, of: &Versions) -> Result<Option<Perspective>> {
     let params = named_params! {
         ":source": of.source_path, ":persona": of.persona, ":source_sha": of.source_sha,
@@ -230,10 +230,10 @@ pub fn find(connection: &Connection, of: &Versions) -> Result<Option<Perspective
     Ok(connection.prepare_cached(OF_VERSIONS)?.query_row(params, from_row).optional()?)
 }
 
-/// Returns the newest view that a persona has of a Source, of whichever versions.
+/// Returns a persona's newest perspective on a Source, whatever its versions.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn newest(
     connection: &Connection,
     source: &SourcePath,
@@ -243,40 +243,40 @@ pub fn newest(
     Ok(connection.prepare_cached(NEWEST)?.query_row(params, from_row).optional()?)
 }
 
-/// Returns the personas that have a view of a Source.
+/// Returns the personas with a perspective on a Source.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn personas_of(connection: &Connection, source: &SourcePath) -> Result<Vec<String>> {
     let mut statement = connection.prepare_cached(PERSONAS)?;
     let rows = statement.query_map(named_params! {":source": source}, |row| row.get(0))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Returns the text of a job's view.
+/// Returns the text of a job's perspective.
 ///
 /// # Errors
-/// `not_found` if it was replaced or dropped meanwhile.
+/// `not_found` if it was replaced or deleted meanwhile.
 pub fn body(connection: &Connection, job: &JobId) -> Result<String> {
     let mut statement = connection.prepare_cached(BODY)?;
     let found = statement.query_row(named_params! {":job": job}, |row| row.get(0)).optional()?;
     found.ok_or_else(|| Error::not_found(format!("the view of job {job} is gone")))
 }
 
-/// Returns the views that were made before a time, oldest first.
+/// Returns the perspectives created before a time, oldest first.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn older_than(connection: &Connection, before: Millis) -> Result<Vec<Perspective>> {
     let mut statement = connection.prepare_cached(OLD)?;
     let rows = statement.query_map(named_params! {":before": before}, from_row)?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Drops a view that counts; returns how many there were.
+/// Deletes a perspective that counts; returns how many there were.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn drop_view(tx: &Tx<'_>, job: &JobId) -> Result<usize> {
     Ok(tx.prepare_cached(DROP)?.execute(named_params! {":job": job})?)
 }
@@ -312,7 +312,7 @@ mod tests {
         fixture.job(&topic)
     }
 
-    /// Stores a view, settles its job, and returns that job.
+    /// Stores a perspective, settles its job, and returns that job.
     fn made(fixture: &mut Fixture, of: &Versions, body: &str, succeeded: bool) -> JobId {
         let id = job(fixture);
         fixture.write(|tx, _| put(tx, &id, of, body)).unwrap();
@@ -336,7 +336,7 @@ mod tests {
         assert_eq!(fixture.kinds(0).last().unwrap(), "perspective_created");
         assert_eq!(find(&fixture.connection, &versions('a', 'c')).unwrap(), None);
         assert_eq!(find(&fixture.connection, &versions('c', 'b')).unwrap(), None);
-        // One of a job that failed leaves nothing and replaces nothing.
+        // A failed job leaves nothing and replaces nothing.
         let failed = made(&mut fixture, &of, "# Two\n", false);
         assert!(!has_job(&fixture.connection, &failed).unwrap());
         assert_eq!(find(&fixture.connection, &of).unwrap().unwrap().job_id, id);
@@ -369,7 +369,7 @@ mod tests {
         let kept = made(&mut fixture, &there, "# There\n", true);
         made(&mut fixture, &of, "# The same\n", true);
         let other = made(&mut fixture, &versions('c', 'b'), "# Another\n", true);
-        // Handed in before the rename, and counted after it.
+        // Submitted before the rename, and counted after it.
         let (late, of_late) = (job(&mut fixture), versions('d', 'b'));
         fixture.write(|tx, _| put(tx, &late, &of_late, "# Late\n")).unwrap();
         let (from, to) = (source("a.md"), source("b.md"));

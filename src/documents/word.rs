@@ -1,8 +1,8 @@
-//! Sets of words that are the same in Rust, SQL and JSON, and the rules for text that people write.
+//! Enums with the same names in Rust, SQL and JSON, and rules for text written by people.
 
 use crate::base::{Error, ErrorKind, Result};
 
-/// Defines an enum whose variants are stored and shown as one fixed word each.
+/// Defines an enum whose variants are stored and shown as one fixed name each.
 macro_rules! word_enum {
     (
         $(#[$doc:meta])* $name:ident {
@@ -16,10 +16,10 @@ macro_rules! word_enum {
         }
 
         impl $name {
-            /// All words of this set.
+            /// All values.
             pub const ALL: &[$name] = &[$($name::$variant,)*];
 
-            /// Returns the word.
+            /// Returns the stored name.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $($name::$variant => $word,)*
@@ -87,8 +87,8 @@ macro_rules! word_enum {
 
 pub(in crate::documents) use word_enum;
 
-/// Refuses text of a person or an agent that is empty, too long, or holds control characters other
-/// than line feed and tab. `what` names it in the refusal.
+/// Refuses text of a person or agent that is empty, too long, or contains control characters other
+/// than line feed and tab. `what` names it in the error.
 pub(in crate::documents) fn check_text(what: &str, text: &str, bytes_max: usize) -> Result<()> {
     if text.len() > bytes_max {
         let message = format!("the {what} has {} bytes, {bytes_max} are allowed", text.len());
@@ -107,7 +107,7 @@ pub(in crate::documents) fn check_text(what: &str, text: &str, bytes_max: usize)
     }
 }
 
-/// Refuses text that is not one line of characters that can be shown.
+/// Refuses text that is not a single line of printable characters.
 pub(in crate::documents) fn check_line(what: &str, text: &str, bytes_max: usize) -> Result<()> {
     check_text(what, text, bytes_max)?;
     if text.contains(['\n', '\t']) {

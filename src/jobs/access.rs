@@ -1,4 +1,4 @@
-//! What a job's token may do.
+//! The grants of a job's token.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,20 +8,20 @@ use serde::{Deserialize, Serialize};
 use crate::base::{Address, Error, ErrorKind, Result, SourcePath, TopicId};
 use crate::jobs::Job;
 
-/// What may be done with a thing that a grant names.
+/// What a grant allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     /// Read it.
     Read,
-    /// Write a message in it.
+    /// Post a message in it.
     Message,
     /// Propose a text for it.
     Propose,
-    /// Store a persona's view of it.
+    /// Store a persona's perspective on it.
     View,
     /// Open a Topic on it.
     Open,
-    /// Ask a person.
+    /// Request a person's approval.
     Ask,
     /// Send messages to it.
     Send,
@@ -41,13 +41,13 @@ impl Verb {
     }
 }
 
-/// What a grant on all Sources and all Topics is on.
+/// The subject of a grant on all Sources and Topics.
 const SITE: &str = "site";
 
-/// What a grant to ask for approvals is on.
+/// The subject of a grant to request approvals.
 const APPROVALS: &str = "approvals";
 
-/// One permission of a job: `topic:ID read+message+propose`, `source:PATH read`, `site read` or
+/// A permission of a job: `topic:ID read+message+propose`, `source:PATH read`, `site read` or
 /// `approvals ask`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -62,7 +62,7 @@ impl Grant {
         Grant { subject: format!("topic:{id}"), verbs: verbs.to_vec() }
     }
 
-    /// Returns a grant on a Source and what is open on it.
+    /// Returns a grant on a Source and its open Topics.
     pub fn source(path: &SourcePath, verbs: &[Verb]) -> Grant {
         Grant { subject: format!("source:{path}"), verbs: verbs.to_vec() }
     }
@@ -72,22 +72,22 @@ impl Grant {
         Grant { subject: SITE.to_owned(), verbs: verbs.to_vec() }
     }
 
-    /// Returns a grant to ask people for approvals.
+    /// Returns a grant to request approvals.
     pub fn approvals() -> Grant {
         Grant { subject: APPROVALS.to_owned(), verbs: vec![Verb::Ask] }
     }
 
-    /// Returns a grant to send to the addresses of a pattern, in which `*` stands for any text.
+    /// Returns a grant to send to addresses matching a pattern, in which `*` stands for any text.
     pub fn address(pattern: &str) -> Grant {
         Grant { subject: format!("address:{pattern}"), verbs: vec![Verb::Send] }
     }
 
-    /// Returns what it is on, as events name it: `topic:ID` or `source:PATH`.
+    /// Returns its subject as in events: `topic:ID` or `source:PATH`.
     pub fn subject(&self) -> &str {
         &self.subject
     }
 
-    /// Returns the same grant for a Source that is called otherwise.
+    /// Returns the grant after a Source was renamed.
     pub(super) fn renamed(self, from: &SourcePath, to: &SourcePath) -> Grant {
         match self.subject.strip_prefix("source:") {
             Some(path) if path == from.as_str() => Grant::source(to, &self.verbs),
@@ -112,7 +112,7 @@ impl FromStr for Grant {
     type Err = Error;
     fn from_str(text: &str) -> Result<Self> {
         let wrong = || Error::internal(format!("`{text}` is not a grant"));
-        // A path may hold spaces: the verbs stand behind the last one.
+        // A path may contain spaces: the verbs follow the last one.
         let (subject, verbs) = text.rsplit_once(' ').ok_or_else(wrong)?;
         let all = [
             Verb::Read,
@@ -145,7 +145,7 @@ impl From<Grant> for String {
 }
 
 impl Job {
-    /// Refuses what no grant of this job allows on a Topic.
+    /// Refuses an action on a Topic without a grant.
     ///
     /// # Errors
     /// `forbidden` with code `not_granted`.
@@ -153,7 +153,7 @@ impl Job {
         self.require(&format!("topic:{id}"), verb)
     }
 
-    /// Refuses what no grant of this job allows on a Source.
+    /// Refuses an action on a Source without a grant.
     ///
     /// # Errors
     /// `forbidden` with code `not_granted`.
@@ -161,7 +161,7 @@ impl Job {
         self.require(&format!("source:{path}"), verb)
     }
 
-    /// Refuses a persona that this job was not started for.
+    /// Refuses a persona for which this job was not started.
     ///
     /// # Errors
     /// `forbidden` with code `not_granted`.
@@ -169,7 +169,7 @@ impl Job {
         self.require(&format!("persona:{name}"), Verb::Read)
     }
 
-    /// Refuses an address that no grant of this job allows to send to.
+    /// Refuses sending to an address without a grant.
     ///
     /// # Errors
     /// `forbidden` with code `not_granted`.
@@ -188,7 +188,7 @@ impl Job {
             .hint("allow it in the script: sends = { \"person:*\", … } of its inbox"))
     }
 
-    /// Refuses what only a job of a kind may that sees the whole site.
+    /// Refuses a job without a grant on the whole site.
     ///
     /// # Errors
     /// `forbidden` with code `not_granted`.
@@ -196,7 +196,7 @@ impl Job {
         self.require(SITE, Verb::Read)
     }
 
-    /// Refuses a job whose kind may not ask people.
+    /// Refuses a job without a grant to request approvals.
     ///
     /// # Errors
     /// `forbidden` with code `not_granted`.
@@ -237,7 +237,7 @@ impl Job {
     }
 }
 
-/// Whether a text fits a pattern in which `*` stands for any text, also none.
+/// Returns whether a text matches a pattern in which `*` stands for any text, even none.
 fn fits(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = text.strip_prefix(parts.next().unwrap_or_default()) else { return false };

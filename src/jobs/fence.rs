@@ -1,5 +1,5 @@
-//! The fence: whose a job's token is, and whether it counts still. A late write of a job that has
-//! ended changes nothing.
+//! The fence: identifies the job of a token, and refuses a token whose job is ending, so that late
+//! writes change nothing.
 
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 
@@ -15,30 +15,30 @@ const BY_TOKEN: &str = slim!("WHERE token_hash = :hash");
 pub(super) const STATEMENTS: &[(&str, &str)] =
     &[("fence::owner", OWNER), ("fence::by_token", BY_TOKEN)];
 
-/// Whether a token still counts.
+/// Whether a token is still valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenState {
-    /// Its job runs and is not ending.
+    /// Its job is running and not ending.
     Running,
     /// Its job is ending or has ended.
     Ended,
 }
 
-/// Whose token it is.
+/// The job of a token.
 #[derive(Clone, Debug)]
 pub struct JobToken {
     /// The job.
     pub job: JobId,
-    /// Whether it still counts.
+    /// Whether the token is still valid.
     pub state: TokenState,
-    /// Whether the job is its owner's alone.
+    /// Whether the job is private to its owner.
     pub is_private: bool,
 }
 
-/// Returns the job of a token's digest, also of one that has ended.
+/// Returns the job of a token's digest, even if it has ended.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn token_owner(connection: &Connection, hash: &str) -> Result<Option<JobToken>> {
     let found = connection
         .prepare_cached(OWNER)?
@@ -54,8 +54,8 @@ pub fn token_owner(connection: &Connection, hash: &str) -> Result<Option<JobToke
     Ok(found)
 }
 
-/// Returns the running job of a token, in the transaction that writes for it. Every route that
-/// takes a job's token calls this first: a late write of a job that has ended changes nothing.
+/// Returns the running job of a token, in the writing transaction. Every route for jobs' tokens
+/// calls this first: late writes of a job that has ended change nothing.
 ///
 /// # Errors
 /// `conflict` with code `job_ended`; `unauthenticated` for an unknown token.

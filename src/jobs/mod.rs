@@ -1,9 +1,10 @@
-//! Jobs: one row is one execution of a kind, from acceptance to its one outcome.
+//! Jobs: a row is one execution of a kind, from acceptance to its single outcome.
 //!
 //! **Invariant:** documents are unknown here. `topic_id`, `source_path` and `persona_name` are
-//! opaque; what a job must have produced, and what follows from its end, flows pass in as
+//! opaque; what a job must produce, and what follows from its end, is passed in by flows as
 //! [`Hooks`].
-//! **Invariant:** a row is claimed before anything is started, and settled after everything ended.
+//! **Invariant:** a row is claimed before anything is started, and settled after everything has
+//! ended.
 
 mod access;
 mod fence;
@@ -61,7 +62,7 @@ pub use run::workspace::{Cleanup, HookRun, WorkspaceNeed, Workspaces, worktree_p
 pub use speak::listener::{Listen, Listener};
 pub use speak::{last_screen, tell_hook};
 
-/// Becomes the command that leads to the terminal of an agent; returns only if it cannot.
+/// Replaces this process by the command that attaches to an agent's terminal; returns on failure.
 pub use crate::process::become_program;
 pub use telemetry::step::{Step, StepKind};
 pub use telemetry::{read_stream, read_stream_end};
@@ -69,10 +70,10 @@ pub use telemetry::{read_stream, read_stream_end};
 use crate::base::JobId;
 use camino::{Utf8Path, Utf8PathBuf};
 
-/// The bell that is rung when a job may be claimed.
+/// The bell rung when a job may be claimable.
 pub const BELL: &str = "jobs";
 
-/// Returns the folder of a job below the data folder.
+/// Returns a job's folder inside of the data folder.
 pub fn job_dir(data: &Utf8Path, id: &JobId) -> Utf8PathBuf {
     data.join("jobs").join(id.as_str())
 }

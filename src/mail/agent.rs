@@ -1,6 +1,7 @@
-//! Agents that live on, as rows: what is wanted of each, and what it was last seen doing.
+//! Long-lived agents as rows: their wanted state, and what they were last seen doing.
 //!
-//! **Invariant:** a state is written for a fact: a start, a turn, an end, or what a person asked.
+//! **Invariant:** a state is only recorded for a fact: a start, a turn, an end, or a person's
+//! request.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde_json::json;
@@ -48,17 +49,17 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("agent::set_heir", SET_HEIR),
 ];
 
-/// What is wanted of an agent.
+/// The wanted state of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// That it can be spoken to: it runs, or is started when something comes for it.
+    /// It can be contacted: it runs, or is started when a message arrives.
     Running,
-    /// That it does not run until a person says so.
+    /// It does not run until a person starts it.
     Stopped,
 }
 
 impl Wanted {
-    /// Returns the word in the table.
+    /// Returns the stored word.
     pub fn as_str(self) -> &'static str {
         match self {
             Wanted::Running => "running",
@@ -67,20 +68,20 @@ impl Wanted {
     }
 }
 
-/// What an agent was last seen doing.
+/// The observed state of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It does not run.
+    /// Not running.
     Stopped,
-    /// Its start waits, or its process begins.
+    /// Its start is queued, or its process is starting.
     Starting,
-    /// It waits to be spoken to.
+    /// Waiting for input.
     Idle,
-    /// It works.
+    /// Working.
     Busy,
-    /// It waits for a person.
+    /// Waiting for a person.
     Blocked,
-    /// It ended too often; a person has to start it.
+    /// It ended too often; a person must start it.
     Failed,
 }
 
@@ -89,7 +90,7 @@ impl State {
     pub const ALL: [State; 6] =
         [State::Stopped, State::Starting, State::Idle, State::Busy, State::Blocked, State::Failed];
 
-    /// Returns the word in the table.
+    /// Returns the stored word.
     pub fn as_str(self) -> &'static str {
         match self {
             State::Stopped => "stopped",
@@ -101,44 +102,44 @@ impl State {
         }
     }
 
-    /// Returns whether a process of it runs or is about to.
+    /// Returns whether it has a process, or is about to.
     pub fn is_live(self) -> bool {
         !matches!(self, State::Stopped | State::Failed)
     }
 }
 
-/// An agent that lives on.
+/// A long-lived agent.
 #[derive(Clone, Debug)]
 pub struct Agent {
-    /// Its name: its address is `agent:NAME`.
+    /// Its name; its address is `agent:NAME`.
     pub name: String,
-    /// Counts agents from 1; never given twice.
+    /// A sequence number from 1, never reused.
     pub number: i64,
-    /// The persona that it speaks for.
+    /// The persona that it represents.
     pub persona: Option<String>,
     /// The declaration whose kind it starts.
     pub declared: String,
-    /// What is wanted of it.
+    /// Its wanted state.
     pub wanted: Wanted,
-    /// What it was last seen doing.
+    /// Its observed state.
     pub state: State,
-    /// Who gets what is sent to this one.
+    /// The agent that receives its messages instead.
     pub heir: Option<String>,
-    /// Its last start.
+    /// The job of its last start.
     pub job_id: Option<JobId>,
-    /// The engine's name for its session.
+    /// The engine's session id.
     pub session_ref: Option<String>,
-    /// The generation of the script that its last start ran under.
+    /// The script generation of its last start.
     pub config_digest: String,
-    /// When its last starts ended unasked, oldest first.
+    /// When its recent starts ended unexpectedly, oldest first.
     pub ends: Vec<Millis>,
-    /// It is not started again before this time.
+    /// It is not restarted before this time.
     pub not_before: Option<Millis>,
     /// The fact behind its state.
     pub fact: Option<String>,
-    /// When that was seen.
+    /// When the fact was observed.
     pub fact_at: Option<Millis>,
-    /// Why it is in this state.
+    /// The reason for its state.
     pub reason: Option<String>,
     /// When its row last changed.
     pub changed_at: Millis,
@@ -176,10 +177,10 @@ fn wrong(cause: Error) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(cause))
 }
 
-/// Returns an agent, if there is one of that name.
+/// Returns an agent by name.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn find(connection: &Connection, name: &str) -> Result<Option<Agent>> {
     let mut statement = connection.prepare_cached(FIND)?;
     Ok(statement.query_row(named_params! {":name": name}, Agent::from_row).optional()?)
@@ -188,16 +189,16 @@ pub fn find(connection: &Connection, name: &str) -> Result<Option<Agent>> {
 /// Returns all agents by name.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn list(connection: &Connection) -> Result<Vec<Agent>> {
     let mut statement = connection.prepare_cached(LIST)?;
     Ok(statement.query_map([], Agent::from_row)?.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Makes the row of an agent that is not there yet; whether it was not.
+/// Creates the row of an agent if it does not exist; returns whether it did not.
 ///
 /// # Errors
-/// As any insert.
+/// Fails if the database cannot be written.
 pub fn make(
     tx: &Tx<'_>,
     (name, declared): (&str, &str),
@@ -215,10 +216,10 @@ pub fn make(
     Ok(made == 1)
 }
 
-/// Writes what is wanted of an agent. A person who starts one forgives its ends.
+/// Sets the wanted state of an agent. Starting one resets its record of unexpected ends.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn want(tx: &Tx<'_>, agent: &Agent, wanted: Wanted) -> Result<()> {
     tx.prepare_cached(WANT)?.execute(named_params! {
         ":name": agent.name, ":wanted": wanted.as_str(), ":now": tx.now(),
@@ -228,10 +229,10 @@ pub fn want(tx: &Tx<'_>, agent: &Agent, wanted: Wanted) -> Result<()> {
     Ok(())
 }
 
-/// Writes what an agent is seen doing; tells it if that is another state than before.
+/// Sets the observed state of an agent, and emits an event if it changed.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn show(
     tx: &Tx<'_>,
     agent: &Agent,
@@ -250,10 +251,10 @@ pub fn show(
     }
 }
 
-/// Writes that an agent is started by this job.
+/// Records that a job starts an agent.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn start(tx: &Tx<'_>, agent: &Agent, job: &JobId, digest: &str) -> Result<()> {
     tx.prepare_cached(START)?.execute(named_params! {
         ":name": agent.name, ":job": job, ":digest": digest, ":now": tx.now(),
@@ -261,11 +262,11 @@ pub fn start(tx: &Tx<'_>, agent: &Agent, job: &JobId, digest: &str) -> Result<()
     tell(tx, &agent.name, State::Starting, Some(job), &Actor::System)
 }
 
-/// Writes that a start of an agent ended: what it is now, when it was so before, and when it may
+/// Records the end of an agent's start: its new state, its recent unexpected ends, and when it may
 /// start again.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn ended(
     tx: &Tx<'_>,
     agent: &Agent,
@@ -282,20 +283,20 @@ pub fn ended(
     tell(tx, &agent.name, state, agent.job_id.as_ref(), &Actor::System)
 }
 
-/// Keeps the engine's name for the session of an agent; nothing: its next start begins a new one.
+/// Stores the engine's session id of an agent; with `None` its next start begins a new session.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn keep_session(tx: &Tx<'_>, name: &str, session: Option<&str>) -> Result<()> {
     let params = named_params! {":name": name, ":session": session};
     tx.prepare_cached(KEEP_SESSION)?.execute(params)?;
     Ok(())
 }
 
-/// Says who gets what is sent to an agent from now on.
+/// Sets which agent receives an agent's messages from now on.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn set_heir(tx: &Tx<'_>, name: &str, heir: Option<&str>) -> Result<()> {
     let params = named_params! {":name": name, ":heir": heir, ":now": tx.now()};
     tx.prepare_cached(SET_HEIR)?.execute(params)?;

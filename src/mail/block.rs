@@ -1,8 +1,8 @@
-//! What an agent was given and has not finished: at most one block an agent, written down before
-//! its first byte is written to the agent.
+//! The input that an agent was given and has not finished: at most one block per agent, recorded
+//! before its first byte is sent to the agent.
 //!
-//! **Invariant:** a block and the claim of its deliveries are one transaction, and so are its end
-//! and theirs.
+//! **Invariant:** a block and the claims of its deliveries are written in one transaction, and so
+//! are their ends.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde_json::json;
@@ -60,20 +60,20 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("block::messages", MESSAGES),
 ];
 
-/// What an agent was given and has not finished.
+/// An unfinished block.
 #[derive(Clone, Debug)]
 pub struct OpenBlock {
-    /// Its name.
+    /// Its id.
     pub id: BlockId,
     /// The agent.
     pub agent: String,
-    /// The room whose deliveries it holds; none for what was sent to the agent itself.
+    /// The room of its deliveries; `None` for direct messages.
     pub room: Option<i64>,
-    /// What the agent reads.
+    /// The text for the agent.
     pub text: String,
-    /// The start to which it was last written.
+    /// The start to which it was last sent.
     pub job_id: JobId,
-    /// When it was last written.
+    /// When it was last sent.
     pub made_at: Millis,
     /// When its turn began.
     pub begun_at: Option<Millis>,
@@ -93,19 +93,19 @@ impl OpenBlock {
     }
 }
 
-/// Returns what an agent was given and has not finished.
+/// Returns an agent's unfinished block.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn open_block(connection: &Connection, agent: &str) -> Result<Option<OpenBlock>> {
     let mut statement = connection.prepare_cached(OPEN)?;
     Ok(statement.query_row(named_params! {":agent": agent}, OpenBlock::from_row).optional()?)
 }
 
-/// Writes that an agent is about to be given a block: before its first byte is written.
+/// Records a block that an agent is about to be given, before its first byte is sent.
 ///
 /// # Errors
-/// `conflict` if the agent has another one, or if one of the deliveries does not wait any more.
+/// `conflict` if the agent has another block, or a delivery is no longer queued.
 pub fn claim_block(
     tx: &Tx<'_>,
     (agent, job): (&str, &JobId),
@@ -129,21 +129,21 @@ pub fn claim_block(
     tell(tx, &block.id, "sent")
 }
 
-/// Writes that a block is given again, to a new start, under its own name.
+/// Records that a block is given again, to a new start, under the same id.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn give_back_block(tx: &Tx<'_>, agent: &str, job: &JobId) -> Result<()> {
     let params = named_params! {":agent": agent, ":job": job, ":now": tx.now()};
     tx.prepare_cached(MOVE)?.execute(params)?;
     Ok(())
 }
 
-/// Writes that the turn of a block began, so that its deliveries have arrived; whether it had not
-/// yet.
+/// Records that the turn of a block began, which proves its delivery. Returns `false` if that was
+/// recorded before.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn begin_block(tx: &Tx<'_>, agent: &str, id: &BlockId, proof: &str) -> Result<bool> {
     let params = named_params! {":agent": agent, ":id": id, ":now": tx.now()};
     if tx.prepare_cached(BEGIN)?.execute(params)? == 0 {
@@ -154,10 +154,10 @@ pub fn begin_block(tx: &Tx<'_>, agent: &str, id: &BlockId, proof: &str) -> Resul
     tell(tx, id, "confirmed").map(|()| true)
 }
 
-/// Writes that nothing of a block was written to its agent: what is in it waits again.
+/// Records that nothing of a block was sent to its agent: its deliveries are queued again.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn take_back_block(tx: &Tx<'_>, agent: &str, id: &BlockId) -> Result<()> {
     let open = open_block(tx.connection(), agent)?;
     if !open.is_some_and(|it| it.id == *id && it.begun_at.is_none()) {
@@ -169,11 +169,11 @@ pub fn take_back_block(tx: &Tx<'_>, agent: &str, id: &BlockId) -> Result<()> {
     Ok(())
 }
 
-/// Writes that a block is over; deliveries in it that never arrived, as far as anybody knows, are
-/// `unconfirmed` for this reason.
+/// Records the end of a block; deliveries in it without proof of arrival become `unconfirmed`, with
+/// this reason.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn end_block(tx: &Tx<'_>, agent: &str, id: &BlockId, reason: &str) -> Result<()> {
     let given_up = tx
         .prepare_cached(GIVE_UP)?
@@ -186,22 +186,22 @@ pub fn end_block(tx: &Tx<'_>, agent: &str, id: &BlockId, reason: &str) -> Result
     Ok(())
 }
 
-/// Forgets the block of a room with which its agent has not begun: its deliveries are somebody
-/// else's.
+/// Deletes the block of a room that its agent has not begun: its deliveries now belong to another
+/// agent.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub(super) fn forget_unbegun(tx: &Tx<'_>, agent: &str, room: i64) -> Result<()> {
     let params = named_params! {":agent": agent, ":room": room};
     tx.prepare_cached(FORGET)?.execute(params)?;
     Ok(())
 }
 
-/// Writes that what was sent to an agent itself has arrived after all: it has just answered what
-/// was given up; whether there was such a thing.
+/// Records late proof of a direct delivery that was given up: the agent has just answered it.
+/// Returns whether there was one.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn confirm_late(tx: &Tx<'_>, agent: &str, id: &BlockId) -> Result<bool> {
     let params = named_params! {":block": id, ":agent": agent, ":now": tx.now()};
     match tx.prepare_cached(CONFIRM_LATE)?.execute(params)? {
@@ -213,14 +213,14 @@ pub fn confirm_late(tx: &Tx<'_>, agent: &str, id: &BlockId) -> Result<bool> {
 /// Returns the messages of a block, oldest first.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn messages_of(connection: &Connection, id: &BlockId) -> Result<Vec<MailId>> {
     let mut statement = connection.prepare_cached(MESSAGES)?;
     let found = statement.query_map(named_params! {":block": id}, |row| row.get(0))?;
     Ok(found.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Tells once a block what became of its deliveries, by its first message.
+/// Emits one event per block for what became of its deliveries, identified by its first message.
 fn tell(tx: &Tx<'_>, id: &BlockId, state: &str) -> Result<()> {
     let Some(first) = messages_of(tx.connection(), id)?.into_iter().next() else { return Ok(()) };
     let data = json!({"state": state});

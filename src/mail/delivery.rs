@@ -1,7 +1,7 @@
-//! What became of a message for one recipient.
+//! Deliveries: the state of each message for each recipient.
 //!
-//! **Invariant:** a delivery that was given out is never given out again by itself: what nobody
-//! confirmed is shown, and a person decides.
+//! **Invariant:** a delivery that was handed out is never handed out again automatically:
+//! unconfirmed ones are shown, and a person decides.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde_json::json;
@@ -56,7 +56,7 @@ const COUNT_FOR_AGENT: &str = "
     FROM deliveries WHERE to_class = 'agent' AND to_name = :name
         AND state IN ('queued', 'unconfirmed')";
 
-/// Most rooms that are looked at for one agent at a time.
+/// Most rooms considered per agent at a time.
 const ROOMS_MAX: u32 = 50;
 
 pub(super) const STATEMENTS: &[(&str, &str)] = &[
@@ -75,22 +75,22 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("delivery::count_for_agent", COUNT_FOR_AGENT),
 ];
 
-/// What became of a message for one recipient.
+/// The state of a message for one recipient.
 #[derive(Clone, Debug)]
 pub struct Delivery {
-    /// Its place in the order of acceptance.
+    /// Its sequence number, in order of acceptance.
     pub seq: i64,
     /// The message.
     pub message_id: MailId,
-    /// Whom it is for.
+    /// The recipient.
     pub to: Address,
     /// `queued claimed sent confirmed unconfirmed expired dropped`.
     pub state: String,
-    /// What proves that it arrived.
+    /// The proof of its arrival.
     pub proof: Option<String>,
-    /// Why it did not.
+    /// Why it did not arrive.
     pub reason: Option<String>,
-    /// The job that it was given to, or that it started.
+    /// The job that received it, or was started by it.
     pub job_id: Option<JobId>,
 }
 
@@ -112,16 +112,16 @@ impl Delivery {
     }
 }
 
-/// Who may see what happens to the mail of an address.
+/// Returns who may see events about the mail of an address.
 fn scope(person: Option<&PersonId>) -> Scope {
     person.map_or(Scope::Site, |id| Scope::Person(id.clone()))
 }
 
-/// Writes that a message waits for its recipient, or that it never reaches them. `person` is the
-/// recipient, if it is one: what happens to a person's mail is told to nobody else.
+/// Records that a message is queued for its recipient, or can never reach them. `person` is the
+/// recipient, if it is a person: events about their mail are private to them.
 ///
 /// # Errors
-/// As any insert.
+/// Fails if the database cannot be written.
 pub fn deliver(
     tx: &Tx<'_>,
     (message, by): (&MailId, &Actor),
@@ -135,10 +135,10 @@ pub fn deliver(
     message::tell(tx, EventKind::MessageSent, message, by, scope(person), data)
 }
 
-/// Writes that a message has arrived by starting a job; `proof` is `job` or `leg`.
+/// Records that a message was delivered by starting a job; `proof` is `job` or `leg`.
 ///
 /// # Errors
-/// As any insert.
+/// Fails if the database cannot be written.
 pub fn deliver_to_job(
     tx: &Tx<'_>,
     (message, by): (&MailId, &Actor),
@@ -166,52 +166,52 @@ fn insert(
     Ok(())
 }
 
-/// Returns what became of a message, in the order of its deliveries.
+/// Returns the deliveries of a message, in order.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn of_message(connection: &Connection, message: &MailId) -> Result<Vec<Delivery>> {
     let mut statement = connection.prepare_cached(OF_MESSAGE)?;
     let found = statement.query_map(named_params! {":message": message}, Delivery::from_row)?;
     Ok(found.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Returns what waits for an address, oldest first.
+/// Returns what is queued for an address, oldest first.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn open_of(connection: &Connection, to: &Address, limit: u32) -> Result<Vec<Delivery>> {
     let mut statement = connection.prepare_cached(OPEN_OF)?;
     let params = named_params! {":class": to.class(), ":name": to.name(), ":limit": limit};
     Ok(statement.query_map(params, Delivery::from_row)?.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Returns the rooms in which something waits for an agent that is to wake it, the longest first;
-/// none for what was sent to the agent itself.
+/// Returns the rooms with queued deliveries that wake an agent, longest waiting first; `None`
+/// stands for direct messages.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn rooms_awaiting(connection: &Connection, agent: &str) -> Result<Vec<Option<i64>>> {
     let mut statement = connection.prepare_cached(ROOMS_AWAITING)?;
     let params = named_params! {":name": agent, ":limit": ROOMS_MAX};
     Ok(statement.query_map(params, |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Returns the oldest delivery that waits for an agent itself, with its message.
+/// Returns the oldest queued direct delivery to an agent, with its message.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn oldest_direct(connection: &Connection, agent: &str) -> Result<Option<(i64, MailId)>> {
     let mut statement = connection.prepare_cached(OLDEST_DIRECT)?;
     let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
     Ok(statement.query_row(named_params! {":name": agent}, row).optional()?)
 }
 
-/// Returns whether an agent is done with a message: it has had its turn, or will have none; and
-/// since when that has arrived.
+/// Returns whether an agent is done with a message (its turn is over, or will never come), and when
+/// it arrived.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn outcome(connection: &Connection, message: &MailId) -> Result<(bool, Option<Millis>)> {
     let mut statement = connection.prepare_cached(OUTCOME)?;
     let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
@@ -219,20 +219,20 @@ pub fn outcome(connection: &Connection, message: &MailId) -> Result<(bool, Optio
     Ok(found.unwrap_or((true, None)))
 }
 
-/// Has what waits for an agent itself wait for another one.
+/// Moves queued direct deliveries to another agent.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn take_over_direct(tx: &Tx<'_>, from: &str, to: &str) -> Result<()> {
     let params = named_params! {":from": from, ":to": to};
     tx.prepare_cached(TAKE_DIRECT)?.execute(params)?;
     Ok(())
 }
 
-/// Returns how much waits for an agent, and how much of what it was given never arrived.
+/// Returns how many deliveries are queued for an agent, and how many are unconfirmed.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn count_for_agent(connection: &Connection, agent: &str) -> Result<(u64, u64)> {
     let mut statement = connection.prepare_cached(COUNT_FOR_AGENT)?;
     let row = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
@@ -240,10 +240,10 @@ pub fn count_for_agent(connection: &Connection, agent: &str) -> Result<(u64, u64
     Ok((waiting.unsigned_abs(), unconfirmed.unsigned_abs()))
 }
 
-/// Gives an instance what waits for it, oldest first: `sent`, until it says that it has it.
+/// Hands queued deliveries to an instance, oldest first: `sent` until it confirms them.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn pull(tx: &Tx<'_>, to: &Address, job: &JobId, limit: u32) -> Result<Vec<(i64, Message)>> {
     let mut given = Vec::new();
     for delivery in open_of(tx.connection(), to, limit)? {
@@ -257,10 +257,10 @@ pub fn pull(tx: &Tx<'_>, to: &Address, job: &JobId, limit: u32) -> Result<Vec<(i
     Ok(given)
 }
 
-/// Confirms what an instance has pulled, up to a place.
+/// Confirms an instance's pulled deliveries, up to a sequence number.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn confirm_pulled(tx: &Tx<'_>, to: &Address, until: i64) -> Result<()> {
     let params = named_params! {
         ":class": to.class(), ":name": to.name(), ":now": tx.now(), ":until": until,
@@ -269,10 +269,10 @@ pub fn confirm_pulled(tx: &Tx<'_>, to: &Address, until: i64) -> Result<()> {
     Ok(())
 }
 
-/// Confirms that a person has read a message; whether it was unread.
+/// Confirms that a person has read a message; returns whether it was unread.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn confirm_read(tx: &Tx<'_>, message: &MailId, name: &str, person: &PersonId) -> Result<bool> {
     let params = named_params! {":message": message, ":name": name, ":now": tx.now()};
     if tx.prepare_cached(CONFIRM_READ)?.execute(params)? == 0 {
@@ -284,11 +284,11 @@ pub fn confirm_read(tx: &Tx<'_>, message: &MailId, name: &str, person: &PersonId
     Ok(true)
 }
 
-/// Drops what waits for a recipient that is gone for good. What it had been given and did not
-/// confirm stays `unconfirmed`, unless it ended well: then it has it.
+/// Drops what is queued for a recipient that is gone for good. Deliveries that it had pulled but
+/// not confirmed stay `unconfirmed`, or are confirmed if it succeeded.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn drop_open(tx: &Tx<'_>, to: &Address, reason: &str, has_ended_well: bool) -> Result<()> {
     if has_ended_well {
         confirm_pulled(tx, to, i64::MAX)?;

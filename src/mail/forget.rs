@@ -1,14 +1,14 @@
-//! Giving up what old messages said: their rows stay, so that every thread can be followed.
+//! Deletes the payloads of old messages; their rows stay, so that threads remain complete.
 //!
-//! **Invariant:** nothing is given up that somebody has still to read: of inboxes and channels
-//! nothing at all, of others only what has arrived, or never will.
+//! **Invariant:** nothing is deleted that somebody may still have to read: nothing of inboxes and
+//! channels, and of others only what has arrived or never will.
 
 use rusqlite::{Connection, named_params};
 
 use crate::base::{Millis, Result};
 use crate::store::Tx;
 
-/// Most messages that are given up in one transaction.
+/// Most payloads deleted per transaction.
 const FORGOTTEN_AT_ONCE: u32 = 1_000;
 
 const COUNT: &str = "
@@ -29,20 +29,20 @@ const FORGET: &str = "
 pub(super) const STATEMENTS: &[(&str, &str)] =
     &[("forget::count", COUNT), ("forget::forget", FORGET)];
 
-/// Returns how many messages from before a time can be given up.
+/// Returns how many payloads of messages before a time can be deleted.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn forgettable(connection: &Connection, before: Millis) -> Result<u64> {
     let params = named_params! {":before": before};
     let count: i64 = connection.prepare_cached(COUNT)?.query_row(params, |row| row.get(0))?;
     Ok(count.unsigned_abs())
 }
 
-/// Gives up what messages from before a time said, some at once; returns how many.
+/// Deletes payloads of messages before a time, up to a limit; returns how many.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn forget(tx: &Tx<'_>, before: Millis) -> Result<u64> {
     let params = named_params! {":before": before, ":now": tx.now(), ":limit": FORGOTTEN_AT_ONCE};
     let count = tx.prepare_cached(FORGET)?.execute(params)?;

@@ -50,25 +50,25 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
 /// A message.
 #[derive(Clone, Debug)]
 pub struct Message {
-    /// Its place in the order of acceptance.
+    /// Its sequence number, in order of acceptance.
     pub seq: i64,
     /// Its id.
     pub id: MailId,
-    /// What it is.
+    /// Its kind.
     pub sort: Sort,
     /// Who sent it.
     pub sender: Actor,
-    /// The address that it came from.
+    /// The sender's address.
     pub from: Option<Address>,
-    /// Whom it is for.
+    /// The recipient.
     pub to: Address,
-    /// Any JSON.
+    /// Its content: any JSON.
     pub payload: Value,
-    /// A word of the sender's own.
+    /// A category chosen by the sender.
     pub category: Option<String>,
     /// The message that it answers.
     pub in_reply_to: Option<MailId>,
-    /// Where its reply goes, if not to the sender.
+    /// Where to send the reply, if not to the sender.
     pub reply_to: Option<Address>,
     /// The first message of its thread.
     pub thread: MailId,
@@ -78,12 +78,13 @@ pub struct Message {
     pub job_id: Option<JobId>,
     /// When it was accepted.
     pub created_at: Millis,
-    /// When what it said was given up; its payload is null since.
+    /// When its payload was deleted; it is null since then.
     pub forgotten_at: Option<Millis>,
 }
 
 impl Message {
-    /// Returns where its answer goes; nowhere if it came from no address and names none.
+    /// Returns where to send the answer; `None` if the message has no sender address and names
+    /// none.
     pub fn answer_to(&self) -> Option<&Address> {
         self.reply_to.as_ref().or(self.from.as_ref())
     }
@@ -127,37 +128,37 @@ fn wrong(cause: Error) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(cause))
 }
 
-/// A message to be written; its recipient was found and its payload checked.
+/// A message to be written, whose recipient was resolved and payload validated.
 #[derive(Clone, Debug)]
 pub struct NewMessage {
-    /// What it is.
+    /// Its kind.
     pub sort: Sort,
     /// Who sends it.
     pub sender: Actor,
     /// The sender's address.
     pub from: Option<Address>,
-    /// Whom it is for; not a label.
+    /// The recipient; not a label.
     pub to: Address,
-    /// Any JSON.
+    /// Its content: any JSON.
     pub payload: Value,
-    /// A word of the sender's own.
+    /// A category chosen by the sender.
     pub category: Option<String>,
     /// The message that it answers.
     pub in_reply_to: Option<MailId>,
-    /// Where its reply goes.
+    /// Where to send the reply.
     pub reply_to: Option<Address>,
     /// How many jobs led to it.
     pub depth: u32,
     /// The job that sends it.
     pub job_id: Option<JobId>,
-    /// The approval whose decision it tells.
+    /// The approval whose decision it reports.
     pub approval_id: Option<String>,
 }
 
-/// Writes a message; what becomes of it is for the caller to write in the same transaction.
+/// Writes a message; the caller records its deliveries in the same transaction.
 ///
 /// # Errors
-/// `not_found` if it answers a message that is not there; `internal` for a label as recipient.
+/// `not_found` if it answers a message that does not exist; `internal` if the recipient is a label.
 pub fn send(tx: &Tx<'_>, ids: &Ids, new: &NewMessage) -> Result<MailId> {
     let id: MailId = ids.mint();
     let thread = match &new.in_reply_to {
@@ -181,19 +182,19 @@ pub fn send(tx: &Tx<'_>, ids: &Ids, new: &NewMessage) -> Result<MailId> {
     Ok(id)
 }
 
-/// Returns whether a job has answered a message, in whatever way.
+/// Returns whether a job has answered a message in any way.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn is_answered_by_job(connection: &Connection, id: &MailId, job: &JobId) -> Result<bool> {
     let mut statement = connection.prepare_cached(ANSWERED_BY_JOB)?;
     Ok(statement.exists(named_params! {":id": id, ":job": job})?)
 }
 
-/// Emits that a message was accepted: ids only, and a person's mail for that person only.
+/// Emits the event for an accepted message: only ids, and for a person's mail visible only to them.
 ///
 /// # Errors
-/// As any insert.
+/// Fails if the database cannot be written.
 pub(super) fn tell(
     tx: &Tx<'_>,
     kind: EventKind,
@@ -214,7 +215,7 @@ pub(super) fn tell(
 /// Returns a message.
 ///
 /// # Errors
-/// `not_found`.
+/// `not_found` if it does not exist.
 pub fn find(connection: &Connection, id: &MailId) -> Result<Message> {
     let mut statement = connection.prepare_cached(FIND)?;
     let found = statement.query_row(named_params! {":id": id}, Message::from_row).optional()?;
@@ -230,14 +231,14 @@ pub struct Filter {
     pub from: Option<Address>,
     /// Only accepted before this one.
     pub before: Option<i64>,
-    /// At most so many.
+    /// At most this many.
     pub limit: u32,
 }
 
 /// Returns messages, newest first.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn list(connection: &Connection, filter: &Filter) -> Result<Vec<Message>> {
     let before = filter.before.unwrap_or(i64::MAX);
     let (sql, address) = match (&filter.to, &filter.from) {
@@ -265,7 +266,7 @@ pub fn list(connection: &Connection, filter: &Filter) -> Result<Vec<Message>> {
 /// Returns the messages of a thread, oldest first.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn thread(
     connection: &Connection,
     thread: &MailId,
@@ -278,19 +279,19 @@ pub fn thread(
     Ok(found.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Returns the reply to a message, or the failure in its place.
+/// Returns the reply to a message, or the failure sent instead.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn answer_of(connection: &Connection, id: &MailId) -> Result<Option<Message>> {
     let mut statement = connection.prepare_cached(ANSWER)?;
     Ok(statement.query_row(named_params! {":id": id}, Message::from_row).optional()?)
 }
 
-/// Returns how many messages a job has sent since a time, by a clock that may have been ahead.
+/// Returns how many messages a job has sent since a time, ignoring times in the future.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn recent_of_job(
     connection: &Connection,
     job: &JobId,

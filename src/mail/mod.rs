@@ -1,7 +1,7 @@
-//! Messages between addresses, and what became of each for its recipient.
+//! Messages between addresses, and their deliveries.
 //!
-//! **Invariant:** a message never changes; what happens to it are rows of `deliveries`.
-//! **Invariant:** whom an address means, and what follows from a message, flows say.
+//! **Invariant:** a message never changes; what happens to it is recorded in `deliveries`.
+//! **Invariant:** flows resolve addresses and decide what follows from a message.
 
 pub mod agent;
 mod block;
@@ -33,7 +33,7 @@ pub use room::{
 pub use rooms::{Block, Compose, OnTurn, Rooms, Turn, TurnEnd};
 pub use unconfirmed::{resend, settle};
 
-/// The bell that is rung when a message was accepted, or something became of one.
+/// The bell rung when a message is accepted or a delivery changes.
 pub const BELL: &str = "mail";
 
 /// The statements of this module, for the schema test.

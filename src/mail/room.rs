@@ -1,4 +1,4 @@
-//! Deliveries of rooms: one row for each agent in a room. What a room is, is not known here.
+//! Deliveries in rooms: one row per agent in a room. What a room is, is not known here.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 
@@ -18,7 +18,7 @@ const DROP: &str = "
 const DROP_OF_AGENT: &str = "
     UPDATE deliveries SET state = 'dropped', reason = :reason, ended_ms = :now
     WHERE to_class = 'agent' AND to_name = :agent AND state = 'queued' AND room = :room";
-/// What waits, and what was written to a process that is gone before it began with it.
+/// Takes what is queued, and what was sent to a process that died before beginning with it.
 const TAKE: &str = "
     UPDATE OR IGNORE deliveries SET to_name = :to, state = 'queued', block_id = NULL,
         job_id = NULL, is_head = 1, claimed_ms = NULL, sent_ms = NULL
@@ -36,7 +36,7 @@ const LEFT_BEHIND: &str = "
 const WAKING_OF_BLOCK: &str = "
     SELECT message_id FROM deliveries WHERE block_id = :block AND wakes = 1
     ORDER BY seq DESC LIMIT 1";
-/// What was given again has a row that repeats it.
+/// A delivery that was given again has a row that repeats it.
 const GIVEN: &str = "
     SELECT seq, message_id, to_name, room FROM deliveries AS given
     WHERE block_id = :block AND wakes = 1 AND room IS NOT NULL AND NOT EXISTS (
@@ -69,34 +69,34 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("room::heard", HEARD),
 ];
 
-/// A delivery of a room that waits for its agent.
+/// A delivery in a room, queued for its agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// Its place in the order of acceptance.
+    /// Its sequence number, in order of acceptance.
     pub seq: i64,
     /// The message.
     pub message_id: MailId,
-    /// Whether the agent is started on it; otherwise it comes with the next that does.
+    /// Whether it starts a turn; otherwise it is included in the next turn.
     pub wakes: bool,
 }
 
-/// What became of a message of a room for one agent.
+/// The delivery of a message in a room to one agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heard {
     /// The agent.
     pub agent: String,
     /// `queued claimed sent confirmed unconfirmed expired dropped`.
     pub state: String,
-    /// Whether it was to wake the agent.
+    /// Whether it was to start a turn.
     pub wakes: bool,
     /// Why it did not arrive.
     pub reason: Option<String>,
 }
 
-/// Writes that a message of a room waits for an agent in it.
+/// Queues a message in a room for an agent.
 ///
 /// # Errors
-/// As any insert.
+/// Fails if the database cannot be written.
 pub fn deliver_in_room(
     tx: &Tx<'_>,
     message: &MailId,
@@ -112,10 +112,10 @@ pub fn deliver_in_room(
     Ok(())
 }
 
-/// Returns what waits for an agent in a room, oldest first.
+/// Returns what is queued for an agent in a room, oldest first.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn waiting_in_room(connection: &Connection, agent: &str, room: i64) -> Result<Vec<Waiting>> {
     let mut statement = connection.prepare_cached(WAITING)?;
     let params = named_params! {":agent": agent, ":room": room};
@@ -129,20 +129,20 @@ pub fn waiting_in_room(connection: &Connection, agent: &str, room: i64) -> Resul
     Ok(found.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Drops one delivery that waits.
+/// Drops one queued delivery.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn drop_waiting(tx: &Tx<'_>, seq: i64, reason: &str) -> Result<()> {
     let params = named_params! {":seq": seq, ":reason": reason, ":now": tx.now()};
     tx.prepare_cached(DROP)?.execute(params)?;
     Ok(())
 }
 
-/// Drops everything that waits for an agent in a room; how many there were.
+/// Drops everything queued for an agent in a room; returns how many.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn drop_in_room(tx: &Tx<'_>, agent: &str, room: i64, reason: &str) -> Result<usize> {
     let params = named_params! {
         ":agent": agent, ":room": room, ":reason": reason, ":now": tx.now(),
@@ -150,11 +150,11 @@ pub fn drop_in_room(tx: &Tx<'_>, agent: &str, room: i64, reason: &str) -> Result
     Ok(tx.prepare_cached(DROP_OF_AGENT)?.execute(params)?)
 }
 
-/// Has what waits for an agent in a room wait for another one: what it was told of the room itself
-/// is dropped. Of an agent that is gone, so is what was written to it and had not begun.
+/// Moves what is queued for an agent in a room to another agent, and drops notices about the room
+/// itself. If the agent is gone, what was sent to it and not begun moves as well.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn take_over_room(
     tx: &Tx<'_>,
     (from, to): (&str, &str),
@@ -172,21 +172,21 @@ pub fn take_over_room(
     Ok(())
 }
 
-/// Returns the newest message of a block that was to wake its agent.
+/// Returns the newest message of a block that started its turn.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn waking_of_block(connection: &Connection, block: &BlockId) -> Result<Option<MailId>> {
     let mut statement = connection.prepare_cached(WAKING_OF_BLOCK)?;
     let params = named_params! {":block": block};
     Ok(statement.query_row(params, |row| row.get(0)).optional()?)
 }
 
-/// Has what woke an agent by a block wait for it once more; how many messages these are, none if
-/// that was done before.
+/// Queues the messages that started a block's turn once more; returns how many, 0 if that was done
+/// before.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn repeat_block(tx: &Tx<'_>, block: &BlockId) -> Result<usize> {
     let c = tx.connection();
     let mut given = c.prepare_cached(GIVEN)?;
@@ -204,19 +204,19 @@ pub fn repeat_block(tx: &Tx<'_>, block: &BlockId) -> Result<usize> {
     Ok(rows.len())
 }
 
-/// Returns whether a block was given once more.
+/// Returns whether a block was repeated.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn is_repeated(connection: &Connection, block: &BlockId) -> Result<bool> {
     let mut statement = connection.prepare_cached(IS_REPEATED)?;
     Ok(statement.query_row(named_params! {":block": block}, |row| row.get(0))?)
 }
 
-/// Returns what became of a message of a room, by agent: of what was given again, the last time.
+/// Returns the deliveries of a message in a room, by agent; the last one, if repeated.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn heard_in_room(connection: &Connection, message: &MailId) -> Result<Vec<Heard>> {
     let mut statement = connection.prepare_cached(HEARD)?;
     let found = statement.query_map(named_params! {":message": message}, |row: &Row<'_>| {

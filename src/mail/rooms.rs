@@ -1,45 +1,45 @@
-//! What rooms add to how agents are spoken to: who speaks in which room, and what follows from an
-//! answer, is not known here.
+//! The interface between agent turns and rooms: who speaks in a room, and what follows from an
+//! answer, is decided by flows.
 
 use std::sync::Arc;
 
 use crate::base::{BlockId, JobId, Result};
 use crate::store::Tx;
 
-/// What an agent is given at once.
+/// The input that an agent is given at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// Its name, new.
+    /// Its new id.
     pub id: BlockId,
-    /// What the agent reads.
+    /// The text for the agent.
     pub text: String,
-    /// The places of the deliveries in it, oldest first; never empty.
+    /// The sequence numbers of its deliveries, oldest first; never empty.
     pub rows: Vec<i64>,
 }
 
 /// How a turn ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TurnEnd {
-    /// The agent has had its say.
+    /// The agent answered.
     Answered,
     /// Somebody interrupted it.
     Interrupted,
-    /// Its engine failed, with what that said.
+    /// Its engine failed, with this message.
     Failed(String),
-    /// Its start ended before the turn did.
+    /// Its process ended before the turn did.
     Lost,
 }
 
-/// A fact about a turn of an agent, told in the transaction that writes it down.
+/// A change of an agent's turn, reported in the transaction that records it.
 #[derive(Clone, Debug)]
 pub enum Turn {
-    /// It began; if a block is its cause, that has arrived.
+    /// It began; if a block caused it, the block has arrived.
     Began {
         /// The agent.
         agent: String,
         /// Its start.
         job: JobId,
-        /// What it was given.
+        /// The block that it was given.
         block: Option<BlockId>,
     },
     /// It ended.
@@ -48,32 +48,32 @@ pub enum Turn {
         agent: String,
         /// Its start.
         job: JobId,
-        /// What it was given.
+        /// The block that it was given.
         block: Option<BlockId>,
-        /// The agent's last words in it; may be empty.
+        /// The agent's last words; may be empty.
         text: String,
         /// How it ended.
         how: TurnEnd,
-        /// How many tokens it took, as far as the engine says.
+        /// Tokens used, as reported by the engine.
         tokens: u64,
-        /// What it cost in US dollars, as far as the engine says.
+        /// Cost in US dollars, as reported by the engine.
         cost_usd: Option<f64>,
-        /// Whether its last words may hold what somebody typed, beside what it was given.
+        /// Whether its last words may contain text that somebody typed besides the block.
         is_mixed: bool,
     },
 }
 
-/// Makes the block of a room for an agent that is idle; nothing: not before the next bell. The
-/// rows are claimed in the same transaction.
+/// Composes the block of a room for an idle agent; `None` to wait for the next bell. The rows are
+/// claimed in the same transaction.
 pub type Compose = dyn Fn(&Tx<'_>, &str, i64) -> Result<Option<Block>> + Send + Sync;
-/// Writes what follows from a fact about a turn.
+/// Records what follows from a change of a turn.
 pub type OnTurn = dyn Fn(&Tx<'_>, &Turn) -> Result<()> + Send + Sync;
 
-/// What rooms do, as flows say it.
+/// The callbacks of rooms, provided by flows.
 #[derive(Clone)]
 pub struct Rooms {
-    /// Makes a block.
+    /// Composes a block.
     pub compose: Arc<Compose>,
-    /// Hears of turns, also of those that no room caused.
+    /// Called for every turn, including those not caused by a room.
     pub turn: Arc<OnTurn>,
 }

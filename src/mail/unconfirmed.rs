@@ -1,6 +1,6 @@
-//! What was given to an agent and never arrived, as far as anybody knows: a person decides.
+//! Deliveries to agents without proof of arrival, about which a person decides.
 //!
-//! **Invariant:** what is given again has a row of its own, which names the one that it repeats.
+//! **Invariant:** a repeated delivery has its own row, which names the original.
 
 use rusqlite::named_params;
 use serde_json::json;
@@ -29,10 +29,10 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("unconfirmed::settle", SETTLE),
 ];
 
-/// Has what never arrived given once more; whether there was such a thing.
+/// Queues unconfirmed deliveries of a message once more; returns whether there were any.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn resend(tx: &Tx<'_>, message: &MailId, by: &Actor) -> Result<bool> {
     let params = named_params! {":message": message};
     let c = tx.connection();
@@ -52,11 +52,10 @@ pub fn resend(tx: &Tx<'_>, message: &MailId, by: &Actor) -> Result<bool> {
     tell(tx, message, by, "queued").map(|()| true)
 }
 
-/// Writes that what nothing confirmed has arrived, as a person knows; whether there was such a
-/// thing.
+/// Confirms unconfirmed deliveries at a person's word; returns whether there were any.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn settle(tx: &Tx<'_>, message: &MailId, by: &Actor) -> Result<bool> {
     match tx.prepare_cached(SETTLE)?.execute(named_params! {":message": message})? {
         0 => Ok(false),

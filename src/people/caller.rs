@@ -1,47 +1,47 @@
-//! Who sends a request, and what they may do.
+//! The sender of a request, and what they may do.
 
 use crate::base::{Actor, Error, ErrorKind, JobId, Result};
 use crate::people::{Person, Role, TokenScope};
 
-/// How a person proved to be that person.
+/// How a person authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Via {
-    /// A browser's session.
+    /// A browser session.
     Cookie,
-    /// A token of their own.
+    /// A personal token.
     Token,
-    /// The token of `data/operator.token`, over the socket.
+    /// The token in `data/operator.token`, over the socket.
     Operator,
 }
 
-/// Who sends a request.
+/// The sender of a request.
 #[derive(Clone, Debug)]
 pub enum Caller {
     /// A human, or a program with a human's token.
     Person {
-        /// Who.
+        /// The person.
         person: Person,
-        /// Proved by what.
+        /// How they authenticated.
         via: Via,
-        /// What the credential may be used for.
+        /// The scopes of the credential.
         scopes: Vec<TokenScope>,
     },
     /// The agent of a running job. Its grants are checked in the writing transaction.
     Job {
-        /// Which.
+        /// The job.
         id: JobId,
-        /// The digest of its token, for the fence.
+        /// The digest of the job's token, for the fence.
         token_hash: String,
     },
 }
 
 impl Caller {
-    /// Whether it is the agent of a job.
+    /// Returns whether the caller is a job's agent.
     pub fn is_job(&self) -> bool {
         matches!(self, Caller::Job { .. })
     }
 
-    /// Returns who did it, for rows and events.
+    /// Returns the actor for rows and events.
     pub fn actor(&self) -> Actor {
         match self {
             Caller::Person { person, .. } => Actor::Person(person.id.clone()),
@@ -78,8 +78,8 @@ impl Caller {
     /// Returns the person, if they may write.
     ///
     /// # Errors
-    /// `forbidden`: `agent_forbidden` for a job, `viewer` for a viewer, `scope` for a token that is
-    /// not for writing.
+    /// `forbidden`: `agent_forbidden` for a job, `viewer` for a viewer, `scope` for a token without
+    /// the scope.
     pub fn may_write(&self) -> Result<&Person> {
         self.may(TokenScope::Write)
     }
@@ -87,15 +87,15 @@ impl Caller {
     /// Returns the person, if they may decide.
     ///
     /// # Errors
-    /// As [`Caller::may_write`], for deciding.
+    /// Same as [`Caller::may_write`], with the scope for decisions.
     pub fn may_decide(&self) -> Result<&Person> {
         self.may(TokenScope::Decide)
     }
 
-    /// Returns the person, if they may read: a job may as well, and is no person.
+    /// Checks that the caller may read; so may a job.
     ///
     /// # Errors
-    /// `forbidden` with code `scope` for a token that is for something else.
+    /// `forbidden` with code `scope` for a token without a scope that includes reading.
     pub fn may_read(&self) -> Result<()> {
         match self {
             Caller::Person { scopes, .. } if scopes.iter().all(|it| !it.includes_reading()) => {
@@ -105,8 +105,8 @@ impl Caller {
         }
     }
 
-    /// Returns the person, if they are there themselves: in a browser, or as the operator on the
-    /// command line. What leads to other credentials is not for tokens, which can leak.
+    /// Returns the person, if they act in person: in a browser, or as the operator on the command
+    /// line. Tokens can leak, so they cannot be used to get further credentials.
     ///
     /// # Errors
     /// `forbidden`: `agent_forbidden` for a job, `token_forbidden` for a token.
@@ -121,10 +121,10 @@ impl Caller {
         }
     }
 
-    /// Returns the person, if they are an admin and there themselves.
+    /// Returns the person, if they are an admin acting in person.
     ///
     /// # Errors
-    /// As [`Caller::in_person`]; `forbidden` with code `admin_only`.
+    /// Same as [`Caller::in_person`]; `forbidden` with code `admin_only` for anybody but an admin.
     pub fn may_administer(&self) -> Result<&Person> {
         let person = self.in_person()?;
         if person.role == Role::Admin {
@@ -134,10 +134,10 @@ impl Caller {
             .hint("ask an admin of this site"))
     }
 
-    /// Returns whether the caller may read what the program measures of itself.
+    /// Checks that the caller may read the program's metrics.
     ///
     /// # Errors
-    /// `forbidden`: as [`Caller::may_administer`], and `scope` for a token without `metrics`.
+    /// `forbidden`: as for [`Caller::may_administer`], and `scope` for a token without `metrics`.
     pub fn may_measure(&self) -> Result<()> {
         match self {
             Caller::Person { via: Via::Token, scopes, .. } => {
@@ -228,7 +228,7 @@ mod tests {
             assert_eq!(member.may_administer().unwrap_err().code_str(), "admin_only");
             assert_eq!(member.may_measure().unwrap_err().code_str(), "admin_only");
         }
-        // A token that only measures reads nothing else, and no other token measures.
+        // A metrics token reads nothing else, and no other token reads metrics.
         let measures = person(Role::Member, &[Metrics]);
         assert!(measures.may_measure().is_ok());
         assert_eq!(measures.may_read().unwrap_err().code_str(), "scope");

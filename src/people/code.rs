@@ -1,27 +1,27 @@
 //! One-time codes of login links.
 //!
-//! **Invariant:** a code lives in memory only: a restart prints a new link, so that no file and no
-//! backup ever holds one.
+//! **Invariant:** codes live in memory only: after a restart a new link is printed, so that no file
+//! and no backup ever contains one.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::base::{Error, ErrorKind, Millis, PersonId, Result, digest_hex, random_token};
 
-/// The error's code of a login link that was used, is too old, or never was.
+/// The error code for a login link that is used, expired or unknown.
 pub const BAD_CODE: &str = "bad_code";
-/// How long a code is alive.
+/// Lifetime of a code.
 pub const CODE_TTL_MS: i64 = 10 * 60 * 1000;
-/// Most codes that are alive; one more ends the oldest.
+/// Most active codes; one more ends the oldest.
 const CODES_MAX: usize = crate::base::limit::LOGIN_CODES_MAX;
-/// Longest code that is looked at, in bytes.
+/// Longest code that is examined, in bytes.
 const CODE_BYTES_MAX: usize = crate::base::limit::CREDENTIAL_BYTES_MAX;
 /// Most wrong codes within [`WRONG_WINDOW_MS`].
 const WRONG_MAX: usize = crate::base::limit::WRONG_CODES_MAX;
 /// How long a wrong code counts.
 const WRONG_WINDOW_MS: i64 = 60 * 1000;
 
-/// A handle to the codes that are alive; clones share them.
+/// A handle to the active codes, shared by its clones.
 #[derive(Clone, Default)]
 pub struct LoginCodes(Arc<Mutex<Codes>>);
 
@@ -38,10 +38,10 @@ struct Code {
 }
 
 impl LoginCodes {
-    /// Returns a new code for a person and when it ends.
+    /// Returns a new code for a person, and when it expires.
     ///
     /// # Errors
-    /// `unavailable` without random bytes.
+    /// `unavailable` if the kernel provides no randomness.
     pub fn issue(&self, person: &PersonId, now: Millis) -> Result<(String, Millis)> {
         let code = random_token("")?;
         let expires = now.plus(CODE_TTL_MS);
@@ -54,24 +54,25 @@ impl LoginCodes {
         Ok((code, expires))
     }
 
-    /// Returns whether a code is alive; it stays so.
+    /// Returns whether a code is active, without using it.
     pub fn is_alive(&self, code: &str, now: Millis) -> bool {
         let mut codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         codes.drop_dead(now);
         codes.place(code).is_some()
     }
 
-    /// Uses a code up and returns whose it was.
+    /// Redeems a code and returns its person.
     ///
     /// # Errors
-    /// `unauthenticated` with code `bad_code`; `busy` with code `too_many_attempts` for the wrong
-    /// ones after ten within a minute.
+    /// `unauthenticated` with code `bad_code`; `busy` with code `too_many_attempts` for wrong codes
+    /// after ten within a minute.
     pub fn redeem(&self, code: &str, now: Millis) -> Result<PersonId> {
         let mut codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         codes.drop_dead(now);
         let found = codes.place(code).and_then(|place| codes.alive.remove(place));
         match found {
-            // Also while others guess: 256 bits are not guessed, but a lock-out would be easy.
+            // A right code works even while others guess: 256 bits cannot be guessed, but a lockout
+            // would be easy to provoke.
             Some(code) => Ok(code.person),
             None if codes.wrong.len() >= WRONG_MAX => {
                 Err(Error::new(ErrorKind::Busy, "too many wrong codes")
@@ -93,14 +94,14 @@ impl LoginCodes {
 
 impl Codes {
     fn drop_dead(&mut self, now: Millis) {
-        // A clock that went back makes no code live longer than it was to.
+        // If the clock was set back, a code must not live longer than intended.
         let longest = now.plus(CODE_TTL_MS);
         self.alive.retain(|code| code.expires > now && code.expires <= longest);
-        // Also when the clock went back: nothing may block for longer than the window.
+        // Likewise: nothing may block for longer than the window.
         self.wrong.retain(|at| (now.0.saturating_sub(at.0)).abs() < WRONG_WINDOW_MS);
     }
 
-    /// Digests are compared, so that the time of the comparison tells nothing about a code.
+    /// Compares digests, so that the time of the comparison reveals nothing about a code.
     fn place(&self, code: &str) -> Option<usize> {
         if code.len() > CODE_BYTES_MAX {
             return None;

@@ -1,4 +1,4 @@
-//! The table `logins`: sessions of browsers, found by the digest of their cookie.
+//! The table `logins`: browser sessions, found by the digest of their cookie.
 
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 
@@ -8,21 +8,21 @@ use crate::base::{Millis, PersonId, Result, digest_hex, fault, random_token};
 use crate::people::person;
 use crate::store::Tx;
 
-/// A session ends after this long, whatever happens.
+/// Maximum lifetime of a session.
 pub const LOGIN_TTL_MS: i64 = 90 * 24 * 60 * 60 * 1000;
-/// A session ends after this long without a request.
+/// Lifetime of a session without requests.
 const LOGIN_IDLE_MS: i64 = 30 * 24 * 60 * 60 * 1000;
-/// How exact `last_seen_ms` is.
+/// Precision of `last_seen_ms`.
 const TOUCH_EVERY_MS: i64 = 60 * 60 * 1000;
-/// Longest cookie that is looked at, in bytes.
+/// Longest cookie that is examined, in bytes.
 const SECRET_BYTES_MAX: usize = crate::base::limit::CREDENTIAL_BYTES_MAX;
 
-/// A session that is alive.
+/// An active session.
 #[derive(Clone, Debug)]
 pub struct Login {
     /// The digest of its cookie.
     pub hash: String,
-    /// Whose it is.
+    /// The person.
     pub person: Person,
     /// Whether [`touch_login`] is due.
     pub is_touch_due: bool,
@@ -59,11 +59,11 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("login::prune", PRUNE),
 ];
 
-/// Makes a session; returns the secret for the cookie, this once. Of very many sessions of one
-/// person the one that was used longest ago ends.
+/// Creates a session; returns the secret for the cookie, which is not stored. Above the maximum per
+/// person, the least recently used session ends.
 ///
 /// # Errors
-/// As any write; `unavailable` without random bytes.
+/// Fails if the database cannot be written; `unavailable` without randomness.
 pub fn create_login(tx: &Tx<'_>, person: &PersonId) -> Result<String> {
     tx.prepare_cached(PRUNE)?.execute(named_params! {":now": tx.now()})?;
     if !fault::is_off("session_limit") {
@@ -78,10 +78,10 @@ pub fn create_login(tx: &Tx<'_>, person: &PersonId) -> Result<String> {
     Ok(secret)
 }
 
-/// Returns the session of a cookie, unless it or its person has ended.
+/// Returns the session of a cookie; `None` if it has ended or its person is disabled.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn find_login(connection: &Connection, secret: &str, now: Millis) -> Result<Option<Login>> {
     if secret.len() > SECRET_BYTES_MAX {
         return Ok(None);
@@ -97,37 +97,37 @@ pub fn find_login(connection: &Connection, secret: &str, now: Millis) -> Result<
     Ok(found.optional()?)
 }
 
-/// Notes that a session was used.
+/// Records that a session was used.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn touch_login(tx: &Tx<'_>, hash: &str) -> Result<()> {
     tx.prepare_cached(TOUCH)?.execute(named_params! {":hash": hash, ":now": tx.now()})?;
     Ok(())
 }
 
-/// Forgets sessions whose time is up.
+/// Deletes expired sessions.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn prune_logins(tx: &Tx<'_>) -> Result<()> {
     tx.prepare_cached(PRUNE)?.execute(named_params! {":now": tx.now()})?;
     Ok(())
 }
 
-/// Ends a session; one that has ended already is fine.
+/// Ends a session, if it has not ended yet.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn end_login(tx: &Tx<'_>, hash: &str) -> Result<()> {
     tx.prepare_cached(END)?.execute(named_params! {":hash": hash})?;
     Ok(())
 }
 
-/// Returns how many sessions have ended and still have a row.
+/// Returns how many expired sessions still have a row.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn prunable_logins(connection: &Connection, now: Millis) -> Result<u64> {
     let params = named_params! {":now": now};
     let count: i64 = connection.prepare_cached(PRUNABLE)?.query_row(params, |row| row.get(0))?;
@@ -137,7 +137,7 @@ pub fn prunable_logins(connection: &Connection, now: Millis) -> Result<u64> {
 /// Ends all sessions of a person.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn end_logins(tx: &Tx<'_>, person: &PersonId) -> Result<()> {
     tx.prepare_cached(END_ALL)?.execute(named_params! {":person": person})?;
     Ok(())

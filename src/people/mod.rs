@@ -1,8 +1,8 @@
-//! The people of a site, their tokens and the sessions of their browsers.
+//! The people of a site, their tokens and browser sessions.
 //!
 //! **Invariant:** no secret is stored: tokens, cookies and login codes are kept as SHA-256 digests
-//! (they have 256 random bits, so that a slow hash would add nothing).
-//! **Invariant:** jobs are only named here; their tokens belong to `jobs`.
+//! (they have 256 random bits, so a slow hash would add nothing).
+//! **Invariant:** jobs are only referred to; their tokens belong to `jobs`.
 
 mod caller;
 mod code;
@@ -56,7 +56,7 @@ pub(crate) mod for_test {
 mod tests {
     use super::*;
 
-    /// Tables that are read whole on purpose: a site has few people.
+    /// Tables that are scanned on purpose: a site has few people.
     const WHOLE: &[&str] = &[
         "person::list",
         "person::first_admin",

@@ -1,4 +1,4 @@
-//! The file `data/operator.token`, by which the command line acts as the operator.
+//! The file `data/operator.token`, with which the command line acts as the operator.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Write as _};
@@ -8,21 +8,21 @@ use camino::Utf8Path;
 
 use crate::base::{Context, Error, ErrorKind, Result, random_token};
 
-/// Linux's flag for an open that does not wait.
+/// Linux's flag for non-blocking opens.
 const O_NONBLOCK: i32 = 0o4000;
 /// The name of the file in the data folder.
 const FILE: &str = "operator.token";
 /// Length of a token: `wb_` and 64 hexadecimal digits.
 const TOKEN_BYTES: u64 = 67;
 
-/// Returns the operator's token, from the file or, if there is none, newly made (mode 0600).
+/// Returns the operator's token from its file, creating it (mode 0600) if necessary.
 ///
 /// # Errors
 /// `conflict` with code `operator_token_open` if others can read or write the file; `unavailable`
 /// if it cannot be read or written.
 pub fn keep_operator_token(data: &Utf8Path) -> Result<String> {
     let path = data.join(FILE);
-    // A fifo in its place must not make the start wait.
+    // A fifo in its place must not block the start.
     let opened = OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(&path);
     match opened {
         Ok(file) => read(&path, file),
@@ -53,7 +53,8 @@ fn read(path: &Utf8Path, file: File) -> Result<String> {
     Ok(text.to_owned())
 }
 
-/// Written aside and renamed: a crash leaves no half token that would refuse the next start.
+/// Writes a new token aside and renames it: a crash leaves no partial token, which would be refused
+/// at the next start.
 fn write_new(data: &Utf8Path, path: &Utf8Path) -> Result<String> {
     let cannot = || format!("cannot write {path}");
     let token = random_token("wb_")?;

@@ -24,7 +24,7 @@ impl Role {
         }
     }
 
-    /// Returns whether who has this role may do less than who has the other.
+    /// Returns whether this role may do less than the other.
     pub fn is_below(self, other: Role) -> bool {
         let rank = |role: Role| match role {
             Role::Admin => 2,
@@ -58,16 +58,16 @@ impl ToSql for Role {
     }
 }
 
-/// What a new person's row needs.
+/// The data of a new person.
 #[derive(Clone, Debug)]
 pub struct NewPerson {
-    /// A short word, unique in the site.
+    /// A short name, unique in the site.
     pub name: String,
-    /// What others see.
+    /// The name shown to others.
     pub display_name: String,
-    /// An address, if one is known.
+    /// Their mail address, if known.
     pub email: Option<String>,
-    /// What this person may do.
+    /// Their role.
     pub role: Role,
 }
 
@@ -111,14 +111,14 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("person::other_admin", OTHER_ADMIN),
 ];
 
-/// Most people of one page of the list.
+/// Most people in the list.
 const PERSONS_MAX: u32 = 10_000;
 
-/// Returns the operator: the person with the operating system's name, else the first admin, else a
-/// new admin with that name.
+/// Returns the operator: the person with the operating system's user name, else the first admin,
+/// else a new admin with that name.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn ensure_operator(tx: &Tx<'_>, ids: &Ids, os_user: &str) -> Result<Person> {
     let name = plain_name(os_user);
     let same = find_by_name(tx.connection(), &name)?;
@@ -135,12 +135,14 @@ pub fn ensure_operator(tx: &Tx<'_>, ids: &Ids, os_user: &str) -> Result<Person> 
     create_person(tx, ids, &NewPerson { name, display_name, email: None, role: Role::Admin })
 }
 
-/// Makes a person's row.
+/// Creates a person.
 ///
 /// # Errors
-/// `invalid` for a name that is empty, too long or not plain; `conflict` with code `name_taken`.
+/// `invalid` for a name that is empty, too long or has other characters than allowed; `conflict`
+/// with code `name_taken`.
 pub fn create_person(tx: &Tx<'_>, ids: &Ids, new: &NewPerson) -> Result<Person> {
-    // A path of the API and a word of the command line: it begins with a letter or a digit.
+    // It becomes part of an API path and a command line argument, so it begins with a letter or
+    // digit.
     let begins_well = new.name.starts_with(char::is_alphanumeric);
     if new.name != plain_name(&new.name) || !begins_well {
         let shown = crate::base::truncate_chars(&new.name, 80);
@@ -165,10 +167,10 @@ pub fn create_person(tx: &Tx<'_>, ids: &Ids, new: &NewPerson) -> Result<Person> 
     find(tx.connection(), &id)?.ok_or_else(|| Error::internal("a new person is not there"))
 }
 
-/// Ends everything that a person's credentials can do.
+/// Disables a person and all their credentials.
 ///
 /// # Errors
-/// `conflict` if that was done before or there is no such person.
+/// `conflict` if the person is already disabled or does not exist.
 pub fn disable(tx: &Tx<'_>, id: &PersonId) -> Result<()> {
     let changed =
         tx.prepare_cached(DISABLE)?.execute(named_params! {":id": id, ":now": tx.now()})?;
@@ -178,7 +180,7 @@ pub fn disable(tx: &Tx<'_>, id: &PersonId) -> Result<()> {
     }
 }
 
-/// Lets a person's credentials count again.
+/// Enables a person's credentials again.
 ///
 /// # Errors
 /// `conflict` with code `not_disabled`.
@@ -192,16 +194,16 @@ pub fn enable(tx: &Tx<'_>, id: &PersonId) -> Result<()> {
 /// Gives a person another role.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn set_role(tx: &Tx<'_>, id: &PersonId, role: Role) -> Result<()> {
     tx.prepare_cached(SET_ROLE)?.execute(named_params! {":id": id, ":role": role})?;
     Ok(())
 }
 
-/// Says how a person is called, and where mail reaches them.
+/// Sets a person's display name and mail address.
 ///
 /// # Errors
-/// `invalid` for a name that is no line, and with code `bad_address` for what is no address.
+/// `invalid` for a name that is not a single line; with code `bad_address` for an invalid address.
 pub fn set_profile(
     tx: &Tx<'_>,
     id: &PersonId,
@@ -215,10 +217,10 @@ pub fn set_profile(
     Ok(())
 }
 
-/// Returns whether there is an active admin beside a person.
+/// Returns whether there is another active admin.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn has_other_admin(connection: &Connection, id: &PersonId) -> Result<bool> {
     let mut statement = connection.prepare_cached(OTHER_ADMIN)?;
     Ok(statement.query_row(named_params! {":id": id}, |row| row.get(0))?)
@@ -227,7 +229,7 @@ pub fn has_other_admin(connection: &Connection, id: &PersonId) -> Result<bool> {
 /// Returns a person by id.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn find(connection: &Connection, id: &PersonId) -> Result<Option<Person>> {
     let mut statement = connection.prepare_cached(FIND)?;
     Ok(statement.query_row(named_params! {":id": id}, from_row).optional()?)
@@ -236,7 +238,7 @@ pub fn find(connection: &Connection, id: &PersonId) -> Result<Option<Person>> {
 /// Returns a person by name.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn find_by_name(connection: &Connection, name: &str) -> Result<Option<Person>> {
     let mut statement = connection.prepare_cached(FIND_BY_NAME)?;
     Ok(statement.query_row(named_params! {":name": name}, from_row).optional()?)
@@ -245,17 +247,17 @@ pub fn find_by_name(connection: &Connection, name: &str) -> Result<Option<Person
 /// Returns all people, oldest first.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn list(connection: &Connection) -> Result<Vec<Person>> {
     let mut statement = connection.prepare_cached(LIST)?;
     let rows = statement.query_map(named_params! {":limit": PERSONS_MAX}, from_row)?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Returns what others see of some people, by id; an id without a row is left out.
+/// Returns the display names of some people by id, without ids that have no row.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn names(
     connection: &Connection,
     ids: impl IntoIterator<Item = PersonId>,
@@ -272,10 +274,10 @@ pub fn names(
     Ok(names)
 }
 
-/// Returns how an actor is called in a page or a message.
+/// Returns an actor's display name for a page or message.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn display_name(connection: &Connection, actor: &Actor) -> Result<String> {
     let person = match actor.person() {
         Some(id) => find(connection, id)?,
@@ -284,7 +286,7 @@ pub fn display_name(connection: &Connection, actor: &Actor) -> Result<String> {
     Ok(actor_name(actor, person.as_ref()))
 }
 
-/// Returns how an actor is called, if the person's row is at hand.
+/// Returns an actor's display name, given the person's row.
 pub fn actor_name(actor: &Actor, person: Option<&Person>) -> String {
     match actor {
         Actor::Person(_) => {
@@ -310,7 +312,7 @@ impl fmt::Display for Short<'_> {
     }
 }
 
-/// Keeps what a name may hold; never empty.
+/// Drops characters not allowed in a name; the result is never empty.
 fn plain_name(text: &str) -> String {
     let is_plain = |c: &char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '@');
     let mut name: String = text.chars().filter(is_plain).collect();
@@ -329,7 +331,7 @@ fn check_line(what: &str, text: &str) -> Result<()> {
         .hint("shorten it, and leave line breaks out"))
 }
 
-/// Returns whether a text is a mail address as a commit's trailer can hold it.
+/// Returns whether a text is a mail address that is safe in a commit trailer.
 pub fn is_address(text: &str) -> bool {
     let is_plain =
         |it: char| !it.is_whitespace() && !it.is_control() && !"<>,;:\"()[]\\".contains(it);
@@ -350,7 +352,7 @@ fn check_address(text: &str) -> Result<()> {
         .hint("use NAME@HOST, without spaces or brackets"))
 }
 
-/// Reads a row with the columns of `persons`, which may stand in a join.
+/// Reads a row with the columns of `persons`, possibly from a join.
 pub(super) fn from_row(row: &Row<'_>) -> rusqlite::Result<Person> {
     Ok(Person {
         id: row.get("id")?,
@@ -378,7 +380,7 @@ mod tests {
         let first = ensure_operator(&tx, &ids, "ada").unwrap();
         assert_eq!((first.name.as_str(), first.role), ("ada", Role::Admin));
         assert_eq!(ensure_operator(&tx, &ids, "ada").unwrap().id, first.id);
-        // Another user of the machine (root, say) meets the same operator.
+        // Another user of the machine (such as root) gets the same operator.
         assert_eq!(ensure_operator(&tx, &ids, "root").unwrap().id, first.id);
         assert_eq!(list(tx.connection()).unwrap().len(), 1);
     }

@@ -1,11 +1,11 @@
-//! A persona's file: what may stand in its front matter, and for which Sources it is.
+//! Parses persona files: their front matter, and the Sources that they are for.
 //!
-//! The front matter is a part of YAML that this file reads itself: `name: value`, lists, quotes and
-//! comments. There are no anchors, tags or tables in it, so that nothing can grow while it is read,
-//! and every fault has its line.
+//! The front matter is a subset of YAML parsed here: `name: value`, lists, quotes and comments.
+//! Without anchors, tags and mappings nothing can expand while it is parsed, and every error has
+//! its line.
 //!
-//! **Invariant:** nothing here reads a file; whoever does passes text of at most
-//! `PERSONA_BYTES_MAX` bytes.
+//! **Invariant:** nothing here reads a file; the caller passes text of at most `PERSONA_BYTES_MAX`
+//! bytes.
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
@@ -15,19 +15,19 @@ use crate::base::limit::{
 };
 use crate::base::{SourcePath, truncate_chars};
 
-/// What a front matter may say.
+/// The allowed fields of a front matter.
 const FIELDS: [&str; 3] = ["name", "about", "paths"];
 
 /// A named role for an agent.
 #[derive(Clone, Debug)]
 pub struct Persona {
-    /// Its name, which is also that of its file.
+    /// Its name, also that of its file.
     pub name: String,
     /// One line for people.
     pub about: Option<String>,
-    /// Globs of the Sources that it is for; empty means all of them.
+    /// Globs of the Sources that it is for; empty for all.
     pub paths: Vec<String>,
-    /// What its agent is told.
+    /// The instructions for its agent.
     pub body: String,
     globs: GlobSet,
 }
@@ -39,27 +39,27 @@ impl Persona {
     }
 }
 
-/// Why a file is no persona.
+/// Why a file is not a valid persona.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PersonaFault {
-    /// The line, from 1.
+    /// The line of the error, from 1.
     pub line: u32,
     /// What is wrong.
     pub message: String,
-    /// What to do about it.
+    /// How to fix it.
     pub hint: String,
 }
 
-/// Returns whether a text can be the name of a persona: a plain name of a file, without its end.
+/// Returns whether a text is a valid persona name: a plain file name without extension.
 pub fn is_persona_name(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     !name.is_empty() && name.len() <= PERSONA_NAME_BYTES_MAX && name.chars().all(is_plain)
 }
 
-/// Reads the file of the persona `name`.
+/// Parses the file of the persona `name`.
 ///
 /// # Errors
-/// The first fault, with its line.
+/// The first error, with its line.
 pub fn parse_persona(name: &str, text: &str) -> Result<Persona, PersonaFault> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut reader = Reader { name, about: None, paths: None, has_name: false, globs: None };
@@ -91,7 +91,7 @@ pub fn parse_persona(name: &str, text: &str) -> Result<Persona, PersonaFault> {
     Err(fault(1, "the front matter has no end", "close it with a line `---`"))
 }
 
-/// Returns what stands behind a line of a text.
+/// Returns the text after a line.
 fn rest_of(text: &str, line: u32) -> &str {
     let lines = usize::try_from(line).unwrap_or(usize::MAX);
     let before: usize = text.split_inclusive('\n').take(lines).map(str::len).sum();
@@ -102,7 +102,7 @@ fn fault(line: u32, message: impl Into<String>, hint: impl Into<String>) -> Pers
     PersonaFault { line, message: message.into(), hint: hint.into() }
 }
 
-/// What is wrong, and what to do about it.
+/// An error message and its hint.
 type Wrong = (String, String);
 
 fn wrong<T>(message: impl Into<String>, hint: impl Into<String>) -> Result<T, Wrong> {
@@ -118,7 +118,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads a line; returns whether the next one may be an item of a list.
+    /// Parses a line; returns whether the next one may be a list item.
     fn line(&mut self, line: &str, is_list: bool) -> Result<bool, Wrong> {
         let plain = line.trim_start();
         if plain.is_empty() || plain.starts_with('#') {
@@ -231,7 +231,7 @@ impl Reader<'_> {
     }
 }
 
-/// Reads a value of one line: in quotes, or plain.
+/// Parses a one-line value, quoted or plain.
 fn scalar(text: &str) -> Result<String, Wrong> {
     let text = text.trim();
     let (value, rest) = match text.chars().next() {
@@ -248,7 +248,7 @@ fn scalar(text: &str) -> Result<String, Wrong> {
     if value.chars().any(char::is_control) {
         return wrong("the value holds a control character", "it is one line of text");
     }
-    // What YAML would read as something else than this text.
+    // Values that YAML would interpret differently.
     let first = ['&', '*', '!', '|', '>', '%', '@', '`', '{', '}', '[', ']', ',', '#', '?'];
     let is_doubtful = value.starts_with(first)
         || value.starts_with("- ")
@@ -260,7 +260,7 @@ fn scalar(text: &str) -> Result<String, Wrong> {
     Ok(value)
 }
 
-/// Reads a quoted text; returns what stands behind it too.
+/// Parses a quoted text; returns it with the text after it.
 fn quoted(text: &str) -> Result<(String, &str), Wrong> {
     let unclosed = || ("a quote is not closed".to_owned(), "close it in the same line".to_owned());
     let is_double = text.starts_with('"');
@@ -288,7 +288,7 @@ fn quoted(text: &str) -> Result<(String, &str), Wrong> {
     Err(unclosed())
 }
 
-/// Reads a list in brackets.
+/// Parses a list in brackets.
 fn items(text: &str) -> Result<Vec<String>, Wrong> {
     let hint = "write paths: [\"docs/**\", \"guide.md\"], all in one line, or one `- …` a line";
     let Some(mut rest) = text.strip_prefix('[').map(str::trim_start) else {
@@ -379,7 +379,7 @@ mod tests {
             (6, "---\nname: critic\n---\nx\n\na\0b".to_owned()),
             (3, format!("---\nname: critic\nabout: {long}\n")),
             (68, format!("---\nname: critic\npaths:{many}\n---\nx")),
-            // YAML that grows while it is read.
+            // YAML that expands while it is parsed.
             (3, "---\nname: critic\na: &a [x, x]\nb: &b [*a, *a]\n---\nx".to_owned()),
             (3, format!("---\nname: critic\npaths: {}\n---\nx", "[".repeat(1_000))),
         ] {

@@ -1,4 +1,4 @@
-//! The table `tokens`: what a program sends to act as a person.
+//! The table `tokens`: personal tokens, with which a program acts as a person.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 
@@ -7,19 +7,19 @@ use crate::base::{Error, Ids, Millis, PersonId, Result, TokenId, digest_hex, ran
 use crate::people::person;
 use crate::store::Tx;
 
-/// The name of the token whose secret stands in `data/operator.token`.
+/// The name of the token in `data/operator.token`.
 pub const OPERATOR_TOKEN_NAME: &str = "operator";
 /// Longest name of a token, in bytes.
 const NAME_BYTES_MAX: usize = crate::base::limit::NAME_BYTES_MAX;
-/// Most tokens that one person has and that are not revoked.
+/// Most unrevoked tokens per person.
 const TOKENS_MAX: usize = crate::base::limit::TOKENS_MAX;
-/// Longest secret that is looked at, in bytes.
+/// Longest secret that is examined, in bytes.
 const SECRET_BYTES_MAX: usize = crate::base::limit::CREDENTIAL_BYTES_MAX;
-/// How exact `last_used_ms` is.
+/// Precision of `last_used_ms`.
 const TOUCH_EVERY_MS: i64 = 60 * 60 * 1000;
 
 impl TokenScope {
-    /// What a browser's session and the operator's token have.
+    /// The scopes of browser sessions and of the operator's token.
     pub const ALL: [TokenScope; 3] = [TokenScope::Read, TokenScope::Write, TokenScope::Decide];
 
     /// Returns the word of this scope.
@@ -32,24 +32,24 @@ impl TokenScope {
         }
     }
 
-    /// Returns whether who may do this may also look at the site.
+    /// Returns whether this scope includes reading the site.
     pub fn includes_reading(self) -> bool {
         self != TokenScope::Metrics
     }
 }
 
-/// The person behind a secret.
+/// The owner of a secret.
 #[derive(Clone, Debug)]
 pub struct TokenOwner {
     /// The token's row.
     pub token_id: TokenId,
-    /// What its owner calls it.
+    /// The token's name.
     pub name: String,
-    /// Whose it is.
+    /// The person.
     pub person: Person,
-    /// What it may be used for.
+    /// Its scopes.
     pub scopes: Vec<TokenScope>,
-    /// Whether it is the one of `data/operator.token`.
+    /// Whether it is the token in `data/operator.token`.
     pub is_operator: bool,
     /// Whether [`touch_token`] is due.
     pub is_touch_due: bool,
@@ -100,7 +100,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("token::touch", TOUCH),
 ];
 
-/// Makes a token; the secret is returned this once.
+/// Creates a token; the secret is only returned here.
 ///
 /// # Errors
 /// `invalid` for a bad name or no scope; `conflict` with code `too_many_tokens` or `name_taken`.
@@ -137,11 +137,11 @@ pub fn create_token(
     Ok((id, secret))
 }
 
-/// Makes the secret of `data/operator.token` the one operator's token, and gives it to this person:
-/// who had it before may be no admin any more.
+/// Makes the secret in `data/operator.token` the only operator token, and assigns it to this
+/// person: its previous owner may no longer be an admin.
 ///
 /// # Errors
-/// `conflict` with code `token_taken` if a token that somebody made has this secret.
+/// `conflict` with code `token_taken` if another token has this secret.
 pub fn ensure_operator_token(
     tx: &Tx<'_>,
     ids: &Ids,
@@ -170,10 +170,11 @@ pub fn ensure_operator_token(
     }
 }
 
-/// Returns the person behind a secret, unless the token or the person has ended.
+/// Returns the owner of a secret; `None` if the token is revoked or expired, or the person
+/// disabled.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn find_by_secret(
     connection: &Connection,
     secret: &str,
@@ -199,10 +200,10 @@ pub fn find_by_secret(
     Ok(found.optional()?)
 }
 
-/// Notes that a token was used.
+/// Records that a token was used.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn touch_token(tx: &Tx<'_>, id: &TokenId) -> Result<()> {
     tx.prepare_cached(TOUCH)?.execute(named_params! {":id": id, ":now": tx.now()})?;
     Ok(())
@@ -211,7 +212,7 @@ pub fn touch_token(tx: &Tx<'_>, id: &TokenId) -> Result<()> {
 /// Returns the tokens of a person, oldest first.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn list_tokens(connection: &Connection, person: &PersonId) -> Result<Vec<Token>> {
     let mut statement = connection.prepare_cached(LIST)?;
     let rows = statement.query_map(named_params! {":person": person}, |row| {
@@ -229,10 +230,10 @@ pub fn list_tokens(connection: &Connection, person: &PersonId) -> Result<Vec<Tok
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Ends a person's token.
+/// Revokes a person's token.
 ///
 /// # Errors
-/// `not_found` if this person has no such token that is alive.
+/// `not_found` if this person has no such active token.
 pub fn revoke_token(tx: &Tx<'_>, person: &PersonId, id: &TokenId) -> Result<()> {
     let changed = tx.prepare_cached(REVOKE)?.execute(named_params! {
         ":id": id, ":person": person, ":now": tx.now(),
@@ -243,20 +244,20 @@ pub fn revoke_token(tx: &Tx<'_>, person: &PersonId, id: &TokenId) -> Result<()> 
     }
 }
 
-/// Returns the tokens that were revoked.
+/// Returns the revoked tokens.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn revoked_tokens(connection: &Connection) -> Result<Vec<TokenId>> {
     let mut statement = connection.prepare_cached(REVOKED)?;
     let ids = statement.query_map([], |row| row.get(0))?;
     Ok(ids.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Ends tokens of whoever has them; returns how many were alive.
+/// Revokes tokens of any person; returns how many were active.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn revoke_tokens(tx: &Tx<'_>, ids: &[TokenId]) -> Result<usize> {
     let mut ended = 0;
     for id in ids {
@@ -266,10 +267,10 @@ pub fn revoke_tokens(tx: &Tx<'_>, ids: &[TokenId]) -> Result<usize> {
     Ok(ended)
 }
 
-/// Ends all tokens but the operator's, which stands in its file; returns how many were alive.
+/// Revokes all tokens except the operator's, which is in its file; returns how many were active.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn revoke_all_tokens(tx: &Tx<'_>) -> Result<usize> {
     let params = named_params! {":now": tx.now(), ":operator": OPERATOR_TOKEN_NAME};
     Ok(tx.prepare_cached(REVOKE_ALL)?.execute(params)?)
@@ -293,7 +294,7 @@ fn insert(
     Ok(id)
 }
 
-/// Reads the scopes; words that this program does not know grant nothing.
+/// Parses the scopes; unknown ones grant nothing.
 fn scopes_of(row: &Row<'_>) -> rusqlite::Result<Vec<TokenScope>> {
     let text: String = row.get("scopes_json")?;
     let words: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap_or_default();
@@ -341,7 +342,7 @@ mod tests {
         let make = |name: &str, expires| {
             create_token(&tx, &ids, &ada.id, name, &[TokenScope::Read], expires)
         };
-        // One that has ended by itself counts no more, and its name is free.
+        // An expired token no longer counts, and its name is free.
         make("0", Some(START)).unwrap();
         let made: Vec<_> = (0..TOKENS_MAX).map(|n| make(&n.to_string(), None).unwrap()).collect();
         let refused = make("another", None).unwrap_err();
@@ -379,7 +380,7 @@ mod tests {
         }
         assert!(find_by_secret(tx.connection(), "wb_one", START).unwrap().is_none());
         assert!(find_by_secret(tx.connection(), "wb_two", START).unwrap().unwrap().is_operator);
-        // It follows who is the operator, also from one who is nobody any more.
+        // It follows the operator, even if its previous owner no longer exists.
         let new = |name: &str| NewPerson {
             name: name.to_owned(),
             display_name: name.to_owned(),

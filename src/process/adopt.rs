@@ -1,7 +1,7 @@
-//! Taking over a guard that has outlived its server.
+//! Takes over a guard that has outlived its server.
 //!
-//! **Invariant:** before a byte is sent, the process behind the socket is proven to be the guard
-//! that is on record.
+//! **Invariant:** before a byte is sent, the process behind the socket is proven to be the guard on
+//! record.
 
 use std::os::fd::AsFd as _;
 use std::time::Duration;
@@ -22,23 +22,23 @@ use crate::process::lifeline::Lifeline;
 use crate::process::running_guard::{FAR, Guard, Held, Started};
 use crate::process::tree::Children;
 
-/// How long a guard may take to answer.
+/// Timeout for a guard's first answer.
 const HELLO_MAX: Duration = Duration::from_secs(5);
 
-/// A guard that was taken over.
+/// A guard taken over from an earlier server.
 #[derive(Debug)]
 pub struct Adopted {
     /// The guard.
     pub guard: Guard,
-    /// The name of the last input that is on its way to the agent, or was read by it.
+    /// The name of the last input that was queued for the agent or read by it.
     pub last_input: Option<String>,
 }
 
-/// Takes over the guard of a job; nothing if there is none that waits.
+/// Takes over the guard of a job; `None` if no guard is waiting.
 ///
 /// # Errors
-/// `unavailable` if there is one that does not answer, or that is not the guard on record;
-/// `conflict` with code `guard_version` for one of another version of this program.
+/// `unavailable` if a guard does not answer, or is not the one on record; `conflict` with code
+/// `guard_version` if it belongs to another version of this program.
 pub async fn adopt(
     children: &Children,
     (job_dir, job): (&Utf8Path, &str),
@@ -52,7 +52,7 @@ pub async fn adopt(
     let cannot = || format!("the guard of job {job} cannot be taken over");
     let socket = match folder.connect(GUARD_SOCKET) {
         Ok(socket) => socket,
-        // It has no door: it ends with its server.
+        // It has no socket: it ends with its server.
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(cause) => return Err(cause).context(ErrorKind::Unavailable, cannot),
     };
@@ -96,14 +96,14 @@ pub async fn adopt(
     Ok(Some(Adopted { guard, last_input }))
 }
 
-/// Returns the guard behind the door of a job's folder, as far as it is proven to be one of that
-/// job; nothing if nobody is there.
+/// Returns the guard that listens in a job's folder, proven to be a guard of that job; `None` if
+/// nobody listens.
 ///
 /// # Errors
-/// `unavailable` if the folder cannot be opened, or somebody else is at the door.
+/// `unavailable` if the folder cannot be opened, or another process listens there.
 pub fn at_door(job_dir: &Utf8Path, job: &str) -> Result<Option<ProcessIdentity>> {
     let Some(folder) = JobFolder::open(job_dir)? else { return Ok(None) };
-    // What a guard that was killed has left is a door to nobody.
+    // The socket of a guard that was killed: nobody listens.
     let Ok(socket) = folder.connect(GUARD_SOCKET) else { return Ok(None) };
     let cannot = || format!("the guard of job {job} is not known");
     let peer =
@@ -115,7 +115,7 @@ pub fn at_door(job_dir: &Utf8Path, job: &str) -> Result<Option<ProcessIdentity>>
     }
 }
 
-/// Reads the guard's first line, and what came behind it.
+/// Reads the guard's first line, and whatever followed it.
 async fn hello(socket: &mut UnixStream) -> std::io::Result<(GuardEvent, Vec<u8>)> {
     let mut reader = BufReader::new(socket);
     let mut line = Vec::new();

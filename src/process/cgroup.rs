@@ -1,8 +1,10 @@
-//! One cgroup per job, where this process may make some: no process leaves it by forking.
+//! One cgroup per job, if this process may create any: forking does not escape it.
 //!
-//! **Invariant:** it is never needed: what cannot be made is left out, and the sweep does the work.
-//! **Invariant:** controllers stay as they are: a cgroup that holds processes must not enable any.
-//! **Invariant:** a cgroup is one of this site's only by its name, and on a cgroup file system.
+//! **Invariant:** cgroups are optional: where they cannot be created, the sweep does the work
+//! alone.
+//! **Invariant:** controllers are left as they are: a cgroup with processes must not enable any.
+//! **Invariant:** a cgroup belongs to this site only if its name says so and it is on a cgroup file
+//! system.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -21,15 +23,15 @@ use crate::process::identity::{Signal, Stat, signal_verified};
 use crate::process::job_folder::JobFolder;
 use crate::process::launch::{LAUNCH_BYTES_MAX, LAUNCH_FILE};
 
-/// How long killed processes may take to vanish.
+/// Timeout for killed processes to disappear.
 const KILL_MAX: Duration = Duration::from_millis(900);
-/// How long it may take until all in a cgroup are frozen; one that waits for a disk is not.
+/// Timeout for all processes of a cgroup to freeze; one blocked on a disk does not.
 const FREEZE_MAX: Duration = Duration::from_millis(200);
-/// How often that is looked at.
+/// Polling interval for that.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
-/// How many levels of cgroups that an agent made in its own are removed.
+/// Depth of nested cgroups, made by an agent, that are removed.
 const DEPTH_MAX: usize = 16;
-/// Longest name of a job that can be part of a cgroup's name.
+/// Longest job id that may become part of a cgroup's name.
 const JOB_BYTES_MAX: usize = 128;
 
 /// The cgroups of a site's jobs. A cheap handle.
@@ -40,9 +42,9 @@ pub struct Cgroups {
 
 #[derive(Debug)]
 struct Place {
-    /// This process' own cgroup, in which those of the jobs are made.
+    /// This process's own cgroup; those of the jobs are created inside.
     folder: Utf8PathBuf,
-    /// What the names of this site's begin with.
+    /// Prefix of the names of this site's cgroups.
     prefix: String,
     has_failed: AtomicBool,
 }
@@ -54,15 +56,15 @@ pub(in crate::process) struct Cgroup {
 }
 
 impl Cgroups {
-    /// Returns a handle that makes none.
+    /// Returns a handle that creates no cgroups.
     pub fn none() -> Cgroups {
         Cgroups::default()
     }
 
-    /// Tries to make a cgroup below that of this process. The site is known by its data folder.
+    /// Tries to create a cgroup below this process's own. The data folder identifies the site.
     ///
     /// # Errors
-    /// Why there can be none, for a person to read. The site works without.
+    /// A message for people that explains why there are no cgroups. The site works without them.
     pub fn open(data: &Utf8Path) -> Result<Cgroups, String> {
         if fault::is_off("cgroup") || fault::is_absent("cgroup") {
             return Err("left out by a switch".to_owned());
@@ -79,12 +81,12 @@ impl Cgroups {
         Ok(Cgroups { place: Some(Arc::new(place)) })
     }
 
-    /// Returns the cgroup in which those of the jobs are made, if there can be any.
+    /// Returns the cgroup in which those of the jobs are created, if available.
     pub fn folder(&self) -> Option<&Utf8Path> {
         self.place.as_deref().map(|it| it.folder.as_path())
     }
 
-    /// Makes the cgroup of a job; `None` where that cannot be, which is said once.
+    /// Creates the cgroup of a job; `None` if it cannot be created, which is logged once.
     pub(in crate::process) fn make(&self, job: &str) -> Option<Cgroup> {
         let place = self.place.as_ref()?;
         let cgroup = place.of_job(job)?;
@@ -100,11 +102,11 @@ impl Cgroups {
         }
     }
 
-    /// Ends whatever is left in the cgroup of a job whose guard has ended, and removes it. Returns
-    /// whether anything was left. `job_dir` says where a server that ran elsewhere made it.
+    /// Kills whatever is left in the cgroup of a job whose guard has ended, and removes it. Returns
+    /// whether anything was left. `job_dir` tells where a server in another cgroup created it.
     ///
     /// # Errors
-    /// `unavailable` with code `survivors` if some cannot be ended.
+    /// `unavailable` with code `survivors` if some processes cannot be killed.
     pub async fn end(&self, job: &str, data: &Utf8Path, job_dir: &Utf8Path) -> Result<bool> {
         if fault::is_off("cgroup") {
             return Ok(false);
@@ -122,11 +124,11 @@ impl Cgroups {
         ended.await.context(ErrorKind::Internal, || "ending a cgroup failed".into())?
     }
 
-    /// Ends and removes this site's cgroups of jobs that are over: a server that was killed left
-    /// them. Returns how many there were. Only the one server that has the data folder may ask.
+    /// Ends and removes cgroups of finished jobs, left behind by a server that was killed. Returns
+    /// how many there were. Only the server that holds the data folder's lock may call it.
     ///
     /// # Errors
-    /// `unavailable` with code `survivors` if processes in one cannot be ended.
+    /// `unavailable` with code `survivors` if some processes cannot be killed.
     pub async fn end_leftovers(&self, is_running: impl Fn(&str) -> bool) -> Result<u32> {
         let Some(place) = &self.place else { return Ok(0) };
         let left: Vec<Cgroup> = place
@@ -172,7 +174,7 @@ impl Place {
 }
 
 impl Cgroup {
-    /// Returns the cgroup at a path that a launch file names.
+    /// Returns the cgroup at the path in a launch file.
     pub(in crate::process) fn at(folder: Utf8PathBuf) -> Cgroup {
         Cgroup { folder }
     }
@@ -181,7 +183,7 @@ impl Cgroup {
         &self.folder
     }
 
-    /// Removes the cgroup of a job that was not started, or ends what was.
+    /// Removes the cgroup of a job that did not start, killing anything that did.
     pub(in crate::process) async fn give_up(self) {
         let folder = self.folder.clone();
         match tokio::task::spawn_blocking(move || self.end()).await {
@@ -193,7 +195,7 @@ impl Cgroup {
 
     fn make(&self) -> io::Result<()> {
         match fs::create_dir(&self.folder) {
-            // Of an earlier trial; a job's name comes once.
+            // Left by an earlier attempt; job ids are unique.
             Err(cause)
                 if cause.kind() == io::ErrorKind::AlreadyExists && !self.has_processes()? =>
             {
@@ -203,13 +205,13 @@ impl Cgroup {
         }
     }
 
-    /// Whether processes could be moved here and ended here.
+    /// Checks that processes can be moved into and killed in this cgroup.
     fn check(&self, from: &Utf8Path) -> Result<(), String> {
         let kind = fs::read_to_string(self.folder.join("cgroup.type")).unwrap_or_default();
         if kind.trim() != "domain" {
             return Err(format!("a cgroup in {from} would be of the type `{}`", kind.trim()));
         }
-        // Who moves a process must be allowed to write where both cgroups meet.
+        // Moving a process requires write access to the common ancestor of both cgroups.
         for procs in [from.join("cgroup.procs"), self.folder.join("cgroup.procs")] {
             open_to_write(&procs).map_err(|cause| format!("{procs}: {cause}"))?;
         }
@@ -220,12 +222,12 @@ impl Cgroup {
         }
     }
 
-    /// Opens the file to which a process writes `0` to move itself here.
+    /// Opens the file to which a process writes `0` to move itself into this cgroup.
     pub(in crate::process) fn entrance(&self) -> io::Result<File> {
         open_to_write(&self.folder.join("cgroup.procs"))
     }
 
-    /// Returns whether any process is in it or below it; a cgroup that is gone has none.
+    /// Returns whether this cgroup or one below contains a process; a removed cgroup contains none.
     pub(in crate::process) fn has_processes(&self) -> io::Result<bool> {
         self.says("populated 1")
     }
@@ -238,7 +240,7 @@ impl Cgroup {
         }
     }
 
-    /// Kills all processes in it at once; none escapes by forking meanwhile.
+    /// Kills all its processes at once; none escapes by forking meanwhile.
     pub(in crate::process) fn kill(&self) -> io::Result<()> {
         let killed = match fault::is_absent("cgroup_kill") {
             true => Err(io::ErrorKind::NotFound.into()),
@@ -252,14 +254,14 @@ impl Cgroup {
         }
     }
 
-    /// The same where the kernel is older than 5.14: a frozen process cannot fork, but be killed.
+    /// [`Cgroup::kill`] for kernels before 5.14: a frozen process cannot fork, but can be killed.
     fn kill_frozen(&self) -> io::Result<()> {
         let frozen = self.folder.join("cgroup.freeze");
         match write(&frozen, "1") {
             Err(cause) if is_gone(&cause) => return Ok(()),
             frozen => frozen?,
         }
-        // It takes a moment until each has stopped; one that has not could still fork.
+        // Freezing takes a moment; until then a process could still fork.
         let give_up_at = Instant::now() + FREEZE_MAX;
         while !self.says("frozen 1")? && Instant::now() < give_up_at {
             std::thread::sleep(LOOK_EVERY);
@@ -272,25 +274,25 @@ impl Cgroup {
     fn kill_each(&self, depth: usize) -> io::Result<()> {
         let text = fs::read_to_string(self.folder.join("cgroup.procs"))?;
         for pid in text.lines().filter_map(|it| it.parse().ok()) {
-            // EPERM and the like show in what is still there afterwards.
+            // EPERM and the like show up as processes that are still there afterwards.
             let _ = signal_verified(pid, Signal::Kill, || self.holds(pid));
         }
         self.each_below(depth, |it| it.kill_each(depth + 1))
     }
 
-    /// Returns whether a process is in this very cgroup now.
+    /// Returns whether a process is in exactly this cgroup now.
     fn holds(&self, pid: i32) -> bool {
         let is_here = |file: &std::path::Path| {
             let text = fs::read_to_string(file).unwrap_or_default();
             let path = text.lines().find_map(|line| line.strip_prefix("0::"));
             path.is_some_and(|it| self.folder.ends_with(it.trim_start_matches('/')))
         };
-        // The first thread of a process may have ended, and is in no cgroup then.
+        // The main thread may have exited, and is then in no cgroup; ask the other threads.
         let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
         threads.map(|it| it.path().join("cgroup")).any(|it| is_here(&it)) && Stat::of(pid).is_some()
     }
 
-    /// Kills until nothing is left, and removes it. Returns whether anything had to be killed.
+    /// Kills until nothing is left, then removes the cgroup. Returns whether anything was killed.
     fn end(&self) -> Result<bool> {
         let cannot = || format!("cannot end the cgroup {}", self.folder);
         let look = || self.has_processes().context(ErrorKind::Unavailable, cannot);
@@ -306,7 +308,8 @@ impl Cgroup {
                 .hint("look at its file cgroup.procs; the lane stays held until they are gone"));
             }
             self.kill().context(ErrorKind::Unavailable, cannot)?;
-            // The kernel's way reaches threads one by one, and no process whose first one ended.
+            // Freezing and killing skips processes whose main thread has exited; kill those one by
+            // one.
             match self.kill_each(0) {
                 Err(cause) if !is_gone(&cause) => Err(cause),
                 _ => Ok(()),
@@ -321,7 +324,7 @@ impl Cgroup {
     fn remove(&self, depth: usize) -> io::Result<()> {
         match fs::remove_dir(&self.folder) {
             Err(cause) if is_gone(&cause) => Ok(()),
-            // An agent may have made cgroups of its own in it.
+            // The agent may have created cgroups inside.
             Err(_) if depth < DEPTH_MAX => {
                 self.each_below(depth, |it| it.remove(depth + 1))?;
                 fs::remove_dir(&self.folder)
@@ -348,15 +351,15 @@ impl Cgroup {
     }
 }
 
-/// What the launch file of a job says of its cgroup; all else in it is for the guard.
+/// The part of a launch file that concerns the cgroup.
 #[derive(Deserialize)]
 struct Recorded {
     cgroup: Option<Utf8PathBuf>,
 }
 
-/// Returns the cgroup that the launch file names. Agents can write that file, so the name must be
-/// that of this very job of this site, on a cgroup file system: whoever could put a process there
-/// could have ended it as well.
+/// Returns the cgroup in the launch file. Agents can write that file, so the name must be that of
+/// this very job and site, on a cgroup file system: whoever could move a process there could have
+/// killed it as well.
 fn recorded(job: &str, data: &Utf8Path, job_dir: &Utf8Path) -> Option<Cgroup> {
     let text = JobFolder::open(job_dir).ok()??.read(LAUNCH_FILE, LAUNCH_BYTES_MAX).ok()??;
     let folder = serde_json::from_slice::<Recorded>(&text).ok()?.cgroup?;
@@ -373,15 +376,15 @@ fn recorded(job: &str, data: &Utf8Path, job_dir: &Utf8Path) -> Option<Cgroup> {
     (is_ours && is_cgroup()).then_some(Cgroup { folder })
 }
 
-/// Returns what the names of a site's cgroups begin with. Two sites never share it, also if both
-/// see their data folder at the same path.
+/// Returns the name prefix of a site's cgroups. Two sites never share one, even if both see their
+/// data folder at the same path.
 fn prefix(data: &Utf8Path) -> io::Result<String> {
     let facts = fs::metadata(data)?;
     let key = digest_hex(format!("{data}\n{}\n{}", facts.dev(), facts.ino()));
     Ok(format!("wiki-browser-{}-", &key[..12]))
 }
 
-/// Returns where this process' own cgroup is to be seen.
+/// Returns where this process's own cgroup is mounted.
 fn own_folder() -> Result<Utf8PathBuf, String> {
     let read = |path: &str| fs::read_to_string(path).map_err(|cause| format!("{path}: {cause}"));
     let own = read("/proc/self/cgroup")?;
@@ -394,7 +397,7 @@ fn own_folder() -> Result<Utf8PathBuf, String> {
     Ok(at.join(below))
 }
 
-/// Returns root and place of a mount of cgroup v2.
+/// Returns root and mount point of a cgroup v2 mount.
 fn mount(line: &str) -> Option<(Utf8PathBuf, Utf8PathBuf)> {
     let (before, after) = line.split_once(" - ")?;
     let mut fields = before.split(' ').skip(3);
@@ -438,7 +441,7 @@ mod tests {
         let name = format!("{}job", prefix(data).unwrap());
         fs::create_dir(data.join(&name)).unwrap();
         let named = [
-            // The right name on a file system that is none of cgroups.
+            // The right name, but not on a cgroup file system.
             data.join(&name),
             Utf8PathBuf::from("/sys/fs/cgroup"),
             format!("/sys/fs/cgroup/../{name}").into(),

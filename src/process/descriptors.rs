@@ -1,5 +1,4 @@
-//! How many files and connections this process may hold open, what its agents get of it, and
-//! whether one can be written to.
+//! Limits of open file descriptors, for this process and its agents, and a check for writability.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -11,16 +10,16 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use crate::base::fault;
 
-/// More than this is of no use to the server, whatever the machine would give.
+/// The server never needs more than this.
 const WANTED_MAX: u64 = 65_536;
-/// What an agent starts with: the usual default. Programs that wait with `select` break above it;
-/// those that want more raise it themselves, up to the hard limit, which they keep.
+/// The usual default, with which agents start: `select` breaks above it. Programs that need more
+/// can raise it to the hard limit, which they keep.
 const AGENT_SOFT: u64 = 1_024;
 
-/// Raises the soft limit of descriptors to the hard one, and returns how many there may be.
+/// Raises the soft limit of descriptors to the hard one and returns the new limit.
 ///
 /// # Errors
-/// As the kernel's; the limit is then what it was.
+/// The system call's error; the limit is then unchanged.
 pub fn raise_descriptors() -> io::Result<u64> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     let wanted = hard.min(WANTED_MAX);
@@ -31,22 +30,22 @@ pub fn raise_descriptors() -> io::Result<u64> {
     Ok(wanted)
 }
 
-/// Returns the soft and the hard limit with which an agent starts.
+/// Returns the soft and hard limit with which an agent starts.
 pub(in crate::process) fn of_agent() -> io::Result<(u64, u64)> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     Ok((soft.min(AGENT_SOFT), hard))
 }
 
-/// Sets a limit of descriptors. It makes one system call, and so may run after a `fork`.
+/// Sets a limit of descriptors. A single system call, so it is safe after `fork`.
 pub(in crate::process) fn set((soft, hard): (u64, u64)) -> io::Result<()> {
     Ok(setrlimit(Resource::RLIMIT_NOFILE, soft, hard)?)
 }
 
-/// Returns whether a descriptor can be written to within `patience` without waiting; one whose
-/// reader is gone can, and the write says so.
+/// Returns whether a descriptor becomes writable within `patience`. It also is if the reader is
+/// gone; the write then reports that.
 ///
 /// # Errors
-/// As the kernel's.
+/// The error of `poll`.
 pub fn is_writable(fd: BorrowedFd<'_>, patience: Duration) -> io::Result<bool> {
     let end = Instant::now() + patience;
     loop {

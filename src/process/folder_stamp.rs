@@ -1,10 +1,8 @@
-//! Stamps: what the kernel says of everything below some folders, to tell cheaply whether anything
-//! there has changed since.
+//! Stamps: a digest of the metadata of everything below some folders, to detect changes cheaply.
 //!
-//! **Invariant:** two equal stamps that are both settled mean the same names, kinds, modes and
-//! contents. A content cannot change without its time of change, which no process can set; only a
-//! clock that is set back, or a change within the same tick, could hide it, and a stamp that is so
-//! fresh is not settled.
+//! **Invariant:** two equal, settled stamps mean the same names, kinds, modes and contents.
+//! Changing a file changes its ctime, which no process can set; only a clock that was set back, or
+//! a change within the same tick, could go unnoticed, and a stamp that fresh is not settled.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -15,10 +13,10 @@ use sha2::{Digest as _, Sha256};
 
 use crate::base::{Clock, Millis};
 
-/// How old the newest change must be: many ticks of the clock by which files are marked.
+/// Minimum age of the newest change: many ticks of the clock used for timestamps.
 const SETTLED_MS: i64 = 100;
 
-/// What was there at one moment.
+/// A stamp taken at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stamp {
     digest: [u8; 32],
@@ -26,8 +24,8 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// Looks at all that is below `folders`, but not below those of `except`; no link is followed.
-    /// Nothing if there are more than `entries_max` names, or something cannot be looked at.
+    /// Stamps everything below `folders` except below `except`, following no links. `None` if there
+    /// are more than `entries_max` names, or something cannot be read.
     pub fn take(folders: &[&Utf8Path], except: &[&Utf8Path], entries_max: usize) -> Option<Stamp> {
         let mut walk = Walk { except, left: entries_max, hash: Sha256::new(), newest_ms: 0 };
         for folder in folders {
@@ -36,7 +34,7 @@ impl Stamp {
         Some(Stamp { digest: walk.hash.finalize().into(), newest_ms: walk.newest_ms })
     }
 
-    /// Returns whether its newest change is so old that another one must show.
+    /// Returns whether the newest change is old enough that a later one must show.
     pub fn is_settled(&self, clock: &Clock) -> bool {
         Millis(self.newest_ms).plus(SETTLED_MS) <= clock.now()
     }
@@ -59,7 +57,7 @@ impl Walk<'_> {
                 self.left = self.left.checked_sub(1)?;
                 paths.push(entry.ok()?.path());
             }
-            // The order in which a folder lists its names is nobody's promise.
+            // Folders list their names in no particular order.
             paths.sort_unstable();
             for path in paths {
                 if self.except.iter().any(|it| it.as_std_path() == path) {
@@ -83,7 +81,8 @@ impl Walk<'_> {
         self.hash.update(meta.ino().to_le_bytes());
         self.hash.update(meta.mode().to_le_bytes());
         if meta.is_dir() {
-            // Its names are looked at one by one; its times also change when a lock comes and goes.
+            // Its names are visited one by one; its own times also change when a lock file comes
+            // and goes.
             return;
         }
         self.hash.update(meta.size().to_le_bytes());

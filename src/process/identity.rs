@@ -1,6 +1,6 @@
-//! Which process a pid means: boot id, pid and start time, verified through a pidfd.
+//! Process identity: boot id, pid and start time, verified through a pidfd.
 //!
-//! **Invariant:** what cannot be verified gets no signal.
+//! **Invariant:** a process that cannot be verified gets no signal.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -17,9 +17,9 @@ use crate::process::sys;
 const STAT_BYTES_MAX: u64 = 4 * 1024;
 /// Longest environment that is searched for a mark.
 const ENVIRON_BYTES_MAX: u64 = 8 * 1024 * 1024;
-/// Most threads of a process whose first one ended that are looked at.
+/// Most threads examined of a process whose main thread has exited.
 const THREADS_MAX: usize = 16;
-/// Most ancestors that are followed; a chain of processes that is deeper proves nothing.
+/// Most ancestors followed; a deeper chain proves nothing.
 const ANCESTORS_MAX: usize = 1_024;
 
 /// The signals that this program sends.
@@ -31,7 +31,7 @@ pub enum Signal {
     Term,
     /// Ends a process.
     Kill,
-    /// Wakes a stopped process, so that it sees the others.
+    /// Resumes a stopped process, so that it sees the other signals.
     Cont,
 }
 
@@ -46,10 +46,10 @@ impl Signal {
     }
 }
 
-/// A process, named so that its pid cannot be mistaken for a later process with the same pid.
+/// A process identified so that a later process with the same pid is not mistaken for it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ProcessIdentity {
-    /// The boot of the machine in which the pid counts.
+    /// The boot during which the pid is valid.
     pub boot_id: String,
     /// The pid.
     pub pid: i32,
@@ -58,7 +58,7 @@ pub struct ProcessIdentity {
 }
 
 impl ProcessIdentity {
-    /// Returns the identity of a process, or `None` if there is none with this pid.
+    /// Returns the identity of a process; `None` if no process has this pid.
     ///
     /// # Errors
     /// `unavailable` if `/proc` cannot be read.
@@ -67,17 +67,17 @@ impl ProcessIdentity {
         Ok(Some(ProcessIdentity { boot_id: boot_id()?, pid, start }))
     }
 
-    /// Returns whether this very process runs (a zombie does not).
+    /// Returns whether this very process is running; a zombie is not.
     pub fn is_alive(&self) -> bool {
         self.is_of_this_boot()
             && Stat::of(self.pid).is_some_and(|it| it.start == self.start && !it.is_dead())
     }
 
-    /// Sends a signal if the process is proven to be this one, and, with a mark, if its environment
-    /// holds `NAME=VALUE`. Returns whether it was sent.
+    /// Sends a signal if the process is proven to be this one and, with a mark, its environment
+    /// contains `NAME=VALUE`. Returns whether it was sent.
     ///
     /// # Errors
-    /// `unavailable` if the kernel refuses the signal for another reason than that it is gone.
+    /// `unavailable` if the kernel refuses the signal although the process exists.
     pub fn signal_if_same(&self, mark: Option<(&str, &str)>, signal: Signal) -> Result<bool> {
         if self.pid <= 1 {
             return Ok(false);
@@ -106,10 +106,10 @@ impl ProcessIdentity {
     }
 }
 
-/// Returns the id of the machine's present boot.
+/// Returns the id of the current boot.
 ///
 /// # Errors
-/// `unavailable` if the kernel does not tell.
+/// `unavailable` if it cannot be read.
 pub fn boot_id() -> Result<String> {
     let path = "/proc/sys/kernel/random/boot_id";
     let text = std::fs::read_to_string(path)
@@ -117,13 +117,13 @@ pub fn boot_id() -> Result<String> {
     Ok(text.trim().to_owned())
 }
 
-/// Returns the start time of a process in clock ticks since boot, or `None` if it is gone.
+/// Returns the start time of a process in clock ticks since boot; `None` if it is gone.
 pub fn start_time(pid: i32) -> Option<u64> {
     Stat::of(pid).map(|it| it.start)
 }
 
-/// Returns whether a process is one of `ancestors` or descends from one. It may deny, never grant:
-/// a process whose parent died is not found.
+/// Returns whether a process is one of `ancestors` or a descendant. Suitable for denying, never for
+/// granting: the ancestry is lost once a parent has died.
 pub fn descends_from(pid: i32, ancestors: &[i32]) -> bool {
     let mut at = pid;
     for _ in 0..ANCESTORS_MAX {
@@ -139,25 +139,25 @@ pub fn descends_from(pid: i32, ancestors: &[i32]) -> bool {
     false
 }
 
-/// Returns the value of a variable in the environment with which a process was started, or `None`
-/// if it has none, is gone, or may not be looked at.
+/// Returns a variable of the environment with which a process was started; `None` if it is not set,
+/// the process is gone, or it may not be inspected.
 pub fn carries_mark(pid: i32, name: &str) -> Option<String> {
     read_mark(pid, name).ok()?
 }
 
-/// The same, where it matters that the look itself may have failed.
+/// [`carries_mark`] for callers that must know whether reading itself failed.
 ///
 /// # Errors
-/// As [`Stat::read`].
+/// Same as [`Stat::read`].
 pub(in crate::process) fn read_mark(pid: i32, name: &str) -> io::Result<Option<String>> {
     let read = |path: &str| read_proc(path, ENVIRON_BYTES_MAX);
-    // Of one whose first thread ended, some kernels say nothing and others that it is gone.
+    // If the main thread has exited, some kernels return nothing and others report it as gone.
     let own = read(&format!("/proc/{pid}/environ"))?.unwrap_or_default();
     let found = value_in(&own, name);
     if found.is_some() || !own.is_empty() {
         return Ok(found);
     }
-    // The first thread of a process may end before the others: then only they have the memory.
+    // The main thread may exit before the others, which then alone have the memory.
     let Some(tasks) = seen(std::fs::read_dir(format!("/proc/{pid}/task")))? else {
         return Ok(None);
     };
@@ -179,7 +179,7 @@ fn value_in(environ: &[u8], name: &str) -> Option<String> {
 }
 
 /// Sends a signal through a pidfd, if `is_it` still holds once the pidfd pins the process. Returns
-/// whether it was sent; a process that is gone is no error.
+/// whether it was sent; a process that is gone is not an error.
 pub(in crate::process) fn signal_verified(
     pid: i32,
     signal: Signal,
@@ -200,7 +200,7 @@ pub(in crate::process) fn signal_verified(
     }
 }
 
-/// What `/proc/PID/stat` says.
+/// The fields of `/proc/PID/stat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::process) struct Stat {
     pub(in crate::process) pid: i32,
@@ -213,15 +213,15 @@ pub(in crate::process) struct Stat {
 }
 
 impl Stat {
-    /// Returns what is said of a process, or `None` if there is none, or none to be seen.
+    /// Returns the fields of a process; `None` if it does not exist or is hidden.
     pub(in crate::process) fn of(pid: i32) -> Option<Stat> {
         Stat::read(pid).ok()?
     }
 
-    /// The same, where it matters that the look itself may have failed.
+    /// [`Stat::of`] for callers that must know whether reading itself failed.
     ///
     /// # Errors
-    /// As the kernel's, when there are no descriptors or no memory left.
+    /// The system call's error, if there are no descriptors or no memory left.
     pub(in crate::process) fn read(pid: i32) -> io::Result<Option<Stat>> {
         if pid <= 0 {
             return Ok(None);
@@ -230,19 +230,19 @@ impl Stat {
         Ok(text.and_then(|it| Stat::parse(pid, &it)))
     }
 
-    /// Returns whether nothing of it runs. A process whose first thread ended looks like a zombie
-    /// while the other threads run on.
+    /// Returns whether no thread is running. A process whose main thread has exited looks like a
+    /// zombie while other threads go on.
     pub(in crate::process) fn is_dead(&self) -> bool {
         matches!(self.state, b'Z' | b'X' | b'x') && self.threads <= 1
     }
 
-    /// Returns whether somebody stopped or traces it.
+    /// Returns whether it is stopped or traced.
     pub(in crate::process) fn is_stopped(&self) -> bool {
         matches!(self.state, b'T' | b't')
     }
 
     fn parse(pid: i32, text: &[u8]) -> Option<Stat> {
-        // The name may hold anything, also `)` and spaces: the fields begin after the last `)`.
+        // The name may contain anything, even `)` and spaces: the fields begin after the last `)`.
         let end = text.iter().rposition(|byte| *byte == b')')?;
         let rest = std::str::from_utf8(text.get(end + 1..)?).ok()?;
         let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
@@ -264,8 +264,8 @@ fn read_proc(path: &str, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
     Ok(seen(file.take(bytes_max).read_to_end(&mut bytes))?.map(|_| bytes))
 }
 
-/// Tells a process that is gone, or that may not be looked at, from a look that failed because this
-/// process or the machine has no descriptor or no memory left: that one says nothing.
+/// Maps the error for a process that is gone or hidden to `None`. A failure for lack of descriptors
+/// or memory stays an error, because it says nothing about the process.
 pub(in crate::process) fn seen<T>(look: io::Result<T>) -> io::Result<Option<T>> {
     match look {
         Ok(it) => Ok(Some(it)),

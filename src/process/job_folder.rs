@@ -1,9 +1,9 @@
-//! The folder of one job, held open: `jobs/ID` below the data folder, or one of a phase below that.
+//! An open job folder: `jobs/ID` in the data folder, or a phase's folder inside.
 //!
-//! Agents of our own uid can put anything there, also in place of the folder itself.
+//! Agents run with our own uid and can put anything there, even replace the folder itself.
 //!
-//! **Invariant:** no link is followed from the data folder on, and what is read or written is in
-//! the folder that was opened, whatever its path comes to mean. Nobody waits on a fifo.
+//! **Invariant:** no link is followed below the data folder, and reads and writes go to the folder
+//! that was opened, whatever its path comes to mean. Opening never blocks on a fifo.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -21,7 +21,7 @@ use crate::base::{Context, Error, ErrorKind, Result, fault};
 use crate::process::launch::{NOT_A_FOLDER, not_regular};
 use crate::process::lock::FileLock;
 
-/// How often a lookup is repeated when something on the way is renamed meanwhile.
+/// Retries of a lookup that raced with a rename.
 const RACES_MAX: usize = 32;
 
 /// A job's folder.
@@ -32,11 +32,11 @@ pub struct JobFolder {
 }
 
 impl JobFolder {
-    /// Opens a job's folder by its path, which ends in `jobs/ID` or `jobs/ID/PHASE`; nothing if it
-    /// is not there.
+    /// Opens a job's folder by its path, which ends in `jobs/ID` or `jobs/ID/PHASE`; `None` if it
+    /// does not exist.
     ///
     /// # Errors
-    /// `unavailable`, with code `path_is_link` if a link or a file is where a folder should be.
+    /// `unavailable`, with code `path_is_link` if a link or file takes the place of a folder.
     pub fn open(path: &Utf8Path) -> Result<Option<JobFolder>> {
         match opened(path) {
             Ok(folder) => Ok(Some(JobFolder { folder, path: path.to_owned() })),
@@ -45,10 +45,10 @@ impl JobFolder {
         }
     }
 
-    /// Opens a job's folder, and makes it (mode 0700) if it is not there.
+    /// Opens a job's folder, creating it with mode 0700 if it does not exist.
     ///
     /// # Errors
-    /// As [`JobFolder::open`].
+    /// Same as [`JobFolder::open`].
     pub fn make(path: &Utf8Path) -> Result<JobFolder> {
         let (data, below) = parts(path);
         let make = || -> nix::Result<OwnedFd> {
@@ -76,21 +76,21 @@ impl JobFolder {
         Ok(JobFolder { folder: self.folder.try_clone()?, path: self.path.clone() })
     }
 
-    /// Returns the path by which it was opened.
+    /// Returns the path with which it was opened.
     pub fn path(&self) -> &Utf8Path {
         &self.path
     }
 
-    /// Returns whether anything has this name.
+    /// Returns whether an entry with this name exists.
     pub(in crate::process) fn has(&self, name: &str) -> bool {
         let found = self.opened(name, OFlag::O_PATH, Mode::empty());
         !matches!(found, Err(Errno::ENOENT))
     }
 
-    /// Opens a regular file; nothing if it is not there.
+    /// Opens a regular file; `None` if it does not exist.
     ///
     /// # Errors
-    /// `unavailable` if it cannot be opened or is something else.
+    /// `unavailable` if it cannot be opened or is not a regular file.
     pub(in crate::process) fn regular(&self, name: &str) -> Result<Option<File>> {
         match self.opened(name, OFlag::O_RDONLY, Mode::empty()) {
             Err(Errno::ENOENT) => Ok(None),
@@ -99,10 +99,10 @@ impl JobFolder {
         }
     }
 
-    /// Reads a regular file of at most `bytes_max` bytes; nothing if it is not there.
+    /// Reads a regular file of at most `bytes_max` bytes; `None` if it does not exist.
     ///
     /// # Errors
-    /// `unavailable` if it cannot be read or is something else; `too_large`.
+    /// `unavailable` if it cannot be read or is not a regular file; `too_large`.
     pub fn read(&self, name: &str, bytes_max: u64) -> Result<Option<Vec<u8>>> {
         let Some(file) = self.regular(name)? else { return Ok(None) };
         let mut bytes = Vec::new();
@@ -115,11 +115,11 @@ impl JobFolder {
         Ok(Some(bytes))
     }
 
-    /// Reads at most `bytes_max` bytes of a regular file from an offset on; nothing if it is not
-    /// there.
+    /// Reads at most `bytes_max` bytes of a regular file, starting at `offset`; `None` if it does
+    /// not exist.
     ///
     /// # Errors
-    /// `unavailable` if it cannot be read or is something else.
+    /// `unavailable` if it cannot be read or is not a regular file.
     pub fn read_from(&self, name: &str, offset: u64, bytes_max: u64) -> Result<Option<Vec<u8>>> {
         let Some(mut file) = self.regular(name)? else { return Ok(None) };
         let mut bytes = Vec::new();
@@ -133,19 +133,19 @@ impl JobFolder {
     /// Opens a regular file (mode 0600) to append to it.
     ///
     /// # Errors
-    /// `unavailable` if it cannot be opened or is something else.
+    /// `unavailable` if it cannot be opened or is not a regular file.
     pub fn append(&self, name: &str) -> Result<File> {
         let flags = OFlag::O_WRONLY | OFlag::O_APPEND | OFlag::O_CREAT;
         self.checked(name, self.opened(name, flags, Mode::from_bits_truncate(0o600)))
     }
 
-    /// Creates a file that only this user can read, which must not be there yet.
+    /// Creates a private file that must not exist yet.
     pub(in crate::process) fn create(&self, name: &str) -> io::Result<File> {
         let flags = OFlag::O_WRONLY | OFlag::O_APPEND | OFlag::O_CREAT | OFlag::O_EXCL;
         Ok(self.opened(name, flags, Mode::from_bits_truncate(0o600))?)
     }
 
-    /// Puts a private file in place whole or not at all, and makes it last.
+    /// Atomically writes a private file and syncs it.
     ///
     /// # Errors
     /// `unavailable` if it cannot be written.
@@ -160,10 +160,10 @@ impl JobFolder {
         write().context(ErrorKind::Unavailable, || format!("cannot write {}", self.path.join(name)))
     }
 
-    /// Writes a private file aside and puts it in place; returns it open.
+    /// Atomically writes a private file and returns it open.
     ///
     /// # Errors
-    /// As the disk.
+    /// The error of the file system.
     pub fn replace(
         &self,
         name: &str,
@@ -177,10 +177,10 @@ impl JobFolder {
         Ok(file)
     }
 
-    /// Removes a file, if it is there.
+    /// Removes a file, if it exists.
     ///
     /// # Errors
-    /// As the disk.
+    /// The error of the file system.
     pub fn remove(&self, name: &str) -> io::Result<()> {
         match unlinkat(&self.folder, name, UnlinkatFlags::NoRemoveDir) {
             Ok(()) | Err(Errno::ENOENT) => Ok(()),
@@ -188,7 +188,7 @@ impl JobFolder {
         }
     }
 
-    /// Puts what has a name aside: `NAME.aside`.
+    /// Renames an entry to `NAME.aside`.
     ///
     /// # Errors
     /// `unavailable` if it cannot be renamed.
@@ -200,10 +200,10 @@ impl JobFolder {
             })
     }
 
-    /// Takes the lock on a file of the folder, as [`FileLock::try_take`] does.
+    /// Locks a file in the folder like [`FileLock::try_take`].
     ///
     /// # Errors
-    /// `unavailable` if the file cannot be made or the file system has no locks.
+    /// `unavailable` if the file cannot be created or the file system has no locks.
     pub fn lock(&self, name: &str) -> Result<Option<FileLock>> {
         let path = self.path.join(name);
         let flags = OFlag::O_RDWR | OFlag::O_CREAT;
@@ -213,22 +213,22 @@ impl JobFolder {
         FileLock::on(file, &path)
     }
 
-    /// Makes a named pipe in the folder that only this user can use, and opens it for both: it has
-    /// an end for as long as somebody holds it.
+    /// Creates a private named pipe in the folder and opens it for reading and writing, so that it
+    /// has a reader for as long as the handle lives.
     pub(in crate::process) fn pipe(&self, name: &str) -> io::Result<File> {
         nix::unistd::mkfifoat(&self.folder, name, Mode::from_bits_truncate(0o600))?;
         Ok(self.opened(name, OFlag::O_RDWR, Mode::empty())?)
     }
 
-    /// Makes a socket in the folder and listens at it. By the folder's descriptor: the address of a
-    /// socket is short, and no link leads elsewhere.
+    /// Creates a listening socket in the folder. Addressed through the folder's descriptor: socket
+    /// addresses are short, and no link can lead elsewhere.
     pub(in crate::process) fn listen(&self, name: &str) -> io::Result<UnixListener> {
         UnixListener::bind(self.by_descriptor(name))
     }
 
     /// Connects to a socket in the folder.
     pub(in crate::process) fn connect(&self, name: &str) -> io::Result<UnixStream> {
-        // Without waiting: whoever listens there may be nobody of ours, and let nobody in.
+        // Non-blocking: whoever listens there may be a stranger that never accepts.
         let (kind, flags) = (SockType::Stream, SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC);
         let socket = socket(AddressFamily::Unix, kind, flags, None)?;
         let address = UnixAddr::new(self.by_descriptor(name).as_str())?;
@@ -257,7 +257,7 @@ impl JobFolder {
     }
 }
 
-/// Returns the data folder, which the operator named, and the way from there.
+/// Splits the path into the data folder, chosen by the operator, and the rest.
 fn parts(path: &Utf8Path) -> (&Utf8Path, &Utf8Path) {
     let is_jobs = |it: &Utf8Path| it.file_name() == Some("jobs");
     let above = path.parent().map(|it| (is_jobs(it), it.parent().is_some_and(is_jobs)));
@@ -286,7 +286,7 @@ fn open_below(data: &OwnedFd, below: &Utf8Path) -> nix::Result<OwnedFd> {
     let mut opened = Err(Errno::EAGAIN);
     for _ in 0..RACES_MAX {
         opened = openat2(data, below.as_std_path(), OpenHow::new().flags(flags).resolve(resolve));
-        // The kernel says so when a rename made the lookup ambiguous.
+        // The kernel reports that a concurrent rename made the lookup ambiguous.
         if !matches!(opened, Err(Errno::EAGAIN | Errno::EINTR)) {
             break;
         }
@@ -340,7 +340,7 @@ mod tests {
                 assert_eq!(refused.unwrap_err().code_str(), "path_is_link", "{which}");
             }
             assert_eq!(crate::process::last_printed(&path).unwrap(), None, "{which}");
-            // Who has it open writes where it was opened.
+            // Open handles write to the folder that was opened.
             made.put("exit.json", b"later").unwrap();
             assert_eq!(made.read("exit.json", 10).unwrap().unwrap(), b"later");
             assert!(made.lock("lock").unwrap().is_some());

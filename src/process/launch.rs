@@ -1,6 +1,6 @@
-//! What server and guard tell each other: launch file, words on the lifeline, exit file.
+//! The protocol between server and guard: launch file, lifeline messages, exit file.
 //!
-//! **Invariant:** no secret is in a file; secrets pass over the lifeline only.
+//! **Invariant:** no secret is written to a file; secrets only travel over the lifeline.
 
 use std::fs::{File, OpenOptions};
 use std::io::Read;
@@ -17,62 +17,62 @@ use crate::process::job_folder::JobFolder;
 /// The variable that marks every process of a job.
 pub const MARK: &str = "WB_JOB_ID";
 
-/// The version of the launch file and the exit file that this program writes and reads.
+/// Version of the launch and exit file formats.
 pub(in crate::process) const VERSION: u32 = 1;
-/// Longest line on the lifeline, in both directions.
+/// Longest line on the lifeline, in either direction.
 pub(in crate::process) const LINE_BYTES_MAX: usize = 96 * 1024;
-/// Longest value that is masked, which is also the most that is held back of an output.
+/// Longest value that is masked; also the most output that is held back.
 pub(in crate::process) const MASKED_BYTES_MAX: usize = 16 * 1024;
 /// Largest launch file.
 pub(in crate::process) const LAUNCH_BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// The socket of a job's folder by which a later server takes its guard over.
+/// The socket in a job's folder through which a later server takes over its guard.
 pub const GUARD_SOCKET: &str = "guard.sock";
-/// The file of a job's folder that says how its agent is to be run.
+/// The file in a job's folder that says how to run its agent.
 pub(in crate::process) const LAUNCH_FILE: &str = "launch.json";
-/// The file of a job's folder that says how it ended.
+/// The file in a job's folder that says how the job ended.
 pub(in crate::process) const EXIT_FILE: &str = "exit.json";
-/// What the hooks of an agent in a terminal write to, in its job's folder.
+/// The pipe in a job's folder to which the hooks of an agent in a terminal write.
 pub const HOOKS_PIPE: &str = "hooks";
-/// The file of a job's folder with the words of its guard.
+/// The guard's log in a job's folder.
 pub(in crate::process) const GUARD_LOG: &str = "guard.log";
-/// The file of a job's folder that is the agent's standard input.
+/// The file in a job's folder that becomes the agent's standard input.
 pub const PROMPT_FILE: &str = "prompt";
 /// Largest exit file.
 const EXIT_BYTES_MAX: u64 = 1024 * 1024;
 
-/// How a job's agent is to be run. Written to `launch.json`, which is all that the guard reads.
+/// How to run a job's agent. Stored in `launch.json`, the guard's only configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Launch {
-    /// Version of this format: 1.
+    /// Format version: 1.
     pub version: u32,
-    /// The job's id; becomes the mark in the environment.
+    /// The job's id, which also marks its processes' environment.
     pub job: String,
     /// The program (absolute) and its arguments.
     pub argv: Vec<String>,
-    /// The environment as far as it may be in a file: without the mark, the token and secrets.
+    /// The environment as far as it may be written to a file: without mark, token and secrets.
     pub env: Vec<(String, String)>,
-    /// The folder in which the agent starts.
+    /// The agent's working directory.
     pub cwd: Utf8PathBuf,
-    /// Where the agent's standard input comes from.
+    /// Source of the agent's standard input.
     pub stdin: LaunchStdin,
-    /// When the agent is ended although it did not exit.
+    /// When to end an agent that has not exited.
     pub clocks: Clocks,
-    /// How long an end may take, in milliseconds.
+    /// The grace period of an end, in milliseconds.
     pub grace_ms: u64,
-    /// How much of the output is kept.
+    /// How much of the output to keep.
     pub output: OutputCaps,
-    /// What happens when the server is gone.
+    /// What to do when the server is gone.
     pub on_server_loss: OnServerLoss,
-    /// The cgroup in which the agent starts, if there is one.
+    /// The cgroup in which to start the agent, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<Utf8PathBuf>,
-    /// Reserved: a launch that asks for a sandbox is refused, never run without one.
+    /// Reserved: a launch that requires a sandbox is refused, never run without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<serde_json::Value>,
 }
 
-/// Where the agent's standard input comes from.
+/// Source of the agent's standard input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LaunchStdin {
@@ -80,10 +80,10 @@ pub enum LaunchStdin {
     File,
     /// `/dev/null`.
     Null,
-    /// What the server writes while the agent runs.
+    /// What the server sends while the agent runs.
     Pipe,
-    /// The terminal in which the guard was started, which the agent draws on, too; what its hooks
-    /// tell is kept as its output.
+    /// The terminal in which the guard was started, on which the agent also draws; the messages of
+    /// its hooks are kept as its output.
     Terminal,
 }
 
@@ -91,13 +91,13 @@ pub enum LaunchStdin {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnServerLoss {
-    /// It is ended.
+    /// The agent is ended.
     Kill,
-    /// It goes on for a while, and a later server takes its guard over.
+    /// The agent continues for a while, so that a later server can take over its guard.
     Keep {
         /// How long, in milliseconds.
         keep_ms: u64,
-        /// Digest of the key that the later server must know.
+        /// Digest of the key that the later server must present.
         adopt_digest: String,
     },
 }
@@ -106,14 +106,14 @@ pub enum OnServerLoss {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Clocks {
-    /// Until the first output; without it the idle clock runs from the start.
+    /// Until the first output; if unset, the idle clock runs from the start.
     pub start_ms: Option<u64>,
     /// Without any output.
     pub idle_ms: Option<u64>,
-    /// In all; without it, only what is asked for ends the agent.
+    /// In total; if unset, the agent only ends on order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_ms: Option<u64>,
-    /// After the final result was seen.
+    /// After the final result.
     pub linger_ms: u64,
 }
 
@@ -121,9 +121,9 @@ pub struct Clocks {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OutputCaps {
-    /// From the beginning.
+    /// Head.
     pub head_bytes: u64,
-    /// From the end.
+    /// Tail.
     pub tail_bytes: u64,
 }
 
@@ -141,7 +141,7 @@ impl Stream {
     /// Both, in the order in which the guard keeps them.
     pub const ALL: [Stream; 2] = [Stream::Stdout, Stream::Stderr];
 
-    /// Returns the first part of the stream's file names.
+    /// Returns the stem of the stream's file names.
     pub fn as_str(self) -> &'static str {
         match self {
             Stream::Stdout => "stdout",
@@ -156,38 +156,38 @@ impl Stream {
 pub enum ExitCause {
     /// The agent exited by itself.
     Exit,
-    /// It could not be started.
+    /// The agent could not be started.
     SpawnFailed,
-    /// It printed nothing in time.
+    /// It printed nothing within the start timeout.
     StartTimeout,
-    /// It stopped printing.
+    /// It printed nothing for too long.
     IdleTimeout,
-    /// It took too long.
+    /// It ran for too long in total.
     WallTimeout,
-    /// It stayed after its final result.
+    /// It did not exit after its final result.
     Linger,
-    /// The server asked for it (or somebody sent TERM to the guard).
+    /// The server ordered it, or the guard received TERM.
     Stopped,
     /// The server was gone.
     Lifeline,
-    /// The terminal that it lived in was gone.
+    /// The agent's terminal was gone.
     TerminalLost,
 }
 
-/// What a guard tells the server.
+/// Messages from a guard to the server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum GuardEvent {
-    /// The agent runs.
+    /// The agent was started.
     Started {
-        /// Its pid, which is also its session and its process group.
+        /// Its pid, which is also its session and process group.
         pid: i32,
     },
-    /// There is more output in the files. Some of these may be left out; the last never lies.
+    /// More output is in the files. Notices may be skipped, but the last one is accurate.
     Output {
-        /// Of which stream.
+        /// The stream.
         stream: Stream,
-        /// How much it has printed in all.
+        /// Total bytes printed.
         bytes_total: u64,
     },
     /// The agent exited. This is the fence: from now on its token must not write.
@@ -197,92 +197,92 @@ pub enum GuardEvent {
         /// The signal that ended it.
         signal: Option<i32>,
     },
-    /// The guard decided to end the agent: by a clock, or because it was told to. Also a fence.
+    /// The guard is ending the agent because of a clock or an order. Also a fence.
     Ending {
         /// Why.
         cause: ExitCause,
     },
-    /// What the server wrote to the agent is on its way; the guard keeps it until it is read.
+    /// An input for the agent has been queued; the guard keeps it until it is read.
     Taken {
-        /// Which input that was.
+        /// The id of the input.
         id: String,
     },
-    /// The first word to a server that takes the job over.
+    /// The first message to a server that takes over the job.
     Hello {
-        /// The version of this guard's words.
+        /// The version of this guard's protocol.
         version: u32,
-        /// The name of the last input that is on its way to the agent, or was read by it.
+        /// The id of the last input that was queued or read.
         last_input: Option<String>,
-        /// Whether the job ends already.
+        /// Whether the job is ending already.
         is_ending: bool,
     },
-    /// All is over and written down.
+    /// Everything has ended and is on disk.
     Ended(ExitRecord),
 }
 
-/// What the server tells a guard.
+/// Messages from the server to a guard.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub(in crate::process) enum GuardOrder {
-    /// The first line: go, with these further variables; what is `masked` stands in no output.
+    /// The first line: start, with these additional variables, and mask these values in the output.
     Start { secrets: Vec<(String, String)>, masked: Vec<String> },
     /// End the agent.
     Stop { cause: ExitCause },
-    /// The final result was seen; the linger clock starts.
+    /// The final result was seen; start the linger clock.
     FinalResult,
-    /// Write this to the agent, once its last part is there; `id` names the whole of it.
+    /// Part of an input for the agent, delivered once complete; `id` names the whole input.
     Input { id: String, is_last: bool, text: String },
-    /// The first line of a later server: it takes the job over.
+    /// The first line of a later server: it takes over the job.
     Adopt { key: String },
-    /// A tool of the agent works, so that its silence does not count; or none does any more.
+    /// Whether a tool of the agent is running, which pauses the idle clock.
     InCall { is_open: bool },
 }
 
-/// How a job's processes ended; the file `exit.json`.
+/// How a job's processes ended: the file `exit.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExitRecord {
-    /// Version of this format: 1.
+    /// Format version: 1.
     pub version: u32,
     /// Why.
     pub cause: ExitCause,
-    /// The agent's exit code, unless a signal ended it or it never ran.
+    /// The agent's exit code, unless it was killed by a signal or never ran.
     pub code: Option<i32>,
-    /// The signal that ended the agent.
+    /// The signal that killed the agent.
     pub signal: Option<i32>,
     /// Why the agent could not be started.
     pub error: Option<String>,
-    /// When the guard began, in milliseconds since 1970.
+    /// When the guard started, in milliseconds since 1970.
     pub started_ms: i64,
-    /// When all was over, in milliseconds since 1970: `started_ms` and what it took by a clock that
-    /// nobody sets.
+    /// When everything had ended, in milliseconds since 1970: `started_ms` plus a monotonic
+    /// duration.
     pub ended_ms: i64,
-    /// Time on the processor outside the kernel, of all processes that ended.
+    /// User CPU time of all reaped processes.
     pub cpu_user_ms: u64,
-    /// Time on the processor inside the kernel, of all processes that ended.
+    /// System CPU time of all reaped processes.
     pub cpu_sys_ms: u64,
-    /// Most memory that one process held.
+    /// Peak resident memory of a single process.
     pub rss_max_bytes: u64,
     /// Standard output.
     pub stdout: StreamRecord,
     /// Standard error.
     pub stderr: StreamRecord,
-    /// How many processes beside the agent had to be ended.
+    /// How many processes besides the agent had to be ended.
     pub swept: u32,
-    /// Processes that could not be ended.
+    /// Processes that could not be killed.
     pub survivors: Vec<i32>,
 }
 
-/// What became of an output stream.
+/// Summary of an output stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamRecord {
-    /// How much was printed.
+    /// Total bytes printed.
     pub bytes: u64,
-    /// Whether something between head and tail is left out.
+    /// Whether bytes between head and tail were dropped.
     pub cut: bool,
 }
 
 impl Launch {
-    /// Refuses what this release cannot do.
+    /// Refuses launches that this version does not support.
     ///
     /// # Errors
     /// `invalid`, naming the field.
@@ -313,7 +313,7 @@ impl Launch {
     }
 }
 
-/// Refuses names and values that no environment can hold.
+/// Refuses names and values that are not valid in an environment.
 pub(in crate::process) fn check_env(env: &[(String, String)]) -> Result<()> {
     for (name, value) in env {
         let is_name = !name.is_empty() && !name.contains(['=', '\0']);
@@ -325,11 +325,11 @@ pub(in crate::process) fn check_env(env: &[(String, String)]) -> Result<()> {
     Ok(())
 }
 
-/// Returns how a job's processes ended, or `None` if that is not written down.
+/// Returns how a job's processes ended; `None` if there is no exit file.
 ///
 /// # Errors
-/// `unavailable` if the file cannot be read; `internal` with code `bad_exit_record` if it makes no
-/// sense.
+/// `unavailable` if the file cannot be read; `internal` with code `bad_exit_record` if it cannot be
+/// parsed.
 pub fn read_exit_record(job_dir: &Utf8Path) -> Result<Option<ExitRecord>> {
     let path = job_dir.join(EXIT_FILE);
     let Some(folder) = JobFolder::open(job_dir)? else { return Ok(None) };
@@ -342,7 +342,7 @@ pub fn read_exit_record(job_dir: &Utf8Path) -> Result<Option<ExitRecord>> {
     }
 }
 
-/// Reads and checks the launch file.
+/// Reads and validates the launch file.
 pub(in crate::process) fn read_launch(folder: &JobFolder) -> Result<Launch> {
     let path = folder.path().join(LAUNCH_FILE);
     let text = folder
@@ -354,16 +354,16 @@ pub(in crate::process) fn read_launch(folder: &JobFolder) -> Result<Launch> {
     Ok(launch)
 }
 
-/// Makes a file's bytes, or the names in a folder, last. A fifo in its place makes nobody wait.
+/// Syncs a file or folder to disk. Does not block on a fifo in its place.
 ///
 /// # Errors
-/// As the disk; `NotFound` if it is not there.
+/// The error of the file system; `NotFound` if it does not exist.
 pub fn sync_path(path: &Utf8Path) -> std::io::Result<()> {
     let flags = nix::fcntl::OFlag::O_NONBLOCK.bits();
     OpenOptions::new().read(true).custom_flags(flags).open(path)?.sync_all()
 }
 
-/// Opens a regular file; `None` if it is not there. Never follows a link, never waits on a fifo.
+/// Opens a regular file; `None` if it does not exist. Never follows a link or blocks on a fifo.
 fn open_regular(path: &Utf8Path) -> Result<Option<File>> {
     let opened = OpenOptions::new()
         .read(true)
@@ -384,28 +384,28 @@ fn open_regular(path: &Utf8Path) -> Result<Option<File>> {
     }
 }
 
-/// Code of a file in whose place something else stands.
+/// Code for a path that is not a regular file.
 const NOT_REGULAR: &str = "not_regular";
-/// Code of a folder in whose place a link or a file stands.
+/// Code for a path that is a link or file instead of a folder.
 pub(in crate::process) const NOT_A_FOLDER: &str = "path_is_link";
 
-/// Returns whether a refusal came of something that stands in the place of a job's file or folder:
-/// an agent may have put it there.
+/// Returns whether an error means that something took the place of a job's file or folder; the
+/// agent may have put it there.
 pub fn is_usurped(refusal: &Error) -> bool {
     [NOT_REGULAR, NOT_A_FOLDER].contains(&refusal.code_str())
 }
 
-/// Returns the refusal of something that stands where a file should be.
+/// Returns the error for a path that is not a regular file.
 pub(in crate::process) fn not_regular(path: &Utf8Path) -> Error {
     Error::conflict(NOT_REGULAR, format!("{path} is not a regular file"))
         .hint("something has replaced it, perhaps the agent of the job")
 }
 
-/// Reads a regular file of at most `bytes_max` bytes; nothing if it is not there. Never follows a
-/// link, never waits on a fifo.
+/// Reads a regular file of at most `bytes_max` bytes; `None` if it does not exist. Never follows a
+/// link or blocks on a fifo.
 ///
 /// # Errors
-/// `unavailable` if it cannot be read or is something else; `too_large`.
+/// `unavailable` if it cannot be read or is not a regular file; `too_large`.
 pub fn read_small(path: &Utf8Path, bytes_max: u64) -> Result<Option<Vec<u8>>> {
     let Some(file) = open_regular(path)? else { return Ok(None) };
     let mut bytes = Vec::new();

@@ -1,7 +1,7 @@
-//! The server's end of a guard's lifeline: orders go out by it, and its end ends the job.
+//! The server's end of a guard's lifeline: it carries orders, and closing it ends the job.
 //!
-//! **Invariant:** an order is never waited for: what the socket does not take is kept, and written
-//! by whoever hears the guard. A guard that stands still has deadlines of its own.
+//! **Invariant:** sending an order never blocks: what the socket does not accept is buffered, and
+//! sent by the task that listens to the guard. A guard that hangs has deadlines of its own.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -16,21 +16,21 @@ use tokio::sync::Notify;
 
 use crate::process::launch::{ExitCause, GuardOrder};
 
-/// Longest part of what is written to an agent in one order: six times as long when it is escaped,
-/// it still fits on a line.
+/// Longest part of an input in one order: it fits on a line even if escaping makes it six times as
+/// long.
 const INPUT_PART_BYTES_MAX: usize = 12 * 1024;
 
-/// The socket to a guard, and what was asked of it.
+/// The socket to a guard and the state of its orders.
 #[derive(Debug)]
 pub(in crate::process) struct Lifeline {
     pub(in crate::process) socket: UnixStream,
     pub(in crate::process) bell: Notify,
     is_stop_asked: AtomicBool,
-    /// What the socket has not taken yet: whole lines but for the first.
+    /// Unsent bytes: complete lines, except that the first may be partly sent.
     rest: Mutex<Vec<u8>>,
 }
 
-/// A handle by which a job can be ended while another waits for it. It holds no lifeline.
+/// A handle to end a job that another task waits for. It does not keep the lifeline open.
 #[derive(Clone, Debug)]
 pub struct GuardStopper {
     line: Weak<Lifeline>,
@@ -41,24 +41,24 @@ impl GuardStopper {
         GuardStopper { line: Arc::downgrade(line) }
     }
 
-    /// Ends the job: INT at once, TERM at 40 % and KILL at 100 % of its grace. Does nothing when it
-    /// is ending already or over. `cause` is what the record will say: `Stopped`, or a clock of the
-    /// server's own.
+    /// Ends the job: INT now, TERM at 40 % and KILL at 100 % of the grace period. Does nothing if
+    /// it is ending or over. `cause` is what the record will say: `Stopped`, or one of the server's
+    /// own clocks.
     pub fn stop(&self, cause: ExitCause) {
         let Some(line) = self.line.upgrade() else { return };
         line.stop(cause);
         line.bell.notify_one();
     }
 
-    /// Says that the agent's final result was seen: the linger clock starts.
+    /// Reports that the agent's final result was seen, which starts the linger clock.
     pub fn final_result(&self) {
         if let Some(line) = self.line.upgrade() {
             line.order(&GuardOrder::FinalResult);
         }
     }
 
-    /// Writes to the agent, whose standard input is a pipe; `id` comes back once the guard has all
-    /// of it. Whether there is still a guard to take it.
+    /// Sends input to an agent whose standard input is a pipe; the guard acknowledges `id` once it
+    /// has all of it. Returns whether there is still a guard.
     pub fn input(&self, id: &str, text: &str) -> bool {
         let Some(line) = self.line.upgrade() else { return false };
         let mut rest = text;
@@ -79,7 +79,7 @@ impl GuardStopper {
         true
     }
 
-    /// Says whether a tool of the agent works: the idle clock stands still meanwhile.
+    /// Reports whether a tool of the agent is running, which pauses the idle clock.
     pub fn in_call(&self, is_open: bool) {
         if let Some(line) = self.line.upgrade() {
             line.order(&GuardOrder::InCall { is_open });
@@ -102,7 +102,7 @@ impl Lifeline {
         self.order(&GuardOrder::Stop { cause });
     }
 
-    /// Returns whether the guard was told to end its job.
+    /// Returns whether the guard was ordered to end its job.
     pub(in crate::process) fn is_stop_asked(&self) -> bool {
         self.is_stop_asked.load(Ordering::SeqCst)
     }
@@ -116,7 +116,7 @@ impl Lifeline {
         }
     }
 
-    /// Writes what waits, as far as the socket takes it; `WouldBlock` if something is left.
+    /// Sends as much as the socket accepts; `WouldBlock` if something is left.
     fn send_rest(&self) -> io::Result<()> {
         let mut rest = self.rest();
         let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
@@ -126,7 +126,7 @@ impl Lifeline {
                 Err(Errno::EINTR) => {}
                 Err(Errno::EAGAIN) => return Err(io::ErrorKind::WouldBlock.into()),
                 Err(cause) => {
-                    // A guard that is gone needs no order.
+                    // A guard that is gone needs no orders.
                     tracing::debug!("a guard takes no order: {cause}");
                     rest.clear();
                 }
@@ -135,12 +135,13 @@ impl Lifeline {
         Ok(())
     }
 
-    /// Waits until the socket takes more of what waits, and writes that; for ever if nothing waits.
+    /// Waits until the socket accepts more and sends it; waits forever if nothing is buffered.
     pub(in crate::process) async fn write_rest(&self) {
         if self.rest().is_empty() || self.socket.writable().await.is_err() {
             return std::future::pending().await;
         }
-        // The runtime must see that the socket is full, or it would call it writable again at once.
+        // `try_io` lets the runtime see that the socket is full; otherwise it reports it writable
+        // again.
         if let Err(cause) = self.socket.try_io(Interest::WRITABLE, || self.send_rest()) {
             tracing::trace!("a guard takes its orders slowly: {cause}");
         }

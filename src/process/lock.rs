@@ -1,4 +1,4 @@
-//! A lock on a file that ends with its holder, however that ends.
+//! A file lock that is released when its holder exits, however that happens.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt};
@@ -9,14 +9,14 @@ use nix::fcntl::{Flock, FlockArg, OFlag};
 
 use crate::base::{Context, Error, ErrorKind, Result};
 
-/// An exclusive lock; the kernel frees it when the holder drops it or dies.
+/// An exclusive lock; the kernel releases it when the holder drops it or dies.
 #[derive(Debug)]
 pub struct FileLock {
     held: Flock<File>,
 }
 
 impl FileLock {
-    /// Takes the lock at once, or returns `None` if another holds it. Creates the file (0600).
+    /// Takes the lock without waiting; `None` if another process holds it. Creates the file (0600).
     ///
     /// # Errors
     /// `unavailable` if the file cannot be created or the file system has no locks.
@@ -27,7 +27,7 @@ impl FileLock {
             .create(true)
             .truncate(false)
             .mode(0o600)
-            // The standard library sets close-on-exec itself. A fifo put there must not block us.
+            // The standard library sets close-on-exec. A fifo in its place must not block us.
             .custom_flags((OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits())
             .open(path)
             .context(ErrorKind::Unavailable, || format!("cannot open the lock {path}"))
@@ -38,7 +38,7 @@ impl FileLock {
         FileLock::on(file, path)
     }
 
-    /// The same on a file that is open.
+    /// Locks a file that is already open.
     pub(in crate::process) fn on(file: File, path: &Utf8Path) -> Result<Option<FileLock>> {
         match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
             Ok(held) => Ok(Some(FileLock { held })),
@@ -47,7 +47,7 @@ impl FileLock {
         }
     }
 
-    /// Returns whether the file of this lock is the one at `path`: another one keeps nobody out.
+    /// Returns whether the locked file is still the one at `path`: otherwise it excludes nobody.
     pub fn is_at(&self, path: &Utf8Path) -> bool {
         match (self.held.metadata(), std::fs::symlink_metadata(path)) {
             (Ok(held), Ok(there)) => (held.dev(), held.ino()) == (there.dev(), there.ino()),

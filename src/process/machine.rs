@@ -1,4 +1,4 @@
-//! What the machine is: kernel, memory, descriptors, disks; and what that means for a server.
+//! Health checks of the machine: kernel, memory, descriptors, disks.
 
 use std::fs;
 
@@ -13,19 +13,19 @@ use crate::base::{Context, ErrorKind, Finding, Result};
 
 /// Oldest kernel on which the server works: `openat2`.
 const KERNEL_MIN: (u32, u32) = (5, 6);
-/// Oldest kernel on which all layers hold that are not said to be missing elsewhere.
+/// Oldest kernel without known gaps.
 const KERNEL_GOOD: (u32, u32) = (5, 14);
-/// Least free space that is not worth a warning, in bytes.
+/// Warn below this much free space, in bytes.
 const FREE_BYTES_MIN: u64 = 1 << 30;
-/// Least free space with which anything can be done, in bytes.
+/// Fail below this much free space, in bytes.
 const FREE_BYTES_LEAST: u64 = 32 << 20;
-/// Least free number of files that is not worth a warning.
+/// Warn below this number of free inodes.
 const FREE_FILES_MIN: u64 = 10_000;
-/// Least memory that is not worth a warning, in KiB.
+/// Warn below this much memory, in KiB.
 const MEMORY_KIB_MIN: u64 = 256 << 10;
-/// Least number of descriptors that is not worth a warning: every page that is open has one.
+/// Warn below this number of descriptors: every open page takes one.
 const DESCRIPTORS_MIN: u64 = 1_024;
-/// File systems on other machines, or behind a program: the kernel's number and name of each.
+/// Network file systems and FUSE: magic number and name.
 const REMOTE: [(i64, &str); 11] = [
     (0x6969, "NFS"),
     (0xff53_4d42, "CIFS"),
@@ -39,10 +39,10 @@ const REMOTE: [(i64, &str); 11] = [
     (0x0161_1970, "GFS2"),
     (0x7461_636f, "OCFS2"),
 ];
-/// File systems that are gone when the machine starts again.
+/// File systems that are lost at reboot.
 const PASSING: [(i64, &str); 2] = [(0x0102_1994, "tmpfs"), (0x8584_58f6, "ramfs")];
 
-/// Looks at the kernel, the memory and the limit of descriptors.
+/// Checks the kernel, the memory and the limit of descriptors.
 pub fn machine() -> Vec<Finding> {
     let release = uname().map(|it| it.release().to_string_lossy().into_owned());
     let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -58,7 +58,7 @@ pub fn machine() -> Vec<Finding> {
     ]
 }
 
-/// Looks at the disk on which a folder is, or will be.
+/// Checks the disk on which a folder is or will be.
 pub fn disk(folder: &Utf8Path) -> Vec<Finding> {
     let place = folder.ancestors().find(|it| it.exists()).unwrap_or(folder);
     let (Ok(space), Ok(kind)) = (statvfs(place.as_std_path()), statfs(place.as_std_path())) else {
@@ -72,16 +72,15 @@ pub fn disk(folder: &Utf8Path) -> Vec<Finding> {
     vec![judge_space(place, free, files, is_read_only), judge_kind(place, magic)]
 }
 
-/// Returns whether this user may write to a file, or into a folder, as far as can be told without
-/// trying.
+/// Returns whether this user may write to a file or folder, as far as can be told without trying.
 pub fn may_write(place: &Utf8Path) -> bool {
     access(place.as_std_path(), AccessFlags::W_OK).is_ok()
 }
 
-/// Returns how many bytes a process without privileges may still write where a folder is.
+/// Returns how many bytes an unprivileged process may still write to a folder's disk.
 ///
 /// # Errors
-/// `unavailable` if the file system cannot say.
+/// `unavailable` if the file system does not tell.
 pub fn free_bytes(folder: &Utf8Path) -> Result<u64> {
     let space = statvfs(folder.as_std_path())
         .context(ErrorKind::Unavailable, || format!("cannot look at the disk of {folder}"))?;
@@ -221,7 +220,7 @@ mod tests {
         check(&judge_kind("/x".into(), 0xef53), Level::Ok, "local");
         check(&judge_kind("/x".into(), 0x6969), Level::Warn, "NFS");
         check(&judge_kind("/x".into(), 0xff53_4d42), Level::Warn, "CIFS");
-        // As it is on an architecture on which the number is negative.
+        // As on an architecture where the magic number is negative.
         check(&judge_kind("/x".into(), -11_317_950), Level::Warn, "CIFS");
         check(&judge_kind("/x".into(), 0x0102_1994), Level::Warn, "tmpfs");
     }

@@ -1,8 +1,8 @@
-//! Processes: the guard, spawning, ending, identity, output files, and confined opening of files.
+//! Processes: the guard, spawning, ending, identity, output files, and confined file access.
 //!
-//! **Invariant:** nothing here knows a noun of the product: a job is an opaque word.
+//! **Invariant:** no domain concept is known here: a job is an opaque id.
 //! **Invariant:** no other module uses `nix`, and no other module starts a process.
-//! **Invariant:** nobody waits for "any child" but the guard, which has no other children.
+//! **Invariant:** only the guard waits for "any child", and it has no other children.
 
 mod adopt;
 mod cgroup;

@@ -1,7 +1,7 @@
-//! Notices: which names in some folders the kernel says were changed.
+//! File change notifications: which names in some folders the kernel reports as changed.
 //!
-//! **Invariant:** a folder that is not watched is never taken for one that is: what the kernel
-//! refuses, gives up or moves away is said to be unwatched.
+//! **Invariant:** a folder that is not watched is never assumed to be: if the kernel refuses a
+//! watch, drops it or the folder moves away, it is reported as unwatched.
 
 use std::collections::{BTreeSet, HashMap};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -14,10 +14,10 @@ use tokio::io::unix::AsyncFd;
 use crate::base::{Context, ErrorKind, Result};
 use crate::process::sys;
 
-/// Most reads of one look: 4 KiB each, so that a flood of changes is taken in pieces.
+/// Most reads per batch, 4 KiB each, so that a flood of changes is processed in pieces.
 const READS_MAX: usize = 64;
 
-/// Folders that are watched; no link is followed.
+/// Watched folders; links are not followed.
 pub struct Notices {
     inotify: Inotify,
     ready: AsyncFd<OwnedFd>,
@@ -25,24 +25,25 @@ pub struct Notices {
     watched: BTreeSet<Utf8PathBuf>,
 }
 
-/// What was noticed at one time.
+/// The changes reported together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Noticed {
-    /// Names that were changed, came or went, as paths; a name that is not UTF-8 is left out.
+    /// Paths of entries that changed, appeared or disappeared; names that are not UTF-8 are
+    /// skipped.
     pub paths: BTreeSet<Utf8PathBuf>,
-    /// Those of them that are folders, and watched folders that are not what they were.
+    /// Those that are folders, and watched folders that changed their identity.
     pub folders: BTreeSet<Utf8PathBuf>,
-    /// Whether there was more than the kernel keeps: then anything may have changed.
+    /// Whether the kernel's queue overflowed: anything may have changed.
     pub is_overflow: bool,
 }
 
 impl Noticed {
-    /// Returns whether there is nothing.
+    /// Returns whether nothing was reported.
     pub fn is_empty(&self) -> bool {
         *self == Noticed::default()
     }
 
-    /// Takes in what was noticed later.
+    /// Merges a later batch into this one.
     pub fn merge(&mut self, later: Noticed) {
         self.paths.extend(later.paths);
         self.folders.extend(later.folders);
@@ -51,10 +52,10 @@ impl Noticed {
 }
 
 impl Notices {
-    /// Starts with no folder.
+    /// Starts without any folder.
     ///
     /// # Errors
-    /// `unavailable` if the kernel gives no more of its queues (`fs.inotify.max_user_instances`).
+    /// `unavailable` if the limit `fs.inotify.max_user_instances` is reached.
     pub fn open() -> Result<Notices> {
         let refused = || "the kernel does not say what changes (inotify)".to_owned();
         let flags = InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK;
@@ -65,8 +66,8 @@ impl Notices {
         Ok(Notices { inotify, ready, folders: HashMap::new(), watched: BTreeSet::new() })
     }
 
-    /// Watches exactly these folders from now on, in their order and at most `most`; returns how
-    /// many of them are watched. One that is not there is passed over and counts.
+    /// Watches exactly these folders from now on, the first `most` of them; returns how many are
+    /// covered. A missing folder is skipped but counts.
     pub fn watch_only(&mut self, wanted: &[Utf8PathBuf], most: usize) -> usize {
         let kept: BTreeSet<&Utf8Path> =
             wanted.iter().take(most).map(Utf8PathBuf::as_path).collect();
@@ -78,15 +79,16 @@ impl Notices {
         wanted.iter().take(most).take_while(|it| self.add(it)).count()
     }
 
-    /// Forgets a folder and all below it, of which other ones may have their names now.
+    /// Stops watching a folder and everything below it, since other folders may have taken their
+    /// names.
     pub fn forget_below(&mut self, folder: &Utf8Path) {
         self.forget(|it| it.starts_with(folder));
     }
 
-    /// Waits until something was changed, and returns all that is known of then.
+    /// Waits for changes, and returns all that are pending.
     ///
     /// # Errors
-    /// `unavailable` if the kernel cannot be asked any more.
+    /// `unavailable` if the kernel's queue cannot be read any more.
     pub async fn next(&mut self) -> Result<Noticed> {
         loop {
             let mut ready = self.ready.readable().await.context(ErrorKind::Unavailable, no_more)?;
@@ -116,7 +118,7 @@ impl Notices {
         }
     }
 
-    /// Returns whether a folder is watched, or need not be because it is not there.
+    /// Returns whether a folder is watched, or does not exist.
     fn add(&mut self, folder: &Utf8Path) -> bool {
         if self.watched.contains(folder) {
             return true;
@@ -132,14 +134,14 @@ impl Notices {
             | AddWatchFlags::IN_DONT_FOLLOW;
         match self.inotify.add_watch(folder.as_std_path(), flags) {
             Ok(descriptor) => {
-                // The same folder under two names has one descriptor: the later name counts.
+                // One folder under two names has one descriptor: the later name wins.
                 if let Some(before) = self.folders.insert(descriptor, folder.to_owned()) {
                     self.watched.remove(&before);
                 }
                 self.watched.insert(folder.to_owned());
                 true
             }
-            // A link or a file in the folder's place holds no Source.
+            // A link or file in place of the folder contains no Source.
             Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => true,
             Err(_) => false,
         }
@@ -149,7 +151,7 @@ impl Notices {
         let meant: Vec<WatchDescriptor> =
             self.folders.iter().filter(|(_, it)| is_meant(it)).map(|(id, _)| *id).collect();
         for id in meant {
-            // One that is gone has no watch any more, which is what is wanted.
+            // If the folder is gone, so is the watch.
             let _ = self.inotify.rm_watch(id);
             self.folders.remove(&id);
         }
@@ -171,7 +173,7 @@ fn note(
         found.is_overflow = true;
         return;
     }
-    // What a folder says that was forgotten meanwhile is known from the look after that.
+    // Changes in a folder forgotten meanwhile are covered by the rescan that follows.
     let Some(folder) = folders.get(&event.wd).cloned() else { return };
     let is_itself = AddWatchFlags::IN_IGNORED
         | AddWatchFlags::IN_DELETE_SELF
@@ -224,7 +226,7 @@ mod tests {
         std::fs::rename(top.join("a"), top.join("b")).unwrap();
         all = noticed(&mut notices).await;
         assert!(all.folders.contains(&top.join("a")), "{all:?}");
-        // The folder that was moved away is not watched under its old name.
+        // A folder that was moved away is not watched under its old name.
         notices.forget_below(&top.join("a"));
         std::fs::create_dir(top.join("a")).unwrap();
         assert_eq!(notices.watch_only(&wanted, 9), 3);
@@ -242,7 +244,7 @@ mod tests {
         assert_eq!(notices.watch_only(std::slice::from_ref(&top), 9), 1);
         let most = std::fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
         let most: usize = most.trim().parse().unwrap();
-        // Neighbours differ, so the kernel merges none of them.
+        // Neighbours differ, so the kernel cannot coalesce them.
         for count in 0..most + 10 {
             std::fs::write(top.join((count % 7).to_string()), "").unwrap();
         }

@@ -1,8 +1,8 @@
-//! Reading an agent's output from its files, also while the guard writes them.
+//! Reads an agent's output from its files, also while the guard writes them.
 //!
-//! The first bytes of a stream are in `STREAM.log`. What follows is in `STREAM.tail`: one line that
-//! says at which byte it begins, then the bytes. The guard appends to it and now and then puts a
-//! shorter one in its place, so an open file never changes under a reader but at its end.
+//! The head of a stream is in `STREAM.log`, the rest in `STREAM.tail`: one line with the offset at
+//! which it begins, then the bytes. The guard appends to the tail and now and then replaces it by a
+//! shorter file, so an open file only ever grows.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -21,23 +21,23 @@ const HEADER_BYTES_MAX: usize = 128;
 /// A part of an agent's output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputChunk {
-    /// At which byte of the output it begins: later than asked when that is in the cut.
+    /// Offset of the first byte; larger than requested if the request fell into the gap.
     pub offset: u64,
-    /// The bytes; none at the end of what is there now.
+    /// The bytes; empty at the current end.
     pub bytes: Vec<u8>,
-    /// Where to go on.
+    /// The offset of the next part.
     pub next_offset: u64,
-    /// How much was printed until now, as far as the files tell.
+    /// How much was printed so far, according to the files.
     pub total: u64,
-    /// Which bytes are left out, as first and one past the last.
+    /// The dropped range: first byte, and one past the last.
     pub cut: Option<(u64, u64)>,
 }
 
 /// Reads at most `bytes_max` bytes of the output from byte `offset`.
 ///
 /// # Errors
-/// `not_found` with code `output_gone` without the job's folder; `unavailable` if a file of it
-/// cannot be read.
+/// `not_found` with code `output_gone` if the job's folder is missing; `unavailable` if one of its
+/// files cannot be read.
 pub fn read_output(
     job_dir: &Utf8Path,
     stream: Stream,
@@ -62,10 +62,10 @@ pub fn read_output(
     Ok(OutputChunk { offset, bytes, next_offset, total, cut: kept.cut() })
 }
 
-/// Returns the last bytes of the output, at most `bytes_max`, without a gap in them.
+/// Returns at most the last `bytes_max` bytes of the output, without a gap.
 ///
 /// # Errors
-/// As [`read_output`].
+/// Same as [`read_output`].
 pub fn output_tail(job_dir: &Utf8Path, stream: Stream, bytes_max: usize) -> Result<Vec<u8>> {
     let kept = Kept::open(job_dir, stream)?;
     let total = kept.total();
@@ -86,11 +86,11 @@ pub fn output_tail(job_dir: &Utf8Path, stream: Stream, bytes_max: usize) -> Resu
     Ok(bytes)
 }
 
-/// Returns when something was last written of either stream; nothing before the first byte, or if
-/// the agent has put something else in the place of its output or of its folder.
+/// Returns when either stream was last written; `None` before the first byte, or if the agent
+/// replaced its output or folder by something else.
 ///
 /// # Errors
-/// `unavailable` if a file of it cannot be looked at.
+/// `unavailable` if a file cannot be examined.
 pub fn last_printed(job_dir: &Utf8Path) -> Result<Option<Millis>> {
     let mut last = None;
     let folder = match JobFolder::open(job_dir) {
@@ -119,7 +119,7 @@ pub fn last_printed(job_dir: &Utf8Path) -> Result<Option<Millis>> {
     Ok(last)
 }
 
-/// Writes the output of an agent that was played, as a guard would have left it.
+/// Writes the output of a simulated agent, as a guard would have left it.
 ///
 /// # Errors
 /// `unavailable` if the folder cannot be written.
@@ -129,12 +129,12 @@ pub fn put_output(job_dir: &Utf8Path, stream: Stream, bytes: &[u8]) -> Result<()
     written.map(drop).context(ErrorKind::Unavailable, || format!("cannot write in {job_dir}"))
 }
 
-/// Returns the name of the file of a stream's first bytes.
+/// Returns the name of the head file of a stream.
 pub(in crate::process) fn head_name(stream: Stream) -> String {
     format!("{}.log", stream.as_str())
 }
 
-/// Returns the name of the file of a stream's last bytes.
+/// Returns the name of the tail file of a stream.
 pub(in crate::process) fn tail_name(stream: Stream) -> String {
     format!("{}.tail", stream.as_str())
 }
@@ -144,7 +144,7 @@ pub(in crate::process) fn tail_header(from: u64, head_bytes: u64) -> String {
     format!("{HEADER_START}{from}; bytes {head_bytes} to {from} are left out]\n")
 }
 
-/// The files of a stream, as they are at one moment.
+/// The files of a stream, opened at one moment.
 struct Kept {
     job_dir: Utf8PathBuf,
     head: Option<File>,
@@ -164,7 +164,7 @@ impl Kept {
         let Some(folder) = JobFolder::open(job_dir)? else {
             return Err(Error::not_found("the output is no longer kept").code("output_gone"));
         };
-        // The tail first: it appears when the head is complete.
+        // The tail first: once it exists, the head is complete.
         let tail = match folder.regular(&tail_name(stream))? {
             Some(file) => Some(Tail::parse(job_dir, file)?),
             None => None,
@@ -185,7 +185,7 @@ impl Kept {
         (from > self.head_bytes).then_some((self.head_bytes, from))
     }
 
-    /// Reads at most `most` and `bytes_max` bytes; fewer when the file is shorter.
+    /// Reads at most `most` and `bytes_max` bytes; fewer if the file is shorter.
     fn read(&self, file: Option<&File>, at: u64, most: u64, bytes_max: usize) -> Result<Vec<u8>> {
         let Some(file) = file else { return Ok(Vec::new()) };
         let length = usize::try_from(most).unwrap_or(usize::MAX).min(bytes_max);

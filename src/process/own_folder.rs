@@ -1,4 +1,4 @@
-//! A folder of ours, in a place where an agent could have put a link.
+//! Creates a private folder where an agent could have planted a link.
 
 use std::fs::File;
 use std::io;
@@ -7,10 +7,10 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use camino::Utf8Path;
 use nix::fcntl::OFlag;
 
-/// Makes a folder of ours, and opens it; what else stands at its place, a link above all, goes.
+/// Creates a folder of ours and opens it; anything else in its place, such as a link, is removed.
 ///
 /// # Errors
-/// As the file system.
+/// The error of the file system.
 pub fn own_folder(path: &Utf8Path) -> io::Result<File> {
     if let Some(above) = path.parent() {
         std::fs::create_dir_all(above)?;
@@ -19,7 +19,7 @@ pub fn own_folder(path: &Utf8Path) -> io::Result<File> {
         std::fs::remove_file(path)?;
     }
     match std::fs::create_dir(path) {
-        // It was made before, or another call made it at the same time.
+        // It existed already, or another call created it at the same time.
         Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {}
         made => made?,
     }

@@ -1,4 +1,4 @@
-//! Which layers of containment hold on this machine, found out by trying them.
+//! Probes which layers of containment work on this machine by trying them.
 
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
@@ -13,20 +13,20 @@ use crate::process::{
     sweep_orphans, sys,
 };
 
-/// How long the guard of the trial may take.
+/// Timeout for the guard of a probe.
 const TRIAL_MAX: Duration = Duration::from_secs(20);
 
-/// Tries the layers that need no site: subreaper, mark, pidfds, Landlock, the user.
+/// Probes the layers that need no site: subreaper, mark, pidfds, Landlock, the user.
 pub async fn probe() -> Vec<Finding> {
     vec![subreaper().await, mark(), pidfd(), landlock(), user(is_root())]
 }
 
-/// Tries the layers that need a folder: `openat2`, and a cgroup for a site with its data there.
+/// Probes the layers that need a folder: `openat2`, and a cgroup for a site with its data there.
 pub fn probe_folder(folder: &Utf8Path) -> Vec<Finding> {
     vec![openat2(folder), cgroup(Cgroups::open(folder))]
 }
 
-/// Runs a real guard over an agent that leaves a process in a session of its own.
+/// Runs a real guard over an agent that leaves a process in its own session.
 pub async fn probe_guard(wb_agent: &Utf8Path) -> Finding {
     const WHAT: &str = "guard";
     let advice = "jobs cannot be contained here; tell us about this system";
@@ -53,7 +53,7 @@ async fn trial(wb_agent: &Utf8Path) -> Result<u32> {
 }
 
 async fn run_trial(wb_agent: &Utf8Path, folder: &Utf8Path) -> Result<u32> {
-    // The shell ends only when the stray runs in its own session.
+    // The shell exits only once the stray runs in its own session.
     let escape = "mkfifo f && (setsid sh -c 'echo > f; exec sleep 600' &) && read line < f";
     let launch = Launch {
         version: 1,
@@ -143,7 +143,7 @@ fn cgroup(tried: std::result::Result<Cgroups, String>) -> Finding {
     }
 }
 
-/// Lets a real orphan fall to this process, as it would to a server whose guard was killed.
+/// Lets a real orphan be re-parented to this process, as to a server whose guard was killed.
 async fn subreaper() -> Finding {
     const WHAT: &str = "second subreaper";
     let advice = "what a killed guard leaves is found by its mark only; tell us about this system";
@@ -158,7 +158,7 @@ async fn subreaper() -> Finding {
 async fn orphan() -> Result<u32> {
     let children = Children::new();
     become_subreaper(&children)?;
-    // The shell ends once what it leaves runs in a session of its own; that ends by itself.
+    // The shell exits once the stray runs in its own session; the stray ends by itself.
     let script = "(setsid sh -c 'echo; exec sleep 5 > /dev/null 2>&1' &) | read line";
     let command = Run {
         program: "/bin/sh".into(),
@@ -199,8 +199,8 @@ fn landlock() -> Finding {
     }
 }
 
-/// Returns whether a process that this user can see stands in a folder, or below it. Waits for
-/// `/proc`.
+/// Returns whether the working directory of a process visible to this user is in a folder or below
+/// it. Blocks on `/proc`.
 pub fn is_occupied(folder: &Utf8Path) -> bool {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let places = processes.filter_map(|it| std::fs::read_link(it.path().join("cwd")).ok());
@@ -215,9 +215,9 @@ pub fn is_root() -> bool {
 /// Returns the permission bits of a path, and whether it belongs to this user.
 ///
 /// # Errors
-/// `not_found`.
+/// `not_found` if the path does not exist.
 pub fn owner_and_mode(path: &Utf8Path) -> Result<(bool, u32)> {
-    // Of what it leads to: a link has no bits of its own.
+    // Of the target: a link has no bits of its own.
     let facts =
         fs::metadata(path).map_err(|cause| Error::not_found(format!("no {path}")).source(cause))?;
     Ok((facts.uid() == nix::unistd::geteuid().as_raw(), facts.mode() & 0o7777))

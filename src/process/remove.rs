@@ -1,9 +1,8 @@
-//! Removing and measuring folders that an agent could fill with anything: links, a million files,
-//! folders without permissions, folders within folders without end.
+//! Removes and measures folders that an agent could fill with anything: links, a million files,
+//! folders without permissions, endlessly nested folders.
 //!
-//! **Invariant:** no link is followed and no mount is entered, at no level: every step is relative
+//! **Invariant:** no link is followed and no mount is entered, at any level: every step is relative
 //! to an open folder.
-//! **Invariant:** the work of one call is bounded; a large folder takes several calls.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -18,38 +17,38 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use crate::base::{Error, Result};
 
-/// How many folders are open at one time: deeper ones are lifted to the top first.
+/// Most folders open at once: deeper ones are first moved to the top.
 const DEPTH_MAX: usize = 32;
-/// How many names of a folder are read before they are worked on.
+/// Names read from a folder per round.
 const NAMES_MAX: usize = 512;
-/// What a folder that was lifted is called, with a number behind it.
+/// Name prefix of a folder that was moved to the top.
 const LIFTED: &str = ".lifted-";
 
-/// What one call came to.
+/// The result of one call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Removal {
-    /// Entries that were removed.
+    /// Entries removed.
     pub entries: usize,
     /// Whether nothing is left.
     pub is_done: bool,
 }
 
-/// How large a folder is on the disk.
+/// The size of a folder on disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
     /// Blocks of all files, in bytes.
     pub bytes: u64,
-    /// Entries that were looked at.
+    /// Entries visited.
     pub entries: usize,
-    /// Whether all of it was looked at.
+    /// Whether everything was visited.
     pub is_whole: bool,
 }
 
 /// Removes at most about `entries_max` entries of the file or folder `name` in `folder`; call it
-/// again until it is done. What is not there is done.
+/// again until it is done. A missing entry is done.
 ///
 /// # Errors
-/// `unavailable` if something of it cannot be removed.
+/// `unavailable` if something inside cannot be removed.
 pub fn remove_some(folder: &Utf8Path, name: &str, entries_max: usize) -> Result<Removal> {
     let told = |cause: Errno| {
         let error = Error::unavailable(format!("cannot remove {folder}/{name}"));
@@ -66,10 +65,11 @@ pub fn remove_some(folder: &Utf8Path, name: &str, entries_max: usize) -> Result<
     Ok(Removal { entries: work.removed, is_done })
 }
 
-/// Returns the size of the file or folder `name` in `folder`, as far as `entries_max` entries tell.
+/// Returns the size of the file or folder `name` in `folder`, visiting at most `entries_max`
+/// entries.
 ///
 /// # Errors
-/// `unavailable` if it cannot be looked at. What is not there has no size.
+/// `unavailable` if it cannot be examined. A missing entry has no size.
 pub fn measure(folder: &Utf8Path, name: &str, entries_max: usize) -> Result<Size> {
     let told =
         |cause: Errno| Error::unavailable(format!("cannot look at {folder}/{name}")).source(cause);
@@ -85,7 +85,7 @@ fn open_top(folder: &Utf8Path) -> nix::Result<OwnedFd> {
     nix::fcntl::open(folder.as_std_path(), flags, Mode::empty())
 }
 
-/// What stands at a name; nothing if nothing does.
+/// Returns the metadata of an entry; `None` if it does not exist.
 fn look(parent: &OwnedFd, name: &CStr) -> nix::Result<Option<FileStat>> {
     match fstatat(parent.as_fd(), name, AtFlags::AT_SYMLINK_NOFOLLOW) {
         Ok(facts) => Ok(Some(facts)),
@@ -98,7 +98,7 @@ fn is_folder(facts: &FileStat) -> bool {
     SFlag::from_bits_truncate(facts.st_mode) & SFlag::S_IFMT == SFlag::S_IFDIR
 }
 
-/// Opens a folder at a name that is no link; gives ourselves the right to, if that is what lacks.
+/// Opens a folder that is not a link, giving ourselves permission if that is missing.
 fn open_folder(parent: &OwnedFd, name: &CStr) -> nix::Result<OwnedFd> {
     let how = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     match open_here(parent, name, how | OFlag::O_RDONLY) {
@@ -110,8 +110,8 @@ fn open_folder(parent: &OwnedFd, name: &CStr) -> nix::Result<OwnedFd> {
     }
 }
 
-/// Opens what stands at a name, unless something is mounted there (`EXDEV`): what lies behind a
-/// mount, also one of the same disk, is somebody else's.
+/// Opens an entry, unless something is mounted there (`EXDEV`): what lies behind a mount, even of
+/// the same disk, is not ours.
 fn open_here(parent: &OwnedFd, name: &CStr, flags: OFlag) -> nix::Result<OwnedFd> {
     let stays = ResolveFlag::RESOLVE_BENEATH
         | ResolveFlag::RESOLVE_NO_SYMLINKS
@@ -119,8 +119,8 @@ fn open_here(parent: &OwnedFd, name: &CStr, flags: OFlag) -> nix::Result<OwnedFd
     openat2(parent.as_fd(), name, OpenHow::new().flags(flags).resolve(stays))
 }
 
-/// Makes a folder of ours usable for us. The change goes through a descriptor of that very folder:
-/// by its name it could reach what a link points at.
+/// Makes a folder of ours accessible to us. The change goes through a descriptor: by name it could
+/// hit the target of a link.
 fn allow(parent: &OwnedFd, name: &CStr) -> nix::Result<()> {
     let how = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     permit(&open_here(parent, name, how)?)
@@ -134,7 +134,7 @@ fn permit(folder: &OwnedFd) -> nix::Result<()> {
 
 /// Reads the first names of a folder.
 fn names(folder: &OwnedFd) -> nix::Result<Vec<CString>> {
-    // A descriptor of its own, which begins at the first name.
+    // A separate descriptor, so that reading starts at the first name.
     let own = openat(folder.as_fd(), c".", OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())?;
     let mut dir = Dir::from_fd(own)?;
     let mut names = Vec::new();
@@ -158,7 +158,7 @@ struct Work {
 }
 
 impl Work {
-    /// Removes what stands at a name; whether all of it went.
+    /// Removes an entry; returns whether all of it is gone.
     fn remove(&mut self, parent: &OwnedFd, name: &CStr) -> nix::Result<bool> {
         let Some(facts) = look(parent, name)? else { return Ok(true) };
         if !is_folder(&facts) {
@@ -171,7 +171,7 @@ impl Work {
         self.unlink(parent, name, UnlinkatFlags::RemoveDir)
     }
 
-    /// Empties a folder; whether it is empty.
+    /// Empties a folder; returns whether it is empty.
     fn empty(&mut self, top: &OwnedFd, folder: &OwnedFd, depth: usize) -> nix::Result<bool> {
         loop {
             let names = names(folder)?;
@@ -195,7 +195,7 @@ impl Work {
         depth: usize,
     ) -> nix::Result<()> {
         let facts = match look(folder, name) {
-            // A folder that may be read and not be searched.
+            // The folder is readable but not searchable.
             Err(Errno::EACCES) => {
                 permit(folder)?;
                 look(folder, name)?
@@ -217,7 +217,7 @@ impl Work {
         Ok(())
     }
 
-    /// Moves a folder that lies too deep to the top, where it is found again.
+    /// Moves a folder that is nested too deeply to the top, where it is found again.
     fn lift(&mut self, top: &OwnedFd, folder: &OwnedFd, name: &CStr) -> nix::Result<()> {
         loop {
             self.lifted += 1;
@@ -227,7 +227,7 @@ impl Work {
                 self.left = self.left.saturating_sub(1);
                 let rename = || renameat(folder.as_fd(), name, top.as_fd(), aside.as_c_str());
                 return match rename() {
-                    // What moves must be writable too: its `..` changes.
+                    // The moved folder must be writable too: its `..` changes.
                     Err(Errno::EACCES) => {
                         permit(folder)?;
                         allow(folder, name)?;
@@ -276,8 +276,7 @@ fn measure_entry(
     }
     let how = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let folder = match open_here(parent, name, how) {
-        // What may not be read is not measured; it can be removed all the same. What is mounted
-        // there is not removed.
+        // Unreadable folders are not measured, but can still be removed. Mounted ones are not.
         Err(Errno::EACCES | Errno::EXDEV) => {
             size.is_whole = false;
             return Ok(());
@@ -333,7 +332,7 @@ mod tests {
         let jobs = top.join("jobs");
         assert!(measure(&jobs, "a", 100).unwrap().entries <= 6, "links are not walked");
         assert!(remove_some(&jobs, "a", 100).unwrap().is_done);
-        // A link in the place of a job's folder is removed itself.
+        // A link in place of a job's folder is itself removed.
         assert!(remove_some(&jobs, "link", 100).unwrap().is_done);
         assert!(remove_some(&jobs, "nothing", 100).unwrap().is_done);
         assert_eq!(std::fs::read_to_string(top.join("outside/kept")).unwrap(), "mine");

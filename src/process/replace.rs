@@ -1,8 +1,8 @@
-//! Replacing a file below a root, so that no race leads out of it and nobody's work is lost.
+//! Replaces a file below a root so that no race leads outside and no concurrent edit is lost.
 //!
-//! The new text is written beside the file and takes its place in one step, in a folder that is
-//! held open: there is never half a file. What stood there is looked at *after* it was taken out,
-//! and put back if it is not what it should be.
+//! The new text is written beside the file and exchanged with it in one step, inside of a folder
+//! that is held open: there is never half a file. What stood there is examined *after* the
+//! exchange, and put back if it is not what was expected.
 //!
 //! **Invariant:** a file is removed only after its content was compared, byte for byte.
 
@@ -27,29 +27,29 @@ use crate::process::root::{Root, refusal};
 pub struct Replacement<'a> {
     /// The file.
     pub path: &'a SourcePath,
-    /// A name for the file beside it, while there are two; nobody else uses it.
+    /// A temporary name beside the file, used by nobody else.
     pub spare: &'a str,
-    /// What the file must hold; nothing means that it does not matter.
+    /// What the file must contain; `None` to accept anything.
     pub from: Option<&'a [u8]>,
-    /// What it gets.
+    /// The new content.
     pub to: &'a [u8],
-    /// Where the file that it replaces goes, below another root of the same file system: whoever
-    /// has that open may still write to it. Otherwise it is removed.
+    /// Where to keep the replaced file, below another root on the same file system: a program that
+    /// has it open may still write to it. Without it, the file is removed.
     pub keep: Option<(&'a Root, &'a Utf8Path)>,
-    /// The time of change that it gets; now otherwise.
+    /// The modification time to set; now if absent.
     pub modified: Option<SystemTime>,
 }
 
-/// How a spare file that a crash left was settled.
+/// How a spare file left by a crash was settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spare {
     /// There was none.
     None,
-    /// It held nothing of its own, and is gone.
+    /// It contained nothing of its own and was removed.
     Removed,
-    /// It held work that was taken out just before the crash: that is in its place again.
+    /// It contained an edit that was taken out just before the crash, and was put back in place.
     PutBack,
-    /// It holds what nobody knows, and stays.
+    /// Its content is unknown; it was left alone.
     Left,
 }
 
@@ -58,9 +58,9 @@ impl Root {
     /// file keeps its permissions.
     ///
     /// # Errors
-    /// As [`Root::read`]; `conflict` with code `source_dirty` if it does not hold `from`, and
-    /// `hard_link` if it has a second name; `unavailable` with `disk_full` or `read_only`. The
-    /// file is as it was then.
+    /// Same as [`Root::read`]; `conflict` with code `source_dirty` if it does not contain `from`,
+    /// or `hard_link` if it has a second name; `unavailable` with `disk_full` or `read_only`. The
+    /// file is then unchanged.
     pub fn replace(&self, it: Replacement<'_>) -> Result<SystemTime> {
         let (folder, name) = self.folder_of(it.path)?;
         let mut old = open_at(&folder, name).map_err(|cause| gone(it.path, cause))?;
@@ -78,14 +78,14 @@ impl Root {
         }
         let was = meta.modified().map_err(|cause| unwritable(it.path, cause))?;
         if let Err(cause) = write_spare(&folder, &it, &meta) {
-            // What is left of it is ours alone.
+            // The remains are only ours.
             let _ = unlink(&folder, it.spare);
             return Err(unwritable(it.path, cause));
         }
         crash_point("replace_spare");
         self.take_place(&folder, name, &it)?;
         crash_point("replace_exchanged");
-        // After the exchange the spare name holds the old file; without it there is none.
+        // After an exchange the spare name holds the old file; after a rename nothing is there.
         let is_kept = it.keep.is_some_and(|(kept, name)| keep(&folder, it.spare, kept, name));
         if !is_kept {
             match unlink(&folder, it.spare) {
@@ -94,17 +94,17 @@ impl Root {
             }
         }
         if let Err(cause) = nix::unistd::fsync(&folder) {
-            // The text is in the repository; only the folder's entry may be lost by a power cut.
+            // The commit has the text; a power cut could only lose the folder entry.
             tracing::warn!("the folder of {} is not synced: {cause}", it.path);
         }
         Ok(was)
     }
 
-    /// Puts a file that [`Root::replace`] kept back in its place, if that holds exactly `ours`.
-    /// Returns whether it did: otherwise everything is as it was. Nothing if no file is kept.
+    /// Puts a file kept by [`Root::replace`] back in its place, if that contains exactly `ours`.
+    /// Returns whether it did; otherwise nothing was changed. `None` if no file was kept.
     ///
     /// # Errors
-    /// As [`Root::read`]; `unavailable` if the file system refuses.
+    /// Same as [`Root::read`]; `unavailable` if the file system refuses.
     pub fn take_back(
         &self,
         path: &SourcePath,
@@ -125,7 +125,7 @@ impl Root {
         let swap = || swap((&aside, aside_name), (&folder, name));
         swap().map_err(|cause| unwritable(path, cause.into()))?;
         if !is_ours(&aside, aside_name) {
-            // Somebody was quicker: theirs goes back.
+            // Somebody edited it in between: their text goes back.
             swap().map_err(|cause| unwritable(path, cause.into()))?;
             return Ok(Some(false));
         }
@@ -134,17 +134,17 @@ impl Root {
         Ok(Some(true))
     }
 
-    /// Returns whether there is something of a spare file's name beside a file.
+    /// Returns whether a spare file exists beside a file.
     pub fn has_spare(&self, path: &SourcePath, spare: &str) -> bool {
         let found = self.folder_of(path).map(|(folder, _)| open_at(&folder, spare));
         !matches!(found, Err(_) | Ok(Err(Errno::ENOENT)))
     }
 
-    /// Settles what a crash may have left beside a file: `known` are the contents that are kept
-    /// elsewhere, `ours` the one that was being written.
+    /// Settles what a crash may have left beside a file: `known` are contents stored elsewhere,
+    /// `ours` is the one being written.
     ///
     /// # Errors
-    /// As [`Root::replace`].
+    /// Same as [`Root::replace`].
     pub fn settle_spare(
         &self,
         path: &SourcePath,
@@ -164,7 +164,10 @@ impl Root {
         };
         let limit = known.iter().map(|it| it.len()).max().unwrap_or(0).max(ours.len());
         let held = read_up_to(&mut file, limit).unwrap_or_default();
+        // A prefix of `ours` is a spare that was still being written.
         let is_known = known.iter().any(|it| held == *it) || ours.starts_with(&held);
+        // Unknown content: an edit that the exchange took out. If `ours` stands in its place, the
+        // crash came before it was put back.
         if !is_known {
             let is_ours = open_at(&folder, name).is_ok_and(|mut it| holds(&mut it, ours));
             if !is_ours || exchange(&folder, spare, name).is_err() {
@@ -175,16 +178,16 @@ impl Root {
         Ok(if is_known { Spare::Removed } else { Spare::PutBack })
     }
 
-    /// Puts the spare file in the place of the other, or changes nothing.
+    /// Exchanges the spare file with the original, or changes nothing.
     fn take_place(&self, folder: &OwnedFd, name: &str, it: &Replacement<'_>) -> Result<()> {
         let give_up = |cause: Error| {
-            // Ours still: it was never in the other's place, or is not any more.
+            // The spare is still ours: it was never exchanged, or was exchanged back.
             let _ = unlink(folder, it.spare);
             cause
         };
         match exchange(folder, it.spare, name) {
             Ok(()) => {}
-            // Some file systems cannot exchange: then as git does it, look once more and rename.
+            // Some file systems cannot exchange: then compare once more and rename, as git does.
             Err(Errno::EINVAL | Errno::ENOSYS | Errno::EOPNOTSUPP) => {
                 let is_same = it.from.is_none_or(|from| {
                     open_at(folder, name).is_ok_and(|mut file| holds(&mut file, from))
@@ -200,6 +203,7 @@ impl Root {
             }
             Err(cause) => return Err(give_up(unwritable(it.path, cause.into()))),
         }
+        // Compare only now: a content read before the exchange could have changed since.
         let is_expected = fault::is_off("swap_compare")
             || it.from.is_none_or(|from| {
                 open_at(folder, it.spare).is_ok_and(|mut file| {
@@ -210,7 +214,8 @@ impl Root {
         if is_expected {
             return Ok(());
         }
-        // Somebody was quicker: theirs goes back, and what then comes out is ours, or stays.
+        // Somebody edited it in between: their text goes back. What comes out must then be ours, or
+        // it stays.
         let back = exchange(folder, it.spare, name);
         let is_ours = open_at(folder, it.spare).is_ok_and(|mut file| holds(&mut file, it.to));
         if back.is_err() || !is_ours {
@@ -231,7 +236,7 @@ fn write_spare(
     let file = nix::fcntl::openat(folder, it.spare, flags, Mode::from_bits_truncate(0o600))?;
     let mut file = File::from(file);
     file.write_all(it.to)?;
-    // Only root may give a file away; for anyone else it is theirs, as when git writes it.
+    // Only root may change the owner; for anyone else the file is theirs, as when git writes it.
     let _ = fchown(&file, Some(old.uid()), Some(old.gid()));
     file.set_permissions(Permissions::from_mode(old.mode() & 0o7777))?;
     if let Some(modified) = it.modified {
@@ -240,7 +245,7 @@ fn write_spare(
     file.sync_all()
 }
 
-/// Opens what has a name in a folder for reading; a link is not followed.
+/// Opens a file in a folder for reading, without following a link.
 fn open_at(folder: &OwnedFd, name: &str) -> nix::Result<File> {
     let flags = OFlag::O_RDONLY
         | OFlag::O_NOFOLLOW
@@ -250,12 +255,12 @@ fn open_at(folder: &OwnedFd, name: &str) -> nix::Result<File> {
     nix::fcntl::openat(folder, name, flags, Mode::empty()).map(File::from)
 }
 
-/// Returns whether a file holds exactly these bytes.
+/// Returns whether a file contains exactly these bytes.
 fn holds(file: &mut File, bytes: &[u8]) -> bool {
     read_up_to(file, bytes.len()).is_ok_and(|held| held == bytes)
 }
 
-/// Reads a file from its beginning, and one byte more than asked if it has more.
+/// Reads a file from the start: at most `limit` bytes, and one more if it is longer.
 fn read_up_to(file: &mut File, limit: usize) -> std::io::Result<Vec<u8>> {
     if !file.metadata()?.is_file() {
         return Err(std::io::Error::from(IoKind::InvalidInput));
@@ -267,7 +272,7 @@ fn read_up_to(file: &mut File, limit: usize) -> std::io::Result<Vec<u8>> {
     Ok(held)
 }
 
-/// Moves the file that was replaced to where it is kept; returns whether it is there.
+/// Moves the replaced file to where it is kept; returns whether it is there.
 fn keep(folder: &OwnedFd, spare: &str, kept: &Root, at: &Utf8Path) -> bool {
     if fault::is_off("late_writes") {
         return false;
@@ -276,7 +281,7 @@ fn keep(folder: &OwnedFd, spare: &str, kept: &Root, at: &Utf8Path) -> bool {
     match nix::fcntl::renameat(folder, spare, &aside, name) {
         Ok(()) => true,
         Err(cause) => {
-            // Another file system, or a file system without the exchange, which left none.
+            // Another file system, or one without exchange, where no old file is left.
             tracing::debug!("the replaced file is not kept as {at}: {cause}");
             false
         }
@@ -296,7 +301,7 @@ fn swap(one: (&OwnedFd, &str), other: (&OwnedFd, &str)) -> nix::Result<()> {
     nix::fcntl::renameat2(one.0, one.1, other.0, other.1, flags)
 }
 
-/// Other C libraries have no word for it.
+/// Other C libraries have no binding for it.
 #[cfg(not(target_env = "gnu"))]
 fn swap(_: (&OwnedFd, &str), _: (&OwnedFd, &str)) -> nix::Result<()> {
     Err(Errno::ENOSYS)
@@ -332,10 +337,10 @@ pub(super) fn unwritable(path: &SourcePath, cause: std::io::Error) -> Error {
     error.source(cause)
 }
 
-/// Makes a file that only this user can read; one that is there already stays as it is.
+/// Creates a private file; an existing one is left unchanged.
 ///
 /// # Errors
-/// As the disk.
+/// The error of the file system.
 pub fn private_file(path: &Utf8Path, bytes: &[u8]) -> std::io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt as _;
     let made = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
@@ -349,10 +354,10 @@ pub fn private_file(path: &Utf8Path, bytes: &[u8]) -> std::io::Result<()> {
     }
 }
 
-/// Makes a folder in `place` that only this user can enter.
+/// Creates a private folder inside of `place`.
 ///
 /// # Errors
-/// `unavailable` if it cannot be made.
+/// `unavailable` if it cannot be created.
 pub fn private_folder(place: &Utf8Path, prefix: &str) -> Result<camino::Utf8PathBuf> {
     let cannot = |cause: Box<dyn std::error::Error + Send + Sync>| {
         Error::unavailable(format!("cannot make a folder in {place}"))

@@ -1,7 +1,7 @@
-//! Reading files below a folder, so that no path and no race leads out of it.
+//! Reads files below a folder so that no path and no race leads outside.
 //!
-//! **Invariant:** no link is followed, wherever it is in the path; nothing but a regular file is
-//! read, and opening never waits.
+//! **Invariant:** no link is followed, anywhere in a path; only regular files are read, and opening
+//! never blocks.
 
 mod look;
 mod made;
@@ -24,17 +24,17 @@ use crate::base::{Context, Error, ErrorKind, Result, SourcePath, fault};
 pub use look::{Entry, EntryKind};
 pub use place::Standing;
 
-/// How often a lookup is repeated when something on the way is renamed meanwhile.
+/// Retries of a lookup that raced with a rename.
 const RACES_MAX: usize = 32;
 
-/// A folder, held open, below which files are read.
+/// An open folder below which files are read.
 #[derive(Clone, Debug)]
 pub struct Root {
     folder: Arc<OwnedFd>,
     path: Utf8PathBuf,
 }
 
-/// What a file is, apart from its bytes.
+/// The metadata of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileFacts {
     /// Its size.
@@ -43,7 +43,7 @@ pub struct FileFacts {
     pub links: u64,
     /// Permission bits and type.
     pub mode: u32,
-    /// Time of the last change, in milliseconds since 1970.
+    /// Modification time, in milliseconds since 1970.
     pub modified_ms: i64,
 }
 
@@ -51,7 +51,8 @@ impl Root {
     /// Opens a folder as a root.
     ///
     /// # Errors
-    /// `not_found` without the folder; `unavailable` with code `no_openat2` on an old kernel.
+    /// `not_found` if the folder does not exist; `unavailable` with code `no_openat2` on an old
+    /// kernel.
     pub fn open(path: &Utf8Path) -> Result<Root> {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let folder = nix::fcntl::open(path.as_std_path(), flags, nix::sys::stat::Mode::empty());
@@ -76,29 +77,29 @@ impl Root {
         }
     }
 
-    /// Takes a folder that is open already as a root.
+    /// Uses an open folder as a root.
     pub fn of(folder: File, path: &Utf8Path) -> Root {
         Root { folder: Arc::new(folder.into()), path: path.to_owned() }
     }
 
-    /// Returns the folder's path as it was given.
+    /// Returns the folder's path as given.
     pub fn path(&self) -> &Utf8Path {
         &self.path
     }
 
-    /// Reads a Source that is a regular file of at most `bytes_max` bytes.
+    /// Reads a Source: a regular file of at most `bytes_max` bytes.
     ///
     /// # Errors
     /// `not_found` with code `source_gone`; `too_large`; `invalid` with code `path_is_link` or
-    /// `not_a_file`; `forbidden` if the file may not be read.
+    /// `not_a_file`; `forbidden` if the file is not readable.
     pub fn read(&self, path: &SourcePath, bytes_max: usize) -> Result<(Vec<u8>, FileFacts)> {
         self.read_below(path.as_path(), bytes_max, "source_gone")
     }
 
-    /// Reads the first bytes of a regular file, at most `bytes_max`.
+    /// Reads at most the first `bytes_max` bytes of a regular file.
     ///
     /// # Errors
-    /// As [`Root::read`], but none is too large.
+    /// Same as [`Root::read`], except that no file is too large.
     pub fn read_head(&self, path: &SourcePath, bytes_max: usize) -> Result<Vec<u8>> {
         let (file, _) = self.open_file(path.as_path(), "source_gone")?;
         let mut bytes = Vec::new();
@@ -108,15 +109,15 @@ impl Root {
         Ok(bytes)
     }
 
-    /// Returns the facts of a Source that is a regular file.
+    /// Returns the metadata of a Source, which must be a regular file.
     ///
     /// # Errors
-    /// As [`Root::read`].
+    /// Same as [`Root::read`].
     pub fn facts(&self, path: &SourcePath) -> Result<FileFacts> {
         self.open_file(path.as_path(), "source_gone").map(|(_, facts)| facts)
     }
 
-    /// Opens the folder of a file, and returns the file's name in it.
+    /// Opens the folder of a file and returns the file's name in it.
     pub(super) fn folder_of<'a>(&self, path: &'a SourcePath) -> Result<(OwnedFd, &'a str)> {
         let name = path.as_path().file_name().unwrap_or_default();
         let parent = path.as_path().parent().filter(|it| !it.as_str().is_empty());
@@ -136,7 +137,7 @@ impl Root {
     /// Reads a regular file by a plain relative path, such as `agents/NAME.md` or a skill's.
     ///
     /// # Errors
-    /// As [`Root::read`], with code `file_gone`; `invalid` for a path that is not plain.
+    /// Same as [`Root::read`], with code `file_gone`; `invalid` for a path that is not plain.
     pub fn read_relative(&self, path: &Utf8Path, bytes_max: usize) -> Result<(Vec<u8>, FileFacts)> {
         check_plain(path)?;
         self.read_below(path, bytes_max, "file_gone")
@@ -156,7 +157,7 @@ impl Root {
             return Err(too_large());
         }
         let mut bytes = Vec::with_capacity(usize::try_from(facts.bytes).unwrap_or(0));
-        // One more than allowed, because the file may grow while it is read.
+        // One byte more than allowed, because the file may grow while it is read.
         file.take(limit.saturating_add(1))
             .read_to_end(&mut bytes)
             .context(ErrorKind::Unavailable, || format!("cannot read {path}"))?;
@@ -176,7 +177,7 @@ impl Root {
         let mut opened = Err(Errno::EAGAIN);
         for _ in 0..RACES_MAX {
             opened = nix::fcntl::openat2(self.folder.as_fd(), at, how(flags));
-            // The kernel says so when a rename made the lookup ambiguous.
+            // The kernel reports that a concurrent rename made the lookup ambiguous.
             if !matches!(opened, Err(Errno::EAGAIN | Errno::EINTR)) {
                 break;
             }
@@ -200,7 +201,7 @@ impl Root {
     }
 }
 
-/// Returns a path that may be no UTF-8 as messages name it.
+/// Returns a path, which may not be UTF-8, for use in messages.
 fn shown(path: &Path) -> Utf8PathBuf {
     Utf8PathBuf::from(path.to_string_lossy().into_owned())
 }

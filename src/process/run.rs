@@ -1,4 +1,4 @@
-//! Short commands of the server itself (git): bounded in time and output, in a group of their own.
+//! Runs short commands of the server itself (git): bounded in time and output, in their own group.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -18,9 +18,9 @@ use crate::base::{Context, Error, ErrorKind, Result};
 use crate::process::sys;
 use crate::process::tree::Children;
 
-/// How long output may still come, after the command exited, from what holds its pipes.
+/// After the command's exit, how long to wait for output from processes that still hold its pipes.
 const DRAIN_IDLE: Duration = Duration::from_millis(100);
-/// How long that may go on in all.
+/// The same in total.
 const DRAIN_MAX: Duration = Duration::from_secs(2);
 const CHUNK_BYTES: usize = 64 * 1024;
 
@@ -31,22 +31,22 @@ pub struct Run {
     pub program: Utf8PathBuf,
     /// Its arguments.
     pub args: Vec<OsString>,
-    /// The folder in which it runs.
+    /// Its working directory.
     pub cwd: Utf8PathBuf,
-    /// Its whole environment.
+    /// Its complete environment.
     pub env: Vec<(String, String)>,
-    /// What it reads; nothing means `/dev/null`.
+    /// Its standard input; `/dev/null` if empty.
     pub stdin: Vec<u8>,
-    /// How long it may take.
+    /// Its timeout.
     pub timeout: Duration,
-    /// How much both streams may hold together.
+    /// Most bytes of both output streams together.
     pub output_bytes_max: usize,
 }
 
-/// What a command left.
+/// The result of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// Its exit code; 128 + n when signal n ended it.
+    /// Its exit code; 128 + n if signal n killed it.
     pub code: i32,
     /// Its standard output.
     pub stdout: Vec<u8>,
@@ -54,11 +54,11 @@ pub struct Output {
     pub stderr: Vec<u8>,
 }
 
-/// Runs a command to its end. Its exit code is the caller's to judge.
+/// Runs a command to its end. The caller judges its exit code.
 ///
 /// # Errors
 /// `unavailable` with code `command_not_started` or `command_timeout`; `too_large` with code
-/// `output_too_large`. In each case the command's whole process group is gone.
+/// `output_too_large`. In each case the command's whole process group has been killed.
 pub async fn run(children: &Children, run: Run) -> Result<Output> {
     let name = run.program.file_name().unwrap_or_default().to_owned();
     if !run.program.is_absolute() {
@@ -88,14 +88,14 @@ pub async fn run(children: &Children, run: Run) -> Result<Output> {
     Ok(Output { code: code_of(status), stdout, stderr })
 }
 
-/// Finds a program: a path with a slash is taken relative to `base`, a bare name is searched in
-/// `path_env`, whose relative entries do not count.
+/// Finds a program: a path with a slash is relative to `base`, a bare name is searched in
+/// `path_env`, ignoring its relative entries.
 pub fn which(program: &str, path_env: &str, base: &Utf8Path) -> Option<Utf8PathBuf> {
     if program.is_empty() {
         return None;
     }
     if program.contains('/') {
-        // Without `.` in it: people read this path.
+        // Normalized, because people read this path.
         let path: Utf8PathBuf = base.join(program).components().collect();
         return is_program(&path).then_some(path);
     }
@@ -107,8 +107,8 @@ pub fn which(program: &str, path_env: &str, base: &Utf8Path) -> Option<Utf8PathB
         .find(|path| is_program(path))
 }
 
-/// Becomes another program, which takes this one's terminal; returns why it cannot. Whoever is in a
-/// tmux already is in another one then.
+/// Replaces this process by another program, which inherits the terminal; returns why it cannot.
+/// From inside of tmux, the program nests.
 pub fn become_program(words: &[String]) -> Error {
     use std::os::unix::process::CommandExt as _;
     let Some((program, args)) = words.split_first() else {
@@ -119,7 +119,7 @@ pub fn become_program(words: &[String]) -> Error {
     Error::unavailable(format!("cannot start {program}")).source(cause)
 }
 
-/// A started command. Dropping it, at whatever `.await` that happens, ends its process group.
+/// A running command. Dropping it, at any `.await`, kills its process group.
 struct Running {
     child: Child,
     pid: i32,
@@ -148,7 +148,7 @@ impl Running {
                 .code("command_not_started")
                 .source(cause)
         })?;
-        // The child is ours and unreaped, so the pid cannot mean another process yet.
+        // The child is ours and not reaped, so its pid cannot have been reused.
         let pidfd = sys::pidfd_watch(pid);
         match pidfd {
             Ok(pidfd) => {
@@ -161,8 +161,8 @@ impl Running {
         }
     }
 
-    /// Ends what is left of the group, then reaps the command. The order matters: until it is
-    /// reaped its pid, which is the group's, cannot be used again.
+    /// Kills what is left of the group, then reaps the command. The order matters: until it is
+    /// reaped, its pid, which is also the group's id, cannot be reused.
     async fn end(mut self) -> Result<ExitStatus> {
         kill_group(self.pid);
         let status = self.child.wait().await;
@@ -175,7 +175,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if !self.is_reaped {
-            // tokio reaps it later; `Children` forgets it when it is gone.
+            // tokio reaps it later; `Children` forgets it once it is gone.
             kill_group(self.pid);
         }
     }
@@ -229,7 +229,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// Moves some bytes on whichever pipe is ready; waits for ever when all are closed.
+    /// Transfers bytes on whichever pipe is ready; waits forever when all are closed.
     async fn step(&mut self) {
         let Exchange { stdin, stdout, stderr, .. } = self;
         let is_written = tokio::select! {
@@ -260,13 +260,13 @@ impl<R: AsyncRead + Unpin> Pipe<R> {
         let Some(from) = &mut self.from else { return std::future::pending().await };
         match from.read(&mut self.chunk).await {
             Ok(count) if count > 0 => self.kept.extend_from_slice(&self.chunk[..count]),
-            // An error of a pipe means the same as its end: no more will come.
+            // An error of a pipe is treated like its end: no more will come.
             _ => self.from = None,
         }
     }
 }
 
-/// Writes some of the input; returns whether that was all, or nobody reads it any more.
+/// Writes some of the input; returns whether it is all written, or nobody reads it any more.
 async fn write_some(stdin: &mut Option<(ChildStdin, Vec<u8>, usize)>) -> bool {
     let Some((pipe, bytes, at)) = stdin else { return std::future::pending().await };
     match pipe.write(&bytes[*at..]).await {
@@ -280,7 +280,7 @@ async fn write_some(stdin: &mut Option<(ChildStdin, Vec<u8>, usize)>) -> bool {
 }
 
 fn kill_group(pid: i32) {
-    // ESRCH only: the whole group ended by itself.
+    // ESRCH only: the whole group has already exited.
     let _ = killpg(Pid::from_raw(pid), RawSignal::SIGKILL);
 }
 

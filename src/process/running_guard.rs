@@ -1,9 +1,9 @@
-//! A guard that runs: hearing it, and doing its work where somebody keeps it from it.
+//! A running guard: listens to it, and does its work if something prevents it from doing so.
 //!
-//! **Invariant:** the server's end of the socketpair is the guard's lifeline: [`Guard`] alone holds
-//! it, and dropping that ends the job.
-//! **Invariant:** what the guard must have done by some time, and has not, is done from here: an
-//! agent of its own user can stop a guard again and again.
+//! **Invariant:** the server's end of the socketpair is the guard's lifeline: only [`Guard`] holds
+//! it, and dropping it ends the job.
+//! **Invariant:** whatever the guard is late with is done from here: an agent of the same user can
+//! stop its guard again and again.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -28,23 +28,23 @@ use crate::process::tree::{Children, Listing, Sweep};
 
 /// How late a guard may be, on a busy machine, before its work is done from here.
 const LATE_MAX: Duration = Duration::from_millis(200);
-/// What a guard may take after its agent's own exit: late output, then TERM and KILL.
+/// Time for a guard after its agent's own exit: late output, then TERM and KILL.
 const AFTER_EXIT_MAX: Duration = Duration::from_millis(2_700);
-/// A guard that is not through this long after all else is dead is killed.
+/// A guard that has not ended this long after everything else is dead is killed.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
 /// Longer than any job.
 pub(in crate::process) const FAR: Duration = Duration::from_secs(400 * 86_400);
-/// How often it is looked whether somebody stopped the guard, while its agent runs.
+/// How often to check whether the guard was stopped, while its agent runs.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// The same of a job that may live for days: many of them must cost nothing.
+/// The same for a job that may live for days: many of them must cost nothing.
 const LOOK_EVERY_LIVE: Duration = Duration::from_secs(30);
 /// The same while the job ends.
 const LOOK_EVERY_ENDING: Duration = Duration::from_millis(50);
-/// A guard that was found stopped this often has an agent that will not have it: one STOP may be
-/// anybody's mistake, and is made good.
+/// A guard found stopped this often has a hostile agent. A single STOP may be a mistake, and is
+/// undone.
 const STANDSTILLS_MAX: u32 = 3;
 
-/// A guard that this server started. Dropping it ends its job.
+/// A guard started by this server. Dropping it ends its job.
 #[derive(Debug)]
 pub struct Guard {
     held: Held,
@@ -56,7 +56,7 @@ pub struct Guard {
     wall: Duration,
     grace: Duration,
     input: Vec<u8>,
-    /// Whether it ended by itself and in good order, once it ended.
+    /// Once it has ended: whether it exited by itself with success.
     ended_well: Option<bool>,
     is_silent: bool,
     record: Option<ExitRecord>,
@@ -67,18 +67,17 @@ pub struct Guard {
     standstills: u32,
 }
 
-/// How the process of a guard is held.
+/// How a guard's process is held.
 #[derive(Debug)]
 pub(in crate::process) enum Held {
-    /// This server started it.
+    /// Started by this server.
     Child(Child),
-    /// An earlier one did: it tells its end by its socket, and its status is not known.
+    /// Started by an earlier server: its socket reports its end, and its exit status is unknown.
     Adopted(ProcessIdentity),
 }
 
 impl Held {
-    /// Waits for its end; whether it is known to have ended by itself and in good order. May be
-    /// dropped at any time.
+    /// Waits for its end; returns whether it is known to have exited with success. Cancel-safe.
     async fn wait(&mut self) -> bool {
         match self {
             Held::Child(child) => is_success(child.wait().await),
@@ -86,7 +85,7 @@ impl Held {
         }
     }
 
-    /// The same for one that has nothing more to say.
+    /// Like [`Held::wait`], for a guard that has closed its socket.
     async fn until_gone(&mut self) -> bool {
         match self {
             Held::Child(_) => self.wait().await,
@@ -103,26 +102,26 @@ impl Held {
 /// How the job ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GuardEnd {
-    /// The guard wrote down how the job ended.
+    /// The guard recorded how the job ended.
     Recorded(ExitRecord),
-    /// The guard was killed: what it started may still run.
+    /// The guard was killed: what it started may still be running.
     Lost,
 }
 
-/// Where a job is, and so what is due at the deadline.
+/// The phase of a job, which determines what is due at the deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// The agent runs, or is about to: at the deadline its wall clock has run out.
     Running,
-    /// The job ends: at the deadline everything below the guard is killed from here.
+    /// The job is ending: at the deadline everything below the guard is killed from here.
     Ending,
-    /// That is done again and again until this time; then the guard itself is killed.
+    /// Killing is repeated until this time; then the guard itself is killed.
     Forced { until: Instant },
-    /// All is over: at the deadline the guard is killed.
+    /// Everything has ended: at the deadline the guard is killed.
     Over,
 }
 
-/// What a new guard is made of.
+/// The parts of a new guard.
 pub(in crate::process) struct Started {
     pub(in crate::process) held: Held,
     pub(in crate::process) children: Children,
@@ -152,18 +151,18 @@ impl Guard {
             is_silent: false,
             record: None,
             step: Step::Running,
-            // Its clock starts with its agent, and says so.
+            // The agent's clock starts with `Started`, which resets this deadline.
             deadline: now + wall.min(FAR) + SILENCE_MAX,
             look_at: now + LOOK_EVERY,
             standstills: 0,
         }
     }
 
-    /// Returns a guard that an earlier server started; `rest` is what it has said beyond its first
-    /// word.
+    /// Returns a guard that an earlier server started; `rest` is what it sent after its first
+    /// message.
     pub(in crate::process) fn adopted(started: Started, rest: Vec<u8>, is_ending: bool) -> Guard {
         let mut guard = Guard::new(started);
-        // What its agent printed meanwhile was announced to nobody.
+        // Nobody was told about the output printed meanwhile.
         let news = GuardEvent::Output { stream: Stream::Stdout, bytes_total: 0 };
         if let Ok(line) = serde_json::to_vec(&news) {
             guard.input.extend(line);
@@ -176,12 +175,12 @@ impl Guard {
         guard
     }
 
-    /// Returns which process the guard is.
+    /// Returns the identity of the guard's process.
     pub fn identity(&self) -> &ProcessIdentity {
         &self.identity
     }
 
-    /// Tells a guard that was let in to begin.
+    /// Tells a guard that has accepted this server to start.
     pub(in crate::process) fn send_start(
         &self,
         secrets: Vec<(String, String)>,
@@ -195,8 +194,7 @@ impl Guard {
         GuardStopper::new(&self.line)
     }
 
-    /// Waits for the guard's next event; `None` when it has nothing more to say. May be dropped at
-    /// any time without losing an event.
+    /// Waits for the guard's next event; `None` when there will be none. Cancel-safe.
     pub async fn next(&mut self) -> Option<GuardEvent> {
         loop {
             if let Some(event) = self.take_event() {
@@ -212,13 +210,14 @@ impl Guard {
                 biased;
                 ready = self.line.socket.readable() => {
                     self.receive();
-                    // An error of the runtime itself: then the process decides alone.
+                    // An error of the runtime itself: only the process decides then.
                     self.is_silent |= ready.is_err();
                 }
                 ended_well = self.held.wait(), if self.ended_well.is_none() => {
                     self.children.forget(self.identity.pid);
                     self.ended_well = Some(ended_well);
-                    // Whoever else may hold the guard's end: what it said is here by now.
+                    // The pipe may still be held open, but everything that the guard sent has
+                    // arrived by now.
                     self.receive_last();
                     self.is_silent = true;
                 }
@@ -240,7 +239,7 @@ impl Guard {
         if let Some(record) = self.record.take() {
             return GuardEnd::Recorded(record);
         }
-        // An exit file without a guard that ended well could be anybody's.
+        // Without a guard that ended with success, anybody could have written the exit file.
         match read_exit_record(&self.job_dir) {
             Ok(Some(record)) if ended_well => GuardEnd::Recorded(record),
             Ok(_) => GuardEnd::Lost,
@@ -264,7 +263,7 @@ impl Guard {
         ended_well
     }
 
-    /// Takes in what an event means for the time that is left.
+    /// Updates the deadline according to an event.
     fn note(&mut self, event: &GuardEvent) {
         let now = Instant::now();
         match event {
@@ -298,7 +297,7 @@ impl Guard {
         self.look_at = now + LOOK_EVERY_ENDING;
     }
 
-    /// Does what the guard has not done in time.
+    /// Takes over what the guard has not done in time.
     async fn take_step(&mut self) {
         let now = Instant::now();
         if fault::is_off("standstill") && self.step != Step::Over {
@@ -307,8 +306,8 @@ impl Guard {
         }
         match self.step {
             Step::Running => {
-                // It does the same itself, unless it stands still; the order is there when it goes
-                // on, so that its record names the cause.
+                // The guard does the same by itself unless it is stopped; once it continues, the
+                // order lets its record name the cause.
                 self.line.stop(ExitCause::WallTimeout);
                 self.begin_ending();
             }
@@ -317,12 +316,13 @@ impl Guard {
                 self.step = Step::Forced { until: now + SILENCE_MAX };
                 self.force().await;
             }
+            // Killing may race with forks below the guard: it is repeated at every deadline.
             Step::Forced { until } if now < until => self.force().await,
             Step::Forced { .. } | Step::Over => self.kill("it does not answer"),
         }
     }
 
-    /// Kills all below the guard, and lets it go on: it writes down what it finds.
+    /// Kills everything below the guard and resumes it, so that it records the result.
     async fn force(&mut self) {
         let (identity, cgroup) = (self.identity.clone(), self.cgroup.clone());
         let pass =
@@ -333,7 +333,7 @@ impl Guard {
         self.deadline = Instant::now() + LOOK_EVERY_ENDING;
     }
 
-    /// Looks whether somebody stopped the guard, and lets it go on.
+    /// Checks whether somebody stopped the guard, and resumes it.
     fn look(&mut self) {
         let every = match self.step {
             Step::Running if self.wall >= FAR => LOOK_EVERY_LIVE,
@@ -352,6 +352,7 @@ impl Guard {
         if count == 1 {
             tracing::warn!(pid, job_dir = %self.job_dir, "somebody stopped the guard {pid}");
         }
+        // Its agent must not outrun a guard that is kept from its work; without the guard it dies.
         if self.step == Step::Running && count >= STANDSTILLS_MAX {
             return self.kill("it was stopped again and again");
         }
@@ -370,7 +371,7 @@ impl Guard {
         }
     }
 
-    /// Takes what is there, as far as the runtime knows.
+    /// Reads what is available, according to the runtime.
     fn receive(&mut self) {
         let mut buffer = [0; 8 * 1024];
         loop {
@@ -382,13 +383,13 @@ impl Guard {
                 Err(_) => return self.is_silent = true,
             }
             if self.input.len() > LINE_BYTES_MAX {
-                // The rest waits in the socket until these lines are taken.
+                // The rest stays in the socket until these lines are processed.
                 return;
             }
         }
     }
 
-    /// Takes what is there, asking the kernel itself.
+    /// Reads what is available, asking the kernel directly: the runtime may not know of it yet.
     fn receive_last(&mut self) {
         let mut buffer = [0; 8 * 1024];
         let fd = self.line.socket.as_raw_fd();
@@ -427,8 +428,8 @@ impl Guard {
     }
 }
 
-/// Kills everything below the guard of an earlier server, which must carry the mark, and lets the
-/// guard go on. Does nothing if the process is not proven to be that guard. Blocks for a moment.
+/// Kills everything below the guard of an earlier server, which must carry the mark, and resumes
+/// it. Does nothing if the process is not proven to be that guard. Blocks briefly.
 ///
 /// # Errors
 /// `unavailable` if the kernel refuses a signal.
@@ -449,7 +450,7 @@ fn kill_below(
     if guard.is_proven(mark) {
         let found = Listing::new().and_then(|it| it.descendants(guard.pid));
         let found = found.context(ErrorKind::Unavailable, || "cannot see processes".into())?;
-        // Proven again: what was listed was below the guard, if it was the guard all the time.
+        // Proven again: the list is worthless if another process got the guard's pid meanwhile.
         if guard.is_proven(mark) {
             Sweep::default().kill(&found, None);
         }

@@ -1,7 +1,7 @@
-//! A temporary folder that goes with its owner, however that ends.
+//! A temporary folder that is removed with its owner, however that ends.
 //!
-//! **Invariant:** what is cleaned up is a folder of this user whose owner is gone: an owner holds
-//! the lock in its folder, and the kernel frees that lock when the owner dies.
+//! **Invariant:** only folders of this user whose owner is gone are cleaned up: an owner holds the
+//! lock in its folder, and the kernel releases it when the owner dies.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
@@ -12,16 +12,16 @@ use crate::base::{Error, Result};
 use crate::process::lock::FileLock;
 use crate::process::replace::private_folder;
 
-/// The file that is locked.
+/// The lock file.
 const LOCK: &str = "owner.lock";
-/// Most names that are looked through for folders of owners that are gone.
+/// Most names searched for abandoned folders.
 const NAMES_MAX: usize = 10_000;
-/// How old a folder without a lock must be: a new one gets its lock in a moment.
+/// Minimum age of a folder without a lock: a new one gets its lock within moments.
 const UNLOCKED_AGE: Duration = Duration::from_secs(3_600);
-/// How often another folder is made because one was taken for an abandoned one.
+/// Attempts to create a folder, in case one is mistaken for an abandoned one.
 const TRIES: usize = 3;
 
-/// A temporary folder with its lock; it is removed when this is dropped.
+/// A locked temporary folder, removed when dropped.
 #[derive(Debug)]
 pub struct Scratch {
     folder: Utf8PathBuf,
@@ -30,17 +30,17 @@ pub struct Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed now is tried again by the next one.
+        // If it cannot be removed now, the next owner tries again.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
 impl Scratch {
-    /// Makes a folder that only this user can enter, where the system keeps what is temporary, and
-    /// removes those with the same prefix whose owners were killed.
+    /// Creates a private folder in the system's temporary folder, and removes those with the same
+    /// prefix whose owners were killed.
     ///
     /// # Errors
-    /// `unavailable` if it cannot be made.
+    /// `unavailable` if it cannot be created.
     pub fn open(prefix: &str) -> Result<Scratch> {
         let place = std::env::temp_dir();
         let place = Utf8Path::from_path(&place).ok_or_else(|| {
@@ -54,7 +54,7 @@ impl Scratch {
         for _ in 0..TRIES {
             let folder = private_folder(place, prefix)?;
             let lock = FileLock::try_take(&folder.join(LOCK));
-            // Somebody who sweeps at this moment may hold it, or have removed it.
+            // A concurrent sweep may hold the lock or have removed the folder.
             if let Ok(Some(lock)) = lock
                 && folder.join(LOCK).exists()
             {
@@ -71,7 +71,7 @@ impl Scratch {
     }
 }
 
-/// Removes the folders whose owners are gone. What cannot be looked at is left alone.
+/// Removes the folders whose owners are gone. What cannot be examined is left alone.
 fn sweep(place: &Utf8Path, prefix: &str) {
     let Ok(entries) = place.read_dir_utf8() else { return };
     let own = nix::unistd::geteuid().as_raw();

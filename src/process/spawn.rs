@@ -1,4 +1,4 @@
-//! Starting a guard: the job's files, its cgroup, the lifeline, the process.
+//! Starts a guard: the job's files, its cgroup, the lifeline, the process.
 
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
@@ -23,29 +23,29 @@ use crate::process::running_guard::{FAR, Guard, Held, Started};
 use crate::process::terminal::{InPane, spawn_in_pane};
 use crate::process::tree::Children;
 
-/// What it takes to start a guard.
+/// Everything needed to start a guard.
 pub struct GuardSpec {
     /// The absolute path of `wb-agent`.
     pub program: Utf8PathBuf,
-    /// The job's folder; created with mode 0700 if it is not there.
+    /// The job's folder; created with mode 0700 if it does not exist.
     pub job_dir: Utf8PathBuf,
-    /// How the agent is to be run.
+    /// How to run the agent.
     pub launch: Launch,
     /// The agent's standard input, if `launch.stdin` is `file`.
     pub prompt: Option<Vec<u8>>,
-    /// Variables that are in no file, such as the job's token.
+    /// Variables that must not be written to a file, such as the job's token.
     pub secrets: Vec<(String, String)>,
-    /// Further values that are masked in its output; the agent is not told them.
+    /// Additional values to mask in the output; the agent does not get them.
     pub masked: Vec<String>,
-    /// Where the job's cgroup is made.
+    /// Where to create the job's cgroup.
     pub cgroups: Cgroups,
-    /// The pane in which it is started; none: as a child of this server.
+    /// The pane in which to start it; as a child of this server if absent.
     pub pane: Option<InPane>,
 }
 
 impl GuardSpec {
-    /// Masks further values in its output. What it masks by the name of a variable need not be told
-    /// twice, and what is longer than any secret is none.
+    /// Masks additional values in the output. Values already masked by a variable's name are
+    /// skipped, and so are values longer than any secret.
     pub fn mask(&mut self, values: Vec<String>) {
         let is_known = |value: &String| {
             let by_name = self.secrets.iter().any(|(name, it)| is_secret_name(name) && it == value);
@@ -60,9 +60,8 @@ impl GuardSpec {
 /// Starts a guard. The agent's start is reported by [`crate::process::GuardEvent::Started`], or by
 /// the exit record.
 ///
-/// # Errors
-/// `invalid` for a launch that this release cannot do; `conflict` with code `job_launched` if the
-/// job was launched before; `unavailable` if files or the process cannot be made.
+/// `invalid` for a launch that this version does not support; `conflict` with code `job_launched`
+/// if the job was launched before; `unavailable` if files or process cannot be created.
 pub async fn spawn_guard(children: &Children, spec: GuardSpec) -> Result<Guard> {
     let GuardSpec { program, job_dir, launch, prompt, secrets, masked, cgroups, pane } = spec;
     check(&program, &launch, prompt.as_deref(), &secrets)?;
@@ -127,7 +126,7 @@ pub async fn spawn_guard(children: &Children, spec: GuardSpec) -> Result<Guard> 
     }
 }
 
-/// Starts the process. If it cannot be told which it is, it is not left running.
+/// Starts the process. If it cannot be identified, it is killed.
 async fn start(
     children: &Children,
     program: &Utf8Path,
@@ -141,13 +140,13 @@ async fn start(
         command(program, job_dir, job, theirs, log).context(ErrorKind::Unavailable, cannot)?;
     let socket = UnixStream::from_std(ours).context(ErrorKind::Internal, cannot)?;
     let started = children.spawn(&mut command);
-    // The command holds the guard's end of the lifeline: as long as it lives, so would the line.
+    // The command holds the guard's end of the lifeline, and would keep it open.
     drop(command);
     let (mut child, pid) = started.context(ErrorKind::Unavailable, cannot)?;
     match ProcessIdentity::of(pid) {
         Ok(Some(identity)) => Ok((child, identity, Lifeline::new(socket))),
         unseen => {
-            // It has not been told yet what to start, so nothing is below it.
+            // It has not been told what to start yet, so nothing is below it.
             child.kill().await.context(ErrorKind::Unavailable, cannot)?;
             children.forget(pid);
             unseen?;
@@ -203,8 +202,8 @@ fn prepare(
     folder.create(GUARD_LOG)
 }
 
-/// Makes the lifeline, with the first line already in it: the guard never has to wait for it, and
-/// it is shorter than the socket's buffer.
+/// Creates the lifeline with the first line already in it: the guard never waits for it, and it
+/// fits into the socket's buffer.
 fn socketpair(first_line: &[u8]) -> io::Result<(StdUnixStream, OwnedFd)> {
     let (ours, theirs) = StdUnixStream::pair()?;
     ours.set_nonblocking(true)?;
@@ -239,7 +238,7 @@ fn command(
     command
         .arg("__guard")
         .arg(job_dir)
-        // Where it stands nothing is read or written: it opens the folder by itself.
+        // Nothing is read or written relative to it: the guard opens the folder itself.
         .current_dir(job_dir)
         .env_clear()
         .env(MARK, job)
@@ -247,7 +246,7 @@ fn command(
         .stdout(Stdio::from(log.try_clone()?))
         .stderr(Stdio::from(log))
         .process_group(0);
-    // The guard leaves out what its server leaves out.
+    // The guard disables what its server disables.
     #[cfg(feature = "faults")]
     if let Ok(off) = std::env::var("WB_WITHOUT") {
         command.env("WB_WITHOUT", off);

@@ -1,6 +1,7 @@
-//! The system calls that have no safe wrapper: pidfds, close-on-exec of strays, the agent's start.
+//! System calls without a safe wrapper: pidfds, close-on-exec of stray descriptors, starting the
+//! agent.
 //!
-//! **Invariant:** `unsafe` occurs in no other file of the program.
+//! **Invariant:** no other file of the program contains `unsafe`.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -19,7 +20,7 @@ use tokio::io::unix::AsyncFd;
 
 use crate::process::descriptors;
 
-/// Opens a pidfd. It keeps naming this very process, also after its pid is used again.
+/// Opens a pidfd. It refers to this very process, even after its pid is reused.
 pub(in crate::process) fn pidfd_open(pid: i32) -> Result<OwnedFd, Errno> {
     // SAFETY: the call takes two integers and touches no memory of ours.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
@@ -29,14 +30,14 @@ pub(in crate::process) fn pidfd_open(pid: i32) -> Result<OwnedFd, Errno> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Opens a pidfd that the runtime watches: it is readable once the process has exited.
+/// Opens a pidfd registered with the runtime: it becomes readable when the process exits.
 pub(in crate::process) fn pidfd_watch(pid: i32) -> io::Result<AsyncFd<OwnedFd>> {
     let pidfd = pidfd_open(pid)?;
     // SAFETY: the descriptor is owned by the `AsyncFd` for as long as it is registered.
     Ok(unsafe { AsyncFd::register(pidfd) }?)
 }
 
-/// Returns a descriptor as one that the runtime tells of when it can be read.
+/// Registers a descriptor with the runtime for reading.
 pub(in crate::process) fn readable(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: the descriptor is owned by the `AsyncFd` for as long as it is registered.
     Ok(unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?)
@@ -62,36 +63,36 @@ pub(in crate::process) fn pidfd_send_signal(
     Errno::result(sent).map(drop)
 }
 
-/// Marks every descriptor above 2 close-on-exec, so that nothing that this process inherited by
-/// somebody's mistake passes on.
+/// Marks every descriptor above 2 close-on-exec, so that nothing inherited by mistake is passed on.
 pub(in crate::process) fn close_strays_on_exec() -> io::Result<()> {
-    // SAFETY: the call changes flags of descriptors only; none is closed, and all of ours have
-    // the flag already.
+    // SAFETY: the call only changes flags of descriptors; none is closed, and all of ours have the
+    // flag already.
     let done = unsafe {
         libc::syscall(libc::SYS_close_range, 3_u32, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC)
     };
     if done == 0 {
         return Ok(());
     }
-    // Linux before 5.11 lacks the flag: one by one.
+    // Linux before 5.11 lacks the flag: set it one by one.
     for entry in std::fs::read_dir("/proc/self/fd")? {
         let Ok(fd) = entry?.file_name().to_string_lossy().parse::<RawFd>() else { continue };
         if fd > 2 {
-            // SAFETY: sets a flag; a descriptor that is gone by now is EBADF, which is no harm.
+            // SAFETY: sets a flag; a descriptor that is already closed yields EBADF, which is
+            // harmless.
             unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
         }
     }
     Ok(())
 }
 
-/// Gives every signal its default disposition: an ignored one would be inherited by the agent and
-/// by all that it starts.
+/// Resets every signal to its default disposition: an ignored signal would be inherited by the
+/// agent and everything that it starts.
 fn default_dispositions() {
-    // A kernel `sigaction` of zeroes is the default; on every architecture it is shorter than this.
+    // An all-zero kernel `sigaction` is the default; it is shorter than this on every architecture.
     let default = [0_u64; 8];
     for number in 1..=64 {
-        // SAFETY: the kernel reads the action and writes nothing. The C library's own function
-        // would refuse the two signals that it keeps for itself; KILL and STOP are refused.
+        // SAFETY: the kernel reads the action and writes nothing. The C library's function would
+        // refuse the two signals that it reserves for itself; KILL and STOP are refused.
         unsafe {
             libc::syscall(
                 libc::SYS_rt_sigaction,
@@ -104,12 +105,12 @@ fn default_dispositions() {
     }
 }
 
-/// Starts a command in a session of its own that dies with the calling *thread*, with no
-/// signal blocked or ignored. Only the guard may use it: it is small (`pre_exec` forks) and has one
-/// thread (the death signal follows the thread).
+/// Starts a command in its own session, which dies with the calling *thread*, with no signal
+/// blocked or ignored. Only the guard may use it: it is small (`pre_exec` forks) and has one thread
+/// (the death signal follows the thread).
 ///
-/// With a terminal it stays in the guard's session, where it is the group in the foreground.
-/// `entrance` is the `cgroup.procs` of the cgroup into which the command goes before it runs.
+/// With a terminal the command stays in the guard's session, as the foreground group. `entrance` is
+/// the `cgroup.procs` of the cgroup that the command enters before it runs.
 pub(in crate::process) fn spawn_agent(
     command: &mut Command,
     (entrance, terminal): (Option<&File>, Option<BorrowedFd<'_>>),
@@ -118,8 +119,8 @@ pub(in crate::process) fn spawn_agent(
     let descriptors = descriptors::of_agent()?;
     let entrance = entrance.map(File::try_clone).transpose()?;
     let terminal = terminal.map(|it| it.try_clone_to_owned()).transpose()?;
-    // SAFETY: the closure runs in the forked child of a single-threaded process; it makes system
-    // calls only.
+    // SAFETY: the closure runs in the forked child of a single-threaded process, and only makes
+    // system calls.
     unsafe {
         command.pre_exec(move || {
             match &terminal {
@@ -131,7 +132,8 @@ pub(in crate::process) fn spawn_agent(
                 // The guard died before the death signal was set: nobody would end this process.
                 return Err(io::Error::from(Errno::ESRCH));
             }
-            // The guard blocks what it reads from its signalfd, and a mask survives `exec`.
+            // The guard blocks the signals that it reads from its signalfd, and the mask survives
+            // `exec`.
             SigSet::empty().thread_set_mask()?;
             default_dispositions();
             descriptors::set(descriptors)?;
@@ -146,12 +148,12 @@ pub(in crate::process) fn spawn_agent(
     command.spawn()
 }
 
-/// Makes the calling process a group of its own, to which the terminal belongs. It makes system
-/// calls only.
+/// Makes the calling process its own group and puts it in the foreground of the terminal. It only
+/// makes system calls.
 fn take_foreground(terminal: &OwnedFd) -> io::Result<()> {
     let me = unistd::getpid();
     unistd::setpgid(me, me)?;
-    // Who is not in the foreground yet is stopped for the asking, unless it blocks that.
+    // A background process that asks is stopped by SIGTTOU, unless it blocks that.
     let mut mask = SigSet::empty();
     mask.add(Signal::SIGTTOU);
     mask.thread_block()?;
@@ -161,35 +163,35 @@ fn take_foreground(terminal: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-/// What the child says when its cgroup does not take it. No `exec` fails with this.
+/// The child's error if its cgroup refuses it. `exec` never fails with this one.
 const REFUSED_ENTRANCE: Errno = Errno::EBADE;
 
-/// Returns whether [`spawn_agent`] failed because the cgroup did not take the agent: nothing of the
+/// Returns whether [`spawn_agent`] failed because the cgroup refused the agent: nothing of the
 /// command has run then.
 pub(in crate::process) fn is_refused_entrance(cause: &io::Error) -> bool {
     cause.raw_os_error() == Some(REFUSED_ENTRANCE as i32)
 }
 
-/// Returns the version of Landlock that the kernel offers.
+/// Returns the Landlock version of the kernel.
 pub(in crate::process) fn landlock_version() -> Result<i64, Errno> {
     const CREATE_RULESET_VERSION: libc::c_uint = 1;
     let none = std::ptr::null::<libc::c_void>();
-    // SAFETY: with this flag the kernel takes no attributes, which the null pointer and the zero
-    // size say, and returns a number and no descriptor.
+    // SAFETY: with this flag the kernel reads no attributes, as the null pointer and zero size
+    // tell, and returns a number instead of a descriptor.
     let version = unsafe {
         libc::syscall(libc::SYS_landlock_create_ruleset, none, 0, CREATE_RULESET_VERSION)
     };
     Errno::result(version)
 }
 
-/// Has the allocator map every block of a megabyte or more by itself, so that it goes back to the
-/// system when it is freed. Left alone, glibc takes the first large block as a reason to keep all
-/// later ones, in as many arenas as there are threads.
+/// Makes the allocator map every block of a megabyte or more separately, so that it is returned to
+/// the system when freed. By default, glibc raises that threshold at the first large block, and
+/// keeps all later ones in one arena per thread.
 pub(in crate::process) fn map_large_blocks() {
     #[cfg(target_env = "gnu")]
     {
         const LARGE_BYTES: libc::c_int = 1 << 20;
-        // SAFETY: the call takes two integers, and changes how later blocks are made.
+        // SAFETY: the call takes two integers, and only affects later allocations.
         unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BYTES) };
     }
 }

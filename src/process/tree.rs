@@ -1,4 +1,4 @@
-//! Trees of processes: finding every descendant, and ending what nobody should have left behind.
+//! Process trees: finds every descendant, and ends what must not be left behind.
 //!
 //! **Invariant:** only verified descendants, strays and marked processes get a signal.
 
@@ -20,21 +20,21 @@ use tokio_util::sync::CancellationToken;
 use crate::base::{Context, Error, ErrorKind, Result, fault};
 use crate::process::identity::{Signal, Stat, carries_mark, read_mark, seen, signal_verified};
 
-/// How long after the grace processes may take to vanish once they are killed.
+/// How long killed processes may take to disappear after the grace period.
 const KILL_MAX: Duration = Duration::from_millis(900);
 /// How often the server looks again while it ends processes.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// So many looks in a row must find nothing, and nobody who ended just now. A process that forks
-/// and exits all the time can slip through one: the parent is listed before its child is born, and
-/// has ended when it is its turn.
+/// This many consecutive looks must find nothing, and no process that has just ended. One that
+/// keeps forking and exiting can slip through a single look: the parent is listed before its child
+/// is born, and has exited when its turn comes.
 const CALM_LOOKS: u32 = 2;
-/// How long orphans may be zombies.
+/// How long orphans may remain zombies.
 const REAP_PAUSE: Duration = Duration::from_millis(500);
-/// Most processes that are told apart in counting; more are ended, but not counted.
+/// Most processes counted individually; more are ended, but not counted.
 const SEEN_MAX: usize = 100_000;
 
-/// The processes that this server started itself, so that the others among its children are known
-/// to be strays. A cheap handle.
+/// The processes that this server started itself, which tells them from strays among its children.
+/// A cheap handle.
 #[derive(Clone, Default, Debug)]
 pub struct Children(Arc<Mutex<HashMap<i32, u64>>>);
 
@@ -44,13 +44,13 @@ impl Children {
         Children::default()
     }
 
-    /// Starts a command and registers it before anybody can take it for a stray.
+    /// Starts a command and registers it before a sweep can take it for a stray.
     pub(in crate::process) fn spawn(&self, command: &mut Command) -> io::Result<(Child, i32)> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut child = command.spawn()?;
         let pid = child.id().and_then(|it| i32::try_from(it).ok());
         let pid = pid.ok_or_else(|| io::Error::other("a new process has no pid"))?;
-        // Nobody has waited for it yet, so `/proc` still shows it even if it has exited.
+        // Nobody has waited for it yet, so `/proc` shows it even if it has exited.
         let seen = Stat::read(pid)
             .and_then(|it| it.ok_or_else(|| io::Error::other("/proc does not show a child")));
         match seen {
@@ -66,8 +66,8 @@ impl Children {
         Ok((child, pid))
     }
 
-    /// Registers the children that this process has already: a shell that became this server had
-    /// begun them, and they are none of its jobs'.
+    /// Registers the children that this process already has: if a shell `exec`ed this server, they
+    /// are the shell's background jobs and none of ours.
     fn adopt(&self) {
         if fault::is_off("adopt") {
             return;
@@ -81,23 +81,24 @@ impl Children {
     }
 
     /// Forgets a process that was reaped. (One whose handle was dropped is forgotten by the next
-    /// sweep: the start time tells it from a later process with its pid.)
+    /// sweep: its start time tells it from a later process with the same pid.)
     pub(in crate::process) fn forget(&self, pid: i32) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&pid);
     }
 
-    /// Returns those children of this process that it did not start, and reaps the dead among them.
-    /// One at a time looks: an orphan that another one reaped would be missing here, and with it
-    /// the word that it may have left a child.
+    /// Returns the children that this process did not start, and reaps the dead among them. One
+    /// caller at a time: if another one reaped an orphan, this list would miss it, and with it the
+    /// hint that it may have left a child.
     fn take_strays(&self) -> io::Result<Vec<Stat>> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // One that cannot be looked at stays known: else it would be ended as a stray.
+        // One that cannot be read stays registered: otherwise it would be ended as a stray.
         known.retain(|pid, start| match Stat::read(*pid) {
             Ok(stat) => stat.is_some_and(|it| it.start == *start),
             Err(_) => true,
         });
         let me = unistd::getpid().as_raw();
         let children = Listing::new()?.children(me)?.into_iter();
+        // A child whose start time differs from the registered one is a stray with a reused pid.
         let strays: Vec<Stat> =
             children.filter(|it| known.get(&it.pid) != Some(&it.start)).collect();
         strays.iter().filter(|it| it.is_dead()).for_each(reap);
@@ -105,8 +106,8 @@ impl Children {
     }
 }
 
-/// Makes this process the one to which orphans among its descendants fall. The children that it has
-/// already are registered: nobody ends them.
+/// Makes this process inherit the orphans among its descendants. Children that it already has are
+/// registered, so that nobody ends them.
 ///
 /// # Errors
 /// `unavailable` if the kernel refuses.
@@ -119,21 +120,22 @@ pub fn become_subreaper(children: &Children) -> Result<()> {
         .context(ErrorKind::Unavailable, || "cannot become a subreaper".into())
 }
 
-/// Ends the whole trees of those children of this process that are not in `children`: TERM at once,
+/// Ends the whole trees of those children of this process that are not in `children`: TERM now,
 /// KILL after `grace`, until none is left. Reaps each by pid. Returns how many were ended.
 ///
 /// # Errors
-/// `unavailable`, with code `survivors` if some cannot be ended.
+/// `unavailable`, with code `survivors` if some cannot be killed.
 pub async fn sweep_orphans(children: &Children, grace: Duration) -> Result<u32> {
     let children = children.clone();
     end_found(grace, None, move |act| {
         let (dead, mut found): (Vec<Stat>, Vec<Stat>) =
             children.take_strays()?.into_iter().partition(Stat::is_dead);
-        // To the first process of a machine or a container fall the orphans of everybody.
+        // Process 1 of a machine or container inherits everybody's orphans, not only ours.
         if unistd::getpid().as_raw() == 1 {
             found.clear();
         }
         let listing = Listing::new()?;
+        // Each stray's own descendants too: they become strays once their parent is gone.
         for place in 0..found.len() {
             let below = listing.descendants(found[place].pid)?;
             found.extend(below);
@@ -145,8 +147,8 @@ pub async fn sweep_orphans(children: &Children, grace: Duration) -> Result<u32> 
     .await
 }
 
-/// Takes the exit status of orphans that fell to this process, as long as it is the one to which
-/// they fall, until `stop`. Those that run are left alone: only a sweep ends them.
+/// Reaps orphans inherited by this process, until `stop`. Running ones are left alone: only a sweep
+/// ends them.
 pub async fn reap_orphans(children: Children, stop: CancellationToken) {
     if fault::is_off("reap_orphans") {
         return stop.cancelled().await;
@@ -159,8 +161,8 @@ pub async fn reap_orphans(children: Children, stop: CancellationToken) {
         }
     };
     loop {
-        // The signal of a child rings; after that there is a pause, so that a server that starts
-        // many processes does not look at all of them each time.
+        // SIGCHLD wakes the loop. A pause follows, so that a server that starts many processes does
+        // not scan all of them each time.
         tokio::select! {
             _ = bell.recv() => {}
             () = stop.cancelled() => return,
@@ -180,15 +182,16 @@ pub async fn reap_orphans(children: Children, stop: CancellationToken) {
 }
 
 fn reap(stray: &Stat) {
-    // It is a child of this process that nobody else waits for. ECHILD: a sweep was quicker.
+    // A child of this process that nobody else waits for. ECHILD: a sweep was faster.
     let _ = waitpid(Pid::from_raw(stray.pid), Some(WaitPidFlag::WNOHANG));
 }
 
-/// Ends every process whose environment holds `name=value`: TERM at once, KILL after `grace`, until
-/// none is left. Returns how many were ended. The job's guard must be gone: it has the mark too.
+/// Ends every process whose environment contains `name=value`: TERM now, KILL after `grace`, until
+/// none is left. Returns how many were ended. The job's guard must be gone: it carries the mark
+/// too.
 ///
 /// # Errors
-/// `unavailable`, with code `survivors` if some cannot be ended.
+/// `unavailable`, with code `survivors` if some cannot be killed.
 pub async fn end_marked(name: &str, value: &str, grace: Duration) -> Result<u32> {
     if fault::is_off("mark") {
         return Ok(0);
@@ -200,7 +203,7 @@ pub async fn end_marked(name: &str, value: &str, grace: Duration) -> Result<u32>
         let (mut found, mut ended) = (Vec::new(), Vec::new());
         let mut pids = all_pids()?;
         pids.retain(|it| *it > 1 && *it != me);
-        // The youngest first, and each at once: who forks all the time lives for a millisecond.
+        // Youngest first, and each at once: a process that keeps forking lives for a millisecond.
         pids.sort_unstable_by(|one, other| other.cmp(one));
         for pid in pids {
             let stat = Stat::read(pid)?;
@@ -214,7 +217,7 @@ pub async fn end_marked(name: &str, value: &str, grace: Duration) -> Result<u32>
                     found.push(stat);
                 }
                 Some(stat) if Stat::read(pid)?.is_some_and(|it| it == stat || !it.is_dead()) => {}
-                // Gone before it could be asked for its mark.
+                // It exited before its mark could be read: it may have left a child.
                 gone => ended.push((pid, gone.map_or(0, |it| it.start))),
             }
         }
@@ -223,15 +226,16 @@ pub async fn end_marked(name: &str, value: &str, grace: Duration) -> Result<u32>
     .await
 }
 
-/// One look for processes that should be gone.
+/// One look for processes that must end.
 struct Look {
     found: Vec<Stat>,
-    /// Those that ended just now, by pid and start: each may have had a child that was missed.
+    /// Processes that just ended, by pid and start time: each may have left a child that was
+    /// missed.
     ended: Vec<(i32, u64)>,
 }
 
-/// Looks until nothing is found, and has each that is found told to end. With a mark, each must
-/// carry it when it gets its signal, and there may always be strangers among those that ended.
+/// Repeats `find` until nothing is left, and ends each process found. With a mark, each must carry
+/// it when it is signalled, and the processes that ended may be strangers.
 async fn end_found(
     grace: Duration,
     mark: Option<(String, String)>,
@@ -245,7 +249,7 @@ async fn end_found(
     loop {
         let is_over = Instant::now() >= kill_at;
         let (find, with) = (find.clone(), mark.clone());
-        // The walk through `/proc` blocks for milliseconds.
+        // Walking `/proc` blocks for milliseconds.
         let pass = tokio::task::spawn_blocking(move || {
             let with = with.as_ref().as_ref().map(|(name, value)| (name.as_str(), value.as_str()));
             let look = find(&mut |found| match is_over {
@@ -258,7 +262,7 @@ async fn end_found(
         let look;
         (sweep, look) =
             pass.context(ErrorKind::Unavailable, || "processes cannot be seen".into())?;
-        // One that nobody can reap, because a debugger holds it, counts once.
+        // A zombie that nobody can reap, because a debugger holds it, counts once.
         let news = look.ended.iter().filter(|it| ended.insert(**it)).count();
         let is_calm = look.found.is_empty() && news == 0;
         calm_looks = if is_calm { calm_looks + 1 } else { 0 };
@@ -266,9 +270,11 @@ async fn end_found(
             return Ok(sweep.count());
         }
         if is_over && Instant::now() >= *give_up_at.get_or_insert(Instant::now() + KILL_MAX) {
+            // With a mark any process on the machine may just have ended, so calm may never come.
             let are_strangers = look.found.is_empty() && mark.is_some();
             return if are_strangers { Ok(sweep.count()) } else { Err(survivors(&look.found)) };
         }
+        // Hurry once the time is up, and for the confirming look.
         let is_late = is_over || calm_looks > 0;
         tokio::time::sleep(if is_late { LOOK_EVERY / 10 } else { LOOK_EVERY }).await;
     }
@@ -285,7 +291,7 @@ fn survivors(found: &[Stat]) -> Error {
         .hint("look at them with ps; the lane stays held until they are gone")
 }
 
-/// Which processes were told to end, each once.
+/// Which processes were signalled, each once.
 #[derive(Debug, Default)]
 pub(in crate::process) struct Sweep {
     seen: HashSet<(i32, u64)>,
@@ -293,7 +299,7 @@ pub(in crate::process) struct Sweep {
 }
 
 impl Sweep {
-    /// Asks those to end that were not asked yet.
+    /// Sends TERM to those that were not asked yet.
     pub(in crate::process) fn terminate(&mut self, found: &[Stat], mark: Option<(&str, &str)>) {
         for stat in found.iter().filter(|it| !it.is_dead()) {
             if self.note(stat) {
@@ -304,17 +310,18 @@ impl Sweep {
         }
     }
 
-    /// Ends all of them, and first their process groups: a group dies as one, so a process that
-    /// forks all the time cannot slip between two signals.
+    /// Kills all of them, process groups first: a group dies as one, so a process that keeps
+    /// forking cannot slip between two signals.
     pub(in crate::process) fn kill(&mut self, found: &[Stat], mark: Option<(&str, &str)>) {
         if mark.is_none() {
             kill_groups(found);
         }
         for stat in found.iter().filter(|it| !it.is_dead()) {
             self.note(stat);
-            // One KILL is enough. A second walk may find it still dying, and time is short then.
+            // One KILL is enough: a second look may find it still dying, when time is short.
             let is_new = self.killed.insert((stat.pid, stat.start));
             if is_new && !send(stat, Signal::Kill, mark) {
+                // Not sent: the next look tries again.
                 self.killed.remove(&(stat.pid, stat.start));
             }
         }
@@ -324,7 +331,7 @@ impl Sweep {
         u32::try_from(self.seen.len()).unwrap_or(u32::MAX)
     }
 
-    /// Returns how many were told to end, not counting one pid.
+    /// Returns how many were signalled, not counting one pid.
     pub(in crate::process) fn count_without(&self, pid: i32) -> u32 {
         let others = self.seen.iter().filter(|(it, _)| *it != pid).count();
         u32::try_from(others).unwrap_or(u32::MAX)
@@ -335,21 +342,21 @@ impl Sweep {
     }
 }
 
-/// Sends a signal to a process that is still the one that was found; returns whether it was sent.
+/// Signals a process if it is still the one that was found; returns whether it was sent.
 fn send(stat: &Stat, signal: Signal, mark: Option<(&str, &str)>) -> bool {
     let is_it = || {
         Stat::of(stat.pid).is_some_and(|it| it.start == stat.start)
             && mark
                 .is_none_or(|(name, value)| carries_mark(stat.pid, name).as_deref() == Some(value))
     };
-    // Gone is what was wanted; a process that may not be signalled is reported as a survivor.
+    // Gone is as good as signalled; one that may not be signalled is reported as a survivor.
     signal_verified(stat.pid, signal, is_it).unwrap_or(false)
 }
 
 /// Kills the process groups of verified descendants. A group lies within one session, and a session
-/// that is not ours was made by one of them, so no stranger is in it. Between reading the group and
-/// the signal the group would have to vanish and its number come round again: microseconds against
-/// a whole turn of the pid counter.
+/// other than ours was created by one of them, so it contains no stranger. Between reading the
+/// group and the signal, the group would have to disappear and its number be reused: microseconds
+/// against a whole cycle of the pid counter.
 fn kill_groups(found: &[Stat]) {
     let ours = unistd::getsid(None).map(Pid::as_raw).unwrap_or(0);
     let groups: HashSet<i32> = found
@@ -358,19 +365,19 @@ fn kill_groups(found: &[Stat]) {
         .map(|it| it.pgid)
         .collect();
     for group in groups {
-        // ESRCH and EPERM are settled one by one in the caller's next step.
+        // ESRCH and EPERM are handled process by process in the caller's next step.
         let _ = signal::killpg(Pid::from_raw(group), signal::Signal::SIGKILL);
     }
 }
 
-/// A way to list children: the kernel's own lists, or else one reading of all processes.
+/// Lists children: from the kernel's own lists, or else from one scan of all processes.
 pub(in crate::process) struct Listing {
     all: Option<HashMap<i32, Vec<Stat>>>,
 }
 
 impl Listing {
     /// # Errors
-    /// As [`Stat::read`], and so of the two that follow.
+    /// Same as [`Stat::read`]; so are those of the next two functions.
     pub(in crate::process) fn new() -> io::Result<Listing> {
         if Path::new("/proc/thread-self/children").exists() {
             return Ok(Listing { all: None });
@@ -382,8 +389,8 @@ impl Listing {
         Ok(Listing { all: Some(all) })
     }
 
-    /// Returns the children of a process, zombies too. Some may be missing when others end at this
-    /// moment: whoever needs all of them asks until there is none.
+    /// Returns the children of a process, including zombies. Some may be missing if others exit at
+    /// the same time: repeat until there are none.
     pub(in crate::process) fn children(&self, pid: i32) -> io::Result<Vec<Stat>> {
         if let Some(all) = &self.all {
             return Ok(all.get(&pid).cloned().unwrap_or_default());
@@ -393,11 +400,11 @@ impl Listing {
         };
         let mut found = Vec::new();
         for task in tasks.flatten() {
-            // Every thread has a list of its own.
+            // Every thread has its own list.
             let text = seen(std::fs::read_to_string(task.path().join("children")))?;
             let text = text.unwrap_or_default();
             for pid_below in text.split_ascii_whitespace().filter_map(|it| it.parse().ok()) {
-                // The pid may be another's by now, but then its parent is another too.
+                // The pid may have been reused, but then its parent differs too.
                 found.extend(Stat::read(pid_below)?.filter(|it| it.ppid == pid));
             }
         }
@@ -407,6 +414,8 @@ impl Listing {
     /// Returns all descendants of a process, without itself.
     pub(in crate::process) fn descendants(&self, pid: i32) -> io::Result<Vec<Stat>> {
         let mut found: Vec<Stat> = Vec::new();
+        // Breadth first. A set, because a process may be listed twice when it is re-parented
+        // meanwhile.
         let mut known = HashSet::from([pid]);
         let mut next = pid;
         let mut at = 0;
@@ -423,7 +432,7 @@ impl Listing {
     }
 }
 
-/// Takes the exit status of one child of this process, whichever it is. Only the guard may ask.
+/// Reaps one child of this process, whichever it is. Only the guard may call it.
 pub(in crate::process) fn reap_any() -> Result<nix::sys::wait::WaitStatus, Errno> {
     waitpid(None, Some(WaitPidFlag::WNOHANG))
 }
@@ -446,7 +455,7 @@ mod tests {
     /// Fails with `WB_WITHOUT=calm`.
     #[tokio::test]
     async fn g08_nothing_found_while_one_just_ended_means_nothing() {
-        // Who ended before each look; 7 is held by a debugger.
+        // Which processes ended before each look; 7 is held by a debugger.
         let ended: [&[i32]; 6] = [&[], &[7], &[7], &[7, 8], &[7], &[7]];
         let looks = Arc::new(AtomicUsize::new(0));
         let count = looks.clone();

@@ -1,16 +1,16 @@
-//! What this process itself takes of the machine.
+//! Resource usage of this process.
 
 use std::fs;
 
 use crate::base::{Context, Error, ErrorKind, Result, fault};
 use crate::process::sys;
 
-/// What a process takes.
+/// The resource usage of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct OwnUsage {
-    /// Memory that is resident, in bytes.
+    /// Resident memory, in bytes.
     pub resident_bytes: u64,
-    /// Processor time so far, in seconds, of all threads.
+    /// CPU time of all threads so far, in seconds.
     pub cpu_seconds: f64,
     /// Open descriptors.
     pub descriptors: u64,
@@ -18,7 +18,7 @@ pub struct OwnUsage {
     pub threads: u64,
 }
 
-/// Asks the kernel what this process takes.
+/// Returns the resource usage of this process.
 ///
 /// # Errors
 /// `unavailable` without `/proc`.
@@ -26,15 +26,16 @@ pub fn own_usage() -> Result<OwnUsage> {
     let cannot = || "cannot read /proc/self".to_owned();
     let stat = fs::read_to_string("/proc/self/stat").context(ErrorKind::Unavailable, cannot)?;
     let open = fs::read_dir("/proc/self/fd").context(ErrorKind::Unavailable, cannot)?;
-    // One of them is the listing's own.
+    // One of them belongs to the listing.
     let descriptors = (open.count() as u64).saturating_sub(1);
     parse(&stat, descriptors).ok_or_else(|| Error::unavailable("/proc/self/stat is strange"))
 }
 
-/// Reads the line of `proc(5)`: the name may hold anything, so that it counts from its last `)`.
+/// Parses the line described in `proc(5)`: the name may contain anything, so fields count from the
+/// last `)`.
 fn parse(stat: &str, descriptors: u64) -> Option<OwnUsage> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-    // The first field here is the third of the manual.
+    // The first field here is the third in the manual.
     let number = |nth: usize| fields.get(nth - 3)?.parse::<u64>().ok();
     let ticks = number(14)?.checked_add(number(15)?)?;
     let per_second = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK).ok()??;
@@ -47,8 +48,8 @@ fn parse(stat: &str, descriptors: u64) -> Option<OwnUsage> {
     })
 }
 
-/// Has large blocks of memory go back to the system as soon as they are freed; for a process that
-/// lives long and now and then holds much.
+/// Returns large memory blocks to the system as soon as they are freed, for a long-lived process
+/// that occasionally holds much.
 pub fn release_large_blocks() {
     if !fault::is_off("large_blocks") {
         sys::map_large_blocks();

@@ -90,7 +90,7 @@ pub fn load(script: &Utf8Path) -> std::result::Result<Loaded, Report> {
 /// some of its files; their paths are relative to the script's folder.
 ///
 /// # Errors
-/// As [`load()`].
+/// Same as [`load()`].
 pub fn load_for_test(
     script: &Utf8Path,
     files: BTreeMap<Utf8PathBuf, String>,
@@ -103,7 +103,7 @@ pub fn load_for_test(
 /// Loads another generation of a script; what its functions cost counts with that of the others.
 ///
 /// # Errors
-/// As [`load()`].
+/// Same as [`load()`].
 pub fn load_again(script: &Utf8Path, wear: &Wear) -> std::result::Result<Loaded, Report> {
     load_from(script, Origin::Disk, wear, Outside::default())
 }
@@ -112,7 +112,7 @@ pub fn load_again(script: &Utf8Path, wear: &Wear) -> std::result::Result<Loaded,
 /// paths are relative to the script's folder. Nothing is written.
 ///
 /// # Errors
-/// As [`load()`].
+/// Same as [`load()`].
 pub fn load_changed(
     script: &Utf8Path,
     files: BTreeMap<Utf8PathBuf, String>,

@@ -1,9 +1,10 @@
-//! Whole copies of a database: taking one while it is written, checking one, putting one in place.
+//! Full copies of a database: taking one while it is in use, checking one, and restoring one.
 //!
-//! **Invariant:** a copy has its name only once it is whole, checked and on the disk; until then it
-//! has another, which nobody takes for a backup.
-//! **Invariant:** the database is replaced by one rename. Before it the old one is in force, after
-//! it the new one: [`put_in_place`] does the rest at the next start, whatever happened between.
+//! **Invariant:** a copy gets its name only once it is complete, checked and synced; until then its
+//! name marks it as partial.
+//! **Invariant:** a single rename replaces the database. Before it the old one is in force, after
+//! it the new one: [`put_in_place`] finishes the work at the next start, whatever happened in
+//! between.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -19,57 +20,56 @@ use crate::store::read::refuse_emptied;
 use crate::store::trouble::{BACKUPS, is_of_index};
 use crate::store::{Migration, lost_commits};
 
-/// What the name of a copy ends with while it is being written.
+/// Suffix of a copy that is being written.
 const PART: &str = ".part";
-/// What the database that is to be put in place is called; beside `wiki.db` it is `wiki.db.next`.
+/// Suffix of the database that is about to be installed: next to `wiki.db` it is `wiki.db.next`.
 const NEXT: &str = ".next";
-/// How the names of databases begin that were replaced and kept.
+/// Prefixes of databases that were replaced and kept.
 const KEPT: [&str; 2] = ["replaced-", "damaged-"];
-/// Most faults that are told of a damaged database.
+/// Most faults reported for a damaged database.
 const FAULTS_MAX: usize = 10;
-/// How often a copy is handed to the disk while it is written.
+/// Interval at which a copy is synced while it is written.
 const SYNC_EVERY: std::time::Duration = std::time::Duration::from_millis(50);
-/// The first bytes of every database.
+/// The first bytes of every SQLite database.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
-/// How the folder of a database and its copies is made.
+/// Mode of the folder of a database and its copies.
 const FOLDER_MODE: u32 = 0o700;
 
-/// What a copy says of itself.
+/// The properties of a copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// The last migration that is in it.
+    /// Its last migration.
     pub version: i64,
-    /// The life of the database that it was taken from.
+    /// The epoch of the database it was copied from.
     pub epoch: String,
-    /// Its size.
+    /// Its size in bytes.
     pub bytes: u64,
 }
 
-/// Writes a whole, checked copy of a database to a new file, mode 0600. The database may be in use:
-/// the copy is what was committed when it began, and nobody waits for it.
+/// Writes a complete, checked copy of a database to a new file, mode 0600. The database may be in
+/// use: the copy is a snapshot from the start of the call, and it blocks nobody.
 ///
 /// # Errors
 /// `not_found`, or `invalid` with code `not_a_backup`, if there is no database; `conflict` with
-/// code `file_exists`; `unavailable` if the copy cannot be written or is not whole.
+/// code `file_exists`; `unavailable` if the copy cannot be written or is incomplete.
 pub fn copy(from: &Utf8Path, to: &Utf8Path, migrations: &[Migration]) -> Result<Facts> {
     look_at_file(from)?;
     if fs::symlink_metadata(to).is_ok() {
         return Err(taken(to));
     }
-    // Two that are asked for the same name at once must not write into one another.
+    // Random, so that two calls for the same name cannot write into each other's file.
     let part = Utf8PathBuf::from(random_token(&format!("{to}."))? + PART);
     let copied = copy_to_part(from, &part, migrations);
     let facts = match copied {
         Ok(facts) => facts,
         Err(cause) => {
-            // What was begun is of no use; that it cannot be removed changes nothing for the
-            // caller.
+            // A partial copy is useless; failing to remove it changes nothing for the caller.
             let _ = fs::remove_file(&part);
             return Err(cause);
         }
     };
     fault::crash_point("backup_copied");
-    // The name is taken first, so that nothing is replaced; then the whole copy gets it.
+    // Reserve the name first, so that no existing file is replaced; then rename the copy over it.
     let reserved = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to);
     match reserved {
         Err(cause) if cause.kind() == std::io::ErrorKind::AlreadyExists => return Err(taken(to)),
@@ -82,13 +82,13 @@ pub fn copy(from: &Utf8Path, to: &Utf8Path, migrations: &[Migration]) -> Result<
 
 fn copy_to_part(from: &Utf8Path, part: &Utf8Path, migrations: &[Migration]) -> Result<Facts> {
     let cannot = || format!("cannot write {part}");
-    // Ours before SQLite opens it, so that it is never readable by others.
+    // Created here, before SQLite opens it, so that it is never readable by others.
     let options = OpenOptions::new().write(true).create_new(true).mode(0o600).open(part);
     options.context(ErrorKind::Unavailable, cannot).map_err(|it| {
         it.code("backup_failed").hint("check that the folder exists and is writable")
     })?;
     let reading = open(from, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-    // One read transaction: writers go on, and what they commit is not in the copy.
+    // One read transaction: writers continue, and what they commit is not in the copy.
     let copied = synced_meanwhile(part, || reading.execute("VACUUM INTO ?1", [part.as_str()]))?;
     copied
         .map_err(Error::from)
@@ -100,8 +100,8 @@ fn copy_to_part(from: &Utf8Path, part: &Utf8Path, migrations: &[Migration]) -> R
     Ok(facts)
 }
 
-/// Does some work that writes a file, and hands the file to the disk all the while. Handed over at
-/// once at the end, a large file would hold up every commit for as long as the disk needs for it.
+/// Runs `work`, which writes a file, and syncs that file meanwhile. A single sync at the end of a
+/// large file would block every commit for as long as the disk needs.
 fn synced_meanwhile<T>(path: &Utf8Path, work: impl FnOnce() -> T) -> Result<T> {
     let file =
         File::open(path).context(ErrorKind::Unavailable, || format!("cannot open {path}"))?;
@@ -110,14 +110,14 @@ fn synced_meanwhile<T>(path: &Utf8Path, work: impl FnOnce() -> T) -> Result<T> {
         let syncing = std::thread::Builder::new().name("wb-backup-sync".to_owned());
         let syncing = syncing.spawn_scoped(scope, || {
             while !is_done.load(Ordering::Relaxed) {
-                // The last one, by whoever writes the file, is the one that must succeed.
+                // Only the final sync, by the caller, must succeed.
                 let _ = file.sync_data();
                 std::thread::park_timeout(SYNC_EVERY);
             }
         });
         let worked = work();
         is_done.store(true, Ordering::Relaxed);
-        // Without that thread the copy is as good, and the pause at its end longer.
+        // Without the thread the copy is just as good; only the final sync takes longer.
         if let Ok(syncing) = syncing {
             syncing.thread().unpark();
         }
@@ -125,7 +125,7 @@ fn synced_meanwhile<T>(path: &Utf8Path, work: impl FnOnce() -> T) -> Result<T> {
     })
 }
 
-/// The code of the database's own error (`disk_full`, `database_corrupt`) is the one that counts.
+/// Keeps the code of the database's own error (`disk_full`, `database_corrupt`).
 fn keep_code(wrapped: Error, from: &Utf8Path) -> Error {
     let inner = std::error::Error::source(&wrapped).and_then(|it| it.downcast_ref::<Error>());
     let (code, hint) = match inner.map(Error::code_str) {
@@ -138,7 +138,7 @@ fn keep_code(wrapped: Error, from: &Utf8Path) -> Error {
     wrapped.code(code).hint(hint)
 }
 
-/// Checks that a file is a whole database of a site that this program can open.
+/// Checks that a file is an intact database of a site that this program can open.
 ///
 /// # Errors
 /// `not_found`; `invalid` with code `not_a_backup`; `conflict` with code `database_newer`;
@@ -168,7 +168,7 @@ pub fn check(path: &Utf8Path, migrations: &[Migration]) -> Result<Facts> {
     }
 }
 
-/// Returns the size of a file that begins as a database does.
+/// Returns the size of a file, if it starts like a SQLite database.
 fn look_at_file(path: &Utf8Path) -> Result<u64> {
     let facts = match fs::metadata(path) {
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
@@ -188,10 +188,10 @@ fn look_at_file(path: &Utf8Path) -> Result<u64> {
     Ok(facts.len())
 }
 
-/// Returns what is wrong with a database, in SQLite's words; nothing if it is whole.
+/// Returns the faults of a database in SQLite's words; empty if it is intact.
 ///
 /// # Errors
-/// None for damage; `unavailable` if it cannot be read at all.
+/// `unavailable` if it cannot be read at all. Damage is not an error.
 pub fn faults_of(path: &Utf8Path) -> Result<Vec<String>> {
     look_at_file(path)?;
     let reading = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
@@ -199,7 +199,7 @@ pub fn faults_of(path: &Utf8Path) -> Result<Vec<String>> {
         "database_corrupt" => Ok(vec![in_sqlites_words(&cause)]),
         _ => Err(cause),
     })?;
-    // What cannot be counted is told above.
+    // If the commits cannot be counted, the faults above are enough.
     match lost_commits(path) {
         Ok(lost @ 1..) => found.push(format!("the last {lost} commits are lost")),
         Ok(_) => {}
@@ -211,7 +211,7 @@ pub fn faults_of(path: &Utf8Path) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// Returns what SQLite said of an error, without what this program says of it.
+/// Returns SQLite's own message for an error, without this program's context.
 pub(super) fn in_sqlites_words(cause: &Error) -> String {
     std::error::Error::source(cause).map_or_else(|| cause.chain(), ToString::to_string)
 }
@@ -222,7 +222,7 @@ fn faults(reading: &Connection) -> Result<Vec<String>> {
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let fault: String = row.get(0)?;
-        // An index of words is made anew from the rest; it keeps no copy from being made.
+        // A full-text index can be rebuilt, so damage to it must not prevent a backup.
         if fault != "ok" && !is_of_index(&fault) {
             found.push(fault);
         }
@@ -238,10 +238,10 @@ fn faults(reading: &Connection) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// Returns how many rows each table of a database has, but those that are made from others.
+/// Returns the row count of each table of a database, without derived tables.
 ///
 /// # Errors
-/// As any read; a damaged database may not say.
+/// Fails if the database cannot be read, as a damaged one may not be.
 pub fn row_counts(path: &Utf8Path) -> Result<BTreeMap<String, i64>> {
     let reading = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     let mut statement = reading.prepare(
@@ -259,11 +259,11 @@ pub fn row_counts(path: &Utf8Path) -> Result<BTreeMap<String, i64>> {
     Ok(counts)
 }
 
-/// Begins another life of a database that no server uses: its event ids mean something else from
-/// now on, so that clients are told to read afresh, and the sessions of browsers have ended.
+/// Gives a database that no server uses a new epoch: its event ids get a new meaning, so clients
+/// are told to reload, and browser sessions end.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn begin_life(path: &Utf8Path, epoch: &str) -> Result<()> {
     let writing = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     writing.execute_batch("BEGIN IMMEDIATE")?;
@@ -273,7 +273,7 @@ pub fn begin_life(path: &Utf8Path, epoch: &str) -> Result<()> {
     Ok(())
 }
 
-/// Puts what stands in the log of a database that nobody uses into its one file.
+/// Merges the write-ahead log of an unused database into its main file.
 ///
 /// # Errors
 /// `unavailable` if it is in use or cannot be written.
@@ -288,11 +288,11 @@ pub fn into_one_file(path: &Utf8Path) -> Result<()> {
     synced.context(ErrorKind::Unavailable, || format!("cannot sync {path}"))
 }
 
-/// Keeps the files of a database, with its log, under another name, and leaves them where they are.
-/// Returns what was kept.
+/// Keeps the files of a database and its log under another name, leaving the originals in place.
+/// Returns the kept files.
 ///
 /// # Errors
-/// `unavailable` if that cannot be written.
+/// `unavailable` if they cannot be written.
 pub fn keep_aside(database: &Utf8Path, aside: &Utf8Path) -> Result<Vec<Utf8PathBuf>> {
     let mut kept = Vec::new();
     for ending in ["", "-wal"] {
@@ -307,7 +307,7 @@ pub fn keep_aside(database: &Utf8Path, aside: &Utf8Path) -> Result<Vec<Utf8PathB
             Err(cause) if cause.kind() == std::io::ErrorKind::AlreadyExists => {
                 return Err(taken(&to));
             }
-            // Not every file system has links.
+            // Not every file system supports hard links.
             Err(_) => {
                 let copied = fs::copy(&from, &to).and_then(|_| File::open(&to)?.sync_all());
                 copied.context(ErrorKind::Unavailable, || format!("cannot keep {to}"))?;
@@ -324,11 +324,11 @@ pub fn next_of(database: &Utf8Path) -> Utf8PathBuf {
     Utf8PathBuf::from(format!("{database}{NEXT}"))
 }
 
-/// Decides that `ready`, a whole database in one file beside it, replaces `database`: this is the
-/// one step that counts. The caller holds the lock of the site.
+/// Decides that `ready`, a complete single-file database next to it, replaces `database`. This
+/// rename is the commit point. The caller holds the site's lock.
 ///
 /// # Errors
-/// `unavailable` if the disk does not take it; the old one is in force then.
+/// `unavailable` if the rename fails; the old database then stays in force.
 pub fn replace(database: &Utf8Path, ready: &Utf8Path) -> Result<()> {
     let next = next_of(database);
     fault::crash_point("restore_ready");
@@ -338,9 +338,8 @@ pub fn replace(database: &Utf8Path, ready: &Utf8Path) -> Result<()> {
     put_in_place(database)
 }
 
-/// Does what is left of a decided replacement; if there is none, it takes back what one that was
-/// not decided left. The log of the old database goes first: SQLite would take it for the new
-/// one's.
+/// Finishes a replacement that was decided, or undoes one that was not. The old database's log is
+/// moved first: SQLite would apply it to the new database.
 ///
 /// # Errors
 /// `unavailable` if the files cannot be moved.
@@ -366,8 +365,8 @@ pub fn put_in_place(database: &Utf8Path) -> Result<()> {
     sync_folder_of(database)
 }
 
-/// Removes the other names that [`keep_aside`] gave to files that are in force still: what is
-/// called kept would change with the database.
+/// Removes the hard links that [`keep_aside`] made to files still in use: a copy that is linked to
+/// the database would change with it.
 fn not_kept(database: &Utf8Path) -> Result<()> {
     let Ok(own) = fs::metadata(database) else { return Ok(()) };
     let folder = database.parent().unwrap_or(Utf8Path::new(".")).join(BACKUPS);
@@ -384,7 +383,7 @@ fn not_kept(database: &Utf8Path) -> Result<()> {
         if !(is_ours && is_same) {
             continue;
         }
-        // The log first: without its database nothing would lead to it.
+        // The log first: without its database nobody would find it.
         for path in [format!("{path}-wal"), path.to_string()] {
             match fs::remove_file(&path) {
                 Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
@@ -398,7 +397,7 @@ fn not_kept(database: &Utf8Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the life of a database.
+/// Returns the epoch of a database.
 ///
 /// # Errors
 /// `not_found`; `invalid` with code `not_a_backup`; `unavailable` if it cannot be read.
@@ -413,16 +412,16 @@ pub fn epoch_of(path: &Utf8Path) -> Result<String> {
     epoch.ok_or_else(|| not_a_backup(path))
 }
 
-/// Makes a private folder for copies.
+/// Creates a private folder for copies.
 ///
 /// # Errors
-/// `unavailable` if it cannot be made.
+/// `unavailable` if it cannot be created.
 pub fn make_folder(folder: &Utf8Path) -> Result<()> {
     let made = fs::DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder);
     made.context(ErrorKind::Unavailable, || format!("cannot create the folder {folder}"))
 }
 
-/// Removes what a copy that was cut off left in a folder.
+/// Removes the leftovers of interrupted copies.
 ///
 /// # Errors
 /// `unavailable` if the folder cannot be read.
@@ -441,10 +440,10 @@ pub fn remove_parts(folder: &Utf8Path) -> Result<()> {
     Ok(())
 }
 
-/// Looks at a database that may be any file of the machine, such as one that was replaced.
+/// Reads from any database file, such as one that was replaced.
 ///
 /// # Errors
-/// What `look` returned; `unavailable` if it cannot be opened.
+/// The error of `look`; `unavailable` if it cannot be opened.
 pub fn look<T>(path: &Utf8Path, look: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
     look_at_file(path)?;
     look(&open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?)

@@ -1,4 +1,4 @@
-//! The event log: what was committed, in order, for those who come back.
+//! The event log: committed events in order, for clients that reconnect.
 
 use camino::Utf8Path;
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
@@ -8,10 +8,10 @@ use crate::base::{EventKind, Millis, Result};
 use crate::store::migrate::refuse_newer;
 use crate::store::{MIGRATIONS, Tx, read};
 
-/// An event as it stands in the table.
+/// An event as stored in the table.
 #[derive(Clone, Debug)]
 pub struct StoredEvent {
-    /// Its place in the order of commits.
+    /// Its position in commit order.
     pub id: i64,
     /// When the change was committed.
     pub at: Millis,
@@ -47,22 +47,22 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("events::insert", crate::store::tx::INSERT_EVENT),
 ];
 
-/// Returns up to `limit` events after a number, oldest first.
+/// Returns up to `limit` events with ids above `after`, oldest first.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn after(connection: &Connection, after: i64, limit: u32) -> Result<Vec<StoredEvent>> {
     let mut statement = connection.prepare_cached(AFTER)?;
     let rows = statement.query_map(named_params! {":after": after, ":limit": limit}, from_row)?;
     let rows: Vec<Option<StoredEvent>> = rows.collect::<rusqlite::Result<_>>()?;
-    // A word of a later program is passed over: clients of this one do not know it.
+    // Skip kinds written by a newer program: clients of this one do not know them.
     Ok(rows.into_iter().flatten().collect())
 }
 
-/// Returns the smallest number that is kept and the largest ever given (0 and 0 for none).
+/// Returns the smallest id still stored and the largest ever assigned; 0 and 0 for an empty log.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn edges(connection: &Connection) -> Result<(i64, i64)> {
     let edges = connection.prepare_cached(EDGES)?.query_row([], |row| {
         Ok((row.get::<_, Option<i64>>(0)?.unwrap_or(0), row.get::<_, Option<i64>>(1)?.unwrap_or(0)))
@@ -70,11 +70,11 @@ pub fn edges(connection: &Connection) -> Result<(i64, i64)> {
     Ok(edges)
 }
 
-/// Returns when the newest event of a database was committed, without a server and without changing
-/// anything; nothing without an event.
+/// Returns when the newest event was committed, without a server and without changing anything;
+/// `None` if there are no events.
 ///
 /// # Errors
-/// `unavailable` if the file cannot be opened or is no database of this program; `conflict` with
+/// `unavailable` if the file cannot be opened or is not a database of this program; `conflict` with
 /// code `database_newer` if a newer program wrote it.
 pub fn newest(path: &Utf8Path) -> Result<Option<Millis>> {
     refuse_newer(path, MIGRATIONS)?;
@@ -86,17 +86,17 @@ pub fn newest(path: &Utf8Path) -> Result<Option<Millis>> {
 /// Returns how many events [`prune`] would delete.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn prunable(connection: &Connection, before: Millis) -> Result<u64> {
     let params = named_params! {":before": before};
     let count: i64 = connection.prepare_cached(PRUNABLE)?.query_row(params, |row| row.get(0))?;
     Ok(count.unsigned_abs())
 }
 
-/// Deletes the events before a time that need not be kept.
+/// Deletes events before a time, except those kept for audit.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn prune(tx: &Tx<'_>, before: Millis) -> Result<()> {
     tx.prepare_cached(PRUNE)?.execute(named_params! {":before": before})?;
     Ok(())

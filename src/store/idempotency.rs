@@ -1,4 +1,4 @@
-//! The same request twice is one request: answers kept under (actor, key).
+//! Idempotency: stored answers by actor and key, so that a repeated request runs once.
 
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 use serde_json::Value;
@@ -30,12 +30,12 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("idempotency::prune_beyond", PRUNE_BEYOND),
 ];
 
-/// A key that a client sent with a request.
+/// An idempotency key sent with a request.
 #[derive(Clone, Debug)]
 pub struct Key {
-    /// Who sent it; keys of two actors never meet.
+    /// Who sent it; keys are scoped to the actor.
     pub actor: Actor,
-    /// The client's word.
+    /// The key chosen by the client.
     pub key: String,
     /// Method and path.
     pub route: String,
@@ -43,7 +43,7 @@ pub struct Key {
     pub body_digest: String,
 }
 
-/// Returns the kept answer of this key, if the request is the same.
+/// Returns the stored answer of this key, if the request is the same.
 ///
 /// # Errors
 /// `conflict` with code `idempotency_conflict` if the key was used for another request.
@@ -69,10 +69,10 @@ pub fn find(connection: &Connection, key: &Key) -> Result<Option<Value>> {
     value.map(Some).map_err(|cause| Error::internal("a kept answer is not JSON").source(cause))
 }
 
-/// Keeps an answer in the transaction that made it true.
+/// Stores an answer in the transaction of its change.
 ///
 /// # Errors
-/// As any insert.
+/// Fails if the database cannot be written.
 pub fn remember(tx: &Tx<'_>, key: &Key, result: &Value) -> Result<()> {
     if fault::is_off("idempotency") {
         return Ok(());
@@ -84,20 +84,20 @@ pub fn remember(tx: &Tx<'_>, key: &Key, result: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Returns how many answers [`prune`] would forget.
+/// Returns how many answers [`prune`] would delete.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn prunable(connection: &Connection, before: Millis) -> Result<u64> {
     let params = named_params! {":before": before};
     let count: i64 = connection.prepare_cached(PRUNABLE)?.query_row(params, |row| row.get(0))?;
     Ok(count.unsigned_abs())
 }
 
-/// Forgets answers from before a time, and the oldest beyond the number that is kept.
+/// Deletes answers before a time, and the oldest beyond the maximum.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn prune(tx: &Tx<'_>, before: Millis) -> Result<()> {
     tx.prepare_cached(PRUNE)?.execute(named_params! {":before": before})?;
     tx.prepare_cached(PRUNE_BEYOND)?.execute(named_params! {":kept": KEYS_KEPT_MAX - 1})?;

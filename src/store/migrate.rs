@@ -1,4 +1,4 @@
-//! Numbered migrations, each applied once, never edited after a release.
+//! Numbered migrations, each applied once and never edited after a release.
 
 use std::io::Read as _;
 
@@ -12,11 +12,11 @@ use crate::store::read::refuse_emptied;
 /// One file of `migrations/`.
 #[derive(Clone, Copy, Debug)]
 pub struct Migration {
-    /// Its number; they ascend.
+    /// Its number; numbers ascend.
     pub version: i64,
-    /// Its file's name without number and ending.
+    /// The file's name without number and extension.
     pub name: &'static str,
-    /// Its text.
+    /// Its SQL.
     pub sql: &'static str,
 }
 
@@ -162,11 +162,11 @@ pub const MIGRATIONS: &[Migration] = &[
     },
 ];
 
-/// The first line of a migration that manages its own transaction, for rebuilds of tables:
-/// `PRAGMA foreign_keys` does nothing inside a transaction.
+/// The first line of a migration that manages its own transaction to rebuild tables: `PRAGMA
+/// foreign_keys` has no effect inside a transaction.
 const NO_TX: &str = "-- migrate:no-tx";
 
-/// Refuses a database of a newer program before anything is written to it, or beside it.
+/// Refuses a database of a newer program before writing anything to it or beside it.
 pub(super) fn refuse_newer(path: &Utf8Path, migrations: &[Migration]) -> Result<()> {
     let version = version_of(path)?;
     let newest = migrations.last().map_or(0, |it| it.version);
@@ -180,12 +180,12 @@ pub(super) fn refuse_newer(path: &Utf8Path, migrations: &[Migration]) -> Result<
     Ok(())
 }
 
-/// Returns the version of a database; 0 if there is none.
+/// Returns the version of a database; 0 if the file does not exist.
 fn version_of(path: &Utf8Path) -> Result<i64> {
     let in_header = version_in_header(path)?;
     let log = Utf8PathBuf::from(format!("{path}-wal"));
-    // Opening a database in WAL mode makes files beside it. They are needed only if a crash left a
-    // log, which may hold a newer first page.
+    // Opening a database in WAL mode creates files beside it, so it is only opened if a crash left
+    // a log, which may hold a newer first page.
     if std::fs::metadata(&log).is_ok_and(|it| it.len() > 0) {
         refuse_emptied(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -197,7 +197,7 @@ fn version_of(path: &Utf8Path) -> Result<i64> {
     Ok(in_header)
 }
 
-/// Reads `user_version` where the format of SQLite has it: 4 bytes at 60, big end first.
+/// Reads `user_version` from the file header of SQLite: 4 bytes at offset 60, big-endian.
 fn version_in_header(path: &Utf8Path) -> Result<i64> {
     let cannot = || format!("cannot open the database {path}");
     let mut header = Vec::with_capacity(64);
@@ -208,7 +208,7 @@ fn version_in_header(path: &Utf8Path) -> Result<i64> {
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(0),
         Err(cause) => return Err(cause).context(ErrorKind::Unavailable, cannot),
     }
-    // What is no database has no version; opening it says so.
+    // Not a database; opening it reports that.
     if !header.starts_with(b"SQLite format 3\0") {
         return Ok(0);
     }
@@ -216,10 +216,10 @@ fn version_in_header(path: &Utf8Path) -> Result<i64> {
     Ok(bytes.map_or(0, |it| i64::from(i32::from_be_bytes(it))))
 }
 
-/// Brings a database to the newest version. Its `user_version` is the last migration that is in it.
+/// Migrates a database to the newest version. `user_version` is the last applied migration.
 ///
 /// # Errors
-/// `internal` if a migration fails; the database is then at the version before it.
+/// `internal` if a migration fails; the database then stays at the previous version.
 pub fn migrate(connection: &Connection, migrations: &[Migration], clock: &Clock) -> Result<()> {
     connection.execute_batch(
         "CREATE TABLE IF NOT EXISTS schema_migrations (
@@ -231,7 +231,7 @@ pub fn migrate(connection: &Connection, migrations: &[Migration], clock: &Clock)
         if migration.version > version {
             apply(connection, migration)?;
         }
-        // Also for one whose own transaction was committed just before a crash.
+        // Outside of the migration's transaction: a crash may have come right after its own commit.
         record(connection, migration, clock)?;
     }
     let has_site = migrations.iter().any(|it| it.name == "site");
@@ -247,7 +247,7 @@ pub fn migrate(connection: &Connection, migrations: &[Migration], clock: &Clock)
     Ok(())
 }
 
-/// Returns the epoch of a migrated database; empty without the table.
+/// Returns the epoch of a migrated database; empty if it has no `site` table.
 pub(super) fn epoch(connection: &Connection) -> Result<String> {
     let has_site = connection.table_exists(None, "site")?;
     if !has_site {
@@ -257,7 +257,7 @@ pub(super) fn epoch(connection: &Connection) -> Result<String> {
     Ok(epoch.unwrap_or_default())
 }
 
-/// Returns epoch and life of a database that may be older than this program.
+/// Returns epoch and life of a database, which may be older than this program.
 pub(super) fn last_life(connection: &Connection) -> Result<Option<(String, Option<String>)>> {
     if !connection.column_exists(None, "site", "life")? {
         return Ok(None);
@@ -310,8 +310,8 @@ fn run_in_transaction(connection: &Connection, migration: &Migration) -> Result<
     Ok(())
 }
 
-/// Runs a migration that has its own BEGIN and COMMIT. A row from its own `foreign_key_check` ends
-/// it, and so does forgetting to set `user_version`, without which a crash could repeat it.
+/// Runs a migration with its own BEGIN and COMMIT. It fails if its own `foreign_key_check` returns
+/// a row, or if it does not set `user_version`, without which a crash could repeat it.
 fn run_statements(connection: &Connection, migration: &Migration) -> Result<()> {
     let mut batch = Batch::new(connection, migration.sql);
     while let Some(mut statement) = batch.next()? {

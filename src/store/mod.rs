@@ -1,7 +1,8 @@
-//! The one opener of SQLite: a writer with group commit, read connections, migrations, events.
+//! The only module that opens SQLite: a writer with group commit, read connections, migrations,
+//! events.
 //!
-//! **Invariant:** nobody is answered before COMMIT returned, and an event is published after it.
-//! **Invariant:** no noun of the product is known here; other modules own their tables.
+//! **Invariant:** callers are answered, and events published, only after COMMIT has returned.
+//! **Invariant:** this module knows no domain concept; other modules own their tables.
 
 pub mod backup;
 pub mod events;
@@ -48,22 +49,22 @@ const BEGIN_LIFE: &str = "UPDATE site SET life = :life WHERE one = 1";
 /// The statements of this file, for the schema test.
 pub const STATEMENTS: &[(&str, &str)] = &[("store::begin_life", BEGIN_LIFE)];
 
-/// How many writes may wait before callers wait too.
+/// Length of the write queue; beyond it callers wait.
 const WRITES_QUEUED_MAX: usize = 1_024;
-/// Largest database that is read whole before it is served: some 50 ms. A larger one is read while
-/// it is served.
+/// Largest database that is checked before it is served (about 50 ms). Larger ones are checked
+/// while they are served.
 const CHECKED_AT_OPEN_BYTES_MAX: i64 = 16 * 1024 * 1024;
-/// How many published events a slow subscriber may lag behind before it must read the table.
+/// How many events a slow subscriber may lag behind before it must reread the table.
 const EVENTS_BUFFERED_MAX: usize = 1_024;
 
-/// What becomes of what is written.
+/// How durable writes are.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Keeping {
-    /// It is there after a power cut, and its loss is noticed.
+    /// Survives a power cut, and lost commits are detected.
     Kept,
-    /// It is there after a power cut.
+    /// Survives a power cut.
     Aside,
-    /// Anything.
+    /// Nothing is guaranteed.
     Nothing,
 }
 
@@ -87,7 +88,7 @@ struct Inner {
     stats: Arc<WriterStats>,
 }
 
-/// Named bells that are rung after a commit.
+/// Named notifications, triggered after a commit.
 #[derive(Clone, Default)]
 pub(crate) struct Bells(Arc<Mutex<HashMap<&'static str, Arc<Notify>>>>);
 
@@ -113,7 +114,7 @@ impl Inner {
         answer.await.map_err(|_| stopped())?
     }
 
-    /// Notes damage that a read has found.
+    /// Records damage found by a read.
     fn noting<T>(&self, outcome: Result<T>) -> Result<T> {
         outcome.map_err(|cause| match cause.code_str() {
             CORRUPT => self.watch.note(cause),
@@ -123,14 +124,14 @@ impl Inner {
 }
 
 impl Store {
-    /// Opens (or creates, mode 0600) the database and brings it to the newest version.
+    /// Opens (or creates with mode 0600) the database and migrates it.
     ///
-    /// The returned [`Writer`] must be served by the caller; until then writes wait.
+    /// The caller must serve the returned [`Writer`]; until then writes wait.
     ///
     /// # Errors
     /// `unavailable` if the file cannot be opened; `conflict` with code `database_newer` if a newer
-    /// program wrote it, which then is left untouched; `unavailable` with code `database_corrupt`,
-    /// naming the newest backup.
+    /// program wrote it (it is then left untouched); `unavailable` with code `database_corrupt` and
+    /// a hint that names the newest backup.
     pub fn open(
         path: &Utf8Path,
         migrations: &[Migration],
@@ -139,11 +140,11 @@ impl Store {
         Store::open_with(path, migrations, clock, Keeping::Kept)
     }
 
-    /// Opens a database that is made ready to replace another: its commits are not counted beside
-    /// it.
+    /// Opens a database that is being prepared to replace another: its commits are not counted in a
+    /// file beside it.
     ///
     /// # Errors
-    /// As [`Store::open`].
+    /// Same as [`Store::open`].
     pub fn open_aside(
         path: &Utf8Path,
         migrations: &[Migration],
@@ -152,11 +153,11 @@ impl Store {
         Store::open_with(path, migrations, clock, Keeping::Aside)
     }
 
-    /// Opens a database that goes with this process: nothing waits for the disk, and a power cut
-    /// may leave anything of it.
+    /// Opens a database that lives as long as this process: nothing is synced, and a power cut may
+    /// leave it in any state.
     ///
     /// # Errors
-    /// As [`Store::open`].
+    /// Same as [`Store::open`].
     pub fn open_for_a_moment(
         path: &Utf8Path,
         migrations: &[Migration],
@@ -177,7 +178,7 @@ impl Store {
             _ => cause,
         };
         if keeping == Keeping::Kept {
-            // Before anything is written: the log is worth keeping.
+            // Before anything is written, since writing would destroy the evidence in the log.
             migrate::refuse_newer(path, migrations)?;
             tally::refuse_loss(path).map_err(named)?;
         }
@@ -211,14 +212,14 @@ impl Store {
         Ok((Store { inner: Arc::new(inner) }, writer))
     }
 
-    /// Runs `work` in a transaction and returns what it returned, after COMMIT.
+    /// Runs `work` in a transaction and returns its result after COMMIT.
     ///
-    /// The closure may run twice (a batch that fails is run again one by one): it must be pure
-    /// apart from SQL, and it returns its effects by [`Tx::emit`] and [`Tx::ring`], which are
-    /// carried out after COMMIT. If it returns an error, nothing of it is kept.
+    /// The closure may run twice (the writes of a failed batch are retried one by one): it must be
+    /// pure apart from SQL, and declare its effects with [`Tx::emit`] and [`Tx::ring`], which run
+    /// after COMMIT. If it fails, everything it wrote is rolled back.
     ///
     /// # Errors
-    /// What `work` returned; `unavailable` if the disk is full or the program is stopping.
+    /// The error of `work`; `unavailable` if the disk is full or the program is stopping.
     pub async fn write<T, F>(&self, work: F) -> Result<T>
     where
         T: Send + 'static,
@@ -228,11 +229,10 @@ impl Store {
         typed(self.inner.commit(caller, answer).await)
     }
 
-    /// Runs `look` on a read-only connection, on a blocking thread. All that it reads is of one
-    /// moment.
+    /// Runs `look` on a read-only connection and a blocking thread, in one snapshot.
     ///
     /// # Errors
-    /// What `look` returned; `unavailable` if no connection can be opened.
+    /// The error of `look`; `unavailable` if no connection can be opened.
     pub async fn read<T, F>(&self, look: F) -> Result<T>
     where
         T: Send + 'static,
@@ -241,11 +241,11 @@ impl Store {
         self.inner.noting(self.inner.readers.run(None, look).await)
     }
 
-    /// Runs a look as [`Store::read`] does, and ends it when it takes more than `limit`. How long
-    /// it waited for a connection does not count.
+    /// Like [`Store::read`], but interrupts `look` after `limit`. Waiting for a connection does not
+    /// count.
     ///
     /// # Errors
-    /// As [`Store::read`]; `unavailable` with code `search_timeout`.
+    /// Same as [`Store::read`]; `unavailable` with code `search_timeout`.
     pub async fn read_within<T, F>(&self, limit: Duration, look: F) -> Result<T>
     where
         T: Send + 'static,
@@ -254,13 +254,13 @@ impl Store {
         self.inner.noting(self.inner.readers.run(Some(limit), look).await)
     }
 
-    /// Returns what stands in the way of writing, if anything does.
+    /// Returns what prevents writing, if anything does.
     pub fn trouble(&self) -> Option<Trouble> {
         self.inner.watch.trouble()
     }
 
-    /// Reads a database that was too large to be checked when it was opened, until `stop`. Damage
-    /// that it finds stops all writing.
+    /// Checks a database that was too large to be checked when it was opened, until `stop`. If it
+    /// finds damage, writing stops.
     pub async fn check(self, stop: CancellationToken) {
         if self.inner.is_checked {
             return;
@@ -292,27 +292,26 @@ impl Store {
         }
     }
 
-    /// Runs a look that touches a few rows by their keys, on the calling thread: handing it to
-    /// another one would take longer than the look itself. What may walk through many rows is for
-    /// [`Store::read`].
+    /// Runs a read of a few rows by key on the calling thread: handing it to another thread would
+    /// take longer than the read itself. Use [`Store::read`] for anything that may scan many rows.
     ///
     /// # Errors
-    /// As [`Store::read`].
+    /// Same as [`Store::read`].
     pub fn look<T>(&self, look: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         self.inner.noting(self.inner.readers.look(look))
     }
 
-    /// Returns whether a check has found that an index of words is damaged, once for each time.
+    /// Returns whether a check found a damaged full-text index, and resets the flag.
     pub fn take_index_damage(&self) -> bool {
         self.inner.is_index_damaged.swap(false, Ordering::Relaxed)
     }
 
-    /// Returns whether writes are still taken.
+    /// Returns whether writes are still accepted.
     pub fn is_writing(&self) -> bool {
         !self.inner.writes.is_closed()
     }
 
-    /// Returns what the writer has done since the program started.
+    /// Returns the writer's statistics since the program started.
     pub fn writer_stats(&self) -> &WriterStats {
         &self.inner.stats
     }
@@ -322,20 +321,20 @@ impl Store {
         &self.inner.clock
     }
 
-    /// Returns the file of the database.
+    /// Returns the path of the database.
     pub fn path(&self) -> &Utf8Path {
         &self.inner.path
     }
 
-    /// Returns the name of this life of the database; a restored backup has another.
+    /// Returns the epoch of the database; a restored backup gets a new one.
     pub fn epoch(&self) -> &str {
         &self.inner.epoch
     }
 
-    /// Writes that a new run of the server begins, and returns its name; see [`has_lost`].
+    /// Records that a new run of the server begins and returns its id; see [`has_lost`].
     ///
     /// # Errors
-    /// As any write.
+    /// Fails if the database cannot be written.
     pub async fn begin_life(&self) -> Result<String> {
         let life = Ids::new(self.clock().clone()).mint::<JobId>().to_string();
         let word = life.clone();
@@ -347,8 +346,8 @@ impl Store {
         Ok(life)
     }
 
-    /// Returns a stream of the events that are committed from now on, in commit order. A receiver
-    /// that lags must read the table again.
+    /// Subscribes to events committed from now on, in commit order. A receiver that lags must
+    /// reread the table.
     pub fn subscribe(&self) -> broadcast::Receiver<Arc<StoredEvent>> {
         self.inner.published.subscribe()
     }
@@ -359,8 +358,8 @@ impl Store {
     }
 }
 
-/// What a look or a write returned, without its type. The store's own code knows results in this
-/// form only: it is compiled once, and not again for each of the several hundred callers.
+/// The type-erased result of a read or write. Internally the store only knows this form, so its
+/// code is compiled once instead of for each of several hundred callers.
 type Answer = Box<dyn Any + Send>;
 
 fn typed<T: 'static>(answer: Result<Answer>) -> Result<T> {
@@ -385,13 +384,13 @@ fn open_for_writing(
     let page_bytes: i64 = writing.pragma_query_value(None, "page_size", |row| row.get(0))?;
     let is_small = pages.saturating_mul(page_bytes) <= CHECKED_AT_OPEN_BYTES_MAX
         && !crate::base::fault::is_absent("check_at_open");
-    // What it found of an index of words, if it was checked.
+    // Whether the full-text index is damaged, if it was checked.
     let checked = if is_small { Some(trouble::check(&writing, path)?) } else { None };
     migrate(&writing, migrations, clock)?;
     Ok((writing, checked))
 }
 
-/// Opens the one connection that writes.
+/// Opens the only writing connection.
 fn connect(path: &Utf8Path, is_kept: bool) -> Result<Connection> {
     read::refuse_emptied(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -399,7 +398,7 @@ fn connect(path: &Utf8Path, is_kept: bool) -> Result<Connection> {
         .context(ErrorKind::Unavailable, || format!("cannot open the database {path}"))?;
     writing.busy_timeout(std::time::Duration::from_secs(5))?;
     writing.pragma_update(None, "journal_mode", "WAL")?;
-    // FULL: what was acknowledged survives a power cut, which NORMAL in WAL mode does not promise.
+    // FULL: acknowledged writes survive a power cut, which NORMAL in WAL mode does not promise.
     let level = match is_kept {
         true if crate::base::fault::is_off("synchronous") => "NORMAL",
         true => "FULL",
@@ -415,21 +414,22 @@ fn connect(path: &Utf8Path, is_kept: bool) -> Result<Connection> {
     Ok(writing)
 }
 
-/// Runs a step of every transaction; it is parsed once.
+/// Runs a statement of every transaction; it is parsed once.
 fn step(connection: &Connection, sql: &'static str) -> Result<()> {
     connection.prepare_cached(sql)?.execute([])?;
     Ok(())
 }
 
-/// Has SQLite keep the plan of a prepared statement whatever is bound to it. Otherwise a statement
-/// that compares an indexed column with a parameter is parsed and planned again at every call, for
-/// several times the cost of the call itself; and a plan that was tested could become another.
+/// Makes SQLite keep a prepared statement's plan regardless of the bound values. Otherwise a
+/// statement that compares an indexed column with a parameter is parsed and planned again at every
+/// call, at several times the cost of the call, and the plan may differ from the one that was
+/// tested.
 fn keep_plans(connection: &Connection) -> Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())
 }
 
-/// Creates the file before SQLite does, so that it is never readable by others, not even briefly.
+/// Creates the file before SQLite does, so that it is never readable by others, even briefly.
 fn create_private(path: &Utf8Path) -> Result<()> {
     use std::os::unix::fs::OpenOptionsExt as _;
     let made = std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path);
@@ -437,8 +437,8 @@ fn create_private(path: &Utf8Path) -> Result<()> {
         .map_err(|cause| Error::of_disk(format!("cannot create the database {path}"), cause))
 }
 
-/// Returns whether a database has lost what a run of the server wrote: it does not know that run,
-/// and it is no other database, put in its place since. Changes nothing.
+/// Returns whether a database has lost the writes of a server run: it does not know that run, and
+/// it was not replaced since. Changes nothing.
 ///
 /// # Errors
 /// `unavailable` if it cannot be read.

@@ -1,7 +1,7 @@
-//! Read-only connections, lent for one short look each.
+//! A pool of read-only connections.
 //!
-//! **Invariant:** a connection is lent to one look at a time, and given back when that has ended.
-//! **Invariant:** a look is one transaction: what its statements read is of one moment.
+//! **Invariant:** a connection serves one read at a time and is returned when that ends.
+//! **Invariant:** a read is one transaction: all its statements see the same snapshot.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,17 +14,17 @@ use crate::base::{Context, Error, ErrorKind, Result, fault};
 use crate::store::trouble::{self, CORRUPT};
 use crate::store::{Answer, keep_plans, step, typed};
 
-/// Most looks at one time.
+/// Most concurrent reads.
 const READERS_MAX: usize = 8;
-/// Steps of SQLite after which a look with a limit of time asks for the time.
+/// SQLite instructions between two checks of a read's deadline.
 const STEPS_BETWEEN_LOOKS: i32 = 1_000;
 
-/// A look that another thread carries out.
+/// A read that runs on another thread.
 type Look = dyn FnOnce(&Connection) -> Result<Answer> + Send;
-/// A look that puts what it saw where its caller finds it.
+/// A read that stores its result where the caller finds it.
 type Looking<'a> = dyn FnMut(&Connection) -> Result<()> + 'a;
 
-/// The pool. A connection is opened when none is free, and kept.
+/// The pool. Opens a connection if none is idle, and keeps it.
 pub(super) struct Readers {
     shared: Arc<Shared>,
 }
@@ -45,7 +45,7 @@ impl Readers {
         Readers { shared: Arc::new(shared) }
     }
 
-    /// Looks on the calling thread.
+    /// Reads on the calling thread.
     pub(super) fn look<T>(&self, look: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         let (mut look, mut seen) = (Some(look), None);
         self.shared.look(&mut |connection| {
@@ -55,7 +55,7 @@ impl Readers {
         seen.ok_or_else(|| Error::internal("a look was not run"))
     }
 
-    /// Looks on a blocking thread, for `limit` at most if there is one.
+    /// Reads on a blocking thread, for at most `limit` if given.
     pub(super) async fn run<T, F>(&self, limit: Option<Duration>, look: F) -> Result<T>
     where
         T: Send + 'static,
@@ -64,12 +64,12 @@ impl Readers {
         typed(self.aside(limit, Box::new(move |it| Ok(Box::new(look(it)?)))).await)
     }
 
-    /// Looks on a blocking thread, when one of the permits is free.
+    /// Reads on a blocking thread once a permit is free.
     async fn aside(&self, limit: Option<Duration>, look: Box<Look>) -> Result<Answer> {
         let shared = Arc::clone(&self.shared);
         let permit = Arc::clone(&shared.permits).acquire_owned().await.map_err(|_| closed())?;
         let looked = tokio::task::spawn_blocking(move || {
-            // Held by the look and not by the caller, who may leave earlier.
+            // Held by the read, not by the caller, who may leave earlier.
             let _permit = permit;
             let (mut look, mut seen) = (Some(look), None);
             let mut once = |connection: &Connection| {
@@ -112,10 +112,10 @@ impl Shared {
 
     fn look(&self, look: &mut Looking<'_>) -> Result<()> {
         let connection = self.take()?;
-        // Also for speed: without it each statement takes and frees the file's lock by itself.
+        // Also for speed: otherwise each statement locks and unlocks the file.
         step(&connection, "BEGIN")?;
         let outcome = look(&connection);
-        // One that cannot be ended is not given back, but closed.
+        // If the transaction cannot be ended, the connection is closed instead of returned.
         step(&connection, "COMMIT")?;
         self.free.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
         outcome
@@ -141,8 +141,8 @@ fn closed() -> Error {
     Error::unavailable("the server is stopping").code("stopping")
 }
 
-/// Refuses to open a database of no bytes that has a log: SQLite takes it for a new one and removes
-/// the log (<https://www.sqlite.org/walformat.html>, recovery), which may hold all that was
+/// Refuses to open an empty database that has a log: SQLite would treat it as new and delete the
+/// log (<https://www.sqlite.org/walformat.html>, recovery), which may contain everything that was
 /// acknowledged.
 ///
 /// # Errors

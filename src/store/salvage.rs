@@ -1,7 +1,8 @@
-//! Saving what can be read of a damaged database: row by row, table by table, into a new one.
+//! Salvages a damaged database: copies what is readable, row by row and table by table, into a new
+//! one.
 //!
-//! No table is known by name here, so the statements are put together from the names that the
-//! database itself gives, quoted. Nothing of them comes from a request.
+//! No table is known by name here: statements are built from names in the database itself, quoted.
+//! None come from a request.
 
 use camino::Utf8Path;
 use rusqlite::types::Value;
@@ -11,31 +12,31 @@ use crate::base::{Clock, Error, Result};
 use crate::store::backup::{in_sqlites_words, open};
 use crate::store::{Migration, create_private, migrate};
 
-/// Rounds in which rows that refer to lost ones are mended; each round may orphan others.
+/// Rounds of repairing rows that reference lost ones; each round may orphan others.
 const ROUNDS_MAX: usize = 20;
-/// Longest jump over numbers of rows that cannot be read.
+/// Longest jump over unreadable rowids.
 const JUMP_MAX: i64 = 1 << 40;
 
-/// What became of one table.
+/// The result for one table.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Salvaged {
     /// Its name.
     pub table: String,
-    /// Rows that were read and taken.
+    /// Rows that were copied.
     pub rows: u64,
-    /// Rows that were read and break a rule of the schema.
+    /// Rows that were read but violate a constraint.
     pub refused: u64,
-    /// Rows that were taken and refer to lost ones: mended where the reference may be empty, else
-    /// left out.
+    /// Copied rows that referenced lost ones: the reference was cleared if nullable, otherwise the
+    /// row was dropped.
     pub orphans: u64,
-    /// What SQLite said where it could not read on.
+    /// SQLite's errors where reading stopped.
     pub errors: Vec<String>,
 }
 
-/// Copies what can be read of the database `from` into the new file `into`, with the newest schema.
+/// Copies what is readable of the database `from` into the new file `into`, with the newest schema.
 ///
 /// # Errors
-/// `unavailable` with code `database_corrupt` if not even the names of the tables can be read.
+/// `unavailable` with code `database_corrupt` if the table names cannot be read.
 pub fn salvage(
     from: &Utf8Path,
     into: &Utf8Path,
@@ -53,15 +54,15 @@ pub fn salvage(
             .code("database_corrupt")
             .hint("restore a backup")
     })?;
-    // What was emptied would be saved as a site without anything.
+    // An emptied file would otherwise be salvaged as an empty site.
     if !there.iter().any(|it| it == "site") {
         let message = format!("nothing of {from} can be saved: it holds no table of a site");
         return Err(Error::unavailable(message).code("database_corrupt").hint("restore a backup"));
     }
-    // A trigger would do again what the rows already show.
+    // Triggers would repeat what the rows already contain.
     let triggers = take_triggers(&writing)?;
     writing.execute_batch("BEGIN IMMEDIATE")?;
-    // The new database has a row of its own here, which the old one's replaces.
+    // The new database has its own row here; the old one replaces it.
     writing.execute("DELETE FROM site", [])?;
     let mut report = Vec::new();
     for name in tables(&writing)?.into_iter().filter(|it| it != "schema_migrations") {
@@ -80,13 +81,12 @@ pub fn salvage(
     for trigger in triggers {
         writing.execute_batch(&trigger)?;
     }
-    // A site without its row would have no life; this makes one.
+    // A site without its row has no epoch; this creates one.
     migrate(&writing, migrations, clock)?;
     Ok(report)
 }
 
-/// Returns the tables that are worth saving. Those whose names begin with `search_` are made from
-/// others, and again from what was saved.
+/// Returns the tables to salvage. Tables named `search_…` are derived and will be rebuilt.
 fn tables(connection: &Connection) -> Result<Vec<String>> {
     let mut statement = connection.prepare(
         "SELECT name FROM sqlite_schema
@@ -110,7 +110,7 @@ fn take_triggers(writing: &Connection) -> Result<Vec<String>> {
 /// A column of a table.
 struct Column {
     name: String,
-    /// Its place in the primary key, from 1; 0 if it is not in it.
+    /// Its position in the primary key, from 1; 0 if it is not part of it.
     key: i64,
     may_be_null: bool,
 }
@@ -133,11 +133,11 @@ fn has_rowid(connection: &Connection, table: &str) -> Result<bool> {
     Ok(without == 0)
 }
 
-/// One table on its way from one database to the other.
+/// A table being copied.
 struct Copying<'a> {
     reading: &'a Connection,
     insert: rusqlite::Statement<'a>,
-    /// `"a", "b"`: what both have.
+    /// `"a", "b"`: the columns that both databases have.
     columns: String,
     table: String,
     salvaged: &'a mut Salvaged,
@@ -173,8 +173,8 @@ fn copy_table<'a>(
 }
 
 impl Copying<'_> {
-    /// Walks up; over what cannot be read it jumps, further each time, and from where it lands it
-    /// walks back to the damage.
+    /// Walks up by rowid. At damage it jumps ahead, further each time, and walks back from where it
+    /// lands to the damage.
     fn by_rowid(&mut self) -> Result<()> {
         let mut last = i64::MIN;
         while let Some(cause) = self.walk_rowids(&mut last, i64::MAX, true)? {
@@ -192,7 +192,7 @@ impl Copying<'_> {
             };
             let Some(landed) = landed else { return Ok(()) };
             let mut back = landed;
-            // Until the damage again, which has been told.
+            // Back to the same damage, which has been reported already.
             self.walk_rowids(&mut back, last, false)?;
             last = landed.saturating_sub(1);
         }
@@ -204,7 +204,7 @@ impl Copying<'_> {
         self.reading.query_row(&ask, [from], |row| row.get(0))
     }
 
-    /// Copies the rows between `last` and `end`; returns what stopped it, if it was stopped.
+    /// Copies the rows between `last` and `end`; returns the error that stopped it, if any.
     fn walk_rowids(&mut self, last: &mut i64, end: i64, is_up: bool) -> Result<Option<String>> {
         let (order, range) = if is_up {
             (" ORDER BY rowid", " WHERE rowid > ?1 AND rowid <= ?2")
@@ -231,7 +231,7 @@ impl Copying<'_> {
         }
     }
 
-    /// Walks up to the damage, and if there is any, down to it from the other end.
+    /// Walks up to the damage, and then down to it from the other end.
     fn by_key(&mut self, key: &[String]) -> Result<()> {
         for direction in ["", " DESC"] {
             let order: Vec<String> = key.iter().map(|it| [it, direction].concat()).collect();
@@ -261,7 +261,7 @@ fn values(row: &rusqlite::Row<'_>, width: usize) -> rusqlite::Result<Vec<Value>>
     (0..width).map(|at| row.get(at)).collect()
 }
 
-/// Takes a row; one that is there already was read from the other side.
+/// Inserts a row; a duplicate was already read from the other side.
 fn take(insert: &mut rusqlite::Statement<'_>, salvaged: &mut Salvaged, values: Vec<Value>) {
     match insert.execute(params_from_iter(values)) {
         Ok(0) => {}
@@ -270,7 +270,7 @@ fn take(insert: &mut rusqlite::Statement<'_>, salvaged: &mut Salvaged, values: V
     }
 }
 
-/// A reference of a table to another.
+/// A foreign key.
 struct Reference {
     table: String,
     parent: String,
@@ -278,7 +278,7 @@ struct Reference {
 }
 
 impl Reference {
-    /// Returns the condition that a row refers to one that is not there.
+    /// Returns the SQL condition for a row whose parent is missing.
     fn is_broken(&self) -> String {
         let child = |name: &str| [&quoted(&self.table), ".", &quoted(name)].concat();
         let set: Vec<String> =
@@ -333,8 +333,8 @@ fn mend_orphans(writing: &Connection, report: &mut [Salvaged]) -> Result<()> {
     Err(Error::internal("rows go on to refer to rows that are not there"))
 }
 
-/// Empties references to rows that are lost, where the schema lets them be empty; else the rows
-/// that refer go too. Returns how many.
+/// Clears references to lost rows where the column is nullable; otherwise deletes the referring
+/// rows. Returns how many rows were affected.
 fn mend(writing: &Connection, reference: &Reference) -> Result<u64> {
     let columns = columns(writing, &reference.table)?;
     let optional = reference.pairs.iter().find(|(from, _)| {
@@ -343,7 +343,7 @@ fn mend(writing: &Connection, reference: &Reference) -> Result<u64> {
     let (table, broken) = (quoted(&reference.table), reference.is_broken());
     if let Some((from, _)) = optional {
         let empty = ["UPDATE ", &table, " SET ", &quoted(from), " = NULL WHERE ", &broken].concat();
-        // A rule of the schema may forbid it for some row; then the rows go.
+        // A constraint may still forbid it for some row; then the rows are deleted.
         if let Ok(rows) = writing.execute(&empty, []) {
             return Ok(u64::try_from(rows).unwrap_or(0));
         }

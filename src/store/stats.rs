@@ -1,13 +1,13 @@
-//! What the writer has done since the program started.
+//! Statistics of the writer since the program started.
 
 use crate::base::histogram::{Histogram, MANY, QUICK_US};
 
-/// Counts of commits.
+/// Histograms of commits.
 #[derive(Debug)]
 pub struct WriterStats {
-    /// How many writes were committed together.
+    /// Writes per commit.
     pub batch: Histogram,
-    /// How long a batch took from its begin to the end of its commit, in microseconds.
+    /// Time from the start of a batch to the end of its commit, in microseconds.
     pub time: Histogram,
 }
 

@@ -1,9 +1,10 @@
-//! How many commits were acknowledged, told by a file beside the database: a log that lost some of
-//! them is whole to SQLite, which drops what follows a damaged frame without a word.
+//! Counts acknowledged commits in a file beside the database. SQLite silently drops everything
+//! after a damaged frame of its log and considers the rest intact; only this count reveals the
+//! loss.
 //!
 //! **Invariant:** the file never names a commit that is not durable: it is written after COMMIT.
-//! **Invariant:** nobody is answered before the file has been written. It is synced within a
-//! second: after a kill it is exact, after a power cut it may be behind by that second.
+//! **Invariant:** nobody is answered before the file is written. It is synced within a second:
+//! exact after a kill, up to one second behind after a power cut.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
@@ -24,17 +25,17 @@ const COUNTED: &str = "SELECT epoch, commits FROM site WHERE one = 1";
 /// The statements of this file, for the schema test.
 pub const STATEMENTS: &[(&str, &str)] = &[("tally::count", COUNT), ("tally::counted", COUNTED)];
 
-/// Two places of the file, written in turn: one that a power cut has torn leaves the other.
+/// Two slots of the file, written alternately: if a power cut tears one, the other remains.
 const SLOTS: [u64; 2] = [0, 512];
 const SLOT_BYTES: usize = 128;
-/// The whole file, written when it is made, so that a full disk has room for every later write.
+/// Size of the file, allocated when it is created so that later writes succeed on a full disk.
 const FILE_BYTES: usize = 1_024;
-/// Digits of the digest of a slot.
+/// Hexadecimal digits of a slot's digest.
 const SUM_DIGITS: usize = 16;
-/// How long the file may stay unsynced.
+/// Longest time that the file stays unsynced.
 const SYNC_AFTER: Duration = Duration::from_secs(1);
 
-/// The file of a database that is being written.
+/// The commit counter of an open database.
 pub(super) struct Tally {
     file: File,
     path: Utf8PathBuf,
@@ -44,17 +45,17 @@ pub(super) struct Tally {
 
 #[derive(Default)]
 struct State {
-    /// Since when something is not synced.
+    /// Time of the first write since the last sync.
     dirty: Option<Instant>,
     has_failed: bool,
 }
 
 impl Tally {
-    /// Opens the file beside a database and brings it up to what the database counts. Returns
-    /// nothing for a database that counts no commits.
+    /// Opens the file beside a database and updates it to the database's own count. Returns `None`
+    /// for a database that does not count commits.
     ///
     /// # Errors
-    /// `unavailable` if the file cannot be made.
+    /// `unavailable` if the file cannot be created.
     pub(super) fn open(database: &Utf8Path, writing: &Connection) -> Result<Option<Tally>> {
         if fault::is_off("tally") {
             return Ok(None);
@@ -89,17 +90,17 @@ impl Tally {
         File::open(self.path.parent().unwrap_or(Utf8Path::new(".")))?.sync_all()
     }
 
-    /// Counts the commit that is being made.
+    /// Counts the commit in progress, inside its transaction.
     pub(super) fn count(&self, writing: &Connection) -> Result<i64> {
         Ok(writing.prepare_cached(COUNT)?.query_row([], |row| row.get(0))?)
     }
 
-    /// Writes down a commit that is durable.
+    /// Records a durable commit.
     pub(super) fn note(&self, commits: i64) {
         let place = SLOTS[usize::from(commits % 2 != 0)];
         let written = self.file.write_all_at(&slot(&self.epoch, commits), place);
         let mut state = self.state();
-        // What was committed is acknowledged all the same: the file is behind, and never ahead.
+        // The commit is acknowledged regardless: the file is then behind, never ahead.
         match (written, state.has_failed) {
             (Err(cause), false) => {
                 state.has_failed = true;
@@ -118,7 +119,7 @@ impl Tally {
         }
     }
 
-    /// Returns when the file is to be synced, if nobody writes until then.
+    /// Returns when the file must be synced if no other write comes first.
     pub(super) fn due(&self) -> Option<Instant> {
         self.state().dirty.map(|since| since + SYNC_AFTER)
     }
@@ -136,15 +137,15 @@ impl Tally {
     }
 }
 
-/// What a file tells.
+/// The contents of a file.
 struct Known {
-    /// Each slot's epoch and number.
+    /// Epoch and count of each valid slot.
     slots: Vec<(String, i64)>,
-    /// Whether there is something in it, and no slot.
+    /// Whether the file is not empty but has no valid slot.
     is_damaged: bool,
 }
 
-/// Opens a file, and nothing else: no link is followed, and no fifo waited for.
+/// Opens a regular file only: follows no link and does not block on a fifo.
 fn open(options: &OpenOptions, path: &Utf8Path) -> io::Result<File> {
     match path.symlink_metadata() {
         Ok(facts) if !facts.is_file() => Err(io::Error::other("it is no regular file")),
@@ -153,38 +154,39 @@ fn open(options: &OpenOptions, path: &Utf8Path) -> io::Result<File> {
 }
 
 impl Known {
-    /// Returns how many commits of a life of the database were acknowledged.
+    /// Returns how many commits of this epoch were acknowledged.
     fn of(&self, epoch: &str) -> Option<i64> {
         self.slots.iter().filter(|(life, _)| life == epoch).map(|(_, commits)| *commits).max()
     }
 }
 
-/// Returns how many commits a database has lost that were acknowledged. Changes nothing.
+/// Returns how many acknowledged commits a database has lost. Changes nothing.
 ///
 /// # Errors
-/// As reading the database.
+/// Fails if the database cannot be read.
 pub fn lost_commits(database: &Utf8Path) -> Result<i64> {
     let Some(known) = known(&path_of(database)) else { return Ok(0) };
     if fault::is_off("tally") || database.metadata().map_or(true, |it| it.len() == 0) {
         return Ok(0);
     }
     let reading = read::open(database)?;
-    // A copy from before an upgrade counted nothing yet.
+    // A copy from before an upgrade does not count commits yet.
     let (epoch, commits) = match counted(&reading)? {
         Some(counted) => counted,
         None => (migrate::epoch(&reading)?, 0),
     };
     if epoch.is_empty() {
-        // It was cut off before its first row: all is lost that was ever acknowledged.
+        // Cut off before its first row: everything ever acknowledged is lost.
         return Ok(known.slots.iter().map(|it| it.1).max().unwrap_or(0));
     }
     Ok(known.of(&epoch).map_or(0, |acknowledged| (acknowledged - commits).max(0)))
 }
 
-/// Refuses a database that has lost commits: it is whole, and too old.
+/// Refuses a database that has lost commits: it is intact, but too old.
 ///
 /// # Errors
-/// `unavailable` with code `database_corrupt`, naming the newest backup; as [`lost_commits`].
+/// `unavailable` with code `database_corrupt` and a hint that names the newest backup; otherwise
+/// same as [`lost_commits`].
 pub(super) fn refuse_loss(database: &Utf8Path) -> Result<()> {
     let lost = lost_commits(database)?;
     if lost == 0 {
@@ -200,7 +202,7 @@ pub(super) fn refuse_loss(database: &Utf8Path) -> Result<()> {
     Err(Error::unavailable(message).code(CORRUPT).hint(hint))
 }
 
-/// Returns epoch and number of commits of a database that counts them.
+/// Returns epoch and commit count of a database that counts commits.
 fn counted(connection: &Connection) -> Result<Option<(String, i64)>> {
     if !connection.column_exists(None, "site", "commits")? {
         return Ok(None);
@@ -240,7 +242,7 @@ fn sum_of(epoch: &str, commits: &str) -> String {
     sum
 }
 
-/// Returns the file beside a database.
+/// Returns the path of the counter beside a database.
 fn path_of(database: &Utf8Path) -> Utf8PathBuf {
     Utf8PathBuf::from(format!("{database}.commits"))
 }
@@ -270,7 +272,7 @@ mod tests {
         tally.file.write_all_at(b"x", SLOTS[0]).unwrap();
         assert_eq!(told(), Some(7));
         assert_eq!(known(&path_of(&database)).unwrap().of("another"), None);
-        // Whoever opens it again takes what the database says.
+        // The next open takes the database's own count.
         drop(tally);
         Tally::open(&database, &writing).unwrap().unwrap();
         assert_eq!((told(), lost_commits(&database).unwrap()), (Some(6), 0));

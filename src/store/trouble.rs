@@ -1,7 +1,7 @@
-//! What stands in the way of writing: a full, read-only or failing disk, a damaged database.
+//! What prevents writing: a full, read-only or failing disk, or a damaged database.
 //!
-//! **Invariant:** every write is tried while the disk is bad, and the first that is committed ends
-//! the trouble. Damage never ends by itself: from then on nothing is written.
+//! **Invariant:** while the disk is failing every write is still attempted, and the first
+//! successful commit ends the trouble. Damage never ends by itself: nothing is written any more.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,31 +12,31 @@ use tracing::{error, info};
 
 use crate::base::{Clock, Error, Millis, Result, fault};
 
-/// Code of a database that does not hold together any more.
+/// Code of a corrupt database.
 pub const CORRUPT: &str = "database_corrupt";
-/// Codes of a disk that does not take what is written.
+/// Codes of a disk that does not accept writes.
 const DISK: [&str; 4] = ["disk_full", "read_only", "disk_error", "database_locked"];
-/// As many bytes are written to see what is wrong with a disk: more than a page.
+/// Bytes written to probe a disk: more than a page.
 const PROBE_BYTES: usize = 16 * 1024;
-/// The folder of backups below the data folder.
+/// The folder of backups inside of the data folder.
 pub(super) const BACKUPS: &str = "backups";
 
-/// Why nothing, or not everything, can be written.
+/// Why writing fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
-    /// The stable word: `disk_full`, `read_only`, `disk_error`, `database_locked` or
+    /// Stable code: `disk_full`, `read_only`, `disk_error`, `database_locked` or
     /// `database_corrupt`.
     pub code: String,
     /// What is wrong.
     pub message: String,
-    /// What the operator does next.
+    /// What the operator should do next.
     pub hint: Option<String>,
     /// When it was first seen.
     pub since: Millis,
 }
 
 impl Trouble {
-    /// Returns the refusal of a write.
+    /// Returns the error for a refused write.
     pub fn to_error(&self) -> Error {
         let error = Error::unavailable(self.message.clone()).code(self.code.clone());
         match &self.hint {
@@ -46,7 +46,7 @@ impl Trouble {
     }
 }
 
-/// The present trouble of a database, shared by its writer, its readers, and who asks.
+/// The current trouble of a database, shared by writer, readers and health checks.
 #[derive(Clone)]
 pub(super) struct Watch {
     path: Utf8PathBuf,
@@ -63,12 +63,12 @@ impl Watch {
         self.now.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns the damage, if there is any: then no write is tried.
+    /// Returns the damage, if any: no write is attempted then.
     pub(super) fn damage(&self) -> Option<Trouble> {
         self.trouble().filter(|it| it.code == CORRUPT && !fault::is_off("damage_stop"))
     }
 
-    /// Takes note of an error of the database; returns it as the caller is to see it.
+    /// Records a database error and returns it as the caller should see it.
     pub(super) fn note(&self, cause: Error) -> Error {
         let cause = self.named(cause);
         let is_damage = cause.code_str() == CORRUPT;
@@ -89,7 +89,7 @@ impl Watch {
         cause
     }
 
-    /// Takes note of a commit. Whether a trouble ended with it.
+    /// Records a successful commit. Returns whether it ended a trouble.
     pub(super) fn committed(&self) -> bool {
         let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         match now.as_ref() {
@@ -102,7 +102,7 @@ impl Watch {
         }
     }
 
-    /// Says of an error what the disk itself says, and of damage where the newest backup is.
+    /// Adds the disk's own diagnosis, or for damage the newest backup, to an error.
     fn named(&self, cause: Error) -> Error {
         match cause.code_str() {
             "disk_error" => match probe(&self.folder()) {
@@ -120,13 +120,13 @@ impl Watch {
     }
 }
 
-/// Returns the error of a database that does not hold together, with what there is to restore.
+/// Returns the error for a corrupt database, with a hint that names what can be restored.
 pub(super) fn damaged(path: &Utf8Path) -> Error {
     let message = format!("the database {path} is damaged");
     Error::unavailable(message).code(CORRUPT).hint(advice(path))
 }
 
-/// Returns what to do about a database that cannot be used.
+/// Returns advice for a database that cannot be used.
 pub(super) fn advice(path: &Utf8Path) -> String {
     let folder = path.parent().unwrap_or(Utf8Path::new(".")).join(BACKUPS);
     match newest(&folder) {
@@ -137,11 +137,11 @@ pub(super) fn advice(path: &Utf8Path) -> String {
     }
 }
 
-/// Reads the whole database and says what is wrong with it. Returns whether an index of words is
-/// damaged: that is no damage of what was written, and can be made anew.
+/// Checks the whole database. Returns whether a full-text index is damaged: nothing written is lost
+/// then, and the index can be rebuilt.
 ///
 /// # Errors
-/// `unavailable` with code `database_corrupt`; as any read.
+/// `unavailable` with code `database_corrupt`; `unavailable` if the database cannot be read.
 pub(super) fn check(connection: &Connection, path: &Utf8Path) -> Result<bool> {
     let look = || -> rusqlite::Result<Vec<String>> {
         let mut statement = connection.prepare("PRAGMA quick_check(10)")?;
@@ -158,18 +158,18 @@ pub(super) fn check(connection: &Connection, path: &Utf8Path) -> Result<bool> {
     }
 }
 
-/// Returns whether what SQLite finds wrong is about an index of words alone.
+/// Returns whether a fault concerns only a full-text index.
 pub(super) fn is_of_index(fault: &str) -> bool {
     fault.starts_with("fts5:") || fault.contains("inverted index for FTS5 table")
 }
 
-/// Returns what was put last into a folder of backups.
+/// Returns the newest file in a folder of backups.
 fn newest(folder: &Utf8Path) -> Option<Utf8PathBuf> {
     let entries = folder.read_dir_utf8().ok()?.flatten();
     let dated = entries.filter_map(|it| {
         let facts = it.metadata().ok()?;
         let name = it.file_name();
-        // What was put aside, or is still being written, is no backup.
+        // Replaced databases and partial copies are not backups.
         let is_other = ["damaged-", "replaced-", "."].iter().any(|word| name.starts_with(word));
         let is_whole = ![".new", ".part", "-wal"].iter().any(|word| name.ends_with(word));
         (!is_other && is_whole && facts.len() > 0)
@@ -178,12 +178,12 @@ fn newest(folder: &Utf8Path) -> Option<Utf8PathBuf> {
     dated.max().map(|(_, path)| path)
 }
 
-/// Writes into a folder to see what its disk says.
+/// Writes a file into the folder to see how its disk fails.
 fn probe(folder: &Utf8Path) -> Option<(&'static str, &'static str)> {
     let path = folder.join(format!(".probe-{}", std::process::id()));
     let written = std::fs::write(&path, [0; PROBE_BYTES])
         .and_then(|()| std::fs::File::open(&path)?.sync_all());
-    // What was not made need not be removed; what stays is overwritten by the next probe.
+    // There may be nothing to remove; a leftover is overwritten by the next probe.
     let _ = std::fs::remove_file(&path);
     match written.map_err(|it| it.kind()) {
         Err(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {

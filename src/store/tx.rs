@@ -1,4 +1,4 @@
-//! A transaction as a domain function sees it: it can read, write and emit, not commit.
+//! A transaction as domain functions see it: read, write and emit, but not commit.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub struct Tx<'a> {
     effects: RefCell<Effects>,
 }
 
-/// What is to be done after COMMIT.
+/// What runs after COMMIT.
 #[derive(Default)]
 pub(super) struct Effects {
     pub(super) events: Vec<Arc<StoredEvent>>,
@@ -31,12 +31,13 @@ impl<'a> Tx<'a> {
         Tx { connection, now, effects: RefCell::default() }
     }
 
-    /// Returns a transaction on a plain connection, for tests of one table. Effects are dropped.
+    /// Returns a transaction on a plain connection, for tests of one table. Its effects are
+    /// dropped.
     pub fn for_test(transaction: &'a Transaction<'_>, now: Millis) -> Tx<'a> {
         Tx::new(transaction, now)
     }
 
-    /// Returns the time of this transaction; the same for all that happens in it.
+    /// Returns the time of this transaction, constant throughout.
     pub fn now(&self) -> Millis {
         self.now
     }
@@ -46,10 +47,10 @@ impl<'a> Tx<'a> {
         self.connection
     }
 
-    /// Prepares a statement, or takes it from the cache.
+    /// Prepares a statement through the cache.
     ///
     /// # Errors
-    /// `internal` if it is not SQL for this schema.
+    /// `internal` if it is not valid SQL for this schema.
     pub fn prepare_cached(&self, sql: &'static str) -> Result<CachedStatement<'_>> {
         Ok(self.connection.prepare_cached(sql)?)
     }
@@ -57,7 +58,7 @@ impl<'a> Tx<'a> {
     /// Writes an event in this transaction; it is published after COMMIT.
     ///
     /// # Errors
-    /// As any insert.
+    /// Fails if the database cannot be written.
     pub fn emit(&self, event: Event) -> Result<()> {
         let scope = event.scope.to_text();
         let data = event.data.to_string();

@@ -1,10 +1,11 @@
-//! The one writer: it collects what waits, and commits it together.
+//! The only writer: it batches pending writes into one commit.
 //!
-//! **Invariant:** a closure runs inside its own savepoint; what it did is kept whole or not at all.
-//! **Invariant:** when SQLite drops the whole transaction (a full disk), no closure of the batch is
-//! answered with success; each is run again in a transaction of its own.
-//! **Invariant:** a connection whose transaction cannot be ended is dropped and opened anew; one of
-//! a damaged database is kept and not used.
+//! **Invariant:** a closure runs inside its own savepoint; its writes are kept entirely or not at
+//! all.
+//! **Invariant:** when SQLite drops the whole transaction (full disk), no closure of the batch is
+//! reported as successful; each is retried in its own transaction.
+//! **Invariant:** a connection whose transaction cannot be ended is dropped and reopened; the
+//! connection of a corrupt database is kept, unused.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -23,9 +24,9 @@ use crate::store::trouble::{CORRUPT, Watch};
 use crate::store::tx::{Effects, Tx};
 use crate::store::{Answer, Bells, StoredEvent, WriterStats, connect, step};
 
-/// Most writes of one commit.
+/// Most writes per commit.
 const BATCH_MAX: usize = 64;
-/// How often it is tried whether a bad disk is well again, if nobody writes.
+/// How often a failing disk is probed while nobody writes.
 const PROBE_EVERY: Duration = Duration::from_secs(5);
 
 const TOUCH: &str = "UPDATE site SET created_ms = created_ms WHERE one = 1";
@@ -34,17 +35,17 @@ const CHANGES: &str = "SELECT total_changes()";
 /// The statements of this file, for the schema test.
 pub const STATEMENTS: &[(&str, &str)] = &[("writer::touch", TOUCH), ("writer::changes", CHANGES)];
 
-/// A write without the type of its result.
+/// A write with a type-erased result.
 type Write = dyn FnMut(&Tx<'_>) -> Result<Answer> + Send;
 
-/// One caller's closure with the way back to it.
+/// One caller's closure and its reply channel.
 pub(super) struct Work {
     write: Box<Write>,
     result: Option<Result<Answer>>,
     reply: Option<oneshot::Sender<Result<Answer>>>,
 }
 
-/// Makes a caller's closure ready for the queue.
+/// Wraps a caller's closure for the queue.
 pub(super) fn caller<T, F>(mut write: F) -> (Work, oneshot::Receiver<Result<Answer>>)
 where
     T: Send + 'static,
@@ -59,9 +60,9 @@ impl Work {
         (Work { write, result: None, reply: Some(reply) }, answer)
     }
 
-    /// Runs the closure; whether it succeeded.
+    /// Runs the closure; returns whether it succeeded.
     fn run(&mut self, tx: &Tx<'_>) -> bool {
-        // A panic is a fault of this caller alone; its savepoint is rolled back.
+        // A panic fails this caller only; its savepoint is rolled back.
         let outcome = catch_unwind(AssertUnwindSafe(|| (self.write)(tx)))
             .unwrap_or_else(|_| Err(Error::internal("a write panicked").code("panic")));
         let is_ok = outcome.is_ok();
@@ -69,24 +70,24 @@ impl Work {
         is_ok
     }
 
-    /// Replaces a success that was not committed.
+    /// Replaces the result by an error, if it was not committed.
     fn fail(&mut self, error: Error) {
         self.result = Some(Err(error));
     }
 
-    /// Lets the watch see the error that the closure returned.
+    /// Reports the closure's error to the watch.
     fn note(&mut self, watch: &Watch) {
         if let Some(Err(error)) = self.result.take_if(|it| it.is_err()) {
             self.result = Some(Err(watch.note(error)));
         }
     }
 
-    /// Gives the caller its answer; a second call does nothing.
+    /// Sends the caller its answer; a second call does nothing.
     fn answer(&mut self) {
         let Some(reply) = self.reply.take() else { return };
         let result = self.result.take();
         let result = result.unwrap_or_else(|| Err(Error::internal("a write was not run")));
-        // The caller may have left; its write is committed all the same.
+        // The caller may have left; its write is committed regardless.
         let _ = reply.send(result);
     }
 }
@@ -104,9 +105,9 @@ pub struct Writer {
     stats: Arc<WriterStats>,
 }
 
-/// What became of one batch.
+/// The outcome of one batch.
 struct Done {
-    /// Nothing if the connection cannot be trusted any more.
+    /// `None` if the connection can no longer be trusted.
     connection: Option<Connection>,
     batch: Vec<Work>,
     effects: Effects,
@@ -127,7 +128,7 @@ impl Writer {
         Writer { connection, tally, path, queue, published, bells, watch, clock, stats }
     }
 
-    /// Commits what arrives until `stop`, and then what had arrived by then.
+    /// Commits what arrives until `stop`, and then drains the queue.
     pub async fn serve(mut self, stop: CancellationToken) {
         loop {
             let trouble = self.watch.trouble().filter(|it| it.code != CORRUPT);
@@ -178,19 +179,19 @@ impl Writer {
                 self.publish(done.effects);
                 done.batch.iter_mut().for_each(|it| it.answer());
                 if done.is_well_again {
-                    // Whoever gave up meanwhile looks again.
+                    // Tasks that gave up during the trouble try again.
                     self.bells.ring_all();
                 }
             }
-            // Callers see a dropped channel: `unavailable`. Only a panic outside of every closure
-            // ends here; the next batch opens the database anew.
+            // Callers see a dropped channel: `unavailable`. Only a panic outside of any closure
+            // ends here; the next batch reopens the database.
             Err(cause) => error!("a batch of writes ended in a fault of the program: {cause}"),
         }
     }
 
     fn publish(&self, effects: Effects) {
         for event in effects.events {
-            // No subscriber is no error: the table has it.
+            // Without subscribers sending fails, which is fine: the table has the event.
             let _ = self.published.send(event);
         }
         let mut bells = effects.bells;
@@ -205,8 +206,8 @@ impl Writer {
     }
 }
 
-/// Closes a database so that its one file holds all of it: readers, whose connections are open for
-/// some moments more, would keep SQLite from doing that.
+/// Closes a database so that its main file contains everything: SQLite skips that on close because
+/// readers' connections stay open a little longer.
 fn close(connection: Connection) {
     let emptied = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     let closed = connection.close().map_err(|(_, cause)| cause);
@@ -230,11 +231,11 @@ async fn until_due(tally: Option<&Tally>) {
     }
 }
 
-/// Returns a write that changes nothing and needs the disk: it shows whether a trouble is over.
+/// Returns a write that changes nothing but reaches the disk: it shows whether a trouble is over.
 fn probe() -> Work {
     let (work, _) = caller(|tx: &Tx<'_>| {
         let connection = tx.connection();
-        // SQLite leaves out the writing of an equal row, but not that of its own header.
+        // SQLite skips writing an unchanged row, but not its own header.
         tx.prepare_cached(TOUCH)?.execute([])?;
         let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
         Ok(connection.pragma_update(None, "user_version", version)?)
@@ -242,7 +243,7 @@ fn probe() -> Work {
     work
 }
 
-/// Runs a batch on the connection, or on a new one if the last was lost.
+/// Runs a batch on the connection, or on a new one if the previous was lost.
 fn run(
     (connection, tally): (Option<Connection>, Option<&Tally>),
     mut batch: Vec<Work>,
@@ -272,13 +273,13 @@ fn run(
     let mut round = Round { connection: on, tally, watch, clock, is_well_again };
     let effects = round.run_batch(&mut batch);
     let is_well_again = round.is_well_again;
-    // A transaction that could not be rolled back would take every later write with it.
+    // A transaction that could not be rolled back would swallow every later write.
     let is_usable = connection.is_autocommit() || fault::is_off("reopen");
     let connection = is_usable.then_some(connection);
     Done { connection, batch, effects, is_well_again }
 }
 
-/// Returns an error that says the same.
+/// Returns a copy of an error.
 fn same(cause: &Error) -> Error {
     let error = Error::new(cause.kind(), cause.message()).code(cause.code_str().to_owned());
     match cause.hint_str() {
@@ -287,14 +288,14 @@ fn same(cause: &Error) -> Error {
     }
 }
 
-/// Nothing of the log goes into a damaged file any more, also not when it is closed.
+/// Prevents a checkpoint into a damaged file, including at close.
 fn leave_alone(connection: &Connection) {
     if let Err(cause) = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true) {
         warn!("the log may be written into a damaged database: {cause}");
     }
 }
 
-/// One batch on its way.
+/// A batch being committed.
 struct Round<'a> {
     connection: &'a Connection,
     tally: Option<&'a Tally>,
@@ -304,7 +305,7 @@ struct Round<'a> {
 }
 
 impl Round<'_> {
-    /// Runs all in one transaction, or, if that cannot be committed, each in its own.
+    /// Runs all writes in one transaction or, if that fails to commit, each in its own.
     fn run_batch(&mut self, batch: &mut [Work]) -> Effects {
         if batch.len() > 1 {
             match self.run_together(batch) {
@@ -331,7 +332,7 @@ impl Round<'_> {
     fn run_together(&mut self, batch: &mut [Work]) -> Result<Effects> {
         let connection = self.connection;
         if !connection.is_autocommit() {
-            // What could not be rolled back is in the way until the connection is opened anew.
+            // A transaction that could not be rolled back blocks until the connection is reopened.
             return Err(Error::unavailable("a transaction cannot be ended")
                 .code("disk_error")
                 .hint("try again; the database is being reopened"));
@@ -341,14 +342,14 @@ impl Round<'_> {
         let tx = Tx::new(connection, self.clock.now());
         let mut count = None;
         let outcome = self.run_savepoints(&tx, batch).and_then(|()| {
-            // A commit of nothing is not counted: it would need the disk.
+            // An empty commit is not counted: counting would need the disk.
             if let (Some(tally), true) = (self.tally, self.changes()? != changes) {
                 count = Some((tally, tally.count(connection)?));
             }
             fault::crash_point("before_commit");
             if fault::is_off("commit_first") {
                 batch.iter_mut().for_each(|it| it.answer());
-                // A slow disk, so that a kill finds the moment in between.
+                // Simulates a slow disk, so that a kill can hit the moment in between.
                 std::thread::park_timeout(std::time::Duration::from_millis(20));
             }
             if fault::fails("commit") {
@@ -367,14 +368,14 @@ impl Round<'_> {
         if let Some((tally, commits)) = count {
             tally.note(commits);
         }
-        // A commit of nothing needs no disk and proves nothing.
+        // An empty commit does not reach the disk and proves nothing.
         if self.watch.trouble().is_some() && changes != self.changes()? {
             self.is_well_again |= self.watch.committed();
         }
         Ok(tx.into_effects())
     }
 
-    /// Returns how many rows this connection has changed in its life.
+    /// Returns how many rows this connection has ever changed.
     fn changes(&self) -> Result<i64> {
         Ok(self.connection.prepare_cached(CHANGES)?.query_row([], |row| row.get(0))?)
     }
@@ -401,7 +402,7 @@ impl Round<'_> {
     }
 }
 
-/// Rolls back; a failure is noticed by whoever looks whether the transaction is still open.
+/// Rolls back. A failure shows up when the caller checks whether the transaction is still open.
 fn roll_back(connection: &Connection) {
     if fault::fails("rollback") {
         return;

@@ -1,10 +1,10 @@
-//! The units in which an operator writes times.
+//! Durations as operators write them.
 
 use std::time::Duration;
 
 use crate::base::{Error, Result};
 
-/// Reads a duration with a unit: `500ms`, `30s`, `5m`, `2h`, `7d`.
+/// Parses a duration with a unit: `500ms`, `30s`, `5m`, `2h`, `7d`.
 ///
 /// # Errors
 /// `invalid` without a unit, for zero, and above 366 days.
@@ -36,7 +36,7 @@ pub fn parse_duration(text: &str) -> Result<Duration> {
     }
 }
 
-/// Writes a duration as an operator would: `5m`, `90s`, `1500ms`.
+/// Formats a duration as an operator would write it: `5m`, `90s`, `1500ms`.
 pub fn format_duration(duration: Duration) -> String {
     let ms = duration.as_millis();
     for (scale, unit) in [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s")] {

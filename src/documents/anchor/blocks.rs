@@ -1,4 +1,4 @@
-//! The blocks of two texts: paragraphs, headings, items of lists; what they share, by words.
+//! The blocks of two texts (paragraphs, headings, list items) and their similarity by words.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -6,24 +6,24 @@ use std::ops::Range;
 use crate::documents::anchor::map::PairMap;
 use crate::documents::anchor::token::Sort;
 
-/// Blocks that share a word are compared if no more than this many have the word: what occurs
-/// everywhere says nothing, and a hostile text costs no more than a large one.
+/// Only words contained in at most this many blocks select candidates: frequent words say nothing,
+/// and the limit keeps hostile texts cheap.
 const SHARERS_MAX: usize = 24;
-/// Most blocks that one is compared with.
+/// Most candidates compared with a block.
 const CANDIDATES_MAX: usize = 12;
 
-/// One block: its tokens without the white space around it, and its words as a bag.
+/// A block: its tokens without surrounding whitespace, and its words as a bag.
 #[derive(Debug)]
 pub(super) struct Block {
-    /// The tokens, from the first to behind the last.
+    /// The token range.
     pub(super) tokens: Range<usize>,
-    /// Each word with its bytes times its occurrences, by the word's number.
+    /// For each word, by key: its length times its occurrences, in bytes. Ascending by key.
     bag: Vec<(u32, u32)>,
-    /// Bytes that are not white space.
+    /// Bytes that are not whitespace.
     pub(super) bytes: usize,
 }
 
-/// Which of the two texts.
+/// One of the two texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Old,
@@ -52,17 +52,17 @@ impl Blocks {
         Blocks(blocks)
     }
 
-    /// Returns how many there are.
+    /// Returns the number of blocks.
     pub(super) fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// Returns one.
+    /// Returns a block.
     pub(super) fn get(&self, block: usize) -> &Block {
         &self.0[block]
     }
 
-    /// Returns the block that holds a token, or the one before it if it is between two.
+    /// Returns the block that contains a token, or the one before it if it lies between two.
     pub(super) fn at(&self, token: usize) -> Option<usize> {
         self.0.partition_point(|it| it.tokens.start <= token).checked_sub(1)
     }
@@ -84,9 +84,10 @@ impl Block {
         Block { tokens: range, bag, bytes }
     }
 
-    /// Returns how much two blocks share, from 0 to 1: the bytes of the words that both have,
-    /// twice, through the bytes of both (the coefficient of Dice).
+    /// Returns the similarity of two blocks from 0 to 1: the Dice coefficient, weighted by the
+    /// bytes of their words.
     pub(super) fn overlap(&self, other: &Block) -> f64 {
+        // Both bags are sorted by key, so one merge finds the words in common.
         let (mut left, mut right) = (self.bag.iter().peekable(), other.bag.iter().peekable());
         let mut shared = 0_u64;
         while let (Some((a, a_bytes)), Some((b, b_bytes))) = (left.peek(), right.peek()) {
@@ -106,12 +107,12 @@ impl Block {
     }
 }
 
-/// Finds the blocks that share rare words with another.
+/// Finds blocks that share rare words with a given one.
 #[derive(Debug)]
 pub(super) struct Index(HashMap<u32, Vec<u32>>);
 
 impl Index {
-    /// Takes in some of the blocks.
+    /// Indexes the chosen blocks.
     pub(super) fn of(blocks: &Blocks, chosen: impl Iterator<Item = usize>) -> Index {
         let mut words: HashMap<u32, Vec<u32>> = HashMap::new();
         for block in chosen {
@@ -122,7 +123,7 @@ impl Index {
         Index(words)
     }
 
-    /// Returns the blocks that share the most bytes of rare words with one.
+    /// Returns the blocks that share the most bytes of rare words with the given one.
     pub(super) fn like(&self, block: &Block) -> Vec<usize> {
         let mut sums: HashMap<u32, u64> = HashMap::new();
         for (word, bytes) in &block.bag {

@@ -1,5 +1,5 @@
-//! Steps 1 to 3 of the ladder: what of a span was carried over by a comparison of words, and
-//! whether that is evidence enough.
+//! Steps 1 to 3 of the ladder: which parts of a span the word comparison maps to the new text, and
+//! whether they are enough evidence.
 
 use std::ops::Range;
 
@@ -8,23 +8,23 @@ use crate::documents::anchor::map::partner;
 use crate::documents::anchor::token::Sort;
 use crate::documents::anchor::{PairMap, Placed, PlacementState};
 
-/// How much longer than the old span a new one may be: `GROWTH × length + GROWTH_BYTES`.
+/// Longest new span: `GROWTH × length + GROWTH_BYTES`.
 const GROWTH: usize = 3;
 const GROWTH_BYTES: usize = 40;
-/// Non-space bytes that must have been carried over together before a few words count as evidence.
+/// Non-space bytes in one mapped run that make a few words count as evidence.
 const SUPPORT_BYTES_MIN: usize = 12;
-/// What two blocks share at least if one is the other, edited.
+/// Minimum similarity of a block and its edited version.
 const SAME_BLOCK_MIN: f64 = 0.5;
-/// Longest passage that insertions inside of it make, in bytes: what a person reads as one.
+/// Longest passage after insertions inside of it, in bytes: what a person reads as one.
 const TORN_BYTES_MAX: usize = 4 * 1024;
-/// What was torn off is a part of the span if it is no less than one in so many bytes of the rest.
+/// A torn part counts if its bytes times this reach those of the rest.
 const TORN_SHARE: usize = 4;
-/// Fewest words that were carried over side by side if they are torn off, and not there by chance.
+/// Fewest words in a row for a torn part that is not there by chance.
 const TORN_WORDS_MIN: usize = 2;
-/// Fewest bytes of a word that is evidence because it occurs once in either text.
+/// Shortest word that is evidence by being unique in both texts, in bytes.
 const UNIQUE_BYTES_MIN: usize = 4;
 
-/// A part of the span that was carried over: same bytes in both texts.
+/// A mapped part of a span: the same bytes in both texts.
 #[derive(Clone, Debug)]
 struct Piece {
     token: usize,
@@ -32,7 +32,7 @@ struct Piece {
     new: Range<usize>,
 }
 
-/// A span that is not empty and has no white space at its ends, and the tokens that it touches.
+/// A non-empty span without surrounding whitespace, and the tokens that it touches.
 #[derive(Clone, Debug)]
 pub(super) struct Core {
     pub(super) bytes: Range<usize>,
@@ -40,33 +40,33 @@ pub(super) struct Core {
 }
 
 impl Core {
-    /// Returns the core of a span; none if there is only white space.
+    /// Returns the core of a span; `None` if it only contains whitespace.
     pub(super) fn of(map: &PairMap, old: &str, span: &Range<usize>) -> Option<Core> {
         let bytes = trim(old, span.clone())?;
         let tokens = map.old.at(bytes.start)..map.old.at(bytes.end - 1) + 1;
         Some(Core { bytes, tokens })
     }
 
-    /// Returns the share of its bytes whose tokens have a property, white space aside.
+    /// Returns the share of its non-space bytes in tokens with a property.
     pub(super) fn share(&self, map: &PairMap, has: impl Fn(usize) -> bool) -> f64 {
         let words = self.tokens.clone().filter(|it| !map.old.is_space(*it) && has(*it));
         let bytes = words.map(|token| clip(map, token, &self.bytes).len()).sum();
         ratio(bytes, self.weight(map))
     }
 
-    /// Returns how many of its bytes are not white space.
+    /// Returns its bytes without whitespace.
     fn weight(&self, map: &PairMap) -> usize {
         let words = self.tokens.clone().filter(|token| !map.old.is_space(*token));
         words.map(|token| clip(map, token, &self.bytes).len()).sum()
     }
 }
 
-/// Which of the two maps of a pair is followed.
+/// The map to follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// What stayed in order.
+    /// Tokens that stayed in order.
     InPlace,
-    /// What is in blocks that moved.
+    /// Tokens in blocks that moved.
     Moved,
 }
 
@@ -78,22 +78,22 @@ impl Way {
         }
     }
 
-    /// Returns the new token of an old one; none if a lookalike took its place.
+    /// Returns the new token of an old one; `None` if a lookalike took its place.
     fn follow(self, map: &PairMap, token: usize) -> Option<usize> {
         let new = partner(self.map(map), token)?;
         (self == Way::Moved || !map.moves().is_usurped(token)).then_some(new)
     }
 }
 
-/// What of a span was carried over together.
+/// The mapped parts of a span that belong together.
 #[derive(Debug)]
 struct Carried {
     pieces: Vec<Piece>,
-    /// Bytes that were carried over.
+    /// Mapped bytes in the pieces.
     mapped: usize,
-    /// Bytes that were carried over too, and stand too far from the others.
+    /// Mapped bytes that are too far from the pieces.
     torn: usize,
-    /// Bytes of the span that are not white space.
+    /// Bytes of the span without whitespace.
     total: usize,
 }
 
@@ -101,9 +101,11 @@ impl Carried {
     /// Follows a map from old to new tokens.
     fn of(map: &PairMap, way: Way, core: &Core) -> Carried {
         let all = heaviest_rise(pieces(map, way, core));
+        // The densest cluster of plausible length, without words matched far off by chance.
         let window = window(&all, growth(core.bytes.len()));
         let near = drop_strays(&all, window);
         let chosen = if way == Way::InPlace { with_torn(map, &all, near) } else { near };
+        // The rest tells whether the passage was torn apart; single words do not count.
         let others = all[..chosen.start].iter().chain(&all[chosen.end..]);
         let is_real = |it: &&Piece| is_in_long_run(map, it.token, TORN_WORDS_MIN);
         let torn = others.filter(is_real).map(|it| it.old.len()).sum();
@@ -113,7 +115,7 @@ impl Carried {
     }
 }
 
-/// Steps 1 and 2: at least half of the span's bytes that are not white space stayed in order.
+/// Steps 1 and 2: at least half of the span's non-space bytes stayed in order.
 pub(super) fn in_place(
     map: &PairMap,
     old: &str,
@@ -123,11 +125,13 @@ pub(super) fn in_place(
 ) -> Option<Placed> {
     let carried = Carried::of(map, Way::InPlace, core);
     let (pieces, mapped, total) = (&carried.pieces, carried.mapped, carried.total);
+    // A third is enough inside of a block that evidently is the same one, edited.
     let is_enough =
         mapped * 2 >= total || (mapped * 3 >= total && is_same_block(map, core, pieces));
     if mapped == 0 || !is_enough || !is_supported(map, pieces) {
         return None;
     }
+    // Below 80 %, what is left may belong to a neighbouring sentence that was edited.
     if mapped * 5 < total * 4 && is_contested(map, old, new, core.tokens.clone(), pieces) {
         return None;
     }
@@ -135,7 +139,7 @@ pub(super) fn in_place(
     let range = widen(map, map.to_new(), core, pieces);
     let range = trim(new, range)?;
     if carried.torn * TORN_SHARE >= mapped {
-        // A person has to say whether it is about the larger part now, or about all of it.
+        // A person must decide whether the Topic is about the larger part or about everything.
         let (state, range) = (PlacementState::Rewritten, Some(range));
         return Some(Placed { state, range, confidence: 0.45, method: "torn" });
     }
@@ -151,7 +155,7 @@ pub(super) fn in_place(
     Some(unchanged(old, new, span, core, range))
 }
 
-/// Step 3: at least a third of it is in a block that went elsewhere as a whole.
+/// Step 3: at least a third of the span is in a block that moved as a whole.
 pub(super) fn in_moved_block(map: &PairMap, new: &str, core: &Core) -> Option<Placed> {
     let carried = Carried::of(map, Way::Moved, core);
     if carried.mapped == 0 || carried.mapped * 3 < carried.total {
@@ -160,7 +164,7 @@ pub(super) fn in_moved_block(map: &PairMap, new: &str, core: &Core) -> Option<Pl
     let range = trim(new, widen(map, Way::Moved.map(map), &core.bytes, &carried.pieces))?;
     let share = ratio(carried.mapped, carried.total);
     if in_order(map, core) * TORN_SHARE >= carried.mapped {
-        // A good part did not go with that block.
+        // A good part stayed behind.
         let (state, range) = (PlacementState::Rewritten, Some(range));
         return Some(Placed { state, range, confidence: 0.45, method: "torn" });
     }
@@ -172,13 +176,13 @@ pub(super) fn in_moved_block(map: &PairMap, new: &str, core: &Core) -> Option<Pl
     })
 }
 
-/// Returns how many bytes of a span stayed in order and are evidence by themselves.
+/// Returns the span's bytes that stayed in order and are evidence by themselves.
 fn in_order(map: &PairMap, core: &Core) -> usize {
     let stayed = pieces(map, Way::InPlace, core).into_iter();
     stayed.filter(|it| is_in_long_run(map, it.token, TORN_WORDS_MIN)).map(|it| it.old.len()).sum()
 }
 
-/// The first half of step 4: at least a quarter of it was carried over, in place or with its block.
+/// First half of step 4: at least a quarter of the span was mapped, in place or with its block.
 pub(super) fn remains(map: &PairMap, old: &str, new: &str, core: &Core) -> Option<Range<usize>> {
     let carried = [Way::InPlace, Way::Moved].map(|way| (way, Carried::of(map, way, core)));
     let (way, best) = carried.into_iter().max_by_key(|it| it.1.mapped)?;
@@ -193,8 +197,8 @@ pub(super) fn remains(map: &PairMap, old: &str, new: &str, core: &Core) -> Optio
     trim(new, widen(map, way.map(map), &core.bytes, &best.pieces))
 }
 
-/// Returns the placement of words that kept their text. White space around them that the person
-/// took into the selection is taken again if it is still there.
+/// Returns the placement of unchanged words. Whitespace that was selected around them is included
+/// if it is still there.
 fn unchanged(
     old: &str,
     new: &str,
@@ -227,21 +231,21 @@ fn pieces(map: &PairMap, way: Way, core: &Core) -> Vec<Piece> {
         .collect()
 }
 
-/// Returns the neighbouring pieces with the most bytes that are in the same order in both texts:
-/// blocks that moved may have changed places.
+/// Returns the heaviest run of pieces, in bytes, in the same order in both texts: blocks that moved
+/// may have changed places.
 fn heaviest_rise(pieces: Vec<Piece>) -> Vec<Piece> {
     let runs = pieces.chunk_by(|left, right| left.new.end <= right.new.start);
     let bytes = |run: &&[Piece]| -> usize { run.iter().map(|it| it.old.len()).sum() };
     runs.max_by_key(bytes).map(<[Piece]>::to_vec).unwrap_or_default()
 }
 
-/// Returns the part of a token that is in the core. Tokens that are carried over and are not white
-/// space have the same bytes on both sides, so an offset inside one is the same in both.
+/// Returns the part of a token in the core. A mapped word has the same bytes on both sides, and so
+/// the same offsets inside.
 fn clip(map: &PairMap, token: usize, core: &Range<usize>) -> Range<usize> {
     map.old.start(token).max(core.start)..map.old.end(token).min(core.end)
 }
 
-/// Returns the neighbouring pieces with the most bytes whose places together are not too long.
+/// Returns the heaviest run of pieces that spans at most `length_max` new bytes.
 fn window(pieces: &[Piece], length_max: usize) -> Range<usize> {
     let (mut best, mut best_bytes) = (0..0, 0);
     let (mut from, mut bytes) = (0, 0);
@@ -258,9 +262,9 @@ fn window(pieces: &[Piece], length_max: usize) -> Range<usize> {
     best
 }
 
-/// Adds what was torn off because text was inserted inside of the span: as in every editor, that
-/// belongs to the passage. What is added must be evidence by itself, and more than a word: that may
-/// have come there by chance.
+/// Adds parts torn off by text inserted inside of the span: as in every editor, the insertion
+/// belongs to the passage. They must be evidence by themselves, and more than one word: a single
+/// word may be there by chance.
 fn with_torn(map: &PairMap, pieces: &[Piece], near: Range<usize>) -> Range<usize> {
     if near.is_empty() || fault::is_off("torn_passages") {
         return near;
@@ -279,8 +283,8 @@ fn with_torn(map: &PairMap, pieces: &[Piece], near: Range<usize>) -> Range<usize
     from..last.map_or(near.end, |it| it + 1)
 }
 
-/// Drops from both ends what stands far away from the rest and is small: a word that occurs in the
-/// span and was by chance carried over to somewhere else.
+/// Drops small groups of pieces at both ends that are far from the rest: words of the span that
+/// were matched elsewhere by chance.
 fn drop_strays(pieces: &[Piece], window: Range<usize>) -> Range<usize> {
     let bytes =
         |range: Range<usize>| -> usize { pieces[range].iter().map(|it| it.old.len()).sum() };
@@ -288,6 +292,7 @@ fn drop_strays(pieces: &[Piece], window: Range<usize>) -> Range<usize> {
         let (left, right) = (&pieces[right - 1], &pieces[right]);
         right.new.start - left.new.end > growth(right.old.start - left.old.end)
     };
+    // Split into groups at every gap that is much larger in the new text than in the old.
     let tears = (window.start + 1..window.end).filter(|it| is_torn(*it));
     let mut cuts: Vec<usize> = std::iter::once(window.start).chain(tears).collect();
     cuts.push(window.end);
@@ -308,8 +313,7 @@ fn drop_strays(pieces: &[Piece], window: Range<usize>) -> Range<usize> {
     cuts[from]..cuts[to]
 }
 
-/// Returns whether all of the span was in one block, and all that is left of it is in one that
-/// shares most of its words with that.
+/// Returns whether the whole span was in one block, and everything left of it is in a similar one.
 fn is_same_block(map: &PairMap, core: &Core, pieces: &[Piece]) -> bool {
     let moves = map.moves();
     let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else { return false };
@@ -326,8 +330,8 @@ fn is_same_block(map: &PairMap, core: &Core, pieces: &[Piece]) -> bool {
     }
 }
 
-/// Returns whether the pieces are more than a few frequent words that happen to be in order: one
-/// of them is rare, or stands in a longer run that was carried over as a whole.
+/// Returns whether the pieces are more than a few frequent words that happen to be in order: one of
+/// them is rare, or part of a long run.
 fn is_supported(map: &PairMap, pieces: &[Piece]) -> bool {
     let bytes: usize = pieces.iter().map(|it| it.old.len()).sum();
     if bytes >= SUPPORT_BYTES_MIN * 4 {
@@ -339,9 +343,9 @@ fn is_supported(map: &PairMap, pieces: &[Piece]) -> bool {
     })
 }
 
-/// Returns whether a good part of what is left stands in sentences of which a good part was carried
-/// over from other sentences. Then they may be those, edited, and the span's own were deleted: of
-/// two lookalikes each explains half of what is left.
+/// Returns whether a good part of what is left is in sentences largely mapped from other sentences.
+/// It may then be those, edited, while the span's own were deleted: of two lookalikes, each
+/// explains half of what is left.
 fn is_contested(map: &PairMap, old: &str, new: &str, span: Range<usize>, pieces: &[Piece]) -> bool {
     let news = map.new.at(pieces[0].new.start)..map.new.at(pieces[pieces.len() - 1].new.start) + 1;
     let home = map.old.sentences_around(old, span.clone());
@@ -363,8 +367,8 @@ fn is_contested(map: &PairMap, old: &str, new: &str, span: Range<usize>, pieces:
     contested * 4 >= sure + contested
 }
 
-/// Returns whether a token stands in a run that was carried over and is long enough, or with which
-/// both texts start or end, and that has so many words.
+/// Returns whether a token is in a mapped run with enough words that is long enough, or begins or
+/// ends both texts.
 fn is_in_long_run(map: &PairMap, token: usize, words_min: usize) -> bool {
     let bytes =
         |it: usize| if map.old.is_space(it) { 0 } else { map.old.end(it) - map.old.start(it) };
@@ -391,8 +395,8 @@ fn is_in_long_run(map: &PairMap, token: usize, words_min: usize) -> bool {
     words >= words_min && (sum >= SUPPORT_BYTES_MIN || is_head || is_tail)
 }
 
-/// Returns the range that the pieces cover, with replaced words at both ends of the span: where
-/// the first words were replaced, what replaced them belongs to the span too.
+/// Returns the range of the pieces, extended by replaced words at both ends: if the first or last
+/// words were replaced, their replacement belongs to the span.
 fn widen(map: &PairMap, to_new: &[u32], core: &Range<usize>, pieces: &[Piece]) -> Range<usize> {
     let (first, last) = (&pieces[0], &pieces[pieces.len() - 1]);
     let covered = first.new.start..last.new.end;
@@ -415,8 +419,8 @@ fn widen(map: &PairMap, to_new: &[u32], core: &Range<usize>, pieces: &[Piece]) -
     if end - start <= growth(core.len()) { start..end } else { covered }
 }
 
-/// Returns where the text starts that stands for the first words of the core, if what was
-/// replaced starts with the core and not before it.
+/// Returns where the replacement of the core's first words starts, if exactly they were replaced
+/// and nothing before them.
 fn replaced_before(
     map: &PairMap,
     to_new: &[u32],
@@ -443,7 +447,7 @@ fn replaced_before(
     (from < to).then(|| map.new.start(from))
 }
 
-/// As [`replaced_before`], for the end.
+/// Like [`replaced_before`], for the end.
 fn replaced_after(
     map: &PairMap,
     to_new: &[u32],
@@ -482,7 +486,7 @@ fn ratio(part: usize, whole: usize) -> f64 {
     ratio
 }
 
-/// Returns the range without white space at its ends; none if nothing is left.
+/// Returns the range without surrounding whitespace; `None` if nothing is left.
 pub(super) fn trim(text: &str, range: Range<usize>) -> Option<Range<usize>> {
     let slice = text.get(range.clone())?;
     let start = range.start + (slice.len() - slice.trim_start().len());

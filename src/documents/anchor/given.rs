@@ -1,16 +1,16 @@
-//! What an agent says about where words went, weighed against both texts.
+//! Judges an agent's claim where words went, by comparing both texts.
 
 use std::ops::Range;
 
 use crate::documents::anchor::ladder::place;
 use crate::documents::anchor::{PairMap, Placed, PlacementState};
 
-/// Weighs where an agent put the words of a span of `old`; `given` must be a range of `new`, on
-/// borders of characters. `span` is none for words that had no place.
+/// Judges where an agent put the words of a span of `old`; `given` is a range of `new` on character
+/// boundaries. `span` is `None` for words without a place.
 ///
-/// Words that stand unchanged are where they are, whatever is said of them: then there is no
-/// answer. Words that stood in the old text already, and were not these, may be meant now: a person
-/// has to look. So it is for words that are not the same; the same words have moved.
+/// Unchanged words are where they are, whatever the agent says: `None`. If the claimed words were
+/// elsewhere in the old text, or differ, a person must check (`Rewritten`); the same words have
+/// moved.
 pub fn weigh(
     map: &PairMap,
     old: &str,
@@ -32,7 +32,7 @@ pub fn weigh(
     Some(Placed { state, range: Some(given.clone()), confidence: 0.9, method: "agent" })
 }
 
-/// Returns whether most of a range stood in the old text outside of a span.
+/// Returns whether most of a range was in the old text outside of the span.
 fn is_of_others(map: &PairMap, span: Option<&Range<usize>>, given: &Range<usize>) -> bool {
     let (mut all, mut others) = (0, 0);
     let last = map.new.at(given.end - 1);

@@ -1,6 +1,6 @@
-//! Which tokens of one text are which tokens of another; built once per pair of texts.
+//! Maps the tokens of one text to those of another; built once per pair of texts.
 //!
-//! **Invariant:** the map is one to one and rising, and it joins equal tokens only.
+//! **Invariant:** the map is injective and increasing, and only maps equal tokens.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -12,10 +12,10 @@ use crate::documents::anchor::moves::Moves;
 use crate::documents::anchor::token::{Sort, Tokens};
 use crate::documents::compare::tokens::kept_runs;
 
-/// Farthest that an insertion or a deletion is slid to a better border, in tokens.
+/// Farthest that an insertion or deletion is slid to a better boundary, in tokens.
 const SLIDE_TOKENS_MAX: usize = 400;
 
-/// No partner.
+/// Marks an unmapped token.
 pub(super) const NONE: u32 = u32::MAX;
 
 /// The map between two texts.
@@ -30,12 +30,12 @@ pub struct PairMap {
     moves: OnceLock<Moves>,
 }
 
-/// The tokens as numbers: equal numbers are equal tokens.
+/// Tokens as numbers: equal tokens have equal numbers.
 #[derive(Debug)]
 struct Keys {
     old: Vec<Token>,
     new: Vec<Token>,
-    /// How often each occurs in the old and in the new text.
+    /// Occurrences of each in the old and the new text.
     counts: Vec<(u32, u32)>,
 }
 
@@ -70,22 +70,22 @@ impl PairMap {
         self.is_identity
     }
 
-    /// Returns the new token that an old one became.
+    /// Returns the new token of an old one.
     pub(super) fn new_of(&self, old_token: usize) -> Option<usize> {
         partner(&self.to_new, old_token)
     }
 
-    /// Returns the old token that a new one was.
+    /// Returns the old token of a new one.
     pub(super) fn old_of(&self, new_token: usize) -> Option<usize> {
         partner(&self.to_old, new_token)
     }
 
-    /// Returns whether the same token occurs exactly once in either text.
+    /// Returns whether this token occurs exactly once in each text.
     pub(super) fn is_unique(&self, old_token: usize) -> bool {
         self.keys.counts[self.keys.old[old_token].0 as usize] == (1, 1)
     }
 
-    /// Returns what became of the blocks that did not stay; found out when it is first asked for.
+    /// Returns the blocks that moved; computed on first use.
     pub(super) fn moves(&self) -> &Moves {
         self.moves.get_or_init(|| Moves::of(self))
     }
@@ -98,7 +98,7 @@ impl PairMap {
         }
     }
 
-    /// Returns the number of a token: equal tokens of either side have equal numbers.
+    /// Returns the number of a token: equal tokens of both sides have equal numbers.
     pub(super) fn key(&self, side: Side, token: usize) -> u32 {
         match side {
             Side::Old => self.keys.old[token].0,
@@ -106,12 +106,12 @@ impl PairMap {
         }
     }
 
-    /// Returns where each old token that stays in place is in the new text.
+    /// Returns the new token of each old token that stays in order.
     pub(super) fn to_new(&self) -> &[u32] {
         &self.to_new
     }
 
-    /// Compares a part of the old text with one of the new one; returns pairs of equal tokens.
+    /// Compares a range of the old text with one of the new; returns pairs of equal tokens.
     pub(super) fn kept_between(
         &self,
         old: &Range<usize>,
@@ -131,16 +131,16 @@ impl PairMap {
         }
     }
 
-    /// Where a deletion or an insertion could as well be a few tokens earlier or later (`[a b] a`
-    /// or `a [b a]`), puts its border where a person would cut: before a paragraph, a line, a
-    /// sentence. Which of two equal sentences was deleted cannot be known; where it starts can.
+    /// Where a deletion or insertion could equally be a few tokens earlier or later (`[a b] a` or
+    /// `a [b a]`), moves its boundary to where a person would cut: before a paragraph, line or
+    /// sentence. Which of two equal sentences was deleted is unknown; where it starts is not.
     fn slide_all(&mut self) {
         slide_side(&self.keys.old, &self.old, &mut self.to_new, &mut self.to_old);
         slide_side(&self.keys.new, &self.new, &mut self.to_old, &mut self.to_new);
     }
 }
 
-/// Returns the partner of a token in one direction of a map.
+/// Returns the partner of a token in one direction of the map.
 pub(super) fn partner(map: &[u32], token: usize) -> Option<usize> {
     map.get(token).filter(|it| **it != NONE).map(|it| *it as usize)
 }
@@ -156,6 +156,7 @@ fn slide_side(keys: &[Token], tokens: &Tokens, there: &mut [u32], back: &mut [u3
         while end < keys.len() && there[end] == NONE {
             end += 1;
         }
+        // A replacement must not slide: its old and new words belong together.
         if start > 0 && is_pure(there, back, start, end) {
             end = slide(keys, tokens, there, back, start..end);
         }
@@ -163,7 +164,7 @@ fn slide_side(keys: &[Token], tokens: &Tokens, there: &mut [u32], back: &mut [u3
     }
 }
 
-/// Returns whether nothing of the other text stands in for an unmapped run.
+/// Returns whether an unmapped run is a pure insertion or deletion, with no counterpart.
 fn is_pure(there: &[u32], back: &[u32], start: usize, end: usize) -> bool {
     let before = there[start - 1] as usize;
     match there.get(end) {
@@ -172,7 +173,7 @@ fn is_pure(there: &[u32], back: &[u32], start: usize, end: usize) -> bool {
     }
 }
 
-/// Moves one unmapped run to its best border; returns where it ends then.
+/// Slides one unmapped run to its best boundary; returns its new end.
 fn slide(
     keys: &[Token],
     tokens: &Tokens,
@@ -183,6 +184,7 @@ fn slide(
     let is_joined = |there: &[u32], left: usize, right: usize| {
         there[left] != NONE && there[right] != NONE && there[left] + 1 == there[right]
     };
+    // It can slide up as long as the token before it equals its own last one.
     let mut up = 0;
     while up < SLIDE_TOKENS_MAX
         && run.start > up
@@ -203,7 +205,8 @@ fn slide(
     }
     let first = run.start - up;
     let last = run.start + down;
-    // The first of equal borders wins over later ones, the present one over all its equals.
+    // Of equally good boundaries the first wins, except that the current one beats all of its
+    // equals.
     let mut best = run.start;
     for candidate in first..=last {
         if border(tokens, candidate) > border(tokens, best) {
@@ -211,6 +214,8 @@ fn slide(
         }
     }
     let length = run.len();
+    // Sliding by one means that the token at one end takes over the partner of its equal at the
+    // other.
     if best < run.start {
         for token in (best..run.start).rev() {
             hand_over(there, back, token, token + length);
@@ -246,7 +251,7 @@ fn border(tokens: &Tokens, token: usize) -> u8 {
 mod tests {
     use super::*;
 
-    /// Returns the old text with what is gone in brackets.
+    /// Returns the old text with deleted parts in brackets.
     fn kept(old: &str, new: &str) -> String {
         let map = PairMap::new(old, new);
         let mut shown = String::new();

@@ -1,6 +1,6 @@
-//! Anchors: which words of a Source a Topic is about, and where they are in another version.
+//! Anchors: the passage of a Source that a Topic is about, and where it is in other versions.
 //!
-//! **Invariant:** offsets are bytes into a named blob, on character boundaries; a rendering has
+//! **Invariant:** offsets are bytes into a named blob, on character boundaries; rendered text has
 //! none.
 //! **Invariant:** an anchor is never silently wrong: without evidence a placement is `orphaned`.
 
@@ -34,27 +34,27 @@ pub use selection::{Portrait, Selection, describe, resolve};
 pub use together::{part, place_together};
 pub(in crate::documents) use words::Words;
 
-/// Longest text that an anchor may point at, in bytes.
+/// Longest passage of an anchor, in bytes.
 pub const QUOTE_BYTES_MAX: usize = crate::base::limit::QUOTE_BYTES_MAX;
-/// The most that a place counts that was found from an uncertain one.
+/// Highest confidence of a place found from an uncertain one.
 const DOUBT: f64 = 0.4;
-/// Bytes of text kept before and after the words, at most.
+/// Most context kept on each side of the passage, in bytes.
 pub const CONTEXT_BYTES_MAX: usize = 64;
 
 word_enum! {
-    /// How sure it is where the words of an anchor are in a version of the Source.
+    /// How certain the place of a passage in a version of the Source is.
     PlacementState {
         /// Same text at the same offsets.
         Exact = "exact",
         /// Same text elsewhere.
         Shifted = "shifted",
-        /// The words were edited where they stand.
+        /// The words were edited in place.
         Edited = "edited",
-        /// The words were moved, and perhaps edited.
+        /// The words were moved, and possibly edited.
         Moved = "moved",
-        /// The words were replaced; a person has to look.
+        /// The words were replaced; a person must check.
         Rewritten = "rewritten",
-        /// There are two places of equal right.
+        /// There are two equally good places.
         Ambiguous = "ambiguous",
         /// The words are gone.
         Orphaned = "orphaned",
@@ -62,22 +62,22 @@ word_enum! {
 }
 
 impl PlacementState {
-    /// Returns whether the words have a place in this state.
+    /// Returns whether the passage has a place in this state.
     pub fn is_placed(self) -> bool {
         !matches!(self, PlacementState::Ambiguous | PlacementState::Orphaned)
     }
 }
 
-/// Where a span of one text is in another.
+/// The place of a span of one text in another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placed {
-    /// How sure it is.
+    /// How certain it is.
     pub state: PlacementState,
-    /// The bytes of the other text; absent if there are none.
+    /// The byte range in the other text, if any.
     pub range: Option<Range<usize>>,
-    /// 0.0 for none, 1.0 for certain.
+    /// From 0.0 (none) to 1.0 (certain).
     pub confidence: f64,
-    /// Which step of the ladder decided.
+    /// The step of the ladder that decided.
     pub method: &'static str,
 }
 
@@ -87,8 +87,8 @@ impl Placed {
         Placed { state: PlacementState::Orphaned, range: None, confidence: 0.0, method: "none" }
     }
 
-    /// Returns the same place, if there is one, for a person to look at: what it was found from was
-    /// itself not certain.
+    /// Returns the same place, if any, for a person to check: the place that it was found from was
+    /// itself uncertain.
     pub fn in_doubt(self) -> Placed {
         if !self.state.is_placed() {
             return self;
@@ -103,7 +103,7 @@ impl Placed {
     }
 }
 
-/// What a person pointed at; it never changes.
+/// What a person originally selected; it never changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(rename = "AnchorOrigin"))]
@@ -114,29 +114,29 @@ pub struct Origin {
     pub start: usize,
     /// Byte after the last.
     pub end: usize,
-    /// The text between.
+    /// The selected text.
     pub quote: String,
 }
 
-/// The anchor of a Topic: its present words with their surroundings, and its origin.
+/// The anchor of a Topic: its current words with context, and its origin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Anchor {
-    /// The words, as of the present baseline.
+    /// The words in the current baseline.
     pub quote: String,
-    /// What stands before them.
+    /// The text before them.
     pub prefix: String,
-    /// What stands after them.
+    /// The text after them.
     pub suffix: String,
     /// The headings above them, outermost first.
     pub heading_path: Vec<String>,
-    /// The sort of block that they are in.
+    /// The kind of block that contains them.
     pub block_kind: BlockKind,
-    /// What the person pointed at.
+    /// What the person originally selected.
     pub origin: Origin,
 }
 
-/// An anchor that is not stored yet: verified against the text of its blob.
+/// An anchor to be stored, verified against the text of its blob.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewAnchor {
     /// The version of the Source.
@@ -145,7 +145,7 @@ pub struct NewAnchor {
     pub start: usize,
     /// Byte after the last.
     pub end: usize,
-    /// The text between.
+    /// The selected text.
     pub quote: String,
     /// Up to [`CONTEXT_BYTES_MAX`] bytes before it.
     pub prefix: String,
@@ -153,6 +153,6 @@ pub struct NewAnchor {
     pub suffix: String,
     /// The headings above it, outermost first.
     pub heading_path: Vec<String>,
-    /// The sort of block that it is in.
+    /// The kind of block that contains it.
     pub block_kind: BlockKind,
 }

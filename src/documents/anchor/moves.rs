@@ -1,44 +1,44 @@
-//! Blocks that went elsewhere, and what their words became there.
+//! Blocks that moved, and the mapping of their words.
 //!
-//! The comparison of two texts keeps what is in order. A paragraph that moved is to it one that was
-//! deleted and another that was inserted. Here such paragraphs are paired, but only those that the
-//! comparison left over on both sides: a lookalike that stayed where it was is no candidate.
+//! A comparison of texts keeps what is in order: a moved paragraph appears as deleted in one place
+//! and inserted in another. This module pairs such paragraphs, but only those that the comparison
+//! left over on both sides: a lookalike that stayed in place is no candidate.
 //!
-//! **Invariant:** a pair is each other's best partner, with a lead over the second best on both
-//! sides; without the lead, both neighbours went the same way.
+//! **Invariant:** the blocks of a pair are each other's best match, with a lead over the second
+//! best on both sides; or, without that lead, they are neighbours of a pair.
 
 use crate::documents::anchor::blocks::{Blocks, Index, Side};
 use crate::documents::anchor::map::{NONE, PairMap};
 
-/// What two blocks must share to be one that moved.
+/// Minimum similarity of a block and its moved version.
 const OVERLAP_MIN: f64 = 0.5;
-/// By how much a partner must be better than the next one.
+/// Minimum lead of a partner over the second best.
 const LEAD_MIN: f64 = 0.1;
-/// Partners that are nearer to each other than this cannot be told apart.
+/// Partners closer together than this are a tie.
 const TIE_MAX: f64 = 0.05;
-/// Shortest block that is looked for elsewhere, in bytes that are not white space.
+/// Shortest block that is searched elsewhere, in bytes without whitespace.
 const BLOCK_BYTES_MIN: usize = 12;
-/// A block that is this much like the one that it was is that one, whatever else is like it.
+/// A block this similar to its old version is not reassigned, whatever else resembles it.
 const CERTAIN_MIN: f64 = 0.98;
 
-/// What became of the old blocks that did not stay.
+/// What happened to old blocks that did not stay in place.
 #[derive(Debug)]
 pub(super) struct Moves {
     /// The blocks of the old text.
     pub(super) old: Blocks,
     /// The blocks of the new text.
     pub(super) new: Blocks,
-    /// For each old block where it went.
+    /// The new block of each old block that moved.
     partners: Vec<Option<usize>>,
-    /// Old blocks with two partners of equal right.
+    /// Old blocks with two equally good partners.
     ties: Vec<bool>,
     /// Old blocks in whose place a lookalike stands that was another block.
     usurped: Vec<bool>,
-    /// For each old token in a block that moved, its new one.
+    /// The new token of each old token in a block that moved.
     to_new: Vec<u32>,
 }
 
-/// The best partner of a block, and how good it and the next one are.
+/// The best partner of a block, its similarity, and its lead over the second best.
 #[derive(Clone, Copy, Debug)]
 struct Choice {
     best: usize,
@@ -47,7 +47,7 @@ struct Choice {
 }
 
 impl Moves {
-    /// Pairs what the map left over.
+    /// Pairs the blocks that the map left over.
     pub(super) fn of(map: &PairMap) -> Moves {
         let (old, new) = (Blocks::of(map, Side::Old), Blocks::of(map, Side::New));
         let loose_old: Vec<bool> = (0..old.count())
@@ -66,6 +66,7 @@ impl Moves {
         };
         if loose_old.contains(&true) {
             let index = Index::of(&moves.old, places(&loose_old));
+            // Usurpers first: they free partners that the comparison assigned to lookalikes.
             moves.find_usurpers(map, &index);
             moves.pair(&index, &loose_old, &loose_new);
             moves.chain(&loose_old, &loose_new);
@@ -74,12 +75,12 @@ impl Moves {
         moves
     }
 
-    /// Returns where each old token in a block that moved is now.
+    /// Returns the new token of each old token in a block that moved.
     pub(super) fn to_new(&self) -> &[u32] {
         &self.to_new
     }
 
-    /// Returns which old blocks are which new ones, by their places.
+    /// Returns the pairs of old and new blocks.
     pub(super) fn pairs(&self) -> impl Iterator<Item = (usize, usize)> {
         self.partners.iter().enumerate().filter_map(|(old, new)| Some((old, (*new)?)))
     }
@@ -89,13 +90,13 @@ impl Moves {
         self.old.at(token).is_some_and(|it| self.usurped[it])
     }
 
-    /// Returns whether there are two places of equal right for the block of this old token.
+    /// Returns whether the block of this old token has two equally good places.
     pub(super) fn is_tied(&self, token: usize) -> bool {
         self.old.at(token).is_some_and(|it| self.ties[it] && self.partners[it].is_none())
     }
 
-    /// Looks for blocks whose words the comparison gave to the wrong one of two lookalikes: `a`
-    /// and `c` were alike, one was deleted, and what is left is more like `c` than like `a`.
+    /// Finds blocks whose words the comparison assigned to the wrong one of two lookalikes: `a` and
+    /// `c` were similar, one was deleted, and what is left resembles `c` more than `a`.
     fn find_usurpers(&mut self, map: &PairMap, loose: &Index) {
         for new in 0..self.new.count() {
             let Some(holder) = self.holder(map, new) else { continue };
@@ -108,6 +109,7 @@ impl Moves {
             let alike = others.filter(|it| self.old.get(*it).overlap(held) >= OVERLAP_MIN);
             let best = alike.map(|it| (self.old.get(it).overlap(block), it));
             let Some((overlap, other)) = best.max_by(|a, b| a.0.total_cmp(&b.0)) else { continue };
+            // Clearly the other one: reassign. Nearly equal: nobody can tell, so both are tied.
             if overlap > own + TIE_MAX {
                 self.usurped[holder] = true;
                 self.partners[other] = Some(new);
@@ -119,7 +121,7 @@ impl Moves {
         }
     }
 
-    /// Returns the old block that most of a new one's words come from.
+    /// Returns the old block from which most of a new block's words come.
     fn holder(&self, map: &PairMap, new: usize) -> Option<usize> {
         let tokens = self.new.get(new).tokens.clone();
         let mut counts: Vec<(usize, usize)> = Vec::new();
@@ -133,7 +135,7 @@ impl Moves {
         counts.into_iter().max_by_key(|it| it.1).map(|it| it.0)
     }
 
-    /// Pairs the blocks that are each other's best partner.
+    /// Pairs blocks that are each other's best match.
     fn pair(&mut self, olds: &Index, loose_old: &[bool], loose_new: &[bool]) {
         let news = Index::of(&self.new, places(loose_new));
         for old in places(loose_old) {
@@ -160,11 +162,12 @@ impl Moves {
         }
     }
 
-    /// Pairs the neighbours of pairs, so that a section moves as a whole even if some of its
-    /// blocks are short or not unique.
+    /// Pairs the neighbours of pairs, so that a section moves as a whole even if some of its blocks
+    /// are short or not unique.
     fn chain(&mut self, loose_old: &[bool], loose_new: &[bool]) {
         let mut is_taken = vec![false; self.new.count()];
         self.partners.iter().flatten().for_each(|it| is_taken[*it] = true);
+        // Forwards and then backwards, so that a pair extends to both sides.
         let forward: Vec<(usize, isize)> = (0..self.old.count()).map(|it| (it, 1)).collect();
         let backward = (0..self.old.count()).rev().map(|it| (it, -1));
         for (block, step) in forward.into_iter().chain(backward) {
@@ -187,7 +190,7 @@ impl Moves {
         }
     }
 
-    /// Compares the words inside each pair.
+    /// Maps the words inside of each pair.
     fn join(&mut self, map: &PairMap) {
         for (old, new) in self.partners.iter().enumerate() {
             let Some(new) = new else { continue };

@@ -1,16 +1,16 @@
-//! Finds words by their text and surroundings where the text that they were taken from is gone.
+//! Finds words by their text and context when the original text is lost.
 
 use crate::documents::anchor::carried::trim;
 use crate::documents::anchor::{Placed, PlacementState};
 
-/// Bytes that must agree around a quote, both sides together, unless a whole side agrees.
+/// Bytes of context that must agree, both sides together, unless one side agrees completely.
 const CONTEXT_AGREES_MIN: usize = 24;
-/// Most occurrences that are looked at; a quote that occurs more often has no place.
+/// Most occurrences examined; a quote that occurs more often has no place.
 pub(super) const OCCURRENCES_MAX: usize = 1_000;
 
-/// Finds a quote in a text without the text that it came from: it must occur exactly once, and its
-/// surroundings must agree. Anything less is orphaned, because the words may have been deleted
-/// while a lookalike stayed. A placement by words is never `exact`: the offsets are not compared.
+/// Finds a quote without the text that it came from: it must occur exactly once, in a matching
+/// context. Anything less is orphaned, because the words may have been deleted while a lookalike
+/// stayed. Such a placement is never `exact`: offsets are not compared.
 pub fn place_by_quote(text: &str, quote: &str, prefix: &str, suffix: &str) -> Placed {
     let mut found = occurrences(text, quote).take(2);
     let (Some(start), None) = (found.next(), found.next()) else { return Placed::orphaned() };
@@ -26,7 +26,7 @@ pub fn place_by_quote(text: &str, quote: &str, prefix: &str, suffix: &str) -> Pl
     }
 }
 
-/// Returns where a quote starts, also where occurrences overlap; no place for an empty quote.
+/// Returns the start of each occurrence, overlapping ones included; none for an empty quote.
 pub(super) fn occurrences<'t>(text: &'t str, quote: &'t str) -> impl Iterator<Item = usize> + 't {
     let step = quote.chars().next().map_or(0, char::len_utf8);
     let mut from = 0;

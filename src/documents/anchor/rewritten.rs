@@ -1,4 +1,4 @@
-//! Step 4 of the ladder: words that were replaced where they stand. A person has to look.
+//! Step 4 of the ladder: words replaced in place. A person must check.
 
 use std::ops::Range;
 
@@ -7,13 +7,13 @@ use crate::documents::anchor::map::PairMap;
 use crate::documents::anchor::token::{Sort, Tokens};
 use crate::documents::anchor::{Placed, PlacementState};
 
-/// Fewest bytes of words whose place may be told by their neighbours alone.
+/// Fewest bytes of words whose place may be inferred from their neighbours alone.
 const GAP_BYTES_MIN: usize = 12;
-/// Share of a block's words that must be left for it to be the same block, rewritten.
+/// Minimum similarity of a block and its rewritten version.
 const OVERLAP_MIN: f64 = 0.25;
 
 /// Returns the place of words of which a quarter is left, or whose neighbours on both sides stayed
-/// with something new between them.
+/// with something new in between.
 pub(super) fn rewritten(map: &PairMap, old: &str, new: &str, core: &Core) -> Option<Placed> {
     let (range, confidence) = match remains(map, old, new, core) {
         Some(range) => (range, 0.4),
@@ -22,8 +22,8 @@ pub(super) fn rewritten(map: &PairMap, old: &str, new: &str, core: &Core) -> Opt
     Some(Placed { state: PlacementState::Rewritten, range: Some(range), confidence, method: "gap" })
 }
 
-/// Returns what stands between the nearest words before and after the span that stayed. The words
-/// of the span must be most of what stood there, and what stands there must be new.
+/// Returns what is between the nearest unchanged words before and after the span. The span must
+/// have been most of what was there, and what is there now must be new.
 fn gap(map: &PairMap, new: &str, core: &Core) -> Option<Range<usize>> {
     if weight(map, &core.tokens) < GAP_BYTES_MIN {
         return None;
@@ -32,10 +32,12 @@ fn gap(map: &PairMap, new: &str, core: &Core) -> Option<Range<usize>> {
     let before = (0..=before).rev().find(|it| map.new_of(*it).is_some())?;
     let after = (core.tokens.end..map.old.count()).find(|it| map.new_of(*it).is_some())?;
     let old_gap = before + 1..after;
+    // A gap more than twice as large was mostly about something else.
     if weight(map, &old_gap) > 2 * weight(map, &core.tokens) {
         return None;
     }
     let new_gap = map.new_of(before)? + 1..map.new_of(after)?;
+    // A word mapped from elsewhere means that other text moved in, rather than a rewrite.
     let is_own = |it: usize| map.old_of(it).is_none_or(|old| old_gap.contains(&old));
     let is_new = new_gap.clone().all(|it| map.new.is_space(it) || is_own(it));
     if new_gap.is_empty() || !is_new || !is_same_block(map, &old_gap, &new_gap) {
@@ -45,8 +47,8 @@ fn gap(map: &PairMap, new: &str, core: &Core) -> Option<Range<usize>> {
     (range.len() <= growth(core.bytes.len())).then_some(range)
 }
 
-/// Returns whether both gaps are inside one block, or are whole blocks that are alike: a paragraph
-/// that has another in its place was deleted, not rewritten.
+/// Returns whether both gaps are inside of a block, or are similar whole blocks: a paragraph in
+/// place of a different one means that the old one was deleted, not rewritten.
 fn is_same_block(map: &PairMap, old: &Range<usize>, new: &Range<usize>) -> bool {
     if holds_break(&map.old, old) || holds_break(&map.new, new) {
         return false;

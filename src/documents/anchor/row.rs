@@ -1,4 +1,4 @@
-//! Owns the table `anchors`: what a Topic points at, and its present baseline.
+//! Owns the table `anchors`: the anchor of each Topic and its current baseline.
 
 use rusqlite::ToSql;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, Type, ValueRef};
@@ -25,7 +25,7 @@ const REBASE: &str = "
 pub const STATEMENTS: &[(&str, &str)] =
     &[("anchor::insert", INSERT), ("anchor::find", FIND), ("anchor::rebase", REBASE)];
 
-/// A count of bytes as SQL keeps it.
+/// A byte offset as stored in SQL.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::documents) struct Offset(pub(in crate::documents) usize);
 
@@ -47,7 +47,7 @@ impl FromSql for Offset {
 /// Stores the anchor of a new Topic.
 ///
 /// # Errors
-/// As any insert.
+/// Fails if the database cannot be written.
 pub fn insert(tx: &Tx<'_>, topic: &TopicId, anchor: &NewAnchor) -> Result<()> {
     tx.prepare_cached(INSERT)?.execute(named_params! {
         ":topic": topic, ":blob": anchor.blob, ":start": Offset(anchor.start),
@@ -58,16 +58,16 @@ pub fn insert(tx: &Tx<'_>, topic: &TopicId, anchor: &NewAnchor) -> Result<()> {
     Ok(())
 }
 
-/// Returns the anchor of a Topic; none for a global one.
+/// Returns the anchor of a Topic; `None` for a global one.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn find(connection: &Connection, topic: &TopicId) -> Result<Option<Anchor>> {
     let mut statement = connection.prepare_cached(FIND)?;
     Ok(statement.query_row(named_params! {":topic": topic}, from_row).optional()?)
 }
 
-/// Replaces the baseline of an anchor: its words as they are now. The origin stays.
+/// Replaces the baseline of an anchor by its current words. The origin stays.
 ///
 /// # Errors
 /// `not_found` if the Topic has no anchor.

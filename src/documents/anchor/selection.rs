@@ -1,4 +1,4 @@
-//! Turns what a person or an agent points at into a verified anchor.
+//! Turns a selection by a person or an agent into a verified anchor.
 
 use std::ops::Range;
 
@@ -9,18 +9,18 @@ use crate::documents::anchor::quote::{OCCURRENCES_MAX, occurrences};
 use crate::documents::anchor::{CONTEXT_BYTES_MAX, NewAnchor, QUOTE_BYTES_MAX};
 use crate::documents::sources::headings::Outline;
 
-/// Most places that the refusal of an ambiguous quote names.
+/// Most places named in the error for an ambiguous quote.
 const PLACES_NAMED_MAX: usize = 5;
 
-/// Longest prefix or suffix that a selection may give, in bytes.
+/// Longest prefix or suffix of a selection, in bytes.
 const GIVEN_CONTEXT_BYTES_MAX: usize = crate::base::limit::GIVEN_CONTEXT_BYTES_MAX;
 
-/// What is pointed at: bytes of a named version, or words of the present one.
+/// A selection: bytes of a named version, or words of the current one.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(try_from = "Fields")]
 pub enum Selection {
-    /// `{blob, start, end}`
+    /// `{blob, start, end}`.
     Bytes {
         /// The version.
         blob: BlobId,
@@ -29,15 +29,15 @@ pub enum Selection {
         /// Byte after the last.
         end: usize,
     },
-    /// `{blob?, quote, prefix?, suffix?}`
+    /// `{blob?, quote, prefix?, suffix?}`.
     Words {
         /// The version, if it matters.
         blob: Option<BlobId>,
         /// The words.
         quote: String,
-        /// What stands right before them.
+        /// The text right before them.
         prefix: String,
-        /// What stands right after them.
+        /// The text right after them.
         suffix: String,
     },
 }
@@ -76,11 +76,12 @@ impl TryFrom<Fields> for Selection {
     }
 }
 
-/// Verifies a selection against the present text of a Source, whose blob id is `blob`.
+/// Verifies a selection against the current text of a Source, whose blob id is `blob`.
 ///
 /// # Errors
-/// `source_changed` if it names another version; `bad_selection` if it is outside the text, cuts a
-/// character, is only white space or too long; `quote_not_found`, `ambiguous_quote`.
+/// `source_changed` if it names another version; `bad_selection` if it is outside of the text,
+/// splits a character, only contains whitespace or is too long; `quote_not_found`,
+/// `ambiguous_quote`.
 pub fn resolve(text: &str, blob: &BlobId, selection: &Selection) -> Result<NewAnchor> {
     let named = match selection {
         Selection::Bytes { blob, .. } => Some(blob),
@@ -97,16 +98,16 @@ pub fn resolve(text: &str, blob: &BlobId, selection: &Selection) -> Result<NewAn
     describe(text, blob, range)
 }
 
-/// Returns the anchor of a range of bytes; for more than one range of a text use [`Portrait`].
+/// Returns the anchor of a byte range; for several ranges of a text use [`Portrait`].
 ///
 /// # Errors
-/// `bad_selection` if the range is not one that an anchor may have.
+/// `bad_selection` if the range is not valid for an anchor.
 pub fn describe(text: &str, blob: &BlobId, range: Range<usize>) -> Result<NewAnchor> {
     check(text, &range)?;
     Portrait::of(text, blob).anchor(range)
 }
 
-/// A text with its outline, of which many ranges are described.
+/// A text with its outline, for describing many ranges.
 #[derive(Debug)]
 pub struct Portrait<'t> {
     text: &'t str,
@@ -115,15 +116,15 @@ pub struct Portrait<'t> {
 }
 
 impl<'t> Portrait<'t> {
-    /// Reads a text.
+    /// Parses a text.
     pub fn of(text: &'t str, blob: &'t BlobId) -> Portrait<'t> {
         Portrait { text, blob, outline: Outline::of(text) }
     }
 
-    /// Returns the anchor of a range of bytes.
+    /// Returns the anchor of a byte range.
     ///
     /// # Errors
-    /// `bad_selection` if the range is not one that an anchor may have.
+    /// `bad_selection` if the range is not valid for an anchor.
     pub fn anchor(&self, range: Range<usize>) -> Result<NewAnchor> {
         let quote = check(self.text, &range)?;
         Ok(NewAnchor {
@@ -139,7 +140,7 @@ impl<'t> Portrait<'t> {
     }
 }
 
-/// Returns the words of a range that an anchor may have.
+/// Returns the words of a range, if it is valid for an anchor.
 fn check<'t>(text: &'t str, range: &Range<usize>) -> Result<&'t str> {
     let refuse = |why: &str| {
         let message = format!("bytes {}..{} cannot be selected: {why}", range.start, range.end);
@@ -213,7 +214,7 @@ fn ambiguous(often: &str) -> Error {
         .hint("add the text right before it as prefix, or right after it as suffix")
 }
 
-/// Says how often a quote occurs, and on which lines.
+/// Describes how often a quote occurs, and on which lines.
 fn how_often(text: &str, places: &[Range<usize>]) -> String {
     let mut lines = Vec::new();
     let (mut line, mut counted) = (1, 0);
@@ -232,7 +233,7 @@ fn how_often(text: &str, places: &[Range<usize>]) -> String {
     }
 }
 
-/// Returns at most the first bytes of a text, whole characters only.
+/// Returns at most the first bytes of a text, in whole characters.
 fn first_bytes(text: &str, bytes_max: usize) -> &str {
     let mut end = text.len().min(bytes_max);
     while !text.is_char_boundary(end) {
@@ -241,7 +242,7 @@ fn first_bytes(text: &str, bytes_max: usize) -> &str {
     &text[..end]
 }
 
-/// Returns at most the last bytes of a text, whole characters only.
+/// Returns at most the last bytes of a text, in whole characters.
 fn last_bytes(text: &str, bytes_max: usize) -> &str {
     let mut start = text.len().saturating_sub(bytes_max);
     while !text.is_char_boundary(start) {

@@ -1,14 +1,14 @@
-//! Places several spans of one text at once: no words are given to two that shared none.
+//! Places several spans of one text so that no words go to two spans that shared none before.
 
 use std::ops::Range;
 
 use crate::documents::anchor::ladder::place;
 use crate::documents::anchor::{PairMap, Placed, PlacementState};
 
-/// Finds where spans of `old` are in `new`; the answers are in the order of the spans.
+/// Finds where spans of `old` are in `new`; results are in the order of the spans.
 ///
-/// Where two spans that did not touch each other would get the same words, the surer one keeps
-/// them, and the other one is `ambiguous`.
+/// If two spans that did not overlap would get the same words, the more certain one keeps them, and
+/// the other becomes `ambiguous`.
 pub fn place_together(map: &PairMap, old: &str, new: &str, spans: &[Range<usize>]) -> Vec<Placed> {
     let mut placed: Vec<Placed> =
         spans.iter().map(|span| place(map, old, new, span.clone())).collect();
@@ -18,8 +18,8 @@ pub fn place_together(map: &PairMap, old: &str, new: &str, spans: &[Range<usize>
     placed
 }
 
-/// Takes the words from whoever shares them with a surer one that it did not touch before: it is
-/// `ambiguous` then. All places are in one text; where they come from only `touched` knows.
+/// Makes a placement `ambiguous` if it shares words with a more certain one that it did not overlap
+/// before. All places are in one text; `touched` tells which spans overlapped in theirs.
 pub fn part(placed: &mut [Placed], touched: impl FnMut(usize, usize) -> bool) {
     for loser in losers(placed, touched) {
         placed[loser] = Placed {
@@ -31,8 +31,9 @@ pub fn part(placed: &mut [Placed], touched: impl FnMut(usize, usize) -> bool) {
     }
 }
 
-/// Returns the spans whose words a surer one has. Each is compared with the surest of those before
-/// it that reach into it, so that many spans cost no more than sorting them.
+/// Returns the placements that lose to a more certain one. Each is only compared with earlier ones
+/// that reach into it, and losers are removed at once, so that many spans cost little more than
+/// sorting.
 fn losers(placed: &[Placed], mut touched: impl FnMut(usize, usize) -> bool) -> Vec<usize> {
     let range = |it: usize| placed[it].range.clone().unwrap_or(0..0);
     let mut order: Vec<usize> =
@@ -41,6 +42,7 @@ fn losers(placed: &[Placed], mut touched: impl FnMut(usize, usize) -> bool) -> V
     let mut losers = Vec::new();
     let mut open: Vec<usize> = Vec::new();
     for next in order {
+        // Ranges that end before this one starts cannot overlap it, nor any later one.
         open.retain(|it| range(*it).end > range(next).start);
         let mut is_lost = false;
         open.retain(|other| {
@@ -59,13 +61,13 @@ fn losers(placed: &[Placed], mut touched: impl FnMut(usize, usize) -> bool) -> V
     losers
 }
 
-/// Returns whether two ranges share most of the shorter one: at a border two edits may overlap.
+/// Returns whether two ranges share most of the shorter one: at a boundary, edits may overlap.
 fn collide(left: &Range<usize>, right: &Range<usize>) -> bool {
     let shared = left.end.min(right.end).saturating_sub(left.start.max(right.start));
     shared * 2 > left.len().min(right.len())
 }
 
-/// Orders placements by how sure they are.
+/// Orders placements by certainty.
 fn rank(placed: &Placed) -> (u8, u64) {
     let state = match placed.state {
         PlacementState::Exact | PlacementState::Shifted => 3,

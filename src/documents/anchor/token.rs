@@ -1,6 +1,6 @@
-//! Splits text into the tokens that versions are compared by.
+//! Splits text into tokens for comparison.
 //!
-//! **Invariant:** tokens tile the text; every border is a character boundary, and a combining
+//! **Invariant:** tokens tile the text; every boundary is a character boundary, and a combining
 //! character is never separated from its base.
 
 use std::iter::Peekable;
@@ -9,19 +9,19 @@ use std::str::CharIndices;
 
 use unicode_width::UnicodeWidthChar as _;
 
-/// Farthest that the ends of a sentence are looked for, in tokens.
+/// Farthest that the ends of a sentence are searched, in tokens.
 const SENTENCE_TOKENS_MAX: usize = 4_000;
 
-/// What a token is made of.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sort {
     /// Letters and digits, or one character of a script without spaces.
     Word,
-    /// Other white space. All of these count as equal, so that reflowing a
-    /// paragraph or changing line ends changes nothing.
+    /// Other whitespace. All of it counts as equal, so that reflowing a paragraph or changing line
+    /// endings makes no difference.
     Space,
-    /// White space after which a block may start: with a blank line, or before a list item, a
-    /// heading, a quotation or a row of a table.
+    /// Whitespace that may separate blocks: it contains a blank line, or precedes a list item,
+    /// heading, quotation or table row.
     Break,
     /// Any other single character.
     Mark,
@@ -35,7 +35,7 @@ pub(super) struct Tokens {
 }
 
 impl Tokens {
-    /// Splits a text. Texts of 4 GiB and more do not occur: a Source has at most 8 MiB.
+    /// Splits a text. A Source has at most 8 MiB, so offsets fit into 32 bits.
     pub(super) fn of(text: &str) -> Tokens {
         let mut tokens = Tokens { starts: Vec::new(), sorts: Vec::new() };
         let mut chars = text.char_indices().peekable();
@@ -68,7 +68,7 @@ impl Tokens {
         matches!(self.sorts[token], Sort::Space | Sort::Break)
     }
 
-    /// Returns the tokens of the sentences that some tokens are in, up to a bound on either side.
+    /// Returns the tokens of the sentences around a range, up to a limit on either side.
     pub(super) fn sentences_around(&self, text: &str, tokens: Range<usize>) -> Range<usize> {
         let is_inner = |token: &usize| !self.is_end(text, *token);
         let before = (0..tokens.start).rev().take(SENTENCE_TOKENS_MAX).take_while(is_inner);
@@ -76,7 +76,7 @@ impl Tokens {
         tokens.start - before.count()..tokens.end + after.count()
     }
 
-    /// Returns whether a sentence or a block ends with a token.
+    /// Returns whether a token ends a sentence or block.
     pub(super) fn is_end(&self, text: &str, token: usize) -> bool {
         match self.sorts[token] {
             Sort::Break => true,
@@ -89,12 +89,12 @@ impl Tokens {
         }
     }
 
-    /// Returns the token that holds a byte; the byte must be inside the text.
+    /// Returns the token that contains a byte, which must be inside of the text.
     pub(super) fn at(&self, byte: usize) -> usize {
         self.starts.partition_point(|start| *start as usize <= byte) - 1
     }
 
-    /// Returns what a token is compared by.
+    /// Returns the text by which a token is compared.
     pub(super) fn key<'t>(&self, text: &'t str, token: usize) -> &'t str {
         match self.sorts[token] {
             Sort::Space => " ",
@@ -132,8 +132,8 @@ fn take_token(first: char, chars: &mut Peekable<CharIndices<'_>>) -> Sort {
     Sort::Word
 }
 
-/// Takes what belongs to a character: combining marks, variation selectors, skin tones, what a
-/// zero-width joiner joins, and the second half of a flag.
+/// Consumes what is attached to a character: combining marks, variation selectors, skin tones,
+/// anything after a zero-width joiner, and the second half of a flag.
 fn take_attached(base: char, chars: &mut Peekable<CharIndices<'_>>) {
     if is_regional(base) {
         chars.next_if(|(_, c)| is_regional(*c));
@@ -154,8 +154,8 @@ fn is_regional(c: char) -> bool {
     ('\u{1f1e6}'..='\u{1f1ff}').contains(&c)
 }
 
-/// Returns whether the script of a letter is written without spaces between words: Han, kana,
-/// Bopomofo, Yi, Thai, Lao, Myanmar, Khmer and Tibetan.
+/// Returns whether a letter's script is written without spaces: Han, kana, Bopomofo, Yi, Thai, Lao,
+/// Myanmar, Khmer and Tibetan.
 fn is_spaceless(c: char) -> bool {
     matches!(u32::from(c),
         0x0e00..=0x0fff | 0x1000..=0x109f | 0x1780..=0x17ff

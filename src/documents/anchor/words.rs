@@ -1,4 +1,4 @@
-//! The tokens of a text for those who show what changed in it.
+//! The tokens of a text, for showing what changed in it.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use crate::documents::anchor::blocks::Side;
 use crate::documents::anchor::map::PairMap;
 use crate::documents::anchor::token::Tokens;
 
-/// A text as words, marks and white space, as anchors split it.
+/// A text split into words, marks and whitespace, as for anchors.
 pub(in crate::documents) struct Words<'t> {
     text: &'t str,
     tokens: Tokens,
@@ -18,34 +18,34 @@ impl<'t> Words<'t> {
         Words { text, tokens: Tokens::of(text) }
     }
 
-    /// Returns how many there are.
+    /// Returns the number of tokens.
     pub(in crate::documents) fn count(&self) -> usize {
         self.tokens.count()
     }
 
-    /// Returns the bytes of one.
+    /// Returns the byte range of a token.
     pub(in crate::documents) fn range(&self, token: usize) -> Range<usize> {
         self.tokens.start(token)..self.tokens.end(token)
     }
 
-    /// Returns the text of one.
+    /// Returns the text of a token.
     pub(in crate::documents) fn text(&self, token: usize) -> &'t str {
         &self.text[self.range(token)]
     }
 
-    /// Returns whether one is white space.
+    /// Returns whether a token is whitespace.
     pub(in crate::documents) fn is_space(&self, token: usize) -> bool {
         self.tokens.is_space(token)
     }
 
-    /// Returns the bytes of some of them that are not white space.
+    /// Returns how many bytes of some tokens are not whitespace.
     pub(in crate::documents) fn bytes(&self, tokens: Range<usize>) -> usize {
         tokens.filter(|it| !self.is_space(*it)).map(|it| self.range(it).len()).sum()
     }
 }
 
 impl PairMap {
-    /// Returns the blocks that went elsewhere, as bytes of the old and of the new text.
+    /// Returns the blocks that moved, as byte ranges of the old and new text.
     pub(in crate::documents) fn moved_blocks(&self) -> Vec<(Range<usize>, Range<usize>)> {
         let bytes = |tokens: &Tokens, range: &Range<usize>| {
             tokens.start(range.start)..tokens.end(range.end - 1)

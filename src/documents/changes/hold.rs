@@ -1,6 +1,6 @@
-//! Holding both states of a change in the repository, so that no garbage collection takes them:
-//! `refs/wiki-browser/jobs/ID/before` and `…/after` are commits of the whole working tree, and
-//! what each branch was and is stands beside them.
+//! Keeps both states of a change in the repository so that garbage collection spares them:
+//! `refs/wiki-browser/jobs/ID/before` and `…/after` are commits of the whole working tree, and refs
+//! next to them record where each branch was and is.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ struct Side {
 }
 
 impl Changes {
-    /// Holds both states.
+    /// Stores both states.
     ///
     /// # Errors
     /// `unavailable` if git cannot write.
@@ -60,7 +60,7 @@ impl Changes {
         Ok(())
     }
 
-    /// Writes what was kept, and is in no commit, as blobs.
+    /// Writes saved contents that are in no commit as blobs.
     async fn store_contents(&self, repo: &Repo, kept: &Kept) -> Result<()> {
         let files = self.files.iter().flat_map(|it| [&it.before.work, &it.after.work]);
         let private = self.private.iter().flat_map(|it| [&it.before, &it.after]);
@@ -86,7 +86,7 @@ impl Changes {
             let state = state(it);
             tell(repo, &mut entries, &it.path, working(repo, state));
             if state.work != Work::Indexed {
-                // One that was only announced has no content.
+                // An entry that is only announced (`git add -N`) has no content.
                 for staged in state.index.iter().filter(|it| !it.is_announced()) {
                     let path = match staged.stage {
                         0 => it.path.clone(),
@@ -110,7 +110,7 @@ impl Changes {
 
 type State = fn(&FileChange) -> &PathState;
 
-/// Returns mode and blob of what stands in the working tree.
+/// Returns mode and blob of a path in the working tree.
 fn working(repo: &Repo, state: &PathState) -> Option<(&'static str, BlobId)> {
     match &state.work {
         Work::Indexed => {
@@ -133,7 +133,7 @@ fn content(repo: &Repo, work: &Work) -> Option<BlobId> {
     }
 }
 
-/// Writes a line for `update-index -z --index-info`; nothing means that the path goes.
+/// Writes a line for `update-index -z --index-info`; `None` removes the path.
 fn tell(repo: &Repo, lines: &mut Vec<u8>, path: &str, entry: Option<(&str, BlobId)>) {
     let about = match entry {
         Some((mode, blob)) => format!("{mode} {blob} 0\t"),
@@ -145,7 +145,7 @@ fn tell(repo: &Repo, lines: &mut Vec<u8>, path: &str, entry: Option<(&str, BlobI
 }
 
 impl Side {
-    /// Stores the state as a commit upon its tip; what the index said otherwise is a second parent.
+    /// Stores the state as a commit on top of its tip; a differing index becomes a second parent.
     async fn store(&self, repo: &Repo, kept: &Kept, job: &JobId) -> Result<BlobId> {
         let aside = kept.file(&repo.hash(job.as_str().as_bytes()));
         let aside = Utf8PathBuf::from(format!("{aside}.index"));

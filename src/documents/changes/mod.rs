@@ -1,7 +1,7 @@
-//! What became different in the repository while a job ran, and what this program did itself.
+//! What changed in the repository while a job ran, apart from this program's own commits.
 //!
-//! Nobody can tell who changed a file: a person at work looks like an agent. So a change is never
-//! called the agent's; it was made "while the job ran".
+//! Nobody can tell who changed a file: a person's edit looks like an agent's. So a change is never
+//! attributed to the agent; it was made "while the job ran".
 
 mod hold;
 mod plan;
@@ -24,57 +24,57 @@ pub use plan::{Item, Outcome, Plan};
 pub use restore::Wish;
 pub use row::{ChangesRow, ChangesState};
 
-/// Most files, and most branches, of which the states are written down.
+/// Most files, and most branches, whose states are recorded.
 const FILES_MAX: usize = 2_000;
-/// Most files that a sentence names.
+/// Most files named in a sentence.
 const NAMED_MAX: usize = 20;
-/// Most commits that are looked through for our own.
+/// Most commits searched for our own.
 const COMMITS_MAX: usize = 1_000;
-/// Most that a comparison of two commits may print.
+/// Largest output of comparing two commits, in bytes.
 const LISTING_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// A branch, a tag or the stash.
+/// A changed branch or tag, or the stash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefChange {
     /// Its full name.
     pub name: String,
-    /// Where it was; nothing if it was not there.
+    /// Its commit before; `None` if it did not exist.
     pub before: Option<BlobId>,
-    /// Where it is.
+    /// Its commit after.
     pub after: Option<BlobId>,
-    /// Of the stash, all its entries, newest first.
+    /// For the stash: all entries before, newest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub entries_before: Vec<Stashed>,
-    /// The same after it.
+    /// For the stash: all entries after.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub entries_after: Vec<Stashed>,
 }
 
-/// A path of the working tree.
+/// A changed path of the working tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileChange {
-    /// As git names it: relative to the top of the working tree.
+    /// The path as git names it: relative to the top of the working tree.
     pub path: String,
     /// `created`, `deleted`, `edited` or `staged`.
     pub how: String,
-    /// Its entries in the index and its content.
+    /// Its index entries and content before.
     pub before: PathState,
-    /// The same after it.
+    /// The same after.
     pub after: PathState,
-    /// Why it cannot be put back, if it cannot.
+    /// Why it cannot be restored, if so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub obstacle: Option<String>,
 }
 
 impl FileChange {
-    /// Returns whether an agent obeys what stands there. `named` are files and folders that steer
-    /// the agents of this script.
+    /// Returns whether agents obey this file. `named` are files and folders that steer the agents
+    /// of this script.
     fn steers(&self, named: &[String]) -> bool {
         let is_in = |it: &String| {
             let rest = self.path.strip_prefix(it.as_str());
             rest.is_some_and(|it| it.is_empty() || it.starts_with('/'))
         };
-        // A repository of its own: what steers agents in it is in its facts.
+        // A nested repository: its facts tell whether it contains files that steer agents.
         let is_within = |work: &Work| match work {
             Work::Seen { facts } => self.path.ends_with('/') && facts.contains(STEERS),
             _ => false,
@@ -86,44 +86,45 @@ impl FileChange {
     }
 }
 
-/// One of git's own files.
+/// A changed file of git's own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PrivateChange {
-    /// Relative to git's folder.
+    /// Relative to the git folder.
     pub name: String,
-    /// What there was.
+    /// Its state before.
     pub before: Work,
-    /// What there is.
+    /// Its state after.
     pub after: Work,
 }
 
-/// What became different while a job ran.
+/// What changed while a job ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changes {
-    /// What was checked out, and what is, if it is another branch or a commit by itself.
+    /// The old and new checkout, if another branch or a detached commit is checked out.
     pub tip: Option<(Tip, Tip)>,
     /// Branches, tags and the stash.
     pub refs: Vec<RefChange>,
-    /// Files, by index and content.
+    /// Files, by index entry and content.
     pub files: Vec<FileChange>,
-    /// Git's own files: configuration, hooks, locks, operations under way.
+    /// Git's own files: configuration, hooks, locks, unfinished operations.
     pub private: Vec<PrivateChange>,
-    /// The first of the files that steer coding agents.
+    /// The first of the changed files that steer coding agents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agent_files: Vec<String>,
-    /// The paths of all of them.
+    /// All of them.
     #[serde(skip)]
     pub steering: BTreeSet<String>,
-    /// How much more there is than is written down; then it cannot be put back by itself.
+    /// How many changes exceed the limits and are not recorded; automatic restoring is then
+    /// impossible.
     pub more: usize,
-    /// Jobs that ran at some time while this one did.
+    /// Jobs that ran at the same time, at least partly.
     pub others: BTreeSet<JobId>,
-    /// Whether both states are held in the repository, under `refs/wiki-browser/jobs/ID`.
+    /// Whether both states are stored in the repository, under `refs/wiki-browser/jobs/ID`.
     pub is_held: bool,
 }
 
 impl Changes {
-    /// Returns whether nothing is different.
+    /// Returns whether nothing changed.
     pub fn is_empty(&self) -> bool {
         self.tip.is_none()
             && self.refs.is_empty()
@@ -131,7 +132,7 @@ impl Changes {
             && self.private.is_empty()
     }
 
-    /// Returns the sentences that name them, each behind its code.
+    /// Returns sentences that describe the changes, each preceded by its code.
     pub fn sentences(&self) -> Vec<String> {
         let mut told = Vec::new();
         if let Some((was, is)) = &self.tip {
@@ -185,7 +186,7 @@ impl Changes {
         told
     }
 
-    /// Returns the branch that was checked out before, if another one is since.
+    /// Returns the old and the new checkout, if another branch was checked out.
     pub fn switched_from(&self) -> Option<(&Tip, &Tip)> {
         self.tip.as_ref().map(|(was, is)| (was, is))
     }
@@ -210,7 +211,7 @@ fn opt(id: &Option<BlobId>) -> &str {
     id.as_ref().map_or("nothing", short)
 }
 
-/// Returns how a tip is called.
+/// Returns the display name of a checkout.
 pub fn name_of(tip: &Tip) -> String {
     match (&tip.branch, &tip.commit) {
         (Some(branch), _) => branch.clone(),
@@ -219,11 +220,11 @@ pub fn name_of(tip: &Tip) -> String {
     }
 }
 
-/// Returns what is different in `after`, without what approvals of this site did meanwhile. `named`
-/// are files and folders, from the repository's top, by which the script steers its agents.
+/// Returns what changed between the snapshots, apart from commits of this site's approvals. `named`
+/// are files and folders, relative to the repository's top, that steer the script's agents.
 ///
 /// # Errors
-/// `unavailable` if git or the database cannot say.
+/// `unavailable` if git or the database fails.
 pub async fn compare(
     repo: &Repo,
     store: &Store,
@@ -234,7 +235,7 @@ pub async fn compare(
     forgive_own_commits(repo, store, &mut before, after).await?;
     let between = match (&before.tip.commit, &after.tip.commit) {
         (Some(was), Some(is)) if was == is => Between::new(),
-        // Git has collected it: what was in it cannot be told any more, only that it is gone.
+        // Git has pruned it: its contents are unknown, only that it is gone.
         (Some(was), _) if !repo.has_object(was).await? => Between::new(),
         (was, is) => between(repo, was.as_ref(), is.as_ref()).await?,
     };
@@ -248,7 +249,7 @@ pub async fn compare(
     gone_from_sight(repo, &mut changes).await?;
     let mut named = named.to_vec();
     named.extend(repo.steering_links((&before, after), &named).await?);
-    // A decision about one holds for all: before the rest is cut off.
+    // Collected before the list is truncated: one decision covers all of them.
     let steering = changes.files.iter().filter(|it| it.steers(&named));
     changes.agent_files = steering.take(NAMED_MAX).map(|it| it.path.clone()).collect();
     changes.steering =
@@ -262,7 +263,7 @@ pub async fn compare(
 }
 
 impl Snapshot {
-    /// Takes what steers agents as it was found later for what there was.
+    /// Adopts the newly found state of steering files as the known state.
     pub fn accept(&mut self, found: &Changes) {
         for it in found.files.iter().filter(|it| found.steering.contains(&it.path)) {
             let head = it.after.staged().map(|it| it.spot.clone());
@@ -316,7 +317,7 @@ fn files(before: &Snapshot, after: &Snapshot, between: &Between) -> Vec<FileChan
             match (own, head) {
                 (Some(own), _) => own.state.clone(),
                 (None, Some(head)) => PathState::clean(Some(head)),
-                // Nothing between the commits: what the other moment says of the commit holds.
+                // Unchanged between the commits: use what the other snapshot says about the commit.
                 (None, None) => PathState::clean(other.and_then(|it| it.head.as_ref())),
             }
         };
@@ -331,7 +332,7 @@ fn files(before: &Snapshot, after: &Snapshot, between: &Between) -> Vec<FileChan
     changes
 }
 
-/// Returns in one word what happened to a path.
+/// Returns what happened to a path, in one word.
 fn how(before: &PathState, after: &PathState) -> &'static str {
     let content = |state: &PathState| match &state.work {
         Work::Indexed => state.staged().map(|it| it.spot.blob.to_string()),
@@ -352,8 +353,8 @@ fn how(before: &PathState, after: &PathState) -> &'static str {
     }
 }
 
-/// Looks at what git does not list any more, or lists for the first time, although it was there all
-/// along: what git ignores has changed.
+/// Corrects paths that git no longer lists, or lists for the first time, because its ignore rules
+/// changed rather than the files.
 async fn gone_from_sight(repo: &Repo, changes: &mut Changes) -> Result<()> {
     let ignores = changes.files.iter().any(|it| it.path.ends_with(".gitignore"))
         || changes.private.iter().any(|it| matches!(it.name.as_str(), "info/exclude" | "config"));
@@ -364,7 +365,7 @@ async fn gone_from_sight(repo: &Repo, changes: &mut Changes) -> Result<()> {
     changes.files.retain(|it| {
         let is_untracked = it.before.index.is_empty() && it.after.index.is_empty();
         let is_gone = is_untracked && it.after.work == Work::Nothing;
-        // One that is still there was hidden, not deleted.
+        // A file that still exists was hidden, not deleted.
         !(is_gone && root.changed_ms(name::path(&it.path)).is_some())
     });
     for it in &mut changes.files {
@@ -376,7 +377,7 @@ async fn gone_from_sight(repo: &Repo, changes: &mut Changes) -> Result<()> {
     Ok(())
 }
 
-/// Takes for known what approvals of this site committed meanwhile, on any branch.
+/// Removes what this site's approvals committed meanwhile, on any branch, from the changes.
 async fn forgive_own_commits(
     repo: &Repo,
     store: &Store,
@@ -394,7 +395,7 @@ async fn forgive_own_commits(
             continue;
         }
         if before.tip.branch.as_ref() == Some(&name) {
-            // An approval wants its file clean before, and leaves it clean.
+            // An approval requires its file to be clean, and leaves it clean.
             for path in between(repo, Some(&was), Some(&own)).await?.keys() {
                 before.paths.remove(path);
             }
@@ -405,14 +406,14 @@ async fn forgive_own_commits(
     Ok(())
 }
 
-/// Returns the last commit after `was` that is on the way to `is` behind approvals of ours only.
+/// Returns the last commit after `was`, towards `is`, that is reached through our approvals only.
 async fn own_tip(repo: &Repo, store: &Store, was: &BlobId, is: &BlobId) -> Result<BlobId> {
     let range = format!("{was}..{is}");
     let limit = format!("--max-count={COMMITS_MAX}");
     let args = ["rev-list", "--first-parent", "--parents", &limit, &range, "--"];
     let answer = repo.git().call(&args).run().await?;
     if answer.code != 0 {
-        // One of them is gone: nothing of it is ours.
+        // One of the commits is gone: none of them counts as ours.
         return Ok(was.clone());
     }
     let listed = String::from_utf8_lossy(&answer.stdout).into_owned();
@@ -431,7 +432,7 @@ async fn own_tip(repo: &Repo, store: &Store, was: &BlobId, is: &BlobId) -> Resul
     Ok(own)
 }
 
-/// Returns the paths that differ between two commits, with what each of them holds.
+/// Returns the paths that differ between two commits, with their entry in each.
 async fn between(repo: &Repo, was: Option<&BlobId>, is: Option<&BlobId>) -> Result<Between> {
     let empty = repo.empty_tree().await?;
     let name = |it: Option<&BlobId>| it.map_or_else(|| empty.to_string(), ToString::to_string);

@@ -1,4 +1,4 @@
-//! What can be put back: each change compared with what stands there now.
+//! Plans a restore: compares each change with what stands there now.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,74 +11,74 @@ use crate::documents::git::{Checkout, Repo, blocking};
 use crate::documents::snapshot::{PathState, Staged, Stashed, Tip, Work, git_root, name};
 use crate::process::{Root, Standing};
 
-/// Most names that are looked through in a folder that is to go.
+/// Most names examined in a folder that is to be removed.
 const WITHIN_MAX: usize = 10_000;
-/// What a folder is called among what is not read.
+/// The facts of a folder, among entries that are not read.
 pub(super) const FOLDER: &str = "folder";
 
-/// What is, or was, done about one change.
+/// The possible or actual result of restoring one change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It can be put back.
+    /// It can be restored.
     Ready,
-    /// It was put back.
+    /// It was restored.
     Restored,
     /// It is as it was before the job.
     AsBefore,
-    /// It is not as the job left it: somebody changed it since.
+    /// Somebody changed it after the job.
     ChangedSince,
-    /// What was there before is not kept.
+    /// The earlier state was not saved.
     NotKept,
 }
 
-/// One change and what can be done about it.
+/// One change and whether it can be restored.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Item {
     /// `HEAD`, the name of a branch, a path, or `.git/NAME`.
     pub name: String,
-    /// What putting it back does, in a few words.
+    /// What restoring it does, in a few words.
     pub to: String,
-    /// Whether it can be done, or was.
+    /// Whether it can be, or was, restored.
     pub outcome: Outcome,
-    /// Why not, if not.
+    /// The reason if not.
     pub why: Option<String>,
 }
 
-/// What putting the changes of a job back comes to.
+/// The restore of all changes of a job.
 #[derive(Clone, Debug, Serialize)]
 pub struct Plan {
-    /// One for each change, in the order in which they are put back.
+    /// One per change, in the order of execution.
     pub items: Vec<Item>,
 }
 
 impl Item {
-    /// Returns whether nothing of the change will be left, or is.
+    /// Returns whether the change is undone, or can be.
     fn is_undone(&self) -> bool {
         matches!(self.outcome, Outcome::Ready | Outcome::Restored | Outcome::AsBefore)
     }
 }
 
 impl Plan {
-    /// Returns whether nothing stands in the way.
+    /// Returns whether nothing prevents the restore.
     pub fn is_free(&self) -> bool {
         !self.items.iter().any(|it| matches!(it.outcome, Outcome::ChangedSince | Outcome::NotKept))
     }
 
-    /// Returns whether all is as it was before the job.
+    /// Returns whether everything is as it was before the job.
     pub fn is_done(&self) -> bool {
         let is_done = |it: &Item| matches!(it.outcome, Outcome::Restored | Outcome::AsBefore);
         self.items.iter().all(is_done)
     }
 }
 
-/// What is to stand at a place, known without the index.
+/// The wanted content of a path, independent of the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Want {
     Nothing,
-    /// A file of these bytes, as a blob without filters.
+    /// A file with these bytes, as an unfiltered blob.
     File {
         bytes: BlobId,
         mode: u32,
@@ -86,11 +86,11 @@ pub(super) enum Want {
     Link(String),
     /// Something that was not read.
     Seen(String),
-    /// It cannot be said, and why.
+    /// Unknown, with the reason.
     Unknown(&'static str),
 }
 
-/// What stands in the repository now, of all that changed.
+/// The current state of everything that changed.
 pub(super) struct Present {
     pub(super) tip: Tip,
     refs: BTreeMap<String, BlobId>,
@@ -101,7 +101,7 @@ pub(super) struct Present {
 }
 
 impl Present {
-    /// Looks at what a job changed.
+    /// Reads the current state of everything that a job changed.
     pub(super) async fn of(repo: &Repo, changes: &Changes) -> Result<Present> {
         let tip = Tip { branch: repo.branch().await?, commit: repo.tip("HEAD").await? };
         let paths: BTreeSet<String> = changes.files.iter().map(|it| it.path.clone()).collect();
@@ -117,7 +117,7 @@ impl Present {
         })
     }
 
-    /// Returns what can be done about what is checked out.
+    /// Returns whether the checkout can be restored.
     pub(super) fn head(&self, (was, is): &(Tip, Tip)) -> Item {
         let same =
             |a: &Tip, b: &Tip| a.branch == b.branch && (a.branch.is_some() || a.commit == b.commit);
@@ -152,8 +152,8 @@ impl Present {
         Ok(item(it.name.clone(), to, outcome, Some(why)))
     }
 
-    /// Returns what can be done about the entries of the stash. Of those that are put back one
-    /// after the other, the oldest first, a crash may have left some.
+    /// Returns whether the stash entries can be restored. They are pushed one by one, oldest first,
+    /// so a crash may have left only some of them.
     fn stash(&self, it: &RefChange, is_kept: bool) -> Item {
         let now = &self.stash;
         let is_after = *now == it.entries_after || it.entries_before.ends_with(now);
@@ -166,7 +166,7 @@ impl Present {
         item(it.name.clone(), to, outcome, Some(why))
     }
 
-    /// Refuses branches that cannot be made because of others, `a` beside `a/b`.
+    /// Refuses branches that cannot coexist with others, such as `a` and `a/b`.
     pub(super) fn refuse_clashes(&self, changes: &Changes, plan: &mut Plan) {
         let is_ready = |plan: &Plan, name: &str| {
             plan.items.iter().any(|it| it.name == name && it.outcome == Outcome::Ready)
@@ -188,7 +188,7 @@ impl Present {
         }
     }
 
-    /// Refuses to remove folders in which there is what the plan does not remove.
+    /// Refuses to remove folders with contents that the plan does not remove.
     pub(super) async fn refuse_folders(&self, changes: &Changes, plan: &mut Plan) -> Result<()> {
         let is_folder = |it: &&FileChange| plain(&it.after.work) == Want::Seen(FOLDER.to_owned());
         let goes: BTreeSet<&str> = changes
@@ -216,7 +216,7 @@ impl Present {
         Ok(())
     }
 
-    /// Returns what can be done about a path.
+    /// Returns whether a path can be restored.
     pub(super) async fn file(&self, repo: &Repo, it: &FileChange) -> Result<Item> {
         let was = self.want(repo, &it.path, &it.before).await?;
         let is = self.want(repo, &it.path, &it.after).await?;
@@ -230,7 +230,7 @@ impl Present {
             _ => "put the earlier text back",
         };
         let is_before = now == was && index == it.before.index;
-        // Index and file count apart: somebody may have put one of them back already.
+        // Index and file are judged separately: somebody may have restored one of them already.
         let is_after = (now == is || now == was)
             && (index == it.after.index.as_slice() || index == it.before.index.as_slice());
         let lost = match (&it.obstacle, &was) {
@@ -247,7 +247,7 @@ impl Present {
         Ok(item(it.path.clone(), to.to_owned(), outcome, Some(why)))
     }
 
-    /// Returns what can be done about one of git's own files.
+    /// Returns whether one of git's own files can be restored.
     pub(super) async fn private(&self, repo: &Repo, it: &PrivateChange) -> Result<Item> {
         let root = git_root(repo, &it.name)?;
         let now = standing(repo, &root, &it.name).await?;
@@ -262,7 +262,7 @@ impl Present {
         Ok(item(format!(".git/{}", it.name), to.to_owned(), outcome, Some(why.to_owned())))
     }
 
-    /// Returns what a state of a path means for its file.
+    /// Returns the content of a path that a state describes.
     pub(super) async fn want(&self, repo: &Repo, path: &str, state: &PathState) -> Result<Want> {
         if state.work != Work::Indexed {
             return Ok(plain(&state.work));
@@ -313,7 +313,7 @@ impl Present {
 async fn standing(repo: &Repo, root: &Root, path: &str) -> Result<Want> {
     let (repo, root, path) = (repo.clone(), root.clone(), path.to_owned());
     let look = move || -> Result<Want> {
-        // A repository of its own in the working tree: git says no more of it.
+        // A nested repository in the working tree: git reports no more than that.
         let (path, is_nested) = match path.strip_suffix('/') {
             Some(path) => (path, true),
             None => (path.as_str(), false),
@@ -327,12 +327,12 @@ async fn standing(repo: &Repo, root: &Root, path: &str) -> Result<Want> {
     blocking(look).await?
 }
 
-/// Returns what stands somewhere, in the words of a wish.
+/// Returns what stands somewhere, in terms of [`Want`].
 pub(super) fn want_of(repo: &Repo, standing: &Standing) -> Want {
     match standing {
         Standing::Nothing => Want::Nothing,
         Standing::File { bytes, mode } => {
-            // Git knows of one bit only; the others are the user's own affair.
+            // Git only records the executable bit; the others are up to the user.
             let mode = if mode & 0o111 != 0 { 0o755 } else { 0o644 };
             Want::File { bytes: repo.hash(bytes), mode }
         }
@@ -341,20 +341,20 @@ pub(super) fn want_of(repo: &Repo, standing: &Standing) -> Want {
     }
 }
 
-/// A folder is like any other: what is in it counts by itself.
+/// All folders are equal: their contents are compared separately.
 fn seen(facts: &str) -> Want {
     let is_folder = facts.starts_with(FOLDER);
     Want::Seen(if is_folder { FOLDER } else { facts }.to_owned())
 }
 
-/// Returns whether git cannot have two refs: one is a folder of the other.
+/// Returns whether git cannot have both refs, because one is a folder of the other.
 pub(super) fn clash(one: &str, other: &str) -> bool {
     let is_in =
         |it: &str, folder: &str| it.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
     is_in(one, other) || is_in(other, one)
 }
 
-/// Returns what is in a folder and in those below it, but no folders; only the first of many.
+/// Returns the files in a folder and below, up to a limit.
 fn within(top: &Root, folder: &str) -> Result<Vec<String>> {
     let mut folders = vec![folder.to_owned()];
     let mut found = Vec::new();

@@ -1,9 +1,9 @@
-//! Putting back what changed while a job ran, and nothing else.
+//! Restores what changed while a job ran, and nothing else.
 //!
-//! Each change is compared with what stands there now, and once more when it is put back: what
-//! somebody changed since stays. What the job left is held in the repository before anything is
-//! written (`refs/wiki-browser/jobs/ID/after`), so that this too can be taken back. Every step can
-//! be repeated: a crash in the middle leaves changes of which the rest can still be put back.
+//! Each change is compared with the current state when planning, and again when restoring: later
+//! edits stay. Before anything is written, the job's result is stored in the repository
+//! (`refs/wiki-browser/jobs/ID/after`), so that the restore can be undone too. Every step is
+//! repeatable: after a crash the remaining changes can still be restored.
 
 use std::os::unix::fs::DirBuilderExt as _;
 
@@ -19,25 +19,25 @@ use crate::documents::git::{Repo, blocking};
 use crate::documents::snapshot::{Kept, STASH, Snapshot, Staged, Work, git_root, name};
 use crate::process::{Root, Standing};
 
-/// What is asked for.
+/// A request to restore changes.
 #[derive(Clone, Debug)]
 pub struct Wish {
     /// The job.
     pub job: JobId,
-    /// Names of changes that are to be put back; none means all of them or nothing.
+    /// Names of the changes to restore; if empty, all of them or nothing.
     pub names: Vec<String>,
-    /// Whether it is only looked at.
+    /// Whether this is only a dry run.
     pub is_rehearsal: bool,
 }
 
 impl Changes {
-    /// Puts the changes back as far as `wish` says.
+    /// Restores the changes that `wish` selects.
     ///
     /// # Errors
-    /// `conflict` with code `changed_since` or `not_kept` if all were asked for and one of them
-    /// cannot be: then nothing was touched. `not_found` with code `no_change` for a name that no
-    /// change has. What git or the disk says otherwise: then some of it may have been put back, and
-    /// asking again does the rest.
+    /// `conflict` with code `changed_since` or `not_kept` if all were requested and one cannot be
+    /// restored: nothing was changed then. `not_found` with code `no_change` for a name without a
+    /// change. Errors of git or the disk: some changes may then be restored, and repeating the
+    /// request restores the rest.
     pub async fn restore(&self, repo: &Repo, kept: &Kept, wish: &Wish) -> Result<Plan> {
         let _turn = repo.turn().await;
         self.refuse_unknown(&wish.names)?;
@@ -97,7 +97,8 @@ impl Changes {
         private.chain(head).chain(refs).chain(files).collect()
     }
 
-    /// Lets a job that runs meanwhile start from what was put back: it is not its doing.
+    /// Adds the restored state to the snapshot of a job that is running: it is not that job's
+    /// doing.
     fn amend(&self, before: &mut Snapshot, now: &Snapshot, plan: &Plan) {
         let is_done = |name: &str| {
             let is = |it: &&Item| it.name == name && it.outcome == Outcome::Restored;
@@ -135,7 +136,7 @@ fn swap<T: Clone>(
     };
 }
 
-/// A branch may be named as people name it.
+/// Branches may be named by their short name.
 fn is_named(own: &str, asked: &str) -> bool {
     own == asked || own.strip_prefix("refs/heads/") == Some(asked)
 }
@@ -166,7 +167,7 @@ fn refuse_in_part(plan: &Plan, changes: &Changes, job: &JobId) -> Result<()> {
     Err(Error::conflict(code, format!("{message}{more}")).hint(hint))
 }
 
-/// The putting back of one plan.
+/// A restore in progress.
 struct Putting<'a> {
     repo: &'a Repo,
     changes: &'a Changes,
@@ -175,7 +176,7 @@ struct Putting<'a> {
 }
 
 impl Putting<'_> {
-    /// Puts back what is ready, in the order of the plan: locks first, files last.
+    /// Restores what is ready, in the order of the plan: locks first, files last.
     async fn all(&self, plan: &mut Plan) -> Result<()> {
         let is_ready = |plan: &Plan, name: &str| {
             plan.items.iter().any(|it| it.name == name && it.outcome == Outcome::Ready)
@@ -205,7 +206,7 @@ impl Putting<'_> {
             return Ok(());
         }
         self.index(&files).await?;
-        // What goes goes first: a folder may stand where a file was.
+        // Removals first: a folder may be in the place of a file.
         let (gone, written): (Vec<_>, Vec<_>) =
             files.iter().copied().partition(|it| it.before.work == Work::Nothing);
         for it in gone.into_iter().chain(written) {
@@ -233,7 +234,7 @@ impl Putting<'_> {
         let orders: Vec<(&str, String)> = plain.iter().filter_map(|it| order(it)).collect();
         let gone: Vec<&str> =
             orders.iter().filter(|it| it.1.starts_with("delete")).map(|it| it.0).collect();
-        // Git does not take `a` for `a/b` in one step.
+        // Git cannot replace `a` by `a/b` in one transaction.
         let is_later = |it: &&(&str, String)| {
             it.1.starts_with("create") && gone.iter().any(|name| clash(name, it.0))
         };
@@ -253,7 +254,7 @@ impl Putting<'_> {
         Ok(())
     }
 
-    /// Puts the entries of the stash back, the oldest first. Those that are still there stay.
+    /// Restores the stash entries, oldest first. Those still there stay.
     async fn stash(&self, it: &RefChange) -> Result<()> {
         let (was, now) = (&it.entries_before, &self.present.stash);
         let stays = match was.ends_with(now) {
@@ -273,11 +274,11 @@ impl Putting<'_> {
         Ok(())
     }
 
-    /// Puts the entries of the index back; their files follow.
+    /// Restores the index entries; their files follow.
     async fn index(&self, files: &[&FileChange]) -> Result<()> {
         let (mut lines, none) = (Vec::new(), self.repo.no_object());
         for it in files {
-            // First all entries of the path go, also the sides of a conflict.
+            // First remove all entries of the path, including the sides of a conflict.
             let path = name::bytes(&it.path);
             let mut tell = |about: String| {
                 lines.extend_from_slice(about.as_bytes());
@@ -325,7 +326,7 @@ impl Putting<'_> {
         };
         let mut expected = vec![is, was];
         if expected[0] == Want::Seen(FOLDER.to_owned()) {
-            // What was in it went before, and it went with that.
+            // Its contents were removed before, and the folder with them.
             expected.push(Want::Nothing);
         }
         self.replace(present.top().clone(), &it.path, expected, new).await
@@ -361,7 +362,7 @@ impl Putting<'_> {
         blocking(work).await?
     }
 
-    /// Moves what was not there before into a folder of git's: a lock, an operation half-way.
+    /// Moves a new file of git's own, such as a lock or an unfinished operation, out of the way.
     async fn put_aside(&self, it: &PrivateChange, folder: &Utf8Path) -> Result<bool> {
         let from = folder.join(&it.name);
         let aside = self.repo.git_dir().join("wiki-browser").join(self.job.as_str());
@@ -376,7 +377,7 @@ impl Putting<'_> {
     }
 }
 
-/// Returns what puts a branch or tag back, with its name.
+/// Returns the `update-ref` order that restores a branch or tag, with its name.
 fn order(it: &RefChange) -> Option<(&str, String)> {
     let name = &it.name;
     let order = match (&it.before, &it.after) {

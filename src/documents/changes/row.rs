@@ -1,4 +1,4 @@
-//! Owns the table `job_changes`: what became different while a job ran, and what a person decided.
+//! Owns the table `job_changes`: what changed while a job ran, and what a person decided.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde_json::json;
@@ -9,15 +9,15 @@ use crate::documents::word::word_enum;
 use crate::store::Tx;
 
 word_enum! {
-    /// What a person decided about the changes.
+    /// The decision about a job's changes.
     ChangesState {
-        /// Nothing.
+        /// Undecided.
         Open = "open",
-        /// They were put back.
+        /// They were reverted.
         Restored = "restored",
-        /// They are wanted.
+        /// They were kept.
         Kept = "kept",
-        /// Nobody decided, and what is needed to put them back was dropped.
+        /// Nobody decided, and the data needed to revert them was deleted.
         Expired = "expired",
     }
 }
@@ -27,9 +27,9 @@ word_enum! {
 pub struct ChangesRow {
     /// The job.
     pub job: JobId,
-    /// Whether somebody decided.
+    /// The decision.
     pub state: ChangesState,
-    /// What became different.
+    /// The changes.
     pub changes: Changes,
     /// Who decided.
     pub decided_by: Option<Actor>,
@@ -43,11 +43,11 @@ const INSERT: &str = "
 const FIND: &str = "
     SELECT job_id, state, changes_json, decided_by, decided_ms FROM job_changes
     WHERE job_id = :job";
-// `created_ms > 0` is always true: it lets the partial index be searched.
+// `created_ms > 0` is always true: it makes SQLite use the partial index.
 const OPEN: &str = "
     SELECT job_id, state, changes_json, decided_by, decided_ms FROM job_changes
     WHERE state = 'open' AND created_ms > 0 ORDER BY created_ms DESC, job_id DESC LIMIT :limit";
-// What steers agents never expires: it would be in force without anybody's decision.
+// Changes to steering files never expire: they would take effect without a decision.
 const OLD: &str = "
     SELECT job_id FROM job_changes WHERE state = 'open' AND created_ms < :before
         AND json_extract(changes_json, '$.agent_files') IS NULL
@@ -65,10 +65,10 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("changes::decide", DECIDE),
 ];
 
-/// Writes down what became different while a job ran.
+/// Inserts the changes of a job.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn insert(tx: &Tx<'_>, job: &JobId, changes: &Changes) -> Result<()> {
     let text = json!(changes).to_string();
     let params = named_params! {":job": job, ":changes": text, ":now": tx.now()};
@@ -76,36 +76,36 @@ pub fn insert(tx: &Tx<'_>, job: &JobId, changes: &Changes) -> Result<()> {
     Ok(())
 }
 
-/// Returns the changes of a job, if there are any.
+/// Returns the changes of a job, if any.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn find(connection: &Connection, job: &JobId) -> Result<Option<ChangesRow>> {
     let mut statement = connection.prepare_cached(FIND)?;
     Ok(statement.query_row(named_params! {":job": job}, from_row).optional()?)
 }
 
-/// Returns the newest changes that nobody decided about.
+/// Returns the newest undecided changes.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn open(connection: &Connection, limit: u32) -> Result<Vec<ChangesRow>> {
     let mut statement = connection.prepare_cached(OPEN)?;
     let rows = statement.query_map(named_params! {":limit": limit}, from_row)?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Returns jobs of which nobody decided about the changes since a time.
+/// Returns jobs whose changes have been undecided since before a time.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn old(connection: &Connection, before: Millis) -> Result<Vec<JobId>> {
     let mut statement = connection.prepare_cached(OLD)?;
     let rows = statement.query_map(named_params! {":before": before}, |row| row.get(0))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Settles the changes of a job.
+/// Records the decision about a job's changes.
 ///
 /// # Errors
 /// `conflict` with code `already_decided`.

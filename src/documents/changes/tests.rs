@@ -1,4 +1,4 @@
-//! What is different between two moments, and how it is told.
+//! Which changes are found between two snapshots, and how they are described.
 
 use super::*;
 use crate::documents::snapshot::Staged;
@@ -15,7 +15,7 @@ fn file(letter: char) -> Work {
     Work::File { blob: blob(letter), mode: 0o644 }
 }
 
-/// A tracked path with `a` in the commit and in the index, and another text in the working tree.
+/// A tracked path with `a` in commit and index, and another text in the working tree.
 fn edited(letter: char) -> Unclean {
     let staged = Staged { spot: spot('a'), stage: 0, flag: None };
     let state = PathState { index: vec![staged], work: file(letter) };
@@ -50,7 +50,7 @@ fn only_what_became_different_is_named() {
     ]);
     let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
     assert_eq!(told(&before, &after), [pair("both", "edited"), pair("new", "created")]);
-    // Everything that was not committed is gone: `git reset --hard` and `git clean`.
+    // Everything uncommitted is gone, as after `git reset --hard` and `git clean`.
     let gone = [pair("both", "edited"), pair("mine", "edited"), pair("notes", "deleted")];
     assert_eq!(told(&before, &snapshot(&[])), gone);
 }

@@ -1,4 +1,4 @@
-//! Commits of approvals that a database from before them does not know.
+//! Adopts commits of approvals that a restored, older database does not know.
 
 use std::sync::Arc;
 
@@ -9,25 +9,25 @@ use crate::documents::proposals::attempt::{self, Attempt};
 use crate::documents::proposals::proposal::Proposal;
 use crate::store::{Store, Tx};
 
-/// An approval that is written down afterwards.
+/// An approval that is recorded afterwards.
 #[derive(Clone, Debug)]
 pub struct Adopted {
-    /// The id of the journal's row; new.
+    /// The id of the new journal row.
     pub id: AttemptId,
-    /// The commit that holds the text.
+    /// The commit that contains the text.
     pub commit: BlobId,
     /// Who approved it.
     pub approver: Actor,
-    /// How it was found.
+    /// How the commit was found.
     pub note: String,
 }
 
-/// Returns the commit of the branch that is checked out which holds the text of an open proposal
-/// and names its Topic, and the name in its trailer `Approved-by`. Whoever may commit can write
-/// both trailers.
+/// Returns the commit of the current branch that contains the text of an open proposal and names
+/// its Topic, and the name in its trailer `Approved-by`. Anybody who can commit can write both
+/// trailers.
 ///
 /// # Errors
-/// As git.
+/// `unavailable` if git fails.
 pub async fn commit_of(
     repo: &Repo,
     proposal: &Proposal,
@@ -45,11 +45,11 @@ pub async fn commit_of(
     Ok(None)
 }
 
-/// Writes down that an open proposal was approved and committed, in one transaction: the journal's
-/// row, and what follows from it.
+/// Records that an open proposal was approved and committed, in one transaction: the journal row
+/// and everything that follows from it.
 ///
 /// # Errors
-/// `conflict` with code `detached_head`, or `branch_busy` while an approval is under way.
+/// `conflict` with code `detached_head`, or `branch_busy` during an approval.
 pub async fn adopt(
     repo: &Repo,
     store: &Store,

@@ -1,8 +1,8 @@
-//! The message of a commit: subject, body, and the trailers that nobody else may write.
+//! Commit messages: subject, body, and trailers that only this program may write.
 
 use crate::base::{Error, Result, TopicId, truncate_chars};
 
-/// Longest subject that is made here, in characters.
+/// Longest generated subject, in characters.
 const SUBJECT_CHARS: usize = 72;
 /// Longest subject that is accepted, in characters.
 const SUBJECT_CHARS_MAX: usize = crate::base::limit::SUBJECT_CHARS_MAX;
@@ -10,29 +10,29 @@ const SUBJECT_CHARS_MAX: usize = crate::base::limit::SUBJECT_CHARS_MAX;
 const BODY_BYTES_MAX: usize = crate::base::limit::COMMIT_BODY_BYTES_MAX;
 /// Longest approver, in characters.
 const APPROVER_CHARS_MAX: usize = 300;
-/// The trailers, without their colon, in lower case.
+/// Names of the trailers, in lower case.
 const TRAILERS: [&str; 3] = ["approved-by", "topic", "co-authored-by"];
-/// Most people who are named as authors beside the agent.
+/// Most people named as authors besides the agent.
 const EDITORS_MAX: usize = 20;
 
-/// What the trailers of an approval say.
+/// The trailers of an approval.
 #[derive(Clone, Debug)]
 pub struct Trailers<'a> {
-    /// Who has edited the text: `Name <email>`, or a name.
+    /// People who edited the text: `Name <email>`, or a name.
     pub editors: &'a [String],
     /// Who approves it.
     pub approver: &'a str,
-    /// The Topics that it settles; the proposal's own is the first.
+    /// The Topics that it resolves, the proposal's own first.
     pub topics: &'a [TopicId],
 }
 
-/// Returns the whole message of the commit of an approval: `subject` or else what was made for it,
-/// cut to a line, `body`, and the trailers `Co-authored-by`, `Approved-by` and `Topic`.
-/// The proposal's own Topic stands last: who reads one reads that one.
+/// Returns the commit message of an approval: `subject`, or else the generated one, cut to a line,
+/// then `body` and the trailers `Co-authored-by`, `Approved-by` and `Topic`. The proposal's own
+/// Topic comes last, because readers of a single trailer read the last one.
 ///
 /// # Errors
-/// `invalid` with code `bad_message` for a subject or body that is too long, holds control
-/// characters, or could be read as one of the trailers.
+/// `invalid` with code `bad_message` if subject or body is too long, contains control characters,
+/// or could be read as one of the trailers.
 pub fn commit_message(
     made: &str,
     subject: Option<&str>,
@@ -76,7 +76,7 @@ fn checked_subject(subject: &str) -> Result<String> {
     Ok(subject.to_owned())
 }
 
-/// Returns the subject that a commit gets if nobody gives one: one short line.
+/// Returns the default subject of a commit: one short line.
 pub fn made_subject(first_line: &str) -> String {
     let line = first_line.lines().map(str::trim).find(|it| !it.is_empty()).unwrap_or_default();
     let plain: String = line.chars().map(|it| if is_harmful(it) { ' ' } else { it }).collect();
@@ -85,7 +85,7 @@ pub fn made_subject(first_line: &str) -> String {
     if subject.is_empty() || is_trailer(&subject) {
         return "Update a document".to_owned();
     }
-    // One less: the sign of a cut counts too.
+    // One less, for the ellipsis.
     match subject.chars().count() > SUBJECT_CHARS {
         true => truncate_chars(&subject, SUBJECT_CHARS - 1),
         false => subject,
@@ -108,7 +108,7 @@ fn checked_body(body: &str) -> Result<String> {
     Ok(body.to_owned())
 }
 
-/// Returns whether git, or a reader, could take a line for one of the trailers.
+/// Returns whether git or a reader could take a line for one of the trailers.
 fn is_trailer(line: &str) -> bool {
     let line = line.trim_start().to_lowercase();
     TRAILERS.iter().any(|name| {
@@ -116,7 +116,7 @@ fn is_trailer(line: &str) -> bool {
     })
 }
 
-/// Control characters, separators of lines, and those that turn the direction of writing.
+/// Returns whether a character is a control character, line separator or bidirectional override.
 fn is_harmful(it: char) -> bool {
     it.is_control()
         || matches!(it, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

@@ -1,9 +1,9 @@
-//! Approve → commit: one approved text becomes one commit on the branch that is checked out.
+//! Commits approved texts: one approval becomes one commit on the current branch.
 //!
-//! **Invariant:** the commit's text is byte for byte what was approved, on the version it was
-//! approved for.
-//! **Invariant:** the order is commit aside, journal row, file and index, branch, rows. The file
-//! comes before the branch, so that a crash never leaves the user a staged reversal.
+//! **Invariant:** the commit contains byte for byte what was approved, on top of the version for
+//! which it was approved.
+//! **Invariant:** the order is: objects, journal row, file and index, branch, rows. The file comes
+//! before the branch, so that a crash never leaves the user with a staged reversal.
 //! **Invariant:** a refusal changes nothing, and nobody's uncommitted work is overwritten.
 
 mod adopt;
@@ -40,15 +40,15 @@ use place::{Change, Place, Step};
 use replaced::Aside;
 use survey::{Ready, Survey, stale, survey};
 
-/// How often a commit is built again because the branch moved without touching the Source.
+/// How often a commit is rebuilt because the branch moved without touching the Source.
 const REBUILDS_MAX: usize = 3;
 /// Longest message of a commit, in bytes.
 const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 
-/// What a person approved, complete.
+/// A complete approval.
 #[derive(Clone, Debug)]
 pub struct Approval {
-    /// The id of the journal's row; new for each approval.
+    /// The id of the journal row, new for each approval.
     pub attempt: AttemptId,
     /// The proposal.
     pub proposal_id: ProposalId,
@@ -56,13 +56,13 @@ pub struct Approval {
     pub topic_id: TopicId,
     /// The Source that it changes.
     pub path: SourcePath,
-    /// The Source's whole new text.
+    /// The Source's complete new text.
     pub text: String,
-    /// The SHA-256 of the text that the approver saw.
+    /// SHA-256 of the text that the approver saw.
     pub text_digest: String,
     /// The version for which it was proposed.
     pub base_blob: BlobId,
-    /// The version that it is.
+    /// The version of the new text.
     pub proposed_blob: BlobId,
     /// Who approved it.
     pub approver: Actor,
@@ -70,33 +70,34 @@ pub struct Approval {
     pub author: Person,
     /// The commit's committer.
     pub committer: Person,
-    /// The commit's whole message with its trailers.
+    /// The complete commit message, including trailers.
     pub message: String,
 }
 
-/// The commit that holds an approved text.
+/// A commit that contains an approved text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Committed {
-    /// The commit: our own, or the tip that held the text already.
+    /// The commit: a new one, or the tip if it already contained the text.
     pub commit: BlobId,
     /// The branch, `refs/heads/…`.
     pub branch: String,
-    /// Whether the branch held the text already (`already_committed`); then no commit was made.
+    /// Whether the branch already contained the text (`already_committed`); then no commit was
+    /// made.
     pub already: bool,
 }
 
-/// What the last transaction of an approval is told.
+/// The argument of the last transaction of an approval.
 #[derive(Clone, Debug)]
 pub struct Settled {
-    /// The journal's row, which is `committed` in the same transaction.
+    /// The journal row, which becomes `committed` in the same transaction.
     pub attempt: AttemptId,
-    /// The proposal that is approved by it.
+    /// The approved proposal.
     pub proposal_id: ProposalId,
     /// Its Topic.
     pub topic_id: TopicId,
     /// The Source.
     pub path: SourcePath,
-    /// The version that the Source has now.
+    /// The Source's new version.
     pub proposed_blob: BlobId,
     /// Who approved it.
     pub approver: Actor,
@@ -104,24 +105,23 @@ pub struct Settled {
     pub committed: Committed,
 }
 
-/// Looks, in the transaction that writes the journal's row, whether the proposal may still be
-/// approved: open, its digest unchanged, its Topic open.
+/// Checks, in the transaction of the journal row, that the proposal can still be approved: it is
+/// open, its digest is unchanged, its Topic is open.
 pub type Check = Arc<dyn Fn(&Tx<'_>) -> Result<()> + Send + Sync>;
 
-/// Marks proposal and Topic and emits events, in the transaction that settles the journal's row.
-/// It must rely on its argument alone: it is called for approvals of an earlier life too.
+/// Updates proposal and Topic and emits events, in the transaction that completes the journal row.
+/// It must only rely on its argument: it also runs for approvals of an earlier server run.
 pub type Settle = Arc<dyn Fn(&Tx<'_>, &Settled) -> Result<()> + Send + Sync>;
 
-/// Commits an approved text. Approvals of one repository run one after the other.
+/// Commits an approved text. Approvals in one repository run one at a time.
 ///
-/// The work is a task of the repository ([`Repo::close`] waits for it): if the caller goes away it
-/// goes on to its end, because git must not be ended with its lock in hand.
+/// The work is a task of the repository ([`Repo::close`] waits for it): it continues if the caller
+/// goes away, because git must not be killed while it holds a lock.
 ///
 /// # Errors
-/// `conflict` with one of the codes of a refused approval, or what `check` returned: then nothing
-/// has changed. `unavailable` with `read_only`, `disk_full`, `git_failed`; with
-/// `committed_unsettled` if the branch has the text already: the rows follow at the next approval,
-/// or at a start.
+/// `conflict` with a code of a refused approval, or the error of `check`: nothing has changed then.
+/// `unavailable` with `read_only`, `disk_full`, `git_failed`; with `committed_unsettled` if the
+/// branch already has the text: the rows follow at the next approval or start.
 pub async fn commit(
     repo: &Repo,
     store: &Store,
@@ -141,7 +141,7 @@ pub async fn commit(
     repo.run_to_end(async move { approving.run().await }).await
 }
 
-/// An approval under way.
+/// An approval in progress.
 struct Approving {
     repo: Repo,
     store: Store,
@@ -188,6 +188,7 @@ impl Approving {
         if let Some(papers) = repo.papers() {
             return self.on_paper(papers).await;
         }
+        // Repair what a crash left first: it may have changed this file or the index.
         let left = recover::recover_all(&self.repo, &self.store, &self.settle).await?;
         refuse_unfinished(&self.repo, left).await?;
         for _ in 0..=REBUILDS_MAX {
@@ -200,28 +201,33 @@ impl Approving {
             .hint("try again when it stops changing"))
     }
 
-    /// Tries once; returns nothing if the branch moved meanwhile, and all is as it was before.
+    /// Tries once; returns `None` if the branch moved meanwhile and everything was undone.
     async fn round(&self) -> Result<Option<Committed>> {
         let ready = match survey(&self.repo, &self.change).await? {
             Survey::Already(head) => return self.settle_already(&head).await.map(Some),
             Survey::Ready(ready) => ready,
         };
         let head = &ready.head;
+        // Only objects: nothing in the repository refers to them until the branch moves.
         let new = self.build(&ready).await?;
         crash_point("approve_built");
+        // Everything that can be known in advance fails here, while there is nothing to undo.
         if let Err(refusal) = self.rehearse(head, &new).await {
             return self.again_or((head, &new), refusal).await;
         }
         crash_point("approve_dry");
         let attempt = self.attempt(head, &new);
+        // The row promises that the step is finished or undone: after a crash, `recover` does it.
         self.prepare(attempt.clone()).await?;
         crash_point("approve_prepared");
         let from = ready.source.bytes.as_deref().unwrap_or_default();
         let commits = (&head.commit, &new);
         let step = Step { from, to: self.approval.text.as_bytes(), commits };
+        // File and index before the branch: after a crash the text shows up as an uncommitted
+        // change, and never as the staged reversal of a commit.
         if let Err(refusal) = self.change.make(&self.repo, &self.aside, step, false).await {
             if self.change.is_new() && refusal.code_str() == "source_exists" {
-                // What stands there now is somebody else's, even if it is the same text.
+                // Whatever stands there now is somebody else's, even if the text is the same.
                 let id = attempt.id.clone();
                 self.store.write(move |tx| attempt::forget(tx, &id)).await?;
                 return Err(refusal);
@@ -229,14 +235,17 @@ impl Approving {
             self.give_up(&attempt, &refusal).await?;
             return self.again_or((head, &new), refusal).await;
         }
+        // Synced first, so that a power cut cannot leave the branch ahead of its index.
         let synced = self.repo.sync_index().await;
         crash_point("approve_tree");
+        // Another branch may have been checked out since the survey; its file was changed then.
         if let Err(refusal) = synced.and(self.refuse_switched(head).await) {
             self.give_up(&attempt, &refusal).await?;
             return Err(refusal);
         }
         let ends = (&head.commit, &new);
         let committer = &self.approval.committer;
+        // The commit point: the branch moves only if it still is where the survey found it.
         match self.repo.move_branch(&head.branch, ends, committer, self.subject()).await {
             Ok(Moved::Done) => {}
             Ok(Moved::Lost) => return self.lost(&attempt).await,
@@ -247,12 +256,13 @@ impl Approving {
         }
         crash_point("approve_ref");
         let committed = Committed { commit: new, branch: head.branch.clone(), already: false };
+        // It cannot be refused any more, only be recorded late.
         self.write_down(&committed).await.map_err(|cause| unsettled(&committed, cause))?;
         crash_point("approve_committed");
         Ok(Some(committed))
     }
 
-    /// Makes the branch last, then writes down what became true with it.
+    /// Syncs the branch to disk, then records what became true with it.
     async fn write_down(&self, committed: &Committed) -> Result<()> {
         self.repo.sync_branch(&committed.branch).await?;
         let note = self.change.late_write(&self.repo, &self.aside).await;
@@ -278,15 +288,17 @@ impl Approving {
         let (base, now) = (&ready.head.commit, self.store.clock().now());
         let new = self.repo.commit_tree((tree, base), persons, now, &approval.message).await?;
         let all = [vec![blob, new.clone()], trees].concat();
+        // Read back through git: a commit must contain what was approved, byte for byte.
         let proven = self.repo.proven(&all).await?;
         if proven.first().map(Vec::as_slice) != Some(approval.text.as_bytes()) {
             return Err(Error::internal(format!("git gives another text of {path}")));
         }
+        // Objects must survive a power cut before anything refers to them.
         self.repo.sync_objects(&all).await?;
         Ok(new)
     }
 
-    /// Rehearses what is to be written: the branch and the index, with git's own locks and checks.
+    /// Rehearses the writes to branch and index, with git's own locks and checks.
     async fn rehearse(&self, head: &Head, new: &BlobId) -> Result<()> {
         self.repo.rehearse_move(&head.branch, (&head.commit, new)).await?;
         self.repo.dry_run(&head.commit, new).await
@@ -298,8 +310,8 @@ impl Approving {
         self.store.write(work).await
     }
 
-    /// Somebody else moved the branch after the step. If that commit holds the text (they may have
-    /// committed our own index), undoing would stage a reversal: it is already committed.
+    /// Somebody else moved the branch after the step. If their commit contains the text (they may
+    /// have committed our own index), undoing would stage a reversal: treat it as committed.
     async fn lost(&self, attempt: &Attempt) -> Result<Option<Committed>> {
         if let Some(tip) = self.repo.tip(&attempt.branch).await?
             && matches!(self.change.place(&self.repo, &tip).await?, Place::Proposed)
@@ -314,8 +326,8 @@ impl Approving {
         Ok(None)
     }
 
-    /// Undoes the step where it was made, and takes the row back. If that cannot be, the row stays
-    /// and recovery decides: the refusal would be a promise that it may not keep.
+    /// Undoes the step and removes the row. If that fails, the row stays and recovery decides: a
+    /// refusal would promise that nothing has changed.
     async fn give_up(&self, attempt: &Attempt, why: &Error) -> Result<()> {
         let given_up = self.put_back(attempt, why).await;
         given_up.map_err(|cause| {
@@ -342,8 +354,8 @@ impl Approving {
         self.store.write(move |tx| attempt::forget(tx, &id)).await
     }
 
-    /// Repeats the round if its refusal came of a branch that moved meanwhile, or of a new commit
-    /// that git has pruned, because no branch held it yet.
+    /// Returns `None` to try again if the refusal was caused by a branch that moved, or by git
+    /// pruning the new commit, which no branch referred to yet. Otherwise returns the refusal.
     async fn again_or(
         &self,
         (head, new): (&Head, &BlobId),
@@ -364,7 +376,7 @@ impl Approving {
             .hint("switch to the right branch and approve it again"))
     }
 
-    /// Settles an approval whose text the branch holds already, in one transaction.
+    /// Settles an approval whose text is already on the branch, in one transaction.
     async fn settle_already(&self, head: &Head) -> Result<Committed> {
         let branch = head.branch.clone();
         let committed = Committed { commit: head.commit.clone(), branch, already: true };
@@ -407,7 +419,7 @@ impl Approving {
     }
 }
 
-/// Says of a commit that the branch has that only the database does not know it yet.
+/// Returns the error for a commit that is on the branch but not recorded in the database.
 fn unsettled(committed: &Committed, cause: Error) -> Error {
     let commit = &committed.commit;
     tracing::error!(%commit, "an approval is committed and not written down: {}", cause.chain());
@@ -423,7 +435,7 @@ fn unsettled(committed: &Committed, cause: Error) -> Error {
     .source(cause)
 }
 
-/// Settles the row and all that it decides, with what is to be noted of it.
+/// Completes the row and everything that depends on it, with an optional note.
 async fn settle_row(
     store: &Store,
     settle: &Settle,
@@ -446,7 +458,7 @@ async fn drop_row(store: &Store, attempt: &Attempt, note: &str) -> Result<()> {
     store.write(move |tx| attempt::drop_row(tx, &id, &note)).await
 }
 
-/// Refuses if an earlier approval of the branch that is checked out could not be finished.
+/// Refuses if an earlier approval on the current branch could not be finished.
 async fn refuse_unfinished(repo: &Repo, recovered: Vec<Recovered>) -> Result<()> {
     if recovered.is_empty() {
         return Ok(());
@@ -462,7 +474,7 @@ async fn refuse_unfinished(repo: &Repo, recovered: Vec<Recovered>) -> Result<()>
     Ok(())
 }
 
-/// Returns the index file in which release 0.1 built a tree, in the data folder.
+/// Returns the index file in the data folder in which release 0.1 built a tree.
 fn aside_index(store: &Store, attempt: &AttemptId) -> Result<Utf8PathBuf> {
     let data = store.path().parent().unwrap_or(store.path());
     let index = data.join(format!("approve-{attempt}.index"));

@@ -1,7 +1,7 @@
-//! An approval of a text in memory: for tests of a script, which have no repository.
+//! Approves an in-memory text, for tests of a script, which have no repository.
 //!
-//! **Invariant:** only git is left out. The journal, the check in its transaction, and what becomes
-//! true with the commit are those of every approval.
+//! **Invariant:** only git is replaced. The journal, the check in its transaction, and what becomes
+//! true with the commit are the same as for every approval.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ impl Approving {
     /// Commits the text to the texts in memory.
     ///
     /// # Errors
-    /// As every approval.
+    /// Same as every approval.
     pub(super) async fn on_paper(&self, papers: &Papers) -> Result<Committed> {
         let (repo, path) = (&self.repo, &self.change.path);
         let head = repo.head_at_rest().await?;

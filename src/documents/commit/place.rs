@@ -1,4 +1,4 @@
-//! One change of one Source, and where it stands: in a commit, in the index, in the working tree.
+//! One change of one Source, and its state in a commit, the index and the working tree.
 
 use std::time::SystemTime;
 
@@ -11,7 +11,7 @@ use crate::documents::sources::creation::exists;
 use crate::documents::sources::source::dirty;
 use crate::process::{Replacement, Root, Spare};
 
-/// A Source, the version it had and the version it gets.
+/// A Source with its old and new version.
 #[derive(Clone, Debug)]
 pub(super) struct Change {
     pub(super) path: SourcePath,
@@ -19,10 +19,10 @@ pub(super) struct Change {
     pub(super) proposed_blob: BlobId,
 }
 
-/// What a commit holds at the change's path.
+/// What a commit contains at the change's path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// The version that the proposal was made for.
+    /// The version for which the proposal was made.
     Base,
     /// The proposed version.
     Proposed,
@@ -32,26 +32,26 @@ pub(super) enum Place {
 
 /// One step of working file and index.
 pub(super) struct Step<'a> {
-    /// What the file holds.
+    /// The content before.
     pub(super) from: &'a [u8],
-    /// What it gets.
+    /// The content after.
     pub(super) to: &'a [u8],
-    /// The commits that hold the two.
+    /// The commits that contain them.
     pub(super) commits: (&'a BlobId, &'a BlobId),
 }
 
 impl Change {
-    /// Returns whether the Source comes into being by it.
+    /// Returns whether the change creates the Source.
     pub(super) fn is_new(&self) -> bool {
         self.base_blob.is_absent()
     }
 
-    /// Returns what a commit holds.
+    /// Returns what a commit contains.
     pub(super) async fn place(&self, repo: &Repo, commit: &BlobId) -> Result<Place> {
         Ok(self.place_of(repo.blob_at(commit, &self.path).await?))
     }
 
-    /// Returns what that is that a commit holds.
+    /// Classifies an entry of a commit's tree.
     pub(super) fn place_of(&self, entry: Option<TreeEntry>) -> Place {
         let is_file = |it: &TreeEntry| matches!(it.mode.as_str(), "100644" | "100755" | "100664");
         if entry.is_none() && self.is_new() {
@@ -65,7 +65,7 @@ impl Change {
         }
     }
 
-    /// Refuses a commit that does not hold the proposed version, all of it as git gives it.
+    /// Refuses a commit that does not contain the proposed version, read back completely.
     ///
     /// # Errors
     /// `unavailable` with code `object_mismatch`, or `repository_damaged`.
@@ -76,8 +76,8 @@ impl Change {
         repo.proven(std::slice::from_ref(&self.proposed_blob)).await.map(drop)
     }
 
-    /// Takes working file and index from the base to the proposed text, after a crash. What of it
-    /// is done already stays done; if it cannot be done whole, it is as before.
+    /// Moves working file and index from the base to the proposed text, after a crash. Parts that
+    /// are done already stay; if it cannot be completed, everything is undone.
     pub(super) async fn step(&self, repo: &Repo, aside: &Aside, step: Step<'_>) -> Result<()> {
         let entry = repo.entry(&self.path).await?;
         let is_staged = entry.as_ref().is_some_and(|it| it.blob == self.proposed_blob);
@@ -91,13 +91,13 @@ impl Change {
                 return Err(dirty(&self.path));
             }
         }
-        // The file comes before the index: what was edited on top of it since stays.
+        // The file comes before the index: edits made on top of it stay.
         let is_written = (is_staged && !self.is_new())
             || self.working_blob(repo).await?.as_ref() == Some(&self.proposed_blob);
         self.make(repo, aside, step, is_written).await
     }
 
-    /// The same where it is known how things stand: first the file, which may be refused, then the
+    /// Like [`Change::step`], for a known state: first the file, which may be refused, then the
     /// index.
     pub(super) async fn make(
         &self,
@@ -115,7 +115,7 @@ impl Change {
         let (old, new) = step.commits;
         if let Err(refusal) = repo.step_index(old, new).await {
             if !is_written {
-                // Ours for a moment only: whoever changed it meanwhile keeps what they made.
+                // Ours until a moment ago: whoever changed it meanwhile keeps their edit.
                 match self.put_back(repo, aside, step.to, was).await {
                     Ok(true) => {}
                     Ok(false) => tracing::warn!("{} was changed and is left", self.path),
@@ -130,15 +130,15 @@ impl Change {
         Ok(())
     }
 
-    /// Lets git look at the file again.
+    /// Makes git re-read the file's metadata.
     pub(super) async fn refresh(&self, repo: &Repo) {
         if let Err(cause) = repo.refresh(&self.path).await {
-            // Git will look at the file once more; another git may hold the index.
+            // Git will read the file once more; another git may hold the index.
             tracing::debug!("{} is not refreshed: {}", self.path, cause.chain());
         }
     }
 
-    /// Gives the file the proposed text; returns when it was changed last, if it was there.
+    /// Writes the proposed text to the file; returns the previous modification time, if it existed.
     async fn write(
         &self,
         repo: &Repo,
@@ -163,9 +163,9 @@ impl Change {
         written.await?.map(Some)
     }
 
-    /// Takes the proposed text out of the working tree again: the file that it replaced comes back
-    /// with all that was written to it since, or the base is written anew, as old as it was.
-    /// Returns whether it did; what is not exactly as we wrote it stays as it is.
+    /// Removes the proposed text from the working tree: the file that it replaced comes back with
+    /// later writes to it, or the base is rewritten with its old time. Returns whether it did; a
+    /// file that is not exactly as we wrote it stays.
     pub(super) async fn put_back(
         &self,
         repo: &Repo,
@@ -202,7 +202,7 @@ impl Change {
         }
     }
 
-    /// Something else than a folder came on the way of a new Source.
+    /// Maps the error of something other than a folder in the path of a new Source.
     fn blocked(&self, cause: Error) -> Error {
         match cause.kind() {
             ErrorKind::NotFound | ErrorKind::Invalid => exists(&self.path).source(cause),
@@ -210,7 +210,7 @@ impl Change {
         }
     }
 
-    /// Settles the spare file that a crash may have left beside the Source.
+    /// Settles a spare file that a crash may have left beside the Source.
     pub(super) async fn settle_spare(
         &self,
         repo: &Repo,
@@ -231,9 +231,9 @@ impl Change {
         settled.await?
     }
 
-    /// Mends what release 0.1 may have left, whose git wrote the working file: no file, or the
-    /// beginning of the proposed text. Returns whether the
-    /// step can be made now. Nothing is lost by it: every byte is in the repository.
+    /// Repairs what release 0.1, whose git wrote the working file, may have left: no file, or the
+    /// beginning of the proposed text. Returns whether the step is possible now. Nothing is lost:
+    /// every byte is in the repository.
     pub(super) async fn mend(&self, repo: &Repo, text: &[u8]) -> Result<bool> {
         let entry = repo.entry(&self.path).await?;
         let Some(entry) = entry.filter(|it| !it.is_unmerged && it.blob == self.base_blob) else {
@@ -258,11 +258,11 @@ impl Change {
         Ok(false)
     }
 
-    /// Returns the version that the file holds; nothing if it is not there, or no plain file.
+    /// Returns the version of the working file; `None` if it is missing or not a plain file.
     pub(super) async fn working_blob(&self, repo: &Repo) -> Result<Option<BlobId>> {
         match repo.read_working(&self.path, SOURCE_BYTES_MAX).await {
             Ok((bytes, _)) => Ok(Some(repo.hash(&bytes))),
-            // Whatever else stands there is not ours.
+            // Anything else is not ours.
             Err(_) => Ok(None),
         }
     }

@@ -1,4 +1,4 @@
-//! Finishing or undoing approvals that a crash left half-way.
+//! Finishes or undoes approvals that a crash interrupted.
 
 use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{AttemptId, ProposalId, Result, fault};
@@ -10,47 +10,47 @@ use crate::documents::proposals::attempt::{self, Prepared};
 use crate::process::Spare;
 use crate::store::Store;
 
-/// What became of an approval that was half-way.
+/// The outcome of an interrupted approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The branch holds the text, and the rows say so.
+    /// The branch contains the text, and the rows say so.
     Settled(Committed),
     /// Nothing was committed; the proposal is open as before.
     Dropped {
         /// What happened to index and working tree.
         note: String,
     },
-    /// It could not be decided now, and will be tried again.
+    /// It cannot be decided now, and will be tried again.
     Waiting {
-        /// What is in the way.
+        /// What prevents it.
         why: String,
     },
 }
 
-/// An approval that was half-way.
+/// An interrupted approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovered {
-    /// The journal's row.
+    /// The journal row.
     pub attempt: AttemptId,
     /// Its proposal.
     pub proposal_id: ProposalId,
     /// Its branch, `refs/heads/…`.
     pub branch: String,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: Outcome,
 }
 
-/// Settles every approval that an earlier life of the server left half-way.
+/// Settles every approval that an earlier run of the server left unfinished.
 ///
 /// # Errors
-/// `unavailable` if the journal cannot be read. What stands in the way of a single approval is told
-/// in its [`Outcome`].
+/// `unavailable` if the journal cannot be read. Problems of a single approval are reported in its
+/// [`Outcome`].
 pub async fn recover(repo: &Repo, store: &Store, settle: Settle) -> Result<Vec<Recovered>> {
     let _turn = repo.turn().await;
     recover_all(repo, store, &settle).await
 }
 
-/// The same for a caller that holds the turn.
+/// Like [`recover`], for a caller that holds the turn.
 pub(super) async fn recover_all(
     repo: &Repo,
     store: &Store,
@@ -133,7 +133,7 @@ impl Recovery<'_> {
         self.row.text.as_bytes()
     }
 
-    /// The branch is where it was: the rest of the steps is made.
+    /// The branch has not moved: completes the remaining steps.
     async fn go_on(&self) -> Result<Outcome> {
         let attempt = &self.row.attempt;
         if !self.repo.has_commit(&attempt.commit).await? {
@@ -178,7 +178,7 @@ impl Recovery<'_> {
         change.step(self.repo, &self.aside, step).await
     }
 
-    /// Somebody else moved the branch.
+    /// Decides after somebody else moved the branch.
     async fn after_a_move(&self) -> Result<Outcome> {
         let branch = &self.row.attempt.branch;
         match self.repo.tip(branch).await? {
@@ -192,7 +192,7 @@ impl Recovery<'_> {
 
     async fn settled(&self, commit: crate::base::BlobId, already: bool) -> Result<Outcome> {
         let attempt = &self.row.attempt;
-        // The life that moved the branch may have ended before it lasted.
+        // The run that moved the branch may have ended before it was synced.
         self.repo.sync_branch(&attempt.branch).await?;
         let committed = Committed { commit, branch: attempt.branch.clone(), already };
         let settled = Settled {

@@ -1,7 +1,8 @@
-//! The files that approvals replaced, kept for a day: a program that had one open may still write
-//! to it, and what it writes must not be lost.
+//! Keeps files replaced by approvals for a day: a program that had one open may still write to it,
+//! and those writes must not be lost.
 //!
-//! **Invariant:** one is removed only while it holds exactly what the approval replaced, or a month
+//! **Invariant:** a file is removed only while it contains exactly what the approval replaced, or a
+//! month after the last write to it.
 //! after somebody last wrote to it.
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -14,25 +15,25 @@ use crate::documents::proposals::attempt;
 use crate::process::{Root, Standing};
 use crate::store::Store;
 
-/// The folder below the data folder.
+/// The folder inside of the data folder.
 const FOLDER: &str = "replaced";
 /// How long an unchanged file is kept.
 const KEPT_MS: i64 = 24 * 3_600_000;
-/// How long one is kept to which somebody wrote late.
+/// How long a file with late writes is kept.
 const LATE_MS: i64 = 30 * 24 * 3_600_000;
-/// Most unchanged files that are kept; the oldest go first.
+/// Most unchanged files kept; the oldest are removed first.
 const FILES_MAX: usize = 500;
-/// Most names that are looked at.
+/// Most names examined.
 const NAMES_MAX: usize = 10_000;
 
-/// Where the file that one approval replaces goes.
+/// Where to keep the file that an approval replaces.
 #[derive(Clone, Debug)]
 pub(super) struct Aside {
-    /// Its name beside the Source, while there are two.
+    /// Its temporary name beside the Source.
     pub(super) spare: String,
     /// The data folder.
     pub(super) data: Utf8PathBuf,
-    /// Its path below that.
+    /// Its path inside.
     pub(super) kept: Utf8PathBuf,
 }
 
@@ -45,7 +46,7 @@ impl Aside {
 }
 
 impl Change {
-    /// Returns what is to be noted of the file that was replaced, if somebody wrote to it since.
+    /// Returns a note if somebody wrote to the replaced file since.
     pub(super) async fn late_write(&self, repo: &Repo, aside: &Aside) -> Option<String> {
         let (data, kept) = (aside.data.clone(), aside.kept.clone());
         let look = blocking(move || Root::open(&data)?.standing(&kept, SOURCE_BYTES_MAX));
@@ -58,7 +59,7 @@ impl Change {
                 Some(note)
             }
             Err(cause) => {
-                // The commit is made; housekeeping looks again.
+                // The commit is made; housekeeping checks the file again.
                 tracing::warn!("{} cannot be looked at: {}", aside.kept, cause.chain());
                 None
             }
@@ -66,10 +67,10 @@ impl Change {
     }
 }
 
-/// Looks at all that is kept: notes what was written late, and removes what is old.
+/// Notes late writes to kept files, and removes old ones.
 ///
 /// # Errors
-/// As the disk or the database.
+/// Fails if the disk or the database cannot be read or written.
 pub async fn look_after_replaced(repo: &Repo, store: &Store) -> Result<()> {
     let data = store.path().parent().unwrap_or(store.path()).to_owned();
     let (at, now) = (repo.clone(), store.clock().now());
@@ -83,7 +84,7 @@ pub async fn look_after_replaced(repo: &Repo, store: &Store) -> Result<()> {
     Ok(())
 }
 
-/// Removes what is old; returns what somebody wrote to.
+/// Removes old files; returns those with late writes.
 fn sweep(repo: &Repo, data: &Utf8Path, now: Millis) -> Result<Vec<(AttemptId, Utf8PathBuf)>> {
     let root = Root::open(data)?;
     let names = match root.names(Utf8Path::new(FOLDER), NAMES_MAX) {

@@ -1,4 +1,4 @@
-//! What an approval finds before it begins; the page asks the same.
+//! Checks whether an approval is possible; also used by the page.
 
 use crate::base::{BlobId, Error, Result, SourcePath};
 use crate::documents::commit::place::{Change, Place};
@@ -6,25 +6,25 @@ use crate::documents::git::{Grove, Head, Repo};
 use crate::documents::sources::creation::exists;
 use crate::documents::sources::source::Writable;
 
-/// What an approval finds.
+/// The result of the survey.
 pub(super) enum Survey {
-    /// The branch holds the proposed text.
+    /// The branch already contains the proposed text.
     Already(Head),
-    /// It can be made.
+    /// The approval is possible.
     Ready(Box<Ready>),
 }
 
-/// A repository in which an approval can be made.
+/// A repository in which an approval is possible.
 pub(super) struct Ready {
     pub(super) head: Head,
     pub(super) grove: Grove,
     pub(super) source: Writable,
 }
 
-/// Refuses an approval that could not be made now, with the reason, as the approval itself does.
+/// Returns the refusal that an approval would get now, if any.
 ///
 /// # Errors
-/// `conflict` with one of the codes of a refused approval; as [`Repo::source`].
+/// `conflict` with one of the codes of a refused approval; otherwise same as [`Repo::source`].
 pub async fn obstacle(
     repo: &Repo,
     path: &SourcePath,
@@ -39,7 +39,7 @@ pub async fn obstacle(
     survey(&repo.settled().await?, &change).await.map(drop)
 }
 
-/// Looks at all that an approval stands on.
+/// Examines everything that an approval depends on.
 pub(super) async fn survey(repo: &Repo, change: &Change) -> Result<Survey> {
     let head = repo.head_at_rest().await?;
     let grove = repo.grove(&head.commit, &change.path).await?;
@@ -62,7 +62,7 @@ pub(super) async fn survey(repo: &Repo, change: &Change) -> Result<Survey> {
     }
 }
 
-/// A Source that is gone is no wrong address here: the approval comes too late.
+/// A missing Source is a conflict here, not a wrong address: the approval comes too late.
 pub(super) fn gone_is_conflict(cause: Error) -> Error {
     if cause.kind() != crate::base::ErrorKind::NotFound {
         return cause;
@@ -74,7 +74,7 @@ pub(super) fn gone_is_conflict(cause: Error) -> Error {
     Error::conflict("source_gone", cause.message().to_owned()).hint(hint)
 }
 
-/// Returns the refusal of a base that is not the newest version any more.
+/// Returns the error for a base that is no longer the newest version.
 pub(super) fn stale(path: &SourcePath) -> Error {
     Error::conflict("stale_base", format!("{path} is not the version that the proposal is for"))
         .hint("ask for a new proposal: retry the job")

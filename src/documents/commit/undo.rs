@@ -1,27 +1,27 @@
-//! Undoing the step of an approval: whatever of file and index is ours goes back, each for itself.
+//! Undoes the step of an approval: file and index are restored independently, where they are ours.
 //!
-//! **Invariant:** what somebody else wrote or staged since stays; what was done is said exactly.
+//! **Invariant:** what somebody else wrote or staged since stays, and the report is exact.
 
 use crate::base::{BlobId, Result, SourcePath};
 use crate::documents::commit::place::{Change, Place};
 use crate::documents::commit::replaced::Aside;
 use crate::documents::git::{IndexEntry, Repo};
 
-/// How the undoing of a step ended.
+/// The result of undoing a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Undone {
     file: Fate,
     index: Fate,
 }
 
-/// What became of the file, or of its entry in the index.
+/// What became of the file, or of its index entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
-    /// It had nothing of ours.
+    /// It contained nothing of ours.
     Untouched,
-    /// It is as before.
+    /// It is restored.
     PutBack,
-    /// Somebody changed it on top of ours: it is left to them.
+    /// Somebody changed it on top of ours: it was left alone.
     Left,
 }
 
@@ -31,7 +31,7 @@ impl Undone {
         self.file != Fate::Left && self.index != Fate::Left
     }
 
-    /// Returns what the journal's note says about it.
+    /// Returns the text for the journal's note.
     pub(super) fn note(self, path: &SourcePath) -> String {
         let done = match (self.file, self.index) {
             (Fate::PutBack, Fate::PutBack) => "; index and working tree were put back",
@@ -52,7 +52,7 @@ impl Undone {
 }
 
 impl Change {
-    /// Takes the step back as far as it was made, where file and index are still as we left them.
+    /// Undoes the step as far as it was made, where file and index are still as we left them.
     pub(super) async fn undo(
         &self,
         repo: &Repo,
@@ -70,12 +70,12 @@ impl Change {
         if let Some(head) = repo.tip("HEAD").await?
             && self.place(repo, &head).await? == Place::Proposed
         {
-            // What is checked out holds the text itself: all is right as it is.
+            // The checked-out commit contains the text itself: everything is right as it is.
             return Ok(nothing);
         }
         let is_gone = stands.is_none();
         let file = match is_ours {
-            // First the file: it may be refused, and the index is of no use without it.
+            // The file first: it may be refused, and the index is useless without it.
             true if self.put_back(repo, aside, text, None).await? => Fate::PutBack,
             true => Fate::Left,
             false if is_gone || stands.as_ref() == Some(&self.base_blob) => Fate::Untouched,
@@ -89,7 +89,7 @@ impl Change {
         Ok(Undone { file, index })
     }
 
-    /// Takes the proposed version out of the index.
+    /// Removes the proposed version from the index.
     async fn unstage(
         &self,
         repo: &Repo,
@@ -100,7 +100,7 @@ impl Change {
             Ok(()) => Ok(Fate::PutBack),
             Err(refusal) if refusal.code_str() == "source_dirty" => Ok(Fate::Left),
             Err(cause) if matches!(cause.code_str(), "repository_damaged" | "git_failed") => {
-                // One of the commits may be gone: no branch holds ours, and git may prune it.
+                // One of the commits may be gone: no branch refers to ours, and git may prune it.
                 tracing::debug!("the index goes back without commits: {}", cause.chain());
                 let mode = if self.is_new() { "0" } else { entry.mode.as_str() };
                 let line = format!("{mode} {}\t{}\0", self.base_blob, repo.git_path(&self.path));

@@ -1,4 +1,4 @@
-//! The difference of two texts as a person reads it: a unified diff.
+//! Unified diffs.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -9,12 +9,11 @@ use crate::documents::compare::tokens::{Run, WHOLE_TOKENS_MAX, kept_runs};
 
 /// Lines shown around a change.
 const CONTEXT_LINES: usize = 3;
-/// Longest diff that is made, in bytes.
+/// Longest diff, in bytes.
 pub const DIFF_BYTES_MAX: usize = crate::base::limit::DIFF_BYTES_MAX;
 
-/// Returns the unified diff of two texts, empty if they are the same; without an old one the file
-/// is new. A diff that would be longer than [`DIFF_BYTES_MAX`] ends before that, with a last line
-/// that says so.
+/// Returns the unified diff of two texts, empty if they are equal; without an old text the file is
+/// new. A diff longer than [`DIFF_BYTES_MAX`] is cut, with a last line that says so.
 pub fn unified(old: Option<&str>, new: &str, path: &str) -> String {
     unified_within(old, new, path, DIFF_BYTES_MAX)
 }
@@ -38,7 +37,7 @@ fn unified_within(old: Option<&str>, new: &str, path: &str, bytes_max: usize) ->
     shown
 }
 
-/// Lines that one text has instead of those of another.
+/// A range of lines replaced by another.
 pub(in crate::documents) struct Change {
     /// Lines of the old text, from 0.
     pub(in crate::documents) old: Range<usize>,
@@ -46,8 +45,7 @@ pub(in crate::documents) struct Change {
     pub(in crate::documents) new: Range<usize>,
 }
 
-/// Returns what changed between lines, in their order; between two changes at least one line is
-/// kept.
+/// Returns the changes between lines in order; at least one unchanged line separates two changes.
 pub(in crate::documents) fn changes_of(old: &[&str], new: &[&str]) -> Vec<Change> {
     let mut input: InternedInput<&str> = InternedInput::default();
     input.update_before(old.iter().copied());
@@ -55,8 +53,8 @@ pub(in crate::documents) fn changes_of(old: &[&str], new: &[&str]) -> Vec<Change
     changes(&input)
 }
 
-/// Returns what changed. Only texts of a usual size get changes that start where a person would
-/// start them; for others the time is bounded.
+/// Returns the changes. Only texts of ordinary size get human-friendly change boundaries; for
+/// larger ones the running time is bounded.
 fn changes(input: &InternedInput<&str>) -> Vec<Change> {
     let (old, new) = (&input.before, &input.after);
     if old.len() + new.len() <= WHOLE_TOKENS_MAX {
@@ -126,7 +124,7 @@ fn show_lines(shown: &mut String, sign: char, lines: &[&str], bytes_max: usize) 
     true
 }
 
-/// Returns `start,count` as `diff -u` counts: an empty range is named by the line before it.
+/// Formats `start,count` like `diff -u`: an empty range is named by the line before it.
 fn numbers(lines: &Range<usize>) -> String {
     match lines.len() {
         0 => format!("{},0", lines.start),

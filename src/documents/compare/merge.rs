@@ -1,8 +1,8 @@
-//! The three-way merge of texts: what two people changed in one base, line by line.
+//! Three-way merge of texts, line by line.
 //!
-//! **Invariant:** the merged text consists of whole lines of the two texts, byte for byte, with the
-//! line ends that they have.
-//! **Invariant:** changes that touch each other are a conflict, unless they are the same.
+//! **Invariant:** the merged text consists of whole lines of the two texts, byte for byte, with
+//! their own line endings.
+//! **Invariant:** adjacent changes are a conflict, unless they are equal.
 
 use std::ops::Range;
 
@@ -11,45 +11,45 @@ use serde::{Deserialize, Serialize};
 use crate::base::truncate_chars;
 use crate::documents::compare::diff::{Change, changes_of};
 
-/// Most conflicts that are described.
+/// Most conflicts described.
 const CONFLICTS_SHOWN_MAX: usize = 20;
-/// Kept characters of each text of a conflict.
+/// Characters kept of each side of a conflict.
 const SIDE_CHARS_MAX: usize = 1_000;
 
-/// What became of two changes of one text.
+/// The result of a merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Merged {
-    /// Both are in it.
+    /// The merged text.
     Clean(String),
-    /// They are about the same lines.
+    /// Both sides changed the same lines.
     Conflicts(Conflicts),
 }
 
-/// What cannot be merged.
+/// The conflicts of a merge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Conflicts {
     /// The first of them, in the order of the text.
     pub shown: Vec<Conflict>,
-    /// How many there are in all.
+    /// How many there are in total.
     pub count: usize,
 }
 
-/// Lines that both texts change, each in its own way. A longer text is cut and ends in `…`.
+/// Lines that both sides changed differently. Long texts are cut and end in `…`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Conflict {
-    /// The first of the lines in the present text, from 1.
+    /// The first of the lines in the current text, from 1.
     pub line: usize,
-    /// What the base has there.
+    /// The lines in the base.
     pub base: String,
-    /// What the present text has.
+    /// The lines in the current text.
     pub current: String,
-    /// What the proposed text has.
+    /// The lines in the proposed text.
     pub proposed: String,
 }
 
-/// Merges what `current` and `proposed` changed in `base`.
+/// Merges the changes from `base` to `current` and to `proposed`.
 pub fn merge(base: &str, current: &str, proposed: &str) -> Merged {
     let old = lines(base);
     let mut ours = Side::new(&old, lines(current));
@@ -60,7 +60,7 @@ pub fn merge(base: &str, current: &str, proposed: &str) -> Merged {
     while let Some(start) = ours.next().into_iter().chain(theirs.next()).min() {
         text.extend(old[at..start].iter().copied());
         let (mut end, mut before) = (start, None);
-        // Grows until no change of either side touches what was taken.
+        // Grows until no change of either side touches the range.
         while before != Some(end) {
             before = Some(end);
             end = ours.take_touching(end);
@@ -97,14 +97,14 @@ fn cut(text: &str) -> String {
     truncate_chars(text, SIDE_CHARS_MAX)
 }
 
-/// One of the two texts on the way through the base.
+/// One side of a merge, at its position in the base.
 struct Side<'t> {
     lines: Vec<&'t str>,
-    /// What it changes, from the next change on.
+    /// Its remaining changes.
     changes: std::collections::VecDeque<Change>,
-    /// How many of these belong to what is being merged.
+    /// How many of these belong to the range being merged.
     taken: usize,
-    /// The line of this text that stands for the line `base_at` of the base.
+    /// The line of this side that corresponds to line `base_at` of the base.
     at: usize,
     base_at: usize,
 }
@@ -115,12 +115,12 @@ impl<'t> Side<'t> {
         Side { lines, changes, taken: 0, at: 0, base_at: 0 }
     }
 
-    /// Returns the line of the base where the next change begins.
+    /// Returns the base line where the next change begins.
     fn next(&self) -> Option<usize> {
         self.changes.front().map(|it| it.old.start)
     }
 
-    /// Takes the changes that touch what ends before the line `end`; returns where it ends then.
+    /// Takes the changes that touch the range ending before line `end`; returns the new end.
     fn take_touching(&mut self, mut end: usize) -> usize {
         while let Some(change) = self.changes.get(self.taken).filter(|it| it.old.start <= end) {
             end = end.max(change.old.end);
@@ -129,8 +129,8 @@ impl<'t> Side<'t> {
         end
     }
 
-    /// Goes on to the end of a range of the base; returns its own number of the first line, from 1,
-    /// and what it has there.
+    /// Advances to the end of a base range; returns this side's first line number, from 1, and its
+    /// text of the range.
     fn pass(&mut self, base: Range<usize>) -> (usize, String) {
         let start = self.at + (base.start - self.base_at);
         let mut end = start + base.len();
@@ -197,7 +197,7 @@ mod tests {
         let proposed = base.replace("\r\ne", "\r\nE\u{301}");
         let both = "\u{feff}a\r\nb!\r\nb2\nc\r\nd\r\nE\u{301}";
         assert_eq!(clean(base, &current, &proposed), both);
-        // Other line ends are another line.
+        // A different line ending makes a different line.
         assert_eq!(conflicts("a\r\n", "a\n", "b\r\n").count, 1);
         assert_eq!(conflicts("a\nb", "a\nb\n", "a\nB").count, 1);
     }

@@ -1,30 +1,30 @@
-//! What two sequences of tokens have in common, with a bound on the time that this takes.
+//! Longest common runs of two token sequences, in bounded time.
 //!
-//! The histogram algorithm falls back to one that is quadratic where tokens are few and frequent: a
-//! hostile text of half a megabyte would take a minute. Large sequences are therefore split first,
-//! between tokens that occur once on either side, and a part that is still too large counts as
+//! The histogram algorithm falls back to a quadratic one where tokens are few and frequent: a
+//! hostile text of half a megabyte would take a minute. Large sequences are therefore first split
+//! at tokens that occur exactly once on each side; parts that are still too large count as
 //! replaced.
 
 use std::collections::HashMap;
 
 use imara_diff::{Algorithm, Diff, Token};
 
-/// Tokens of both sides together that are compared without splitting; the sum of their squares is
-/// the budget of one comparison.
+/// Most tokens, both sides together, that are compared without splitting; the square of this number
+/// is the budget of one comparison.
 pub(in crate::documents) const WHOLE_TOKENS_MAX: usize = 80_000;
 
-/// A run of tokens that both sides have.
+/// A run of tokens common to both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::documents) struct Run {
     /// First token on the old side.
     pub(in crate::documents) old: usize,
     /// First token on the new side.
     pub(in crate::documents) new: usize,
-    /// How many.
+    /// Number of tokens.
     pub(in crate::documents) count: usize,
 }
 
-/// Returns what is kept, rising on both sides.
+/// Returns the common runs, ascending on both sides.
 pub(in crate::documents) fn kept_runs(old: &[Token], new: &[Token]) -> Vec<Run> {
     let mut comparison = Comparison { runs: Vec::new(), budget: square(WHOLE_TOKENS_MAX) };
     let (head, tail) = ends(old, new);
@@ -51,7 +51,7 @@ impl Comparison {
         }
     }
 
-    /// Compares what lies between the tokens of the spine.
+    /// Compares the parts between the tokens of the spine.
     fn split(&mut self, old: &[Token], new: &[Token], shift: usize) {
         let (mut from_old, mut from_new) = (0, 0);
         for (to_old, to_new) in spine(old, new) {
@@ -63,7 +63,7 @@ impl Comparison {
         self.part(&old[from_old..], &new[from_new..], shift + from_old, shift + from_new);
     }
 
-    /// Compares one part, if the budget allows it.
+    /// Compares one part, if the budget allows.
     fn part(&mut self, old: &[Token], new: &[Token], old_shift: usize, new_shift: usize) {
         let (head, tail) = ends(old, new);
         self.keep(old_shift, new_shift, head);
@@ -77,7 +77,7 @@ impl Comparison {
     }
 
     fn compare(&mut self, old: &[Token], new: &[Token], old_shift: usize, new_shift: usize) {
-        // Numbered anew: the algorithm makes a table of all numbers up to the largest.
+        // Renumbered: the algorithm allocates a table up to the largest number.
         let mut numbers: HashMap<u32, u32> = HashMap::new();
         let mut number = |token: &Token| {
             let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
@@ -103,15 +103,15 @@ fn square(tokens: usize) -> u64 {
     tokens.saturating_mul(tokens)
 }
 
-/// Returns how many tokens are the same at the beginning, and then at the end.
+/// Returns the lengths of the common prefix and, after it, of the common suffix.
 fn ends(old: &[Token], new: &[Token]) -> (usize, usize) {
     let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let tails = old[head..].iter().rev().zip(new[head..].iter().rev());
     (head, tails.take_while(|(a, b)| a == b).count())
 }
 
-/// Returns the longest rising sequence of tokens that occur exactly once on either side, as places
-/// in the old and the new sequence (patience sorting).
+/// Returns the longest increasing sequence of tokens that occur exactly once on each side, as old
+/// and new positions (patience sorting).
 fn spine(old: &[Token], new: &[Token]) -> Vec<(usize, usize)> {
     let in_new = unique(new);
     let in_old = unique(old);
@@ -142,7 +142,7 @@ fn spine(old: &[Token], new: &[Token]) -> Vec<(usize, usize)> {
     spine
 }
 
-/// Returns the place of each token that occurs once; none for one that occurs again.
+/// Returns the position of each token; `None` for a token that occurs more than once.
 fn unique(tokens: &[Token]) -> HashMap<u32, Option<usize>> {
     let mut places: HashMap<u32, Option<usize>> = HashMap::with_capacity(tokens.len());
     for (place, token) in tokens.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Trees and commits that are built beside the user's own; writing index and refs piece by piece.
+//! Builds trees and commits without touching the user's, and writes index and refs piecemeal.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,20 +10,20 @@ use crate::documents::snapshot::{Stashed, name};
 
 /// Attributes under which a file's bytes may differ from its blob's.
 const CONVERTING: &[&str] = &["filter", "ident", "working-tree-encoding", "eol", "text", "crlf"];
-/// Most that git may print of one file as it is checked out.
+/// Largest output of git for one file as checked out, in bytes.
 const FILE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// How the bytes of a path come from its blob, if they are not the same.
+/// How the bytes of a path differ from its blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::documents) enum Checkout {
-    /// Git converts line ends or encodings.
+    /// Git converts line endings or encodings.
     Converted,
-    /// A program of the operator's makes them, which is never run.
+    /// They are made by a program of the operator's, which is never run.
     Filtered,
 }
 
 impl Repo {
-    /// Returns the id of the tree without entries.
+    /// Returns the id of the empty tree.
     pub(in crate::documents) async fn empty_tree(&self) -> Result<BlobId> {
         match self.shared.format {
             ObjectFormat::Sha1 => "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
@@ -34,7 +34,7 @@ impl Repo {
         .parse()
     }
 
-    /// Returns the id that stands for no object.
+    /// Returns git's null id.
     pub(in crate::documents) fn no_object(&self) -> String {
         match self.shared.format {
             ObjectFormat::Sha1 => "0".repeat(40),
@@ -42,14 +42,14 @@ impl Repo {
         }
     }
 
-    /// Returns whether an object is there.
+    /// Returns whether an object exists.
     pub(in crate::documents) async fn has_object(&self, id: &BlobId) -> Result<bool> {
         let answer = self.git().call(&["cat-file", "-e", id.as_str()]).run().await?;
         Ok(answer.code == 0)
     }
 
-    /// Stores the tree of a commit (none is the empty one) with other entries. `lines` are those of
-    /// `update-index -z --index-info`, `index` a file that nobody else uses; it is removed again.
+    /// Stores a commit's tree (or the empty one) with changed entries. `lines` are in the format of
+    /// `update-index -z --index-info`; `index` is a temporary file that nobody else uses.
     pub(in crate::documents) async fn tree_with(
         &self,
         commit: Option<&BlobId>,
@@ -68,7 +68,7 @@ impl Repo {
         tree.parse()
     }
 
-    /// Stores a commit that no branch gets.
+    /// Stores a commit that is on no branch.
     pub(in crate::documents) async fn commit_aside(
         &self,
         tree: &BlobId,
@@ -92,7 +92,7 @@ impl Repo {
             .parse()
     }
 
-    /// Returns how each of some paths, as git names them, is checked out; plain ones are left out.
+    /// Returns how paths, as git names them, are checked out; plain ones are omitted.
     pub(in crate::documents) async fn checkouts(
         &self,
         paths: &BTreeSet<String>,
@@ -124,7 +124,7 @@ impl Repo {
         Ok(found)
     }
 
-    /// Returns the bytes that git would write for a blob at a path, without filters that are
+    /// Returns the bytes that git would write for a blob at a path, without running filter
     /// programs.
     pub(in crate::documents) async fn checked_out(
         &self,
@@ -133,19 +133,19 @@ impl Repo {
     ) -> Result<Vec<u8>> {
         self.proven(std::slice::from_ref(blob)).await?;
         let name = format!("--path={path}");
-        // Where git looks up the attributes: those of a name that is no text are of its folder.
+        // Git looks up attributes by this name; a name that is not UTF-8 uses those of its folder.
         let call = self.git().call(&["cat-file", "--filters", &name, blob.as_str()]);
         let settings = self.settings().await?;
         call.output_max(FILE_BYTES_MAX).on_files(&settings).output().await
     }
 
-    /// Writes entries into the user's index; `lines` are those of `update-index -z --index-info`.
+    /// Writes entries to the user's index, in the format of `update-index -z --index-info`.
     pub(in crate::documents) async fn write_entries(&self, lines: Vec<u8>) -> Result<()> {
         let call = self.git().call(&["update-index", "-z", "--index-info"]).stdin(lines);
         call.writing().output().await.map(drop)
     }
 
-    /// Sets a flag of entries of the user's index.
+    /// Sets a flag on entries of the user's index.
     pub(in crate::documents) async fn flag_entries(
         &self,
         flag: &str,
@@ -156,25 +156,26 @@ impl Repo {
         call.writing().output().await.map(drop)
     }
 
-    /// Announces files in the user's index, without content.
+    /// Adds files to the user's index without content (`git add -N`).
     pub(in crate::documents) async fn announce(&self, paths: &[&str]) -> Result<()> {
         let args = ["add", "-N", "-f", "--pathspec-from-file=-", "--pathspec-file-nul"];
         let call = self.git().call(&args).stdin(joined(paths.iter().copied())).writing();
         call.on_files(&*self.settings().await?).output().await.map(drop)
     }
 
-    /// Makes git look at all files again; what the index remembers of times is written.
+    /// Makes git re-read all files and store their times in the index.
     pub(in crate::documents) async fn refresh_all(&self) -> Result<()> {
         let call = self.git().call(&["update-index", "-q", "--refresh"]).writing();
         let answer = call.on_files(&*self.settings().await?).run().await?;
-        // 1: some files differ, which is no failure.
+        // 1: some files differ, which is not a failure.
         if answer.code > 1 { Err(answer.failure()) } else { Ok(()) }
     }
 
-    /// Moves branches, tags and the stash in one step; `orders` are those of `update-ref --stdin`.
+    /// Moves branches, tags and the stash in one transaction, in the format of `update-ref
+    /// --stdin`.
     ///
     /// # Errors
-    /// `conflict` with code `changed_since` if one is not where an order says.
+    /// `conflict` with code `changed_since` if one has moved.
     pub(in crate::documents) async fn move_refs(&self, orders: String, why: &str) -> Result<()> {
         let args = ["update-ref", "--no-deref", "-m", why, "--stdin"];
         let call = self.git().call(&args).stdin(name::bytes(&orders).into_owned()).writing();
@@ -193,10 +194,10 @@ impl Repo {
         }
     }
 
-    /// Puts an entry on top of the stash, whose newest one is at `last`.
+    /// Pushes an entry onto the stash, whose newest entry is `last`.
     ///
     /// # Errors
-    /// `conflict` with code `changed_since` if it is elsewhere.
+    /// `conflict` with code `changed_since` if the stash has changed.
     pub(in crate::documents) async fn push_stash(
         &self,
         (name, entry): (&str, &Stashed),
@@ -214,7 +215,7 @@ impl Repo {
         }
     }
 
-    /// Removes refs of ours: what they alone held is garbage from then on.
+    /// Deletes our own refs; objects that only they referred to become garbage.
     ///
     /// # Errors
     /// `unavailable` if git cannot write.
@@ -225,7 +226,7 @@ impl Repo {
         call.writing().output().await.map(drop)
     }
 
-    /// Checks a branch out without touching index and files.
+    /// Checks out a branch without touching index and files.
     pub(in crate::documents) async fn point_head(&self, branch: &str, why: &str) -> Result<()> {
         let call = self.git().call(&["symbolic-ref", "-m", why, "HEAD", branch]).writing();
         let call = call.env("GIT_COMMITTER_NAME", "wiki-browser");
@@ -233,7 +234,7 @@ impl Repo {
     }
 }
 
-/// Joins names, as text, into what git reads with `-z`.
+/// Joins names into the NUL-separated form that git reads with `-z`.
 pub(in crate::documents) fn joined<'a>(names: impl Iterator<Item = &'a str>) -> Vec<u8> {
     names.flat_map(|it| [&*name::bytes(it), b"\0"].concat()).collect()
 }

@@ -1,9 +1,9 @@
-//! The one place from which git is started: what it may read, run and print, and for how long.
+//! The only place that starts git: what it may read, run and print, and for how long.
 //!
-//! **Invariant:** nothing that the repository's configuration names is run: no hook, monitor,
-//! helper, pager, signer or transport, because settings of ours win; no filter, because a call that
-//! could start one reads no configuration but ours (`settings.rs`), whenever it is changed.
-//! **Invariant:** nothing of this program's environment that begins with `GIT_` reaches git.
+//! **Invariant:** nothing named by the repository's configuration is run: no hook, monitor, helper,
+//! pager, signer or transport, because our settings win; and no filter, because calls that could
+//! start one read only our configuration (`settings.rs`), even if it changes meanwhile.
+//! **Invariant:** no variable of this program's environment that begins with `GIT_` reaches git.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,17 +16,17 @@ use crate::documents::git::failure::failure;
 use crate::documents::git::settings::Settings;
 use crate::process::{Children, Run, run};
 
-/// How long a call that only reads may take.
+/// Timeout of a call that only reads.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long a call that writes may take; it syncs files, and the disk may be slow.
+/// Timeout of a call that writes: it syncs files, and the disk may be slow.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(120);
-/// Output of a call whose answer is short.
+/// Output limit of a call with a short answer.
 const ANSWER_BYTES_MAX: usize = crate::base::limit::GIT_ANSWER_BYTES_MAX;
-/// Kept part of what git said when it failed, in characters.
+/// Characters kept of git's error messages.
 const SAID_CHARS_MAX: usize = 600;
 
-/// Settings that win over every file of configuration. `core.fsync` is the only one that asks for
-/// more than the default: what was approved survives a power cut.
+/// Settings that override every configuration file. Only `core.fsync` is stricter than the default:
+/// what was approved survives a power cut.
 const SETTINGS: &[&str] = &[
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -50,15 +50,16 @@ const SETTINGS: &[&str] = &[
     "core.alternateRefsCommand=:",
 ];
 
-/// Environment of every call. `GIT_CONFIG_NOSYSTEM` is *not* set and `HOME` is kept: the operator
-/// says there which repositories of other owners are safe (`safe.directory`). What those files and
-/// the repository's own, which is hostile, may make git run is taken out by the settings above.
+/// Environment of every call. `GIT_CONFIG_NOSYSTEM` is *not* set and `HOME` is kept: there the
+/// operator declares which repositories of other owners are safe (`safe.directory`). Anything that
+/// those files, or the repository's own, hostile one, could make git run is disabled by the
+/// settings above.
 const ENVIRONMENT: &[(&str, &str)] = &[
     ("LC_ALL", "C"),
     ("GIT_TERMINAL_PROMPT", "0"),
     ("GIT_NO_LAZY_FETCH", "1"),
     ("GIT_NO_REPLACE_OBJECTS", "1"),
-    // Where no file can be: of one that is there git says that grafts are out of date.
+    // A path where no file can be: for an existing file git warns that grafts are deprecated.
     ("GIT_GRAFT_FILE", "/dev/null/none"),
     ("GIT_LITERAL_PATHSPECS", "1"),
     ("GIT_ALLOW_PROTOCOL", ""),
@@ -67,13 +68,13 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("GIT_ASKPASS", ":"),
 ];
 
-/// Most git processes at one time, whoever asks.
+/// Most concurrent git processes.
 const CALLS_MAX: usize = crate::base::limit::GIT_CALLS_MAX;
 
-/// Names of this program's environment that git gets too.
+/// Variables of this program's environment that git gets as well.
 const KEPT: &[&str] = &["HOME", "XDG_CONFIG_HOME", "PATH", "USER", "LOGNAME", "TMPDIR"];
 
-/// The program, the folder in which it runs and what it is told about the repository.
+/// The git program, its working folder and its environment.
 #[derive(Clone)]
 pub(in crate::documents) struct Git {
     program: Utf8PathBuf,
@@ -83,7 +84,7 @@ pub(in crate::documents) struct Git {
     slots: Arc<Semaphore>,
 }
 
-/// A call that is being put together.
+/// A call under construction.
 pub(in crate::documents) struct Call<'a> {
     git: &'a Git,
     args: Vec<String>,
@@ -94,19 +95,19 @@ pub(in crate::documents) struct Call<'a> {
     time_max: Option<Duration>,
 }
 
-/// What git answered; whether the code is a failure is the caller's to judge.
+/// Git's answer; the caller judges the exit code.
 pub(in crate::documents) struct Answer {
     /// The exit code.
     pub(in crate::documents) code: i32,
     /// Its standard output.
     pub(in crate::documents) stdout: Vec<u8>,
-    /// Its standard error, in part.
+    /// The beginning of its standard error.
     pub(in crate::documents) said: String,
     what: String,
 }
 
 impl Git {
-    /// Returns a git that runs in `folder` and looks for its repository there.
+    /// Returns a git that runs in `folder` and discovers its repository there.
     pub(in crate::documents) fn new(
         program: Utf8PathBuf,
         folder: &Utf8Path,
@@ -122,8 +123,8 @@ impl Git {
         Git { program, folder: folder.to_owned(), environment, children, slots }
     }
 
-    /// Returns a git that is told where its repository and working tree are, so that neither is
-    /// searched again and `core.worktree` cannot move the tree elsewhere.
+    /// Returns a git with fixed repository and working tree, so that neither is discovered again
+    /// and `core.worktree` cannot move the tree.
     pub(in crate::documents) fn within(mut self, git_dir: &str, work_tree: &Utf8Path) -> Git {
         self.folder = work_tree.to_owned();
         self.environment.push(("GIT_DIR".to_owned(), git_dir.to_owned()));
@@ -131,17 +132,17 @@ impl Git {
         self
     }
 
-    /// Returns the folder in which it runs: the top of the working tree.
+    /// Returns its working folder: the top of the working tree.
     pub(in crate::documents) fn folder(&self) -> &Utf8Path {
         &self.folder
     }
 
-    /// Returns the program, and what knows its processes.
+    /// Returns the program and the registry of its processes.
     pub(in crate::documents) fn program(&self) -> (Utf8PathBuf, Children) {
         (self.program.clone(), self.children.clone())
     }
 
-    /// Starts to put a call together.
+    /// Starts a call.
     pub(in crate::documents) fn call(&self, args: &[&str]) -> Call<'_> {
         Call {
             git: self,
@@ -168,13 +169,13 @@ impl Call<'_> {
         self
     }
 
-    /// Overrides a setting of git's, as `name=value`.
+    /// Overrides a git setting, given as `name=value`.
     pub(in crate::documents) fn set(mut self, setting: &str) -> Self {
         self.args.splice(0..0, ["-c".to_owned(), setting.to_owned()]);
         self
     }
 
-    /// Sets what git reads.
+    /// Sets the standard input.
     pub(in crate::documents) fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.stdin = bytes.into();
         self
@@ -186,35 +187,35 @@ impl Call<'_> {
         self
     }
 
-    /// Says that the call writes: it may take locks, and it may take longer.
+    /// Marks the call as writing: it may take locks, and has a longer timeout.
     pub(in crate::documents) fn writing(mut self) -> Self {
         self.writes = true;
         self
     }
 
-    /// Sets how much the call may print.
+    /// Sets the output limit.
     pub(in crate::documents) fn output_max(mut self, bytes_max: usize) -> Self {
         self.bytes_max = bytes_max;
         self
     }
 
-    /// Sets how long the call may take, if that is less than usual.
+    /// Sets a shorter timeout.
     pub(in crate::documents) fn within(mut self, time_max: Duration) -> Self {
         self.time_max = Some(time_max);
         self
     }
 
-    /// Makes the call see these settings and no configuration else: for every call that reads,
-    /// writes or compares working files, and so could start a filter.
+    /// Restricts the call to these settings, without any other configuration: for every call that
+    /// reads, writes or compares working files, and could therefore start a filter.
     pub(in crate::documents) fn on_files(mut self, settings: &Settings) -> Self {
         self.environment.extend_from_slice(settings.environment());
         self
     }
 
-    /// Runs the call to its end.
+    /// Runs the call.
     ///
     /// # Errors
-    /// `unavailable` if git cannot be started or does not end, `too_large` if it prints too much.
+    /// `unavailable` if git cannot be started or times out; `too_large` if it prints too much.
     pub(in crate::documents) async fn run(self) -> Result<Answer> {
         let slot = Arc::clone(&self.git.slots).acquire_owned().await;
         let _slot = slot.context(ErrorKind::Unavailable, || "the server is stopping".to_owned())?;
@@ -258,25 +259,25 @@ impl Call<'_> {
     /// Runs the call and returns its output.
     ///
     /// # Errors
-    /// As [`Call::run`], and as [`Answer::ok`].
+    /// Same as [`Call::run`] and [`Answer::ok`].
     pub(in crate::documents) async fn output(self) -> Result<Vec<u8>> {
         self.run().await?.ok()
     }
 
-    /// Runs the call and returns its output as text without the last line's end.
+    /// Runs the call and returns its output as text, without the final line break.
     ///
     /// # Errors
-    /// As [`Call::output`]; `internal` if it is not UTF-8.
+    /// Same as [`Call::output`]; `internal` if it is not UTF-8.
     pub(in crate::documents) async fn line(self) -> Result<String> {
         self.run().await?.line()
     }
 }
 
 impl Answer {
-    /// Returns the output of a call that succeeded.
+    /// Returns the output of a successful call.
     ///
     /// # Errors
-    /// What git's failure means.
+    /// The meaning of git's failure.
     pub(in crate::documents) fn ok(self) -> Result<Vec<u8>> {
         match self.code {
             0 => Ok(self.stdout),
@@ -284,10 +285,10 @@ impl Answer {
         }
     }
 
-    /// Returns the output of a call that succeeded as text without the last line's end.
+    /// Returns the output of a successful call as text, without the final line break.
     ///
     /// # Errors
-    /// As [`Answer::ok`]; `internal` if it is not UTF-8.
+    /// Same as [`Answer::ok`]; `internal` if it is not UTF-8.
     pub(in crate::documents) fn line(self) -> Result<String> {
         let what = self.what.clone();
         let text = String::from_utf8(self.ok()?).map_err(|cause| {
@@ -296,7 +297,7 @@ impl Answer {
         Ok(text.strip_suffix('\n').unwrap_or(&text).to_owned())
     }
 
-    /// Returns what the failure of this call means.
+    /// Returns the meaning of this call's failure.
     pub(in crate::documents) fn failure(&self) -> Error {
         failure(&self.what, self.code, &self.said)
     }

@@ -1,8 +1,9 @@
-//! Whether git would store or write other bytes than a text's own: filters and line ends.
+//! Detects whether git would store or check out other bytes than a text's own: filters, line
+//! endings.
 //!
-//! Attributes that run a program or change the encoding are refused by name. What line ends do is
-//! asked of git itself, for the very text, in both directions: its rules are many, and `text=auto`,
-//! which is common, changes nothing in a text without CRLF.
+//! Attributes that run a program or change the encoding are refused by name. For line endings git
+//! itself is asked, with the actual text and in both directions: its rules are many, and the common
+//! `text=auto` does not change a text without CRLF.
 
 use std::collections::HashMap;
 
@@ -11,17 +12,17 @@ use crate::base::{BlobId, Error, Result, SourcePath};
 use crate::documents::git::Repo;
 
 const ATTRIBUTES: &[&str] = &["filter", "ident", "working-tree-encoding", "eol", "text", "crlf"];
-/// Paths asked about in one call.
+/// Paths per call.
 const PATHS_MAX: usize = 20_000;
-/// Bytes of an answer about one path: six times the path and two words.
+/// Most bytes of output per path: six times the path and two words.
 const ANSWER_BYTES_MAX: usize = 6 * 1_200;
 
-/// What the attributes of a path say about the bytes of its working file.
+/// The conversion attributes of a path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::documents) struct Conversion {
-    /// An attribute under which the bytes are never simply the blob's, as `name=value`.
+    /// An attribute under which the file always differs from the blob, as `name=value`.
     pub(in crate::documents) always: Option<String>,
-    /// Whether line ends may be converted, depending on the text.
+    /// Whether line endings may be converted, depending on the text.
     pub(in crate::documents) perhaps: bool,
 }
 
@@ -38,7 +39,7 @@ impl Conversion {
         }
     }
 
-    /// Refuses a path whose conversion never leaves the bytes alone.
+    /// Refuses a path whose bytes are always converted.
     ///
     /// # Errors
     /// `conflict` with code `content_filter`.
@@ -49,7 +50,7 @@ impl Conversion {
         }
     }
 
-    /// Returns whether the working file's bytes may differ from the blob's though git calls it
+    /// Returns whether the working file may differ from the blob even though git reports it as
     /// unchanged.
     pub(in crate::documents) fn is_possible(&self) -> bool {
         self.always.is_some() || self.perhaps
@@ -57,7 +58,7 @@ impl Conversion {
 }
 
 impl Repo {
-    /// Returns the conversions of paths that have any.
+    /// Returns the conversions of those paths that have any.
     pub(in crate::documents) async fn conversions(
         &self,
         paths: &[SourcePath],
@@ -102,8 +103,8 @@ impl Repo {
         Ok(found.remove(path).unwrap_or_default())
     }
 
-    /// Returns the blob that git would store for these bytes of a working file. Filters that are
-    /// programs are left out.
+    /// Returns the blob that git would store for these bytes of a working file. Filter programs are
+    /// not run.
     pub(in crate::documents) async fn stored(
         &self,
         path: &SourcePath,
@@ -112,14 +113,14 @@ impl Repo {
         let path = format!("--path={}", self.git_path(path));
         let call = self.git().call(&["hash-object", "--stdin", &path]).stdin(bytes);
         let answer = call.on_files(&*self.settings().await?).run().await?;
-        // `core.safecrlf` makes it fail: then it would convert.
+        // It fails under `core.safecrlf`: so it would convert.
         if answer.code != 0 && answer.said.contains("would be replaced") {
             return Ok(None);
         }
         answer.line()?.parse().map(Some)
     }
 
-    /// Refuses a text that git would change on its way between a working file and its blob.
+    /// Refuses a text that git would change between working file and blob.
     ///
     /// # Errors
     /// `conflict` with code `content_filter`.

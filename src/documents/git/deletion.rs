@@ -1,4 +1,4 @@
-//! Sources that are not there any more, and the commits that deleted them.
+//! Deleted Sources and the commits that deleted them.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,23 +9,23 @@ use crate::base::{BlobId, Error, Result, SourcePath};
 use crate::documents::git::{Repo, blocking};
 use crate::documents::sources::source::LIST_HINT;
 
-/// Most commits that are kept.
+/// Most commits cached.
 const KEPT_MAX: usize = 1_000;
 
 /// How a Source was deleted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Deletion {
-    /// Whether the commit that is checked out lacks it; else only the working tree does.
+    /// Whether the checked-out commit lacks it; otherwise only the working tree does.
     pub is_committed: bool,
-    /// The commit that deleted it, if that is known.
+    /// The commit that deleted it, if known.
     pub commit: Option<BlobId>,
 }
 
-/// The commits that deleted Sources, as seen from one head; nothing for one that git cannot name.
+/// Deleting commits of Sources, as seen from one head; `None` if git cannot name it.
 type OfHead = (BlobId, HashMap<SourcePath, Option<BlobId>>);
 
-/// What is known of deletions.
+/// A cache of deletions.
 #[derive(Default)]
 pub(super) struct Deletions {
     known: Mutex<Option<OfHead>>,
@@ -35,7 +35,7 @@ impl Repo {
     /// Returns whether the working tree has a file at a path.
     ///
     /// # Errors
-    /// `internal` if the look at the disk panicked.
+    /// `internal` if reading the disk panicked.
     pub async fn is_there(&self, path: &SourcePath) -> Result<bool> {
         if let Some(papers) = self.papers() {
             return Ok(self.paper(papers, path).is_ok());
@@ -44,17 +44,16 @@ impl Repo {
         blocking(move || root.facts(&path).is_ok()).await
     }
 
-    /// Returns how a Source was deleted; nothing for one that is there, or that cannot be read for
-    /// another reason.
+    /// Returns how a Source was deleted; `None` if it exists, or cannot be read for another reason.
     ///
     /// # Errors
-    /// `unavailable` if git cannot say.
+    /// `unavailable` if git fails.
     pub async fn deletion(&self, path: &SourcePath) -> Result<Option<Deletion>> {
         if self.papers().is_some() || self.is_there(path).await? {
             return Ok(None);
         }
         match self.present(path).await {
-            // Another hint says that the file is left out of a sparse checkout.
+            // With another hint, the file is only excluded by a sparse checkout.
             Err(cause)
                 if cause.code_str() == "source_gone" && cause.hint_str() == Some(LIST_HINT) => {}
             _ => return Ok(None),
@@ -68,7 +67,7 @@ impl Repo {
         Ok(Some(Deletion { is_committed: true, commit }))
     }
 
-    /// Returns the commit that deleted a Source which `head` lacks, if git finds it in time.
+    /// Returns the commit that deleted a Source missing in `head`, if git finds it in time.
     async fn deleting_commit(&self, head: &BlobId, path: &SourcePath) -> Option<BlobId> {
         let known = || self.shared.deletions.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, of_head)) = known().as_ref().filter(|(of, _)| of == head)

@@ -1,4 +1,4 @@
-//! Entries of the index that were asked for, for as long as git has not written a new index.
+//! A cache of index entries, valid until git writes a new index.
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt as _;
@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::base::{BlobId, Clock, Result, SourcePath};
 use crate::documents::git::{IndexEntry, Repo};
 
-/// Most entries that are kept.
+/// Most entries cached.
 const KEPT_MAX: usize = 1_000;
-/// How old an index must be: a second one within the same tick of the clock could look like it.
+/// Minimum age of an index: another one written within the same clock tick would look the same.
 const SETTLED_MS: i64 = 100;
 
-/// What tells one index from the next: git puts a new file in the place of the old one.
+/// Identifies an index file: git replaces it by a new file at each change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     inode: u64,
@@ -21,16 +21,16 @@ pub struct Identity {
     changed: (i64, i64),
 }
 
-/// Entries of one index by path; nothing for a path that it does not have.
+/// Cached entries of one index by path; `None` for a path that it does not contain.
 type OfOne = (Identity, HashMap<SourcePath, Option<IndexEntry>>);
 
-/// All Sources of an index with their versions there, in order of their paths' bytes.
+/// All Sources of an index with their versions, ordered by the bytes of their paths.
 pub type KnownSources = Arc<[(SourcePath, BlobId)]>;
 
 /// All Sources of one index.
 type Listed = (Identity, KnownSources);
 
-/// The entries that are known of one index.
+/// The cache.
 #[derive(Default)]
 pub(super) struct Entries {
     known: Mutex<Option<OfOne>>,
@@ -38,8 +38,7 @@ pub(super) struct Entries {
 }
 
 impl Repo {
-    /// Returns the index's entry of a path as [`Repo::entry`] does, without asking git again while
-    /// the index is the same.
+    /// Like [`Repo::entry`], but does not ask git again while the index is unchanged.
     pub(in crate::documents) async fn known_entry(
         &self,
         path: &SourcePath,
@@ -59,11 +58,11 @@ impl Repo {
         Ok(entry)
     }
 
-    /// Returns all Sources that git tracks, in order of their paths' bytes, without asking git
-    /// again while the index is the same. A file of the working tree may be gone all the same.
+    /// Returns all tracked Sources, ordered by the bytes of their paths, without asking git again
+    /// while the index is unchanged. Their files may be missing from the working tree.
     ///
     /// # Errors
-    /// `unavailable` if git cannot say.
+    /// `unavailable` if git fails.
     pub async fn known_sources(&self) -> Result<KnownSources> {
         let before = self.index_identity();
         let kept = || self.shared.entries.listed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -84,9 +83,8 @@ impl Repo {
         Ok(sources)
     }
 
-    /// Returns what tells the present index of git from the next one, by one look at its file: when
-    /// something was committed, checked out, pulled or staged, it is another. Nothing if there is
-    /// none.
+    /// Returns the identity of the current index file; it changes with every commit, checkout, pull
+    /// or `git add`. `None` if there is no index.
     pub fn index_identity(&self) -> Option<Identity> {
         let meta = self.shared.git_dir.join("index").symlink_metadata().ok()?;
         Some(Identity {

@@ -1,11 +1,11 @@
-//! What a failure of git means: its words are turned into an error with a code and a hint.
+//! Turns git's error messages into errors with code and hint.
 //!
-//! Only whole ends of lines are recognised, where git writes the system's words, and beginnings
-//! that hold no name: a file's name cannot stand in either.
+//! Only complete line endings that contain the system's messages, and beginnings without names, are
+//! matched: a file name cannot imitate either.
 
 use crate::base::{Error, ErrorKind};
 
-/// Beginnings of what git says about objects and an index that it cannot read.
+/// Beginnings of git's messages about unreadable objects or index.
 const DAMAGED: &[&str] = &[
     "error: bad signature 0x",
     "error: bad index file sha1 signature",
@@ -28,13 +28,13 @@ const DAMAGED: &[&str] = &[
     "error: Could not get object info about ",
     "fatal: No such ref: HEAD",
 ];
-/// Ends of the same.
+/// Endings of such messages.
 const DAMAGED_ENDS: &[&str] = &["index file smaller than expected", "index file open failed"];
 
-/// The beginning of what git says of a file that it could not write: checking one out, it keeps the
-/// system's words to itself; of an object they follow.
+/// The beginning of git's message about a file that it could not write. During a checkout it omits
+/// the system's message; for an object that follows.
 const UNWRITTEN: &str = "error: unable to write file ";
-/// Ends of such a line that tell of something else than a full disk.
+/// Endings of such a line that indicate something other than a full disk.
 const OTHER_CAUSES: &[&str] = &[
     NOT_THERE,
     ": Not a directory",
@@ -49,7 +49,7 @@ const OTHER_CAUSES: &[&str] = &[
 ];
 const NOT_THERE: &str = ": No such file or directory";
 
-/// Returns what a failure means. `what` is the command, `said` its standard error.
+/// Returns the meaning of a failure. `what` is the command, `said` its standard error.
 pub(in crate::documents::git) fn failure(what: &str, code: i32, said: &str) -> Error {
     meaning(what, said).source(format!("git {what} (exit {code}): {}", said.trim_end()))
 }
@@ -68,7 +68,7 @@ fn meaning(what: &str, said: &str) -> Error {
     if is_full || ends(&["No space left on device", "Disk quota exceeded", "Out of diskspace"]) {
         return disk_full();
     }
-    // An immutable file or folder is refused with the last of them.
+    // The last one is the error for an immutable file or folder.
     if ends(&["Read-only file system", "Permission denied", "Operation not permitted"])
         || said.contains("insufficient permission for adding an object")
     {
@@ -125,8 +125,8 @@ fn meaning(what: &str, said: &str) -> Error {
     failed.hint("the server's log has what git said; `git status` and `git fsck` may say more")
 }
 
-/// Returns whether git says that it could not write a file: for this cause, or for none but a full
-/// disk's.
+/// Returns whether git could not write a file for this cause, or, without one, for an unnamed
+/// cause, which means a full disk.
 fn is_unwritten(said: &str, cause: Option<&str>) -> bool {
     said.lines().filter(|it| it.starts_with(UNWRITTEN)).any(|line| match cause {
         Some(cause) => line.trim_end().ends_with(cause),
@@ -134,21 +134,21 @@ fn is_unwritten(said: &str, cause: Option<&str>) -> bool {
     })
 }
 
-/// Returns the refusal for want of space.
+/// Returns the error for a full disk.
 pub(in crate::documents::git) fn disk_full() -> Error {
     Error::unavailable("the disk is full")
         .code("disk_full")
         .hint("free some space and try again; nothing was committed")
 }
 
-/// Returns the refusal for want of rights.
+/// Returns the error for missing write permission.
 pub(in crate::documents::git) fn read_only(what: &str) -> Error {
     Error::unavailable(format!("{what} cannot be written"))
         .code("read_only")
         .hint("give the server's user write access to the repository and its files")
 }
 
-/// Returns the refusal of a repository in which something is missing or broken.
+/// Returns the error for a repository with missing or broken objects.
 pub(in crate::documents::git) fn damaged(message: impl Into<String>) -> Error {
     Error::unavailable(message)
         .code("repository_damaged")

@@ -1,19 +1,19 @@
-//! Which files are Sources: globs, and globs of what is left out.
+//! Globs that select Sources.
 
 use camino::Utf8PathBuf;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use crate::base::{Context, Error, ErrorKind, Result};
 
-/// The globs of a site. Their order does not count: a file is a Source if one without `!` matches
-/// it and none with `!` does.
+/// The globs of a site, in any order: a file is a Source if one without `!` matches it and none
+/// with `!` does.
 pub(in crate::documents) struct SourceGlobs {
     included: GlobSet,
     excluded: GlobSet,
 }
 
 impl SourceGlobs {
-    /// Reads the globs of a script.
+    /// Parses the globs of a script.
     ///
     /// # Errors
     /// `invalid` with code `bad_glob`.
@@ -36,14 +36,14 @@ impl SourceGlobs {
         Ok(SourceGlobs { included: built(included)?, excluded: built(excluded)? })
     }
 
-    /// Returns whether a path below the root is that of a Source.
+    /// Returns whether a path below the root is a Source.
     pub(in crate::documents) fn is_match(&self, path: &str) -> bool {
         self.included.is_match(path) && !self.excluded.is_match(path)
     }
 }
 
-/// Returns whether a glob, read as those of Sources are and with its `!` left out, matches one of
-/// these paths below the root; what is no glob matches nothing.
+/// Returns whether a glob, parsed like those of Sources and without its `!`, matches one of these
+/// paths below the root; an invalid glob matches nothing.
 pub fn matches_any(glob: &str, paths: &[Utf8PathBuf]) -> bool {
     let glob = glob.strip_prefix('!').unwrap_or(glob);
     let globs = SourceGlobs::of(&[glob.to_owned()]);

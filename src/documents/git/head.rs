@@ -1,10 +1,10 @@
-//! The branch that is checked out, its newest commit, and what may be under way there.
+//! The current branch, its newest commit, and unfinished operations.
 
 use crate::base::{BlobId, Error, Result};
 use crate::documents::git::failure::damaged;
 use crate::documents::git::{Repo, blocking};
 
-/// Files and folders of the git folder that say that an operation has stopped half-way.
+/// Files and folders in the git folder that indicate an unfinished operation.
 const BUSY: &[(&str, &str)] = &[
     ("MERGE_HEAD", "a merge"),
     ("BISECT_LOG", "a bisect"),
@@ -12,11 +12,11 @@ const BUSY: &[(&str, &str)] = &[
     ("rebase-apply", "a rebase or `git am`"),
     ("sequencer", "a cherry-pick or revert"),
 ];
-/// The same as names of commits: some ways of keeping refs have no files for these.
+/// The same as names of commits: some ref backends have no files for these.
 const BUSY_COMMITS: &[(&str, &str)] =
     &[("CHERRY_PICK_HEAD", "a cherry-pick"), ("REVERT_HEAD", "a revert")];
 
-/// The branch that is checked out, and its newest commit.
+/// The current branch and its newest commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
     /// The branch's full name, `refs/heads/…`.
@@ -26,7 +26,7 @@ pub struct Head {
 }
 
 impl Repo {
-    /// Returns the branch that is checked out and its newest commit.
+    /// Returns the current branch and its newest commit.
     ///
     /// # Errors
     /// `conflict` with code `detached_head` or `unborn_head`; `unavailable` with code
@@ -37,7 +37,7 @@ impl Repo {
         self.head_of(branch, commit).await
     }
 
-    /// Refuses while a merge, rebase, cherry-pick, revert or bisect is under way.
+    /// Refuses during a merge, rebase, cherry-pick, revert or bisect.
     ///
     /// # Errors
     /// `conflict` with code `merge_in_progress`.
@@ -50,11 +50,11 @@ impl Repo {
         refuse_commits(&self.commits(&names).await?)
     }
 
-    /// Does both, with as few calls as can be: first what is under way, because that may be why
-    /// no branch is checked out.
+    /// Does both with as few calls as possible: unfinished operations first, because one may be the
+    /// reason for a detached head.
     ///
     /// # Errors
-    /// As [`Repo::refuse_busy`] and [`Repo::head`].
+    /// Same as [`Repo::refuse_busy`] and [`Repo::head`].
     pub async fn head_at_rest(&self) -> Result<Head> {
         if let Some(papers) = self.papers() {
             return Ok(papers.head(self));
@@ -69,7 +69,7 @@ impl Repo {
         self.head_of(branch.ok_or_else(detached)?, tip).await
     }
 
-    /// Returns the full name of the branch that is checked out, if one is.
+    /// Returns the full name of the current branch, if one is checked out.
     pub(in crate::documents) async fn branch(&self) -> Result<Option<String>> {
         let answer = self.git().call(&["symbolic-ref", "--quiet", "HEAD"]).run().await?;
         if answer.code == 1 {
@@ -84,7 +84,7 @@ impl Repo {
         Ok(self.commits(&[branch]).await?.pop().flatten())
     }
 
-    /// Returns the commits that some names mean; nothing for one that means none.
+    /// Returns the commits with these names; `None` for a name without commit.
     async fn commits(&self, names: &[&str]) -> Result<Vec<Option<BlobId>>> {
         let asked: String = names.iter().map(|it| format!("{it}^{{commit}}\n")).collect();
         let call = self.git().call(&["cat-file", "--batch-check=%(objectname)"]);
@@ -108,7 +108,7 @@ impl Repo {
         if let Some(commit) = commit {
             return Ok(Head { branch, commit });
         }
-        // Either there is no such branch yet, or what it names cannot be read.
+        // Either the branch does not exist yet, or its commit cannot be read.
         let named = ["rev-parse", "--verify", "--quiet", "--end-of-options", &branch];
         let is_named = self.git().call(&named).run().await?.code == 0;
         let file = self.shared.common.join(&branch);

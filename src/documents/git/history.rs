@@ -10,31 +10,29 @@ use crate::base::limit::GIT_LISTING_BYTES_MAX;
 use crate::base::{BlobId, Error, ErrorKind, Millis, Result, SourcePath, TopicId, truncate_chars};
 use crate::documents::git::{Repo, blocking, renames};
 
-/// Most commits of one answer.
+/// Most commits per response.
 const ENTRIES_MAX: usize = crate::base::limit::HISTORY_ENTRIES_MAX;
-/// Farthest that pages lead back, in commits.
+/// Most commits that pages may skip.
 const SKIPPED_MAX: usize = 1_000_000;
-/// Bytes that are read for one commit at most, on average.
+/// Most bytes read per commit, on average.
 const ENTRY_BYTES_MAX: usize = 8 * 1024;
-/// How long git may look; a large repository is walked to its end for a Source that few commits
-/// have changed.
+/// Timeout for git: for a Source changed by few commits it walks a large repository to its end.
 const TIME_MAX: Duration = Duration::from_millis(crate::base::limit::HISTORY_MS_MAX);
-/// Most names of a Source that are followed back.
+/// Most renames of a Source that are followed.
 const RENAMES_MAX: usize = 30;
-/// Kept length of a name or subject, in characters.
+/// Characters kept of a name or subject.
 const TEXT_CHARS_MAX: usize = 300;
-/// Fields of a commit. Nothing that git stores in a commit can hold the NUL between them. What may
-/// be as long as its author liked is cut by git itself: of trailers the end is kept, since ours are
-/// the last ones.
+/// Fields of a commit, separated by NUL, which no commit can contain. Git itself cuts fields of
+/// unbounded length: of trailers the end is kept, because ours are the last ones.
 const FORMAT: &str = "--format=tformat:%H%x00%ct%x00%<(300,trunc)%an%x00%<(300,trunc)%s%x00\
     %<(500,ltrunc)%(trailers:key=Approved-by,valueonly,unfold)%x00\
     %<(500,ltrunc)%(trailers:key=Topic,valueonly,unfold)%x00";
-/// The same for commits that say too much all the same: git counts columns, and some characters
+/// The same for commits that exceed the limit nevertheless: git counts columns, and some characters
 /// take none.
 const BARE_FORMAT: &str = "--format=tformat:%H%x00%ct%x00%x00(too long to be shown)%x00%x00%x00";
 const FIELDS: usize = 6;
 
-/// A commit that changed a Source. What it says of its approval is what its message claims.
+/// A commit that changed a Source. Its approval is what the message claims.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct HistoryEntry {
@@ -50,14 +48,14 @@ pub struct HistoryEntry {
     pub approved_by: Option<String>,
     /// The trailer `Topic`.
     pub topic_id: Option<TopicId>,
-    /// What the Source was called in this commit; filled by [`Repo::history_page`].
+    /// The Source's path in this commit; filled by [`Repo::history_page`].
     pub path: Option<SourcePath>,
-    /// What it was called before this commit, if this one renamed it.
+    /// The path before this commit, if it renamed the Source.
     pub renamed_from: Option<String>,
 }
 
-/// Where a page of a history begins: so many commits behind a commit that was the newest one, under
-/// the name that the Source had then if that is another than its present one.
+/// Where a page of a history begins: a number of commits behind the head of the first page, under
+/// the Source's name at the time, if that differs from the current one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryPlace {
     head: BlobId,
@@ -72,15 +70,15 @@ pub struct HistoryPage {
     pub items: Vec<HistoryEntry>,
     /// Where the next page begins, if there is one.
     pub next: Option<HistoryPlace>,
-    /// Whether the repository is a shallow clone, so that older commits may be elsewhere.
+    /// Whether the repository is a shallow clone, so that older commits may be missing.
     pub is_shallow: bool,
 }
 
-/// What a Source was before it was renamed.
+/// A Source before a rename.
 struct Before {
-    /// Its name, to be shown.
+    /// Its name, for display.
     name: String,
-    /// The commit before, and the Source in it; none if it was no Source of this site.
+    /// The parent commit and the Source in it; `None` if it was no Source of this site.
     goes_on: Option<(BlobId, SourcePath)>,
 }
 
@@ -118,7 +116,7 @@ impl Repo {
     /// Returns the newest commits up to `head` that changed a Source under this name, newest first.
     ///
     /// # Errors
-    /// As [`Repo::history_page`].
+    /// Same as [`Repo::history_page`].
     pub(super) async fn history_from(
         &self,
         head: &BlobId,
@@ -132,20 +130,20 @@ impl Repo {
     /// Returns the newest commits that changed a Source under this name, newest first.
     ///
     /// # Errors
-    /// As [`Repo::history_page`].
+    /// Same as [`Repo::history_page`].
     pub async fn history(&self, path: &SourcePath, limit: usize) -> Result<Vec<HistoryEntry>> {
         self.require_match(path)?;
         let Some(tip) = self.tip("HEAD").await? else { return Ok(Vec::new()) };
         self.history_from(&tip, path, limit).await
     }
 
-    /// Returns one page of the commits that changed a Source, newest first, also those under the
-    /// names that it had before; none if nothing was committed yet. Pages go on from the commit
-    /// that was the newest one at the first of them, so that commits made meanwhile move nothing.
+    /// Returns one page of the commits that changed a Source, newest first, across renames; empty
+    /// if nothing is committed yet. Pages continue from the head of the first page, so that new
+    /// commits do not shift them.
     ///
     /// # Errors
-    /// `not_found` for a path that no glob names; `conflict` with code `history_changed` if what
-    /// was the newest commit is none of this branch any more; `unavailable` if git cannot say.
+    /// `not_found` for a path that no glob matches; `conflict` with code `history_changed` if the
+    /// head of the first page is no longer on this branch; `unavailable` if git fails.
     pub async fn history_page(
         &self,
         path: &SourcePath,
@@ -172,8 +170,8 @@ impl Repo {
         Ok(HistoryPage { items, next, is_shallow })
     }
 
-    /// Returns so many commits from a place on, each with its own place; where the Source was
-    /// renamed the walk goes on under its earlier name.
+    /// Returns this many commits from a place on, each with its own place; at a rename the walk
+    /// continues under the earlier name.
     async fn walk(
         &self,
         path: &SourcePath,
@@ -202,8 +200,8 @@ impl Repo {
         Ok(found)
     }
 
-    /// Returns what a Source was called before a commit that brought it under its name. Only what
-    /// that commit itself took away is looked at, so a copy is no rename.
+    /// Returns the Source's name before a commit that introduced the current one. Only files
+    /// removed by the same commit are considered, so a copy is not a rename.
     async fn renamed(&self, commit: &BlobId, path: &SourcePath) -> Result<Option<Before>> {
         let call = self.git().call(&["diff-tree", "--no-commit-id"]);
         let call = renames::FIND.iter().fold(call, |call, it| call.arg(*it)).arg(commit.as_str());
@@ -275,8 +273,7 @@ impl Repo {
         call.output_max((count + 1) * ENTRY_BYTES_MAX).output().await
     }
 
-    /// A commit that nobody is shown otherwise, such as one that is held for a job, is not looked
-    /// at either.
+    /// Refuses commits that are not reachable from the branch, such as one stored for a job.
     async fn refuse_unreachable(&self, commit: &BlobId, tip: &BlobId) -> Result<()> {
         let asked = ["merge-base", "--is-ancestor", commit.as_str(), tip.as_str()];
         let answer = self.git().call(&asked).within(TIME_MAX).run().await?;
@@ -305,7 +302,7 @@ fn entry(fields: &[&str]) -> Result<HistoryEntry> {
     let [commit, at, author, subject, approved_by, topic] = fields else {
         return Err(Error::internal("git log answered with other fields than asked"));
     };
-    // Ours are the last ones: a message may hold older trailers of the same name.
+    // Ours come last: a message may contain older trailers of the same name.
     let last = |values: &str| values.lines().map(str::trim).rfind(|it| !it.is_empty()).map(shown);
     Ok(HistoryEntry {
         commit: commit.trim_start_matches('\n').parse()?,

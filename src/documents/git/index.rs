@@ -1,4 +1,4 @@
-//! What git's index and `git status` say about files.
+//! Reads git's index and `git status`.
 
 use std::collections::HashMap;
 
@@ -7,60 +7,60 @@ use camino::{Utf8Path, Utf8PathBuf};
 use crate::base::{BlobId, Error, Result, SourcePath};
 use crate::documents::git::{Repo, blocking};
 
-/// Most that a listing of the whole index may print; 100,000 usual paths take some 15 MB.
+/// Output limit for a listing of the whole index, in bytes; 100,000 typical paths take some 15 MB.
 const LISTING_BYTES_MAX: usize = crate::base::limit::GIT_LISTING_BYTES_MAX;
 
-/// A path in the index.
+/// An index entry.
 #[derive(Clone, Debug)]
 pub(in crate::documents) struct IndexEntry {
     pub(in crate::documents) mode: String,
     pub(in crate::documents) blob: BlobId,
-    /// Whether it is in conflict: then its blob is one side's.
+    /// Whether it is in conflict; its blob is then that of one side.
     pub(in crate::documents) is_unmerged: bool,
-    /// `skip-worktree` or `assume-unchanged`, if git was told not to look at the file.
+    /// `skip-worktree` or `assume-unchanged`, if git was told to ignore changes of the file.
     pub(in crate::documents) unwatched: Option<&'static str>,
 }
 
-/// What `git status` says about a path that is not clean.
+/// A path that `git status` reports as changed.
 #[derive(Clone, Debug)]
 pub(in crate::documents) struct Change {
-    /// The blob in HEAD, if it has one.
+    /// The blob in HEAD, if any.
     pub(in crate::documents) head_blob: Option<BlobId>,
 }
 
 impl IndexEntry {
-    /// Returns whether it is a plain file: no link and no submodule.
+    /// Returns whether it is a regular file rather than a link or submodule.
     pub(in crate::documents) fn is_file(&self) -> bool {
         matches!(self.mode.as_str(), "100644" | "100755")
     }
 }
 
 impl Repo {
-    /// Returns the index's entry of a path, if it is tracked.
+    /// Returns the index entry of a path, if it is tracked.
     pub(in crate::documents) async fn entry(
         &self,
         path: &SourcePath,
     ) -> Result<Option<IndexEntry>> {
         let path = self.git_path(path);
         let call = self.git().call(&["ls-files", "-v", "-s", "-z", "--", &path]);
-        // A folder that has this name lists what is in it.
+        // For a folder of this name git lists its contents instead.
         let listed = call.output_max(LISTING_BYTES_MAX).output().await?;
         let found = entries(&listed).find(|(name, _)| *name == path.as_bytes());
         found.map(|(_, entry)| entry).transpose()
     }
 
-    /// Returns whether git tracks a file at a path, whatever the site's globs say of it.
+    /// Returns whether git tracks a file at this path, regardless of the site's globs.
     ///
     /// # Errors
-    /// `unavailable` if git cannot say.
+    /// `unavailable` if git fails.
     pub async fn is_tracked(&self, path: &SourcePath) -> Result<bool> {
         Ok(self.entry(path).await?.is_some())
     }
 
-    /// Returns one of the tracked files below a folder, if there is one.
+    /// Returns one of the tracked files below a folder, if any.
     ///
     /// # Errors
-    /// `unavailable` if git cannot say.
+    /// `unavailable` if git fails.
     pub async fn tracked_below(&self, folder: &Utf8Path) -> Result<Option<String>> {
         let Ok(path) = folder.strip_prefix(self.top()) else { return Ok(None) };
         let call = self.git().call(&["ls-files", "-z", "--", path.as_str()]);
@@ -69,7 +69,7 @@ impl Repo {
         Ok(first.map(|it| String::from_utf8_lossy(it).into_owned()))
     }
 
-    /// Returns the tracked paths below the root that match the globs and are plain files, in order.
+    /// Returns the tracked regular files below the root that match the globs, in order.
     pub(in crate::documents) async fn tracked(&self) -> Result<Vec<(SourcePath, IndexEntry)>> {
         let mut call = self.git().call(&["ls-files", "-v", "-s", "-z"]);
         if !self.shared.prefix.is_empty() {
@@ -80,7 +80,7 @@ impl Repo {
         for (name, entry) in entries(&listed) {
             let Some(path) = self.source_path(name) else { continue };
             let entry = entry?;
-            // A conflict lists a path once for each side.
+            // A conflict lists a path once per side.
             let is_repeated = tracked.last().is_some_and(|(last, _)| *last == path);
             if entry.is_file() && !is_repeated {
                 tracked.push((path, entry));
@@ -89,10 +89,10 @@ impl Repo {
         Ok(tracked)
     }
 
-    /// Returns all tracked paths below the root, in order, whatever the globs say.
+    /// Returns all tracked paths below the root, in order, regardless of the globs.
     ///
     /// # Errors
-    /// `unavailable` if git cannot say.
+    /// `unavailable` if git fails.
     pub async fn tracked_files(&self) -> Result<Vec<Utf8PathBuf>> {
         let mut call = self.git().call(&["ls-files", "-z"]);
         if !self.shared.prefix.is_empty() {
@@ -104,7 +104,7 @@ impl Repo {
         Ok(below.filter(|it| !it.is_empty()).map(Utf8PathBuf::from).collect())
     }
 
-    /// Returns the tracked paths below the root that match the globs; some may be no plain files.
+    /// Returns the tracked paths below the root that match the globs, including links and the like.
     pub(in crate::documents) async fn tracked_paths(&self) -> Result<Vec<SourcePath>> {
         let mut call = self.git().call(&["ls-files", "-z"]);
         if !self.shared.prefix.is_empty() {
@@ -115,12 +115,12 @@ impl Repo {
         Ok(names.filter_map(|name| self.source_path(name)).collect())
     }
 
-    /// Returns the Sources at which git was told not to look, each with its flag
-    /// (`assume-unchanged` or `skip-worktree`): a change of theirs goes unnoticed. What a sparse
-    /// checkout leaves out is none of them.
+    /// Returns the Sources whose changes git was told to ignore, each with its flag
+    /// (`assume-unchanged` or `skip-worktree`). Files excluded by a sparse checkout are not among
+    /// them.
     ///
     /// # Errors
-    /// `unavailable` if git cannot say.
+    /// `unavailable` if git fails.
     pub async fn unwatched(&self) -> Result<Vec<(SourcePath, &'static str)>> {
         let tracked = self.tracked().await?.into_iter();
         let marked: Vec<_> =
@@ -130,12 +130,11 @@ impl Repo {
             .await
     }
 
-    /// Returns the tracked names that the globs mean and that no Source can have: those with a
-    /// control character, a backslash, or bytes that are not UTF-8. Hidden ones are passed over on
-    /// purpose.
+    /// Returns tracked names that match the globs but cannot be Sources, because they contain a
+    /// control character, a backslash or invalid UTF-8. Hidden files are skipped on purpose.
     ///
     /// # Errors
-    /// `unavailable` if git cannot say.
+    /// `unavailable` if git fails.
     pub async fn unnameable(&self) -> Result<Vec<String>> {
         let mut call = self.git().call(&["ls-files", "-z"]);
         if !self.shared.prefix.is_empty() {
@@ -153,11 +152,10 @@ impl Repo {
         Ok(meant.map(|it| it.escape_debug().to_string()).collect())
     }
 
-    /// Returns the paths below the root that match the globs and that git neither tracks nor
-    /// ignores.
+    /// Returns the paths below the root that match the globs and are neither tracked nor ignored.
     ///
     /// # Errors
-    /// `unavailable` if git cannot say.
+    /// `unavailable` if git fails.
     pub async fn untracked(&self) -> Result<Vec<SourcePath>> {
         let args = ["ls-files", "-z", "--others", "--exclude-standard"];
         let mut call = self.git().call(&args);
@@ -170,7 +168,7 @@ impl Repo {
         Ok(names.filter_map(|name| self.source_path(name)).collect())
     }
 
-    /// Returns what is changed in the index or the working tree: of some paths, or below the root.
+    /// Returns what changed in index or working tree: for some paths, or everything below the root.
     pub(in crate::documents) async fn changes(
         &self,
         paths: Option<&[SourcePath]>,
@@ -199,7 +197,7 @@ impl Repo {
         call.output().await
     }
 
-    /// Returns the Source that git's name means, if it is one.
+    /// Returns the Source with this git path, if it is one.
     pub(in crate::documents) fn source_path(&self, name: &[u8]) -> Option<SourcePath> {
         let name = std::str::from_utf8(name).ok()?.strip_prefix(self.shared.prefix.as_str())?;
         if !self.shared.sources.is_match(name) {

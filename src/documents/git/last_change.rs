@@ -1,7 +1,7 @@
-//! When each Source was changed last, as the commits say.
+//! When each Source was last changed, according to the commits.
 //!
-//! The commits are walked once, from the newest one back, and what they say is kept: after a commit
-//! only the new ones are walked.
+//! The commits are walked once, newest first, and the result is cached: after a commit only new
+//! ones are walked.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,28 +13,28 @@ use crate::base::limit::GIT_LISTING_BYTES_MAX;
 use crate::base::{BlobId, Millis, Result, SourcePath};
 use crate::documents::git::Repo;
 
-/// Commits that one call of git walks.
+/// Commits walked per call of git.
 const STEP_COMMITS: usize = 2_000;
-/// Steps of one walk: what was changed before has no time.
+/// Steps per walk; older changes get no time.
 const STEPS_MAX: usize = 10;
-/// How long one step may take.
+/// Timeout of one step.
 const STEP_TIME_MAX: Duration = Duration::from_secs(5);
-/// How long a reader waits for a walk before being answered without it.
+/// How long a reader waits for a walk before it is answered without its result.
 const WAIT_MAX: Duration = Duration::from_millis(400);
-/// Begins the line of a commit; no Source's name holds it.
+/// Marks the line of a commit; no Source's path contains it.
 const MARK: char = '\u{2}';
 
-/// When each Source was changed last.
+/// Time of the last change per Source.
 pub type LastChanges = Arc<HashMap<SourcePath, Millis>>;
 
-/// What was walked last.
+/// The result of the last walk.
 #[derive(Default)]
 pub(super) struct Walked {
     known: Mutex<Option<(BlobId, LastChanges)>>,
-    /// Held by who walks: others wait for what that finds.
+    /// Held during a walk: others wait for its result.
     turn: tokio::sync::Mutex<()>,
-    /// Walks that outlive the answer they began for. They only read, in bounded time: a stop of the
-    /// server does not wait for them.
+    /// Walks that outlive the request that started them. They only read, in bounded time, so a
+    /// shutdown does not wait for them.
     walks: TaskTracker,
 }
 
@@ -45,8 +45,8 @@ impl Walked {
 }
 
 impl Repo {
-    /// Returns when each Source was changed by a commit. A walk that takes long goes on after the
-    /// answer, which has then what was known before.
+    /// Returns when each Source was last changed by a commit. If the walk takes long, it continues
+    /// in the background, and the previous result is returned.
     pub async fn last_changes(&self) -> LastChanges {
         if self.papers().is_some() {
             return LastChanges::default();
@@ -119,7 +119,8 @@ impl Repo {
         call.output_max(GIT_LISTING_BYTES_MAX).output().await
     }
 
-    /// Takes the times of `\u{2}TIME\0\nNAME\0NAME\0`; returns how many commits there were.
+    /// Adds the times in `\u{2}TIME\0
+    /// NAME\0NAME\0`; returns the number of commits.
     fn take_changes(&self, told: &str, times: &mut HashMap<SourcePath, Millis>) -> usize {
         let (mut at, mut commits) = (Millis(0), 0);
         for field in told.split('\0') {

@@ -1,7 +1,7 @@
-//! The repository in which the Sources live: opening it, its head, its objects.
+//! The repository of the Sources: opening it, its head, its objects.
 //!
-//! The root of the site may be a folder inside the working tree. A `SourcePath` is relative to the
-//! root; what git is told is relative to the top of the working tree: `prefix` and path.
+//! The root of the site may be a folder inside of the working tree. A `SourcePath` is relative to
+//! the root; git's paths are relative to the top of the working tree: `prefix` and path.
 
 mod aside;
 mod call;
@@ -54,7 +54,7 @@ pub(in crate::documents) use papers::Papers;
 pub(in crate::documents) use tree::{Grove, TreeEntry};
 pub(in crate::documents) use write::Moved;
 
-/// Oldest git whose words and switches are known to suffice (`GIT_CONFIG_COUNT`).
+/// Oldest git with all required options (`GIT_CONFIG_COUNT`).
 const VERSION_MIN: (u32, u32) = (2, 31);
 
 /// A handle to the repository of the Sources; cheap to clone.
@@ -62,7 +62,7 @@ const VERSION_MIN: (u32, u32) = (2, 31);
 pub struct Repo {
     shared: Arc<Shared>,
     stand_in: Arc<StandIn>,
-    /// The configuration that all calls of this handle see; else each operation reads it.
+    /// The configuration for all calls of this handle; if absent, each operation reads it.
     settings: Option<Arc<Settings>>,
 }
 
@@ -85,7 +85,7 @@ struct Shared {
     papers: Option<papers::Papers>,
 }
 
-/// How the repository names its objects.
+/// The repository's hash algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ObjectFormat {
     Sha1,
@@ -93,7 +93,7 @@ enum ObjectFormat {
 }
 
 impl ObjectFormat {
-    /// Returns the length of an id as trees hold it.
+    /// Returns the length of a binary object id.
     fn id_bytes(self) -> usize {
         match self {
             ObjectFormat::Sha1 => 20,
@@ -103,10 +103,10 @@ impl ObjectFormat {
 }
 
 impl Repo {
-    /// Opens the repository around a folder. `sources` are globs below that folder.
+    /// Opens the repository that contains a folder. `sources` are globs below that folder.
     ///
     /// # Errors
-    /// `not_found` without the folder; `unavailable` with code `not_a_repository`,
+    /// `not_found` if the folder does not exist; `unavailable` with code `not_a_repository`,
     /// `bare_repository`, `unsafe_repository`, `git_too_old` or `no_openat2`; `invalid` with code
     /// `bad_glob`.
     pub async fn open(
@@ -122,7 +122,7 @@ impl Repo {
         let format = refuse_foreign(&git, root).await?;
         let asked = ["rev-parse", "--absolute-git-dir", "--show-toplevel", "--git-common-dir"];
         let found = git.call(&asked).line().await?;
-        // Asked alone: it is the one answer that may be empty.
+        // A separate call, because this answer may be empty.
         let prefix = git.call(&["rev-parse", "--show-prefix"]).line().await?;
         let mut lines = found.lines();
         let (Some(git_dir), Some(top), Some(common), None) =
@@ -134,7 +134,7 @@ impl Repo {
         };
         let (git_dir, work_tree) = (Utf8PathBuf::from(git_dir), Utf8PathBuf::from(top));
         let git = git.within(git_dir.as_str(), &work_tree);
-        // It is told as seen from the root.
+        // Git prints it relative to the root.
         let common = common_folder(root, common)?;
         let stand_in = Arc::new(StandIn::temporary(common.clone(), format)?);
         let shared = Shared {
@@ -157,40 +157,40 @@ impl Repo {
         Ok(Repo { shared: Arc::new(shared), stand_in, settings: None })
     }
 
-    /// Returns the same repository, with what it needs beside it kept in the data folder and not
-    /// where the system may clean up.
+    /// Returns the same repository with its auxiliary files in the data folder instead of the
+    /// system's temporary folder, which may be cleaned.
     #[must_use]
     pub fn beside(mut self, data: &Utf8Path) -> Repo {
         self.stand_in = Arc::new(self.stand_in.moved(data.join("git")));
         self
     }
 
-    /// Opens another repository with the same program.
+    /// Opens another repository with the same git program.
     ///
     /// # Errors
-    /// As [`Repo::open`].
+    /// Same as [`Repo::open`].
     pub(in crate::documents) async fn elsewhere(&self, folder: &Utf8Path) -> Result<Repo> {
         let (program, children) = self.git().program();
         Repo::open(folder, program, &[], children).await
     }
 
-    /// Waits until no other task of this program adds a worktree or removes one.
+    /// Waits until no other task of this program adds or removes a worktree.
     pub(in crate::documents) async fn worktree_turn(&self) -> MutexGuard<'_, ()> {
         self.shared.worktrees.lock().await
     }
 
-    /// Returns the folder of the Sources.
+    /// Returns the root of the Sources.
     pub fn root(&self) -> &Root {
         &self.shared.root
     }
 
-    /// Returns the folder of the working tree: paths of git are seen from there.
+    /// Returns the top of the working tree, to which git's paths are relative.
     pub fn top(&self) -> &Utf8Path {
         self.git().folder()
     }
 
-    /// Returns the folders in which all is that a look at the repository can see: the working tree
-    /// and git's own. Nothing if git keeps some of it elsewhere, as for a linked working tree.
+    /// Returns the folders that contain everything visible in the repository: the working tree and
+    /// git's own folder. `None` if parts are elsewhere, as for a linked worktree.
     pub fn folders(&self) -> Option<Vec<Utf8PathBuf>> {
         let (top, git_dir) = (self.git().folder(), &self.shared.git_dir);
         if git_dir.join("commondir").symlink_metadata().is_ok() {
@@ -203,26 +203,26 @@ impl Repo {
         Some(folders)
     }
 
-    /// Returns the folder of git's objects, whose names are their contents.
+    /// Returns the folder of git's objects, whose names are hashes of their contents.
     pub fn objects(&self) -> Utf8PathBuf {
         self.shared.git_dir.join("objects")
     }
 
-    /// Returns whether a path matches the globs of the site, or a test put a text there; not
-    /// whether there is such a file.
+    /// Returns whether a path matches the site's globs, or a test put a text there; the file need
+    /// not exist.
     pub fn matches(&self, path: &SourcePath) -> bool {
         self.shared.sources.is_match(path.as_str()) || self.is_put(path)
     }
 
-    /// Returns the id that git gives a text, without filters (`git hash-object`).
+    /// Returns git's id of a text, without filters (`git hash-object`).
     ///
     /// # Errors
-    /// None now; the repository's format is known.
+    /// Never fails: the repository's hash algorithm is known.
     pub async fn hash_text(&self, text: &str) -> Result<BlobId> {
         Ok(self.hash(text.as_bytes()))
     }
 
-    /// Returns the version of a Source that does not exist: git's word for no object, all zeros.
+    /// Returns the version of a Source that does not exist: git's null id.
     pub fn absent(&self) -> BlobId {
         let zeros = "0".repeat(2 * self.shared.format.id_bytes());
         BlobId::try_from(zeros).unwrap_or_else(|_| unreachable!("zeros are an id"))
@@ -230,11 +230,11 @@ impl Repo {
 
     /// Returns the content of a blob of at most `bytes_max` bytes.
     ///
-    /// What does not exist ([`Repo::absent`]) holds nothing.
+    /// The null id ([`Repo::absent`]) is empty.
     ///
     /// # Errors
     /// `not_found` with code `blob_gone`; `too_large`; `invalid` if the object is not a blob;
-    /// `unavailable` with code `object_mismatch` if it holds something else than its name says.
+    /// `unavailable` with code `object_mismatch` if its content does not match its id.
     pub async fn read_blob(&self, blob: &BlobId, bytes_max: usize) -> Result<Vec<u8>> {
         if blob.is_absent() {
             return Ok(Vec::new());
@@ -266,17 +266,17 @@ impl Repo {
         Ok(bytes)
     }
 
-    /// Waits until every approval under way has come to its end; call it when no more can begin.
-    /// The database must be served until then.
+    /// Waits for all approvals in progress; call it when no more can begin. The database must be
+    /// served until then.
     pub async fn close(&self) {
         self.shared.tasks.close();
         self.shared.tasks.wait().await;
     }
 
-    /// Runs work as a task that goes on when the caller goes away.
+    /// Runs work as a task that continues if the caller goes away.
     ///
     /// # Errors
-    /// What the work says.
+    /// The error of the work.
     pub async fn run_to_end<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T>> + Send + 'static,
@@ -289,38 +289,38 @@ impl Repo {
         &self.shared.git
     }
 
-    /// Waits until nothing else of this program changes the repository. It is held across `.await`,
-    /// unlike any other lock, because it stands for the one index and working tree there are.
+    /// Waits until nothing else in this program changes the repository. Unlike any other lock it is
+    /// held across `.await`, because it stands for the only index and working tree.
     pub(in crate::documents) async fn turn(&self) -> RwLockWriteGuard<'_, ()> {
         self.shared.approving.write().await
     }
 
-    /// Waits until nothing of this program changes the repository, and holds that up meanwhile.
+    /// Waits until nothing in this program changes the repository, and blocks changes meanwhile.
     pub(in crate::documents) async fn stillness(&self) -> RwLockReadGuard<'_, ()> {
         self.shared.approving.read().await
     }
 
-    /// Returns the jobs that are being watched.
+    /// Returns the jobs being watched.
     pub fn looks(&self) -> &Looks {
         &self.shared.looks
     }
 
-    /// Returns the folder of the index and of HEAD.
+    /// Returns the folder that contains index and HEAD.
     pub(in crate::documents) fn git_dir(&self) -> &Utf8Path {
         &self.shared.git_dir
     }
 
-    /// Returns the folder of the branches and of what several working trees share.
+    /// Returns the folder that contains the branches and everything shared between worktrees.
     pub(in crate::documents) fn common_dir(&self) -> &Utf8Path {
         &self.shared.common
     }
 
-    /// Returns what stands before the path of a Source in git's names; empty, or it ends in `/`.
+    /// Returns the prefix of Sources in git's paths: empty, or ending in `/`.
     pub(in crate::documents) fn git_prefix(&self) -> String {
         self.shared.prefix.clone()
     }
 
-    /// Returns the path as git knows it, relative to the top of the working tree.
+    /// Returns the path relative to the top of the working tree.
     pub fn git_path(&self, path: &SourcePath) -> String {
         format!("{}{path}", self.shared.prefix)
     }
@@ -330,10 +330,10 @@ impl Repo {
     }
 }
 
-/// Returns the version of a git program in its own words.
+/// Returns the version printed by a git program.
 ///
 /// # Errors
-/// `unavailable` with code `git_too_old`, or if it does not answer.
+/// `unavailable` with code `git_too_old`, or if it fails.
 pub async fn git_version(
     git: Utf8PathBuf,
     folder: &Utf8Path,
@@ -357,7 +357,7 @@ fn refuse_old(answer: &str) -> Result<()> {
         .hint(format!("install git {major}.{minor} or later")))
 }
 
-/// Refuses a folder that is not in a working tree; returns how its objects are named.
+/// Refuses a folder outside of a working tree; returns the hash algorithm.
 async fn refuse_foreign(git: &Git, root: &Utf8Path) -> Result<ObjectFormat> {
     let asked =
         ["rev-parse", "--is-bare-repository", "--is-inside-work-tree", "--show-object-format"];
@@ -412,21 +412,21 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Longest `.git` file that is read: it holds one path.
+/// Longest `.git` file that is read: it contains one path.
 const GIT_FILE_BYTES_MAX: usize = 16 * 1024;
 
-/// Returns the nearest folder upwards that git would take as a work tree.
+/// Returns the nearest folder, upwards, that git would accept as a working tree.
 pub fn work_tree(folder: &Utf8Path) -> Option<&Utf8Path> {
     folder.ancestors().find(|above| {
         above.join(".git/HEAD").is_file()
-            // A file stands for a repository elsewhere: a linked work tree or a submodule.
+            // A file refers to a repository elsewhere: a linked worktree or a submodule.
             || Root::open(above)
                 .and_then(|root| root.read_relative(".git".into(), GIT_FILE_BYTES_MAX))
                 .is_ok_and(|(text, _)| text.starts_with(b"gitdir:"))
     })
 }
 
-/// Runs work that waits for the disk on a thread that may wait.
+/// Runs blocking work on a thread made for it.
 pub(in crate::documents) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T> {

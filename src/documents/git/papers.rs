@@ -1,7 +1,7 @@
-//! Sources that are texts in memory, in place of a repository: for tests of a script.
+//! In-memory Sources instead of a repository, for tests of a script.
 //!
-//! **Invariant:** nothing is started and no file is read. A text is as if it were committed, unless
-//! it was put over one that is.
+//! **Invariant:** nothing is started and no file is read. Texts count as committed, unless they
+//! were put over a committed one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,26 +21,26 @@ use crate::documents::snapshot::Looks;
 use crate::documents::sources::source::{Source, SourceState, not_a_source};
 use crate::process::{Children, Root};
 
-/// The program that is named where none must be started.
+/// The program's path where none may be started.
 const NO_GIT: &str = "/dev/null/git-is-not-started-for-tests";
-/// The branch that is checked out.
+/// The current branch.
 const BRANCH: &str = "refs/heads/main";
 
-/// The versions of a Source before and after.
+/// Old and new version of a Source.
 type Versions = (Option<BlobId>, Option<BlobId>);
 
-/// A commit of texts in memory.
+/// A commit of in-memory texts.
 #[derive(Clone, Debug)]
 pub struct PaperCommit {
     /// Its id.
     pub id: BlobId,
-    /// Who wrote it.
+    /// The author.
     pub author: Person,
-    /// Who committed it.
+    /// The committer.
     pub committer: Person,
-    /// Its whole message.
+    /// The complete message.
     pub message: String,
-    /// What it made different.
+    /// What it changed.
     changed: BTreeMap<SourcePath, Versions>,
 }
 
@@ -48,31 +48,31 @@ pub struct PaperCommit {
 #[derive(Default)]
 pub(in crate::documents) struct Papers {
     texts: Mutex<BTreeMap<SourcePath, String>>,
-    /// Texts of the working tree that are not committed.
+    /// Uncommitted texts of the working tree.
     edits: Mutex<BTreeMap<SourcePath, String>>,
-    /// The commits after the first one, the oldest first.
+    /// The commits after the first one, oldest first.
     commits: Mutex<Vec<PaperCommit>>,
-    /// Every text that there was, by its version.
+    /// Every text that ever existed, by version.
     versions: Mutex<BTreeMap<BlobId, String>>,
-    /// Whether there is a text at every path but those that are left out.
+    /// Whether every path has a text, except those left out.
     is_full: AtomicBool,
     left_out: Mutex<BTreeSet<SourcePath>>,
-    /// Texts that stand for files beside the script.
+    /// Texts that replace files beside the script.
     beside: Mutex<BTreeMap<Utf8PathBuf, String>>,
 }
 
 impl PaperCommit {
-    /// Returns the paths of what it made different.
+    /// Returns the paths that it changed.
     pub fn paths(&self) -> Vec<SourcePath> {
         self.changed.keys().cloned().collect()
     }
 }
 
 impl Repo {
-    /// Returns a repository of texts in memory, at first without any; `folder` is an empty one.
+    /// Returns a repository of in-memory texts, initially empty; `folder` is an empty folder.
     ///
     /// # Errors
-    /// `invalid` with code `bad_glob`; if the folder cannot be opened.
+    /// `invalid` with code `bad_glob`; `unavailable` if the folder cannot be opened.
     pub fn of_texts(folder: &Utf8Path, sources: &[String]) -> Result<Repo> {
         let git_dir = folder.join("git");
         let shared = Shared {
@@ -96,8 +96,8 @@ impl Repo {
         Ok(Repo { shared: Arc::new(shared), stand_in: Arc::new(stand_in), settings: None })
     }
 
-    /// Puts a text at a path, as if it were committed there; for a repository of texts only. The
-    /// path is a Source from then on, whatever the globs say.
+    /// Puts a committed text at a path; only for a repository of texts. The path is then a Source,
+    /// regardless of the globs.
     ///
     /// # Errors
     /// `too_large`; `invalid` with code `not_text`.
@@ -107,11 +107,10 @@ impl Repo {
         Ok(blob)
     }
 
-    /// Puts a text into the working tree, as somebody who does not commit it; for a repository of
-    /// texts only.
+    /// Puts an uncommitted text into the working tree; only for a repository of texts.
     ///
     /// # Errors
-    /// As [`Repo::put_text`]; `not_found` with code `not_a_source`.
+    /// Same as [`Repo::put_text`]; `not_found` with code `not_a_source`.
     pub fn put_edit(&self, path: &SourcePath, text: &str) -> Result<()> {
         self.require_match(path)?;
         let (papers, _) = self.take_text(path, text)?;
@@ -123,10 +122,10 @@ impl Repo {
         Ok(())
     }
 
-    /// Commits texts, and the end of those that are none; for a repository of texts only.
+    /// Commits texts, or deletions for `None`; only for a repository of texts.
     ///
     /// # Errors
-    /// As [`Repo::put_text`]; `not_found` for the end of what is not there.
+    /// Same as [`Repo::put_text`]; `not_found` for the deletion of a missing Source.
     pub fn put_commit(
         &self,
         files: &BTreeMap<SourcePath, Option<String>>,
@@ -169,7 +168,7 @@ impl Repo {
         lock(&self.papers()?.commits).iter().find(|it| it.id == *id).cloned()
     }
 
-    /// Takes a text that a Source can have.
+    /// Stores a text that a Source may have.
     fn take_text(&self, path: &SourcePath, text: &str) -> Result<(&Papers, BlobId)> {
         let papers = self.papers().ok_or_else(not_of_texts)?;
         if text.len() > SOURCE_BYTES_MAX {
@@ -184,43 +183,43 @@ impl Repo {
         Ok((papers, blob))
     }
 
-    /// Puts a text in place of a file beside the script; for a repository of texts only.
+    /// Replaces a file beside the script by a text; only for a repository of texts.
     pub fn put_beside(&self, path: &Utf8Path, text: &str) {
         if let Some(papers) = &self.shared.papers {
             lock(&papers.beside).insert(path.to_owned(), text.to_owned());
         }
     }
 
-    /// Returns the text that stands for a file beside the script, if one does.
+    /// Returns the text that replaces a file beside the script, if any.
     pub fn text_beside(&self, path: &Utf8Path) -> Option<String> {
         lock(&self.shared.papers.as_ref()?.beside).get(path).cloned()
     }
 
-    /// Lets every path that a glob names have a text, made up when it is asked for.
+    /// Makes up a text for every path that matches a glob, on request.
     pub fn make_up(&self) {
         if let Some(papers) = &self.shared.papers {
             papers.is_full.store(true, Ordering::SeqCst);
         }
     }
 
-    /// Has no text made up at a path.
+    /// Stops a text from being made up at a path.
     pub fn leave_out(&self, path: &SourcePath) {
         if let Some(papers) = &self.shared.papers {
             lock(&papers.left_out).insert(path.clone());
         }
     }
 
-    /// Returns whether the text at a path was put there, and not made up.
+    /// Returns whether the text at a path was put there rather than made up.
     pub fn is_put(&self, path: &SourcePath) -> bool {
         self.shared.papers.as_ref().is_some_and(|it| it.is_there(path))
     }
 
-    /// Returns the texts in memory, if this is a repository of such.
+    /// Returns the in-memory texts, if this is such a repository.
     pub(in crate::documents) fn papers(&self) -> Option<&Papers> {
         self.shared.papers.as_ref()
     }
 
-    /// Returns a Source of the texts in memory.
+    /// Returns an in-memory Source.
     pub(in crate::documents) fn paper(&self, papers: &Papers, path: &SourcePath) -> Result<Source> {
         let (head_blob, committed) = self.committed(papers, path)?;
         let edit = lock(&papers.edits).get(path).cloned();
@@ -259,42 +258,42 @@ impl Papers {
         put.or_else(|| is_made_up.then(|| format!("# {path}\n\nA page of a test.\n")))
     }
 
-    /// Returns a text that there was.
+    /// Returns the text of a version.
     pub(in crate::documents) fn version(&self, blob: &BlobId) -> Result<Vec<u8>> {
         let found = lock(&self.versions).get(blob).map(|it| it.clone().into_bytes());
         found.ok_or_else(|| Error::not_found(format!("no blob {blob}")).code("blob_gone"))
     }
 
-    /// Returns whether there is a text at a path.
+    /// Returns whether a text was put at a path.
     pub(in crate::documents) fn is_there(&self, path: &SourcePath) -> bool {
         lock(&self.texts).contains_key(path)
     }
 
-    /// Returns whether a text lies over the committed one.
+    /// Returns whether an uncommitted text covers the committed one.
     pub(in crate::documents) fn is_edited(&self, path: &SourcePath) -> bool {
         lock(&self.edits).contains_key(path)
     }
 
-    /// Returns what the commit that is checked out holds at a path.
+    /// Returns what the checked-out commit contains at a path.
     pub(in crate::documents) fn entry(&self, repo: &Repo, path: &SourcePath) -> Option<TreeEntry> {
-        // What is made up when it is asked for is there unless something is to be new.
+        // A text that would be made up counts as present, unless the path is to be new.
         let blob = repo.committed(self, path).ok()?.0;
         Some(TreeEntry { blob, mode: "100644".to_owned() })
     }
 
-    /// Returns the branch that is checked out, with its newest commit.
+    /// Returns the current branch with its newest commit.
     pub(in crate::documents) fn head(&self, repo: &Repo) -> Head {
         let commit = lock(&self.commits).last().map(|it| it.id.clone());
         let commit = commit.unwrap_or_else(|| repo.hash(b"a commit"));
         Head { branch: BRANCH.to_owned(), commit }
     }
 
-    /// Returns the id of the commit that comes next.
+    /// Returns the id of the next commit.
     pub(in crate::documents) fn next_commit(&self, repo: &Repo) -> BlobId {
         repo.hash(format!("a commit after {}", lock(&self.commits).len()).as_bytes())
     }
 
-    /// Looks at the Sources as at those of a repository.
+    /// Scans the Sources like those of a repository.
     pub(in crate::documents) fn sighted(
         &self,
         repo: &Repo,
@@ -327,7 +326,7 @@ impl Papers {
         Sighting { seen, branch: Some(head.branch), changes, is_all_new: false }
     }
 
-    /// Returns what became different with the commits after one.
+    /// Returns what changed in the commits after one.
     fn moved(&self, from: Option<&BlobId>) -> BTreeMap<SourcePath, Versions> {
         let commits = lock(&self.commits);
         let known = commits.iter().position(|it| Some(&it.id) == from).map_or(0, |it| it + 1);
@@ -340,7 +339,8 @@ impl Papers {
         moved
     }
 
-    /// Returns what Sources are called that went since a commit, and came with the same text.
+    /// Returns the new names of Sources that disappeared since a commit and reappeared with the
+    /// same text.
     pub(in crate::documents) fn renames(
         &self,
         from: &BlobId,

@@ -1,17 +1,16 @@
-//! Objects that are read back through git and hashed: each is what its name says, or is refused.
+//! Reads objects back through git and hashes them: each is what its id says, or is refused.
 //!
-//! Git writes no object under a name that is taken, and reads what lies there without hashing it:
-//! whoever can write to `.git/objects` can put any text under the name of another one.
+//! Git does not write an object whose id exists already, and reads it without hashing: whoever can
+//! write to `.git/objects` can place any text under the id of another.
 
 use crate::base::{BlobId, Error, Result, fault};
 use crate::documents::git::failure::damaged;
 use crate::documents::git::{Repo, hash_object};
 
-/// Most bytes that the objects of one commit may hold together: a text, the trees on the way to
-/// it, and a commit.
+/// Most bytes in the objects of one commit together: a text, the trees above it, and a commit.
 const OBJECTS_BYTES_MAX: usize = 160 * 1024 * 1024;
 
-/// An object as git gives it.
+/// An object as returned by git.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::documents::git) struct Object {
     pub(in crate::documents::git) id: BlobId,
@@ -20,11 +19,11 @@ pub(in crate::documents::git) struct Object {
 }
 
 impl Repo {
-    /// Returns what git gives for some objects, if each has the content that its name stands for.
+    /// Returns the contents of some objects, if each matches its id.
     ///
     /// # Errors
-    /// `unavailable` with code `object_mismatch`, naming the first object that is missing, cannot
-    /// be read or holds something else.
+    /// `unavailable` with code `object_mismatch`, naming the first object that is missing,
+    /// unreadable or different.
     pub(in crate::documents) async fn proven(&self, ids: &[BlobId]) -> Result<Vec<Vec<u8>>> {
         let asked: Vec<String> = ids.iter().map(BlobId::to_string).collect();
         let mut found = self.objects_named(&asked).await?.into_iter();
@@ -41,8 +40,8 @@ impl Repo {
         Ok(proven)
     }
 
-    /// Returns what git gives for some names of objects, by one call; nothing for one that is not
-    /// there, and for all that follow one that cannot be read.
+    /// Returns the objects with these names in one call; `None` for a missing object, and for all
+    /// after an unreadable one.
     pub(in crate::documents::git) async fn objects_named(
         &self,
         names: &[String],
@@ -57,7 +56,7 @@ impl Repo {
         Ok(names.iter().map(|_| next_object(&mut rest)).collect())
     }
 
-    /// Refuses an object whose content is not what its name stands for.
+    /// Refuses an object whose content does not match its id.
     pub(in crate::documents::git) fn prove(&self, object: &Object) -> Result<()> {
         let hashed = hash_object(self.shared.format, &object.kind, &object.bytes);
         match hashed == object.id || fault::is_off("object_proof") {
@@ -66,7 +65,7 @@ impl Repo {
         }
     }
 
-    /// Returns the refusal of an object that is not what its name says.
+    /// Returns the error for an object whose content does not match its id.
     pub(in crate::documents::git) fn mismatch(&self, id: &BlobId) -> Error {
         let (folder, name) = id.as_str().split_at(2);
         let file = self.shared.common.join("objects").join(folder).join(name);
@@ -85,8 +84,10 @@ impl Repo {
     }
 }
 
-/// Takes the next record of `git cat-file --batch` from its output: `ID KIND SIZE\nBYTES\n`, or
-/// `NAME missing\n`.
+/// Takes the next record from the output of `git cat-file --batch`: `ID KIND SIZE
+/// BYTES
+/// `, or `NAME missing
+/// `.
 fn next_object(rest: &mut &[u8]) -> Option<Object> {
     let end = rest.iter().position(|byte| *byte == b'\n')?;
     let head = String::from_utf8_lossy(&rest[..end]).into_owned();
@@ -98,7 +99,7 @@ fn next_object(rest: &mut &[u8]) -> Option<Object> {
         return None;
     }
     let Some(bytes) = rest.get(..size).map(<[u8]>::to_vec) else {
-        // Git ended in the middle: what is left is content, and no record.
+        // Git ended midway: the rest is content, not a record.
         *rest = &[];
         return None;
     };

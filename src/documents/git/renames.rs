@@ -1,4 +1,4 @@
-//! Which Sources have other names in a later commit.
+//! Finds Sources that have other names in a later commit.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -7,18 +7,18 @@ use crate::base::limit::GIT_LISTING_BYTES_MAX;
 use crate::base::{BlobId, Result, SourcePath};
 use crate::documents::git::{Call, Repo};
 
-/// How long git may look.
+/// Timeout for git.
 const TIME_MAX: Duration = Duration::from_millis(crate::base::limit::HISTORY_MS_MAX);
-/// How many commits are looked at one by one.
+/// Most commits examined individually.
 const COMMITS_MAX: &str = "--max-count=500";
-/// How many files on each side are compared all with all: how long git looks grows with the product
-/// of both, and with how long they are.
+/// Most files per side compared each with each: git's running time grows with the product of both,
+/// and with their sizes.
 const FEW: usize = 200;
-/// How often it is looked what else a file has become, if another one has become that.
+/// Rounds of looking for another new name when a file's best match is taken by another file.
 const ROUNDS: usize = 4;
-/// Longest list of names that git is given, in bytes.
+/// Longest list of names passed to git, in bytes.
 const NAMES_BYTES_MAX: usize = 512 * 1024;
-/// What a file shares at least with what it was, if it was renamed.
+/// Minimum similarity between a file and its renamed version.
 pub(super) const FIND: &[&str] = &[
     "-r",
     "-z",
@@ -34,15 +34,14 @@ pub(super) const FIND: &[&str] = &[
 type Rename = (Vec<u8>, Vec<u8>);
 
 impl Repo {
-    /// Returns what some Sources of one commit that another has not are called there. First the two
-    /// commits are compared: what is the same by its content, and what is alike if few are gone and
-    /// new; among many it is looked only for those that are `followed`. One of those that has
-    /// changed too much between them is looked for in the commits of the second one, each of which
-    /// may have changed little. A name that no glob names, or that the second commit has not, is
-    /// none.
+    /// Returns the new names of Sources that exist in commit `from` but not in `to`. First the two
+    /// commits are compared: identical contents always, similar ones if few files disappeared and
+    /// appeared; among many, only the `followed` are searched. A followed Source that changed too
+    /// much between the two is searched in the individual commits up to `to`, each of which may
+    /// have changed it little. Names that match no glob, or do not exist in `to`, are ignored.
     ///
     /// # Errors
-    /// `unavailable` if git cannot say, or not soon.
+    /// `unavailable` if git fails or times out.
     pub async fn renames(
         &self,
         from: &BlobId,
@@ -88,9 +87,9 @@ impl Repo {
         Ok(found)
     }
 
-    /// Returns what some files have become among so many that git does not compare all with all:
-    /// nothing if they are few. As if it did, a file that is more like another one that is gone has
-    /// become of that one.
+    /// Returns the new names of some files among too many to compare each with each; empty if they
+    /// are few. As in git's comparison, a new file that is more similar to another missing file
+    /// belongs to that one.
     async fn among_many(
         &self,
         (from, to): (&BlobId, &BlobId),
@@ -137,7 +136,7 @@ impl Repo {
         Ok(found)
     }
 
-    /// Returns whether there is more between two commits than one step, which was looked at.
+    /// Returns whether more than one commit lies between two commits.
     async fn has_steps(&self, from: &BlobId, to: &BlobId) -> Result<bool> {
         let parents = ["rev-list", "--parents", "--max-count=1"];
         let told = self.git().call(&parents).arg(to.as_str()).output().await?;
@@ -155,7 +154,7 @@ impl Repo {
     }
 }
 
-/// Returns names as arguments; nothing if they are too many. Those that are no text are left out:
+/// Returns names as arguments; `None` if they are too many. Names that are not UTF-8 are skipped:
 /// they are no Sources.
 fn names_within(some: &[Vec<u8>], others: &[Vec<u8>]) -> Option<Vec<String>> {
     let text = |it: &Vec<u8>| String::from_utf8(it.clone()).ok();
@@ -164,12 +163,12 @@ fn names_within(some: &[Vec<u8>], others: &[Vec<u8>]) -> Option<Vec<String>> {
     (bytes <= NAMES_BYTES_MAX).then_some(names)
 }
 
-/// Follows a name through renames in the order of their commits.
+/// Follows a name through renames in commit order.
 fn last_name<'n>(renames: &'n [Rename], name: &'n [u8]) -> &'n [u8] {
     renames.iter().fold(name, |name, (old, new)| if old == name { new } else { name })
 }
 
-/// Parses `RNUMBER\0OLD\0NEW\0`; between two commits git puts more separators.
+/// Parses `RNUMBER\0OLD\0NEW\0`; git separates commits by more NULs.
 fn parse(told: &[u8]) -> Vec<Rename> {
     let mut renames = Vec::new();
     let mut fields = told.split(|it| *it == 0);

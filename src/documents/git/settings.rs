@@ -1,13 +1,13 @@
-//! What of git's configuration counts where working files are read or compared: read once for an
-//! operation, let through by name, and handed to git again by value.
+//! The part of git's configuration that matters when working files are read or compared: read once
+//! per operation, filtered by name, and passed to git again by value.
 //!
-//! Git has no switch that turns its configuration off, and its filters are programs that the
-//! configuration names. So a call that could start one is told of a common folder of ours, the
-//! *stand-in*: links to refs, objects and attributes of the repository, and a configuration that
-//! holds the format alone. Whatever is written into `.git/config`, into the user's own or the
-//! system's configuration, before a call or during it, is not read by it.
+//! Git cannot ignore its configuration entirely, and filters are programs that it names. A call
+//! that could start one therefore gets a common folder of ours, the *stand-in*: links to the
+//! repository's refs, objects and attributes, and a configuration that only contains the format.
+//! Whatever is written into `.git/config`, or into the user's or the system's configuration, before
+//! or during a call, is not read by it.
 //!
-//! **Invariant:** no setting that is let through names a program.
+//! **Invariant:** no setting passed on names a program.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -21,7 +21,7 @@ use crate::base::{Context, Error, ErrorKind, Result, fault};
 use crate::documents::git::{Git, ObjectFormat, Repo, blocking};
 use crate::process::{Scratch, own_folder, read_small, remove_some};
 
-/// Settings that say how working files and the index are to be read and written.
+/// Settings that determine how working files and the index are read and written.
 const LET_THROUGH: &[&str] = &[
     "core.autocrlf",
     "core.bigfilethreshold",
@@ -53,43 +53,43 @@ const LET_THROUGH: &[&str] = &[
     "splitindex.maxpercentchange",
     "splitindex.sharedindexexpire",
 ];
-/// What of the common folder the stand-in has as links; what is not there leads nowhere.
+/// The parts of the common folder that the stand-in links to; links may dangle.
 const LINKED: &[&str] = &["refs", "packed-refs", "reftable", "objects", "info", "shallow"];
-/// Entries that are removed before it is looked again.
+/// Entries removed per round.
 const ENTRIES_AT_ONCE: usize = 10_000;
-/// Longest listing of a configuration.
+/// Longest listing of a configuration, in bytes.
 const LISTING_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Longest configuration of the stand-in.
+/// Longest configuration of the stand-in, in bytes.
 const CONFIG_BYTES_MAX: u64 = 4_096;
-/// Longest value that is let through.
+/// Longest value passed on, in bytes.
 const VALUE_BYTES_MAX: usize = 4_096;
 
-/// The settings of one moment, for all calls of one operation.
+/// A snapshot of the settings, for all calls of one operation.
 #[derive(Debug)]
 pub(in crate::documents) struct Settings {
     environment: Vec<(String, String)>,
-    /// Whether line ends of any text file may be converted, whatever its attributes.
+    /// Whether line endings of any text file may be converted, regardless of attributes.
     pub(in crate::documents) converts_line_ends: bool,
 }
 
-/// The folder that stands in for the repository's common folder.
+/// The folder that replaces the repository's common folder.
 pub(in crate::documents::git) struct StandIn {
     folder: Utf8PathBuf,
     common: Utf8PathBuf,
     format: ObjectFormat,
-    /// What holds the folder if it is to go with this.
+    /// Removes the folder on drop, if it is temporary.
     _scratch: Option<Scratch>,
 }
 
 impl Settings {
-    /// Returns what a call's environment is to hold besides the usual.
+    /// Returns the additional environment of a call.
     pub(in crate::documents::git) fn environment(&self) -> &[(String, String)] {
         &self.environment
     }
 }
 
 impl StandIn {
-    /// Returns a stand-in in a folder of its own that goes with it.
+    /// Returns a stand-in in its own temporary folder.
     pub(in crate::documents::git) fn temporary(
         common: Utf8PathBuf,
         format: ObjectFormat,
@@ -99,7 +99,7 @@ impl StandIn {
         Ok(StandIn { folder, common, format, _scratch: Some(scratch) })
     }
 
-    /// Returns a stand-in in a folder that stays; nothing is made of it yet.
+    /// Returns a stand-in in a permanent folder, which is not created yet.
     pub(in crate::documents::git) fn at(
         folder: Utf8PathBuf,
         common: Utf8PathBuf,
@@ -108,16 +108,16 @@ impl StandIn {
         StandIn { folder, common, format, _scratch: None }
     }
 
-    /// Returns the same in a folder that stays.
+    /// Returns the same stand-in in a permanent folder.
     pub(in crate::documents::git) fn moved(&self, folder: Utf8PathBuf) -> StandIn {
         StandIn { folder, common: self.common.clone(), format: self.format, _scratch: None }
     }
 
-    /// Makes the folder what it must be: it may be new, or somebody cleaned up.
+    /// Creates or repairs the folder: it may be new, or have been cleaned.
     fn make(&self, is_reftable: bool) -> Result<()> {
         let cannot = || format!("cannot write {}", self.folder);
         let make = || -> io::Result<()> {
-            // An agent can have put a link here: what lies behind it is not ours.
+            // An agent may have put a link here: what is behind it is not ours.
             let held = own_folder(&self.folder)?;
             let folder = Utf8PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd()));
             for name in LINKED {
@@ -130,7 +130,7 @@ impl StandIn {
                     .is_done
                 {}
                 match symlink(&target, &link) {
-                    // Another call made it at the same time.
+                    // Another call created it at the same time.
                     Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {}
                     done => done?,
                 }
@@ -163,13 +163,13 @@ impl StandIn {
 }
 
 impl Repo {
-    /// Returns a handle whose calls all see the configuration of this moment.
+    /// Returns a handle whose calls all see the current configuration.
     pub(in crate::documents) async fn settled(&self) -> Result<Repo> {
         let settings = Some(self.settings().await?);
         Ok(Repo { shared: Arc::clone(&self.shared), stand_in: self.stand_in.clone(), settings })
     }
 
-    /// Returns the settings of this handle, or else those of this moment.
+    /// Returns the settings of this handle, or else the current ones.
     pub(in crate::documents) async fn settings(&self) -> Result<Arc<Settings>> {
         if let Some(settings) = &self.settings {
             return Ok(Arc::clone(settings));
@@ -198,7 +198,8 @@ impl Repo {
         let converts_line_ends = last("core.autocrlf").is_some_and(|it| !is_false(it))
             || last("core.eol").is_some_and(|it| !it.eq_ignore_ascii_case("lf"));
         let mut environment = numbered(kept);
-        // Without this switch the repository's own configuration is read, as git does by itself.
+        // Disabled in tests: the repository's own configuration is then read, as git does by
+        // default.
         if !fault::is_off("stand_in") {
             let ours = [
                 ("GIT_COMMON_DIR", self.stand_in.folder.as_str()),
@@ -215,7 +216,7 @@ impl Repo {
 }
 
 impl Git {
-    /// Returns the user's file of attributes: the one that is set, or the usual one.
+    /// Returns the user's attributes file: the configured one, or the default.
     fn attributes_file(&self, set: Option<&str>) -> Option<Utf8PathBuf> {
         let home = self.variable("HOME").map(Utf8Path::new);
         if let Some(set) = set {
@@ -230,8 +231,9 @@ impl Git {
     }
 }
 
-/// Parses `KEY\nVALUE\0`; a key without a value is true. What is not UTF-8 is nothing that is let
-/// through.
+/// Parses `KEY
+/// VALUE\0`; a key without a value is true. Records that are not UTF-8 are skipped: no setting
+/// passed on has such a value.
 fn parse(listed: &[u8]) -> Vec<(String, String)> {
     let records = listed.split(|byte| *byte == 0).filter(|it| !it.is_empty());
     let pairs = records.filter_map(|record| {
@@ -246,7 +248,8 @@ fn is_false(value: &str) -> bool {
     ["false", "no", "off", "0", ""].iter().any(|it| value.eq_ignore_ascii_case(it))
 }
 
-/// Writes settings as environment: a name or value may hold `=`, which `-c` could not say.
+/// Passes settings as environment variables: a name or value may contain `=`, which `-c` cannot
+/// express.
 fn numbered(settings: Vec<(String, String)>) -> Vec<(String, String)> {
     let mut environment = vec![("GIT_CONFIG_COUNT".to_owned(), settings.len().to_string())];
     for (at, (key, value)) in settings.into_iter().enumerate() {
@@ -256,7 +259,7 @@ fn numbered(settings: Vec<(String, String)>) -> Vec<(String, String)> {
     environment
 }
 
-/// Returns the folder that holds what all worktrees of a repository share.
+/// Returns the folder shared by all worktrees of a repository.
 pub(in crate::documents::git) fn common_folder(
     git_dir: &Utf8Path,
     told: &str,
@@ -289,7 +292,7 @@ mod tests {
             assert_eq!(std::fs::read_to_string(foreign.join(name)).unwrap(), "PRECIOUS", "{name}");
         }
         assert!(folder.symlink_metadata().unwrap().is_dir());
-        // A folder where a link belongs goes, with what an agent put into it.
+        // A folder in place of a link is removed, with anything an agent put into it.
         std::fs::remove_file(folder.join("objects")).unwrap();
         std::fs::create_dir_all(folder.join("objects/deep")).unwrap();
         stand_in.make(false).unwrap();

@@ -1,7 +1,8 @@
-//! What makes an approval last through a power cut: git syncs most of the files that it writes (not
-//! those of `mktree`, which knows no `core.fsync`), and not the folders in which their names stand.
+//! Makes approvals survive a power cut: git syncs most files that it writes (except those of
+//! `mktree`, which ignores `core.fsync`), but not the folders that contain them.
 //!
-//! **Invariant:** objects last before the branch names them, and the branch before the rows say so.
+//! **Invariant:** objects are durable before the branch refers to them, and the branch before the
+//! rows say so.
 
 use std::io;
 
@@ -12,10 +13,10 @@ use crate::documents::git::{Repo, blocking};
 use crate::process;
 
 impl Repo {
-    /// Makes new objects last.
+    /// Syncs new objects to disk.
     pub(in crate::documents) async fn sync_objects(&self, ids: &[BlobId]) -> Result<()> {
         let objects = self.shared.common.join("objects");
-        // Bytes before names: one that is packed has no file of its own.
+        // Files before folders. Packed objects have no file of their own.
         let split = ids.iter().filter_map(|id| id.as_str().split_at_checked(2));
         let split: Vec<(&str, &str)> = split.collect();
         let files = split.iter().map(|(folder, file)| objects.join(folder).join(file));
@@ -26,12 +27,12 @@ impl Repo {
         sync_all(files.chain(folders).collect()).await
     }
 
-    /// Makes the present index last.
+    /// Syncs the current index to disk.
     pub(in crate::documents) async fn sync_index(&self) -> Result<()> {
         sync_all(vec![self.git_dir().to_owned()]).await
     }
 
-    /// Makes the present tip of a branch last.
+    /// Syncs the current tip of a branch to disk.
     pub(in crate::documents) async fn sync_branch(&self, branch: &str) -> Result<()> {
         let common = &self.shared.common;
         let file = common.join(branch);
@@ -41,13 +42,13 @@ impl Repo {
             .take_while(|it| it.starts_with(common))
             .map(Utf8Path::to_owned)
             .collect();
-        // Where git keeps branches in tables, their names stand here.
+        // With the reftable backend, branches are stored here.
         folders.push(common.join("reftable"));
         sync_all(folders).await
     }
 }
 
-/// Syncs files and folders; what is not there holds nothing.
+/// Syncs files and folders; missing ones are skipped.
 async fn sync_all(paths: Vec<Utf8PathBuf>) -> Result<()> {
     if fault::is_off("approval_sync") {
         return Ok(());

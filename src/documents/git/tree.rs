@@ -1,26 +1,26 @@
-//! Trees of git: what a commit holds on the way to a path, and the same with one file replaced.
+//! Git trees: a commit's trees on the way to a path, and the same with one file replaced.
 
 use crate::base::{BlobId, Result, SourcePath};
 use crate::documents::git::failure::damaged;
 use crate::documents::git::{Repo, hash_object, hex};
 
-/// A file as a commit holds it.
+/// A file in a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeEntry {
     /// Its content.
     pub blob: BlobId,
-    /// Its mode in git's words: `100644`, `100755`, `120000` (a link), `160000` (a submodule).
+    /// Its mode in git's notation: `100644`, `100755`, `120000` (a link), `160000` (a submodule).
     pub mode: String,
 }
 
-/// The trees of one commit on the way to a path, the topmost first; the last may be missing.
+/// A commit's trees on the way to a path, topmost first; the deepest may be missing.
 #[derive(Clone, Debug)]
 pub(in crate::documents) struct Grove {
     names: Vec<String>,
     trees: Vec<Vec<Leaf>>,
 }
 
-/// An entry of a tree as it is stored.
+/// An entry of a tree as stored.
 #[derive(Clone, Debug)]
 struct Leaf {
     mode: String,
@@ -29,15 +29,15 @@ struct Leaf {
 }
 
 impl Grove {
-    /// Returns what the commit holds at the path; nothing if there is no file.
+    /// Returns the entry at the path; `None` if there is no file.
     pub(in crate::documents) fn entry(&self) -> Option<TreeEntry> {
         let leaf = self.leaf(self.names.len() - 1)?;
         let is_tree = leaf.mode == "40000";
         (!is_tree).then(|| TreeEntry { blob: leaf.id.clone(), mode: leaf.mode.clone() })
     }
 
-    /// Returns whether a file could be made at the path: there is neither a file nor a folder, and
-    /// no file where a folder would be.
+    /// Returns whether a file can be created at the path: neither a file nor a folder exists there,
+    /// and no file is in place of a parent folder.
     pub(in crate::documents) fn is_free(&self) -> bool {
         let last = self.trees.len() - 1;
         self.leaf(last).is_none()
@@ -50,10 +50,10 @@ impl Grove {
 }
 
 impl Repo {
-    /// Returns what a commit holds at a path; nothing if there is no file.
+    /// Returns a commit's entry at a path; `None` if there is no file.
     ///
     /// # Errors
-    /// `unavailable` with code `repository_damaged` if there is no such commit.
+    /// `unavailable` with code `repository_damaged` if the commit does not exist.
     pub async fn blob_at(&self, commit: &BlobId, path: &SourcePath) -> Result<Option<TreeEntry>> {
         if let Some(papers) = self.papers() {
             return Ok(papers.entry(self, path));
@@ -61,24 +61,24 @@ impl Repo {
         Ok(self.grove(commit, path).await?.entry())
     }
 
-    /// Reads the trees of a commit on the way to a path, all by one call, and proves them.
+    /// Reads a commit's trees on the way to a path in one call, and proves them.
     ///
     /// # Errors
-    /// As [`Repo::blob_at`]; `unavailable` with code `object_mismatch`.
+    /// Same as [`Repo::blob_at`]; `unavailable` with code `object_mismatch`.
     pub(in crate::documents) async fn grove(
         &self,
         commit: &BlobId,
         path: &SourcePath,
     ) -> Result<Grove> {
         let names: Vec<String> = self.git_path(path).split('/').map(str::to_owned).collect();
-        // `COMMIT:` and not `COMMIT^{tree}`: by that name git gives the tree unseen, and it is seen
-        // here what is wrong with it.
+        // `COMMIT:` instead of `COMMIT^{tree}`: for the latter git returns the tree without
+        // examining it, and problems are to be found here.
         let folders =
             (0..names.len()).map(|depth| format!("{commit}:{}", names[..depth].join("/")));
         let asked: Vec<String> = std::iter::once(commit.to_string()).chain(folders).collect();
         let mut found = self.objects_named(&asked).await?.into_iter();
-        // What the base holds goes into the new commit: a tree under a false name would bring
-        // other files with it than those that are checked out.
+        // The base's entries are carried over into the new commit: a tree under a wrong id would
+        // add other files than those checked out.
         if let Some(object) = found.next().flatten() {
             self.prove(&object)?;
         }
@@ -87,7 +87,7 @@ impl Repo {
             let Some(object) = object else {
                 match depth {
                     0 => return Err(damaged(format!("the tree of commit {commit} is not there"))),
-                    // No such folder, or a tree of it that is not there.
+                    // No such folder, or its tree is missing.
                     _ => break,
                 }
             };
@@ -107,9 +107,8 @@ impl Repo {
         }
     }
 
-    /// Stores the trees of a commit with one file's content replaced, or with one file more; the
-    /// last one that is returned is the topmost.
-    /// What else they hold need not be there: a clone may be partial.
+    /// Stores the trees of a commit with one file replaced or added; the last id returned is the
+    /// topmost. Other entries need not be present: the clone may be partial.
     pub(in crate::documents) async fn write_trees(
         &self,
         grove: &Grove,
@@ -142,7 +141,7 @@ impl Repo {
         let call = self.git().call(&["mktree", "-z", "--batch", "--missing"]).writing();
         let told = call.stdin(written).line().await?;
         let is_same = told.lines().eq(ids.iter().map(BlobId::as_str));
-        // A tree that git would write otherwise is not well made.
+        // Refuse a tree that git would serialize differently: it is malformed.
         match is_same {
             true => Ok(ids),
             false => Err(damaged("git would write the folders of the last commit otherwise")),
@@ -185,7 +184,7 @@ impl Repo {
     }
 }
 
-/// Trees are sorted as if the names of folders ended in a slash.
+/// Returns the sort key of an entry: folders sort as if their names ended in a slash.
 fn sort_key(leaf: &Leaf) -> Vec<u8> {
     let mut key = leaf.name.clone();
     if leaf.mode == "40000" {
@@ -194,7 +193,7 @@ fn sort_key(leaf: &Leaf) -> Vec<u8> {
     key
 }
 
-/// Writes an entry as `git mktree -z` reads it.
+/// Formats an entry for `git mktree -z`.
 fn listed(leaf: &Leaf) -> Vec<u8> {
     let kind = match leaf.mode.as_str() {
         "40000" => "tree",
@@ -207,7 +206,7 @@ fn listed(leaf: &Leaf) -> Vec<u8> {
     record
 }
 
-/// Returns the bytes that hexadecimal digits stand for.
+/// Decodes hexadecimal digits.
 fn raw(hex: &str) -> impl Iterator<Item = u8> + '_ {
     let digit = |it: u8| char::from(it).to_digit(16).unwrap_or(0) as u8;
     hex.as_bytes().chunks_exact(2).map(move |pair| digit(pair[0]) * 16 + digit(pair[1]))

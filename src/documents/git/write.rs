@@ -1,18 +1,18 @@
-//! The writing calls of git, one function each. Only `commit` puts them in order.
+//! Git's writing calls, one function each. Only `commit` decides on their order.
 
 use camino::Utf8Path;
 
 use crate::base::{BlobId, Context, Error, ErrorKind, Millis, Result, SourcePath, fault};
 use crate::documents::git::{Repo, blocking};
 
-/// How often a locked index is tried again: editors ask for `git status` all the time.
+/// Retries of a locked index: editors run `git status` all the time.
 const LOCK_TRIES: u32 = 10;
-/// How long to wait between two tries.
+/// Delay between retries.
 const LOCK_WAIT: std::time::Duration = std::time::Duration::from_millis(100);
-/// Longest name or mail address of a commit's author, in bytes.
+/// Longest name or mail address of an author or committer, in bytes.
 const PERSON_BYTES_MAX: usize = 256;
 
-/// Whom a commit names.
+/// An author or committer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Person {
     /// The name.
@@ -21,17 +21,17 @@ pub struct Person {
     pub email: String,
 }
 
-/// How the move of a branch ended.
+/// The result of moving a branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::documents) enum Moved {
-    /// The branch holds the commit.
+    /// The branch contains the commit.
     Done,
     /// Somebody else moved it first.
     Lost,
 }
 
 impl Person {
-    /// Refuses what git would strip or could not store.
+    /// Refuses values that git would strip or cannot store.
     ///
     /// # Errors
     /// `invalid` with code `bad_identity`.
@@ -40,7 +40,7 @@ impl Person {
             text.len() <= PERSON_BYTES_MAX
                 && !text.chars().any(|it| it.is_control() || matches!(it, '<' | '>'))
         };
-        // Git strips these from both ends and refuses a name that is then empty.
+        // Git strips these from both ends and refuses a name that becomes empty.
         let is_crud = |it: char| matches!(it, '.' | ',' | ':' | ';' | '"' | '\\' | '\'' | ' ');
         let is_named = !self.name.trim_matches(is_crud).is_empty();
         if is_named && is_plain(&self.name) && is_plain(&self.email) {
@@ -53,18 +53,18 @@ impl Person {
 }
 
 impl Repo {
-    /// Stores a text as a blob, as it is.
+    /// Stores a text as a blob, unfiltered.
     pub(in crate::documents) async fn write_blob(&self, text: &str) -> Result<BlobId> {
         let call = self.git().call(&["hash-object", "-w", "--stdin", "--no-filters"]);
         call.stdin(text).writing().line().await?.parse()
     }
 
-    /// Removes what a crash may have left of an index that was built aside.
+    /// Removes leftovers of a temporary index after a crash.
     pub(in crate::documents) async fn remove_aside(&self, index: &Utf8Path) -> Result<()> {
         remove_index(index).await
     }
 
-    /// Stores a commit. Dates are in UTC and the message is kept byte for byte.
+    /// Stores a commit, with dates in UTC and the message byte for byte.
     pub(in crate::documents) async fn commit_tree(
         &self,
         (tree, parent): (&BlobId, &BlobId),
@@ -87,8 +87,8 @@ impl Repo {
             .parse()
     }
 
-    /// Says whether git would let the index go from one commit to another. The working file is not
-    /// asked about: its content is compared, byte for byte, where it is replaced.
+    /// Checks whether git would accept moving the index from one commit to another. The working
+    /// file is not checked: its content is compared byte for byte when it is replaced.
     pub(in crate::documents) async fn dry_run(&self, from: &BlobId, to: &BlobId) -> Result<()> {
         match fault::is_off("approval_dirty") {
             true => Ok(()),
@@ -96,8 +96,8 @@ impl Repo {
         }
     }
 
-    /// Takes the index from one commit to another. Git refuses, and changes nothing, if an entry
-    /// that differs between the two is not as in either.
+    /// Moves the index from one commit to another. Git refuses, and changes nothing, if an entry
+    /// that differs between the two matches neither.
     pub(in crate::documents) async fn step_index(&self, from: &BlobId, to: &BlobId) -> Result<()> {
         let merge = if fault::is_off("approval_dirty") { "--reset" } else { "-m" };
         self.read_tree(&["read-tree", merge, "-i"], from, to).await
@@ -107,7 +107,7 @@ impl Repo {
         let settings = self.settings().await?;
         let mut tries = 0;
         loop {
-            // A sparse checkout stays as it is; only the files that differ are touched.
+            // A sparse checkout stays as it is; only differing files are touched.
             let call = self.git().call(args).arg("--no-sparse-checkout");
             let call = call.arg(from.as_str()).arg(to.as_str());
             let answer = call.writing().on_files(&settings).run().await?;
@@ -123,15 +123,15 @@ impl Repo {
         }
     }
 
-    /// Makes git look at one file again, whose times changed but not its content. Only what the
-    /// index remembers of times is written.
+    /// Makes git re-read a file whose times changed but not its content. Only cached times in the
+    /// index are written.
     pub(in crate::documents) async fn refresh(&self, path: &SourcePath) -> Result<()> {
         let path = self.git_path(path);
         let call = self.git().call(&["add", "--refresh", "--", &path]).writing();
         call.on_files(&*self.settings().await?).output().await.map(drop)
     }
 
-    /// Sets one entry of the user's index, whose working file already holds that blob.
+    /// Sets one entry of the user's index, whose working file already contains that blob.
     pub(in crate::documents) async fn set_entry(
         &self,
         path: &SourcePath,
@@ -144,16 +144,16 @@ impl Repo {
         self.refresh(path).await
     }
 
-    /// Writes one file of the working tree anew from the index. The index itself is not written,
-    /// because the disk may be full.
+    /// Rewrites one working file from the index. The index is not written, because the disk may be
+    /// full.
     pub(in crate::documents) async fn restore(&self, path: &SourcePath) -> Result<()> {
         let path = self.git_path(path);
         let call = self.git().call(&["checkout-index", "-f", "--", &path]).writing();
         call.on_files(&*self.settings().await?).output().await.map(drop)
     }
 
-    /// Says whether a branch could be moved: git takes its locks, compares, writes the new value
-    /// beside the old one, and throws it away.
+    /// Checks whether a branch can be moved: git takes its locks, compares, writes the new value
+    /// beside the old one, and discards it.
     pub(in crate::documents) async fn rehearse_move(
         &self,
         branch: &str,
@@ -179,7 +179,7 @@ impl Repo {
         }
     }
 
-    /// Moves a branch from one commit to the next, if it is still there.
+    /// Moves a branch from one commit to another, if it has not moved.
     pub(in crate::documents) async fn move_branch(
         &self,
         branch: &str,
@@ -189,7 +189,7 @@ impl Repo {
     ) -> Result<Moved> {
         let reason = format!("incorporate: {subject}");
         let args = ["update-ref", "--no-deref", "-m", &reason, branch, new.as_str(), base.as_str()];
-        // Without the last word git moves the branch from wherever it is.
+        // Without the last argument git moves the branch regardless of where it is.
         let words = args.len() - usize::from(fault::is_off("approval_swap"));
         let call = self.git().call(&args[..words]).writing();
         let answer = call
@@ -202,7 +202,7 @@ impl Repo {
             Ok(answer) => answer.failure(),
             Err(failure) => failure,
         };
-        // The branch itself says what happened, also when git was ended in the middle.
+        // The branch itself tells what happened, even if git was killed midway.
         match self.tip(branch).await? {
             Some(tip) if tip == *base => Err(failure),
             Some(tip) if self.is_ancestor(new, &tip).await? => Ok(Moved::Done),
@@ -210,7 +210,7 @@ impl Repo {
         }
     }
 
-    /// Returns whether a commit is `tip` or one of those before it. One that is gone is not.
+    /// Returns whether a commit is `tip` or one of its ancestors. A missing commit is not.
     pub(in crate::documents) async fn is_ancestor(
         &self,
         commit: &BlobId,
@@ -227,7 +227,7 @@ impl Repo {
         }
     }
 
-    /// Returns whether a commit, its tree and all below can be read as far as git looks.
+    /// Returns whether a commit and its tree can be read, as far as git checks.
     pub(in crate::documents) async fn has_commit(&self, commit: &BlobId) -> Result<bool> {
         let tree = format!("{commit}^{{tree}}");
         let answer = self.git().call(&["cat-file", "-e", &tree]).run().await?;
@@ -235,7 +235,7 @@ impl Repo {
     }
 }
 
-/// Removes an index file and its lock, which may be left from a crash.
+/// Removes an index file and its lock, which a crash may have left.
 async fn remove_index(index: &Utf8Path) -> Result<()> {
     let (file, lock) = (index.to_owned(), format!("{index}.lock"));
     let removed = blocking(move || {

@@ -1,8 +1,8 @@
 //! The table `incorporation_attempts`: the journal of approvals.
 //!
-//! A row is `prepared` before anything of the user's is touched, and settled after: `committed`
-//! together with what it decides, or `dropped`; of a refusal that left all as it was, none stays.
-//! One row is one approval, also when it is built again on a newer commit.
+//! A row is `prepared` before anything of the user's is touched, and settled afterwards:
+//! `committed` together with everything that depends on it, or `dropped`. A refusal that changed
+//! nothing leaves no row. One row is one approval, even if it is rebuilt on a newer commit.
 
 use std::collections::BTreeMap;
 
@@ -15,80 +15,80 @@ use crate::base::{
 use crate::documents::topics::topic::TopicStatus;
 use crate::store::Tx;
 
-/// Kept length of a note, in characters.
+/// Characters kept of a note.
 const NOTE_CHARS_MAX: usize = 1_000;
 
-/// An approval that is under way.
+/// An approval in progress.
 #[derive(Clone, Debug)]
 pub struct Attempt {
     /// Its own id.
     pub id: AttemptId,
-    /// What was approved.
+    /// The approved proposal.
     pub proposal_id: ProposalId,
-    /// The Topic of that proposal.
+    /// Its Topic.
     pub topic_id: TopicId,
     /// Who approved it.
     pub approver: Actor,
-    /// The digest of the text that they saw.
+    /// The digest of the text that the approver saw.
     pub text_digest: String,
-    /// The commit on which it is built.
+    /// The commit on which it is based.
     pub base_commit: BlobId,
-    /// The branch that gets the commit, `refs/heads/…`.
+    /// The branch to be moved, `refs/heads/…`.
     pub branch: String,
     /// The commit.
     pub commit: BlobId,
 }
 
-/// An approval that a crash or a lost reply left under way, and the file that it is about.
+/// An approval that a crash or a lost reply left unfinished, with its file.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     /// The row.
     pub attempt: Attempt,
-    /// The Source of its proposal.
+    /// The proposal's Source.
     pub path: SourcePath,
-    /// The version that the proposal was made for.
+    /// The version for which the proposal was made.
     pub base_blob: BlobId,
-    /// The version that it proposes.
+    /// The proposed version.
     pub proposed_blob: BlobId,
-    /// The text of that version: git may have lost it.
+    /// The proposed text: git may have lost it.
     pub text: String,
 }
 
-/// A further Topic that a commit settled.
+/// An additional Topic that a commit resolved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CauseTopic {
     /// Its id.
     pub topic_id: TopicId,
-    /// What it is called.
+    /// Its title.
     pub topic_title: String,
-    /// Whether it is open, and if not, how it ended.
+    /// Its current status.
     pub topic_status: TopicStatus,
 }
 
-/// What caused a commit: an approved proposal of a Topic.
+/// The cause of a commit: an approved proposal of a Topic.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Cause {
     /// The proposal.
     pub proposal_id: ProposalId,
-    /// Which one of its Topic it was.
+    /// Its revision number within the Topic.
     pub revision_number: i64,
     /// Its Topic.
     pub topic_id: TopicId,
-    /// What that is called.
+    /// The Topic's title.
     pub topic_title: String,
-    /// The further Topics that it settled.
+    /// The additional Topics that it resolved.
     pub further_topics: Vec<CauseTopic>,
-    /// Whether it is open, and if not, how it ended.
+    /// The Topic's current status.
     pub topic_status: TopicStatus,
-    /// The job that wrote it, if one did.
+    /// The job that wrote it, if any.
     pub job_id: Option<JobId>,
     /// Who approved it.
     pub approver: Actor,
     /// Their name as it is shown; filled by a flow.
     pub approver_name: Option<String>,
-    /// The Source that it was for.
+    /// The Source that it changed.
     #[serde(skip)]
     pub source_path: SourcePath,
 }
@@ -110,7 +110,7 @@ const DROP: &str = "
     WHERE id = :id AND state = 'prepared'";
 const FORGET: &str = "
     DELETE FROM incorporation_attempts WHERE id = :id AND state = 'prepared'";
-// `branch > ''` is always true: it lets the partial index be searched.
+// `branch > ''` is always true: it makes SQLite use the partial index.
 const PREPARED: &str = "
     SELECT a.id, a.proposal_id, a.topic_id, a.approver, a.text_digest, a.base_commit, a.branch,
         a.commit_sha, p.source_path, p.base_source_sha, p.proposed_sha, p.proposed_source
@@ -179,10 +179,10 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("attempt::further_topics", FURTHER_TOPICS),
 ];
 
-/// Writes the row of an approval that is about to touch the repository.
+/// Inserts the row of an approval that is about to touch the repository.
 ///
 /// # Errors
-/// `conflict` with code `branch_busy` while another approval of that branch is under way.
+/// `conflict` with code `branch_busy` while another approval of that branch is in progress.
 pub fn prepare(tx: &Tx<'_>, attempt: &Attempt) -> Result<()> {
     let busy: Option<String> = tx
         .prepare_cached(BUSY)?
@@ -201,114 +201,113 @@ pub fn prepare(tx: &Tx<'_>, attempt: &Attempt) -> Result<()> {
     one_row(written, &attempt.id, "already used")
 }
 
-/// Settles an approval whose text the branch holds since `commit`.
+/// Settles an approval whose text is on the branch since `commit`.
 ///
 /// # Errors
-/// `conflict` if it is not under way.
+/// `conflict` if it is not in progress.
 pub fn complete(tx: &Tx<'_>, id: &AttemptId, commit: &BlobId) -> Result<()> {
     let params = named_params! {":id": id, ":commit": commit, ":now": tx.now()};
     one_row(tx.prepare_cached(COMPLETE)?.execute(params)?, id, "not under way")
 }
 
-/// Settles an approval that came to nothing, with the reason.
+/// Settles an approval that failed, with the reason.
 ///
 /// # Errors
-/// `conflict` if it is not under way.
+/// `conflict` if it is not in progress.
 pub fn drop_row(tx: &Tx<'_>, id: &AttemptId, note: &str) -> Result<()> {
     let note = truncate_chars(note, NOTE_CHARS_MAX);
     let params = named_params! {":id": id, ":note": note, ":now": tx.now()};
     one_row(tx.prepare_cached(DROP)?.execute(params)?, id, "not under way")
 }
 
-/// Writes beside an approval how it came about.
+/// Attaches a note to an approval.
 ///
 /// # Errors
-/// `conflict` if there is no such row.
+/// `conflict` if the row does not exist.
 pub fn annotate(tx: &Tx<'_>, id: &AttemptId, note: &str) -> Result<()> {
     let params = named_params! {":id": id, ":note": truncate_chars(note, NOTE_CHARS_MAX)};
     one_row(tx.prepare_cached(ANNOTATE)?.execute(params)?, id, "not there")
 }
 
-/// Writes beside an approval what came to light after it; returns whether that is new.
+/// Attaches a later finding to an approval; returns whether it is new.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn note_late(tx: &Tx<'_>, id: &AttemptId, note: &str) -> Result<bool> {
     let params = named_params! {":id": id, ":note": truncate_chars(note, NOTE_CHARS_MAX)};
     Ok(tx.prepare_cached(NOTE_LATE)?.execute(params)? > 0)
 }
 
-/// Returns what is noted beside the approval by which a proposal was committed.
+/// Returns the note on the approval that committed a proposal.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn note(c: &Connection, proposal: &ProposalId) -> Result<Option<String>> {
     let params = named_params! {":proposal": proposal};
     let found = c.prepare_cached(NOTE)?.query_row(params, |row| row.get(0)).optional()?;
     Ok(found.flatten())
 }
 
-/// Returns the proposal of a text that a Source got by an approval which came to nothing, or has
-/// not come to its end.
+/// Returns the proposal of a text that a Source got by a failed or unfinished approval.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn unfinished(c: &Connection, path: &SourcePath, blob: &BlobId) -> Result<Option<ProposalId>> {
     let params = named_params! {":path": path, ":blob": blob};
     Ok(c.prepare_cached(UNFINISHED)?.query_row(params, |row| row.get(0)).optional()?)
 }
 
-/// Returns who approved each proposal that is approved, or whose approval is under way.
+/// Returns the approver of each proposal that is approved or being approved.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn approvers(connection: &Connection) -> Result<BTreeMap<ProposalId, Actor>> {
     let mut statement = connection.prepare_cached(APPROVERS)?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Takes back the row of an approval that was refused after it, with all else as it was before.
+/// Deletes the row of an approval that was refused afterwards, with everything as before.
 ///
 /// # Errors
-/// `conflict` if it is not under way.
+/// `conflict` if it is not in progress.
 pub fn forget(tx: &Tx<'_>, id: &AttemptId) -> Result<()> {
     let params = named_params! {":id": id};
     one_row(tx.prepare_cached(FORGET)?.execute(params)?, id, "not under way")
 }
 
-/// Returns the approvals that are under way.
+/// Returns the approvals in progress.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn prepared(connection: &Connection) -> Result<Vec<Prepared>> {
     let mut statement = connection.prepare_cached(PREPARED)?;
     let rows = statement.query_map([], from_row)?.collect::<rusqlite::Result<Vec<_>>>()?;
     Ok(rows)
 }
 
-/// Returns whether an approval of this proposal is under way: then nothing else may decide it.
+/// Returns whether an approval of this proposal is in progress: nothing else may decide it then.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn is_prepared(connection: &Connection, proposal: &ProposalId) -> Result<bool> {
     let params = named_params! {":proposal": proposal};
     Ok(connection.prepare_cached(IS_PREPARED)?.exists(params)?)
 }
 
-/// Returns whether a proposal of this Topic is being approved: then the Topic may not be closed.
+/// Returns whether a proposal of this Topic is being approved: the Topic must not be closed then.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn is_topic_prepared(connection: &Connection, topic: &TopicId) -> Result<bool> {
     let params = named_params! {":topic": topic};
     Ok(connection.prepare_cached(IS_TOPIC_PREPARED)?.exists(params)?)
 }
 
-/// Returns the commit that holds an approved proposal, and its branch (`refs/heads/…`).
+/// Returns the commit of an approved proposal, and its branch (`refs/heads/…`).
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn committed(c: &Connection, proposal: &ProposalId) -> Result<Option<(BlobId, String)>> {
     let params = named_params! {":proposal": proposal};
     let mut statement = c.prepare_cached(COMMITTED)?;
@@ -319,17 +318,17 @@ pub fn committed(c: &Connection, proposal: &ProposalId) -> Result<Option<(BlobId
 /// Returns whether a commit was made by an approval of this site.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn is_commit(connection: &Connection, commit: &BlobId) -> Result<bool> {
     let params = named_params! {":commit": commit};
     Ok(connection.prepare_cached(IS_COMMIT)?.query_row(params, |row| row.get(0))?)
 }
 
-/// Returns what caused a commit, as this site's own records have it; nothing for a commit of
-/// somebody else. One commit has several causes if it holds the texts of several proposals.
+/// Returns the causes of a commit according to this site's records; empty for a commit by somebody
+/// else. A commit with the texts of several proposals has several causes.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn causes_of(connection: &Connection, commit: &BlobId) -> Result<Vec<Cause>> {
     let mut statement = connection.prepare_cached(CAUSES_OF)?;
     let rows = statement.query_map(named_params! {":commit": commit}, |row| {
@@ -467,7 +466,7 @@ mod tests {
     fn no_statement_scans_a_table() {
         let connection = Connection::open_in_memory().unwrap();
         migrate(&connection, MIGRATIONS, &Clock::system()).unwrap();
-        // Only a restore asks for all approvers, with no server running.
+        // All approvers are only requested by a restore, without a server.
         for (name, sql) in STATEMENTS.iter().filter(|it| it.0 != "attempt::approvers") {
             let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
             let mut rows = plan.raw_query();

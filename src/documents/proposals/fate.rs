@@ -1,4 +1,4 @@
-//! What a proposed text does to the open Topics of its Source: shown before anybody approves it.
+//! Predicts what a proposed text does to the open Topics of its Source, shown before approval.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::documents::anchor::{self, Anchor, PairMap, Placed, PlacementState};
 use crate::documents::topics::placement::Placement;
 use crate::documents::topics::topic::Topic;
 
-/// A text and the blob id that it has.
+/// A text with its blob id.
 #[derive(Clone, Copy, Debug)]
 pub struct Version<'t> {
     /// The blob id.
@@ -24,21 +24,20 @@ pub struct Version<'t> {
 pub struct Fate {
     /// The Topic.
     pub topic_id: TopicId,
-    /// What it is called.
+    /// Its title.
     pub title: String,
-    /// The words that it is about; empty for a global one.
+    /// The quoted passage; empty for a global Topic.
     pub quote: String,
-    /// Where they are in the base; none for a global Topic.
+    /// The placement in the base; `None` for a global Topic.
     pub before: Option<Placement>,
-    /// Where they would be; none for a global Topic.
+    /// The placement in the proposed text; `None` for a global Topic.
     pub after: Option<Placement>,
 }
 
-/// Returns the fate of every open Topic but those that the proposal settles. `topics` are the
-/// open Topics of the Source; the placement of each must be that in the base text, if known.
+/// Returns the fate of every open Topic except those that the proposal resolves. `topics` are the
+/// open Topics of the Source, each with its placement in the base text, if known.
 ///
-/// A Topic whose place in the base is not known, or that has none, is looked for by its quote:
-/// text can come back.
+/// A Topic without a known place in the base is searched by its quote: text can come back.
 pub fn fates(
     topics: &[Topic],
     settled: &[TopicId],
@@ -66,7 +65,7 @@ pub fn fates(
     fates.into_iter().map(|(fate, _)| fate).collect()
 }
 
-/// Returns where a Topic is in the base; what follows is not known yet.
+/// Returns a Topic's placement in the base, without the one in the proposed text.
 fn before(topic: &Topic, base: Version<'_>) -> Fate {
     let known = topic.placement.clone().filter(|it| it.blob == *base.blob);
     let before = topic

@@ -1,9 +1,9 @@
-//! Finding together what stands in different parts of a long Source, and leaving out a long Source
-//! that holds in any part what is not wanted.
+//! Finds words in different parts of a long Source, and excludes a long Source that contains an
+//! unwanted word in any part.
 //!
-//! The index knows parts, a person asks for documents. A Source of one part is answered by the
-//! index alone; here each word or phrase is looked up by itself among the parts of long Sources,
-//! which have a mark of their own and are few.
+//! The index knows parts, while people search for documents. For a Source of one part the index is
+//! enough; here each word or phrase is looked up separately among the parts of long Sources, which
+//! are marked and few.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -11,31 +11,31 @@ use crate::base::Result;
 use crate::documents::search::ask::Ask;
 use crate::documents::search::mark;
 
-/// Most parts of long Sources that are looked at for one word.
+/// Most parts of long Sources examined per word.
 pub(super) const PARTS_MAX: i64 = 50_000;
 
 /// A part of a Source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
-    /// Its number; later parts have greater ones.
+    /// Its id; later parts have greater ids.
     pub(super) part: i64,
-    /// The number of its Source.
+    /// The id of its Source.
     pub(super) source: i64,
 }
 
-/// What has to be changed in what the index found part by part.
+/// Corrections to the results found part by part.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Spread {
-    /// Sources that hold something unwanted.
+    /// Sources that contain an unwanted word.
     pub(super) barred: HashSet<i64>,
-    /// Of each long Source that holds all that is wanted, the part that holds most of it.
+    /// For each long Source that contains all wanted words, the part that contains most of them.
     pub(super) found: Vec<Place>,
 }
 
-/// Looks for the words of a question one by one; `look` returns the parts that an expression finds.
+/// Looks up the words of a query one by one; `look` returns the parts that match an expression.
 ///
 /// # Errors
-/// As `look`.
+/// The error of `look`.
 pub(super) fn look_for(
     ask: &Ask,
     mut look: impl FnMut(&str) -> Result<Vec<Place>>,
@@ -47,10 +47,10 @@ pub(super) fn look_for(
     }
     let wanted = ask.wanted_each();
     if wanted.len() < 2 {
-        // Whatever holds it was found by its part.
+        // A single term was already found in its part.
         return Ok(spread);
     }
-    // Of each Source that held all terms so far, how many of them each part holds.
+    // For each Source that contained all terms so far: how many of them each part contains.
     let mut held: BTreeMap<i64, HashMap<i64, usize>> = BTreeMap::new();
     for (number, term) in wanted.iter().enumerate() {
         let places = among_long(term)?;
@@ -64,7 +64,7 @@ pub(super) fn look_for(
         }
     }
     let best = |(source, parts): (i64, HashMap<i64, usize>)| {
-        // The first of those that hold the most.
+        // The first of the parts with the most terms.
         let part = parts.into_iter().max_by_key(|(part, count)| (*count, -part))?.0;
         Some(Place { part, source })
     };
@@ -76,7 +76,7 @@ pub(super) fn look_for(
 mod tests {
     use super::*;
 
-    /// Parts with their words: two Sources of three and of two parts.
+    /// Parts with their words: two Sources, of three and two parts.
     const PARTS: &[(i64, i64, &str)] =
         &[(1, 1, "red"), (2, 1, "green blue"), (3, 1, "red green"), (4, 2, "red"), (5, 2, "blue")];
 

@@ -1,38 +1,38 @@
-//! What a person asks for: words, "phrases", beginnings (`wor*`), and -what is not wanted.
+//! Parses search queries: words, "phrases", prefixes (`wor*`), and -exclusions.
 //!
-//! **Invariant:** nothing of what was typed reaches the index as syntax: an expression is put
-//! together from folded words, which hold letters and digits alone.
+//! **Invariant:** no user input reaches the index as syntax: expressions are built from folded
+//! words, which only contain letters and digits.
 
 use crate::base::limit::{SEARCH_BYTES_MAX, SEARCH_WORDS_MAX};
 use crate::base::{Error, ErrorKind, Result};
 use crate::documents::search::fold::{Words, stands_alone};
 use crate::documents::search::mark;
 
-/// Shortest beginning of a word that can be asked for, in characters.
+/// Shortest prefix, in characters.
 const PREFIX_CHARS_MIN: usize = 2;
 
 /// A word or phrase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Term {
-    /// Its words, folded, in order; at least one.
+    /// Its folded words, in order; at least one.
     pub(super) words: Vec<String>,
-    /// Whether the last word is the beginning of one.
+    /// Whether the last word is a prefix.
     pub(super) is_prefix: bool,
 }
 
-/// A question to the index.
+/// A parsed query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// All of these are wanted; at least one.
+    /// All of these are required; at least one.
     pub(super) wanted: Vec<Term>,
     unwanted: Vec<Term>,
 }
 
 impl Ask {
-    /// Reads what was typed. A quotation mark that is not closed ends with the text.
+    /// Parses a query. An unclosed quotation mark extends to the end.
     ///
     /// # Errors
-    /// `too_large`; `invalid` with code `empty_query` if no word is wanted, `too_many_words`, or
+    /// `too_large`; `invalid` with code `empty_query` without a required word, `too_many_words`, or
     /// `short_prefix`.
     pub fn parse(text: &str) -> Result<Ask> {
         if text.len() > SEARCH_BYTES_MAX {
@@ -68,8 +68,8 @@ impl Ask {
         Ok(ask)
     }
 
-    /// Returns the single words that are wanted, each an expression with its words; of a phrase
-    /// each of its words.
+    /// Returns the required words individually, each as an expression with its words; phrases are
+    /// split.
     pub(super) fn words(&self) -> Vec<String> {
         let mut words = Vec::new();
         for term in &self.wanted {
@@ -84,7 +84,7 @@ impl Ask {
         words
     }
 
-    /// Returns the expression that finds what has all of these words in its title.
+    /// Returns the expression for all of these words in the title.
     pub(super) fn in_title(&self) -> String {
         let words = self.wanted.iter().flat_map(|term| {
             let last = term.words.len() - 1;
@@ -94,8 +94,8 @@ impl Ask {
         words.collect::<Vec<_>>().join(" AND ")
     }
 
-    /// Returns the words in the order in which a title would have them, and whether the last one is
-    /// the beginning of one; nothing if no title can be meant.
+    /// Returns the words in the order of a title, and whether the last one is a prefix; `None` if
+    /// the query cannot mean a title.
     pub(super) fn as_title(&self) -> Option<(String, bool)> {
         let (last, before) = self.wanted.split_last()?;
         if !self.unwanted.is_empty() || before.iter().any(|it| it.is_prefix) {
@@ -106,7 +106,7 @@ impl Ask {
         Some((words.join(" "), last.is_prefix))
     }
 
-    /// Returns the expression that the index understands.
+    /// Returns the full-text expression.
     pub(super) fn expression(&self) -> String {
         let wanted = self.wanted_each().join(" AND ");
         match self.unwanted() {
@@ -115,12 +115,12 @@ impl Ask {
         }
     }
 
-    /// Returns an expression for each word or phrase that is wanted.
+    /// Returns one expression per required word or phrase.
     pub(super) fn wanted_each(&self) -> Vec<String> {
         self.wanted.iter().map(Term::expression).collect()
     }
 
-    /// Returns the expression that finds anything unwanted; none if nothing is.
+    /// Returns the expression for any excluded word; `None` without exclusions.
     pub(super) fn unwanted(&self) -> Option<String> {
         let each: Vec<String> = self.unwanted.iter().map(Term::expression).collect();
         (!each.is_empty()).then(|| each.join(" OR "))
@@ -134,20 +134,20 @@ impl Term {
     }
 }
 
-/// Takes one word, or what stands between quotation marks.
+/// Splits off one word, or a quoted phrase.
 fn take(text: &str) -> (&str, &str) {
     if let Some(quoted) = text.strip_prefix('"') {
         return quoted.split_once('"').unwrap_or((quoted, ""));
     }
     let end = text.find(|c: char| c.is_whitespace() || c == '"').unwrap_or(text.len());
-    // A mark right behind a word begins a phrase; it cannot be at 0, that was a phrase.
+    // A quotation mark right after a word begins a phrase; at position 0 it was handled above.
     text.split_at(end)
 }
 
 fn term(said: &str, rest: &mut &str) -> Result<Option<Term>> {
     let mut has_star = said.ends_with('*');
     if let Some(after) = rest.strip_prefix('*') {
-        // Of a phrase: `"some wor"*`.
+        // A phrase may end in a prefix: `"some wor"*`.
         (*rest, has_star) = (after, true);
     }
     let (mut walk, mut word, mut words) = (Words::of(said), String::new(), Vec::new());
@@ -157,7 +157,7 @@ fn term(said: &str, rest: &mut &str) -> Result<Option<Term>> {
         end = range.end;
     }
     let Some(last) = words.last() else { return Ok(None) };
-    // A character that is a word by itself has no beginning, and `a,*` is no beginning of anything.
+    // A character that is a word by itself has no prefix, and neither has `a,*`.
     let is_beginning = said[end..].trim_end_matches('*').is_empty();
     let is_prefix = has_star && is_beginning && !last.chars().all(stands_alone);
     if is_prefix && last.chars().count() < PREFIX_CHARS_MIN {

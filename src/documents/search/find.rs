@@ -1,4 +1,4 @@
-//! Looking something up: candidates with their ranks, and what is shown of those on a page.
+//! Executes searches: ranked candidates, and the details of those on a page.
 
 use std::collections::HashSet;
 
@@ -14,11 +14,11 @@ use crate::documents::word::word_enum;
 
 /// Greater than every path.
 const PAST_EVERY_PATH: char = '\u{10ffff}';
-/// What a hit counts, by the sort of thing: documents are what people come for.
+/// The weight of documents in the ranking: people mostly search for them.
 const SOURCE_WEIGHT: f64 = 1.5;
 
 word_enum! {
-    /// What can be found.
+    /// The kinds of results.
     Sort {
         /// A Source.
         Source = "source",
@@ -29,105 +29,105 @@ word_enum! {
     }
 }
 
-/// What a search is restricted to.
+/// Restrictions of a search.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// Only this sort of things.
+    /// Only this kind.
     pub sort: Option<Sort>,
-    /// Only paths that begin so.
+    /// Only paths with this prefix.
     pub path: Option<String>,
-    /// Only Topics in this state, and their messages; no Sources.
+    /// Only Topics with this status, and their messages; no Sources.
     pub status: Option<TopicStatus>,
     /// Only what this actor wrote; no Sources.
     pub author: Option<Actor>,
 }
 
-/// Something that was found: its place in the index.
+/// A result, by its id in the index.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Candidate {
-    /// Its sort.
+    /// Its kind.
     pub sort: Sort,
-    /// Its number within its sort; of a Source that of a part.
+    /// Its id within its kind; for a Source the id of a part.
     pub id: i64,
     score: f64,
 }
 
-/// A row that was found, before it is known what stands for its thing.
+/// A matching row, before parts are reduced to Sources.
 struct Row {
     thing: i64,
     candidate: Candidate,
 }
 
-/// All that was found, best first.
+/// All results, best first.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
-    /// At most [`SEARCH_RANKED_MAX`] of each sort, each Source once.
+    /// At most [`SEARCH_RANKED_MAX`] of each kind, and each Source once.
     pub items: Vec<Candidate>,
-    /// Whether there is more than was ranked.
+    /// Whether there are more than were ranked.
     pub is_cut: bool,
 }
 
-/// A part of a Source that was found.
+/// A matching part of a Source.
 #[derive(Clone, Debug)]
 pub struct FoundPart {
     /// The Source.
     pub path: SourcePath,
-    /// The version that was taken in; empty while it changes.
+    /// The indexed version; empty while it changes.
     pub blob: String,
-    /// Where in it the part begins, in bytes.
+    /// Byte offset of the part in the Source.
     pub start: usize,
-    /// The part's length.
+    /// Length of the part.
     pub bytes: usize,
-    /// The number of its first line.
+    /// Number of its first line.
     pub line: usize,
 }
 
-/// A Topic that was found.
+/// A matching Topic.
 #[derive(Clone, Debug)]
 pub struct FoundTopic {
     /// Its id.
     pub id: TopicId,
     /// The Source.
     pub path: SourcePath,
-    /// What it is called.
+    /// Its title.
     pub title: String,
-    /// Whether it is open.
+    /// Its status.
     pub status: TopicStatus,
     /// Who opened it.
     pub author: Actor,
-    /// When.
+    /// When it was opened.
     pub at: Millis,
     /// Its first message.
     pub body: String,
-    /// The words that it points at; empty for a global one.
+    /// The quoted passage; empty for a global Topic.
     pub quote: String,
 }
 
-/// A message that was found.
+/// A matching message.
 #[derive(Clone, Debug)]
 pub struct FoundMessage {
     /// Its id.
     pub id: MessageId,
-    /// Its place in its Topic.
+    /// Its position in the Topic.
     pub sequence: i64,
     /// Who wrote it.
     pub author: Actor,
-    /// When.
+    /// When it was written.
     pub at: Millis,
     /// Its text.
     pub body: String,
     /// Its Topic.
     pub topic_id: TopicId,
-    /// What that is called.
+    /// The Topic's title.
     pub title: String,
-    /// Whether that is open.
+    /// The Topic's status.
     pub status: TopicStatus,
-    /// The Source of that.
+    /// The Topic's Source.
     pub path: SourcePath,
 }
 
-// The newest are ranked: the index is walked from its end. The marks in the query have refused most
-// of what a filter refuses; what they cannot tell is looked at here.
+// The newest are ranked: the index is walked from its end. The marks in the query exclude most of
+// what a filter excludes; the rest is checked here.
 const SOURCES: &str = "
     SELECT p.id, p.source_id AS thing
     FROM search_source_words CROSS JOIN search_parts AS p ON p.id = search_source_words.rowid
@@ -173,11 +173,11 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("search::message", MESSAGE),
 ];
 
-/// Finds what is asked for, best first. For a question that very much answers, the newest of each
-/// sort are ranked and the rest is not told; fewer of them if only common words are asked for.
+/// Returns the results of a query, best first. If there are very many, only the newest of each kind
+/// are ranked, and even fewer if the query only contains common words.
 ///
 /// # Errors
-/// As any read; `index_damaged`.
+/// Fails if the database cannot be read; `index_damaged` if the full-text index is damaged.
 pub fn find(connection: &Connection, ask: &Ask, filter: &Filter) -> Result<Found> {
     let mut found = Found::default();
     let of_threads = filter.status.is_some() || filter.author.is_some();
@@ -188,7 +188,7 @@ pub fn find(connection: &Connection, ask: &Ask, filter: &Filter) -> Result<Found
             find_sort(connection, ask, filter, *sort, &mut found)?;
         }
     }
-    // bm25 is better the smaller it is. What is newer has the greater number.
+    // A smaller bm25 score is better. Newer results have greater ids.
     found.items.sort_by(|a, b| a.score.total_cmp(&b.score).then(b.id.cmp(&a.id)));
     Ok(found)
 }
@@ -226,7 +226,7 @@ fn find_sort(
     let mut rows: Vec<Row> = rows.collect::<rusqlite::Result<_>>()?;
     found.is_cut |= rows.len() >= limit as usize;
     rows.truncate(most as usize);
-    // They are in the order of their numbers, the newest first.
+    // Ordered by id, newest first.
     if let Some(oldest) = rows.last() {
         let scores =
             rank::scores(connection, (ask, &telling), &marks, (sort, oldest.candidate.id))?;
@@ -238,15 +238,15 @@ fn find_sort(
         join_parts(connection, ask, filter, &mut rows, found)?;
         put_titled_first(connection, ask, filter, &mut rows)?;
     }
-    // Of several parts of a Source the best one stands for it.
+    // The best part represents its Source.
     rows.sort_by(|a, b| a.candidate.score.total_cmp(&b.candidate.score));
     let mut seen = HashSet::new();
     found.items.extend(rows.into_iter().filter(|it| seen.insert(it.thing)).map(|it| it.candidate));
     Ok(())
 }
 
-/// Makes of what was found part by part what long Sources hold as a whole: what stands in several
-/// parts comes after what stands in one.
+/// Merges results found part by part into long Sources: a match across several parts ranks below a
+/// match within one.
 fn join_parts(
     connection: &Connection,
     ask: &Ask,
@@ -282,8 +282,8 @@ fn join_parts(
     Ok(())
 }
 
-/// Puts the Sources that are called so, or whose title begins so, before all others: who types a
-/// title looks for that document.
+/// Ranks Sources whose title equals or starts with the query first: somebody who types a title
+/// wants that document.
 fn put_titled_first(
     connection: &Connection,
     ask: &Ask,
@@ -306,10 +306,10 @@ fn put_titled_first(
     Ok(())
 }
 
-/// Returns a part of a Source that was found.
+/// Returns a matching part of a Source.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn part(connection: &Connection, id: i64) -> Result<Option<FoundPart>> {
     let size = |it: i64| usize::try_from(it).unwrap_or(0);
     let found = connection.prepare_cached(PART)?.query_row(named_params! {":id": id}, |row| {
@@ -324,10 +324,10 @@ pub fn part(connection: &Connection, id: i64) -> Result<Option<FoundPart>> {
     Ok(found.optional()?)
 }
 
-/// Returns a Topic that was found.
+/// Returns a matching Topic.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn topic(connection: &Connection, id: i64) -> Result<Option<FoundTopic>> {
     let found = connection.prepare_cached(TOPIC)?.query_row(named_params! {":id": id}, |row| {
         Ok(FoundTopic {
@@ -344,10 +344,10 @@ pub fn topic(connection: &Connection, id: i64) -> Result<Option<FoundTopic>> {
     Ok(found.optional()?)
 }
 
-/// Returns a message that was found.
+/// Returns a matching message.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn message(connection: &Connection, id: i64) -> Result<Option<FoundMessage>> {
     let found = connection.prepare_cached(MESSAGE)?.query_row(named_params! {":id": id}, |row| {
         Ok(FoundMessage {

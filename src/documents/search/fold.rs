@@ -1,32 +1,32 @@
-//! The words of a text as they are searched: without case, accents and forms of presentation.
+//! Splits text into the words used by the search: without case, accents and presentation forms.
 //!
-//! Index, question and snippet use the same words, so that what is found is what is marked. Scripts
-//! that are written without spaces, and Hangul, count each character as a word: a question in them
-//! finds any row of characters. What is written into the index holds letters and digits alone.
+//! Index, query and snippets use the same words, so that exactly the matches are highlighted. In
+//! scripts without spaces, and in Hangul, every character is a word: a query matches any sequence
+//! of characters. Only letters and digits are written to the index.
 
 use std::ops::Range;
 
 use unicode_normalization::char::decompose_compatible;
 use unicode_width::UnicodeWidthChar as _;
 
-/// Changes whenever something else is written into the index: it is made anew then.
+/// Incremented whenever the indexed text changes: the index is then rebuilt.
 pub const FOLD_VERSION: i64 = 2;
-/// Longest word that is told from others, folded, in bytes; of a longer one its beginning counts.
+/// Longest distinguished word, folded, in bytes; longer ones are cut.
 const WORD_BYTES_MAX: usize = 96;
 
-/// Walks over the words of a text.
+/// An iterator over the words of a text.
 pub(super) struct Words<'t> {
     text: &'t str,
     at: usize,
 }
 
 impl<'t> Words<'t> {
-    /// Returns the walk at its beginning.
+    /// Returns an iterator at the start of a text.
     pub(super) fn of(text: &'t str) -> Words<'t> {
         Words { text, at: 0 }
     }
 
-    /// Puts the next word, folded, into `word` and returns where it stands; nothing at the end.
+    /// Puts the next word, folded, into `word` and returns its range; `None` at the end.
     pub(super) fn next_into(&mut self, word: &mut String) -> Option<Range<usize>> {
         loop {
             word.clear();
@@ -63,7 +63,7 @@ impl<'t> Words<'t> {
     }
 }
 
-/// Returns the folded words of a text with a space between them.
+/// Returns the folded words of a text, separated by spaces.
 pub fn folded(text: &str) -> String {
     let mut all = String::with_capacity(text.len() + text.len() / 8);
     let (mut words, mut word) = (Words::of(text), String::new());
@@ -74,8 +74,8 @@ pub fn folded(text: &str) -> String {
     all
 }
 
-/// Returns the last byte up to `at`, and after `from`, at which no word is cut; `at` itself if
-/// there is none, and if nothing is cut there. Both must be on borders of characters.
+/// Returns the last position up to `at`, and after `from`, that splits no word; `at` itself if
+/// there is none. Both must be character boundaries.
 pub(super) fn word_border(text: &str, from: usize, at: usize) -> usize {
     let mut after = text[at..].chars().next();
     for (start, before) in text[from..at].char_indices().rev() {
@@ -87,7 +87,7 @@ pub(super) fn word_border(text: &str, from: usize, at: usize) -> usize {
     at
 }
 
-/// Returns whether no word goes on from one character to the next.
+/// Returns whether a word boundary lies between two characters.
 fn is_border(before: char, after: char) -> bool {
     let is_inside = |c: char| is_letter(c) || is_attached(c);
     !is_attached(after)
@@ -98,7 +98,7 @@ fn is_letter(c: char) -> bool {
     if c.is_ascii() { c.is_ascii_alphanumeric() } else { c.is_alphanumeric() }
 }
 
-/// Returns whether a character belongs to the one before it and is no letter by itself.
+/// Returns whether a character is not a letter but belongs to the one before it.
 fn is_attached(c: char) -> bool {
     !c.is_ascii()
         && !c.is_control()
@@ -107,7 +107,7 @@ fn is_attached(c: char) -> bool {
         && (c == '\u{ad}' || c.width() == Some(0))
 }
 
-/// Returns whether a letter is a word by itself: Han, kana, Bopomofo, Yi, Thai, Lao, Myanmar,
+/// Returns whether every single letter is a word: Han, kana, Bopomofo, Yi, Thai, Lao, Myanmar,
 /// Khmer, Tibetan and Hangul.
 pub(super) fn stands_alone(c: char) -> bool {
     matches!(u32::from(c),
@@ -122,7 +122,7 @@ fn fold(c: char, word: &mut String) {
         return word.push(c.to_ascii_lowercase());
     }
     if matches!(c, '\u{ac00}'..='\u{d7a3}') {
-        // Not into the letters that a syllable is made of.
+        // Hangul syllables are not decomposed into their letters.
         return word.push(c);
     }
     decompose_compatible(c, |part| {
@@ -144,15 +144,16 @@ fn fold_plain(c: char, word: &mut String) {
         'ħ' => word.push('h'),
         'ı' => word.push('i'),
         'ς' => word.push('σ'),
-        // What comes with a compatible form and is no letter, such as the brackets of ⑴.
+        // Parts of a compatibility form that are not letters, such as the brackets of ⑴.
         it if it.is_ascii() && !it.is_ascii_alphanumeric() => {}
         it if is_dropped(it) => {}
         it => word.push(it),
     }
 }
 
-/// Accents of Latin, Greek and Cyrillic, points of Hebrew, vowel marks of Arabic, and what joins,
-/// hyphenates or selects a form. Other marks are vowels of their scripts, and count.
+/// Returns whether a mark is dropped: accents of Latin, Greek and Cyrillic, Hebrew points, Arabic
+/// vowel marks, joiners, soft hyphens and variation selectors. Other marks are vowels of their
+/// scripts and count.
 fn is_dropped(c: char) -> bool {
     matches!(u32::from(c),
         0x00ad | 0x0300..=0x036f | 0x0483..=0x0487 | 0x0591..=0x05bd | 0x05bf | 0x05c1..=0x05c2

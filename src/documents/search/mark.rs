@@ -1,30 +1,30 @@
-//! What a search is restricted to and ranked by, as words of the index: folder, path, author, state
-//! of the Topic, words of the title.
+//! Marks: what a search is filtered and ranked by, as words in the index: folder, path, author,
+//! Topic status, words of the title.
 //!
-//! The index itself then finds what has both the words and the marks, without a look at every row
-//! that has the words.
+//! The index itself then intersects words and marks, without reading every row that contains the
+//! words.
 //!
-//! **Invariant:** a mark begins with a control character, which no folded word holds: nobody finds
-//! one by typing, and no mark is taken for a word.
+//! **Invariant:** a mark begins with a control character, which no folded word contains: nobody can
+//! type one, and no mark is taken for a word.
 
 use crate::base::{Actor, digest_hex};
 use crate::documents::search::find::Filter;
 use crate::documents::topics::topic::TopicStatus;
 
-/// Begins every mark.
+/// The first character of every mark.
 const SIGN: char = '\u{80}';
-/// The mark of a part of a Source that has several.
+/// The mark of a part of a Source with several parts.
 const LONG_MARK: &str = "\u{80}l";
 /// The expression that finds it.
 pub(super) const LONG: &str = "\"\u{80}l\"";
-/// Digits of a digest that stand for a folder or an author; what is found is compared again.
+/// Hexadecimal digits of a folder's or author's digest; matches are compared again.
 const DIGITS: usize = 16;
-/// Folders of a path that are marked; what is deeper is found by the last one of them.
+/// Most folders of a path that are marked; deeper ones are found by the last marked one.
 const FOLDERS_MAX: usize = 16;
-/// Bytes of a path that are marked; of a longer one its beginning counts.
+/// Bytes of a path that are marked; longer paths are cut.
 const PATH_BYTES_MAX: usize = 256;
 
-/// Returns the marks of a part of a Source, of which the folded words of title and path are given.
+/// Returns the marks of a part of a Source, given the folded words of title and path.
 pub(super) fn of_part(path: &str, named: &str, is_long: bool) -> String {
     let mut marks = of_path(path);
     marks.push_str(&of_title(named));
@@ -35,7 +35,7 @@ pub(super) fn of_part(path: &str, named: &str, is_long: bool) -> String {
     marks
 }
 
-/// Returns the marks of a Source, and the first ones of what is said about it.
+/// Returns the marks for a path, of a Source or something written about it.
 fn of_path(path: &str) -> String {
     let mut marks = path_mark(path);
     for (end, _) in path.match_indices('/').take(FOLDERS_MAX) {
@@ -45,20 +45,19 @@ fn of_path(path: &str) -> String {
     marks
 }
 
-/// Returns the marks of the words of a title: what has a word there is found by its mark, without a
-/// look at every row that has the word anywhere.
+/// Returns the marks of a title's words, by which a word in the title is found without reading
+/// every row that contains it anywhere.
 pub(super) fn of_title(words: &str) -> String {
     words.split_whitespace().map(|it| format!(" {SIGN}t{it}")).collect()
 }
 
-/// Returns the expression that finds the titles with a word, or with the beginning of one.
+/// Returns the expression for titles with this word or prefix.
 pub(super) fn in_title(word: &str, is_prefix: bool) -> String {
     let star = if is_prefix { " *" } else { "" };
     format!("\"{SIGN}t{word}\"{star}")
 }
 
-/// Returns the marks of something that was written about a Source; without a state it may be in
-/// any.
+/// Returns the marks of something written about a Source; without a status it matches any.
 pub(super) fn of_writing(path: &str, author: &Actor, status: Option<TopicStatus>) -> String {
     let mut marks = of_path(path);
     marks.push(' ');
@@ -70,7 +69,7 @@ pub(super) fn of_writing(path: &str, author: &Actor, status: Option<TopicStatus>
     marks
 }
 
-/// Returns what an expression needs beside its words for a filter; empty if nothing is filtered.
+/// Returns the part of an expression that applies a filter; empty if nothing is filtered.
 pub(super) fn expression(filter: &Filter) -> String {
     let mut wanted = Vec::new();
     if let Some(path) = filter.path.as_deref() {
@@ -100,7 +99,7 @@ fn digest_mark(sort: char, text: &str) -> String {
     format!("{SIGN}{sort}{}", &digest_hex(text)[..DIGITS])
 }
 
-/// Two digits a byte: paths that begin alike have marks that begin alike.
+/// Returns a mark with two digits per byte: common prefixes of paths stay common prefixes of marks.
 fn path_mark(path: &str) -> String {
     use std::fmt::Write as _;
     let mut mark = format!("{SIGN}p");

@@ -1,11 +1,11 @@
-//! Full-text search over Sources, Topics and messages: what is taken in, asked, found and shown.
+//! Full-text search over Sources, Topics and messages: indexing, parsing, searching and snippets.
 //!
-//! A Topic is found by its title, its first message and the words that it points at; the messages
-//! after the first one are found by themselves. A Source is found by its path and its text.
+//! A Topic is found by its title, its first message and its quoted passage; later messages are
+//! found individually. A Source is found by its path and its text.
 //!
-//! **Invariant:** the tables `search_…` are made from other tables and from the repository; losing
+//! **Invariant:** the tables `search_…` are derived from other tables and the repository; losing
 //! them loses nothing.
-//! **Invariant:** what is written in a Topic is found from the transaction on that writes it.
+//! **Invariant:** what is written in a Topic is searchable from the same transaction on.
 
 mod across_parts;
 mod ask;
@@ -33,9 +33,9 @@ pub use thread::{take_in_messages, take_in_topics};
 
 pub(in crate::documents) use thread::{move_topic, put_message, put_topic, rename_topic};
 
-/// Rung when something is left to be taken in.
+/// Rung when something remains to be indexed.
 pub const BELL: &str = "search";
-/// What the error says if an index of the database is damaged and the rest is whole.
+/// The error code of a damaged index in an otherwise intact database.
 pub const DAMAGED: &str = "index_damaged";
 
 /// The statements of this module, for the schema test.

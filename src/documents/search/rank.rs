@@ -1,9 +1,10 @@
-//! In which order is shown what was found.
+//! Ranks results.
 //!
-//! bm25 walks through all rows of each word that it weighs, however few were found. So a word that
-//! very many rows hold weighs nothing: it tells nothing apart. Where only such words are asked for,
-//! what has them in its title or path comes first, then what is newer; and fewer rows are looked
-//! for, because a phrase of such words is found only by reading where they stand in every row.
+//! bm25 reads all rows of each word that it weighs, however few results there are. Words contained
+//! in very many rows therefore get no weight: they do not discriminate. If a query only contains
+//! such words, matches in title or path come first, then newer results; and fewer rows are
+//! searched, because a phrase of common words can only be found by reading its positions in every
+//! row.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,9 +15,9 @@ use crate::base::limit::SEARCH_COMMON_MAX;
 use crate::documents::search::ask::Ask;
 use crate::documents::search::find::Sort;
 
-/// Words that stand in more rows of a table than this weigh nothing.
+/// Words contained in more rows of a table than this get no weight.
 const COMMON_ROWS: u32 = 2_000;
-/// What a row scores that has only common words; bm25 is better the smaller it is, and below this.
+/// The score of a row with only common words; bm25 scores are smaller, and smaller is better.
 pub(super) const COMMON: f64 = -1.0e-6;
 /// The same with those words in its title.
 const COMMON_IN_TITLE: f64 = -2.0e-6;
@@ -58,14 +59,14 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("search::topics_by_title", TOPICS_BY_TITLE),
 ];
 
-/// What the rows of one sort score.
+/// The scores of the rows of one kind.
 pub(super) enum Scores {
     Weighed(HashMap<i64, f64>),
     Common(HashSet<i64>),
 }
 
 impl Scores {
-    /// Returns what a row scores: the smaller, the better.
+    /// Returns the score of a row: smaller is better.
     pub(super) fn of(&self, id: i64) -> f64 {
         match self {
             Scores::Weighed(scores) => scores.get(&id).copied().unwrap_or(COMMON),
@@ -75,10 +76,10 @@ impl Scores {
     }
 }
 
-/// Returns those of the words that are wanted which tell rows of a sort apart.
+/// Returns those required words that discriminate between rows of a kind.
 ///
 /// # Errors
-/// As any read; `index_damaged`.
+/// Fails if the database cannot be read; `index_damaged` if the full-text index is damaged.
 pub(super) fn telling(connection: &Connection, ask: &Ask, sort: Sort) -> Result<Vec<String>> {
     let is_common = match sort {
         Sort::Source => IS_COMMON_IN_SOURCES,
@@ -97,11 +98,11 @@ pub(super) fn telling(connection: &Connection, ask: &Ask, sort: Sort) -> Result<
     Ok(telling)
 }
 
-/// Weighs the rows that hold what is wanted, from some number on, by the words that tell them
-/// apart; `marks` are those of the filter.
+/// Scores the matching rows from an id on, by their discriminating words; `marks` are those of the
+/// filter.
 ///
 /// # Errors
-/// As any read; `index_damaged`.
+/// Fails if the database cannot be read; `index_damaged` if the full-text index is damaged.
 pub(super) fn scores(
     connection: &Connection,
     (ask, telling): (&Ask, &[String]),
@@ -120,7 +121,7 @@ pub(super) fn scores(
         return Ok(Scores::Weighed(rows.collect::<rusqlite::Result<_>>()?));
     }
     let Some(by_title) = by_title else { return Ok(Scores::Common(HashSet::new())) };
-    // By marks: a common word stands in nearly every text, and in few titles.
+    // By marks: a common word is in nearly every text, but in few titles.
     let query = format!("({}){marks}", ask.in_title());
     let params = named_params! {":query": query, ":oldest": oldest, ":limit": SEARCH_COMMON_MAX};
     let mut statement = connection.prepare_cached(by_title)?;
@@ -164,7 +165,7 @@ mod tests {
         let [titled, plain] = of("common", [7, 8]);
         assert!(titled < plain);
         assert_eq!(of("comm* \"common words\"", [8, 12]), [COMMON, COMMON]);
-        // With a word that tells something apart it is bm25, where the smaller one is better.
+        // With a discriminating word the score is bm25's, where smaller is better.
         let [in_title, in_body] = of("common seldom", [11, 9]);
         assert!(in_title < in_body && in_body < COMMON_IN_TITLE, "{in_title} {in_body}");
         assert_eq!(of("common seldom", [9, 9]), of("seldom", [9, 9]));
@@ -173,10 +174,10 @@ mod tests {
             let found = find(&connection, &Ask::parse(asked).unwrap(), &filter).unwrap();
             (found.items.len(), found.is_cut)
         };
-        // Of what tells nothing apart the newest are enough, and it is said that there are more.
+        // Of common words the newest results are enough, and more are reported to exist.
         assert_eq!(found("\"common words\""), (SEARCH_COMMON_MAX as usize, true));
         assert_eq!(found("common seldom"), (2, false));
-        // What does not have it is not found by the question, and comes last if it were.
+        // Rows without the word are not found, and would come last if they were.
         assert_eq!(of("common seldom", [8, 12]), [COMMON, COMMON]);
     }
 }

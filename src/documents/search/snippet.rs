@@ -1,9 +1,10 @@
-//! Some words of a text around what was found in it, with the hits told apart.
+//! Snippets: part of a text around a match, with the hits marked.
 //!
-//! Of Markdown it is what a reader sees. Where only something was found that is not seen, such as
-//! an address, the text is shown as it is written: otherwise nobody knew why it was found.
+//! For Markdown a snippet shows what a reader sees. If only something invisible matches, such as a
+//! URL, it shows the source text: otherwise nobody would know why it was found.
 //!
-//! **Invariant:** a snippet is plain text in pieces; whoever shows it escapes them and marks hits.
+//! **Invariant:** a snippet is plain text in pieces; whoever shows it escapes them and marks the
+//! hits.
 
 use std::ops::Range;
 
@@ -17,12 +18,12 @@ use crate::documents::sources::plain::Plain;
 const CHARS: usize = 240;
 /// Characters before the first hit.
 const CHARS_BEFORE: usize = 60;
-/// Most hits of a text that are looked at.
+/// Most hits examined per text.
 const HITS_MAX: usize = 2_000;
-/// Longest text whose Markdown is read as a whole, in bytes; of a longer one it is read around the
+/// Longest text whose Markdown is parsed completely, in bytes; a longer one is parsed around the
 /// first hit.
 const WHOLE_BYTES_MAX: usize = 64 * 1024;
-/// How much of a longer text is read before and behind it, in bytes.
+/// Bytes of a longer text that are parsed before and after the first hit.
 const AROUND_BYTES: usize = 4 * 1024;
 
 /// A piece of a snippet.
@@ -32,35 +33,35 @@ const AROUND_BYTES: usize = 4 * 1024;
 pub struct Piece {
     /// Its text: one line, without control characters.
     pub text: String,
-    /// Whether this is what was looked for.
+    /// Whether this is a hit.
     pub hit: bool,
 }
 
-/// A snippet, and where in the text its first hit stands.
+/// A snippet with the position of its first hit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snippet {
     /// The pieces in order.
     pub pieces: Vec<Piece>,
-    /// The byte at which the first hit begins; nothing if nothing was found.
+    /// The byte at which the first hit begins; `None` without a hit.
     pub at: Option<usize>,
 }
 
-/// One place where a term was found.
+/// A match of one term.
 struct Hit {
     term: usize,
     range: Range<usize>,
-    /// Its first byte in the text as it is written.
+    /// Its first byte in the source text.
     at: usize,
 }
 
-/// A phrase of which the first words were found.
+/// A phrase of which the first words have matched.
 struct Begun {
     term: usize,
     next: usize,
     start: usize,
 }
 
-/// Returns the part of a text that holds most of what is asked for, or its beginning.
+/// Returns the part of a text with the most terms, or its beginning.
 pub fn snippet(text: &str, is_markdown: bool, ask: &Ask) -> Snippet {
     let hits = find(text, &ask.wanted);
     if !is_markdown {
@@ -79,7 +80,7 @@ pub fn snippet(text: &str, is_markdown: bool, ask: &Ask) -> Snippet {
     }
 }
 
-/// Returns the part of a text whose Markdown is read.
+/// Returns the part of a text whose Markdown is parsed.
 fn around(text: &str, hits: &[Hit]) -> Range<usize> {
     if text.len() <= WHOLE_BYTES_MAX {
         return 0..text.len();
@@ -87,7 +88,7 @@ fn around(text: &str, hits: &[Hit]) -> Range<usize> {
     let at = hits.get(best_window(text, hits).start).map_or(0, |it| it.at);
     let from = text.floor_char_boundary(at.saturating_sub(AROUND_BYTES));
     let to = text.floor_char_boundary(at + AROUND_BYTES);
-    // A block is read from its beginning, if it is not too long.
+    // Start at the beginning of a block, unless that is too far away.
     let block = text[from..at].find("\n\n").filter(|_| from > 0);
     block.map_or(from, |it| from + it)..to
 }
@@ -100,7 +101,7 @@ fn of_hits(text: &str, hits: &[Hit]) -> Snippet {
     let (at, written_at) = (first.range.start, first.at);
     let before = text[..at].char_indices().rev().take(CHARS_BEFORE);
     let start = before.last().map_or(at, |(start, _)| start);
-    // Not in the middle of a word, if there is a space to begin behind.
+    // Do not start within a word, if there is a space to start after.
     let start = match text[start..at].find(char::is_whitespace) {
         Some(space) if start > 0 => start + space,
         _ => start,
@@ -108,13 +109,13 @@ fn of_hits(text: &str, hits: &[Hit]) -> Snippet {
     Snippet { pieces: cut(text, start, &hits[best.start..]), at: Some(written_at) }
 }
 
-/// Returns a text of one line with its hits told apart, whole.
+/// Returns a complete one-line text with its hits marked.
 pub fn marked(text: &str, ask: &Ask) -> Vec<Piece> {
     let hits = find(text, &ask.wanted);
     pieces(text, 0..text.len(), &hits)
 }
 
-/// Finds the terms, in order of their ends.
+/// Finds the terms, ordered by their ends.
 fn find(text: &str, terms: &[Term]) -> Vec<Hit> {
     let (mut words, mut word) = (Words::of(text), String::new());
     let (mut hits, mut begun): (Vec<Hit>, Vec<Begun>) = (Vec::new(), Vec::new());
@@ -150,14 +151,14 @@ fn matches(term: &Term, at: usize, word: &str) -> bool {
     }
 }
 
-/// Returns the first hits that stand near each other and are of most different terms.
+/// Returns the first group of nearby hits with the most distinct terms.
 fn best_window(text: &str, hits: &[Hit]) -> Range<usize> {
     let mut best = (0, 0..0);
     let mut end = 0;
     for start in 0..hits.len() {
         end = end.max(start + 1);
         let from = hits[start].range.start;
-        // A character has at most four bytes; most texts come near a half of this.
+        // A character has up to four bytes; most texts come near half of this.
         let reach = from + CHARS - CHARS_BEFORE;
         while end < hits.len() && hits[end].range.end <= reach.min(text.len()) {
             end += 1;
@@ -172,11 +173,11 @@ fn best_window(text: &str, hits: &[Hit]) -> Range<usize> {
     best.1
 }
 
-/// Returns the pieces of a text from some byte on, as long as a snippet is.
+/// Returns the pieces of a text from a byte on, at most the length of a snippet.
 fn cut(text: &str, start: usize, hits: &[Hit]) -> Vec<Piece> {
     let end = text[start..].char_indices().nth(CHARS).map_or(text.len(), |(at, _)| start + at);
     let end = match text[start..end].rfind(char::is_whitespace) {
-        // Not in the middle of a word, unless the words are very long.
+        // Do not end within a word, unless words are very long.
         Some(space) if end < text.len() && space > (end - start) / 2 => start + space,
         _ => end,
     };
@@ -195,7 +196,7 @@ fn pieces(text: &str, range: Range<usize>, hits: &[Hit]) -> Vec<Piece> {
     let mut all: Vec<Piece> = Vec::new();
     let mut at = range.start;
     for hit in hits.iter().map(|it| &it.range) {
-        // Hits may overlap: a word of its own inside of a phrase.
+        // Hits may overlap: a term may occur within a phrase.
         let (from, to) = (hit.start.max(at), hit.end.min(range.end));
         if from >= to {
             continue;
@@ -215,7 +216,7 @@ fn pieces(text: &str, range: Range<usize>, hits: &[Hit]) -> Vec<Piece> {
     all
 }
 
-/// Adds text on one line: white space in a row becomes a space, and control characters go.
+/// Adds text as one line: whitespace collapses to a space, control characters are dropped.
 fn push(all: &mut Vec<Piece>, text: &str, hit: bool) {
     let ends_in_space = all.last().is_none_or(|it| it.text.ends_with(' '));
     let mut line = String::with_capacity(text.len());
@@ -245,7 +246,7 @@ mod tests {
         in_brackets(&snippet(text, false, &Ask::parse(asked).unwrap()))
     }
 
-    /// The same of Markdown.
+    /// Like `shown`, for Markdown.
     fn read(text: &str, asked: &str) -> String {
         in_brackets(&snippet(text, true, &Ask::parse(asked).unwrap()))
     }
@@ -288,12 +289,12 @@ mod tests {
         assert_eq!(read(text, "long steel"), seen);
         assert_eq!(read("a**b**", "b"), "a[b]");
         assert_eq!(read("x **one** [two](y)", "\"one two\""), "x [one two]");
-        // What is found and not seen is shown as it is written.
+        // An invisible match is shown in the source text.
         assert_eq!(read("x [two](http://example.org)", "example"), "x [two](http://[example].org)");
         assert_eq!(read("x **y** z", "else"), "x y z");
         assert_eq!(read("<b onclick=x>y</b>", "y"), "[y]");
         assert_eq!(read("a <!-- b --> <x-y>", "a"), "[a] <x-y>");
-        // Where it stands is where it is written.
+        // The position refers to the source text.
         let at = snippet(text, true, &Ask::parse("steel").unwrap()).at.unwrap();
         assert!(text[at..].starts_with("steel` one"), "not the address");
     }

@@ -1,4 +1,4 @@
-//! Owns `search_sources` and `search_parts`: the words of Sources, version by version.
+//! Owns `search_sources` and `search_parts`: the indexed words of Sources, by version.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 
@@ -8,9 +8,9 @@ use crate::documents::search::mark;
 use crate::documents::sources::title::file_name;
 use crate::store::Tx;
 
-/// Largest part of a Source that is taken in as one, in bytes: one transaction takes in one part.
+/// Largest part of a Source indexed in one transaction, in bytes.
 const PART_BYTES_MAX: usize = 256 * 1024;
-/// How far a part reaches into the next one, in bytes, so that a phrase across both is found.
+/// How far a part extends into the next one, in bytes, to find phrases across the boundary.
 const OVERLAP_BYTES: usize = 1024;
 
 const KNOWN: &str = "SELECT path, blob FROM search_sources";
@@ -50,22 +50,22 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("search::seal_source", SEAL),
 ];
 
-/// A part of a Source, ready to be taken in.
+/// A part of a Source, ready to be indexed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Where in the text it begins, in bytes.
+    /// Byte offset in the text.
     pub start: usize,
     /// Its length in bytes.
     pub bytes: usize,
     /// The number of its first line.
     pub line: usize,
-    /// Its words, folded.
+    /// Its folded words.
     pub words: String,
-    /// Whether it is one of several parts of its text.
+    /// Whether its text has several parts.
     pub is_long: bool,
 }
 
-/// Splits a text into the parts by which it is taken in, and folds them; at least one.
+/// Splits a text into parts for indexing and folds them; at least one.
 pub fn parts_of(text: &str) -> Vec<Part> {
     let (mut parts, mut start, mut line) = (Vec::new(), 0, 1);
     let is_long = text.len() > PART_BYTES_MAX;
@@ -82,7 +82,7 @@ pub fn parts_of(text: &str) -> Vec<Part> {
     }
 }
 
-/// Returns where a part ends that begins at `start`: behind a line, or else between two words.
+/// Returns the end of a part that begins at `start`: after a line, or else between two words.
 fn part_end(text: &str, start: usize) -> usize {
     let far = floor_of(text, start + PART_BYTES_MAX);
     match text[start..far].rfind('\n') {
@@ -92,13 +92,13 @@ fn part_end(text: &str, start: usize) -> usize {
     }
 }
 
-/// Returns how far a part that ends at some byte reaches into the next one: not into a word.
+/// Returns how far a part that ends at `end` extends into the next one, without splitting a word.
 fn reach_of(text: &str, end: usize) -> usize {
     let far = floor_of(text, end + OVERLAP_BYTES);
     if far == text.len() { far } else { word_border(text, end, far) }
 }
 
-/// Returns the last border of characters up to a byte.
+/// Returns the last character boundary up to a byte.
 fn floor_of(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
@@ -107,11 +107,10 @@ fn floor_of(text: &str, at: usize) -> usize {
     at
 }
 
-/// Returns the Sources that are taken in, with their versions; nothing stands for one that is only
-/// taken in by a part.
+/// Returns the indexed Sources with their versions; `None` for one that is only partly indexed.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn known_sources(connection: &Connection) -> Result<Vec<(SourcePath, Option<BlobId>)>> {
     let mut statement = connection.prepare_cached(KNOWN)?;
     let rows = statement.query_map([], |row| {
@@ -121,12 +120,12 @@ pub fn known_sources(connection: &Connection) -> Result<Vec<(SourcePath, Option<
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// What a Source that is taken in calls itself.
+/// The title of an indexed Source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownTitle {
     /// The Source.
     pub path: SourcePath,
-    /// The version that says so; none while it is taken in.
+    /// The indexed version; `None` while it is being indexed.
     pub blob: Option<BlobId>,
     /// Its own title, if it has one.
     pub title: Option<String>,
@@ -140,31 +139,31 @@ impl KnownTitle {
     }
 }
 
-/// Returns what all Sources that are taken in call themselves.
+/// Returns the titles of all indexed Sources.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn titles(connection: &Connection) -> Result<Vec<KnownTitle>> {
     let mut statement = connection.prepare_cached(TITLES)?;
     let rows = statement.query_map([], KnownTitle::from_row)?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Returns what a Source calls itself, if it is taken in.
+/// Returns the title of a Source, if it is indexed.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn title(connection: &Connection, path: &SourcePath) -> Result<Option<KnownTitle>> {
     let mut statement = connection.prepare_cached(TITLE)?;
     let found = statement.query_row(named_params! {":path": path}, KnownTitle::from_row);
     Ok(found.optional()?)
 }
 
-/// Takes in one part of a Source with its own title, if it has one; the first part replaces what
-/// there was of it. It is not known to be whole before [`seal_source`].
+/// Indexes one part of a Source, with its title, if any; the first part replaces earlier ones. The
+/// Source counts as complete only after [`seal_source`].
 ///
 /// # Errors
-/// As any write; `index_damaged`.
+/// Fails if the database cannot be written; `index_damaged` if the full-text index is damaged.
 pub fn put_part(tx: &Tx<'_>, path: &SourcePath, title: Option<&str>, part: &Part) -> Result<()> {
     let title_words = folded(title.unwrap_or_else(|| file_name(path.as_str())));
     let source: i64 = match part.start {
@@ -200,19 +199,19 @@ pub fn put_part(tx: &Tx<'_>, path: &SourcePath, title: Option<&str>, part: &Part
     Ok(())
 }
 
-/// Writes down that all parts of a version of a Source are taken in.
+/// Records that all parts of a Source's version are indexed.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn seal_source(tx: &Tx<'_>, path: &SourcePath, blob: &BlobId) -> Result<()> {
     tx.prepare_cached(SEAL)?.execute(named_params! {":path": path, ":blob": blob})?;
     Ok(())
 }
 
-/// Takes a Source out.
+/// Removes a Source from the index.
 ///
 /// # Errors
-/// As any write; `index_damaged`.
+/// Fails if the database cannot be written; `index_damaged` if the full-text index is damaged.
 pub fn remove_source(tx: &Tx<'_>, path: &SourcePath) -> Result<()> {
     let Some(source) = source_id(tx, path)? else { return Ok(()) };
     drop_parts(tx, source)?;
@@ -263,7 +262,7 @@ mod tests {
         let parts = parts_of(&text);
         assert_eq!(parts.len(), 2);
         assert!(parts[0].words.contains("alpha bravo charlie"), "{}", parts[0].bytes);
-        // Neither lines nor spaces to cut at.
+        // Neither line breaks nor spaces to cut at.
         let text = "日".repeat(PART_BYTES_MAX / 3 - 1) + "検索" + &"本".repeat(1_000);
         let parts = parts_of(&text);
         assert_eq!(parts.len(), 2);

@@ -1,4 +1,4 @@
-//! Owns the table `search_state`: how far the index is, and making it anew.
+//! Owns the table `search_state`: the progress of the index, and rebuilding it.
 
 use rusqlite::{Connection, named_params};
 use serde::Serialize;
@@ -7,20 +7,19 @@ use crate::base::Result;
 use crate::documents::search::fold::FOLD_VERSION;
 use crate::store::Tx;
 
-/// Greater than every id: all rows are taken in.
+/// Greater than every id: all rows are indexed.
 pub(super) const ALL: &str = "~";
 
-/// How far the rows of Topics and messages are taken in.
+/// The indexing progress of Topics and messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct State {
-    /// Whether the index has to be made anew: it is new, damaged, or of words that are folded
-    /// otherwise now.
+    /// Whether the index must be rebuilt: it is new, damaged, or uses an older folding of words.
     pub is_stale: bool,
-    /// Whether all Topics and messages of before are in it.
+    /// Whether all older Topics and messages are indexed.
     pub has_threads: bool,
 }
 
-/// How much is left to be taken in.
+/// How much remains to be indexed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Left {
@@ -28,7 +27,7 @@ pub struct Left {
     pub sources: i64,
     /// Topics.
     pub topics: i64,
-    /// Messages, also first ones, which are in their Topics.
+    /// Messages, including first ones, which are indexed with their Topics.
     pub messages: i64,
 }
 
@@ -69,10 +68,10 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("search::begin_anew", BEGIN_ANEW),
 ];
 
-/// Returns how far the index is.
+/// Returns the progress of the index.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn state(connection: &Connection) -> Result<State> {
     Ok(connection.prepare_cached(STATE)?.query_row([], |row| {
         let (version, is_damaged): (i64, bool) = (row.get(0)?, row.get(1)?);
@@ -84,31 +83,31 @@ pub fn state(connection: &Connection) -> Result<State> {
     })?)
 }
 
-/// Returns how many Topics and messages are left to be taken in; of Sources only the repository
+/// Returns how many Topics and messages remain to be indexed; for Sources only the repository
 /// knows.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn left(connection: &Connection) -> Result<Left> {
     Ok(connection
         .prepare_cached(LEFT)?
         .query_row([], |row| Ok(Left { sources: 0, topics: row.get(0)?, messages: row.get(1)? }))?)
 }
 
-/// Writes down that the index is damaged, or is to be made anew for another reason.
+/// Records that the index is damaged or must be rebuilt for another reason.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn mark_damaged(tx: &Tx<'_>) -> Result<()> {
     tx.prepare_cached(MARK_DAMAGED)?.execute([])?;
     tx.ring(super::BELL);
     Ok(())
 }
 
-/// Empties the index, so that all is taken in again.
+/// Empties the index, so that everything is indexed again.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn begin_anew(tx: &Tx<'_>) -> Result<()> {
     let all = [
         CLEAR_SOURCE_WORDS,

@@ -1,4 +1,4 @@
-//! Owns `search_topics` and `search_messages`: the words of threads, taken in with their rows.
+//! Owns `search_topics` and `search_messages`: the indexed words of threads.
 
 use rusqlite::{OptionalExtension as _, Row, named_params};
 
@@ -9,12 +9,12 @@ use crate::documents::topics::message::Message;
 use crate::documents::topics::topic::{NewTopic, TopicStatus};
 use crate::store::Tx;
 
-/// Most rows that are taken in by one transaction.
+/// Most rows indexed per transaction.
 const ROWS_MAX: u32 = 200;
-/// Most text that is taken in by one transaction, in bytes, if it is more than one row.
+/// Most text indexed per transaction, in bytes, unless it is a single row.
 const BYTES_MAX: usize = 64 * 1024;
-/// A message of a greater number, or of more bytes, is marked with every state of its Topic, and
-/// need not be taken in again whenever that changes: what is shown is compared with the Topic.
+/// A message with a higher number, or more bytes, is marked with every Topic status, so that it
+/// need not be indexed again when the status changes: results are compared with the Topic.
 const MOVED_SEQUENCE_MAX: i64 = 100;
 const MOVED_BYTES_MAX: i64 = 4 * 1024;
 
@@ -77,7 +77,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("search::messages_taken", MESSAGES_TAKEN),
 ];
 
-/// A Topic as it is taken in.
+/// A Topic to be indexed.
 struct TopicText<'a> {
     id: &'a TopicId,
     path: &'a SourcePath,
@@ -88,7 +88,7 @@ struct TopicText<'a> {
     quote: &'a str,
 }
 
-/// A message as it is taken in.
+/// A message to be indexed.
 struct MessageText<'a> {
     id: &'a MessageId,
     topic: &'a TopicId,
@@ -97,11 +97,11 @@ struct MessageText<'a> {
     body: &'a str,
 }
 
-/// Takes a Topic in; one that is in already stays as it is. A damaged index does not stand in the
-/// way: it will be made anew.
+/// Indexes a Topic, unless it is indexed already. A damaged index does not fail the transaction: it
+/// will be rebuilt.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub(in crate::documents) fn put_topic(
     tx: &Tx<'_>,
     id: &TopicId,
@@ -114,29 +114,29 @@ pub(in crate::documents) fn put_topic(
     spared(tx, insert_topic(tx, &TopicText { id, path, author, status, title, body, quote }))
 }
 
-/// Takes a message that is not the first of its Topic in; as [`put_topic`].
+/// Indexes a message other than the first of its Topic; otherwise same as [`put_topic`].
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub(in crate::documents) fn put_message(tx: &Tx<'_>, message: &Message) -> Result<()> {
     let Message { id, topic_id: topic, sequence, author, body, .. } = message;
     let sequence = *sequence;
     spared(tx, insert_message(tx, &MessageText { id, topic, sequence, author, body }))
 }
 
-/// Takes a Topic in again whose state has changed, with its messages: they are marked with it. What
-/// is not in yet comes with the state that it has then.
+/// Indexes a Topic and its messages again after a change of status, with which they are marked.
+/// Rows not indexed yet will get the status of that time.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub(in crate::documents) fn move_topic(tx: &Tx<'_>, id: &TopicId) -> Result<()> {
     spared(tx, move_words(tx, id, (MOVED_SEQUENCE_MAX, MOVED_BYTES_MAX)))
 }
 
-/// Takes a Topic whose Source was renamed in again under the new name, with all its messages.
+/// Indexes a Topic of a renamed Source again under the new name, with all its messages.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub(in crate::documents) fn rename_topic(
     tx: &Tx<'_>,
     id: &TopicId,
@@ -206,7 +206,7 @@ fn insert_message(tx: &Tx<'_>, message: &MessageText<'_>) -> Result<()> {
     put_message_words(tx, id, body, &marks)
 }
 
-/// Returns whether a message is taken in again with every change of its Topic's state.
+/// Returns whether a message is indexed again whenever its Topic's status changes.
 fn is_moved(sequence: i64, body: &str) -> bool {
     let is_short = i64::try_from(body.len()).is_ok_and(|it| it <= MOVED_BYTES_MAX);
     is_short && sequence <= MOVED_SEQUENCE_MAX
@@ -218,8 +218,7 @@ fn put_message_words(tx: &Tx<'_>, id: i64, body: &str, marks: &str) -> Result<()
     Ok(())
 }
 
-/// Reads the row of a Topic as it is taken in; returns the length of its text with what is made of
-/// it.
+/// Reads a Topic row for indexing; returns the length of its text and the result of `take`.
 fn with_topic<T>(
     row: &Row<'_>,
     take: impl FnOnce(&TopicText<'_>) -> Result<T>,
@@ -242,11 +241,10 @@ fn with_topic<T>(
     Ok((id, title.len() + body.len() + quote.len(), taken))
 }
 
-/// Takes in some of the Topics of before that are not in yet. Returns how many they were; 0 at the
-/// end.
+/// Indexes some of the older Topics. Returns how many; 0 when there are no more.
 ///
 /// # Errors
-/// As any write; `index_damaged`.
+/// Fails if the database cannot be written; `index_damaged` if the full-text index is damaged.
 pub fn take_in_topics(tx: &Tx<'_>) -> Result<i64> {
     let mut statement = tx.prepare_cached(TOPICS_LEFT)?;
     let mut rows = statement.query(named_params! {":rows": ROWS_MAX})?;
@@ -266,10 +264,10 @@ pub fn take_in_topics(tx: &Tx<'_>) -> Result<i64> {
     Ok(count)
 }
 
-/// Takes in some of the messages of before, as [`take_in_topics`].
+/// Indexes some of the older messages, like [`take_in_topics`].
 ///
 /// # Errors
-/// As [`take_in_topics`].
+/// Same as [`take_in_topics`].
 pub fn take_in_messages(tx: &Tx<'_>) -> Result<i64> {
     let mut statement = tx.prepare_cached(MESSAGES_LEFT)?;
     let mut rows = statement.query(named_params! {":rows": ROWS_MAX})?;
@@ -277,7 +275,7 @@ pub fn take_in_messages(tx: &Tx<'_>) -> Result<i64> {
     while let Some(row) = rows.next()? {
         let (id, topic): (MessageId, TopicId) = (row.get("id")?, row.get("topic_id")?);
         let (author, sequence): (Actor, i64) = (row.get("author")?, row.get("sequence")?);
-        // The first one is in its Topic.
+        // The first message is indexed with its Topic.
         if sequence > 1 {
             let body: String = row.get("body")?;
             let (id, topic, author, body) = (&id, &topic, &author, body.as_str());

@@ -1,4 +1,4 @@
-//! Sources that are called as somebody asks.
+//! Finds Sources by their title.
 
 use rusqlite::{Connection, named_params};
 
@@ -6,12 +6,12 @@ use crate::base::Result;
 
 /// Greater than every word.
 const PAST_EVERY_WORD: char = '\u{10ffff}';
-/// What a Source gets beside its score if its title is what is asked; bm25 is better the smaller it
-/// is, and never so small.
+/// Added to the score of a Source whose title equals the query; smaller is better, and bm25 never
+/// is this small.
 const SAME: f64 = -1.0e9;
-/// The same if its title begins so.
+/// The same if the title starts with the query.
 const BEGINS: f64 = -1.0e6;
-/// Most titles that are looked at.
+/// Most titles examined.
 const TITLES_MAX: u32 = 200;
 
 const TITLED: &str = "
@@ -23,21 +23,21 @@ const TITLED: &str = "
 
 pub(super) const STATEMENTS: &[(&str, &str)] = &[("search::called_so", TITLED)];
 
-/// A Source that is meant by its title.
+/// A Source found by its title.
 #[derive(Debug, PartialEq)]
 pub(super) struct Titled {
     pub(super) source: i64,
     /// Its first part.
     pub(super) part: i64,
-    /// What it gets beside its score.
+    /// The addition to its score.
     pub(super) score: f64,
 }
 
-/// Returns the Sources below a path whose title is these words, or begins with them; the last word
-/// may be the beginning of one.
+/// Returns the Sources below a path whose title equals or starts with these words; the last word
+/// may be a prefix.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub(super) fn find(
     connection: &Connection,
     (title, is_open): (&str, bool),
@@ -60,7 +60,7 @@ pub(super) fn find(
             None => SAME,
             Some(' ') => BEGINS,
             Some(_) if is_open => BEGINS,
-            // Another word that begins alike.
+            // Another word with the same prefix.
             Some(_) => continue,
         };
         found.push(Titled { source, part, score });

@@ -1,4 +1,4 @@
-//! The folders that are watched so that a change of the repository is heard of.
+//! The folders that are watched to notice changes of the repository.
 
 use std::collections::BTreeSet;
 
@@ -8,11 +8,11 @@ use crate::base::Result;
 use crate::documents::git::Repo;
 
 impl Repo {
-    /// Returns the folders in which every change of what is checked out and staged shows, the
-    /// nearest to the root first; and those of the tracked Sources with all above them.
+    /// Returns the folders in which every change of checkout and index shows, nearest to the root
+    /// first; and those of the tracked Sources with all their parents.
     ///
     /// # Errors
-    /// `unavailable` if git cannot say.
+    /// `unavailable` if git fails.
     pub async fn folders_to_watch(&self) -> Result<(Vec<Utf8PathBuf>, Vec<Utf8PathBuf>)> {
         let common = self.common_dir();
         let heads = common.join("refs/heads");

@@ -1,7 +1,7 @@
-//! Looks at the Sources of the repository and names those that are not as they were seen.
+//! Scans the repository's Sources and returns those that changed since the last scan.
 //!
-//! **Invariant:** only the Sources that git calls changed, or that differ between the two commits,
-//! are read: a look costs what was changed, not what there is.
+//! **Invariant:** only Sources that git reports as changed, or that differ between the two commits,
+//! are read: the cost depends on the changes, not on the size of the repository.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -11,27 +11,27 @@ use crate::documents::git::{Conversion, IndexEntry, Repo, blocking};
 use crate::documents::seen::{Hint, Seen, Sighting, SourceChange};
 use crate::documents::snapshot::status::{self, Found, Status};
 
-/// Most paths that are named to git; for more it looks everywhere.
+/// Most paths passed to git; with more it scans everything.
 const PATHS_NAMED_MAX: usize = 200;
-/// Bytes of an answer about one object.
+/// Bytes of output per object.
 const ANSWER_BYTES_MAX: usize = 256;
 
-/// The versions of a Source in two commits.
+/// The versions of Sources in two commits.
 type Moved = BTreeMap<SourcePath, (Option<BlobId>, Option<BlobId>)>;
 
-/// What is changed in the working tree or the index.
+/// A Source with changes in the working tree or the index.
 struct Dirty {
-    /// The version of the working tree.
+    /// The version in the working tree.
     work: Option<BlobId>,
-    /// The version that is committed.
+    /// The committed version.
     head: Option<BlobId>,
 }
 
 impl Repo {
-    /// Looks at the Sources, while no approval is under way; `before` is what was seen last.
+    /// Scans the Sources while no approval is in progress; `before` is the previous result.
     ///
     /// # Errors
-    /// `unavailable` if git cannot say.
+    /// `unavailable` if git fails.
     pub async fn sight(
         &self,
         before: Option<&Seen>,
@@ -57,10 +57,10 @@ impl Repo {
         }
     }
 
-    /// Returns every Source in the version in which it was seen, changed or not.
+    /// Returns every Source in its scanned version, changed or not.
     ///
     /// # Errors
-    /// `unavailable` if git cannot say.
+    /// `unavailable` if git fails.
     pub async fn all_seen(&self, seen: &Seen) -> Result<Vec<SourceChange>> {
         let repo = self.settled().await?;
         let dirty: Vec<SourcePath> = seen.dirty.keys().cloned().collect();
@@ -119,7 +119,7 @@ impl Repo {
         Ok(Sighting { seen, branch, changes, is_all_new: false })
     }
 
-    /// Fills in the versions of what was changed.
+    /// Adds the versions of changed Sources.
     async fn described(
         &self,
         changed: Vec<SourcePath>,
@@ -171,7 +171,7 @@ impl Repo {
         status::parse(&call.output().await?)
     }
 
-    /// Returns the Sources among what git calls changed, with the versions of the working tree.
+    /// Returns the Sources that git reports as changed, with their versions in the working tree.
     async fn dirty(&self, paths: BTreeMap<String, Found>) -> Result<BTreeMap<SourcePath, Dirty>> {
         let sources: Vec<(SourcePath, Found)> = paths
             .into_iter()
@@ -199,7 +199,7 @@ impl Repo {
         .await
     }
 
-    /// Returns the version of a working file; none if it cannot be a Source.
+    /// Returns the version of a working file; `None` if it cannot be a Source.
     fn hash_of_file(&self, path: &SourcePath) -> Option<BlobId> {
         let read = self.root().read(path, SOURCE_BYTES_MAX).inspect_err(|cause| {
             tracing::debug!(source_path = %path, "has no version: {}", cause.chain());
@@ -221,7 +221,7 @@ impl Repo {
         .await
     }
 
-    /// Returns the Sources that two commits hold differently; nothing if the first one is gone.
+    /// Returns the Sources that differ between two commits; `None` if the first one is gone.
     async fn moved(&self, from: Option<&BlobId>, to: Option<&BlobId>) -> Result<Option<Moved>> {
         if from == to {
             return Ok(Some(Moved::new()));
@@ -260,7 +260,7 @@ impl Repo {
                 }
             };
             let versions = (version(old_mode, old)?, version(new_mode, new)?);
-            // A change of the mode alone changes no text.
+            // A change of the mode alone does not change the text.
             if versions.0 != versions.1
                 && let Some(path) = self.source_path(name)
             {
@@ -270,7 +270,7 @@ impl Repo {
         Ok(moved)
     }
 
-    /// Returns what a commit holds at some paths; those that it has not are left out.
+    /// Returns the blobs of some paths in a commit, without those that do not exist.
     pub(in crate::documents) async fn blobs_at(
         &self,
         commit: Option<&BlobId>,

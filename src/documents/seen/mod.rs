@@ -1,5 +1,5 @@
-//! Owns the tables `repository_seen` and `sources_dirty`: what the repository was like when it was
-//! last looked at, so that what was changed since can be named, also after a restart.
+//! Owns the tables `repository_seen` and `sources_dirty`: the state of the repository at the last
+//! scan, so that later changes are noticed even after a restart.
 
 mod folders;
 mod look;
@@ -11,50 +11,50 @@ use rusqlite::{Connection, OptionalExtension as _, named_params};
 use crate::base::{BlobId, Millis, Result, SourcePath, fault};
 use crate::store::Tx;
 
-/// The Sources of the working tree as they were seen.
+/// The scanned state of the working tree's Sources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// The commit that was checked out; none before the first one.
+    /// The checked-out commit; `None` before the first one.
     pub head: Option<BlobId>,
-    /// The Sources that differed from it, with the version of the working tree; none if the file is
-    /// gone, not tracked any more, too large or no plain file. All others were as in the commit.
+    /// The Sources that differed from it, with their version in the working tree; `None` if the
+    /// file is gone, untracked, too large or not a regular file. All others were as committed.
     pub dirty: BTreeMap<SourcePath, Option<BlobId>>,
-    /// When it was looked.
+    /// When it was scanned.
     pub at: Millis,
 }
 
-/// Where it is to be looked.
+/// Where to scan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hint {
     /// Everywhere.
     All,
-    /// At these paths only: nothing else was changed.
+    /// Only these paths: nothing else has changed.
     Paths(BTreeSet<SourcePath>),
 }
 
-/// A Source that is not as it was seen last.
+/// A Source that changed since the last scan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceChange {
     /// Its path.
     pub path: SourcePath,
-    /// The version of the working tree now; none if there is no such Source any more.
+    /// The current version in the working tree; `None` if the Source no longer exists.
     pub blob: Option<BlobId>,
-    /// The version that is committed now.
+    /// The committed version.
     pub head_blob: Option<BlobId>,
     /// Whether the working tree is as committed.
     pub is_clean: bool,
 }
 
-/// What a look came to.
+/// The result of a scan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sighting {
-    /// What there is now.
+    /// The current state.
     pub seen: Seen,
-    /// The branch that is checked out, `refs/heads/…`.
+    /// The current branch, `refs/heads/…`.
     pub branch: Option<String>,
-    /// What is not as it was before, in order of the paths.
+    /// The changes since the last scan, ordered by path.
     pub changes: Vec<SourceChange>,
-    /// Whether it cannot be said what was changed: the commit that was seen before is gone.
+    /// Whether the changes cannot be determined because the previous commit is gone.
     pub is_all_new: bool,
 }
 
@@ -78,10 +78,10 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("seen::drop_dirty", DROP_DIRTY),
 ];
 
-/// Returns what was seen last; nothing before the first look.
+/// Returns the last scan; `None` before the first one.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn find(connection: &Connection) -> Result<Option<Seen>> {
     let mut statement = connection.prepare_cached(FIND)?;
     let found = statement.query_row([], |row| Ok((row.get("head")?, row.get("seen_ms")?)));
@@ -91,10 +91,10 @@ pub fn find(connection: &Connection) -> Result<Option<Seen>> {
     Ok(Some(Seen { head, dirty: rows.collect::<rusqlite::Result<_>>()?, at }))
 }
 
-/// Keeps what is seen now, in the transaction that tells of it. `before` is what is on record.
+/// Stores a scan, in the transaction that reports it. `before` is the stored one.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn put(tx: &Tx<'_>, before: Option<&Seen>, now: &Seen) -> Result<()> {
     if before.is_some() && fault::is_off("seen_record") {
         return Ok(());

@@ -1,5 +1,5 @@
-//! Content that was nowhere but in the working tree while a job ran: kept, so that it can be put
-//! back. One file a content, named by its blob id, in the data folder.
+//! Stores content that only existed in the working tree while a job ran, so that it can be
+//! restored: one file per content in the data folder, named by its blob id.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
@@ -13,16 +13,16 @@ use crate::base::{BlobId, Context, ErrorKind, Result, random_token};
 use crate::documents::snapshot::{Snapshot, Work};
 use crate::process::{Entry, EntryKind, Root, own_folder};
 
-/// The index by which looks compare.
+/// The index used to compare files.
 pub(super) const INDEX: &str = "look.index";
 /// How long content is kept that no running job needs.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 3_600);
-/// Most names that are looked through for what is old.
+/// Most names searched for old content.
 const NAMES_MAX: usize = 1_000_000;
 /// How old a file may be before it is written again.
 const FRESH: Duration = Duration::from_secs(24 * 3_600);
 
-/// The folder of kept content; cheap to clone.
+/// The folder of stored content; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Kept {
     data: Utf8PathBuf,
@@ -30,10 +30,10 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Opens the folder below the data folder, and makes it.
+    /// Opens the folder inside of the data folder, creating it if needed.
     ///
     /// # Errors
-    /// `unavailable` if it cannot be made.
+    /// `unavailable` if it cannot be created.
     pub fn open(data: &Utf8Path) -> Result<Kept> {
         let folder = data.join("kept");
         let opened = own_folder(&folder).and_then(|it| {
@@ -45,27 +45,27 @@ impl Kept {
         Ok(Kept { data: data.to_owned(), root: Root::of(opened, &folder) })
     }
 
-    /// Returns the file of a content.
+    /// Returns the path of a content's file.
     pub(in crate::documents) fn file(&self, blob: &BlobId) -> Utf8PathBuf {
         self.root.path().join(blob.as_str())
     }
 
-    /// Returns the file of the index by which looks compare.
+    /// Returns the path of the index used to compare files.
     pub(super) fn index(&self) -> Utf8PathBuf {
         self.root.path().join(INDEX)
     }
 
-    /// Returns the data folder relative to the working tree, with a `/` behind it, if it is there.
+    /// Returns the data folder relative to the working tree, with a trailing `/`, if it is inside.
     pub(super) fn folder_below(&self, top: &Utf8Path) -> Option<String> {
         self.data.strip_prefix(top).ok().map(|it| format!("{it}/"))
     }
 
-    /// Keeps a content.
+    /// Stores a content.
     ///
     /// # Errors
-    /// `unavailable` if the disk does not take it.
+    /// `unavailable` if the disk cannot be written.
     pub(super) fn put(&self, blob: &BlobId, bytes: &[u8]) -> Result<()> {
-        // One that is a day old is written again: what is needed is never old.
+        // Rewritten when it is a day old, so that needed content is never old enough to be pruned.
         let is_there = |it: std::fs::Metadata| {
             let is_new = it.modified().is_ok_and(|it| age(it) < FRESH);
             it.is_file() && it.len() == bytes.len() as u64 && is_new
@@ -77,13 +77,13 @@ impl Kept {
         self.root.put(Utf8Path::new(blob.as_str()), bytes)
     }
 
-    /// Returns whether all content is there that may have to be put back.
+    /// Returns whether all content that may have to be restored is stored.
     pub fn has_all(&self, seen: &Snapshot) -> bool {
         let works = seen.paths.values().map(|it| &it.state.work).chain(seen.private.values());
         works.filter_map(Work::blob).all(|it| self.file(it).is_file())
     }
 
-    /// Moves a folder away that somebody put where a file of ours is to be.
+    /// Moves a folder away that is in place of one of our files.
     pub(super) fn make_room(&self, name: &str) -> Result<()> {
         let path = Utf8Path::new(name);
         match self.root.entry(path)? {
@@ -96,7 +96,7 @@ impl Kept {
         }
     }
 
-    /// Drops what is older than a week and not needed.
+    /// Deletes content that is older than a week and not needed.
     ///
     /// # Errors
     /// `unavailable` if the folder cannot be listed.
@@ -104,7 +104,7 @@ impl Kept {
         for name in self.root.names(Utf8Path::new("."), NAMES_MAX)? {
             let is_needed = name.parse().is_ok_and(|it: BlobId| needed.contains(&it));
             let path = Utf8Path::new(&name);
-            // A folder is nobody's of ours, and stays.
+            // A folder is not ours, and stays.
             let is_old = |it: &Entry| it.kind != EntryKind::Folder && age(modified(it)) > KEPT;
             if is_needed || !self.root.entry(path)?.is_some_and(|it| is_old(&it)) {
                 continue;

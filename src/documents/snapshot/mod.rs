@@ -1,8 +1,8 @@
-//! What of the user's repository an agent could have changed, at one moment: what is checked out,
-//! branches, tags and stash, index, working tree, and the files by which git itself is steered.
+//! Snapshots of everything in the user's repository that an agent could change: checkout, branches,
+//! tags and stash, index, working tree, and the files that steer git itself.
 //!
-//! A path that is clean is not listed: then index and working tree are as the commit that is
-//! checked out says. So a snapshot is as large as the work in progress, not as the repository.
+//! Clean paths are not listed: there index and working tree match the checked-out commit. A
+//! snapshot is therefore as large as the uncommitted work, not as the repository.
 
 mod kept;
 pub(in crate::documents) mod name;
@@ -28,19 +28,19 @@ pub(in crate::documents) use status::ANNOUNCED;
 pub(in crate::documents) use steering::STEERS;
 pub use watched_jobs::{Look, Looks};
 
-/// Most files of which the content is read and kept; of more, only size and times.
+/// Most files whose content is read and stored; for others only size and times are.
 const READ_MAX: usize = 2_000;
-/// Most bytes of content that are kept of one moment.
+/// Most bytes of content stored per snapshot.
 const READ_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Most that the names of branches, tags and the stash may take.
+/// Output limit for the names of branches, tags and the stash, in bytes.
 const REFS_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Most entries of the stash that are remembered.
+/// Most stash entries recorded.
 const STASHED_MAX: usize = 1_000;
-/// The ref of the newest entry of the stash.
+/// The ref of the newest stash entry.
 pub(in crate::documents) const STASH: &str = "refs/stash";
 
-/// A blob in a commit or in the index, with its mode in git's words.
+/// A blob in a commit or the index, with its mode in git's notation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spot {
     /// `100644`, `100755`, `120000` or `160000`.
@@ -49,7 +49,7 @@ pub struct Spot {
     pub blob: BlobId,
 }
 
-/// An entry of the index.
+/// An index entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Staged {
     /// Content and mode.
@@ -57,72 +57,72 @@ pub struct Staged {
     pub spot: Spot,
     /// 0, or 1 to 3 for the sides of a conflict.
     pub stage: u8,
-    /// `assume-unchanged` or `skip-worktree`, if git was told not to look at the file;
-    /// `intent-to-add` if it was only announced.
+    /// `assume-unchanged` or `skip-worktree`, if git was told to ignore changes; `intent-to-add` if
+    /// the file was only announced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flag: Option<String>,
 }
 
-/// What stands at a place: in the working tree, or among git's own files.
+/// What stands at a path of the working tree or among git's own files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum Work {
-    /// What the index says, as git checks it out.
+    /// What the index says, as checked out by git.
     Indexed,
     /// Nothing.
     Nothing,
     /// A file.
     File {
-        /// Its bytes as a blob, without filters.
+        /// Its bytes as an unfiltered blob.
         blob: BlobId,
         /// Its permission bits.
         mode: u32,
     },
     /// A symbolic link.
     Link {
-        /// Where it points.
+        /// Its target.
         target: String,
     },
-    /// Something that is not read: its facts tell one from another.
+    /// Something that is not read; its facts distinguish it from others.
     Seen {
         /// Size, times, inode.
         facts: String,
     },
 }
 
-/// The state of a path, apart from the commit that is checked out.
+/// The state of a path, apart from the checked-out commit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathState {
-    /// Its entries in the index; none if it is not tracked.
+    /// Its index entries; empty if it is not tracked.
     pub index: Vec<Staged>,
-    /// What stands in the working tree.
+    /// Its state in the working tree.
     pub work: Work,
 }
 
 /// A path that is not clean.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unclean {
-    /// What the commit that is checked out holds there.
+    /// Its entry in the checked-out commit.
     pub head: Option<Spot>,
-    /// What stands there.
+    /// Its state.
     pub state: PathState,
 }
 
-/// An entry of the stash.
+/// A stash entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stashed {
     /// Its commit.
     pub commit: BlobId,
-    /// What it is called.
+    /// Its description.
     pub title: String,
 }
 
 /// What is checked out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tip {
-    /// The branch, `refs/heads/…`; none if a commit is checked out by itself.
+    /// The branch, `refs/heads/…`; `None` for a detached head.
     pub branch: Option<String>,
-    /// The commit; none on a branch without one.
+    /// The commit; `None` on a branch without one.
     pub commit: Option<BlobId>,
 }
 
@@ -133,12 +133,12 @@ pub struct Snapshot {
     pub tip: Tip,
     /// Branches, tags and the stash.
     pub refs: BTreeMap<String, BlobId>,
-    /// The entries of the stash, newest first: its name alone is that of the newest.
+    /// The stash entries, newest first: the ref only names the newest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stash: Vec<Stashed>,
-    /// Paths that are not clean, as git names them; a byte that is no text is `\xNN`.
+    /// Unclean paths as git names them; invalid UTF-8 bytes are written `\xNN`.
     pub paths: BTreeMap<String, Unclean>,
-    /// Git's own files by which it is steered, and locks: relative to its folder.
+    /// Git's own files that steer it, and locks, relative to its folder.
     pub private: BTreeMap<String, Work>,
 }
 
@@ -154,7 +154,7 @@ impl PathState {
         }
     }
 
-    /// Returns the entry of the index that is no side of a conflict.
+    /// Returns the index entry that is not a side of a conflict.
     pub fn staged(&self) -> Option<&Staged> {
         self.index.iter().find(|it| it.stage == 0)
     }
@@ -168,7 +168,7 @@ impl Staged {
 }
 
 impl Work {
-    /// Returns the content of what stands there, as far as it can be said without git.
+    /// Returns the content, as far as it is known without git.
     pub fn blob(&self) -> Option<&BlobId> {
         match self {
             Work::File { blob, .. } => Some(blob),
@@ -178,8 +178,8 @@ impl Work {
 }
 
 impl Snapshot {
-    /// Returns whether all names are such as git gives: one that was read from a file may have been
-    /// put there by an agent.
+    /// Returns whether all names could come from git: those read from a file may have been written
+    /// by an agent.
     pub fn is_plausible(&self) -> bool {
         let is_plain = |name: &str| {
             let parts = Utf8Path::new(name).components();
@@ -196,17 +196,17 @@ impl Snapshot {
 }
 
 impl Repo {
-    /// Looks at the repository as it is now, while no approval is under way. Content that is
-    /// nowhere else is put into `kept`.
+    /// Takes a snapshot of the repository while no approval is in progress. Content that exists
+    /// nowhere else is stored in `kept`.
     ///
     /// # Errors
-    /// `unavailable` if git cannot say, or the content cannot be kept.
+    /// `unavailable` if git fails or the content cannot be stored.
     pub async fn look(&self, kept: &Kept) -> Result<Snapshot> {
         let _still = self.stillness().await;
         self.look_within(kept).await
     }
 
-    /// The same for a caller that holds the turn.
+    /// Like [`Repo::look`], for a caller that holds the turn.
     pub(in crate::documents) async fn look_within(&self, kept: &Kept) -> Result<Snapshot> {
         let (told, refs) = tokio::join!(self.status_by_content(kept), self.named_commits());
         let ((mut status, flagged), refs) = (told?, refs?);
@@ -228,7 +228,7 @@ impl Repo {
         let top = Root::open(self.git().folder())?;
         let mut reader = Reader { repo: self, kept, files: 0, bytes: 0 };
         let own = kept.folder_below(self.git().folder());
-        // First, so that there is always room for them: what is read of them decides who changed
+        // These first, so that there is always room for them: their content decides who changed
         // what steers git.
         let private = private::look(self, &mut reader, status.tip.branch.as_deref())?;
         let mut paths = BTreeMap::new();
@@ -246,7 +246,7 @@ impl Repo {
         Ok(Snapshot { tip: status.tip, refs, stash, paths, private })
     }
 
-    /// Returns the entries of the stash, newest first; those of a damaged one are not told.
+    /// Returns the stash entries, newest first; empty if the stash is damaged.
     pub(in crate::documents) async fn stashed(&self) -> Result<Vec<Stashed>> {
         let limit = format!("--max-count={STASHED_MAX}");
         let args = ["log", "--walk-reflogs", "--no-show-signature", "--format=%H %gs", &limit];
@@ -278,7 +278,7 @@ impl Repo {
     }
 }
 
-/// Returns what tells a file from the one that will replace it.
+/// Returns facts that distinguish a file from its later replacement.
 fn facts_of(path: &Utf8Path) -> String {
     use std::os::unix::fs::MetadataExt as _;
     match path.symlink_metadata() {
@@ -289,7 +289,7 @@ fn facts_of(path: &Utf8Path) -> String {
     }
 }
 
-/// Reads what stands at paths, as long as there is room to keep it.
+/// Reads what stands at paths, within the limits of what can be stored.
 struct Reader<'a> {
     repo: &'a Repo,
     kept: &'a Kept,
@@ -300,7 +300,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn work(&mut self, root: &Root, path: &str) -> Result<Work> {
         if path.ends_with('/') {
-            // A repository of its own in the working tree: git says no more of it.
+            // A nested repository in the working tree: git reports no more than that.
             return Ok(Work::Seen { facts: steering::facts_within(self.repo, root, path)? });
         }
         let room = READ_BYTES_MAX.saturating_sub(self.bytes).min(SOURCE_BYTES_MAX);
@@ -323,7 +323,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns the folder of git's files that all working trees share.
+/// Returns the git folder shared by all worktrees.
 fn common_dir(git_dir: &Utf8Path) -> Result<Utf8PathBuf> {
     let told = crate::process::read_small(&git_dir.join("commondir"), 4_096)?;
     let Some(told) = told else { return Ok(git_dir.to_owned()) };

@@ -1,8 +1,7 @@
-//! Names as git and the disk give them, which are bytes, as text that can be shown and typed.
+//! Converts names from git and the disk, which are bytes, to text that can be shown and typed.
 //!
-//! What is UTF-8 stays as it is. A byte that is not is written `\xNN`, and a backslash that would
-//! be taken for the beginning of such a byte is `\x5c`: so a text means one name, and a name one
-//! text.
+//! UTF-8 is unchanged. An invalid byte is written `\xNN`, and a backslash that would look like the
+//! start of such an escape is `\x5c`, so that names and texts correspond one to one.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -17,7 +16,7 @@ pub(in crate::documents) fn shown(name: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// Returns the name that a text of [`shown`] means.
+/// Returns the name of a text from [`shown`].
 pub(in crate::documents) fn bytes(text: &str) -> Cow<'_, [u8]> {
     match text.contains("\\x") {
         false => Cow::Borrowed(text.as_bytes()),
@@ -25,7 +24,7 @@ pub(in crate::documents) fn bytes(text: &str) -> Cow<'_, [u8]> {
     }
 }
 
-/// Returns the path that a text of [`shown`] means.
+/// Returns the path of a text from [`shown`].
 pub(in crate::documents) fn path(text: &str) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes(text).into_owned()))
 }
@@ -65,7 +64,7 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
     name
 }
 
-/// Returns the byte that is written here, if one is.
+/// Returns the escaped byte at the start of a text, if any.
 fn code(text: &[u8]) -> Option<u8> {
     let [b'\\', b'x', high, low, ..] = text else { return None };
     let digit = |it: &u8| match it {

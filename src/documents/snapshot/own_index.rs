@@ -1,11 +1,11 @@
-//! An index of our own, by which working files are compared: what an index remembers of a file's
-//! times says that the file need not be read, and the user's own index can be written by an agent.
+//! An index of our own for comparing working files: the file times cached in an index tell git
+//! which files it need not read, and an agent can write to the user's index.
 //!
-//! It has the entries of the user's index. What it remembers of times was noted by looks of ours,
-//! which read the files; one that is not as the last look left it is made anew.
+//! It has the entries of the user's index, but its cached times come from our own scans, which read
+//! the files. If it is not as the last scan left it, it is rebuilt.
 //!
-//! **Invariant:** no flag and no time of the user's index counts here. Only of files that a filter
-//! of git's makes, and that steer no agent, the user's index is believed: no filter is ever run.
+//! **Invariant:** no flag and no time of the user's index counts. It is trusted only for files
+//! produced by a git filter that steer no agent, because no filter is ever run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,30 +19,30 @@ use crate::documents::snapshot::kept::INDEX;
 use crate::documents::snapshot::status::{self, ANNOUNCED, LISTING_BYTES_MAX, Status};
 use crate::documents::snapshot::{Kept, Spot, Staged, facts_of, name};
 
-/// How long it may take to read all working files: once for each server.
+/// Timeout for reading all working files, once per server.
 const FIRST_TIME_MAX: Duration = Duration::from_secs(600);
 
-/// Most empty files of the index that are asked for whether they were only announced.
+/// Most empty files checked for being only announced.
 const ANNOUNCED_MAX: usize = 1_000;
 
 /// The entries of the user's index.
 #[derive(Debug, Default)]
 pub(super) struct Listed {
-    /// `MODE BLOB STAGE\tPATH`, each with a zero byte.
+    /// `MODE BLOB STAGE\tPATH`, each followed by NUL.
     entries: Vec<u8>,
-    /// Those at which git was told not to look.
+    /// Those whose changes git was told to ignore.
     pub(super) flagged: Vec<(String, Staged)>,
 }
 
-/// The index of our own, as the last look left it.
+/// Our own index, as the last scan left it.
 #[derive(Debug, Default)]
 pub(super) struct OwnIndex {
     listed: Arc<Listed>,
-    /// What tells its file from one that somebody else wrote.
+    /// Facts that distinguish its file from one written by somebody else.
     facts: String,
-    /// Paths that a filter makes.
+    /// Paths produced by a filter.
     filtered: BTreeSet<String>,
-    /// Paths that were found different, and that none makes.
+    /// Paths that differed and are not produced by a filter.
     plain: BTreeSet<String>,
 }
 
@@ -51,7 +51,7 @@ impl Listed {
         let flagged = status::flagged(told)?;
         let mut entries = Vec::with_capacity(told.len());
         for record in told.split(|byte| *byte == 0).filter(|it| !it.is_empty()) {
-            // Without its tag and the space behind that.
+            // Without the tag and the space after it.
             entries.extend_from_slice(record.get(2..).unwrap_or_default());
             entries.push(0);
         }
@@ -71,11 +71,11 @@ impl Listed {
         found
     }
 
-    /// Returns the lines for `update-index -z --index-info` that make this index another.
+    /// Returns the lines for `update-index -z --index-info` that turn this index into another.
     fn orders(&self, new: &Listed, no_object: &str) -> Vec<u8> {
         let (old, new) = (self.by_path(), new.by_path());
         let mut lines = Vec::new();
-        // First what goes: a folder may have become a file.
+        // Removals first: a folder may have become a file.
         for path in old.iter().filter(|(path, it)| new.get(*path) != Some(it)).map(|it| it.0) {
             lines.extend_from_slice(format!("0 {no_object}\t").as_bytes());
             lines.extend_from_slice(path);
@@ -92,8 +92,8 @@ impl Listed {
 }
 
 impl Repo {
-    /// Returns what is not clean, by the content of the files, and the entries at which git was
-    /// told not to look.
+    /// Returns what is not clean according to the content of the files, and the entries whose
+    /// changes git was told to ignore.
     pub(super) async fn status_by_content(
         &self,
         kept: &Kept,
@@ -102,7 +102,7 @@ impl Repo {
         let file = kept.index();
         let mut last = self.looks().own_index().lock().await;
         let facts = facts_now(&file).await?;
-        // Taken out: after a failure on the way it is made anew.
+        // Taken out of the cache, so that it is rebuilt after a failure midway.
         let known = last.take().filter(|it| it.facts == facts);
         let is_new = known.is_none();
         let mut own = match known {
@@ -131,16 +131,17 @@ impl Repo {
         Ok((status, listed.flagged.clone()))
     }
 
-    /// Starts a call that reads and writes our index in place of the user's.
+    /// Starts a call that uses our index instead of the user's.
     fn on_index(&self, file: &Utf8Path, args: &[&str]) -> Call<'_> {
         let call = self.git().call(args).env("GIT_INDEX_FILE", file.as_str()).writing();
-        // It can be made anew; a setting of the repository must not make times count less.
+        // It can be rebuilt, so it need not be synced; and no setting of the repository may weaken
+        // the comparison of times.
         let own = ["core.fsync=none", "core.splitIndex=false", "core.untrackedCache=false"];
         own.iter().fold(call, |call, it| call.set(it)).set("core.trustctime=true")
     }
 
-    /// Takes the word of the user's index about files that a filter makes: their bytes are never
-    /// those of their blobs, so that our index has to pass over them.
+    /// Adopts the user's index for files produced by a filter: their bytes never equal their blobs,
+    /// so our index has to skip them.
     async fn believe_filtered(
         &self,
         own: &mut OwnIndex,
@@ -177,15 +178,14 @@ impl Repo {
         Ok(())
     }
 
-    /// Returns what the user's index says of its files.
+    /// Returns what the user's index says about its files.
     async fn whole_status(&self) -> Result<Vec<u8>> {
         let settings = self.settings().await?;
         let call = self.git().call(STATUS).output_max(LISTING_BYTES_MAX);
         call.on_files(&settings).output().await
     }
 
-    /// Returns the entries of the user's index. They are asked for only if it is another than last
-    /// time.
+    /// Returns the entries of the user's index; git is only asked if the file has changed.
     pub(super) async fn listed(&self) -> Result<Arc<Listed>> {
         let facts = facts_now(&self.git_dir().join("index")).await?;
         if let Some(known) = self.looks().listed(&facts) {
@@ -202,7 +202,7 @@ impl Repo {
 }
 
 impl Repo {
-    /// Marks the entries that were only announced: they look like empty files that are staged.
+    /// Marks the entries that were only announced: they look like staged empty files.
     async fn note_announced(&self, listed: &mut Listed) -> Result<()> {
         let empty = self.hash(b"");
         let is_empty =
@@ -225,7 +225,7 @@ impl Repo {
         Ok(())
     }
 
-    /// Returns the entries of the index of some paths.
+    /// Returns the index entries of some paths.
     pub(in crate::documents) async fn entries_of(
         &self,
         paths: &BTreeSet<String>,
@@ -235,7 +235,7 @@ impl Repo {
         for record in listed.records() {
             let path = name::shown(status::path_of(record));
             if paths.contains(&*path) {
-                // As it stands in a listing with tags.
+                // In the format of a listing with tags.
                 let (path, staged) = status::entry(&[b"H ", record].concat())?;
                 found.entry(path).or_default().push(staged);
             }
@@ -257,8 +257,8 @@ const STATUS: &[&str] = &[
     "--branch",
     "--untracked-files=all",
     "--no-renames",
-    // Which commit a submodule is at is looked at; no git runs within it, where its own
-    // configuration would count.
+    // Only a submodule's commit is compared; no git runs inside, where its own configuration would
+    // apply.
     "--ignore-submodules=dirty",
     "--no-ahead-behind",
 ];

@@ -1,4 +1,4 @@
-//! Git's own files that steer it: configuration, hooks, operations under way, locks.
+//! Git's own files that steer it: configuration, hooks, unfinished operations, locks.
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt as _;
@@ -10,7 +10,7 @@ use crate::documents::git::Repo;
 use crate::documents::snapshot::{Reader, Work, common_dir, name};
 use crate::process::Root;
 
-/// Files of the folder that all working trees share.
+/// Files in the folder shared by all worktrees.
 const SHARED: &[&str] = &[
     "config",
     "info/exclude",
@@ -21,7 +21,7 @@ const SHARED: &[&str] = &[
     "config.lock",
     "shallow.lock",
 ];
-/// Files and folders of one working tree.
+/// Files and folders of one worktree.
 const OWN: &[&str] = &[
     "config.worktree",
     "info/sparse-checkout",
@@ -40,15 +40,15 @@ const OWN: &[&str] = &[
     "index.lock",
     "HEAD.lock",
 ];
-/// Most hooks that are looked at.
+/// Most hooks examined.
 const HOOKS_MAX: usize = 100;
 
-/// Returns whether the name is that of a lock.
+/// Returns whether a name is that of a lock file.
 pub(in crate::documents) fn names_lock(name: &str) -> bool {
     name.ends_with(".lock")
 }
 
-/// Returns the folder in which a file of git's is looked for.
+/// Returns the folder that contains a file of git's own.
 ///
 /// # Errors
 /// `not_found` if it cannot be opened.
@@ -62,7 +62,7 @@ pub(in crate::documents) fn git_root(repo: &Repo, name: &str) -> Result<Root> {
     Root::open(&folder)
 }
 
-/// Looks at them all; what is not there is not listed.
+/// Reads all of them; missing ones are omitted.
 pub(super) fn look(
     repo: &Repo,
     reader: &mut Reader<'_>,
@@ -92,7 +92,7 @@ fn own(name: &&str) -> String {
     (*name).to_owned()
 }
 
-/// Returns the hooks that are there but for the samples, which git never runs.
+/// Returns the hooks, without samples, which git never runs.
 fn hooks(shared: &Utf8PathBuf) -> Vec<String> {
     let Ok(listed) = std::fs::read_dir(shared.join("hooks")) else { return Vec::new() };
     let names =

@@ -1,26 +1,26 @@
-//! Parsing of `git status --porcelain=v2 --branch -z` and `git ls-files -v -s -z`.
+//! Parses `git status --porcelain=v2 --branch -z` and `git ls-files -v -s -z`.
 
 use std::collections::BTreeMap;
 
 use crate::base::{BlobId, Error, Result};
 use crate::documents::snapshot::{Spot, Staged, Tip, name};
 
-/// Most that a listing of the whole index or working tree may print.
+/// Output limit for a listing of the whole index or working tree, in bytes.
 pub(in crate::documents) const LISTING_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// How git marks an entry that was only announced.
+/// Git's flag for an entry that was only announced.
 const INTENT_TO_ADD: u32 = 1 << 29;
-/// What it is called here.
+/// Its name in a snapshot.
 pub(in crate::documents) const ANNOUNCED: &str = "intent-to-add";
 
-/// What git says of the repository.
+/// Git's report on the repository.
 #[derive(Debug, Default)]
 pub(in crate::documents) struct Status {
     pub(in crate::documents) tip: Tip,
     pub(in crate::documents) paths: BTreeMap<String, Found>,
 }
 
-/// What git says of a path.
+/// Git's report on a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::documents) struct Found {
     pub(in crate::documents) head: Option<Spot>,
@@ -29,7 +29,7 @@ pub(in crate::documents) struct Found {
 }
 
 impl Found {
-    /// Returns whether it is tracked, and another text than the index says stands there.
+    /// Returns whether it is tracked and its content differs from the index.
     pub(super) fn is_other_than_indexed(&self) -> bool {
         !self.is_work_as_indexed && self.index.iter().any(|it| it.stage == 0)
     }
@@ -51,7 +51,7 @@ pub(in crate::documents) fn parse(told: &[u8]) -> Result<Status> {
             _ => None,
         };
         let (path, found) = found.ok_or_else(strange)?;
-        // Taken out of the index and still there: git says both, one after the other.
+        // A file removed from the index but still present is reported twice.
         let known = status.paths.entry(path).or_insert(found);
         known.is_work_as_indexed &= !text.starts_with('?');
     }
@@ -78,7 +78,7 @@ fn staged(spot: Spot, stage: u8) -> Staged {
     Staged { spot, stage, flag: None }
 }
 
-/// `1 XY sub mH mI mW hH hI path`
+/// Parses `1 XY sub mH mI mW hH hI path`.
 fn change(text: &str) -> Option<(String, Found)> {
     let fields: Vec<&str> = text.splitn(9, ' ').collect();
     let [_, states, _, mode_head, mode_index, _, head, index, path] = fields[..] else {
@@ -92,7 +92,7 @@ fn change(text: &str) -> Option<(String, Found)> {
     Some((path.to_owned(), found))
 }
 
-/// `u XY sub m1 m2 m3 mW h1 h2 h3 path`
+/// Parses `u XY sub m1 m2 m3 mW h1 h2 h3 path`.
 fn conflict(text: &str) -> Option<(String, Found)> {
     let fields: Vec<&str> = text.splitn(11, ' ').collect();
     let [_, _, _, mode1, mode2, mode3, _, blob1, blob2, blob3, path] = fields[..] else {
@@ -100,7 +100,7 @@ fn conflict(text: &str) -> Option<(String, Found)> {
     };
     let sides = [(1, mode1, blob1), (2, mode2, blob2), (3, mode3, blob3)];
     let sides = sides.into_iter().filter_map(|(n, mode, blob)| Some(staged(spot(mode, blob)?, n)));
-    // What the commit holds is our side, but for a path that only the other side has.
+    // The commit contains our side, unless only the other side has the path.
     let found =
         Found { head: spot(mode2, blob2), index: sides.collect(), is_work_as_indexed: false };
     Some((path.to_owned(), found))
@@ -110,7 +110,7 @@ fn untracked() -> Found {
     Found { head: None, index: Vec::new(), is_work_as_indexed: false }
 }
 
-/// Adds the paths at which git was told not to look: what stands there is read.
+/// Adds the paths whose changes git was told to ignore, so that they are read.
 pub(super) fn add_flagged(status: &mut Status, flagged: Vec<(String, Staged)>) {
     for (path, entry) in flagged {
         match status.paths.get_mut(&path) {
@@ -130,13 +130,13 @@ pub(super) fn add_flagged(status: &mut Status, flagged: Vec<(String, Staged)>) {
 
 /// Returns the entries with a flag.
 pub(super) fn flagged(listed: &[u8]) -> Result<Vec<(String, Staged)>> {
-    // Most entries of a large index have none: they are passed over before they are parsed.
+    // Most entries of a large index have none: they are skipped before parsing.
     let records = listed.split(|byte| *byte == 0).filter(|it| !it.is_empty());
     let flagged = records.filter(|it| !matches!(it.first(), Some(b'H' | b'M' | b'R' | b'C')));
     flagged.map(entry).collect()
 }
 
-/// Returns the paths of `ls-files -z --debug` that were only announced (`git add -N`).
+/// Returns the paths in `ls-files -z --debug` that were only announced (`git add -N`).
 pub(super) fn announced(told: &[u8]) -> Vec<String> {
     let text = name::shown(told);
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Where else the files lie by which agents are steered: behind links, and in repositories within.
+//! Finds further files that steer agents: behind links, and in nested repositories.
 
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt as _;
@@ -12,15 +12,15 @@ use crate::documents::snapshot::own_index::Listed;
 use crate::documents::snapshot::{Snapshot, Work, name};
 use crate::process::{Root, Standing};
 
-/// What the facts of a repository within say if files in it steer agents.
+/// Marks the facts of a nested repository that contains files that steer agents.
 pub(in crate::documents) const STEERS: &str = "steers agents by ";
-/// Most links that are followed one after the other.
+/// Most links followed in a chain.
 const HOPS_MAX: usize = 8;
-/// Most names of a repository within that are looked through.
+/// Most names searched in a nested repository.
 const WITHIN_MAX: usize = 5_000;
 
 impl Repo {
-    /// Returns the files and folders of the repository to which links lead that steer agents.
+    /// Returns the targets, inside of the repository, of links that steer agents.
     pub(in crate::documents) async fn steering_links(
         &self,
         (before, after): (&Snapshot, &Snapshot),
@@ -44,7 +44,7 @@ impl Listed {
     }
 }
 
-/// Returns each place in the repository through which a link leads.
+/// Returns each path in the repository that a link passes through.
 fn followed(top: &Utf8Path, link: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut at = name::path(link);
@@ -55,13 +55,13 @@ fn followed(top: &Utf8Path, link: &str) -> Vec<String> {
         found.push(next.clone());
         at = next;
     }
-    // Also where a folder on the way is a link.
+    // Also resolves folders on the way that are links.
     let real = top.as_std_path().join(name::path(link)).canonicalize();
     found.extend(real.ok().and_then(|it| plain(&it, top)));
     found.iter().map(|it| name::shown(it.as_os_str().as_bytes()).into_owned()).collect()
 }
 
-/// Returns a path below the top, without `.` and `..`; nothing for the top itself and outside.
+/// Returns a normalized path below the top; `None` for the top itself and anything outside.
 fn plain(path: &Path, top: &Utf8Path) -> Option<PathBuf> {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -75,13 +75,13 @@ fn plain(path: &Path, top: &Utf8Path) -> Option<PathBuf> {
     (!below.as_os_str().is_empty()).then(|| below.to_owned())
 }
 
-/// Returns the facts of a repository within the working tree, of which git says no more: whether
-/// files in it steer agents, and which contents those have.
+/// Returns the facts of a nested repository, about which git reports nothing: whether it contains
+/// files that steer agents, and their contents.
 pub(super) fn facts_within(repo: &Repo, root: &Root, folder: &str) -> Result<String> {
     let mut folders = vec![folder.trim_end_matches('/').to_owned()];
     let (mut left, mut found) = (WITHIN_MAX, Vec::new());
     while let Some(folder) = folders.pop() {
-        // What cannot be listed, or is too much, is passed over: it holds nobody.
+        // A folder that cannot be listed, or is too large, is skipped: it must not block anything.
         let Ok(names) = root.raw_names(name::path(&folder), left) else { continue };
         left -= names.len();
         for entry in names {

@@ -1,4 +1,4 @@
-//! The jobs that are being watched: what there was before each, and which ran at the same time.
+//! The jobs being watched: the snapshot before each, and which ran at the same time.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,19 +9,19 @@ use crate::base::{BlobId, JobId};
 use crate::documents::snapshot::own_index::{Listed, OwnIndex};
 use crate::documents::snapshot::{Snapshot, Work};
 
-/// What is known of a job that runs.
+/// What is known about a running job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Look {
-    /// The repository before its agent was started.
+    /// The snapshot from before its agent was started.
     pub before: Snapshot,
-    /// Jobs that ran at some time while it did.
+    /// Jobs that ran at the same time, at least partly.
     pub others: BTreeSet<JobId>,
 }
 
-/// What was listed last, with the facts of the files that it belongs to.
+/// The last listing, with the facts of its files.
 type LastListed = Option<(String, Arc<Listed>)>;
 
-/// All of them; cheap to clone.
+/// All watched jobs; cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Looks {
     running: Arc<Mutex<HashMap<JobId, Look>>>,
@@ -30,7 +30,7 @@ pub struct Looks {
 }
 
 impl Looks {
-    /// Notes a job that begins.
+    /// Starts watching a job.
     pub fn begin(&self, job: &JobId, before: Snapshot) -> Look {
         let mut running = self.running();
         let others = running.keys().cloned().collect();
@@ -42,29 +42,29 @@ impl Looks {
         look
     }
 
-    /// Goes on with a job that an earlier server had begun to watch.
+    /// Resumes watching a job that an earlier server started.
     pub fn resume(&self, job: &JobId, look: Look) {
         self.running().insert(job.clone(), look);
     }
 
-    /// Returns the jobs that are watched, but for one.
+    /// Returns the other watched jobs.
     pub fn others(&self, job: Option<&JobId>) -> Vec<(JobId, Look)> {
         let running = self.running();
         let others = running.iter().filter(|it| Some(it.0) != job);
         others.map(|(id, look)| (id.clone(), look.clone())).collect()
     }
 
-    /// Forgets a job that has ended, and returns what was noted.
+    /// Stops watching a job that has ended, and returns what was recorded.
     pub fn end(&self, job: &JobId) -> Option<Look> {
         self.running().remove(job)
     }
 
-    /// Changes what jobs that run now are compared with: a person has changed it, on record.
+    /// Adjusts the snapshots of running jobs after a recorded change by a person.
     pub(in crate::documents) fn amend(&self, amend: impl Fn(&mut Snapshot)) {
         self.running().values_mut().for_each(|it| amend(&mut it.before));
     }
 
-    /// Returns the content that may have to be put back when a job ends that runs now.
+    /// Returns the content that may have to be restored when a running job ends.
     pub fn needed(&self) -> BTreeSet<BlobId> {
         let running = self.running();
         let befores = running.values().map(|it| &it.before);

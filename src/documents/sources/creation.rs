@@ -1,7 +1,7 @@
-//! A Source that does not exist yet: its version, and whether it can be made.
+//! Sources that do not exist yet: their version, and whether they can be created.
 //!
-//! **Invariant:** what is made is a plain file that the site's globs name, tracked by this
-//! repository, at a place where nothing stands and nothing is tracked.
+//! **Invariant:** a created Source is a regular file that matches the site's globs, in this
+//! repository, at a path where nothing exists and nothing is tracked.
 
 use camino::Utf8Path;
 use unicode_normalization::UnicodeNormalization as _;
@@ -12,16 +12,16 @@ use crate::documents::git::{Repo, blocking};
 use crate::documents::sources::source::Writable;
 use crate::process::{Root, Standing};
 
-/// Most names of a folder that are looked through for one like a new Source's.
+/// Most names in a folder that are compared with a new Source's.
 const FOLDER_NAMES_MAX: usize = 100_000;
 
 impl Repo {
-    /// Refuses a Source that could not be made, with the reason.
+    /// Refuses a Source that cannot be created, with the reason.
     ///
     /// # Errors
-    /// `not_found` with code `not_a_source` if no glob names it; `conflict` with codes
-    /// `source_exists`, `case_clash`, `source_ignored`, `content_filter`; `invalid` with code
-    /// `path_is_link` or `not_a_file` for what is on the way.
+    /// `not_found` with code `not_a_source` if no glob matches; `conflict` with code
+    /// `source_exists`, `case_clash`, `source_ignored` or `content_filter`; `invalid` with code
+    /// `path_is_link` or `not_a_file` for a part of the path.
     pub async fn refuse_uncreatable(&self, path: &SourcePath) -> Result<()> {
         refuse_unnameable(path)?;
         if let Some(papers) = self.papers() {
@@ -31,7 +31,7 @@ impl Repo {
         self.settled().await?.creatable(path).await.map(drop)
     }
 
-    /// Returns what an approval needs of a Source that it makes, or refuses it as
+    /// Returns what an approval needs to create a Source, or refuses it like
     /// [`Repo::refuse_uncreatable`].
     pub(in crate::documents) async fn creatable(&self, path: &SourcePath) -> Result<Writable> {
         if fault::is_off("new_source") {
@@ -46,7 +46,7 @@ impl Repo {
         for name in listed.split(|it| *it == 0).filter(|it| !it.is_empty()) {
             refuse_clash(path, &git_path, &String::from_utf8_lossy(name))?;
         }
-        // This command takes no literal names; one that begins with `./` has no magic in it.
+        // This command does not support literal paths; after `./` no character is special.
         let name = format!("./{git_path}");
         let call = self.git().call(&["check-ignore", "-q", "--no-index", "--", &name]);
         let call = call.env("GIT_LITERAL_PATHSPECS", "0");
@@ -64,8 +64,8 @@ impl Repo {
         Ok(Writable { bytes: None, conversion })
     }
 
-    /// Refuses a path at which something stands, or that leads through something else than folders
-    /// of this repository.
+    /// Refuses a path where something exists, or that leads through anything other than folders of
+    /// this repository.
     async fn refuse_way(&self, path: &SourcePath) -> Result<()> {
         let (root, path) = (self.root().clone(), path.clone());
         let look = move || {
@@ -101,8 +101,8 @@ impl Repo {
     }
 }
 
-/// Refuses a new path that git would not take, or that a reader could not tell from another one. A
-/// document that is there keeps its name, whatever it is.
+/// Refuses a new path that git would not accept, or that a reader could not distinguish from
+/// another. Existing documents keep their names, whatever they are.
 fn refuse_unnameable(path: &SourcePath) -> Result<()> {
     let refuse = |why: String| {
         let shown: String = path.as_str().chars().take(120).flat_map(char::escape_debug).collect();
@@ -111,7 +111,7 @@ fn refuse_unnameable(path: &SourcePath) -> Result<()> {
             .hint("choose a name of letters, digits, `-` and `_`"))
     };
     for part in path.as_path() {
-        // Joiners and variation selectors belong to words of some scripts, and to pictures.
+        // Joiners and variation selectors are part of words in some scripts, and of emoji.
         let belongs = |it: &char| matches!(it, '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}');
         if let Some(what) = part.chars().filter(|it| !belongs(it)).find_map(invisible_name) {
             return refuse(format!("it holds a {what}"));
@@ -130,13 +130,13 @@ fn refuse_unnameable(path: &SourcePath) -> Result<()> {
 /// Returns whether NTFS or HFS+ takes a name for git's own folder; git refuses these everywhere.
 fn is_git_folder(name: &str) -> bool {
     let plain: String = name.chars().filter(|it| invisible_name(*it).is_none()).collect();
-    // A stream of a file on NTFS begins at a colon; spaces and dots at the end do not count there.
+    // On NTFS a colon begins the name of a stream, and trailing spaces and dots are ignored.
     let plain = plain.split(':').next().unwrap_or_default().trim_end_matches([' ', '.']);
     plain.eq_ignore_ascii_case(".git") || plain.eq_ignore_ascii_case("git~1")
 }
 
-/// Refuses a path of which a part differs from something that stands beside it in a way that some
-/// systems do not see, whether git tracks that or not.
+/// Refuses a path with a part that differs from an existing entry only in ways that some systems
+/// ignore, whether git tracks that entry or not.
 fn refuse_neighbours(root: &Root, path: &SourcePath) -> Result<()> {
     if fault::is_off("clash_beside") {
         return Ok(());
@@ -145,21 +145,21 @@ fn refuse_neighbours(root: &Root, path: &SourcePath) -> Result<()> {
     for part in parts.into_iter().rev().filter(|it| !it.as_str().is_empty()) {
         let (Some(above), Some(own)) = (part.parent(), part.file_name()) else { continue };
         let folder = if above.as_str().is_empty() { Utf8Path::new(".") } else { above };
-        // What is no folder, or a link, is refused with its own reason; below it nothing stands.
+        // Anything but a folder, or a link, is refused elsewhere; nothing is below it.
         let Ok(names) = root.names(folder, FOLDER_NAMES_MAX) else { return Ok(()) };
         if names.iter().any(|it| it == own) {
             continue;
         }
         match names.iter().find(|it| folded(it) == folded(own)) {
             Some(other) => return Err(clash(path, &above.join(other).into_string())),
-            // Nothing stands below a folder that is not there.
+            // Nothing exists below a missing folder.
             None => return Ok(()),
         }
     }
     Ok(())
 }
 
-/// Returns a name as systems see it that tell neither case nor composed characters apart.
+/// Returns a name as seen by systems that ignore case and Unicode normalization.
 fn folded(name: &str) -> String {
     name.nfd().flat_map(char::to_lowercase).nfd().collect()
 }
@@ -174,13 +174,13 @@ fn clash(path: &SourcePath, other: &str) -> Error {
         .hint("some systems cannot tell the two apart: choose another name")
 }
 
-/// Returns the refusal of a new Source at a place that is taken.
+/// Returns the error for a new Source whose path is taken.
 pub(in crate::documents) fn exists(path: &SourcePath) -> Error {
     Error::conflict("source_exists", format!("{path} already exists"))
         .hint("ask for a proposal that changes it (git must track it), or choose another path")
 }
 
-/// Refuses a path that is tracked, or that some systems cannot tell from one that is.
+/// Refuses a path that is tracked, or that some systems cannot distinguish from a tracked one.
 fn refuse_clash(path: &SourcePath, git_path: &str, tracked: &str) -> Result<()> {
     if tracked == git_path {
         let message = format!("{path} is tracked, and was deleted");
@@ -195,7 +195,7 @@ fn refuse_clash(path: &SourcePath, git_path: &str, tracked: &str) -> Result<()> 
                 return Err(clash(path, tracked));
             }
             (Some(_), Some(_)) => return Ok(()),
-            // A file where a folder would be, or the other way round.
+            // A file in place of a folder, or vice versa.
             _ => return Err(exists(path)),
         }
     }
@@ -214,7 +214,7 @@ mod tests {
         for good in ["a.md", "a b/c.md", "\u{e9}t\u{e9}/\u{4e2d}\u{6587}.md", "git~10.md"] {
             assert!(!is_refused(good), "{good}");
         }
-        // A joiner within a word, and a picture of several characters.
+        // A joiner within a word, and an emoji of several characters.
         let family = "\u{1f468}\u{200d}\u{1f469}.md";
         for good in ["\u{645}\u{6cc}\u{200c}\u{62e}.md", family] {
             assert!(!is_refused(good), "{good}");

@@ -1,6 +1,6 @@
-//! The outline of a Markdown text: its headings and the blocks between them, by offsets.
+//! The outline of a Markdown text: its headings and the blocks between them, by offset.
 //!
-//! **Invariant:** the front matter is no heading; a hostile text costs no more than a large one.
+//! **Invariant:** front matter is not a heading; a hostile text costs no more than a large one.
 
 use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 use serde::Serialize;
@@ -10,13 +10,13 @@ use crate::documents::sources::html::{HtmlBlock, Part, parts};
 use crate::documents::sources::plain::dialect;
 use crate::documents::word::word_enum;
 
-/// Most headings that are kept of one text.
+/// Most headings per text.
 pub const HEADINGS_MAX: usize = crate::base::limit::HEADINGS_MAX;
-/// Longest text of a heading that is kept, in characters.
+/// Longest text of a heading, in characters.
 const HEADING_CHARS_MAX: usize = 200;
 
 word_enum! {
-    /// The sort of block that a piece of text is in.
+    /// The kind of block that contains a piece of text.
     BlockKind {
         /// A paragraph outside lists, quotes and footnotes.
         Paragraph = "paragraph",
@@ -53,7 +53,7 @@ pub struct Heading {
     pub start: usize,
 }
 
-/// The headings and blocks of one text; built once for all offsets in it.
+/// The headings and blocks of a text, built once for all its offsets.
 #[derive(Debug, Default)]
 pub struct Outline {
     headings: Vec<Heading>,
@@ -64,13 +64,13 @@ pub struct Outline {
 struct Block {
     start: u32,
     end: u32,
-    /// The block around it: its number and one, zero for none.
+    /// One plus the number of the enclosing block; zero if there is none.
     parent: u32,
     kind: BlockKind,
 }
 
 impl Outline {
-    /// Reads a text.
+    /// Parses a text.
     pub fn of(text: &str) -> Outline {
         // A byte order mark would turn the first heading into a paragraph.
         let body = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -138,8 +138,8 @@ impl Outline {
         &self.headings
     }
 
-    /// Returns the texts of the headings above an offset, outermost first. A heading is above its
-    /// own text.
+    /// Returns the texts of the headings above an offset, outermost first. A heading's own text
+    /// counts as below it.
     pub fn path(&self, offset: usize) -> Vec<String> {
         let above = self.headings.partition_point(|it| it.start <= offset);
         let mut path = Vec::new();
@@ -157,7 +157,7 @@ impl Outline {
         path
     }
 
-    /// Returns the sort of block at an offset.
+    /// Returns the kind of block at an offset.
     pub fn kind(&self, offset: usize) -> BlockKind {
         let offset = narrow(offset);
         let mut next = narrow(self.blocks.partition_point(|it| it.start <= offset));
@@ -169,14 +169,14 @@ impl Outline {
                 }
                 found = Some(BlockKind::Paragraph);
             }
-            // The block before in order is a child of the same parents, or a parent itself.
+            // The preceding block is a child of the same parents, or a parent itself.
             next = block.parent;
         }
         found.unwrap_or(BlockKind::Other)
     }
 }
 
-/// Returns the headings with words in a block of HTML.
+/// Returns the non-empty headings in a block of HTML.
 fn headings_of(html: &HtmlBlock) -> Vec<Heading> {
     let mut found = Vec::new();
     let mut open: Option<Heading> = None;
@@ -208,12 +208,12 @@ pub fn headings(text: &str) -> Vec<Heading> {
     Outline::of(text).headings
 }
 
-/// Returns the headings above an offset; for more than one offset use [`Outline`].
+/// Returns the headings above an offset; for several offsets use [`Outline`].
 pub fn heading_path(text: &str, offset: usize) -> Vec<String> {
     Outline::of(text).path(offset)
 }
 
-/// Returns the sort of block at an offset; for more than one offset use [`Outline`].
+/// Returns the kind of block at an offset; for several offsets use [`Outline`].
 pub fn block_kind(text: &str, offset: usize) -> BlockKind {
     Outline::of(text).kind(offset)
 }

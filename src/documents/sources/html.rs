@@ -1,7 +1,7 @@
-//! HTML within Markdown: which elements a reader sees, and a text of it in tags and words.
+//! HTML within Markdown: which elements are shown, and how a text splits into tags and words.
 //!
-//! **Invariant:** an element or attribute that is not named here is text.
-//! **Invariant:** nothing here writes HTML; a comment is no part of what is seen.
+//! **Invariant:** an element or attribute that is not listed here is text.
+//! **Invariant:** nothing here produces HTML; comments are not part of the visible text.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,11 +10,11 @@ use pulldown_cmark::{Event, Parser};
 
 /// Longest name of an element or attribute, in bytes.
 const NAME_BYTES_MAX: usize = 32;
-/// Most attributes of one tag that are read.
+/// Most attributes parsed per tag.
 const ATTRIBUTES_MAX: usize = 32;
-/// Longest reference to a character, in bytes: `&CounterClockwiseContourIntegral;`.
+/// Longest character reference, in bytes: `&CounterClockwiseContourIntegral;`.
 const REFERENCE_BYTES_MAX: usize = 40;
-/// Elements whose content a browser never reads as markup: all of it is text.
+/// Elements whose content browsers never parse as markup: all of it is text.
 const RAW: &[&str] = &[
     "script",
     "style",
@@ -29,18 +29,18 @@ const RAW: &[&str] = &[
     "template",
 ];
 
-/// What an element is within a text.
+/// The kind of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
-    /// Stands within a line of text.
+    /// Inline: within a line of text.
     Inline,
-    /// Holds text and nothing that is a block.
+    /// Contains text but no blocks.
     Words,
-    /// Holds blocks.
+    /// Contains blocks.
     Holder,
     /// Has no content.
     Void,
-    /// Is not shown itself; what is in it is.
+    /// Transparent: not shown itself, but its content is.
     Clear,
 }
 
@@ -112,11 +112,11 @@ const ELEMENTS: &[(&str, Sort)] = &[
 pub struct Tag {
     /// Its name in lower case.
     pub name: &'static str,
-    /// What it is.
+    /// Its kind.
     pub sort: Sort,
-    /// Whether it ends its element.
+    /// Whether it is an end tag.
     pub is_end: bool,
-    /// Names in lower case, and values with their references resolved; the first of a name counts.
+    /// Names in lower case and values with resolved references; of duplicates the first counts.
     attributes: Vec<(String, String)>,
 }
 
@@ -131,7 +131,7 @@ impl Tag {
         matches!(self.sort, Sort::Words | Sort::Holder) || matches!(self.name, "br" | "hr")
     }
 
-    /// Returns 1 to 6 for a heading.
+    /// Returns the level, 1 to 6, of a heading.
     pub fn level(&self) -> Option<u8> {
         match self.name.as_bytes() {
             [b'h', digit @ b'1'..=b'6'] => Some(digit - b'0'),
@@ -145,21 +145,21 @@ impl Tag {
 pub enum Part {
     /// The tag of an element that may be shown.
     Tag(Tag),
-    /// What is not shown: a comment.
+    /// A comment, which is not shown.
     Comment,
-    /// A tag, an instruction or a declaration that is shown as it is written.
+    /// A tag, processing instruction or declaration that is shown literally.
     Odd,
-    /// Words, in which references to characters count.
+    /// Words with character references.
     Words,
-    /// Words as they are written.
+    /// Literal words.
     Raw,
 }
 
-/// Returns the parts of a text of HTML, in order and without gaps.
+/// Splits HTML into parts, in order and without gaps.
 pub fn parts(html: &str) -> Vec<(Part, Range<usize>)> {
     let mut parts: Vec<(Part, Range<usize>)> = Vec::new();
     let (mut at, mut words_from) = (0, 0);
-    // An end that is not found once is not found again: a hostile text is read once.
+    // An end that is missing once is not searched again: hostile text is scanned once.
     let mut ends = Ends::default();
     while let Some(next) = html[at..].find('<').map(|it| at + it) {
         let Some((part, end)) = part_at(html, next, &mut ends) else {
@@ -187,8 +187,7 @@ pub fn parts(html: &str) -> Vec<(Part, Range<usize>)> {
     parts
 }
 
-/// Returns words with their references to characters resolved, in pieces: what is shown, and
-/// which bytes it is written as.
+/// Returns words with resolved character references, in pieces: the text, and the source bytes.
 pub fn resolved(words: &str) -> Vec<(Cow<'_, str>, Range<usize>)> {
     let mut pieces = Vec::new();
     let (mut from, mut at) = (0, 0);
@@ -207,7 +206,7 @@ pub fn resolved(words: &str) -> Vec<(Cow<'_, str>, Range<usize>)> {
     pieces
 }
 
-/// What was looked for in vain, so that it is not looked for again.
+/// Ends that are known to be missing, so that they are not searched again.
 #[derive(Default)]
 struct Ends {
     has_no_comment: bool,
@@ -216,21 +215,21 @@ struct Ends {
 }
 
 impl Ends {
-    /// Returns where a comment ends; that of a block which has none is its end.
+    /// Returns the end of a comment; without one, the end of the block.
     fn of_comment(&mut self, html: &str, from: usize) -> usize {
         let found = (!self.has_no_comment).then(|| html[from..].find("-->")).flatten();
         self.has_no_comment |= found.is_none();
         found.map_or(html.len(), |it| from + it + 3)
     }
 
-    /// Returns where a declaration or an instruction ends.
+    /// Returns the end of a declaration or processing instruction.
     fn of_odd(&mut self, html: &str, from: usize) -> Option<usize> {
         let found = (!self.has_no_bracket).then(|| html[from..].find('>')).flatten();
         self.has_no_bracket |= found.is_none();
         found.map(|it| from + it + 1)
     }
 
-    /// Returns where the content of a raw element ends.
+    /// Returns the end of a raw element's content.
     fn of_raw(&mut self, html: &str, from: usize, name: &'static str) -> usize {
         if self.raw_missing.contains(&name) {
             return html.len();
@@ -250,11 +249,11 @@ impl Ends {
     }
 }
 
-/// Returns what begins at a `<`, and where it ends; nothing if that is a character of the words.
+/// Parses what begins at a `<`, and returns its end; `None` if it is a literal character.
 fn part_at(html: &str, at: usize, ends: &mut Ends) -> Option<(Part, usize)> {
     let rest = &html[at..];
     if rest.starts_with("<!--") {
-        // `<!-->` is a whole comment.
+        // `<!-->` is a complete comment.
         return Some((Part::Comment, ends.of_comment(html, at + 2)));
     }
     match rest.as_bytes().get(1)? {
@@ -270,7 +269,7 @@ fn raw_of(tag: &str) -> Option<&'static str> {
     RAW.iter().find(|it| it.eq_ignore_ascii_case(&name[..end])).copied()
 }
 
-/// Returns the tag that a text begins with, and its length.
+/// Parses the tag at the start of a text; returns it with its length.
 fn tag_at(text: &str) -> Option<(Part, usize)> {
     let mut reading = Reading { text, at: 1 };
     let is_end = reading.take('/');
@@ -284,7 +283,7 @@ fn tag_at(text: &str) -> Option<(Part, usize)> {
     Some((part, reading.at))
 }
 
-/// Reads one tag from its beginning.
+/// Parses one tag.
 struct Reading<'h> {
     text: &'h str,
     at: usize,
@@ -306,7 +305,7 @@ impl<'h> Reading<'h> {
         self.at += rest.len() - rest.trim_ascii_start().len();
     }
 
-    /// The name of an element: what a browser takes as one, if it is short.
+    /// Parses an element name as a browser would, if it is short.
     fn name(&mut self) -> Option<&'h str> {
         let rest = self.rest();
         let is_end = |it: char| it.is_ascii_whitespace() || matches!(it, '/' | '>' | '<');
@@ -317,7 +316,7 @@ impl<'h> Reading<'h> {
         (is_sound && end <= 4 * NAME_BYTES_MAX).then_some(name)
     }
 
-    /// The attributes up to the end of the tag; nothing if it has no end.
+    /// Parses the attributes up to the end of the tag; `None` if it does not end.
     fn attributes(&mut self) -> Option<Vec<(String, String)>> {
         let mut found: Vec<(String, String)> = Vec::new();
         loop {
@@ -329,7 +328,7 @@ impl<'h> Reading<'h> {
                 return Some(found);
             }
             let rest = self.rest();
-            // A tag within a tag is none: the first one is text.
+            // There is no tag within a tag: the first `<` is text.
             let is_end = |it: char| it.is_ascii_whitespace() || matches!(it, '=' | '>' | '/' | '<');
             let end = rest.find(is_end)?;
             if end == 0 {
@@ -364,7 +363,7 @@ impl<'h> Reading<'h> {
     }
 }
 
-/// Returns the character that a reference stands for, and where it ends.
+/// Parses a character reference; returns its character and its end.
 fn reference_at(words: &str, start: usize) -> Option<(Cow<'static, str>, usize)> {
     let rest = &words[start..words.floor_char_boundary(start + REFERENCE_BYTES_MAX)];
     let end = rest.find(';')? + 1;
@@ -385,7 +384,7 @@ fn reference_at(words: &str, start: usize) -> Option<(Cow<'static, str>, usize)>
     if !usual.is_empty() {
         return Some((Cow::Borrowed(usual), start + end));
     }
-    // The list of all names is that of Markdown, which has the same.
+    // The names are the same as in Markdown, so its parser resolves them.
     let found = Parser::new(reference).find_map(|event| match event {
         Event::Text(text) => Some(text.to_string()),
         _ => None,
@@ -394,16 +393,16 @@ fn reference_at(words: &str, start: usize) -> Option<(Cow<'static, str>, usize)>
     Some((Cow::Owned(character), start + end))
 }
 
-/// A block of HTML as Markdown hands it over: line by line, without the marks of quotes around it.
+/// A block of HTML as the Markdown parser returns it: line by line, without block quote markers.
 #[derive(Debug, Default)]
 pub struct HtmlBlock {
     text: String,
-    /// Where each line begins here, where it is written, and whether byte for byte.
+    /// Where each line begins here, its source range, and whether it is byte-identical.
     lines: Vec<(usize, Range<usize>, bool)>,
 }
 
 impl HtmlBlock {
-    /// Adds a line that is written at `range` of `source`.
+    /// Adds a line from `range` of `source`.
     pub fn push(&mut self, source: &str, line: &str, range: Range<usize>) {
         let is_literal = source.get(range.clone()) == Some(line);
         self.lines.push((self.text.len(), range, is_literal));
@@ -415,7 +414,7 @@ impl HtmlBlock {
         &self.text
     }
 
-    /// Returns where a part of it is written.
+    /// Returns the source range of a part.
     pub fn written(&self, part: &Range<usize>) -> Range<usize> {
         let place = |at: usize, is_end: bool| {
             let next = self.lines.partition_point(|it| if is_end { it.0 < at } else { it.0 <= at });
@@ -432,8 +431,8 @@ impl HtmlBlock {
         place(part.start, false)..place(part.end, true)
     }
 
-    /// Returns the pieces of words: what is shown, and where it is written. No piece goes over the
-    /// end of a line, since marks of a quote may stand there.
+    /// Returns the pieces of words: the text, and its source range. No piece crosses a line end,
+    /// where block quote markers may follow.
     pub fn words(&self, part: &Range<usize>, is_raw: bool) -> Vec<(Cow<'_, str>, Range<usize>)> {
         let mut pieces = Vec::new();
         let mut from = part.start;

@@ -1,4 +1,4 @@
-//! A document and its text: names, outline, plain words, and what was kept of it.
+//! Documents and their texts: names, outline, plain text, and stored versions.
 
 pub(in crate::documents) mod creation;
 pub mod headings;

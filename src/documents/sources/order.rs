@@ -1,8 +1,8 @@
-//! The order in which an author wants documents to be read: `SUMMARY.md` of mdBook and GitBook,
-//! `_sidebar.md` of docsify, `nav` of MkDocs.
+//! The reading order intended by the author: `SUMMARY.md` of mdBook and GitBook, `_sidebar.md` of
+//! docsify, `nav` of MkDocs.
 //!
-//! **Invariant:** these files are hostile: their size, depth and number have bounds, and what is no
-//! document is passed over.
+//! **Invariant:** these files are hostile: their size, depth and number are limited, and entries
+//! that are not documents are skipped.
 
 use std::collections::HashMap;
 
@@ -14,23 +14,23 @@ use crate::documents::git::Repo;
 use crate::documents::sources::plain::dialect;
 use crate::documents::sources::title::file_name;
 
-/// Largest file that is read for its order, in bytes.
+/// Largest file that is read, in bytes.
 const FILE_BYTES_MAX: usize = 256 * 1024;
-/// Most files that are read for their order.
+/// Most files that are read.
 const FILES_MAX: usize = 16;
-/// Most entries of one file.
+/// Most entries per file.
 const ENTRIES_MAX: usize = 10_000;
 /// Deepest level of a `nav`.
 const DEPTH_MAX: usize = 16;
-/// Where MkDocs keeps its documents if it does not say.
+/// MkDocs' default folder of documents.
 const DOCS_DIR: &str = "docs";
 
-/// The place of each document that an author has put in order, from 0 on.
+/// The position, from 0, of each document that an author has ordered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Order(HashMap<SourcePath, usize>);
 
 impl Order {
-    /// Returns the place of a document.
+    /// Returns the position of a document.
     pub fn place(&self, path: &SourcePath) -> Option<usize> {
         self.0.get(path).copied()
     }
@@ -44,7 +44,7 @@ impl Order {
 }
 
 impl Repo {
-    /// Returns the order of these documents; a file that cannot be read gives none.
+    /// Returns the order of these documents; unreadable files are skipped.
     pub async fn order(&self, paths: &[SourcePath]) -> Order {
         let mut order = Order::default();
         for name in ["mkdocs.yml", "mkdocs.yaml"] {
@@ -64,7 +64,7 @@ impl Repo {
     }
 }
 
-/// Returns the documents to which a list of links leads, in order.
+/// Returns the linked documents of a list, in order.
 fn links(folder: &str, text: &str) -> Vec<SourcePath> {
     let mut found = Vec::new();
     for event in Parser::new_ext(text, dialect()) {
@@ -104,15 +104,15 @@ fn collect(nav: &Value, folder: &str, depth: usize, found: &mut Vec<SourcePath>)
     }
 }
 
-/// Returns the documents that a link may mean: docsify leaves out `.md`, and means the README of a
-/// folder by its name.
+/// Returns the documents that a link may mean: docsify omits `.md`, and a folder stands for its
+/// README.
 fn targets(folder: &str, link: &str) -> Vec<SourcePath> {
     let end = link.find(['#', '?']).unwrap_or(link.len());
     let link = link[..end].replace("%20", " ");
     if end == 0 || link.contains("://") || link.starts_with("mailto:") {
         return Vec::new();
     }
-    // From the top: docsify, and links of a whole site.
+    // Relative to the top: docsify, and links with a leading slash.
     let folder = if link.starts_with('/') { "" } else { folder };
     let mut parts: Vec<&str> = folder.split('/').filter(|it| !matches!(*it, "" | ".")).collect();
     for part in link.split('/') {

@@ -1,4 +1,4 @@
-//! How much waits for people on each Source: open Topics, and proposals awaiting review.
+//! Counts what awaits people on each Source: open Topics, and proposals to review.
 
 use std::collections::HashMap;
 
@@ -6,11 +6,11 @@ use rusqlite::{Connection, named_params};
 
 use crate::base::{ProposalId, Result, SourcePath};
 
-// By state: few Topics are open, however many there were.
+// By status: few Topics are open, however many there were.
 const TOPICS: &str = "
     SELECT source_path, COUNT(*) FROM topics INDEXED BY topics_by_status
     WHERE status = 'open' GROUP BY source_path";
-// By the Topic's Source: that of a proposal is what it was called when the proposal was made.
+// By the Topic's Source: a proposal keeps the name that its Source had at the time.
 const PROPOSALS: &str = "
     SELECT topics.source_path, COUNT(*)
     FROM incorporation_proposals AS proposal INDEXED BY proposals_by_status
@@ -30,7 +30,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("pending::oldest_proposals", OLDEST_PROPOSALS),
 ];
 
-/// How much waits on each Source that has any.
+/// Counts per Source, without zeros.
 #[derive(Clone, Debug, Default)]
 pub struct Pending {
     /// Open Topics.
@@ -39,10 +39,10 @@ pub struct Pending {
     pub proposals: HashMap<SourcePath, i64>,
 }
 
-/// Returns how much waits on each Source.
+/// Returns the counts of all Sources.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn of_all(connection: &Connection) -> Result<Pending> {
     let counts = |sql: &str| -> Result<HashMap<SourcePath, i64>> {
         let mut statement = connection.prepare_cached(sql)?;
@@ -55,15 +55,15 @@ pub fn of_all(connection: &Connection) -> Result<Pending> {
 /// Returns how many proposals await review.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn proposals(connection: &Connection) -> Result<i64> {
     Ok(connection.prepare_cached(PROPOSALS_COUNT)?.query_row([], |row| row.get(0))?)
 }
 
-/// Returns the proposals that await review, oldest first.
+/// Returns the proposals awaiting review, oldest first.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn oldest_proposals(connection: &Connection, limit: u32) -> Result<Vec<ProposalId>> {
     let mut statement = connection.prepare_cached(OLDEST_PROPOSALS)?;
     let ids = statement.query_map(named_params! {":limit": limit}, |row| row.get(0))?;

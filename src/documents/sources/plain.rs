@@ -1,6 +1,6 @@
-//! A text of Markdown as a reader sees it: its words without their marks, and where they stand.
+//! Markdown as a reader sees it: the words without markup, with their source ranges.
 //!
-//! **Invariant:** nothing is added but spaces: whoever shows the text escapes it.
+//! **Invariant:** only spaces are added: whoever shows the text escapes it.
 
 use std::ops::Range;
 
@@ -8,28 +8,28 @@ use pulldown_cmark::{BlockQuoteKind, Event, Options, Parser, Tag, TagEnd};
 
 use crate::documents::sources::html::{HtmlBlock, Part, parts};
 
-/// The words of a text.
+/// The visible text of a document.
 #[derive(Debug, Default)]
 pub struct Plain {
-    /// What is seen; a space stands between two blocks, two cells and two lines.
+    /// The visible text; a space separates blocks, cells and lines.
     pub text: String,
     runs: Vec<Run>,
 }
 
-/// Words that stand side by side in the Markdown and in what is seen.
+/// Words that are contiguous both in the Markdown and in the visible text.
 #[derive(Debug)]
 struct Run {
-    /// Its first byte in what is seen.
+    /// Its first byte in the visible text.
     at: usize,
-    /// Its length there.
+    /// Its length in the visible text.
     bytes: usize,
-    /// Where it stands in the Markdown.
+    /// Its source range.
     from: Range<usize>,
-    /// Whether it is written there byte for byte.
+    /// Whether source and visible text are byte-identical.
     is_literal: bool,
 }
 
-/// Returns the Markdown that pages are written in: what a reader sees goes by it everywhere.
+/// Returns the Markdown options of all pages, which also define the visible text.
 pub fn dialect() -> Options {
     Options::ENABLE_TABLES
         | Options::ENABLE_FOOTNOTES
@@ -39,7 +39,7 @@ pub fn dialect() -> Options {
         | Options::ENABLE_YAML_STYLE_METADATA_BLOCKS
 }
 
-/// Returns what stands over an alert; the text itself says it by its marker alone (`[!NOTE]`).
+/// Returns the title of an alert, which its source only gives as a marker (`[!NOTE]`).
 pub fn alert_title(kind: BlockQuoteKind) -> &'static str {
     match kind {
         BlockQuoteKind::Note => "Note",
@@ -50,19 +50,19 @@ pub fn alert_title(kind: BlockQuoteKind) -> &'static str {
     }
 }
 
-/// Returns whether a document is read as Markdown, by its name.
+/// Returns whether a file name is that of a Markdown document.
 pub fn is_markdown(path: &str) -> bool {
     let ending = path.rsplit_once('.').map_or("", |it| it.1);
     ["md", "markdown", "mdown", "mkd"].iter().any(|it| ending.eq_ignore_ascii_case(it))
 }
 
 impl Plain {
-    /// Returns what is seen of a text.
+    /// Returns the visible text.
     pub fn of(text: &str) -> Plain {
         Plain::beginning(text, usize::MAX)
     }
 
-    /// Returns what is seen of a text up to the first words beyond a number of bytes.
+    /// Returns the visible text up to the first words beyond a number of bytes.
     pub fn beginning(text: &str, bytes_max: usize) -> Plain {
         // A byte order mark would turn the first heading into a paragraph.
         let body = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -106,7 +106,7 @@ impl Plain {
                 self.push(text, &it, range);
             }
             Event::Code(it) => {
-                // Its marks are part of the range, and those of a quote that it goes on in.
+                // The range includes the backticks, and any block quote markers inside.
                 let begins = text.get(range.clone()).and_then(|code| code.find(&*it));
                 let inner = begins.map(|at| range.start + at..range.start + at + it.len());
                 self.push(text, &it, inner.unwrap_or(range));
@@ -126,7 +126,7 @@ impl Plain {
         }
     }
 
-    /// Adds what is seen of HTML: its words, and those of its images.
+    /// Adds the visible text of HTML, including that of images.
     fn push_html(&mut self, text: &str, block: &HtmlBlock) {
         for (part, range) in parts(block.text()) {
             let written = block.written(&range);
@@ -164,7 +164,7 @@ impl Plain {
         }
     }
 
-    /// Returns where bytes of the Markdown are seen; nothing if none of them is.
+    /// Returns the visible range of source bytes; `None` if none of them is visible.
     pub fn place_of(&self, bytes: &Range<usize>) -> Option<Range<usize>> {
         let first = self.runs.partition_point(|it| it.from.end <= bytes.start);
         let runs = self.runs[first..].iter().take_while(|it| it.from.start < bytes.end);
@@ -189,7 +189,7 @@ impl Run {
 mod tests {
     use super::*;
 
-    /// Checks what is seen of a text, and that each word is found where it is written.
+    /// Checks the visible text, and that each word is found at its source range.
     fn check(text: &str, seen: &str, words: &[&str]) {
         let plain = Plain::of(text);
         assert_eq!(plain.text.trim_end(), seen);
@@ -228,11 +228,11 @@ mod tests {
             let at = text.find(hidden).unwrap();
             assert_eq!(plain.place_of(&(at..at + hidden.len())), None, "{hidden}");
         }
-        // What goes over marks is found from its first word to its last.
+        // A range across markup is found from its first to its last word.
         assert_eq!(plain.place_of(&(0..text.len())), Some(0..plain.text.trim_end().len()));
         let entity = Plain::of("x &auml; y");
         assert_eq!(entity.place_of(&(3..5)), Some(2..4), "a whole letter");
-        // What goes on behind the mark of a quote is written in another way: it is found whole.
+        // Code continued after a block quote marker is not byte-identical: it is found as a whole.
         let quoted = Plain::of("> é`[日\r\t>`");
         assert_eq!(quoted.place_of(&(6..10)).map(|it| &quoted.text[it]), Some("[日 "));
         assert_eq!(Plain::beginning(&"ü ".repeat(9_000), 4).text.len() / 3, 8_999);

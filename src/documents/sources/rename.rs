@@ -1,14 +1,14 @@
-//! Owns the table `source_renames`: what Sources that were renamed are called.
+//! Owns the table `source_renames`: the new names of renamed Sources.
 //!
-//! **Invariant:** of each name the last rename is kept, so the table is no longer than the names
-//! that there ever were.
+//! **Invariant:** only the last rename of each name is kept, so the table has at most one row per
+//! name.
 
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 
 use crate::base::{Millis, Result, SourcePath};
 use crate::store::Tx;
 
-/// How many renames of one Source are followed.
+/// Most renames followed.
 const STEPS_MAX: usize = 100;
 
 const PUT: &str = "
@@ -19,21 +19,21 @@ const FIND: &str = "
 /// The statements of this file, for the schema test.
 pub const STATEMENTS: &[(&str, &str)] = &[("rename::put", PUT), ("rename::find", FIND)];
 
-/// Writes down that a Source is called otherwise from now on.
+/// Records that a Source has a new name.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn put(tx: &Tx<'_>, from: &SourcePath, to: &SourcePath) -> Result<()> {
     let params = named_params! {":from": from, ":to": to, ":now": tx.now()};
     tx.prepare_cached(PUT)?.execute(params)?;
     Ok(())
 }
 
-/// Returns what a Source is called that had this name at a time, or at any (`Millis(0)`); none if
-/// it was not renamed, or has its name again.
+/// Returns the current name of the Source that had this name at a time, or ever (`Millis(0)`);
+/// `None` if it was not renamed, or has its old name again.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn name_since(
     connection: &Connection,
     path: &SourcePath,
@@ -71,12 +71,12 @@ mod tests {
             let found = name_since(&fixture.connection, &source(path), since).unwrap();
             found.map(|it| it.to_string())
         };
-        // a was b, then c, then b again; the a that was x is another one.
+        // a became b, then c, then b again; the a that became x is another one.
         assert_eq!(name("a.md", start).as_deref(), Some("b.md"));
         assert_eq!(name("b.md", start), None, "it has its name again");
         assert_eq!(name("c.md", start).as_deref(), Some("b.md"));
         assert_eq!(name("x.md", start).as_deref(), Some("a.md"));
-        // Who began after a rename means another Source.
+        // After a rename the name means another Source.
         assert_eq!(name("a.md", at[1]), None);
         assert_eq!(name("c.md", at[3]), None);
         assert_eq!(name("never.md", start), None);

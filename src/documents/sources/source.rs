@@ -1,7 +1,7 @@
-//! A Source: a tracked document in the root, as the working tree has it now.
+//! Sources: tracked documents in the root, as they are in the working tree.
 //!
 //! **Invariant:** a Source is read below the root without following links, and only if git tracks
-//! it as a plain file and the site's globs name it.
+//! it as a regular file and the site's globs match it.
 
 use serde::Serialize;
 
@@ -10,16 +10,16 @@ use crate::base::{BlobId, Error, ErrorKind, Result, SourcePath, fault};
 use crate::documents::git::{Change, Conversion, IndexEntry, Repo, blocking};
 use crate::process::Root;
 
-/// Whether a Source has changes that are not committed.
+/// Whether a Source has uncommitted changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SourceState {
-    /// Working tree and index are as in HEAD.
+    /// Working tree and index match HEAD.
     Clean,
     /// The working tree or the index differs from HEAD.
     Modified,
-    /// The site's globs name it, and git does not track it: it is listed and nothing else.
+    /// The site's globs match it but git does not track it: it is only listed.
     Untracked,
 }
 
@@ -40,58 +40,59 @@ impl SourceState {
 pub struct SourceEntry {
     /// Its path below the root.
     pub path: SourcePath,
-    /// The version of the working tree's text.
+    /// The version in the working tree.
     pub blob: BlobId,
-    /// Whether it has changes that are not committed.
+    /// Its state.
     pub state: SourceState,
 }
 
-/// A Source and its text.
+/// A Source with its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     /// Its path below the root.
     pub path: SourcePath,
-    /// The working tree's text.
+    /// The text in the working tree.
     pub text: String,
-    /// The version of that text: what `git hash-object` prints.
+    /// The version of that text, as printed by `git hash-object`.
     pub blob: BlobId,
     /// The version in HEAD, if it is committed.
     pub head_blob: Option<BlobId>,
-    /// Whether it has changes that are not committed.
+    /// Its state.
     pub state: SourceState,
-    /// The size of the text.
+    /// The size of the text in bytes.
     pub bytes: u64,
-    /// Number of names the file has.
+    /// Number of hard links.
     pub links: u64,
 }
 
-/// A Source that an approval may write.
+/// A Source that an approval can write.
 #[derive(Clone, Debug)]
 pub(in crate::documents) struct Writable {
-    /// What the working file holds: the text of HEAD.
+    /// The content of the working file, which is the text of HEAD; `None` for a new Source.
     pub(in crate::documents) bytes: Option<Vec<u8>>,
-    /// What its attributes say.
+    /// Its conversion attributes.
     pub(in crate::documents) conversion: Conversion,
 }
 
 impl Repo {
-    /// Returns all Sources in order of their paths' bytes. Files that are gone, links, and files
-    /// above the limit are passed over. The number of git calls does not grow with changed files.
+    /// Returns all Sources, ordered by the bytes of their paths. Missing files, links, and files
+    /// above the limit are skipped. The number of git calls does not depend on the number of
+    /// changed files.
     ///
     /// # Errors
-    /// `unavailable` if git cannot say.
+    /// `unavailable` if git fails.
     pub async fn list_sources(&self) -> Result<Vec<SourceEntry>> {
         let settled = self.settled().await?;
         let tracked = settled.tracked().await?;
         settled.list_tracked(tracked, None).await
     }
 
-    /// Returns the first Sources that are wanted, at most `limit`, and whether there may be more.
-    /// Only these are looked at closely, however many there are. What the globs name and git
-    /// neither tracks nor ignores is among them as such.
+    /// Returns the first `limit` wanted Sources, and whether there may be more. Only these are
+    /// examined closely, however many there are. Untracked files that match the globs and are not
+    /// ignored are included as untracked.
     ///
     /// # Errors
-    /// As [`Repo::list_sources`].
+    /// Same as [`Repo::list_sources`].
     pub async fn page_of_sources(
         &self,
         wanted: impl Fn(&SourcePath) -> bool,
@@ -106,7 +107,7 @@ impl Repo {
         all.sort_by(|(a, _), (b, _)| a.as_str().cmp(b.as_str()));
         let mut found = Vec::new();
         let mut rest = all.into_iter().peekable();
-        // Some may be passed over: then the next ones are looked at.
+        // Some may be skipped; continue with the next ones.
         while found.len() < limit && rest.peek().is_some() {
             let some: Vec<_> = rest.by_ref().take(limit - found.len()).collect();
             found.extend(settled.list_some(some).await?);
@@ -114,7 +115,7 @@ impl Repo {
         Ok((found, rest.peek().is_some()))
     }
 
-    /// Looks at some paths, in their order; those without an entry are not tracked.
+    /// Examines some paths in order; those without an entry are untracked.
     async fn list_some(
         &self,
         some: Vec<(SourcePath, Option<IndexEntry>)>,
@@ -161,7 +162,7 @@ impl Repo {
         .await
     }
 
-    /// Returns a Source with the working tree's text.
+    /// Returns a Source with its text in the working tree.
     ///
     /// # Errors
     /// `not_found` with code `source_gone` or `not_a_source`; `too_large`; `invalid` with code
@@ -194,11 +195,11 @@ impl Repo {
         Ok(Source { path: path.clone(), text, blob, head_blob, state, bytes: size, links })
     }
 
-    /// Returns the present text of a Source with its version, and does not ask how it differs from
-    /// what is committed.
+    /// Returns the current text and version of a Source, without comparing it with what is
+    /// committed.
     ///
     /// # Errors
-    /// As [`Repo::source`].
+    /// Same as [`Repo::source`].
     pub async fn present(&self, path: &SourcePath) -> Result<(BlobId, String)> {
         if let Some(papers) = self.papers() {
             return self.paper(papers, path).map(|it| (it.blob, it.text));
@@ -211,32 +212,32 @@ impl Repo {
         Ok((blob, text_of(path, bytes)?))
     }
 
-    /// Returns the text of the working tree at a path that a glob names, with its version; whether
-    /// git tracks it, only [`Repo::list_sources`] and [`Repo::present`] say.
+    /// Returns the text and version of the working tree at a path that matches a glob. Whether git
+    /// tracks it is only checked by [`Repo::list_sources`] and [`Repo::present`].
     ///
     /// # Errors
-    /// As [`Repo::source`].
+    /// Same as [`Repo::source`].
     pub async fn text(&self, path: &SourcePath) -> Result<(BlobId, String)> {
         self.require_match(path)?;
         let (bytes, _) = self.read_working(path, SOURCE_BYTES_MAX).await?;
         Ok((self.hash(&bytes), text_of(path, bytes)?))
     }
 
-    /// Returns an image that documents show, as it is in the working tree: any plain file that git
-    /// tracks, whether a glob names it or not. Whether it is an image, the caller knows.
+    /// Returns an image of the working tree for use in documents: any tracked regular file, whether
+    /// or not a glob matches. The caller checks that it is an image.
     ///
     /// # Errors
-    /// As [`Repo::source`]; `not_found` for a file that git does not track.
+    /// Same as [`Repo::source`]; `not_found` for an untracked file.
     pub async fn image(&self, path: &SourcePath) -> Result<Vec<u8>> {
         let read = self.read_working(path, IMAGE_BYTES_MAX).await;
         let entry = self.known_entry(path).await?;
         Ok(tracked_file(path, entry, read)?.1)
     }
 
-    /// Returns the first bytes of an image, as [`Repo::image`] returns them all.
+    /// Returns the first bytes of an image, like [`Repo::image`].
     ///
     /// # Errors
-    /// As [`Repo::image`], but none is too large.
+    /// Same as [`Repo::image`], except that no image is too large.
     pub async fn image_head(&self, path: &SourcePath, bytes_max: usize) -> Result<Vec<u8>> {
         let (root, at): (Root, SourcePath) = (self.root().clone(), path.clone());
         let read = blocking(move || root.read_head(&at, bytes_max).map(|it| (it, 1))).await?;
@@ -247,8 +248,8 @@ impl Repo {
     /// Refuses a Source that an approval could not write, with the reason.
     ///
     /// # Errors
-    /// As [`Repo::source`]; `conflict` with code `source_dirty`, `content_filter`, `hard_link` or
-    /// `merge_in_progress`.
+    /// Same as [`Repo::source`]; `conflict` with code `source_dirty`, `content_filter`, `hard_link`
+    /// or `merge_in_progress`.
     pub async fn refuse_unwritable(&self, path: &SourcePath) -> Result<()> {
         if let Some(papers) = self.papers() {
             self.paper(papers, path)?;
@@ -257,7 +258,7 @@ impl Repo {
         self.settled().await?.writable(path).await.map(drop)
     }
 
-    /// Returns a Source as an approval needs it, or refuses it as [`Repo::refuse_unwritable`].
+    /// Returns what an approval needs, or refuses like [`Repo::refuse_unwritable`].
     pub(in crate::documents) async fn writable(&self, path: &SourcePath) -> Result<Writable> {
         if fault::is_off("approval_dirty") {
             return self.unguarded(path).await;
@@ -292,19 +293,19 @@ impl Repo {
         let blob = self.hash(&bytes);
         self.refuse_converted(path, &conversion, (&bytes, &blob)).await?;
         if blob != entry.blob {
-            // Git's memory of the file deceives.
+            // The file times cached by git are wrong.
             return Err(dirty(path));
         }
         text_of(path, bytes.clone())?;
         Ok(Writable { bytes: Some(bytes), conversion })
     }
 
-    /// For the switch that shows what the checks are for: nothing is looked at.
+    /// Skips all checks, for a test that shows what they are for.
     async fn unguarded(&self, path: &SourcePath) -> Result<Writable> {
         Ok(Writable { bytes: None, conversion: self.conversion(path).await? })
     }
 
-    /// Refuses a path that no glob of the site names, whether there is such a file or not.
+    /// Refuses a path that no glob of the site matches, whether or not the file exists.
     ///
     /// # Errors
     /// `not_found` with code `not_a_source`.
@@ -323,7 +324,7 @@ impl Repo {
         tracked_file(path, self.entry(path).await?, read)
     }
 
-    /// Reads a file of the working tree; returns its number of names too.
+    /// Reads a file of the working tree; also returns its number of hard links.
     pub(in crate::documents) async fn read_working(
         &self,
         path: &SourcePath,
@@ -334,8 +335,8 @@ impl Repo {
             .await?
     }
 
-    /// Returns the state of a file of which `git status` says nothing, though its bytes are not
-    /// those in the index: git was told not to look, converts it, or was deceived by its times.
+    /// Returns the state of a file that `git status` omits although its bytes differ from the
+    /// index: git was told to ignore it, converts it, or was misled by its times.
     async fn silent_state(
         &self,
         path: &SourcePath,
@@ -355,14 +356,14 @@ impl Repo {
     }
 }
 
-/// Puts together what the index says of a path and what was read there.
+/// Combines the index entry of a path with what was read there.
 fn tracked_file(
     path: &SourcePath,
     entry: Option<IndexEntry>,
     read: Result<(Vec<u8>, u64)>,
 ) -> Result<(IndexEntry, Vec<u8>, u64)> {
     let Some(entry) = entry else {
-        // A file that is not there is gone, one that is there is not ours.
+        // A missing file is gone, an existing one is not ours.
         return match read {
             Err(error) if error.code_str() == "source_gone" => Err(error),
             _ => {
@@ -390,7 +391,7 @@ fn tracked_file(
     Ok((entry, bytes, links))
 }
 
-/// Returns the list's entry of a tracked file; its bytes are read only if the index cannot tell.
+/// Returns the list entry of a tracked file; its bytes are only read if the index is not enough.
 fn listed(
     repo: &Repo,
     path: SourcePath,
@@ -431,21 +432,20 @@ fn text_of(path: &SourcePath, bytes: Vec<u8>) -> Result<String> {
     String::from_utf8(bytes).map_err(|cause| refuse("is not UTF-8").source(cause))
 }
 
-/// What helps whoever asked for a Source that is not there.
+/// The hint for a Source that does not exist.
 pub const LIST_HINT: &str = "wiki-browser source list names the sources";
 
 pub(in crate::documents) fn not_a_source(path: &SourcePath, why: &str) -> Error {
     Error::not_found(format!("{path} is not a source: {why}")).code("not_a_source")
 }
 
-/// Returns the refusal of a Source with changes that are not committed.
+/// Returns the error for a Source with uncommitted changes.
 pub(in crate::documents) fn dirty(path: &SourcePath) -> Error {
     Error::conflict("source_dirty", format!("{path} has uncommitted changes"))
         .hint("commit, stash or undo them first")
 }
 
-/// Says where the Sources are named to whoever asked for one that is not there, and what can be
-/// done about one that is too large.
+/// Adds a hint to the error for a missing or oversized Source.
 fn with_hint(cause: Error) -> Error {
     match (cause.code_str(), cause.hint_str()) {
         ("source_gone" | "not_a_source", None) => cause.hint(LIST_HINT),

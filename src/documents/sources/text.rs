@@ -1,5 +1,5 @@
-//! Owns the table `source_texts`: what Sources held when somebody pointed at words that were not
-//! committed. Git need not keep such a text, and a Topic is placed from it.
+//! Owns the table `source_texts`: uncommitted texts of Sources on which somebody opened a Topic.
+//! Git need not keep such a text, and the Topic is placed from it.
 
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 
@@ -33,11 +33,11 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("text::drop_all", DROP_ALL),
 ];
 
-/// Keeps the text of a version from which a Topic is placed.
+/// Stores the text of a version from which a Topic is placed.
 ///
 /// # Errors
-/// `conflict` with code `too_many_texts` if so many of the Source are kept, or so much, that the
-/// next one has to wait for a commit.
+/// `conflict` with code `too_many_texts` if so many, or such large, texts of the Source are stored
+/// that the next Topic has to wait for a commit.
 pub fn put(tx: &Tx<'_>, source: &SourcePath, blob: &BlobId, text: &str) -> Result<()> {
     let bytes = i64::try_from(text.len()).unwrap_or(i64::MAX);
     if !has_room(tx, source, blob, bytes)? {
@@ -62,30 +62,30 @@ fn has_room(tx: &Tx<'_>, source: &SourcePath, blob: &BlobId, bytes: i64) -> Resu
     Ok(count < SOURCE_TEXTS_MAX && sum + bytes <= SOURCE_TEXTS_BYTES_MAX)
 }
 
-/// Returns the text of a version, if it was kept.
+/// Returns the text of a version, if it is stored.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn find(connection: &Connection, source: &SourcePath, blob: &BlobId) -> Result<Option<String>> {
     let mut statement = connection.prepare_cached(FIND)?;
     let params = named_params! {":source": source, ":blob": blob};
     Ok(statement.query_row(params, |row| row.get(0)).optional()?)
 }
 
-/// Returns the versions of a Source whose texts are kept.
+/// Returns the versions of a Source whose texts are stored.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn kept(connection: &Connection, source: &SourcePath) -> Result<Vec<BlobId>> {
     let mut statement = connection.prepare_cached(BLOBS)?;
     let rows = statement.query_map(named_params! {":source": source}, |row| row.get(0))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Drops the texts of a Source from which no open Topic is placed any more; returns how many.
+/// Deletes the texts of a Source from which no open Topic is placed any more; returns how many.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn prune(tx: &Tx<'_>, source: &SourcePath) -> Result<usize> {
     let kept = kept(tx.connection(), source)?;
     if kept.is_empty() {
@@ -100,11 +100,10 @@ pub fn prune(tx: &Tx<'_>, source: &SourcePath) -> Result<usize> {
     Ok(dropped)
 }
 
-/// Takes the texts of a Source that was renamed along to its new name. One version has one text,
-/// whatever it is called.
+/// Moves the texts of a renamed Source to its new name. A version has the same text under any name.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub(in crate::documents) fn rename_source(
     tx: &Tx<'_>,
     from: &SourcePath,

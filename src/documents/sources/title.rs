@@ -1,7 +1,7 @@
-//! What a document is called: the `title` of its front matter, else its first heading, else the
-//! name of its file.
+//! The title of a document: the `title` of its front matter, else its first heading, else the name
+//! of its file.
 //!
-//! **Invariant:** a title is one line without control characters, and its length has a bound.
+//! **Invariant:** a title is one line of limited length without control characters.
 
 use std::collections::HashMap;
 
@@ -12,32 +12,31 @@ use crate::documents::git::{Repo, blocking};
 use crate::documents::sources::html::{Part, parts};
 use crate::documents::sources::plain::{dialect, is_markdown};
 
-/// Beginning of a text in which its title is looked for, in bytes.
+/// How much of a text is searched for its title, in bytes.
 const BEGINNING_BYTES_MAX: usize = 64 * 1024;
 /// Longest title, in characters.
 const TITLE_CHARS_MAX: usize = 160;
 
-/// Returns the title that a document gives itself.
+/// Returns a document's own title.
 pub fn title_of(path: &SourcePath, text: &str) -> Option<String> {
     if !is_markdown(path.as_str()) {
         return None;
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let text = &text[..text.floor_char_boundary(BEGINNING_BYTES_MAX)];
-    // A front matter that is not YAML is shown as it stands: the heading counts.
+    // Front matter that is not valid YAML is shown as text; the heading counts then.
     let front = split_front_matter(text).ok().and_then(|it| it.0);
     let declared = front.as_ref().and_then(|it| it.field("title")).and_then(one_line);
     declared.or_else(|| first_heading(text))
 }
 
-/// Returns what a document without a title of its own is called: the name of its file.
+/// Returns the name of a document without its own title: its file name.
 pub fn file_name(path: &str) -> &str {
     path.rsplit_once('/').map_or(path, |(_, name)| name)
 }
 
 impl Repo {
-    /// Returns the titles that documents of the working tree give themselves, by path; those that
-    /// cannot be read are left out.
+    /// Returns the own titles of documents in the working tree by path, without unreadable ones.
     ///
     /// # Errors
     /// `internal` if reading them panicked.
@@ -96,15 +95,15 @@ fn first_heading(text: &str) -> Option<String> {
     None
 }
 
-/// Returns what a reader sees of HTML in a heading: what is no element that is shown is text, such
-/// as `Vec<T>`.
+/// Returns the visible text of HTML in a heading: anything that is not a known element is text,
+/// such as `Vec<T>`.
 fn shown(html: &str) -> String {
     let words =
         parts(html).into_iter().filter(|(part, _)| !matches!(part, Part::Tag(_) | Part::Comment));
     words.map(|(_, range)| &html[range]).collect()
 }
 
-/// Returns the text of an `<h1>`, with which many a README begins.
+/// Returns the text of an `<h1>`, with which many READMEs begin.
 fn html_heading(html: &str) -> Option<String> {
     let lower = html.to_ascii_lowercase();
     let open = lower.find("<h1")?;

@@ -1,7 +1,7 @@
-//! Topics as Web Annotations of the W3C: a view for other programs, never what is stored.
+//! Exports Topics as W3C Web Annotations: a view for other programs, never the stored form.
 //!
-//! Positions count Unicode characters (code points) of the text, as the standard says, and not
-//! bytes as everywhere else. A byte order mark and `\r` are characters of the text like any other.
+//! As required by the standard, positions count Unicode characters (code points) of the text, not
+//! bytes as everywhere else. A byte order mark and `\r` count like any other character.
 
 use std::ops::Range;
 
@@ -11,12 +11,12 @@ use crate::base::{Actor, BlobId, Result};
 use crate::documents::anchor::Portrait;
 use crate::documents::{Message, Topic, TopicStatus};
 
-/// The vocabulary, and what it has no words for: the version, and how sure a place is.
+/// The vocabulary, extended by the version and the confidence of a position.
 fn context() -> Value {
     json!(["http://www.w3.org/ns/anno.jsonld", {"wb": "urn:wiki-browser:"}])
 }
 
-/// A text on which annotations are made.
+/// A text with annotations.
 #[derive(Debug)]
 pub struct Page<'t> {
     text: &'t str,
@@ -25,13 +25,13 @@ pub struct Page<'t> {
 }
 
 impl<'t> Page<'t> {
-    /// Reads a text of a version.
+    /// Prepares a text of a version.
     pub fn of(text: &'t str, blob: &'t BlobId) -> Page<'t> {
         Page { text, blob, portrait: Portrait::of(text, blob) }
     }
 
     /// Returns a Topic as an annotation on this text. Its placement must be the one in this text.
-    /// One whose words have no certain place has its last words as quote, and no position.
+    /// If its place is uncertain, it gets its last words as quote and no position.
     ///
     /// # Errors
     /// `internal` if the placement is not one in this text.
@@ -82,7 +82,7 @@ impl<'t> Page<'t> {
     }
 }
 
-/// Returns annotations as the one page of a collection.
+/// Returns annotations as the only page of a collection.
 pub fn page(id: &str, items: &[Value]) -> Value {
     json!({"@context": context(), "id": id, "type": "AnnotationPage", "items": items})
 }
@@ -99,20 +99,20 @@ fn body(message: &Message) -> Value {
     })
 }
 
-/// Returns who wrote something: a person, or a program.
+/// Returns the author of something: a person, or a program.
 fn agent(actor: &Actor, name: Option<&str>) -> Value {
     let kind = if matches!(actor, Actor::Person(_)) { "Person" } else { "Software" };
     json!({"id": format!("urn:wiki-browser:{actor}"), "type": kind, "name": name})
 }
 
-/// Returns a path as a relative reference: what has a meaning in an IRI is escaped.
+/// Returns a path as a relative reference, with reserved IRI characters escaped.
 fn iri(path: &str) -> String {
     use std::fmt::Write as _;
     let mut iri = String::with_capacity(path.len());
     for part in path.chars() {
         match part {
             'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '.' | '_' | '~' | '/' => iri.push(part),
-            // Letters of other scripts may stand in an IRI as they are.
+            // Letters of other scripts are allowed in an IRI.
             _ if !part.is_ascii() && part.is_alphanumeric() => iri.push(part),
             _ => {
                 let mut bytes = [0; 4];

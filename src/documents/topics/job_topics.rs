@@ -1,4 +1,4 @@
-//! Which Topics somebody opened; the table `topics` is that of `topic`.
+//! Lists the Topics opened by an actor; `topic` owns the table `topics`.
 
 use rusqlite::{Connection, named_params};
 use serde::Serialize;
@@ -13,7 +13,7 @@ const OPENED_BY: &str = "
 /// The statements of this file, for the schema test.
 pub const STATEMENTS: &[(&str, &str)] = &[("opened::opened_by", OPENED_BY)];
 
-/// A Topic that somebody opened.
+/// A Topic opened by an actor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OpenedTopic {
@@ -21,16 +21,16 @@ pub struct OpenedTopic {
     pub id: TopicId,
     /// The Source.
     pub source_path: SourcePath,
-    /// What it is called.
+    /// Its title.
     pub title: String,
-    /// Whether it is open.
+    /// Its status.
     pub status: TopicStatus,
 }
 
-/// Returns the first Topics that somebody opened, oldest first.
+/// Returns the first Topics opened by an actor, oldest first.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn opened_by(connection: &Connection, by: &Actor, limit: usize) -> Result<Vec<OpenedTopic>> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut statement = connection.prepare_cached(OPENED_BY)?;

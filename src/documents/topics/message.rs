@@ -1,4 +1,4 @@
-//! Owns the table `topic_messages`: what people and agents say in a Topic, in order.
+//! Owns the table `topic_messages`: the messages of people and agents in a Topic, in order.
 
 use std::collections::BTreeSet;
 
@@ -19,15 +19,15 @@ use crate::documents::topics::topic::{self, TopicStatus};
 use crate::documents::word::check_text;
 use crate::store::Tx;
 
-/// A message of a Topic.
+/// A message in a Topic.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Message {
-    /// Its name.
+    /// Its id.
     pub id: MessageId,
     /// The Topic.
     pub topic_id: TopicId,
-    /// Its place in the Topic, from 1.
+    /// Its position in the Topic, from 1.
     pub sequence: i64,
     /// Who wrote it.
     pub author: Actor,
@@ -35,7 +35,7 @@ pub struct Message {
     pub author_name: Option<String>,
     /// The text.
     pub body: String,
-    /// The proposal that it came with.
+    /// The proposal with which it was submitted.
     pub proposal_id: Option<ProposalId>,
     /// When it was written.
     pub created_at: Millis,
@@ -79,19 +79,19 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("message::suggesting", SUGGESTING),
 ];
 
-/// Returns whether somebody wrote in a Topic.
+/// Returns whether an actor has written in a Topic.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn has_author(connection: &Connection, topic: &TopicId, author: &Actor) -> Result<bool> {
     let params = named_params! {":topic": topic, ":author": author};
     Ok(connection.prepare_cached(HAS_AUTHOR)?.query_row(params, |row| row.get(0))?)
 }
 
-/// Returns the last text that somebody wrote in a Topic.
+/// Returns the last text that an actor wrote in a Topic.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn last_body(
     connection: &Connection,
     topic: &TopicId,
@@ -102,10 +102,10 @@ pub fn last_body(
     Ok(statement.query_row(params, |row| row.get(0)).optional()?)
 }
 
-/// Returns the open Topics of a Source with a suggestion that no proposal has followed.
+/// Returns the open Topics of a Source with a suggestion that is not followed by a proposal.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn suggesting(connection: &Connection, path: &SourcePath) -> Result<BTreeSet<TopicId>> {
     let mut statement = connection.prepare_cached(SUGGESTING)?;
     let mut found = BTreeSet::new();
@@ -119,11 +119,11 @@ pub fn suggesting(connection: &Connection, path: &SourcePath) -> Result<BTreeSet
     Ok(found)
 }
 
-/// Adds a message to an open Topic. Its number is taken in this transaction.
+/// Adds a message to an open Topic. Its position is assigned in this transaction.
 ///
 /// # Errors
 /// `not_found`; `topic_closed`; `too_many_messages`, `topic_full`; `invalid` or `too_large` for the
-/// text, or for a proposal of another Topic.
+/// text; `invalid` for a proposal of another Topic.
 pub fn post(
     tx: &Tx<'_>,
     ids: &Ids,
@@ -159,7 +159,7 @@ pub fn post(
     Ok(message)
 }
 
-/// A job that goes on writing would take the room of people, and of the jobs after it.
+/// Limits the messages of a job, which could otherwise use up the room for people and later jobs.
 fn refuse_flood(tx: &Tx<'_>, topic: &TopicId, author: &Actor, job: &JobId) -> Result<()> {
     let params = named_params! {":topic": topic, ":author": author};
     let written: i64 = tx.prepare_cached(COUNT_OF_AUTHOR)?.query_row(params, |row| row.get(0))?;
@@ -170,7 +170,7 @@ fn refuse_flood(tx: &Tx<'_>, topic: &TopicId, author: &Actor, job: &JobId) -> Re
     Err(Error::conflict("too_many_messages", message).hint("stop: put the rest in the proposal"))
 }
 
-/// Adds a message without a word to anybody, for the first one of a Topic.
+/// Adds a message without emitting an event, for the first message of a Topic.
 pub(in crate::documents) fn insert(
     tx: &Tx<'_>,
     ids: &Ids,
@@ -205,11 +205,11 @@ pub(in crate::documents) fn insert(
     Ok(message)
 }
 
-/// A Topic is read whole, so all its messages together have a limit.
+/// Limits the total size of a Topic's messages, since a Topic is read as a whole.
 fn refuse_full(tx: &Tx<'_>, topic: &TopicId, count: i64, body: &str) -> Result<()> {
     let longest = i64::try_from(MESSAGE_BYTES_MAX).unwrap_or(i64::MAX);
     if (count + 1).saturating_mul(longest) <= TOPIC_BYTES_MAX || fault::is_off("topic_bytes") {
-        // So few cannot be too much: nothing needs to be counted.
+        // This few cannot exceed the limit: no need to count bytes.
         return Ok(());
     }
     let bytes: i64 =
@@ -221,10 +221,10 @@ fn refuse_full(tx: &Tx<'_>, topic: &TopicId, count: i64, body: &str) -> Result<(
     Err(Error::conflict("topic_full", message).hint("close the topic and open another"))
 }
 
-/// Returns the messages of a Topic in order; none for a Topic that does not exist.
+/// Returns the messages of a Topic in order; empty for a Topic that does not exist.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn list_of(connection: &Connection, topic: &TopicId) -> Result<Vec<Message>> {
     let mut statement = connection.prepare_cached(LIST)?;
     let rows = statement.query_map(named_params! {":topic": topic}, from_row)?;
@@ -244,8 +244,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Message> {
     })
 }
 
-/// Returns a message with the line ends that messages have: a file of another system may be
-/// piped in.
+/// Returns a message with normalized line endings: a file from another system may be piped in.
 #[must_use]
 pub fn plain_lines(body: &str) -> String {
     body.replace("\r\n", "\n")

@@ -1,4 +1,4 @@
-//! Topics and their messages, and where their words are.
+//! Topics, their messages and their placements.
 
 pub mod annotation;
 pub mod job_topics;

@@ -1,4 +1,4 @@
-//! Owns the table `placements`: where each Topic's words are in each version of its Source.
+//! Owns the table `placements`: where each Topic's passage is in each version of its Source.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -11,31 +11,31 @@ use crate::documents::anchor::row::Offset;
 use crate::documents::anchor::{self, PairMap, Placed, PlacementState};
 use crate::store::Tx;
 
-/// Where a Topic's words are in one version of the Source.
+/// The place of a Topic's passage in one version of the Source.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Placement {
     /// The version.
     pub blob: BlobId,
-    /// How sure it is.
+    /// How certain it is.
     pub state: PlacementState,
-    /// First byte, if the words have a place.
+    /// First byte, if the passage has a place.
     pub start: Option<usize>,
     /// Byte after the last.
     pub end: Option<usize>,
-    /// 0.0 to 1.0.
+    /// Confidence, 0.0 to 1.0.
     pub confidence: f64,
-    /// Which step decided.
+    /// The step that decided.
     pub method: String,
     /// Who decided.
     pub decided_by: Actor,
-    /// Whether the version was in the working tree only when it was seen.
+    /// Whether the version was only in the working tree when it was scanned.
     #[serde(skip)]
     pub is_working: bool,
 }
 
 impl Placement {
-    /// Returns the placement that was just decided for a version.
+    /// Returns a placement that was just decided for a version.
     pub fn new(blob: &BlobId, placed: &Placed, decided_by: &Actor) -> Placement {
         Placement {
             blob: blob.clone(),
@@ -49,7 +49,7 @@ impl Placement {
         }
     }
 
-    /// Returns the bytes, if the words certainly have a place.
+    /// Returns the byte range, if the passage certainly has a place.
     pub fn range(&self) -> Option<Range<usize>> {
         match (self.state.is_placed(), self.start, self.end) {
             (true, Some(start), Some(end)) => Some(start..end),
@@ -63,19 +63,19 @@ impl Placement {
 pub struct Baseline {
     /// The Topic.
     pub topic_id: TopicId,
-    /// The version in whose text the span is.
+    /// The version that contains the span.
     pub blob: BlobId,
     /// First byte.
     pub start: usize,
     /// Byte after the last.
     pub end: usize,
-    /// The words of the present baseline, for when that text is gone.
+    /// The quoted words of the baseline, for when its text is gone.
     pub quote: String,
-    /// What stood before them.
+    /// The text before them.
     pub prefix: String,
-    /// What stood after them.
+    /// The text after them.
     pub suffix: String,
-    /// Whether a person has to look at that place.
+    /// Whether a person must check that place.
     pub is_doubted: bool,
 }
 
@@ -88,8 +88,8 @@ pub struct TopicOrigin {
     pub span: Range<usize>,
 }
 
-/// A placement that was written in the moment of a proposal was written by it: one transaction has
-/// one time.
+/// Matches placements written together with a proposal: a transaction has one time, so equal times
+/// mean the same transaction.
 macro_rules! merely {
     () => {
         "EXISTS (SELECT 1 FROM incorporation_proposals AS merely
@@ -98,8 +98,8 @@ macro_rules! merely {
     };
 }
 
-/// A statement about placements that count: one in a text that is merely proposed counts for
-/// nothing else, until that is approved.
+/// Builds a statement about placements that count: one in a merely proposed text counts for nothing
+/// else until that is approved.
 macro_rules! counting {
     ($head:literal, $tail:literal) => {
         concat!(
@@ -121,9 +121,9 @@ const PUT: &str = "
         state = excluded.state, start = excluded.start, end = excluded.end,
         confidence = excluded.confidence, method = excluded.method,
         decided_by = excluded.decided_by, decided_ms = excluded.decided_ms, is_working = 0";
-// What a person decided stands, and what an agent said of a text that is approved. A version that
-// was merely in the working tree or merely proposed and is committed now becomes a baseline; the
-// other way round nothing is taken back.
+// Decisions of people stand, and those of agents about an approved text. A version that was only in
+// the working tree or only proposed, and is now committed, becomes a baseline; nothing is undone in
+// the other direction.
 const PUT_SEEN: &str = concat!(
     "
     INSERT INTO placements (topic_id, blob, state, start, end, confidence, method, decided_by,
@@ -141,7 +141,7 @@ const PUT_SEEN: &str = concat!(
             ELSE MIN(placements.is_working, excluded.is_working) END
     WHERE placements.decided_by = 'system' OR placements.method = 'agent'"
 );
-// An earlier placement in the same text stands: it may be that of an approved proposal.
+// An earlier placement in the same text stands: it may belong to an approved proposal.
 const PUT_PROPOSED: &str = "
     INSERT INTO placements (topic_id, blob, state, start, end, confidence, method, decided_by,
                             decided_ms)
@@ -206,7 +206,7 @@ const SOURCES: &str = "
     SELECT DISTINCT topics.source_path FROM topics
     JOIN anchors ON anchors.topic_id = topics.id
     WHERE topics.status = 'open'";
-// A Topic has a placement in the version on which it was opened, too.
+// A Topic also has a placement in the version on which it was opened.
 const TOUCHED: &str = "
     SELECT EXISTS (
         SELECT 1 FROM placements AS one
@@ -230,11 +230,10 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("placement::touched", TOUCHED),
 ];
 
-/// Stores where a Topic's words are in a version that is committed; it replaces what was decided
-/// before.
+/// Stores the placement of a Topic in a committed version, replacing an earlier decision.
 ///
 /// # Errors
-/// As any insert.
+/// Fails if the database cannot be written.
 pub fn put(
     tx: &Tx<'_>,
     topic: &TopicId,
@@ -245,11 +244,11 @@ pub fn put(
     write(tx, PUT, topic, blob, placed, decided_by)
 }
 
-/// Stores where a Topic's words would be in a text that is merely proposed. It counts for nothing
-/// but the proposal until that is approved.
+/// Stores the placement of a Topic in a merely proposed text. It counts only for the proposal until
+/// that is approved.
 ///
 /// # Errors
-/// As any insert.
+/// Fails if the database cannot be written.
 pub fn put_proposed(
     tx: &Tx<'_>,
     topic: &TopicId,
@@ -260,12 +259,12 @@ pub fn put_proposed(
     write(tx, PUT_PROPOSED, topic, blob, placed, decided_by)
 }
 
-/// Stores where a Topic's words are in a text that was seen in the repository. One that is not
-/// committed (`is_working`) is no baseline for later versions. What a person or an agent decided
-/// for this version stays.
+/// Stores the placement of a Topic in a text scanned in the repository. An uncommitted one
+/// (`is_working`) is no baseline for later versions. Decisions of people and agents for this
+/// version stand.
 ///
 /// # Errors
-/// As any insert.
+/// Fails if the database cannot be written.
 pub fn put_seen(
     tx: &Tx<'_>,
     topic: &TopicId,
@@ -283,11 +282,11 @@ pub fn put_seen(
     Ok(())
 }
 
-/// Makes a placement that is on record the baseline: its text is the committed one now, for the
-/// first time or, after a branch was switched or moved back, again.
+/// Makes a stored placement the baseline, because its text is committed now, for the first time or
+/// again after a branch was switched or reset.
 ///
 /// # Errors
-/// As any update.
+/// Fails if the database cannot be written.
 pub fn put_committed(tx: &Tx<'_>, topic: &TopicId, blob: &BlobId) -> Result<()> {
     let params = named_params! {":topic": topic, ":blob": blob, ":now": tx.now()};
     tx.prepare_cached(PUT_COMMITTED)?.execute(params)?;
@@ -312,10 +311,10 @@ fn write(
     Ok(())
 }
 
-/// Returns the placement in a version that is not merely proposed, if it is on record.
+/// Returns the stored placement in a version that is not merely proposed, if any.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn find_kept(
     connection: &Connection,
     topic: &TopicId,
@@ -326,39 +325,39 @@ pub fn find_kept(
     Ok(found.optional()?)
 }
 
-/// Returns where a Topic's words are in a version, if that was decided.
+/// Returns the placement of a Topic in a version, if decided.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn find(connection: &Connection, topic: &TopicId, blob: &BlobId) -> Result<Option<Placement>> {
     let mut statement = connection.prepare_cached(FIND)?;
     let found = statement.query_row(named_params! {":topic": topic, ":blob": blob}, from_row);
     Ok(found.optional()?)
 }
 
-/// Returns the last decision on where a Topic's words are, in a text that is not merely proposed.
+/// Returns the last placement of a Topic in a text that is not merely proposed.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn latest(connection: &Connection, topic: &TopicId) -> Result<Option<Placement>> {
     let mut statement = connection.prepare_cached(LATEST)?;
     Ok(statement.query_row(named_params! {":topic": topic}, from_row).optional()?)
 }
 
-/// Returns where a Topic's words were decided to be, the latest decision first; at most 200.
+/// Returns the placements of a Topic, latest decision first; at most 200.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn history(connection: &Connection, topic: &TopicId) -> Result<Vec<Placement>> {
     let mut statement = connection.prepare_cached(HISTORY)?;
     let rows = statement.query_map(named_params! {":topic": topic}, from_row)?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Returns where a Topic's words were decided to be last, up to a time.
+/// Returns the last placement of a Topic decided up to a time.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn at(connection: &Connection, topic: &TopicId, at: Millis) -> Result<Option<Placement>> {
     let mut statement = connection.prepare_cached(AT)?;
     let params = named_params! {":topic": topic, ":at": at};
@@ -369,7 +368,7 @@ pub fn at(connection: &Connection, topic: &TopicId, at: Millis) -> Result<Option
 /// of each blob once.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn baselines(connection: &Connection, source: &SourcePath) -> Result<Vec<Baseline>> {
     let mut statement = connection.prepare_cached(BASELINES)?;
     let rows = statement.query_map(named_params! {":source": source}, |row| {
@@ -387,39 +386,39 @@ pub fn baselines(connection: &Connection, source: &SourcePath) -> Result<Vec<Bas
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Returns the last place of a Topic, in a committed text, at which nobody has to look.
+/// Returns the last place of a Topic, in a committed text, that needs no check.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn certain(connection: &Connection, topic: &TopicId) -> Result<Option<Placement>> {
     let mut statement = connection.prepare_cached(CERTAIN)?;
     Ok(statement.query_row(named_params! {":topic": topic}, from_row).optional()?)
 }
 
-/// Returns whether the words of two Topics overlapped in any version in which both had a place.
+/// Returns whether two Topics overlapped in any version in which both had a place.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn have_touched(connection: &Connection, one: &TopicId, other: &TopicId) -> Result<bool> {
     let mut statement = connection.prepare_cached(TOUCHED)?;
     Ok(statement.query_row(named_params! {":one": one, ":other": other}, |row| row.get(0))?)
 }
 
-/// Returns the Sources that have open Topics on words of theirs.
+/// Returns the Sources with open anchored Topics.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn sources(connection: &Connection) -> Result<BTreeSet<SourcePath>> {
     let mut statement = connection.prepare_cached(SOURCES)?;
     let rows = statement.query_map([], |row| row.get(0))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Returns whether an open Topic of a Source waits for being placed in a version, or, if that is
-/// committed, for having its baseline there.
+/// Returns whether an open Topic of a Source still has to be placed in a version or, if that is
+/// committed, has no baseline there.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn is_due(
     connection: &Connection,
     source: &SourcePath,

@@ -1,4 +1,4 @@
-//! Suggestions: fenced blocks of a message that say what the words of its Topic should become.
+//! Suggestions: fenced blocks in a message with a replacement for the Topic's passage.
 
 use std::ops::Range;
 
@@ -7,26 +7,26 @@ use pulldown_cmark::{Event, Parser, Tag};
 use crate::base::{Error, Result, truncate_chars};
 use crate::documents::sources::plain::dialect;
 
-/// Shortest fence of a block.
+/// Shortest fence.
 const FENCE_MIN: usize = 3;
-/// Longest piece of a text in a title, in characters.
+/// Longest quoted piece in a title, in characters.
 const PIECE_CHARS_MAX: usize = 40;
 
-/// What a message says in its last suggestion block.
+/// The last suggestion block of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Suggestion {
-    /// These words; none means that the anchored words go.
+    /// The replacement; empty to delete the passage.
     Text(String),
-    /// The block has no closing fence: it may be cut off.
+    /// The block is not closed: it may be cut off.
     Open,
 }
 
 /// A suggestion block of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// Its bytes in the message, with both fences.
+    /// Its byte range in the message, including both fences.
     pub range: Range<usize>,
-    /// The words in it.
+    /// Its content.
     pub words: String,
 }
 
@@ -42,10 +42,10 @@ struct Fence {
 
 /// Returns the closed suggestion blocks of a message, and whether one is left open at its end.
 ///
-/// The rules of a fence are CommonMark's, for blocks that stand by themselves and not in a quote:
-/// three or more backticks or tildes, indented by three spaces at most; the closing fence is of the
-/// same mark and at least as long. Line ends inside stay as they are; the last one is not content.
-/// The info string of a suggestion begins with that word.
+/// Fences follow CommonMark, outside of quotes and lists: three or more backticks or tildes,
+/// indented by at most three spaces; the closing fence uses the same character and is at least as
+/// long. Line endings inside are kept; the last one is not content. The info string of a suggestion
+/// begins with that word.
 pub fn blocks(message: &str) -> (Vec<Block>, bool) {
     let (mut found, mut at) = (Vec::new(), 0);
     let mut open: Option<Fence> = None;
@@ -79,11 +79,11 @@ pub fn last(message: &str) -> Option<Suggestion> {
     found.pop().map(|block| Suggestion::Text(block.words))
 }
 
-/// Returns a message that suggests some words, with a comment before them.
+/// Returns a message with a suggestion, preceded by a comment.
 ///
 /// # Errors
-/// `invalid` with code `bad_comment` if the comment would take the words in, as one with a code
-/// block that is not closed does.
+/// `invalid` with code `bad_comment` if the comment would swallow the suggestion, for example by an
+/// unclosed code block.
 pub fn message(comment: &str, words: &str) -> Result<String> {
     let mut ticks = FENCE_MIN;
     let mut run = 0;
@@ -104,7 +104,7 @@ pub fn message(comment: &str, words: &str) -> Result<String> {
         .hint("close the block with ``` on its own line"))
 }
 
-/// Returns a title for a change of some words: what differs, from word to word.
+/// Returns a title for a change: the differing words.
 pub fn title(old: &str, new: &str) -> String {
     let (before, after): (Vec<&str>, Vec<&str>) =
         (old.split_whitespace().collect(), new.split_whitespace().collect());
@@ -121,8 +121,8 @@ pub fn title(old: &str, new: &str) -> String {
     }
 }
 
-/// Returns the range that a change of some selected words is written in: the words themselves, or
-/// their whole lines where a part of them would cut Markdown's marks in two.
+/// Returns the range in which a change of selected words is edited: the words themselves, or their
+/// whole lines where the selection would split Markdown markup.
 pub fn editable(text: &str, range: Range<usize>) -> Range<usize> {
     let words = &text[range.clone()];
     let is_balanced = |mark: u8| marks(text, &range, mark).is_multiple_of(2);
@@ -141,7 +141,7 @@ pub fn editable(text: &str, range: Range<usize>) -> Range<usize> {
     start..end.max(range.end)
 }
 
-/// Returns how often a mark stands in some words; an underscore between letters is none.
+/// Returns how often a markup character occurs; an underscore between letters does not count.
 fn marks(text: &str, range: &Range<usize>, mark: u8) -> usize {
     let is_letter = |it: Option<char>| it.is_some_and(char::is_alphanumeric);
     let is_inner = |at: usize| {
@@ -151,7 +151,7 @@ fn marks(text: &str, range: &Range<usize>, mark: u8) -> usize {
     found.filter(|at| mark != b'_' || !is_inner(*at)).count()
 }
 
-/// Returns whether some words stand within code, where no character is a mark.
+/// Returns whether the words are inside of code, where no character is markup.
 fn is_code(text: &str, range: &Range<usize>) -> bool {
     Parser::new_ext(text, dialect()).into_offset_iter().any(|(event, at)| {
         let is_code = matches!(event, Event::Start(Tag::CodeBlock(_)) | Event::Code(_));
@@ -159,8 +159,8 @@ fn is_code(text: &str, range: &Range<usize>) -> bool {
     })
 }
 
-/// Returns whether a line is blank, or begins a block of its own: then the words before it are of
-/// another one.
+/// Returns whether a line is blank or begins a new block, so that it does not continue the words
+/// before it.
 fn begins_block(line: &str) -> bool {
     let line = line.trim_start();
     let is_numbered = || {
@@ -170,8 +170,8 @@ fn begins_block(line: &str) -> bool {
     line.is_empty() || line.starts_with(['-', '+', '*', '#', '>', '|', '`', '~']) || is_numbered()
 }
 
-/// Returns a suggestion's words with the line ends that the text has around `at`: a message has
-/// only line feeds, whatever system it was written on.
+/// Returns a suggestion's words with the line endings of the text around `at`: messages only
+/// contain line feeds, whatever system they come from.
 pub fn with_line_ends(words: &str, text: &str, at: usize) -> String {
     let (before, after) = text.split_at(at);
     let is_crlf = |line: &str| line.ends_with("\r\n");
@@ -187,7 +187,7 @@ pub fn with_line_ends(words: &str, text: &str, at: usize) -> String {
 fn opening(line: &str, at: usize) -> Option<Fence> {
     let (indent, mark, length, rest) = fence(line)?;
     let info = rest.trim();
-    // Backticks after backticks are code in a line of text.
+    // In an info string after backticks, further backticks make it inline code.
     if mark == b'`' && info.contains('`') {
         return None;
     }
@@ -203,7 +203,7 @@ fn closes(open: &Fence, line: &str) -> bool {
     })
 }
 
-/// Returns indentation, mark and length of a line's fence, and what stands behind it.
+/// Returns indentation, character and length of a line's fence, and the text after it.
 fn fence(line: &str) -> Option<(usize, u8, usize, &str)> {
     let indent = line.bytes().take_while(|b| *b == b' ').count();
     let text = &line[indent..];
@@ -245,7 +245,7 @@ mod tests {
             (crlf, 5, "a\r\nb"),
             (crlf, crlf.len(), "a\r\nb"),
             ("one\ntwo\n", 0, "a\nb"),
-            // Of a text with both, the line counts in which the words stand.
+            // In a text with both, the line that contains the words decides.
             ("one\ntwo\r\n", 0, "a\nb"),
             ("one\ntwo\r\n", 4, "a\r\nb"),
             ("one", 0, "a\nb"),
@@ -337,7 +337,7 @@ mod tests {
         assert_eq!(last("```suggestion\nx\n```\n```suggestion\ny"), Some(Suggestion::Open));
     }
 
-    /// The same by the parser that renders documents.
+    /// The same, by the parser that renders documents.
     fn by_markdown(message: &str) -> Option<String> {
         let mut found = None;
         let mut inside = None;

@@ -20,40 +20,40 @@ use crate::documents::topics::{message, suggestion};
 use crate::documents::word::{check_line, check_text, word_enum};
 use crate::store::Tx;
 
-/// Longest title that may be given, in bytes.
+/// Longest title, in bytes.
 pub const TITLE_BYTES_MAX: usize = crate::base::limit::TITLE_BYTES_MAX;
-/// Where a title that is taken from the first message is cut, in characters.
+/// Longest title taken from the first message, in characters.
 const TITLE_CHARS_MAX: usize = 120;
-/// Most open Topics of one Source.
+/// Most open Topics per Source.
 pub const OPEN_TOPICS_MAX: i64 = crate::base::limit::OPEN_TOPICS_MAX;
 /// Greater than every id.
 const PAST_EVERY_ID: &str = "~";
 
 word_enum! {
-    /// Whether a Topic is still open, and if not, how it ended.
+    /// The status of a Topic.
     TopicStatus {
         /// Under discussion.
         Open = "open",
-        /// Settled by an approved proposal.
+        /// Resolved by an approved proposal.
         Incorporated = "incorporated",
         /// Closed without a change.
         Discarded = "discarded",
     }
 }
 
-/// A Topic with its anchor, and where that is in the version that was asked for.
+/// A Topic with its anchor and its placement in the requested version.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Topic {
-    /// Its name.
+    /// Its id.
     pub id: TopicId,
     /// The Source.
     pub source_path: SourcePath,
     /// Whether it is about the whole Source.
     pub is_global: bool,
-    /// What it is called.
+    /// Its title.
     pub title: String,
-    /// Whether it is open.
+    /// Its status.
     pub status: TopicStatus,
     /// Who opened it.
     pub created_by: Actor,
@@ -65,11 +65,11 @@ pub struct Topic {
     pub closed_at: Option<Millis>,
     /// How many messages it has.
     pub message_count: i64,
-    /// What it points at; none for a global one.
+    /// Its anchor; `None` for a global Topic.
     pub anchor: Option<Anchor>,
-    /// Where that is in the version that was asked for, if known.
+    /// Its placement in the requested version, if known.
     pub placement: Option<Placement>,
-    /// How its Source was deleted, if it is open and that is not there; filled by a flow.
+    /// How its Source was deleted, if it is open and the Source is gone; filled by a flow.
     pub source_deleted: Option<Deletion>,
 }
 
@@ -78,15 +78,15 @@ pub struct Topic {
 pub struct NewTopic {
     /// The Source.
     pub source_path: SourcePath,
-    /// Whether it is about the whole Source; then it has no anchor.
+    /// Whether it is about the whole Source; it has no anchor then.
     pub is_global: bool,
-    /// What to call it, if not by the first line of its first message.
+    /// Its title, if not taken from the first line of its first message.
     pub title: Option<String>,
     /// The first message.
     pub body: String,
     /// Who opens it.
     pub author: Actor,
-    /// What it points at.
+    /// Its anchor.
     pub anchor: Option<NewAnchor>,
 }
 
@@ -95,13 +95,13 @@ pub struct NewTopic {
 pub struct TopicFilter {
     /// Only of this Source.
     pub source_path: Option<SourcePath>,
-    /// Only in this state.
+    /// Only with this status.
     pub status: Option<TopicStatus>,
     /// Only older than this one.
     pub after: Option<TopicId>,
     /// At most this many; 0 counts as 1.
     pub limit: u32,
-    /// The version whose placements are shown.
+    /// The version whose placements are returned.
     pub blob: Option<BlobId>,
 }
 
@@ -154,11 +154,11 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("topic::rename", RENAME),
 ];
 
-/// Opens a Topic: its row, its first message, its anchor and the placement in the anchor's version.
+/// Opens a Topic: its row, first message, anchor, and placement in the anchor's version.
 ///
 /// # Errors
-/// `invalid` or `too_large` for the title or the text, or if a global Topic has an anchor or
-/// another has none; `too_many_topics`.
+/// `invalid` or `too_large` for title or text; `invalid` for a global Topic with an anchor, or
+/// another without; `too_many_topics`.
 pub fn create(tx: &Tx<'_>, ids: &Ids, new: NewTopic) -> Result<Topic> {
     check_text("message", &new.body, MESSAGE_BYTES_MAX)?;
     let title = match &new.title {
@@ -201,10 +201,10 @@ fn refuse_full(tx: &Tx<'_>, source: &SourcePath) -> Result<()> {
     Ok(())
 }
 
-/// Returns a Topic, with its placement in a version if one is asked for.
+/// Returns a Topic, with its placement in `blob`, if given.
 ///
 /// # Errors
-/// `not_found`.
+/// `not_found` if it does not exist.
 pub fn find(connection: &Connection, id: &TopicId, blob: Option<&BlobId>) -> Result<Topic> {
     let mut statement = connection.prepare_cached(FIND)?;
     let found = statement.query_row(named_params! {":id": id}, from_row).optional()?;
@@ -221,7 +221,7 @@ pub fn find(connection: &Connection, id: &TopicId, blob: Option<&BlobId>) -> Res
 /// Returns one page of Topics, newest first.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn list(connection: &Connection, filter: &TopicFilter) -> Result<Page<Topic>> {
     let after = filter.after.as_ref().map_or(PAST_EVERY_ID, TopicId::as_str);
     let limit = Page::<Topic>::rows_to_read(filter.limit);
@@ -250,11 +250,11 @@ pub fn list(connection: &Connection, filter: &TopicFilter) -> Result<Page<Topic>
     Ok(Page { items: topics.collect::<Result<_>>()?, next: page.next })
 }
 
-/// Returns all open Topics of a Source, oldest first, with their placements in a version if one is
-/// asked for. There are at most [`OPEN_TOPICS_MAX`] and the few that were reopened beyond it.
+/// Returns all open Topics of a Source, oldest first, with their placements in `blob`, if given.
+/// There are at most [`OPEN_TOPICS_MAX`], plus a few that were reopened beyond it.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn list_open_of(
     connection: &Connection,
     source: &SourcePath,
@@ -267,26 +267,26 @@ pub fn list_open_of(
 /// Returns how many open Topics a Source has.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn count_open_of(connection: &Connection, source: &SourcePath) -> Result<i64> {
     let mut statement = connection.prepare_cached(COUNT_OPEN)?;
     Ok(statement.query_row(named_params! {":source": source}, |row| row.get(0))?)
 }
 
-/// Returns whether a Topic is open.
+/// Returns the status of a Topic.
 ///
 /// # Errors
-/// `not_found`.
+/// `not_found` if it does not exist.
 pub fn status_of(connection: &Connection, id: &TopicId) -> Result<TopicStatus> {
     let mut statement = connection.prepare_cached(STATUS)?;
     let found = statement.query_row(named_params! {":id": id}, |row| row.get(0)).optional()?;
     found.ok_or_else(|| missing(id))
 }
 
-/// Closes or reopens a Topic, if it still is in the state `from`.
+/// Closes or reopens a Topic, if its status still is `from`.
 ///
 /// # Errors
-/// `not_found`; `topic_closed` or `topic_not_closed` if it is in another state.
+/// `not_found`; `topic_closed` or `topic_not_closed` if it has another status.
 pub fn set_status(
     tx: &Tx<'_>,
     id: &TopicId,
@@ -299,7 +299,7 @@ pub fn set_status(
         return Err(Error::conflict("branch_busy", message).hint("try again in a moment"));
     }
     let params = named_params! {":id": id, ":from": from, ":to": to, ":now": tx.now()};
-    // From a state to itself is no change, and nothing that anybody should be told.
+    // The same status again is not a change to be reported.
     if from == to || tx.prepare_cached(CHANGE_STATUS)?.execute(params)? == 0 {
         let is = status_of(tx.connection(), id)?;
         let (code, hint) = match is {
@@ -317,17 +317,17 @@ pub fn set_status(
 /// Returns whether there ever was a Topic about a Source.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn has_any(connection: &Connection, source: &SourcePath) -> Result<bool> {
     let mut statement = connection.prepare_cached(HAS_ANY)?;
     Ok(statement.query_row(named_params! {":source": source}, |row| row.get(0))?)
 }
 
-/// Takes all Topics of a Source that was renamed along to its new name, with the texts that are
-/// kept for them; returns how many they are. Proposals keep the name that they were made for.
+/// Moves all Topics of a renamed Source to its new name, with the texts stored for them; returns
+/// how many. Proposals keep the name for which they were made.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn rename_source(tx: &Tx<'_>, from: &SourcePath, to: &SourcePath) -> Result<usize> {
     let topics = ids_of(tx.connection(), OF_SOURCE, named_params! {":source": from})?;
     tx.prepare_cached(RENAME)?.execute(named_params! {":from": from, ":to": to})?;
@@ -338,11 +338,11 @@ pub fn rename_source(tx: &Tx<'_>, from: &SourcePath, to: &SourcePath) -> Result<
     Ok(topics.len())
 }
 
-/// Takes an open Topic to another Source, on which a person puts it.
+/// Moves an open Topic to another Source, at a person's request.
 ///
 /// # Errors
-/// `conflict` with codes `too_many_topics`, and `topic_moved` if it is not an open one of the first
-/// Source any more.
+/// `conflict` with code `too_many_topics`, or `topic_moved` if it is no longer an open Topic of
+/// `from`.
 pub fn move_to(tx: &Tx<'_>, id: &TopicId, from: &SourcePath, to: &SourcePath) -> Result<()> {
     refuse_full(tx, to)?;
     let params = named_params! {":id": id, ":from": from, ":to": to};
@@ -369,21 +369,21 @@ fn missing(id: &TopicId) -> Error {
     Error::not_found(format!("no topic {id}")).hint("list them: wiki-browser topic list")
 }
 
-/// Returns what a Topic changes that begins with a suggestion.
+/// Returns a title for a Topic that begins with a suggestion.
 fn changed(new: &NewTopic) -> Option<String> {
     let (blocks, _) = suggestion::blocks(&new.body);
     let first = blocks.first().filter(|it| new.body[..it.range.start].trim().is_empty())?;
     Some(suggestion::title(&new.anchor.as_ref()?.quote, &first.words))
 }
 
-/// Returns the words of the first line that is not blank and not the fence of a code block, cut. A
-/// message that is a suggestion and nothing else would otherwise be called "```suggestion".
+/// Returns the first line that is neither blank nor a code fence, cut. Otherwise a message with
+/// only a suggestion would be titled "```suggestion".
 fn first_line(body: &str) -> String {
     let is_fence = |it: &&str| it.starts_with("```") || it.starts_with("~~~");
     let mut lines = body.lines().map(str::trim).filter(|it| !it.is_empty());
     let line = lines.find(|it| !is_fence(it)).unwrap_or("Suggestion").replace('\t', " ");
     let words = Plain::of(&line).text;
-    // What is nothing but marks is better than nothing.
+    // A title of nothing but markup is better than none.
     let title = if words.trim().is_empty() { line.trim() } else { words.trim() };
     truncate_chars(title, TITLE_CHARS_MAX)
 }

@@ -1,7 +1,8 @@
-//! Commits that were made in a worktree, wherever its HEAD stands at the end: its log and the marks
-//! of what was under way say of them, and nothing else will when the worktree is gone.
+//! Finds commits made in a worktree that are not reachable from its HEAD in the end: only its
+//! reflog and the marks of unfinished operations refer to them, and nothing will once the worktree
+//! is gone.
 //!
-//! **Invariant:** the log is written by whatever the agent ran: it only says where to look, and
+//! **Invariant:** the reflog is written by whatever the agent ran: it only says where to look, and
 //! counts as far as git has such a commit.
 
 use std::collections::BTreeSet;
@@ -12,7 +13,7 @@ use crate::documents::workspace::keep::not_kept;
 use crate::documents::workspace::worktree::Tree;
 use crate::process::read_small;
 
-/// Files of git's folder of a worktree that name commits.
+/// Files in git's folder of a worktree that name commits.
 const MARKS: [&str; 8] = [
     "ORIG_HEAD",
     "MERGE_HEAD",
@@ -23,22 +24,22 @@ const MARKS: [&str; 8] = [
     "rebase-merge/orig-head",
     "rebase-apply/orig-head",
 ];
-/// The log of its HEAD.
+/// The reflog of its HEAD.
 const LOG: &str = "logs/HEAD";
-/// Longest log that is read, in bytes.
+/// Longest reflog that is read, in bytes.
 const LOG_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Longest mark, in bytes.
 const MARK_BYTES_MAX: u64 = 4 * 1024;
-/// Most ends of lost histories that one commit joins.
+/// Most tips of lost histories that are kept.
 const TIPS_MAX: usize = 200;
-/// Longest answer about the names of a log, in bytes.
+/// Output limit for the names in a reflog, in bytes.
 const NAMES_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Returns the ends of the histories that were made in a worktree and that no ref will reach when
-/// it is gone: none of them follows from another, and none is in the history of `kept`.
+/// Returns the tips of histories made in a worktree that no ref will reach once it is gone: none is
+/// an ancestor of another, and none is in the history of `kept`.
 ///
 /// # Errors
-/// `conflict` with code `not_kept` if there are too many; as git.
+/// `conflict` with code `not_kept` if there are too many; `unavailable` if git fails.
 pub(super) async fn lost(tree: &Tree, kept: &[&BlobId]) -> Result<Vec<BlobId>> {
     let names = named(tree).await?;
     let commits = commits_of(tree, &names).await?;
@@ -47,8 +48,8 @@ pub(super) async fn lost(tree: &Tree, kept: &[&BlobId]) -> Result<Vec<BlobId>> {
     }
     let mut asked: String = commits.iter().map(|it| format!("{it}\n")).collect();
     asked.extend(kept.iter().map(|it| format!("^{it}\n")));
-    // What has a ref of its own stays. The HEAD and the refs of the worktree alone go with it, so
-    // `--all`, which asks those of every worktree, would not do.
+    // Commits with a ref of their own stay. Not `--all`, which includes every worktree's HEAD and
+    // private refs: those of this worktree disappear with it.
     let refs = tree.repo.git().call(&["for-each-ref", "--format=^%(objectname)"]);
     asked.extend(lines(refs).await?.iter().map(|it| format!("{it}\n")));
     let call = tree.repo.git().call(&["rev-list", "--ignore-missing", "--stdin"]);
@@ -59,7 +60,7 @@ pub(super) async fn lost(tree: &Tree, kept: &[&BlobId]) -> Result<Vec<BlobId>> {
     let ends = match ends.len() {
         0 | 1 => ends,
         _ => {
-            // More would not fit into a command line.
+            // More would not fit on a command line.
             if ends.len() > TIPS_MAX * 10 {
                 return Err(too_many(ends.len()));
             }
@@ -85,7 +86,7 @@ async fn lines(call: Call<'_>) -> Result<Vec<String>> {
     Ok(String::from_utf8_lossy(&said).lines().map(str::to_owned).collect())
 }
 
-/// Returns what looks like the name of an object in the log and the marks of a worktree.
+/// Returns everything in a worktree's reflog and marks that looks like an object name.
 async fn named(tree: &Tree) -> Result<BTreeSet<String>> {
     let own = tree.own.clone();
     let texts = blocking(move || {
@@ -98,7 +99,7 @@ async fn named(tree: &Tree) -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     for text in texts.await?? {
         for line in String::from_utf8_lossy(&text).lines() {
-            // The log has two of them at the beginning of each line.
+            // Each line of the reflog begins with two of them.
             let words = line.split([' ', '\t']).take(2);
             names.extend(words.filter(|it| is_name(it)).map(str::to_owned));
         }
@@ -112,7 +113,7 @@ fn is_name(word: &str) -> bool {
         && word.bytes().any(|it| it != b'0')
 }
 
-/// Returns those names that are commits, and what the refs of the worktree alone stand at.
+/// Returns those names that are commits, and the commits of the worktree's private refs.
 async fn commits_of(tree: &Tree, names: &BTreeSet<String>) -> Result<BTreeSet<String>> {
     let own = ["refs/worktree", "refs/bisect", "refs/rewritten"];
     let call = tree.repo.git().call(&["for-each-ref", "--format=%(objectname)"]);

@@ -1,7 +1,7 @@
-//! Work that an agent left in its worktree: kept under a ref before the worktree goes.
+//! Saves the work that an agent left in its worktree under a ref before the worktree is removed.
 //!
-//! **Invariant:** the worktree's own index, which an agent may have told to overlook files, is
-//! never asked; git compares the files themselves.
+//! **Invariant:** the worktree's own index, which an agent may have told to ignore files, is never
+//! used; git compares the files themselves.
 
 use camino::Utf8Path;
 
@@ -13,19 +13,20 @@ use crate::documents::workspace::commits::lost;
 use crate::documents::workspace::worktree::Tree;
 use crate::process::Scratch;
 
-/// Longest listing of changed files.
+/// Longest listing of changed files, in bytes.
 const LISTING_BYTES_MAX: usize = crate::base::limit::GIT_LISTING_BYTES_MAX;
 
-/// Most characters of what git says that are told.
+/// Characters kept of git's error messages.
 const SAID_CHARS_MAX: usize = 300;
-/// How often the work of one worktree is kept under another name.
+/// Most names under which the work of one worktree is saved.
 const KEPT_MAX: u32 = 10;
 
-/// Keeps what differs from `base` under a ref, if anything does; whether it did. Ignored files are
-/// not looked at. Commits that HEAD has left become further parents of what is kept.
+/// Saves what differs from `base` under a ref; returns whether anything did. Ignored files are
+/// skipped. Commits no longer reachable from HEAD become additional parents.
 ///
 /// # Errors
-/// `conflict` with code `not_kept` if it is too much, or in a repository of its own; as git.
+/// `conflict` with code `not_kept` if it is too much, or in a nested repository; `unavailable` if
+/// git fails.
 pub(in crate::documents::workspace) async fn keep(
     tree: &Tree,
     base: &BlobId,
@@ -48,17 +49,18 @@ pub(in crate::documents::workspace) async fn keep(
     store(tree, &commit, name).await.map(Some)
 }
 
-/// Keeps the commits of a worktree whose folder is gone, if no ref has them; whether it did.
+/// Saves the commits of a worktree whose folder is gone, unless a ref has them; returns whether it
+/// did.
 ///
 /// # Errors
-/// As [`keep`].
+/// Same as [`keep`].
 pub(in crate::documents::workspace) async fn keep_commits(
     tree: &Tree,
     base: &BlobId,
     name: &str,
 ) -> Result<Option<()>> {
     let head = head_of(tree, base).await?;
-    // What a removal that was cut off has kept stands in a ref already.
+    // An interrupted removal may already have saved them.
     let unreached = ["rev-list", "--max-count=1", "--single-worktree", head.as_str(), "--not"];
     let call = tree.repo.git().call(&unreached).arg(base.as_str()).arg("--all");
     let is_reached = call.output().await?.is_empty();
@@ -79,16 +81,16 @@ pub(in crate::documents::workspace) async fn keep_commits(
     store(tree, &commit, name).await.map(Some)
 }
 
-/// Returns whether something is kept under a ref.
+/// Returns whether something is saved under a ref.
 ///
 /// # Errors
-/// As git.
+/// `unavailable` if git fails.
 pub(in crate::documents::workspace) async fn is_kept(tree: &Tree, name: &str) -> Result<bool> {
     let found = ["rev-parse", "--verify", "--quiet", &format!("{name}^{{commit}}")];
     Ok(tree.repo.git().call(&found).run().await?.code == 0)
 }
 
-/// Returns the commit at which a worktree stands. An agent may have left a branch without one.
+/// Returns the commit of a worktree's HEAD. An agent may have left a branch without one.
 async fn head_of(tree: &Tree, base: &BlobId) -> Result<BlobId> {
     let head = tree.repo.git().call(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]);
     let head = head.env("GIT_DIR", tree.own.as_str()).run().await?;
@@ -107,8 +109,8 @@ async fn join(tree: &Tree, written: &str, parents: &[BlobId]) -> Result<BlobId> 
 
 /// Puts a commit under a ref.
 async fn store(tree: &Tree, commit: &BlobId, name: &str) -> Result<()> {
-    // Only where nothing is: a removal that was cut off leaves a tree without half of its files,
-    // and what was kept before stays as it is.
+    // Never over an existing ref: after an interrupted removal half of the files are missing, and
+    // the earlier save must stay.
     let absent = "0".repeat(commit.as_str().len());
     for number in 1..=KEPT_MAX {
         let name = match number {
@@ -131,14 +133,14 @@ async fn store(tree: &Tree, commit: &BlobId, name: &str) -> Result<()> {
     Err(not_kept(format!("it was kept {KEPT_MAX} times already")))
 }
 
-/// Stores the files as they are as a tree; refuses before anything is stored if that is too much.
+/// Stores the current files as a tree; refuses before storing anything if it is too much.
 async fn write_tree(tree: &Tree, head: &BlobId, base: &BlobId, index: &Utf8Path) -> Result<String> {
     let call = async |args: &[&str]| -> Result<Call<'_>> {
         let call = tree.call(args).await?.set("core.splitIndex=false");
         Ok(call.env("GIT_INDEX_FILE", index.as_str()).writing().output_max(LISTING_BYTES_MAX))
     };
     call(&["read-tree", head.as_str()]).await?.output().await?;
-    // 1: some files differ, which is no failure.
+    // 1: some files differ, which is not a failure.
     let refreshed = call(&["update-index", "-q", "--refresh"]).await?.run().await?;
     if refreshed.code > 1 {
         return Err(refreshed.failure());
@@ -146,7 +148,7 @@ async fn write_tree(tree: &Tree, head: &BlobId, base: &BlobId, index: &Utf8Path)
     let changed = call(&["diff-files", "--name-only", "-z"]).await?.output().await?;
     let others = call(&["ls-files", "--others", "--exclude-standard", "-z"]).await?.run().await?;
     if others.said.contains("could not open directory") {
-        // Git goes on without it, and would lose what is in it.
+        // Git continues without that folder, and its content would be lost.
         return Err(not_kept(format!("a folder in {} cannot be read", tree.path)));
     }
     let names = [changed, others.ok()?].concat();
@@ -160,7 +162,7 @@ async fn write_tree(tree: &Tree, head: &BlobId, base: &BlobId, index: &Utf8Path)
     let added = call(&["add", "--all"]).await?.run().await?;
     if added.code != 0 {
         let failure = added.failure();
-        // What has no name of its own is told in git's words: which file, and why.
+        // For a failure without a code of its own, git's message names the file and the reason.
         if failure.code_str() != "git_failed" {
             return Err(failure);
         }
@@ -172,7 +174,7 @@ async fn write_tree(tree: &Tree, head: &BlobId, base: &BlobId, index: &Utf8Path)
     call(&["write-tree"]).await?.line().await
 }
 
-/// Returns how many bytes the commits since `base` take.
+/// Returns the total size of the commits since `base`, in bytes.
 async fn committed_bytes(
     tree: &Tree,
     base: &BlobId,
@@ -209,7 +211,7 @@ async fn size_of(tree: &Tree, names: Vec<u8>) -> Result<u64> {
     .await
 }
 
-/// Refuses a worktree in which the agent made a repository: its commits are in that one only.
+/// Refuses a worktree in which the agent created a repository: its commits exist only there.
 async fn refuse_repository(tree: &Tree) -> Result<()> {
     let (link, modules) = (tree.path.join(".git"), tree.own.join("modules"));
     let is_own = blocking(move || {
@@ -221,7 +223,7 @@ async fn refuse_repository(tree: &Tree) -> Result<()> {
     }
 }
 
-/// Refuses files that are a repository within the worktree: git would keep its commit's name only.
+/// Refuses nested repositories: git would only save the id of their commit.
 async fn refuse_nested(tree: &Tree, listed: Vec<u8>) -> Result<()> {
     let top = tree.path.clone();
     let found = blocking(move || {

@@ -1,7 +1,7 @@
-//! Folders of their own in which agents work: rows, our worktrees, and the work that is kept.
+//! Workspaces, the folders in which agents work: rows, our worktrees, and saved work.
 //!
-//! **Invariant:** a worktree is removed only when nothing that is in it would be lost, or a person
-//! says so; and only one that was made for that very row is removed.
+//! **Invariant:** a worktree is removed only if nothing in it would be lost, or at a person's
+//! request; and only if it was created for that very row.
 
 mod commits;
 mod keep;

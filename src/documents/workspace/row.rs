@@ -1,4 +1,4 @@
-//! Owns the table `workspaces`: a folder of its own for the instance that a root job began.
+//! Owns the table `workspaces`: the folder of an instance, identified by its root job.
 
 use camino::Utf8PathBuf;
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
@@ -13,43 +13,43 @@ use crate::store::Tx;
 const NOTE_CHARS_MAX: usize = 2_000;
 
 word_enum! {
-    /// Who makes a workspace.
+    /// Who creates a workspace.
     WorkspaceSort {
         /// The server: a worktree of a repository.
         Worktree = "worktree",
-        /// The script's hooks make and remove it.
+        /// The script's hooks create and remove it.
         Folder = "folder",
     }
 }
 
 word_enum! {
-    /// Where a workspace is in its life.
+    /// The life cycle of a workspace.
     WorkspaceState {
-        /// It is being made.
+        /// It is being created.
         Making = "making",
-        /// Hooks and agents may work in it.
+        /// Hooks and agents can work in it.
         Ready = "ready",
-        /// The cleanup runs.
+        /// The cleanup is running.
         Cleaning = "cleaning",
         /// It was removed, or left to a person.
         Gone = "gone",
-        /// Its cleanup failed, or something in it cannot be kept.
+        /// Its cleanup failed, or something in it cannot be saved.
         Failed = "failed",
     }
 }
 
-/// A workspace that is to be made.
+/// A workspace to be created.
 #[derive(Clone, Debug)]
 pub struct NewWorkspace {
-    /// The first leg of the instance.
+    /// The root job of the instance.
     pub root: JobId,
-    /// Who makes it.
+    /// Who creates it.
     pub sort: WorkspaceSort,
-    /// Where, absolute.
+    /// Its absolute path.
     pub path: Utf8PathBuf,
     /// The repository of a worktree, absolute.
     pub repo: Option<Utf8PathBuf>,
-    /// The hook that runs afterwards, as JSON.
+    /// The cleanup hook, as JSON.
     pub cleanup: Option<String>,
 }
 
@@ -57,33 +57,33 @@ pub struct NewWorkspace {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Workspace {
-    /// The first leg of the instance.
+    /// The root job of the instance.
     #[serde(rename = "job_id")]
     pub root: JobId,
-    /// Who makes it.
+    /// Who creates it.
     pub sort: WorkspaceSort,
-    /// Where it is, absolute.
+    /// Its absolute path.
     #[cfg_attr(test, schemars(with = "String"))]
     pub path: Utf8PathBuf,
     /// The repository of a worktree, absolute.
     #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub repo: Option<Utf8PathBuf>,
-    /// The commit that a worktree began with.
+    /// The initial commit of a worktree.
     pub base_commit: Option<BlobId>,
-    /// Where it is in its life.
+    /// Its state.
     pub state: WorkspaceState,
-    /// The hook that runs afterwards, as JSON; it holds the environment of a message.
+    /// The cleanup hook, as JSON; it contains the environment of a message.
     #[serde(skip)]
     pub cleanup: Option<String>,
-    /// The ref that holds what was not committed anywhere else.
+    /// The ref with work that was not committed anywhere else.
     pub kept_ref: Option<String>,
-    /// When it was asked for.
+    /// When it was requested.
     pub made_at: Millis,
     /// When it was removed, or its cleanup failed.
     pub ended_at: Option<Millis>,
-    /// How often a cleanup began.
+    /// How many times a cleanup was started.
     pub tries: u32,
-    /// What a person should know.
+    /// A note for people.
     pub note: Option<String>,
 }
 
@@ -106,7 +106,7 @@ const END: &str = "
 const LEAVE: &str = "
     UPDATE workspaces SET state = 'gone', ended_ms = :now, note = :note
     WHERE root_job = :root AND state IN ('making', 'ready', 'failed')";
-// `state > ''` is always true: it lets the partial index be searched.
+// `state > ''` is always true: it makes SQLite use the partial index.
 const OPEN: &str = "
     SELECT * FROM workspaces INDEXED BY workspaces_open
     WHERE state <> 'gone' AND state > '' ORDER BY made_ms LIMIT :limit";
@@ -127,10 +127,10 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("workspaces::list", LIST),
 ];
 
-/// Writes down that a workspace is going to be made, before anything of it is.
+/// Records that a workspace will be created, before anything of it is.
 ///
 /// # Errors
-/// `conflict` with code `workspace_taken` if another one is at that path.
+/// `conflict` with code `workspace_taken` if another one has that path.
 pub fn insert(tx: &Tx<'_>, new: &NewWorkspace) -> Result<()> {
     let mut taken = tx.prepare_cached(TAKEN)?;
     let other: Option<JobId> =
@@ -148,30 +148,30 @@ pub fn insert(tx: &Tx<'_>, new: &NewWorkspace) -> Result<()> {
     changed(tx, &new.root, WorkspaceState::Making, &Actor::System)
 }
 
-/// Returns the workspace of an instance, if it has one.
+/// Returns the workspace of an instance, if any.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn find(connection: &Connection, root: &JobId) -> Result<Option<Workspace>> {
     let mut statement = connection.prepare_cached(FIND)?;
     Ok(statement.query_row(named_params! {":root": root}, from_row).optional()?)
 }
 
-/// Notes that a workspace can be worked in. `base` is the commit of a worktree.
+/// Marks a workspace as ready. `base` is the commit of a worktree.
 ///
 /// # Errors
-/// `conflict` with code `workspace_state` if it is not being made.
+/// `conflict` with code `workspace_state` if it is not being created.
 pub fn ready(tx: &Tx<'_>, root: &JobId, base: Option<&BlobId>) -> Result<()> {
     let params = named_params! {":root": root, ":base": base};
     one(tx.prepare_cached(READY)?.execute(params)?, root)?;
     changed(tx, root, WorkspaceState::Ready, &Actor::System)
 }
 
-/// Counts a cleanup that is about to begin, and returns the row; nothing without a workspace, or if
+/// Counts a cleanup that is about to start, and returns the row; `None` without a workspace, or if
 /// it is gone.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn begin_cleanup(tx: &Tx<'_>, root: &JobId) -> Result<Option<Workspace>> {
     if tx.prepare_cached(BEGIN_CLEANUP)?.execute(named_params! {":root": root})? == 0 {
         return Ok(None);
@@ -180,10 +180,10 @@ pub fn begin_cleanup(tx: &Tx<'_>, root: &JobId) -> Result<Option<Workspace>> {
     find(tx.connection(), root)
 }
 
-/// Notes how a cleanup ended: `gone`, or `failed` with a note that says why.
+/// Records the end of a cleanup: `gone`, or `failed` with a note that says why.
 ///
 /// # Errors
-/// `conflict` with code `workspace_state` if no cleanup runs.
+/// `conflict` with code `workspace_state` if no cleanup is running.
 pub fn end(
     tx: &Tx<'_>,
     root: &JobId,
@@ -198,7 +198,7 @@ pub fn end(
     changed(tx, root, state, &Actor::System)
 }
 
-/// Leaves a workspace to a person: nothing here touches its folder any more.
+/// Leaves a workspace to a person: this program no longer touches its folder.
 ///
 /// # Errors
 /// `conflict` with code `workspace_state` if it is gone or being cleaned up.
@@ -212,17 +212,17 @@ pub fn leave(tx: &Tx<'_>, root: &JobId, by: &Actor) -> Result<()> {
 /// Returns the workspaces that are not gone, oldest first.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn open(connection: &Connection, limit: u32) -> Result<Vec<Workspace>> {
     let mut statement = connection.prepare_cached(OPEN)?;
     let rows = statement.query_map(named_params! {":limit": limit}, from_row)?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Returns the workspaces that were made until a time, newest first.
+/// Returns the workspaces created up to a time, newest first.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn list(connection: &Connection, until: Millis, limit: u32) -> Result<Vec<Workspace>> {
     let mut statement = connection.prepare_cached(LIST)?;
     let rows = statement.query_map(named_params! {":until": until, ":limit": limit}, from_row)?;

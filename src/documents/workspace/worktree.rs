@@ -1,8 +1,7 @@
-//! A worktree of its own for an instance: made under one lock for all, removed when its work is
-//! kept.
+//! Worktrees for instances: created under a common lock, and removed once their work is saved.
 //!
-//! **Invariant:** git is told where the worktree's own folder is and which common folder counts:
-//! the file `.git` inside, which an agent may have replaced, is never believed.
+//! **Invariant:** git is told the worktree's own folder and the common folder: the file `.git`
+//! inside, which an agent may have replaced, is never trusted.
 
 use std::time::Duration;
 
@@ -13,46 +12,46 @@ use crate::documents::git::{Call, Repo, blocking};
 use crate::documents::workspace::keep;
 use crate::process::{FileLock, read_small, remove_some};
 
-/// The lock in the common folder of a repository: `worktree add` fails when two run at once.
+/// The lock in a repository's common folder: `git worktree add` fails if two run at once.
 const LOCK: &str = "wb-worktree.lock";
-/// How often and after which pause a lock that another server holds is tried.
+/// How often a lock held by another server is tried, and the pause between.
 const LOCK_TRIES: u32 = 600;
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
-/// Entries that are removed before others may run on the same thread.
+/// Entries removed before other tasks may run on the same thread.
 const ENTRIES_AT_ONCE: usize = 10_000;
-/// The file in git's folder of a worktree that says which site made it.
+/// The file in git's folder of a worktree that tells which site created it.
 const MARK: &str = "wiki-browser";
-/// Longest path of a worktree in git's own file, and longest mark.
+/// Longest `gitdir` file or mark, in bytes.
 const GITDIR_BYTES_MAX: u64 = 8 * 1024;
 
-/// A worktree that was made.
+/// A new worktree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Made {
-    /// The commit that it holds.
+    /// Its commit.
     pub base: BlobId,
-    /// Where in it the folder is that was asked for; empty for its top.
+    /// The requested folder inside of it; empty for its top.
     pub prefix: String,
 }
 
-/// A worktree as it is asked for.
+/// A request for a worktree.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
-    /// The folder whose repository it is of, absolute.
+    /// A folder in its repository, absolute.
     pub folder: &'a Utf8Path,
-    /// Where it is, absolute.
+    /// Its absolute path.
     pub path: &'a Utf8Path,
-    /// The first leg of the instance that works in it.
+    /// The root job of the instance that works in it.
     pub job: &'a JobId,
-    /// Which site makes and removes it: a copy of the database must not remove what is another's.
+    /// The site that creates and removes it: a copy of the database must not remove another site's.
     pub mark: &'a str,
 }
 
 /// What may be lost when a worktree is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Discard {
-    /// Nothing: what cannot be kept stays where it is.
+    /// Nothing: what cannot be saved stays where it is.
     Nothing,
-    /// Whatever cannot be kept: a person said so.
+    /// Anything that cannot be saved, at a person's request.
     Unkept,
 }
 
@@ -60,12 +59,12 @@ pub enum Discard {
 pub(in crate::documents::workspace) struct Tree {
     pub(in crate::documents::workspace) repo: Repo,
     pub(in crate::documents::workspace) path: Utf8PathBuf,
-    /// Its folder below git's common one.
+    /// Its folder inside of git's common one.
     pub(in crate::documents::workspace) own: Utf8PathBuf,
 }
 
 impl Tree {
-    /// Opens the repository in `folder`, which need not be that of the site.
+    /// Opens the repository of `folder`, which need not be the site's.
     async fn of(site: &Repo, folder: &Utf8Path, path: &Utf8Path) -> Result<Tree> {
         let name = path.file_name().ok_or_else(|| Error::invalid(format!("{path} has no name")))?;
         let repo = site.elsewhere(folder).await?;
@@ -73,8 +72,8 @@ impl Tree {
         Ok(Tree { repo, path: path.to_owned(), own })
     }
 
-    /// Starts a call that works in the worktree. It sees no configuration of the repository: no
-    /// filter is run.
+    /// Starts a call in the worktree. It sees no configuration of the repository, so that no filter
+    /// is run.
     pub(in crate::documents::workspace) async fn call(&self, args: &[&str]) -> Result<Call<'_>> {
         let settings = self.repo.settings().await?;
         let call = self.repo.git().call(args).set("core.sparseCheckout=false");
@@ -82,7 +81,7 @@ impl Tree {
         Ok(call.env("GIT_WORK_TREE", self.path.as_str()).on_files(&settings))
     }
 
-    /// Returns where git's folder of this name says that its worktree is.
+    /// Returns the worktree's path according to git's folder of this name.
     async fn told_path(&self) -> Result<Option<String>> {
         let file = self.own.join("gitdir");
         let read = blocking(move || read_small(&file, GITDIR_BYTES_MAX)).await??;
@@ -90,7 +89,7 @@ impl Tree {
         Ok(told.filter(|it| !it.is_empty()))
     }
 
-    /// Returns whether this site made it, or died before it could say so.
+    /// Returns whether this site created it, or died before it could record so.
     async fn is_ours(&self, mark: &str, was_ready: bool) -> Result<bool> {
         let file = self.own.join(MARK);
         let told = blocking(move || read_small(&file, GITDIR_BYTES_MAX)).await??;
@@ -109,7 +108,7 @@ impl Tree {
         Err(Error::unavailable(format!("another program holds {path}")).code("worktree_locked"))
     }
 
-    /// Removes the worktree's files, and then what git knows of it.
+    /// Removes the worktree's files, then git's record of it.
     async fn remove(&self) -> Result<()> {
         remove_all(&self.path).await?;
         let _turn = self.repo.worktree_turn().await;
@@ -118,11 +117,12 @@ impl Tree {
     }
 }
 
-/// Makes a worktree of the repository in `folder` at `path`, with the commit that is checked out
-/// there and no branch. The files are written outside the lock.
+/// Creates a worktree of the repository of `folder` at `path`, with the commit checked out there
+/// and no branch. The files are written outside of the lock.
 ///
 /// # Errors
-/// `conflict` with code `workspace_exists` if something is at the path; `unavailable` if git fails.
+/// `conflict` with code `workspace_exists` if something exists at the path; `unavailable` if git
+/// fails.
 pub async fn make(site: &Repo, wanted: Wanted<'_>) -> Result<Made> {
     let Wanted { folder, path, job, mark } = wanted;
     let above = path.parent().map(Utf8Path::to_owned).unwrap_or_default();
@@ -161,11 +161,11 @@ pub async fn make(site: &Repo, wanted: Wanted<'_>) -> Result<Made> {
     Ok(Made { base, prefix: if is_there { prefix } else { String::new() } })
 }
 
-/// Removes a worktree. What differs from `base`, or was committed since, is kept under a ref
-/// before; returns that. Without a base nobody has worked in it: it was never ready.
+/// Removes a worktree. What differs from `base`, or was committed since, is first saved under a
+/// ref, which is returned. Without a base it was never ready, and nobody has worked in it.
 ///
 /// # Errors
-/// `conflict` with code `not_kept` (and why) or `not_ours`: then nothing was removed.
+/// `conflict` with code `not_kept` (with the reason) or `not_ours`: nothing was removed then.
 pub async fn remove(
     site: &Repo,
     wanted: Wanted<'_>,
@@ -180,12 +180,12 @@ pub async fn remove(
     let told = tree.told_path().await?;
     let is_known = told.as_deref() == Some(path.join(".git").as_str());
     let not_ours = |what: String| Err(Error::conflict("not_ours", what));
-    // Git would follow a link there, and keep what lies behind it.
+    // Git would follow a link there, and save what is behind it.
     if found == Some(false) || (is_there && !is_known) {
         return not_ours(format!("{path} is not the worktree of job {job}"))
             .map_err(|it| it.hint("check what it is, and remove it yourself"));
     }
-    // What a crash left of git's own folder has no mark and no path in it yet.
+    // After a crash git's own folder may have neither mark nor path yet.
     let was_ready = base.is_some() && told.is_some();
     let is_ours = tree.is_ours(mark, was_ready).await? || fault::is_off("worktree_mark");
     if let Some(told) = told.filter(|_| !is_known && is_ours) {
@@ -203,7 +203,7 @@ pub async fn remove(
         None => Ok(None),
         Some(base) if is_there => keep::keep(&tree, base, &name).await,
         Some(base) if is_known => keep::keep_commits(&tree, base, &name).await,
-        // Nothing is left that could be kept; a removal that was cut off may have kept it.
+        // Nothing is left to save; an interrupted removal may have saved it.
         Some(_) => Ok(None),
     };
     let kept = match kept {

@@ -1,7 +1,7 @@
-//! Daily caps: what may still be spent today, and which jobs have to wait for tomorrow.
+//! Daily caps: what may still be spent today, and which jobs must wait until tomorrow.
 //!
-//! **Invariant:** what a running job will spend is not known before it is settled. So nothing that
-//! was started is stopped by a cap, and no more than what runs already can go beyond it.
+//! **Invariant:** the cost of a running job is unknown until it is settled. So a cap never stops a
+//! job that was started, and can only be exceeded by what is already running.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::jobs::rows::usage;
 use crate::jobs::{NewJob, Viewer};
 use crate::script::{Config, Daily};
 
-/// The caps of the script in force.
+/// The caps of the current script.
 #[derive(Clone, Debug, Default)]
 pub struct DailyCaps {
     pub(in crate::jobs) site: Option<Daily>,
@@ -22,7 +22,7 @@ pub struct DailyCaps {
     pub(in crate::jobs) kinds: BTreeMap<String, Daily>,
 }
 
-/// What a cap is for.
+/// What a cap applies to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CapOf {
     /// All jobs: `limits.daily`.
@@ -43,28 +43,28 @@ impl Serialize for CapOf {
     }
 }
 
-/// One measure of one cap, and how much of it is used today.
+/// One measure of a cap, with today's usage.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CapState {
-    /// Which cap.
+    /// The cap.
     pub cap: CapOf,
     /// The kind, or the actor whose jobs are counted.
     pub of: Option<String>,
     /// `cost_usd`, `tokens` or `time`.
     pub measure: &'static str,
-    /// What was spent today: US dollars, tokens, or milliseconds.
+    /// Today's usage: US dollars, tokens, or milliseconds.
     pub used: f64,
-    /// What may be spent, likewise.
+    /// The limit, in the same unit.
     pub limit: f64,
     /// Whether it is used up.
     pub is_spent: bool,
-    /// When it is free again: at the next midnight in UTC.
+    /// When it resets: the next midnight in UTC.
     pub frees_at: Millis,
 }
 
 impl CapState {
-    /// Returns a sentence for a cap that is used up, without a full stop.
+    /// Returns a sentence about an exhausted cap, without a full stop.
     pub fn sentence(&self) -> String {
         let whose = match &self.cap {
             CapOf::Site => "the daily cap of the site".to_owned(),
@@ -85,7 +85,7 @@ impl CapState {
     }
 }
 
-/// The caps that are used up at one moment.
+/// The caps exhausted at one moment.
 #[derive(Clone, Debug, Default)]
 pub(in crate::jobs) struct Spent(Vec<CapState>);
 
@@ -104,8 +104,8 @@ impl DailyCaps {
         self.site.is_none() && self.person.is_none() && self.kinds.is_empty()
     }
 
-    /// Returns every cap with what is used of it today. A person without a job today is not named,
-    /// and of what they spent on private jobs nobody else is told.
+    /// Returns every cap with today's usage. People without a job today are omitted, and spending
+    /// on private jobs is only shown to its owner.
     pub(in crate::jobs) fn states(
         &self,
         connection: &Connection,
@@ -144,7 +144,7 @@ impl DailyCaps {
         Ok(states)
     }
 
-    /// Returns what is used up.
+    /// Returns the exhausted caps.
     pub(in crate::jobs) fn spent(&self, connection: &Connection, now: Millis) -> Result<Spent> {
         if fault::is_off("daily_cap") {
             return Ok(Spent::default());
@@ -153,10 +153,10 @@ impl DailyCaps {
         Ok(Spent(states.into_iter().filter(|it| it.is_spent).collect()))
     }
 
-    /// Refuses a job that could not start today; one that is asked for a later day is accepted.
+    /// Refuses a job that could not start today; a job for a later day is accepted.
     ///
     /// # Errors
-    /// `busy` with code `daily_cap`, which says which cap it is, what is used, and when it frees.
+    /// `busy` with code `daily_cap`, naming the cap, its usage, and when it resets.
     pub(in crate::jobs) fn admit(
         &self,
         connection: &Connection,
@@ -175,10 +175,10 @@ impl DailyCaps {
     }
 }
 
-/// Returns when the daily cap is free again that keeps jobs of a kind and actor from starting.
+/// Returns until when a daily cap prevents jobs of a kind and actor from starting.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn capped_until(
     connection: &Connection,
     config: &Config,
@@ -190,7 +190,7 @@ pub fn capped_until(
 }
 
 impl Spent {
-    /// Returns the cap that keeps a job of this kind and person waiting.
+    /// Returns the cap that makes a job of this kind and person wait.
     pub(in crate::jobs) fn of(&self, kind: &str, person: &Actor) -> Option<&CapState> {
         let person = person.to_string();
         self.0.iter().find(|it| match &it.cap {
@@ -200,7 +200,7 @@ impl Spent {
         })
     }
 
-    /// Returns whether no job at all may start.
+    /// Returns whether no job may start.
     pub(in crate::jobs) fn is_all(&self) -> bool {
         self.0.iter().any(|it| it.cap == CapOf::Site)
     }
@@ -219,7 +219,7 @@ impl Spent {
         persons.collect()
     }
 
-    /// Returns when something of it is free again.
+    /// Returns when the first of them resets.
     pub(in crate::jobs) fn frees_at(&self) -> Option<Millis> {
         self.0.iter().map(|it| it.frees_at).min()
     }

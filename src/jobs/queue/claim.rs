@@ -1,4 +1,4 @@
-//! Taking the next job, in the order of acceptance within a lane and a priority.
+//! Claims the next job, in order of acceptance within lane and priority.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::store::Tx;
 
 const RUNNING_OF_KIND: &str = "
     SELECT COUNT(*) FROM agent_jobs WHERE status = 'running' AND kind = :kind";
-// A skip scan: one seek for each kind that has a ready job, however many jobs are ready.
+// A skip scan: one seek per kind with a ready job, however many jobs are ready.
 const NEXT_KIND: &str = "
     SELECT MIN(kind) FROM agent_jobs INDEXED BY jobs_claim
     WHERE pool = :pool AND status = 'queued' AND ready = 1 AND kind > :kind";
@@ -24,7 +24,7 @@ const FIRST_OF_KIND: &str = "
     SELECT seq, priority, id, lane_key FROM agent_jobs INDEXED BY jobs_claim
     WHERE pool = :pool AND kind = :kind AND status = 'queued' AND ready = 1
     ORDER BY priority DESC, seq LIMIT 1";
-// The same for each person, when the jobs of some have to wait.
+// The same per person, when some people's jobs have to wait.
 const NEXT_PERSON: &str = "
     SELECT MIN(requested_by) FROM agent_jobs INDEXED BY jobs_claim_person
     WHERE pool = :pool AND kind = :kind AND status = 'queued' AND ready = 1
@@ -58,28 +58,27 @@ pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("claim::unclaim", UNCLAIM),
 ];
 
-/// How much may run at once.
+/// Concurrency limits.
 #[derive(Clone, Debug)]
 pub struct Caps {
-    /// Jobs of one pool.
+    /// Per pool.
     pub pools: PoolCaps,
-    /// Jobs of one kind; none means no limit of its own.
+    /// Per kind; a kind without an entry has no limit.
     pub kinds: BTreeMap<String, u32>,
-    /// Jobs of one lane.
+    /// Per lane.
     pub lanes: Capacities,
-    /// Daily caps and engines.
+    /// Daily caps and engine holds.
     pub(in crate::jobs) rules: Rules,
 }
 
 impl Caps {
-    /// Returns caps without a daily one, and without engines that could be held. So many jobs of
-    /// each pool may run.
+    /// Returns limits without daily caps and engine holds, with this many jobs per pool.
     pub fn new(jobs: u32, kinds: BTreeMap<String, u32>, lanes: Capacities) -> Caps {
         let pools = PoolCaps { work: jobs, live: jobs, chat: jobs, chat_person: jobs };
         Caps { pools, kinds, lanes, rules: Rules::default() }
     }
 
-    /// Returns the caps of a script.
+    /// Returns the limits of a script.
     pub(in crate::jobs) fn of(config: &Config) -> Caps {
         let kinds = config.kinds.values();
         Caps {
@@ -100,16 +99,15 @@ struct Candidate {
     lane: Option<String>,
 }
 
-/// What one claim may choose from.
+/// What a claim may choose from.
 struct Room {
     gate: Gate,
     load: Load,
-    /// Pools below their caps.
+    /// The pools with room.
     open: Vec<Pool>,
 }
 
-/// Returns whether a claim in these pools has something to look at: a job that waits for its turn,
-/// or one whose time has come.
+/// Returns whether a claim in these pools may find something: a ready job, or one that is due.
 pub(in crate::jobs) fn is_awaited(
     connection: &Connection,
     pools: &[Pool],
@@ -128,10 +126,10 @@ pub(in crate::jobs) fn is_awaited(
     Ok(false)
 }
 
-/// Marks the next job as running under a new token, if one may run.
+/// Marks the next startable job, if any, as running with a new token.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn claim(
     tx: &Tx<'_>,
     caps: &Caps,
@@ -141,14 +139,14 @@ pub fn claim(
     claim_in(tx, caps, &Pool::ALL, (token_hash, config_digest))
 }
 
-/// Marks the next job of some pools as running.
+/// Marks the next startable job of some pools as running.
 pub(in crate::jobs) fn claim_in(
     tx: &Tx<'_>,
     caps: &Caps,
     pools: &[Pool],
     marks: (&str, &str),
 ) -> Result<Option<Job>> {
-    // Before the caps are looked at: a job that came due must not be found overdue again and again.
+    // Before checking limits: otherwise a job that came due would be found overdue forever.
     lane::promote_due(tx, &caps.lanes)?;
     let load = Load::read(tx.connection())?;
     let has_room = |pool: &Pool| !caps.pools.is_full(*pool, load.of(*pool));
@@ -166,10 +164,10 @@ pub(in crate::jobs) fn claim_in(
     }
 }
 
-/// Marks one job as running before those that come earlier, if it may run at all.
+/// Marks one job as running ahead of its turn, if it may run at all.
 ///
 /// # Errors
-/// As [`claim`].
+/// Same as [`claim`].
 pub(in crate::jobs) fn claim_this(
     tx: &Tx<'_>,
     caps: &Caps,
@@ -219,7 +217,7 @@ fn take(
     Ok(job)
 }
 
-/// Takes a claim back: the server stops before anything was started. The job waits as before.
+/// Undoes a claim when the server stops before starting it. The job is queued as before.
 pub(in crate::jobs) fn unclaim(tx: &Tx<'_>, job: &Job, lanes: &Capacities) -> Result<()> {
     let ready = i32::from(job.lane.is_none());
     let changed =
@@ -251,7 +249,7 @@ fn next_with_slot(
         if let Some(slot) = lane::free_slot(tx, lane, &caps.lanes)? {
             return Ok(Some((next, Some(slot))));
         }
-        // Its mark is older than the lane's present capacity; it waits like the others.
+        // Its ready mark predates the lane's current capacity; it waits like the others.
         lane::refresh(tx, lane, &caps.lanes)?;
     }
     Ok(None)
@@ -267,7 +265,7 @@ fn best_candidate(tx: &Tx<'_>, caps: &Caps, room: &Room) -> Result<Option<Candid
     Ok(best)
 }
 
-/// Looks at the first job of each kind in a pool; those of `waiting` may not start.
+/// Considers the first job of each kind in a pool, except those of the people in `waiting`.
 fn best_of_pool(
     tx: &Tx<'_>,
     caps: &Caps,
@@ -306,7 +304,7 @@ fn best_of_pool(
     }
 }
 
-/// Looks at the first job of everybody whose jobs may start: one seek for each person.
+/// Considers the first job of each person whose jobs may start: one seek per person.
 fn first_of_others(
     tx: &Tx<'_>,
     (pool, kind): (Pool, &str),
@@ -343,7 +341,7 @@ fn candidate(row: &rusqlite::Row<'_>, pool: Pool, kind: &str) -> rusqlite::Resul
     })
 }
 
-/// The higher priority goes first, and then what was accepted earlier.
+/// Keeps the job with the higher priority, or else the earlier one.
 fn keep_better(best: &mut Option<Candidate>, other: Option<Candidate>) {
     let order = |it: &Candidate| match fault::is_off("claim_order") {
         false => (-it.priority, it.seq),

@@ -1,7 +1,8 @@
-//! Engines whose provider takes no more: their other jobs wait instead of failing one by one.
+//! Engine holds: when an engine's provider is rate limiting, its queued jobs wait instead of
+//! failing one by one.
 //!
-//! **Invariant:** a hold is written in the transaction that settles the job which met the limit, so
-//! no later claim starts another one of that engine before the hold is over or a person lifts it.
+//! **Invariant:** a hold is written in the transaction that settles the rate-limited job, so no
+//! later claim starts a job of that engine before the hold expires or a person lifts it.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde::Serialize;
@@ -12,12 +13,12 @@ use crate::jobs::telemetry::limit::{AHEAD_MS_MAX, Limit};
 use crate::jobs::{BELL, Job, Viewer};
 use crate::store::Tx;
 
-/// The first hold of a limit that has no time of its own.
+/// The first hold for a limit without a known end.
 const FIRST_MS: i64 = 60_000;
-/// The longest one: each that follows upon the one before is twice as long.
+/// The longest hold; each consecutive one is twice as long.
 const LONGEST_MS: i64 = 30 * 60_000;
 
-// The person of a hold is '' if it is for everybody.
+// The person of a hold is '' if it applies to everybody.
 const FIND: &str = "SELECT * FROM engine_holds WHERE engine = :engine AND person_id = :person";
 const ACTIVE: &str = "
     SELECT * FROM engine_holds WHERE until_ms > :now AND person_id IN ('', :person)
@@ -42,34 +43,34 @@ pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("engine_hold::release", RELEASE),
 ];
 
-/// An engine that is held.
+/// A held engine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Hold {
     /// The engine.
     pub engine: String,
-    /// When it was last written.
+    /// When it was last updated.
     pub since: Millis,
-    /// When it is over.
+    /// When it expires.
     pub until: Millis,
-    /// Whether the provider said until when; otherwise it is a guess that grows.
+    /// Whether the provider named the end; otherwise it is a growing guess.
     pub is_said: bool,
-    /// The job that met the limit; none if it is private.
+    /// The rate-limited job; `None` if it is private.
     pub job_id: Option<JobId>,
-    /// Why it is held, as a clause without a full stop.
+    /// The reason, as a clause without a full stop.
     pub message: String,
     #[serde(skip)]
     strikes: i64,
 }
 
-/// Returns for whom the limit of a job counts, as a row has it. A private job works with what its
-/// owner has signed in with, which nobody else's job uses, unless it works with a key of the site.
+/// Returns the person to whom a job's limit applies, as stored. A private job uses its owner's
+/// login, shared with nobody else's jobs, unless it uses a key of the site.
 fn person_of(job: &Job, is_of_site: bool) -> String {
     let owner = job.owner.as_ref().filter(|_| !is_of_site);
     owner.map(ToString::to_string).unwrap_or_default()
 }
 
-/// Holds the engine of a job that met a limit: for all jobs of the site, or for those of the owner.
+/// Holds the engine of a rate-limited job, for all jobs of the site or for its owner's.
 pub(in crate::jobs) fn hold(
     tx: &Tx<'_>,
     engine: &str,
@@ -84,7 +85,7 @@ pub(in crate::jobs) fn hold(
     let before = find(tx.connection(), engine, &person)?;
     let strikes = match &before {
         None => 1,
-        // Jobs that ran side by side meet the same limit: it is no other one.
+        // Jobs that ran concurrently hit the same limit: it does not count again.
         Some(before) if job.started_at.is_some_and(|it| it < before.until) => before.strikes,
         Some(before) => before.strikes.saturating_add(1),
     };
@@ -113,7 +114,7 @@ pub(in crate::jobs) fn hold(
     tx.emit(event.scoped(if is_of_site { Scope::Site } else { job.scope() }))
 }
 
-/// Forgets a hold that is over, because a job of the engine has succeeded.
+/// Deletes an expired hold after a job of the engine has succeeded.
 pub(in crate::jobs) fn well(
     tx: &Tx<'_>,
     engine: &str,
@@ -125,7 +126,7 @@ pub(in crate::jobs) fn well(
     Ok(())
 }
 
-/// Lifts the hold of an engine for all jobs of the site, and the one for whoever lifts it.
+/// Lifts an engine's hold for all jobs of the site, and that for the person who lifts it.
 ///
 /// # Errors
 /// `conflict` with code `engine_not_held`.
@@ -158,11 +159,11 @@ pub fn release(tx: &Tx<'_>, engine: &str, by: &Actor) -> Result<()> {
     )
 }
 
-/// Returns the engines that are held now for all jobs of the site, and for the private ones of a
-/// person who looks: of two holds of an engine the longer one.
+/// Returns the engines currently held for the site, and for a viewer's own private jobs; the longer
+/// of two holds of an engine.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn holds(connection: &Connection, viewer: &Viewer, now: Millis) -> Result<Vec<Hold>> {
     let person = viewer.person().map_or("", PersonId::as_str);
     let mut statement = connection.prepare_cached(ACTIVE)?;
@@ -172,11 +173,11 @@ pub fn holds(connection: &Connection, viewer: &Viewer, now: Millis) -> Result<Ve
     Ok(holds)
 }
 
-/// Returns the hold of an engine for all jobs of the site, also one that is over if no job went
-/// well since; nothing if a person has lifted it.
+/// Returns an engine's hold for the site, even an expired one if no job has succeeded since; `None`
+/// if a person lifted it.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn hold_of(connection: &Connection, engine: &str) -> Result<Option<Hold>> {
     find(connection, engine, "")
 }

@@ -1,4 +1,4 @@
-//! Accepting a job, and taking a waiting one back.
+//! Accepts jobs, and cancels queued ones.
 
 use rusqlite::{Connection, named_params};
 use serde_json::{Map, Value, json};
@@ -52,14 +52,14 @@ pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("enqueue::cancel_queued", CANCEL_QUEUED),
 ];
 
-/// A job to be accepted; its inputs were validated by its kind.
+/// A job to be accepted, with validated inputs.
 #[derive(Clone, Debug)]
 pub struct NewJob {
     /// The kind.
     pub kind: String,
-    /// The lane, `<input>=<value>`.
+    /// The lane, as `<input>=<value>`.
     pub lane: Option<String>,
-    /// What happens if the lane is busy.
+    /// What to do if the lane is busy.
     pub on_busy: OnBusy,
     /// The Source it works on.
     pub source_path: Option<SourcePath>,
@@ -67,29 +67,29 @@ pub struct NewJob {
     pub topic_id: Option<TopicId>,
     /// The persona it speaks for.
     pub persona_name: Option<String>,
-    /// The values of its inputs, without those that are computed at the start.
+    /// Its inputs, except those computed at the start.
     pub inputs: Map<String, Value>,
-    /// What its token may do.
+    /// The grants of its token.
     pub grants: Vec<Grant>,
     /// Who asked.
     pub requested_by: Actor,
-    /// Larger goes first.
+    /// Higher goes first.
     pub priority: i64,
-    /// Not before this time.
+    /// The earliest start.
     pub not_before: Option<Millis>,
-    /// The script in force.
+    /// The current script.
     pub config_digest: String,
-    /// The job that this one repeats.
+    /// The job that it retries.
     pub retry_of: Option<JobId>,
-    /// How many jobs of the script led to this one.
+    /// How many jobs of the script led to it.
     pub depth: u32,
     /// The message that starts it, if its kind is an inbox.
     pub message_id: Option<MailId>,
-    /// The only person who sees it, who has asked for it; none for a job of the site.
+    /// The only person who sees it, and who requested it; `None` for a job of the site.
     pub owner: Option<PersonId>,
-    /// Which cap it counts towards.
+    /// The cap that it counts towards.
     pub pool: Pool,
-    /// The agent that lives in it, in the pool of live agents.
+    /// The agent that lives in it, in the pool of long-lived agents.
     pub agent: Option<String>,
 }
 
@@ -122,7 +122,7 @@ impl NewJob {
 /// Accepts a job.
 ///
 /// # Errors
-/// `conflict` with code `lane_busy`, naming the job in the way; `busy` with code `queue_full`.
+/// `conflict` with code `lane_busy`, naming the blocking job; `busy` with code `queue_full`.
 pub fn enqueue(tx: &Tx<'_>, ids: &Ids, capacities: &Capacities, new: &NewJob) -> Result<JobId> {
     refuse_mixed(new)?;
     if let Some(lane) = &new.lane {
@@ -172,8 +172,8 @@ pub fn enqueue(tx: &Tx<'_>, ids: &Ids, capacities: &Capacities, new: &NewJob) ->
     Ok(id)
 }
 
-/// A private job is asked for by its owner, whose jobs the claim counts; the other rules stand in
-/// the schema.
+/// Refuses a private job that was not requested by its owner, by whom claims count it; the schema
+/// enforces the other rules.
 fn refuse_mixed(new: &NewJob) -> Result<()> {
     let is_own = match &new.owner {
         None => new.pool != Pool::Chat,
@@ -209,8 +209,8 @@ fn refuse_busy(tx: &Tx<'_>, lane: &str, capacities: &Capacities, new: &NewJob) -
     Ok(())
 }
 
-/// Neither one kind nor one person takes all places of the queue. It is only counted when so many
-/// wait in all that it can be so: counting them is work.
+/// Refuses a job if its kind or person would take too many places in the queue. They are only
+/// counted, which is work, when enough jobs are queued for that to be possible.
 fn refuse_unfair(tx: &Tx<'_>, new: &NewJob, queued: i64) -> Result<()> {
     if fault::is_off("fair_queue") {
         return Ok(());
@@ -240,31 +240,30 @@ fn full(message: String) -> Error {
         .hint("try again when some have ended, or cancel some")
 }
 
-/// Returns the jobs that an actor asked for and that wait, also parked ones, in the order of
-/// acceptance.
+/// Returns the queued and parked jobs requested by an actor, in order of acceptance.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn queued_of(connection: &Connection, by: &Actor) -> Result<Vec<JobId>> {
     let mut statement = connection.prepare_cached(IDS_OF_PERSON)?;
     let ids = statement.query_map(named_params! {":by": by}, |row| row.get(0))?;
     Ok(ids.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Returns the private jobs of a person that have not ended, in the order of acceptance.
+/// Returns a person's unfinished private jobs, in order of acceptance.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn active_of_owner(connection: &Connection, owner: &PersonId) -> Result<Vec<JobId>> {
     let mut statement = connection.prepare_cached(ACTIVE_OF_OWNER)?;
     let ids = statement.query_map(named_params! {":owner": owner}, |row| row.get(0))?;
     Ok(ids.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Cancels a job that waits for its turn or, parked, for a person; whether it did.
+/// Cancels a queued or parked job; returns whether it did.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn cancel_queued(tx: &Tx<'_>, id: &JobId, by: &Actor, capacities: &Capacities) -> Result<bool> {
     let job = table::find_slim(tx.connection(), &Viewer::Program, id)?;
     let changed = tx.prepare_cached(CANCEL_QUEUED)?.execute(named_params! {

@@ -1,7 +1,8 @@
-//! Lanes: what must not run twice at once, and who of those that wait goes next.
+//! Lanes: which jobs must not run at the same time, and which goes next.
 //!
-//! `ready = 1` marks the first waiting jobs of a lane, as many as it has free slots. It is kept by
-//! every transaction that enqueues, claims or settles, so that a claim looks at ready rows only.
+//! `ready = 1` marks the first queued jobs of a lane, as many as it has free slots. Every
+//! transaction that enqueues, claims or settles maintains it, so that a claim only reads ready
+//! rows.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ use crate::store::Tx;
 
 const RUNNING_SLOTS: &str = "
     SELECT lane_slot FROM agent_jobs WHERE lane_key = :lane AND status = 'running'";
-// The planner would take the index on (status, seq) and walk every waiting row of every lane.
+// The planner would use the index on (status, seq) and scan every queued row of every lane.
 const UNREADY: &str = "
     UPDATE agent_jobs INDEXED BY jobs_ready SET ready = 0
     WHERE lane_key = :lane AND status = 'queued' AND ready = 1";
@@ -50,7 +51,7 @@ pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("lane::busy", BUSY),
 ];
 
-/// How many jobs of a lane may run at once, by the name of the lane's input; 1 if not named.
+/// Concurrency per lane, by the name of the lane's input; 1 if absent.
 #[derive(Clone, Debug, Default)]
 pub struct Capacities(pub BTreeMap<String, u32>);
 
@@ -65,7 +66,7 @@ impl Capacities {
     }
 }
 
-/// Marks again which waiting jobs of a lane may be claimed.
+/// Updates which queued jobs of a lane may be claimed.
 pub(in crate::jobs) fn refresh(tx: &Tx<'_>, lane: &str, capacities: &Capacities) -> Result<()> {
     tx.prepare_cached(UNREADY)?.execute(named_params! {":lane": lane})?;
     let running = u32::try_from(slots(tx, lane)?.len()).unwrap_or(u32::MAX);
@@ -76,7 +77,7 @@ pub(in crate::jobs) fn refresh(tx: &Tx<'_>, lane: &str, capacities: &Capacities)
     Ok(())
 }
 
-/// Returns the lowest slot of a lane that no running job holds, if one is left.
+/// Returns the lowest free slot of a lane, if any.
 pub(in crate::jobs) fn free_slot(
     tx: &Tx<'_>,
     lane: &str,
@@ -86,7 +87,7 @@ pub(in crate::jobs) fn free_slot(
     Ok((0..capacities.of(lane)).find(|slot| !taken.contains(slot)))
 }
 
-/// Lets jobs whose time has come wait for their lane like all others.
+/// Queues jobs that have come due in their lanes.
 pub(in crate::jobs) fn promote_due(tx: &Tx<'_>, capacities: &Capacities) -> Result<()> {
     let due: Vec<(i64, Option<String>)> = tx
         .prepare_cached(DUE)?
@@ -102,10 +103,10 @@ pub(in crate::jobs) fn promote_due(tx: &Tx<'_>, capacities: &Capacities) -> Resu
     Ok(())
 }
 
-/// Marks all lanes again: the script in force may give them other capacities than the marks have.
+/// Updates all lanes, since a new script may have changed their capacities.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn refresh_all(tx: &Tx<'_>, capacities: &Capacities) -> Result<()> {
     let mut lane = String::new();
     loop {
@@ -123,8 +124,8 @@ pub(in crate::jobs) fn next_due(connection: &rusqlite::Connection) -> Result<Opt
     Ok(connection.prepare_cached(NEXT_DUE)?.query_row([], |row| row.get(0))?)
 }
 
-/// Returns the job in the way and its owner, if the lane holds as many queued and running jobs as
-/// it can run.
+/// Returns the blocking job and its owner, if as many jobs are queued and running in the lane as it
+/// can run.
 pub(in crate::jobs) fn busy(
     tx: &Tx<'_>,
     lane: &str,

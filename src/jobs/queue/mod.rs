@@ -1,4 +1,4 @@
-//! Who waits and who is next: acceptance, lanes, caps, holds, and the claim.
+//! Queueing: acceptance, lanes, caps, holds, and the claim.
 
 pub(in crate::jobs) mod cap;
 pub(in crate::jobs) mod claim;

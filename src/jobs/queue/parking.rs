@@ -1,8 +1,8 @@
-//! Legs: a job that asks a person can end, wait as a row, and go on as another job of the same
-//! session once there is an answer.
+//! Parking and legs: a job that asks a person may end, wait as a row, and continue as another job
+//! (its next leg) of the same session once it is answered.
 //!
 //! **Invariant:** a parked job has no process, no place in its lane and no valid token. It leads to
-//! one further leg at most, in the transaction of what ends its wait.
+//! at most one further leg, in the transaction that ends its wait.
 
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 use serde_json::json;
@@ -15,7 +15,7 @@ use crate::jobs::{BELL, Job, Reason, Status, Viewer};
 use crate::script::{SESSION, Sessions};
 use crate::store::Tx;
 
-/// A leg goes before all jobs that wait: its root was accepted before them.
+/// A leg goes before all queued jobs: its root was accepted before them.
 const LEG_PRIORITY: i64 = PRIORITY_MAX + 1;
 
 const WAIT_FOR: &str = "
@@ -33,7 +33,7 @@ const KEEP_SESSION: &str = "
 const RESUMED: &str = "
     UPDATE agent_jobs SET status = 'succeeded', reason = :reason, error_tail = NULL
     WHERE id = :id AND status = 'parked'";
-// With values and not as a selection: that would look for children of the new row in every table.
+// With values instead of a SELECT, which would look for children of the new row in every table.
 const INSERT: &str = "
     INSERT INTO agent_jobs (id, kind, lane_key, status, source_path, topic_id, persona_name,
         inputs_json, grants_json, requested_by, priority, ready, created_ms, config_digest,
@@ -55,7 +55,7 @@ pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("parking::insert", INSERT),
 ];
 
-/// Notes that a running job waits for an approval: it is parked when its process has ended.
+/// Records that a running job waits for an approval: it is parked once its process has ended.
 ///
 /// # Errors
 /// `conflict` with code `waits_already`, or `job_ended`.
@@ -67,7 +67,7 @@ pub fn wait_for(tx: &Tx<'_>, job: &Job, approval: &ApprovalId) -> Result<()> {
     let params = named_params! {":id": job.id, ":approval": approval};
     match tx.prepare_cached(WAIT_FOR)?.execute(params)? {
         1 => {
-            // The queue ends a process that stays.
+            // The queue ends a process that does not exit.
             tx.ring(BELL);
             Ok(())
         }
@@ -75,10 +75,10 @@ pub fn wait_for(tx: &Tx<'_>, job: &Job, approval: &ApprovalId) -> Result<()> {
     }
 }
 
-/// Lets a running job go on that waited for an approval which was withdrawn.
+/// Records that a running job no longer waits for an approval, which was withdrawn.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn stop_waiting(tx: &Tx<'_>, id: &JobId, approval: &ApprovalId) -> Result<()> {
     let params = named_params! {":id": id, ":approval": approval};
     tx.prepare_cached(STOP_WAITING)?.execute(params)?;
@@ -88,19 +88,19 @@ pub fn stop_waiting(tx: &Tx<'_>, id: &JobId, approval: &ApprovalId) -> Result<()
 /// Returns the parked job that waits for an approval.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn parked_for(connection: &Connection, approval: &ApprovalId) -> Result<Option<JobId>> {
     let params = named_params! {":approval": approval};
     Ok(connection.prepare_cached(PARKED)?.query_row(params, |row| row.get(0)).optional()?)
 }
 
-/// Returns the running jobs whose process is to end because they wait for an approval.
+/// Returns the running jobs whose processes must end because they wait for an approval.
 pub(in crate::jobs) fn leaving(connection: &Connection) -> Result<Vec<JobId>> {
     let mut statement = connection.prepare_cached(LEAVING)?;
     Ok(statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Keeps the name of the session that a running job begins.
+/// Stores the session id of a running job.
 pub(in crate::jobs) fn keep_session(tx: &Tx<'_>, id: &JobId, session: &str) -> Result<()> {
     let params = named_params! {":id": id, ":session": session};
     match tx.prepare_cached(KEEP_SESSION)?.execute(params)? {
@@ -109,23 +109,23 @@ pub(in crate::jobs) fn keep_session(tx: &Tx<'_>, id: &JobId, session: &str) -> R
     }
 }
 
-/// The session that a job is started with.
+/// The session of a job.
 #[derive(Clone, Debug)]
 pub(in crate::jobs) struct Session {
-    /// The engine's name for it.
+    /// The engine's session id.
     pub(in crate::jobs) name: String,
-    /// Whether it was begun before.
+    /// Whether it continues an earlier session.
     pub(in crate::jobs) is_resumed: bool,
 }
 
-/// Returns the arguments about its session that a job is started with.
+/// Returns the session arguments of a job's command.
 pub(in crate::jobs) fn arguments(sessions: &Sessions, session: Option<&Session>) -> Vec<String> {
     let Some(Session { name, is_resumed }) = session else { return Vec::new() };
     let words = if *is_resumed { &sessions.resume } else { &sessions.session };
     words.iter().map(|word| word.replace(SESSION, name)).collect()
 }
 
-/// Queues the next leg of a parked job, past all limits; returns it.
+/// Queues the next leg of a parked job, bypassing all limits; returns it.
 ///
 /// # Errors
 /// `conflict` with code `not_parked`.
@@ -180,7 +180,7 @@ pub fn resume(
     Ok(id)
 }
 
-/// Tells that a job is parked.
+/// Emits that a job is parked.
 pub(in crate::jobs) fn tell_parked(tx: &Tx<'_>, job: &Job) -> Result<()> {
     let data = json!({"id": job.id, "kind": job.kind, "approval_id": job.waits_for});
     let event = Event::new(EventKind::JobParked, format!("job:{}", job.id), Actor::System, data);
@@ -196,7 +196,7 @@ mod tests {
         all.iter().map(|it| (*it).to_owned()).collect()
     }
 
-    /// Returns a job that is parked for an approval.
+    /// Returns a job parked for an approval.
     fn parked(bench: &mut Bench, lane: Option<&str>) -> (JobId, ApprovalId) {
         let approval: ApprovalId = bench.ids.mint();
         let new = bench.request("a", lane, 0, 0);

@@ -1,7 +1,8 @@
-//! Whether there is room on the disk to start a job: without it its folder, its prompt and its log
-//! could not be written, and it would fail for what is not its fault.
+//! Checks for disk space before starting jobs: without it their folder, prompt and log could not be
+//! written, and they would fail through no fault of their own.
 //!
-//! **Invariant:** nothing is claimed without room; what waits goes on by itself once there is some.
+//! **Invariant:** nothing is claimed without space; queued jobs start by themselves once there is
+//! some.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -12,20 +13,20 @@ use crate::base::Millis;
 use crate::process;
 use crate::store::Trouble;
 
-/// Less than this is no room: a job's folder without its output.
+/// Minimum free space, in bytes: a job's folder without its output.
 const START_BYTES_MIN: u64 = 1 << 20;
 
-/// What was last seen of the room.
+/// The last result of the check.
 #[derive(Default)]
 pub(in crate::jobs) struct Room(Mutex<Option<Trouble>>);
 
 impl Room {
-    /// Looks at the disk of the data folder. Returns why no job can start, if there is no room.
+    /// Checks the disk of the data folder. Returns why no job can start, if space is lacking.
     pub(in crate::jobs) fn look(&self, data: &Utf8Path, now: Millis) -> Option<Trouble> {
         let free = match process::free_bytes(data) {
             Ok(free) => free,
             Err(cause) => {
-                // What cannot be told stops nobody.
+                // An unknown amount of space stops nobody.
                 warn!("cannot determine the free space for jobs: {}", cause.chain());
                 u64::MAX
             }

@@ -1,8 +1,8 @@
-//! Owns the table `steering_holds`: files of the repository that steer agents, changed while a job
-//! ran. No agent starts before somebody has decided about them.
+//! Owns the table `steering_holds`: files that steer agents, changed while a job ran. No agent
+//! starts before somebody has decided about them.
 //!
-//! **Invariant:** a hold is written before the job that made it is settled, and goes in the
-//! transaction of the decision.
+//! **Invariant:** a hold is written before its job is settled, and deleted in the transaction of
+//! the decision.
 
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 use serde::Serialize;
@@ -12,10 +12,10 @@ use crate::base::{JobId, Millis, Result, fault};
 use crate::jobs::BELL;
 use crate::store::Tx;
 
-/// What stands for files while nobody can say which have changed.
+/// Stands for the files while it is unknown which have changed.
 pub const UNSEEN: &str = "?";
 
-/// Rings when agents are held.
+/// Rung when agents are held.
 pub const STEERING_BELL: &str = "steering";
 
 const INSERT: &str = "
@@ -36,13 +36,13 @@ pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("steering_hold::remove", REMOVE),
 ];
 
-/// Files that steer agents, changed while a job ran, about which nobody has decided.
+/// Undecided changes of files that steer agents, made while a job ran.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Steering {
     /// The job.
     pub job_id: JobId,
-    /// When they were found changed.
+    /// When the changes were found.
     pub since: Millis,
     /// The first of the files.
     pub files: Vec<String>,
@@ -69,11 +69,11 @@ impl Steering {
     }
 }
 
-/// Keeps all agents from starting until somebody decides about these files; what was said of this
-/// job before counts no more.
+/// Prevents all agents from starting until somebody decides about these files; replaces an earlier
+/// hold of this job.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn hold_steering(tx: &Tx<'_>, job: &JobId, files: &[String]) -> Result<()> {
     let files = json!(files).to_string();
     let params = named_params! {":job": job, ":now": tx.now(), ":files": files};
@@ -82,10 +82,10 @@ pub fn hold_steering(tx: &Tx<'_>, job: &JobId, files: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Lets agents start again: somebody has decided about what changed while a job ran.
+/// Lets agents start again after a decision about the changes of a job.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn release_steering(tx: &Tx<'_>, job: &JobId) -> Result<()> {
     if tx.prepare_cached(REMOVE)?.execute(named_params! {":job": job})? > 0 {
         tx.ring(BELL);
@@ -96,7 +96,7 @@ pub fn release_steering(tx: &Tx<'_>, job: &JobId) -> Result<()> {
 /// Returns the oldest hold.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn steering(connection: &Connection) -> Result<Option<Steering>> {
     if fault::is_off("steering_hold") {
         return Ok(None);
@@ -104,17 +104,17 @@ pub fn steering(connection: &Connection) -> Result<Option<Steering>> {
     let mut statement = connection.prepare_cached(FIRST)?;
     let found = statement.query_row([], |row| {
         let files: String = row.get(2)?;
-        // A list that is damaged holds all the same.
+        // A hold with a damaged list still holds.
         let files = serde_json::from_str(&files).unwrap_or_default();
         Ok(Steering { job_id: row.get(0)?, since: row.get(1)?, files })
     });
     Ok(found.optional()?)
 }
 
-/// Returns the jobs for which agents are held.
+/// Returns the jobs because of which agents are held.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn holding(connection: &Connection) -> Result<Vec<JobId>> {
     let mut statement = connection.prepare_cached(ALL)?;
     let rows = statement.query_map([], |row| row.get(0))?;

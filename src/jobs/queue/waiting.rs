@@ -1,7 +1,6 @@
-//! Why a job waits, and until when: one answer for the API, the command line, the page and the
-//! claim itself.
+//! Why a job waits, and until when: the same answer for API, command line, page and claim.
 //!
-//! **Invariant:** the claim asks the same [`Gate`] from which a reader is told why a job waits.
+//! **Invariant:** the claim uses the same [`Gate`] from which the reasons are derived.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,22 +34,22 @@ pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("waiting::first_in_lane", FIRST_IN_LANE),
 ];
 
-/// What besides lanes and numbers decides whether a job may start.
+/// Conditions for starting a job besides lanes and counts.
 #[derive(Clone, Debug, Default)]
 pub(in crate::jobs) struct Rules {
-    /// What may be spent.
+    /// Daily caps.
     pub(in crate::jobs) daily: DailyCaps,
     /// The engine of each kind.
     pub(in crate::jobs) engines: BTreeMap<String, String>,
-    /// Engines that go on when their provider takes no more.
+    /// Engines that are not held when their provider is rate limiting.
     pub(in crate::jobs) unheld: BTreeSet<String>,
-    /// Engines that are a part of this program: no file of the repository steers them.
+    /// Engines built into this program, which no file of the repository steers.
     builtin: BTreeSet<String>,
-    /// Whether `engines` names every kind that there is.
+    /// Whether `engines` contains every kind.
     knows_kinds: bool,
 }
 
-/// What is closed at one moment.
+/// What is blocked at one moment.
 #[derive(Clone, Debug, Default)]
 pub(in crate::jobs) struct Gate {
     holds: BTreeMap<String, Hold>,
@@ -73,7 +72,7 @@ impl Rules {
         }
     }
 
-    /// Returns whether the script has no such kind any more. Its jobs wait until it has one again.
+    /// Returns whether the script no longer has this kind. Its jobs wait until it has it again.
     fn is_gone(&self, kind: &str) -> bool {
         self.knows_kinds && !self.engines.contains_key(kind)
     }
@@ -83,18 +82,18 @@ impl Rules {
         self.engines.get(kind).map(String::as_str)
     }
 
-    /// Returns the engine whose holds a job waits for. Somebody waits for an answer of an
-    /// assistant: it begins, and takes another way or says until when its engine is held.
+    /// Returns the engine whose holds a job waits for. Somebody is waiting for an assistant's
+    /// answer, so chats start anyway, and use another engine or report the hold.
     fn held_engine(&self, pool: Pool, kind: &str) -> Option<&str> {
         self.engine(kind).filter(|_| pool != Pool::Chat)
     }
 
-    /// Returns whether jobs of an engine wait when its provider takes no more.
+    /// Returns whether jobs of an engine wait while its provider is rate limiting.
     pub(in crate::jobs) fn is_held(&self, engine: &str) -> bool {
         !self.unheld.contains(engine)
     }
 
-    /// Looks what is closed now.
+    /// Returns what is blocked now.
     pub(in crate::jobs) fn gate(&self, connection: &Connection, now: Millis) -> Result<Gate> {
         let holds = engine_hold::holds(connection, &Viewer::Site, now)?.into_iter();
         let holds = holds.filter(|it| self.is_held(&it.engine));
@@ -105,7 +104,7 @@ impl Rules {
         })
     }
 
-    /// Returns whether no job of a kind may start in a pool, whoever asked for it.
+    /// Returns whether no job of a kind may start in a pool, whoever requested it.
     pub(in crate::jobs) fn is_closed(&self, gate: &Gate, (pool, kind): (Pool, &str)) -> bool {
         if self.is_gone(kind) {
             return true;
@@ -115,12 +114,12 @@ impl Rules {
             || gate.spent.is_kind(kind)
     }
 
-    /// Returns the changes for which no job of an engine may start.
+    /// Returns the undecided changes that block an engine.
     fn steering<'g>(&self, gate: &'g Gate, engine: &str) -> Option<&'g Steering> {
         gate.steering.as_ref().filter(|_| !self.builtin.contains(engine))
     }
 
-    /// Returns when something opens by itself: a job comes due, a hold is over, a day begins.
+    /// Returns when something unblocks by itself: a job comes due, a hold expires, a day begins.
     pub(in crate::jobs) fn next_opening(
         &self,
         connection: &Connection,
@@ -130,7 +129,7 @@ impl Rules {
         let due = lane::next_due(connection)?.map(Millis);
         let holds = gate.holds.values().map(|it| it.until);
         let times = holds.chain(due).chain(gate.spent.frees_at());
-        // One that is due already waits for a slot: its bell is the end of another job.
+        // A job that is already due waits for a slot, and the end of another job will ring.
         Ok(times.filter(|it| *it > now).min())
     }
 }
@@ -139,27 +138,27 @@ impl Rules {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Waiting {
-    /// A stable word: `kind_gone`, `inbox_gone`, `not_before`, `lane_busy`, `lane_order`,
+    /// A stable code: `kind_gone`, `inbox_gone`, `not_before`, `lane_busy`, `lane_order`,
     /// `engine_held`, `daily_cap`, `kind_cap`, `jobs_cap`, `agents_cap`, `chat_cap` or `turn`.
     pub code: &'static str,
     /// The same for a person, without a full stop.
     pub message: String,
-    /// Until when, if that is known.
+    /// Until when, if known.
     pub until: Option<Millis>,
-    /// The job that is in the way, if it is one.
+    /// The blocking job, if any.
     pub job_id: Option<JobId>,
-    /// The kind of the job that holds the lane, or is before it there.
+    /// The kind of the job that holds the lane, or precedes it there.
     pub job_kind: Option<String>,
-    /// When that job was started, if it runs.
+    /// When that job was started, if it is running.
     pub job_started_at: Option<Millis>,
 }
 
-/// A job of the same lane.
+/// Another job of the same lane.
 struct Other {
     id: JobId,
     kind: String,
     started_at: Option<Millis>,
-    /// Whether the reader sees it.
+    /// Whether the viewer can see it.
     is_seen: bool,
 }
 
@@ -196,7 +195,7 @@ impl Waiting {
     }
 }
 
-/// The state of the queue at one moment, from which it is told why each job waits.
+/// The state of the queue at one moment, from which the reasons are derived.
 pub struct Outlook {
     viewer: Viewer,
     caps: Caps,
@@ -207,10 +206,10 @@ pub struct Outlook {
 }
 
 impl Outlook {
-    /// Looks at the queue as it is now, under this script, for somebody.
+    /// Loads the current state under this script, for a viewer.
     ///
     /// # Errors
-    /// As any read.
+    /// Fails if the database cannot be read.
     pub fn load(
         connection: &Connection,
         viewer: &Viewer,
@@ -235,17 +234,17 @@ impl Outlook {
         Ok(Outlook { viewer, caps, gate, running, load, now })
     }
 
-    /// Returns why a job waits; nothing if it does not.
+    /// Returns why a job waits; `None` if it does not.
     ///
     /// # Errors
-    /// As any read.
+    /// Fails if the database cannot be read.
     pub fn why(&self, connection: &Connection, job: &Job) -> Result<Option<Waiting>> {
         if job.status != Status::Queued {
             return Ok(None);
         }
         if self.caps.rules.is_gone(&job.kind) {
             let kind = &job.kind;
-            // Names of kinds have no slash.
+            // Names of kinds contain no slash.
             if kind.contains('/') {
                 let message = format!(
                     "the script has no inbox \"{kind}\": declare it again, or wiki-browser job \

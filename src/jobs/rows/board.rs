@@ -1,4 +1,4 @@
-//! Jobs as a board shows them: what waits and runs in its order, and what has ended of late.
+//! Jobs for the board: queued and running ones in order, and recently finished ones.
 
 use rusqlite::{Connection, named_params};
 
@@ -7,10 +7,10 @@ use crate::jobs::rows::table::slim;
 use crate::jobs::rows::viewer::seen;
 use crate::jobs::{Job, Status, Viewer};
 
-/// How many of the newest jobs are looked through for those that have ended.
+/// How many of the newest jobs are searched for finished ones.
 const ENDED_SEEN: u32 = 2_000;
 
-// Sorted by their numbers first: rows may be large.
+// Sorted by number first, because rows may be large.
 const ACTIVE: &str = slim!(
     "WHERE seq IN (SELECT seq FROM agent_jobs INDEXED BY jobs_by_status
         WHERE status = :status AND (:kind IS NULL OR kind = :kind)
@@ -40,23 +40,24 @@ const RETRIES: &str = concat!(
 pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] =
     &[("board::active", ACTIVE), ("board::ended", ENDED), ("board::retries", RETRIES)];
 
-/// Which jobs a board shows.
+/// Which jobs to show.
 #[derive(Clone, Debug, Default)]
 pub struct BoardFilter {
     /// Only of this kind.
     pub kind: Option<String>,
     /// Only of this Source.
     pub source_path: Option<SourcePath>,
-    /// Only those that this actor asked for.
+    /// Only those requested by this actor.
     pub requested_by: Option<Actor>,
-    /// At most so many of each sort.
+    /// At most this many per status.
     pub limit: u32,
 }
 
-/// Returns jobs that wait (the next one first) or run (the longest first), without long values.
+/// Returns queued jobs (the next one first) or running ones (the longest first), without long
+/// values.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn active(
     connection: &Connection,
     viewer: &Viewer,
@@ -72,10 +73,10 @@ pub fn active(
     Ok(statement.query_map(params, Job::from_row)?.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Returns jobs that have ended, the latest first, of the newest that were asked for.
+/// Returns recently finished jobs, latest first.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn ended(connection: &Connection, viewer: &Viewer, filter: &BoardFilter) -> Result<Vec<Job>> {
     let mut statement = connection.prepare_cached(ENDED)?;
     let params = named_params! {
@@ -86,10 +87,10 @@ pub fn ended(connection: &Connection, viewer: &Viewer, filter: &BoardFilter) -> 
     Ok(statement.query_map(params, Job::from_row)?.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Returns the jobs that repeat a job, in the order in which they were asked for.
+/// Returns the retries of a job, in order of acceptance.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn retries(connection: &Connection, viewer: &Viewer, id: &JobId) -> Result<Vec<JobId>> {
     let mut statement = connection.prepare_cached(RETRIES)?;
     let rows = statement.query_map(

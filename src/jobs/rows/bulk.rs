@@ -1,4 +1,4 @@
-//! Many jobs at once: of a kind, a state or an age, by their numbers and in bounded parts.
+//! Bulk operations on jobs by kind, status or age, in bounded batches.
 
 use rusqlite::{Connection, named_params};
 use serde_json::{Map, Value};
@@ -11,8 +11,7 @@ use crate::store::Tx;
 
 const HOUR_MS: i64 = 3_600_000;
 
-// A job that was repeated is left out where only others are asked for. Private jobs are no part of
-// what is done to many at once.
+// Retried jobs are excluded on request. Private jobs are never part of bulk operations.
 const OF_KIND: &str = concat!(
     "SELECT seq, id FROM agent_jobs INDEXED BY jobs_by_kind_status
     WHERE kind = :kind AND status = :status AND seq > :after
@@ -70,23 +69,23 @@ pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("bulk::rename", RENAME),
 ];
 
-/// Which jobs are meant.
+/// A selection of jobs.
 #[derive(Clone, Debug)]
 pub struct Choice {
-    /// In this state.
+    /// With this status.
     pub status: Status,
-    /// Of this kind only.
+    /// Only of this kind.
     pub kind: Option<String>,
-    /// Accepted before this time only.
+    /// Only accepted before this time.
     pub before: Option<Millis>,
-    /// Those only that nobody has repeated.
+    /// Only those without a retry.
     pub is_unrepeated: bool,
 }
 
-/// Returns the next jobs of a choice after a number, the earliest first, each with its number.
+/// Returns the next jobs of a selection after a number, earliest first, each with its number.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn chosen(
     c: &Connection,
     choice: &Choice,
@@ -115,10 +114,10 @@ pub fn chosen(
     Ok(found)
 }
 
-/// Returns how many jobs a choice has.
+/// Returns the size of a selection.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn count(c: &Connection, choice: &Choice) -> Result<i64> {
     let status = choice.status.as_str();
     let (before, all) = (choice.before, !choice.is_unrepeated);
@@ -136,8 +135,8 @@ pub fn count(c: &Connection, choice: &Choice) -> Result<i64> {
     Ok(count)
 }
 
-/// Refuses a job of a handler when handlers have asked for too many within an hour. What a kind's
-/// `retry` repeats has a limit of its own.
+/// Refuses a job requested by a handler if handlers have requested too many within an hour. A
+/// kind's `retry` has its own limit.
 ///
 /// # Errors
 /// `busy` with code `script_jobs`.
@@ -157,11 +156,11 @@ pub fn refuse_runaway(tx: &Tx<'_>, new: &NewJob, most: u32) -> Result<()> {
     ))
 }
 
-/// Shows each waiting job of the site of a kind with the inputs that it was given, in the order of
+/// Passes each queued job of a kind, except private ones, with its inputs to `see`, in order of
 /// acceptance.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn each_waiting(
     c: &Connection,
     kind: &str,
@@ -182,10 +181,10 @@ pub fn each_waiting(
     Ok(())
 }
 
-/// Has the waiting jobs of a kind go on under the name that it has now; returns how many there are.
+/// Renames the kind of queued jobs; returns how many.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn rename_kind(tx: &Tx<'_>, from: &str, to: &str) -> Result<usize> {
     let renamed = tx.prepare_cached(RENAME)?.execute(named_params! {":from": from, ":to": to})?;
     if renamed > 0 {

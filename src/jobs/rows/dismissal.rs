@@ -1,4 +1,4 @@
-//! Owns the table `dismissals`: failed jobs that a person does not want to see any more.
+//! Owns the table `dismissals`: failed jobs that a person has dismissed.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use rusqlite::{Connection, named_params};
 use crate::base::{JobId, PersonId, Result};
 use crate::store::Tx;
 
-/// How long a dismissal is kept: longer than a failed job is shown.
+/// How long a dismissal is kept: longer than failed jobs are shown.
 const KEPT_MS: i64 = 30 * 24 * 3_600_000;
 
 const PUT: &str = "
@@ -19,10 +19,10 @@ const LIST: &str = "SELECT job_id FROM dismissals WHERE person_id = :person";
 pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] =
     &[("dismissal::put", PUT), ("dismissal::prune", PRUNE), ("dismissal::list", LIST)];
 
-/// Takes a job off a person's first page.
+/// Removes a job from a person's first page.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn dismiss(tx: &Tx<'_>, person: &PersonId, job: &JobId) -> Result<()> {
     let now = tx.now();
     let before = now.plus(-KEPT_MS);
@@ -35,7 +35,7 @@ pub fn dismiss(tx: &Tx<'_>, person: &PersonId, job: &JobId) -> Result<()> {
 /// Returns the jobs that a person has dismissed.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn dismissed(connection: &Connection, person: &PersonId) -> Result<HashSet<JobId>> {
     let mut statement = connection.prepare_cached(LIST)?;
     let rows = statement.query_map(named_params! {":person": person}, |row| row.get(0))?;

@@ -1,4 +1,4 @@
-//! Instances: the job that a message started, and the legs that went on from it.
+//! Instances: the job started by a message, and its legs.
 
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 
@@ -18,7 +18,7 @@ pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("instance::last_of_message", LAST_OF_MESSAGE),
 ];
 
-/// Returns the last leg of an instance: where it is now.
+/// Returns the last leg of an instance, which has its current state.
 ///
 /// # Errors
 /// `not_found` if there is no such job.
@@ -30,7 +30,7 @@ pub fn last_leg(connection: &Connection, root: &JobId) -> Result<Job> {
     }
 }
 
-/// Returns all legs of an instance, the first one first.
+/// Returns all legs of an instance, first one first.
 ///
 /// # Errors
 /// `not_found` if there is no such job.
@@ -44,10 +44,10 @@ pub fn legs(connection: &Connection, root: &JobId) -> Result<Vec<Job>> {
     Ok(all)
 }
 
-/// Returns the job that a message started; of several the last repetition or leg.
+/// Returns the job started by a message; its last retry or leg if there are several.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn last_of_message(connection: &Connection, message: &MailId) -> Result<Option<JobId>> {
     let mut statement = connection.prepare_cached(LAST_OF_MESSAGE)?;
     Ok(statement.query_row(named_params! {":message": message}, |row| row.get(0)).optional()?)

@@ -14,14 +14,14 @@ use crate::base::{
 use crate::jobs::rows::pool::Pool;
 use crate::jobs::rows::state::{Phase, Reason, Status, Verdict};
 
-/// A job. JSON has the names of docs/http.md; what only the program needs is left out.
+/// A job. The JSON names are those of docs/http.md; internal fields are omitted.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Job {
-    /// Its place in the order of acceptance.
+    /// Its sequence number, in order of acceptance.
     #[serde(skip)]
     pub seq: i64,
-    /// Its name.
+    /// Its id.
     pub id: JobId,
     /// Its kind, as declared in the script.
     pub kind: String,
@@ -31,84 +31,84 @@ pub struct Job {
     pub topic_id: Option<TopicId>,
     /// The persona it speaks for.
     pub persona_name: Option<String>,
-    /// Where it is.
+    /// Its status.
     pub status: Status,
-    /// Why it ended so.
+    /// Why it ended as it did.
     pub reason: Option<Reason>,
     /// When it was claimed.
     pub started_at: Option<Millis>,
-    /// When its ending began: from then on its token is refused.
+    /// When it began to end: since then its token is refused.
     #[serde(rename = "ending_at")]
     pub ending_at: Option<Millis>,
     /// When it was settled.
     pub completed_at: Option<Millis>,
     /// The agent's exit status.
     pub exit_code: Option<i32>,
-    /// The signal that ended the agent.
+    /// The signal that killed the agent.
     pub signal: Option<i32>,
-    /// The end of its stderr, or a fixed sentence; null on success.
+    /// The tail of its stderr, or a fixed sentence; null on success.
     pub error_tail: Option<String>,
     /// When it was accepted.
     pub created_at: Millis,
     /// Tokens and turns, as the engine reports them.
     pub usage: Option<Value>,
-    /// What the engine says it cost.
+    /// Cost as reported by the engine.
     pub cost_usd: Option<f64>,
-    /// `<input>=<value>`: jobs of one lane do not run at once.
+    /// `<input>=<value>`: jobs of one lane do not run at the same time.
     pub lane: Option<String>,
-    /// The job that this one repeats.
+    /// The job that it retries.
     pub retry_of: Option<JobId>,
-    /// Who asked for it.
+    /// Who requested it.
     pub requested_by: Actor,
-    /// Larger goes first within a lane and a kind.
+    /// Higher goes first within lane and kind.
     pub priority: i64,
-    /// Not before this time.
+    /// The earliest start.
     pub not_before: Option<Millis>,
-    /// When it can be tried again, if its agent's provider took no more and said so.
+    /// When to retry it, if its provider was rate limiting and said so.
     pub retry_at: Option<Millis>,
-    /// The values of its inputs.
+    /// Its inputs.
     pub inputs: Map<String, Value>,
-    /// The agent's last words, or what it said of its result.
+    /// The agent's last words, or its summary of the result.
     pub summary: Option<String>,
-    /// What the agent handed in by `finish`.
+    /// The result submitted with `finish`.
     pub result: Option<Value>,
-    /// What should be known although the result counts.
+    /// Warnings about a result that counts anyway.
     pub warnings: Vec<String>,
     /// Who cancelled it.
     pub cancelled_by: Option<Actor>,
-    /// The engine's name for the session, for a later resume.
+    /// The engine's session id, for resuming.
     pub session_ref: Option<String>,
-    /// The script that it ran under.
+    /// The script under which it ran.
     pub config_digest: String,
-    /// The first leg of its instance, if it is a later one.
+    /// The root job of its instance, if it is a later leg.
     pub root_id: Option<JobId>,
-    /// The leg that it goes on from.
+    /// The leg that it continues.
     pub resumes: Option<JobId>,
-    /// The only person who sees it; none for a job of the site.
+    /// The only person who sees it; `None` for a job of the site.
     #[serde(skip)]
     pub owner: Option<PersonId>,
-    /// Which cap it counts towards.
+    /// The cap that it counts towards.
     pub pool: Pool,
     /// The message that started it.
     pub message_id: Option<MailId>,
     /// The agent that lives in it.
     pub agent: Option<String>,
-    /// The part of its run that it is in: `prepare`, `run` or `cleanup`.
+    /// Its current phase: `prepare`, `run` or `cleanup`.
     pub phase: Option<Phase>,
-    /// What its agent said it came to.
+    /// The verdict reported by its agent.
     pub verdict: Option<Verdict>,
     /// The approval that it waits for.
     pub waits_for: Option<ApprovalId>,
-    /// What its token may do.
+    /// The grants of its token.
     #[serde(skip)]
     pub grants: Vec<crate::jobs::Grant>,
     /// The engine that ran it.
     #[serde(skip)]
     pub engine: Option<String>,
-    /// When its agent was started, if its hooks or its inbox make that count.
+    /// When its agent was started, recorded for jobs with hooks or an inbox.
     #[serde(skip)]
     pub run_at: Option<Millis>,
-    /// The guard, once it was started.
+    /// The guard, once started.
     #[serde(skip)]
     pub guard: Option<crate::process::ProcessIdentity>,
 }
@@ -116,7 +116,7 @@ pub struct Job {
 /// What a queued job waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// Its time: its `not_before` is still to come.
+    /// Its time: `not_before` is in the future.
     Time,
     /// Anything else.
     Turn,
@@ -131,15 +131,15 @@ pub struct JobFilter {
     pub topic_id: Option<TopicId>,
     /// Only of this kind.
     pub kind: Option<String>,
-    /// Only in this state.
+    /// Only with this status.
     pub status: Option<Status>,
-    /// Of those that are queued, only these.
+    /// Of queued jobs, only these.
     pub turn: Option<Turn>,
-    /// The present time, for [`JobFilter::turn`].
+    /// The current time, for [`JobFilter::turn`].
     pub now: Millis,
-    /// Only accepted before this job.
+    /// Only those accepted before this job.
     pub before: Option<JobId>,
-    /// At most so many.
+    /// At most this many.
     pub limit: u32,
 }
 
@@ -147,7 +147,7 @@ impl Job {
     /// Reads a row with all columns.
     ///
     /// # Errors
-    /// As any column.
+    /// Fails if a column is missing or has the wrong type.
     pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<Job> {
         let row = InOrder::new(row);
         Ok(Job {
@@ -198,12 +198,13 @@ impl Job {
         })
     }
 
-    /// Returns who may see its events.
+    /// Returns who can see its events.
     pub(in crate::jobs) fn scope(&self) -> Scope {
         self.owner.clone().map_or(Scope::Site, Scope::Person)
     }
 
-    /// Returns what somebody may know who does not see it but ended it: its state and its times.
+    /// Returns what a person who cannot see the job, but cancelled it, may know: its status and
+    /// times.
     #[must_use]
     pub fn without_words(self) -> Job {
         Job {
@@ -230,12 +231,12 @@ impl Job {
         }
     }
 
-    /// Returns the first leg of its instance: what address, workspace and message hang on.
+    /// Returns the root job of its instance, to which address, workspace and message belong.
     pub fn root(&self) -> &JobId {
         self.root_id.as_ref().unwrap_or(&self.id)
     }
 
-    /// Returns an input as the text that a template shows; nothing if it was not given.
+    /// Returns an input as text for a template; `None` if it was not given.
     pub fn input_text(&self, name: &str) -> Option<String> {
         match self.inputs.get(name)? {
             Value::Null => None,
@@ -251,9 +252,9 @@ fn guard(row: &InOrder<'_>) -> rusqlite::Result<Option<crate::process::ProcessId
     Ok(Some(crate::process::ProcessIdentity { boot_id: row.get("boot_id")?, pid, start }))
 }
 
-/// A row whose columns are asked for by name and mostly in their order: each is looked for from the
-/// last one on. A row of this table has some forty, and looking for each name from the first one on
-/// took as long as all else about reading a job.
+/// A row whose columns are requested by name, mostly in order: each lookup starts after the
+/// previous column. The table has some forty columns, and searching from the first one took as long
+/// as everything else about reading a job.
 struct InOrder<'r> {
     row: &'r Row<'r>,
     next: Cell<usize>,

@@ -1,5 +1,4 @@
-//! Inputs that are too long for the row of their job: they have a table of their own, which no list
-//! reads.
+//! Inputs too long for a job's row, stored in a separate table that no list reads.
 
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 use serde_json::{Map, Value};
@@ -7,9 +6,9 @@ use serde_json::{Map, Value};
 use crate::base::{Error, JobId, Result};
 use crate::store::Tx;
 
-/// Longest inputs in the row of a job, in bytes of JSON.
+/// Longest inputs stored in the row, in bytes of JSON.
 const INLINE_BYTES_MAX: usize = 64 * 1024;
-/// What the row says in their place.
+/// Stored in the row in their place.
 const ELSEWHERE: &str = "{}";
 
 const PUT: &str = "
@@ -20,7 +19,7 @@ const FIND: &str = "SELECT inputs_json FROM agent_job_inputs WHERE job_id = :job
 pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] =
     &[("long_inputs::put", PUT), ("long_inputs::drop", DROP), ("long_inputs::find", FIND)];
 
-/// Inputs as the tables keep them.
+/// Inputs as stored.
 pub(in crate::jobs) struct Text(String);
 
 impl Text {
@@ -33,15 +32,15 @@ impl Text {
         self.0.len() > INLINE_BYTES_MAX
     }
 
-    /// Returns what stands in the row.
+    /// Returns what is stored in the row.
     pub(in crate::jobs) fn in_row(&self) -> &str {
         if self.is_long() { ELSEWHERE } else { &self.0 }
     }
 
-    /// Keeps what does not stand in the row of a new job.
+    /// Stores the inputs of a new job, if they are too long for its row.
     ///
     /// # Errors
-    /// As any write.
+    /// Fails if the database cannot be written.
     pub(in crate::jobs) fn keep(&self, tx: &Tx<'_>, job: &JobId) -> Result<()> {
         if self.is_long() {
             let params = named_params! {":job": job, ":inputs": self.0};
@@ -50,10 +49,10 @@ impl Text {
         Ok(())
     }
 
-    /// The same for a job that had other inputs.
+    /// Replaces the inputs of a job.
     ///
     /// # Errors
-    /// As any write.
+    /// Fails if the database cannot be written.
     pub(in crate::jobs) fn replace(&self, tx: &Tx<'_>, job: &JobId) -> Result<()> {
         tx.prepare_cached(DROP)?.execute(named_params! {":job": job})?;
         self.keep(tx, job)
@@ -63,7 +62,7 @@ impl Text {
 /// Returns the inputs of a job that are not in its row.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub(in crate::jobs) fn find(
     connection: &Connection,
     job: &JobId,

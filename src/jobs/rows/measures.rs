@@ -1,4 +1,4 @@
-//! What is measured of jobs: the queue as it is, and what an ended job has cost.
+//! Metrics of jobs: the current queue, and the cost of finished jobs.
 
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 use serde_json::Value;
@@ -7,34 +7,34 @@ use crate::base::{JobId, Millis, Result};
 use crate::jobs::Viewer;
 use crate::jobs::rows::viewer::seen;
 
-/// The queue as it is.
+/// The current queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueCounts {
-    /// Jobs that wait, by kind.
+    /// Queued jobs by kind.
     pub queued: Vec<(String, i64)>,
-    /// Jobs that run, by kind.
+    /// Running jobs by kind.
     pub running: Vec<(String, i64)>,
-    /// How many run that count towards `limits.jobs`.
+    /// Running jobs that count towards `limits.jobs`.
     pub working: i64,
-    /// When the first of those that wait was accepted.
+    /// When the oldest queued job was accepted.
     pub oldest: Option<Millis>,
 }
 
-/// What a job has cost, as its engine said.
+/// The cost of a job as reported by its engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spent {
     /// In US dollars.
     pub cost_usd: f64,
-    /// Tokens that were read.
+    /// Input tokens.
     pub input: u64,
-    /// Tokens that were written.
+    /// Output tokens.
     pub output: u64,
 }
 
 impl Spent {
-    /// Adds what another job has cost.
+    /// Adds the cost of another job.
     pub fn add(&mut self, other: Spent) {
-        // What an engine says may be anything; a sum only grows.
+        // An engine may report anything; a sum must only grow.
         if other.cost_usd.is_finite() && other.cost_usd > 0.0 {
             self.cost_usd += other.cost_usd;
         }
@@ -73,10 +73,10 @@ pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("measured::spent", SPENT),
 ];
 
-/// Counts the jobs that wait and run and that somebody sees: at most as many as may wait.
+/// Counts the queued and running jobs visible to a viewer; bounded by the length of the queue.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn queue_counts(connection: &Connection, viewer: &Viewer) -> Result<QueueCounts> {
     let params = named_params! {":all": viewer.all(), ":viewer": viewer.person()};
     let by_kind = |sql: &'static str| -> Result<Vec<(String, i64)>> {
@@ -93,10 +93,10 @@ pub fn queue_counts(connection: &Connection, viewer: &Viewer) -> Result<QueueCou
     })
 }
 
-/// Returns what a job has cost; nothing for one without a row.
+/// Returns the cost of a job; zero without a row.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn spent(connection: &Connection, id: &JobId) -> Result<Spent> {
     let mut statement = connection.prepare_cached(SPENT)?;
     let found = statement.query_row(named_params! {":id": id}, |row| {

@@ -1,4 +1,4 @@
-//! A job as a row: its states, its tables, and what is counted of it.
+//! Jobs as rows: states, tables and statistics.
 
 pub mod board;
 pub(in crate::jobs) mod bulk;

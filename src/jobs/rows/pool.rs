@@ -1,4 +1,4 @@
-//! Pools: each has a cap of its own, so that a job never waits for those of another pool.
+//! Pools, each with its own cap, so that jobs never wait for those of another pool.
 
 use std::collections::BTreeMap;
 
@@ -18,19 +18,19 @@ const CHATS_OF_OWNERS: &str = "
 pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] =
     &[("pool::running", RUNNING), ("pool::chats_of_owners", CHATS_OF_OWNERS)];
 
-/// Which cap a job counts towards.
+/// The cap that a job counts towards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Pool {
-    /// Jobs that somebody asked for: `limits.jobs`.
+    /// Requested jobs: `limits.jobs`.
     #[default]
     Work,
-    /// Agents that live on: `limits.agents`.
+    /// Long-lived agents: `limits.agents`.
     Live,
-    /// Monitors of other jobs; without a cap.
+    /// Monitors of other jobs; uncapped.
     Monitor,
-    /// Answers of assistants, with a cap for each person beside that of all.
+    /// Assistants' answers, with a cap per person besides the total.
     Chat,
 }
 
@@ -53,7 +53,7 @@ impl Pool {
     }
 }
 
-/// How many jobs of each pool may run at once.
+/// Concurrency per pool.
 #[derive(Clone, Debug)]
 pub struct PoolCaps {
     pub(in crate::jobs) work: u32,
@@ -73,7 +73,7 @@ impl PoolCaps {
         }
     }
 
-    /// Returns the cap of a pool; none means that it has no limit.
+    /// Returns the cap of a pool; `None` for an uncapped one.
     pub(in crate::jobs) fn get(&self, pool: Pool) -> Option<u32> {
         match pool {
             Pool::Work => Some(self.work),
@@ -83,14 +83,14 @@ impl PoolCaps {
         }
     }
 
-    /// Returns whether a pool in which so many jobs run takes no further one.
+    /// Returns whether a pool with this many running jobs is full.
     pub(in crate::jobs) fn is_full(&self, pool: Pool, running: u32) -> bool {
         let is_off = pool == Pool::Work && fault::is_off("job_cap");
         self.get(pool).is_some_and(|cap| running >= cap && !is_off)
     }
 }
 
-/// How many jobs run, by pool.
+/// Running jobs by pool.
 #[derive(Clone, Debug, Default)]
 pub(in crate::jobs) struct Load {
     pools: BTreeMap<String, u32>,
@@ -111,17 +111,17 @@ impl Load {
         Ok(Load { pools, chats })
     }
 
-    /// Returns how many jobs of a pool run.
+    /// Returns how many jobs of a pool are running.
     pub(in crate::jobs) fn of(&self, pool: Pool) -> u32 {
         self.pools.get(pool.as_str()).copied().unwrap_or(0)
     }
 
-    /// Returns how many chats of a person run.
+    /// Returns how many chats of a person are running.
     pub(in crate::jobs) fn chats_of(&self, owner: &PersonId) -> u32 {
         self.chats.get(owner).copied().unwrap_or(0)
     }
 
-    /// Returns the actors of a pool who have as many running jobs as they may have.
+    /// Returns the people who have reached their limit in a pool.
     pub(in crate::jobs) fn full_persons(&self, pool: Pool, caps: &PoolCaps) -> Vec<String> {
         if pool != Pool::Chat {
             return Vec::new();
@@ -140,7 +140,7 @@ mod tests {
     use crate::jobs::tests::model::{Bench, Sort, person};
     use crate::jobs::{NewJob, Outlook, Viewer, cancel_queued};
 
-    /// Neither does a chat wait for work, nor work for chats, nor a person for another one's chats.
+    /// Chats do not wait for work, work not for chats, and people not for other people's chats.
     #[test]
     fn a_full_pool_keeps_no_other_one_waiting() {
         let mut bench = Bench::new(1, 1, 1);

@@ -1,6 +1,6 @@
-//! Jobs that wait for a Source that is renamed: they will work on it under its new name.
+//! Updates queued jobs of a renamed Source to its new name.
 //!
-//! **Invariant:** the values of a job that has begun never change: its agent was told them.
+//! **Invariant:** the inputs of a started job never change: its agent has seen them.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ const RENAME: &str = "
     UPDATE agent_jobs SET source_path = :to, inputs_json = :inputs, grants_json = :grants,
         ready = CASE WHEN lane_key IS :lane THEN ready ELSE MIN(ready, 0) END, lane_key = :lane
     WHERE id = :id AND status = 'queued'";
-// Only as a whole: who runs in the other lane holds slots of it.
+// Only as a whole: running jobs of the other lane hold slots of it.
 const MOVE_RUNNING: &str = "
     UPDATE agent_jobs SET lane_key = :to WHERE lane_key = :from AND status = 'running'
         AND NOT EXISTS (SELECT 1 FROM agent_jobs AS other
@@ -32,12 +32,12 @@ pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("renamed::move_running", MOVE_RUNNING),
 ];
 
-/// Gives the waiting jobs of a Source its new name, in those of their inputs that `names` says are
-/// Sources (by the name of the kind), in their grants, and in their lane; the lane of those that
-/// run goes with it, so that what waited for them waits on. Returns the jobs.
+/// Gives the queued jobs of a Source its new name in their grants, their lane, and those inputs
+/// that `names` (by kind) declares to be Sources. The lane of running jobs changes too, so that
+/// queued jobs keep waiting for them. Returns the jobs.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn rename_source(
     tx: &Tx<'_>,
     (from, to): (&SourcePath, &SourcePath),
@@ -150,7 +150,7 @@ mod tests {
         let running = find(&bench, &first);
         assert_eq!(running.lane.as_deref(), Some("doc=b.md"), "who runs holds the new lane");
         assert_eq!(running.inputs["doc"], "a.md", "and knows what it was told");
-        // The first one holds up the second, and whoever asks by the new name.
+        // The first one blocks the second, and any job requested by the new name.
         let third = bench.add(on(&bench, "b.md", "doc=b.md"));
         let next = [bench.take("two"), bench.take("three")].map(|it| it.unwrap().id);
         assert_eq!(next, [free, elsewhere]);

@@ -1,23 +1,23 @@
-//! Which folders of jobs may go, and what a restored database still has to give up.
+//! Which job folders may be deleted, and what a restored database must still give up.
 
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 
 use crate::base::{JobId, Millis, Result};
 use crate::store::Tx;
 
-/// What a row says about the folder of its job.
+/// What a row says about the job's folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Files {
-    /// When the job ended; `None` while it waits, runs or is not settled.
+    /// When the job ended; `None` while it is queued, running or not settled.
     pub ended: Option<Millis>,
-    /// Since when the folder is given up.
+    /// When the folder was given up.
     pub removed: Option<Millis>,
 }
 
-/// Whether any leg of an instance is still to come to its end.
+/// Whether an instance still has unfinished legs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rest {
-    /// Whether one waits, runs or is parked.
+    /// Whether a leg is queued, running or parked.
     pub is_active: bool,
     /// When the last one ended.
     pub ended: Option<Millis>,
@@ -58,10 +58,10 @@ pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("retained::queued", QUEUED),
 ];
 
-/// Returns whether an instance has come to rest, by its first leg.
+/// Returns the state of an instance, by its root job.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn rest_of(connection: &Connection, root: &JobId) -> Result<Rest> {
     let mut statement = connection.prepare_cached(REST)?;
     let rest = statement.query_row(named_params! {":root": root}, |row| {
@@ -70,10 +70,10 @@ pub fn rest_of(connection: &Connection, root: &JobId) -> Result<Rest> {
     Ok(rest?)
 }
 
-/// Returns what the row of a job says about its folder; nothing without a row.
+/// Returns what a job's row says about its folder; `None` without a row.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn files(connection: &Connection, id: &JobId) -> Result<Option<Files>> {
     let mut statement = connection.prepare_cached(FILES)?;
     let found = statement.query_row(named_params! {":id": id}, |row| {
@@ -82,45 +82,45 @@ pub fn files(connection: &Connection, id: &JobId) -> Result<Option<Files>> {
     Ok(found.optional()?)
 }
 
-/// Notes that the folder of a job that has ended is given up. Whether it was not yet.
+/// Records that the folder of a finished job is given up. Returns `false` if it already was.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn give_up_files(tx: &Tx<'_>, id: &JobId) -> Result<bool> {
     let params = named_params! {":id": id, ":now": tx.now()};
     Ok(tx.prepare_cached(GIVE_UP)?.execute(params)? == 1)
 }
 
-/// Forgets what a job that has ended said: its files are given up, and its row keeps no text.
+/// Deletes everything that a finished job said: its files are given up, and its row keeps no text.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn forget_words(tx: &Tx<'_>, id: &JobId) -> Result<()> {
     tx.prepare_cached(FORGET_WORDS)?.execute(named_params! {":id": id, ":now": tx.now()})?;
     Ok(())
 }
 
-/// Fences every running job of a database that was restored: its token counts no more. The start
-/// settles them. Returns how many there are.
+/// Fences every running job of a restored database, invalidating its token. The next start settles
+/// them. Returns how many there are.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn fence_all(tx: &Tx<'_>) -> Result<usize> {
     Ok(tx.prepare_cached(FENCE_ALL)?.execute(named_params! {":now": tx.now()})?)
 }
 
-/// The same at the start of a server: without the agents that live on, which may be taken over.
+/// The same at a server start, except for long-lived agents, which may be taken over.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub(in crate::jobs) fn fence_dying(tx: &Tx<'_>) -> Result<usize> {
     Ok(tx.prepare_cached(FENCE_DYING)?.execute(named_params! {":now": tx.now()})?)
 }
 
-/// Returns the jobs that wait, also parked ones, in the order of acceptance.
+/// Returns the queued and parked jobs, in order of acceptance.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn queued(connection: &Connection) -> Result<Vec<JobId>> {
     let mut statement = connection.prepare_cached(QUEUED)?;
     let ids = statement.query_map([], |row| row.get(0))?;

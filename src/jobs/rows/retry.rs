@@ -1,4 +1,4 @@
-//! Jobs that follow from other jobs: how often one was repeated, and what led to it.
+//! Chains of jobs: how often a job was retried, and what led to it.
 
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 
@@ -19,20 +19,20 @@ pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("again::warn", WARN),
 ];
 
-/// Returns how many jobs of the script led to a job; 0 for one that is not there.
+/// Returns how many jobs of the script led to a job; 0 for an unknown one.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn depth_of(connection: &Connection, id: &JobId) -> Result<u32> {
     let mut statement = connection.prepare_cached(DEPTH)?;
     let found = statement.query_row(named_params! {":id": id}, |row| row.get(0));
     Ok(found.optional()?.unwrap_or(0))
 }
 
-/// Returns which attempt a job is: 1 for one that repeats no other. It counts to `most`.
+/// Returns the attempt number of a job, at most `most`; 1 for a job that is not a retry.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn attempt_of(connection: &Connection, id: &JobId, most: u32) -> Result<u32> {
     let mut statement = connection.prepare_cached(BEFORE)?;
     let (mut attempt, mut id) = (1, id.clone());
@@ -49,19 +49,19 @@ pub fn attempt_of(connection: &Connection, id: &JobId, most: u32) -> Result<u32>
     Ok(attempt)
 }
 
-/// Returns whether a job was repeated already.
+/// Returns whether a job was already retried.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn is_repeated(connection: &Connection, id: &JobId) -> Result<bool> {
     let mut statement = connection.prepare_cached(REPEATED)?;
     Ok(statement.query_row(named_params! {":id": id}, |row| row.get(0))?)
 }
 
-/// Adds a warning to a job, also to one that has ended; nothing if it has very many.
+/// Adds a warning to a job, even a finished one; ignored if it has very many.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn warn(tx: &Tx<'_>, id: &JobId, warning: &str) -> Result<()> {
     tx.prepare_cached(WARN)?.execute(named_params! {":id": id, ":warning": warning})?;
     Ok(())

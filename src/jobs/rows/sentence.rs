@@ -1,4 +1,4 @@
-//! What a person is told about a job that did not go well.
+//! Sentences for people about jobs that did not go well.
 
 use std::time::Duration;
 
@@ -7,17 +7,18 @@ use crate::base::limit::format_duration;
 use crate::jobs::{Job, Reason, Status};
 use crate::script::Produces;
 
-/// What is told of a worktree that the server could not make, or that is gone, begins so.
+/// Prefix of messages about a worktree that could not be created, or is gone.
 pub(in crate::jobs) const NO_WORKTREE: &str = "the worktree";
-/// What is told of a job's own folder that cannot be written begins so.
+/// Prefixes of messages about a job folder that cannot be written.
 const NOT_WRITTEN: [&str; 2] = ["cannot write the files in ", "cannot make the folder "];
-/// The beginning of what is said of a job whose agent was not started for what it would obey.
+/// Prefix of the message about a job whose agent was not started because of files that it would
+/// obey.
 pub(in crate::jobs) const REFUSED: &str = "its agent would obey ";
 
-/// Returns a sentence for a person, or nothing while nothing is wrong.
+/// Returns a sentence for people; `None` while nothing is wrong.
 ///
-/// `program` is the engine's program as the operator wrote it, `timeout` the kind's own limit,
-/// `produces` what the kind has to leave, and `canceller` the name of who cancelled.
+/// `program` is the engine's program as the operator wrote it, `timeout` the kind's limit,
+/// `produces` what the kind must produce, and `canceller` the name of the person who cancelled.
 pub fn sentence(
     job: &Job,
     program: &str,
@@ -71,7 +72,7 @@ pub fn sentence(
     Some(text)
 }
 
-/// Returns what a job that left no result has not done. Its kind may be gone from the script.
+/// Returns what a job without result failed to do. Its kind may no longer be in the script.
 fn without(produces: Option<Produces>) -> &'static str {
     match produces {
         Some(Produces::Proposal) => "producing a proposal",
@@ -83,7 +84,7 @@ fn without(produces: Option<Produces>) -> &'static str {
     }
 }
 
-/// What only instances and agents that live on come to.
+/// Sentences for reasons specific to instances and long-lived agents.
 fn of_instance(job: &Job, reason: Reason) -> String {
     let tail = |otherwise: &'static str| job.error_tail.as_deref().unwrap_or(otherwise);
     match reason {
@@ -126,7 +127,7 @@ fn ended_by(signal: Option<i32>) -> String {
     }
 }
 
-/// Returns why an agent could not be started, by the system's own words for it.
+/// Returns why an agent could not be started, from the system's error message.
 fn unreachable_agent(job: &Job, program: &str) -> String {
     let tail = job.error_tail.as_deref().unwrap_or_default();
     if tail.starts_with("secret ") {
@@ -136,7 +137,7 @@ fn unreachable_agent(job: &Job, program: &str) -> String {
     if tail.starts_with(REFUSED) {
         return format!("Agent was not started: {tail}.");
     }
-    // It did not come to the program.
+    // The failure came before starting the program.
     if NOT_WRITTEN.iter().any(|it| tail.starts_with(it)) {
         let why = tail.lines().next().unwrap_or_default();
         return format!("Agent was not started: {why}. See `wiki-browser doctor`.");

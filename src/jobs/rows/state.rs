@@ -1,4 +1,4 @@
-//! Where a job is in its life, why it ended as it did, and what its agent said of it.
+//! The status of a job, the reason for it, and its agent's verdict.
 
 use std::fmt;
 
@@ -6,27 +6,27 @@ use serde::{Serialize, Serializer};
 
 use crate::base::Error;
 
-/// Where a job is in its life.
+/// The status of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Status {
     /// Accepted; nothing was started.
     Queued,
-    /// Claimed; its lane is held until it is settled.
+    /// Claimed; it holds its lane until it is settled.
     Running,
-    /// Waits for a person's decision, without a process and without a place in its lane.
+    /// Waiting for a person's decision, without a process or a place in its lane.
     Parked,
-    /// Ended with what it promised.
+    /// Ended and produced what it promised.
     Succeeded,
-    /// Ended without.
+    /// Ended without it.
     Failed,
-    /// Ended by one of its clocks.
+    /// Ended by a timeout.
     TimedOut,
-    /// Ended by a person.
+    /// Cancelled by a person.
     Cancelled,
 }
 
 impl Status {
-    /// All, in the order of a job's life.
+    /// All, in the order of the life cycle.
     pub const ALL: [Status; 7] = [
         Status::Queued,
         Status::Running,
@@ -37,7 +37,7 @@ impl Status {
         Status::Cancelled,
     ];
 
-    /// Returns the word in the table.
+    /// Returns the stored word.
     pub fn as_str(self) -> &'static str {
         match self {
             Status::Queued => "queued",
@@ -50,15 +50,15 @@ impl Status {
         }
     }
 
-    /// Returns whether a job in this state has ended.
+    /// Returns whether this status is final.
     pub fn is_final(self) -> bool {
         !matches!(self, Status::Queued | Status::Running | Status::Parked)
     }
 
-    /// Returns the state with this word.
+    /// Parses a status.
     ///
     /// # Errors
-    /// `invalid` with the list of words.
+    /// `invalid`, listing the valid ones.
     pub fn parse(word: &str) -> Result<Status, Error> {
         Self::ALL.into_iter().find(|it| it.as_str() == word).ok_or_else(|| {
             let words: Vec<&str> = Self::ALL.iter().map(|it| it.as_str()).collect();
@@ -80,16 +80,16 @@ impl Serialize for Status {
     }
 }
 
-/// Why a job ended as it did; none for success.
+/// Why a job ended as it did; absent on success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
     /// The agent could not be started.
     SpawnFailed,
-    /// The agent exited with another status than 0.
+    /// The agent exited with a status other than 0.
     ExitStatus,
-    /// The agent was ended by a signal that we did not send.
+    /// The agent was killed by a signal that we did not send.
     Signal,
-    /// The agent exited with 0 but left nothing of what its kind produces.
+    /// The agent exited with 0 but produced nothing of what its kind promises.
     NoResult,
     /// No output for the kind's `idle`.
     IdleTimeout,
@@ -99,35 +99,35 @@ pub enum Reason {
     WallTimeout,
     /// The prompt could not be made.
     PromptFailed,
-    /// The kind is gone, or the inputs do not fit it any more.
+    /// The kind is gone, or the inputs no longer fit it.
     KindChanged,
-    /// What the job works on has changed so that it cannot be done.
+    /// The objects that it works on changed so that it cannot be done.
     InputsChanged,
     /// The guard ended without a record.
     GuardLost,
     /// The server ended while the job ran.
     ServerRestarted,
-    /// The agent's provider takes no more at present.
+    /// The agent's provider is rate limiting.
     RateLimited,
     /// A person cancelled it.
     Cancelled,
-    /// The script's own check refused the result.
+    /// The script's own check rejected the result.
     VerifyFailed,
-    /// The script's own check could not be asked.
+    /// The script's own check could not be run.
     VerifyUnasked,
-    /// Its agent said that it failed.
+    /// Its agent reported failure.
     Reported,
-    /// The reply that it left does not fit the inbox.
+    /// Its reply does not match the inbox's schema.
     BadReply,
-    /// What runs before its agent failed.
+    /// The hook before its agent failed.
     PrepareFailed,
-    /// The terminal that it lived in is gone.
+    /// Its terminal is gone.
     TerminalLost,
-    /// The engine does not know the session any more.
+    /// The engine no longer knows the session.
     SessionLost,
-    /// It went on as another job.
+    /// It continued as another job.
     Resumed,
-    /// A fault of this program.
+    /// A bug in this program.
     Internal,
 }
 
@@ -159,7 +159,7 @@ impl Reason {
         Reason::Internal,
     ];
 
-    /// Returns the word in the table.
+    /// Returns the stored word.
     pub fn as_str(self) -> &'static str {
         match self {
             Reason::SpawnFailed => "spawn_failed",
@@ -199,7 +199,7 @@ impl Serialize for Reason {
     }
 }
 
-/// A part of the run of a job: each is a guard of its own.
+/// A phase of a job; each has its own guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -208,12 +208,12 @@ pub enum Phase {
     Prepare,
     /// The agent.
     Run,
-    /// The script's hook after it.
+    /// The script's hook after the agent.
     Cleanup,
 }
 
 impl Phase {
-    /// Returns the word in the table.
+    /// Returns the stored word.
     pub fn as_str(self) -> &'static str {
         match self {
             Phase::Prepare => "prepare",
@@ -227,19 +227,19 @@ impl Phase {
     }
 }
 
-/// What the agent of an instance said it came to; it decides, whatever the exit status.
+/// The verdict reported by an instance's agent, which decides regardless of the exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// It did what the message asked for.
     Ok,
-    /// It could not.
+    /// It could not do it.
     Error,
 }
 
 impl Verdict {
-    /// Returns the word in the table.
+    /// Returns the stored word.
     pub fn as_str(self) -> &'static str {
         match self {
             Verdict::Ok => "ok",

@@ -1,4 +1,4 @@
-//! Reading the table of jobs.
+//! Reads the table of jobs.
 
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 
@@ -7,8 +7,8 @@ use crate::jobs::rows::long_inputs;
 use crate::jobs::rows::viewer::seen;
 use crate::jobs::{Job, JobFilter, Viewer};
 
-/// All columns, but long results left out: a list of jobs must not carry what a single one may.
-/// Long inputs stand elsewhere (`long_inputs`). Unlike `length`, `octet_length` reads no text.
+/// All columns except long results, which lists must not carry. Long inputs are stored elsewhere
+/// (`long_inputs`). Unlike `length`, `octet_length` does not read the text.
 macro_rules! slim {
     ($($rest:tt)*) => {
         concat!(
@@ -33,8 +33,8 @@ const FIND_SLIM: &str = slim!("WHERE id = :id");
 const RUNNING: &str = "SELECT * FROM agent_jobs WHERE status = 'running' ORDER BY seq";
 const GUARDS: &str = "
     SELECT guard_pid FROM agent_jobs WHERE status = 'running' AND guard_pid IS NOT NULL";
-// One statement a filter, so that each has its index: a `:x IS NULL OR …` for all of them in one
-// would scan the whole table. Of a Topic there are few jobs; there the rest is checked row by row.
+// One statement per filter, so that each uses its index: with `:x IS NULL OR …` a single one would
+// scan the table. A Topic has few jobs, so the rest is checked row by row.
 const LIST_ALL: &str =
     slim!("WHERE seq < :before AND ", seen!(), " ORDER BY seq DESC LIMIT :limit");
 const LIST_BY_SOURCE: &str = slim!(
@@ -52,7 +52,7 @@ const LIST_BY_SOURCE_KIND_STATUS: &str = slim!(
     seen!(),
     " ORDER BY seq DESC LIMIT :limit"
 );
-/// The newest of one state, of a Source and a kind.
+/// The newest of one status, of a Source and a kind.
 macro_rules! of_status {
     ($status:literal) => {
         concat!(
@@ -65,7 +65,7 @@ macro_rules! of_status {
         )
     };
 }
-// The same index as with a state: the newest of each of the seven, and of those the newest.
+// The same index as with a status: the newest of each of the seven, merged.
 const LIST_BY_SOURCE_KIND: &str = concat!(
     slim!("WHERE seq IN ("),
     of_status!("queued"),
@@ -156,10 +156,10 @@ pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("jobs::list_waiting", LIST_WAITING),
 ];
 
-/// Returns a job that somebody sees.
+/// Returns a job visible to a viewer.
 ///
 /// # Errors
-/// `not_found`, also for one that they do not see.
+/// `not_found`, also if it is not visible.
 pub fn find(connection: &Connection, viewer: &Viewer, id: &JobId) -> Result<Job> {
     let mut statement = connection.prepare_cached(FIND)?;
     let job = statement.query_row(named_params! {":id": id}, Job::from_row).optional()?;
@@ -175,10 +175,10 @@ fn with_inputs(connection: &Connection, mut job: Job) -> Result<Job> {
     Ok(job)
 }
 
-/// Returns a job without long values of its inputs and its result; that it has a result shows.
+/// Returns a job without long values in inputs and result; the presence of a result shows.
 ///
 /// # Errors
-/// `not_found`.
+/// `not_found`, also if it is not visible.
 pub fn find_slim(connection: &Connection, viewer: &Viewer, id: &JobId) -> Result<Job> {
     let mut statement = connection.prepare_cached(FIND_SLIM)?;
     let job = statement.query_row(named_params! {":id": id}, Job::from_row).optional()?;
@@ -189,10 +189,10 @@ fn seen_by(viewer: &Viewer, job: Option<Job>, id: &JobId) -> Result<Job> {
     job.filter(|job| viewer.sees(job.owner.as_ref())).ok_or_else(|| no_job(id))
 }
 
-/// Returns jobs that somebody sees, newest first, without long values of their inputs and results.
+/// Returns jobs visible to a viewer, newest first, without long values in inputs and results.
 ///
 /// # Errors
-/// `not_found` if `before` names no job.
+/// `not_found` if `before` does not exist.
 pub fn list(connection: &Connection, viewer: &Viewer, filter: &JobFilter) -> Result<Vec<Job>> {
     let before = match &filter.before {
         Some(id) => find_slim(connection, viewer, id)?.seq,
@@ -296,7 +296,7 @@ fn list_of_source(
 /// Returns the newest jobs of a Topic.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn recent_of_topic(
     connection: &Connection,
     viewer: &Viewer,
@@ -307,11 +307,10 @@ pub fn recent_of_topic(
     list(connection, viewer, &filter)
 }
 
-/// Returns the newest jobs that wait or run for a Source and a persona, without long values of
-/// their inputs.
+/// Returns the newest queued or running jobs for a Source and a persona, without long values.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn active_of_persona(
     connection: &Connection,
     viewer: &Viewer,
@@ -331,11 +330,11 @@ pub fn active_of_persona(
     Ok(found)
 }
 
-/// Returns the job that holds a Source, and how many do: the one that runs, else the first of those
-/// that wait. A job without a lane stands in nobody's way.
+/// Returns the job that holds a Source, and how many do: the running one, else the first queued
+/// one. Jobs without a lane do not count.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn holder(
     connection: &Connection,
     viewer: &Viewer,
@@ -361,7 +360,7 @@ pub fn holder(
 /// Returns the pids of the guards of running jobs, as recorded.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn running_guards(connection: &Connection) -> Result<Vec<i32>> {
     let mut statement = connection.prepare_cached(GUARDS)?;
     let pids = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
@@ -393,7 +392,7 @@ mod tests {
     use crate::base::Clock;
     use crate::store::{MIGRATIONS, migrate};
 
-    /// Returns the steps of a statement's plan.
+    /// Returns the steps of a statement's query plan.
     fn plan(connection: &Connection, sql: &str) -> Vec<String> {
         let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
         statement.raw_query().mapped(|row| row.get(3)).map(std::result::Result::unwrap).collect()

@@ -1,8 +1,8 @@
-//! What jobs have spent: sums for each day, kind, person and engine, kept as jobs are settled.
+//! Usage statistics by day, kind, person and engine, updated as jobs are settled.
 //!
-//! **Invariant:** a sum changes in the transaction that settles its job, or that ends a turn of an
-//! agent that lives on, and never otherwise. What a turn took is not counted again with its job. A
-//! job that was cancelled before it started has spent nothing and is not counted.
+//! **Invariant:** a sum only changes in the transaction that settles a job, or that ends a turn of
+//! a long-lived agent. Turns are not counted again with their job. A job cancelled before it
+//! started has used nothing and is not counted.
 
 use rusqlite::{Connection, Row, named_params};
 use serde::Serialize;
@@ -12,13 +12,13 @@ use crate::jobs::speak::Tokens;
 use crate::jobs::{Job, Pool, Reason, Status, Viewer};
 use crate::store::Tx;
 
-/// Milliseconds of a day.
+/// Milliseconds per day.
 pub(in crate::jobs) const DAY_MS: i64 = 86_400_000;
-/// Most tokens that one job is believed to have used: sums of it stay exact.
+/// Most tokens accepted for one job, so that sums stay exact.
 const TOKENS_MAX: u64 = 1_000_000_000_000;
-/// Most US dollars that one job is believed to have cost.
+/// Highest cost accepted for one job, in US dollars.
 const COST_USD_MAX: f64 = 1e6;
-/// Most rows of one answer.
+/// Most rows per response.
 const ROWS_MAX: u32 = 1_000;
 
 const ADD: &str = "
@@ -43,7 +43,7 @@ const ADD_TURN: &str = "
         input_tokens = input_tokens + :input, cached_tokens = cached_tokens + :cached,
         output_tokens = output_tokens + :output, cost_micros = cost_micros + :cost,
         agent_ms = agent_ms + :time";
-// What the turns so far took: the end of its job may tell more exactly.
+// Usage of the turns so far; the end of the job may report it more exactly.
 const NOTE_TURN: &str = "
     UPDATE agent_jobs SET
         cost_usd = IIF(:cost IS NULL, cost_usd, COALESCE(cost_usd, 0) + :cost),
@@ -93,16 +93,16 @@ pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("usage::total", TOTAL),
 ];
 
-/// What sums are for.
+/// How to group usage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UsageBy {
     /// Each day (UTC), newest first.
     Day,
-    /// Each kind, the dearest first.
+    /// Each kind, most expensive first.
     Kind,
-    /// Each person who asked, the dearest first.
+    /// Each requester, most expensive first.
     Person,
-    /// Each engine, the dearest first.
+    /// Each engine, most expensive first.
     Engine,
 }
 
@@ -133,37 +133,37 @@ impl UsageBy {
     }
 }
 
-/// Sums of settled jobs.
+/// Sums over settled jobs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Usage {
-    /// What they are for: a day like `2026-01-02`, a kind, an actor, an engine; empty for all.
+    /// The group: a day like `2026-01-02`, a kind, an actor, an engine; empty for the total.
     pub name: String,
-    /// Jobs that had been started.
+    /// Jobs that were started.
     pub jobs: i64,
     /// Those that succeeded.
     pub succeeded: i64,
     /// Those that failed.
     pub failed: i64,
-    /// Those that one of their clocks ended.
+    /// Those that timed out.
     pub timed_out: i64,
-    /// Those that a person ended.
+    /// Those that were cancelled.
     pub cancelled: i64,
-    /// Those among the failed whose provider took no more.
+    /// Those failed because of a rate limit.
     pub rate_limited: i64,
-    /// Tokens read, without those from a cache.
+    /// Input tokens, without cached ones.
     pub input_tokens: i64,
-    /// Tokens read from a cache.
+    /// Cached input tokens.
     pub cached_tokens: i64,
-    /// Tokens written.
+    /// Output tokens.
     pub output_tokens: i64,
-    /// US dollars, as the agents tell them.
+    /// US dollars, as reported by the agents.
     pub cost_usd: f64,
-    /// Milliseconds from the starts to the ends; of agents that live on, those of their turns.
+    /// Milliseconds from start to end; for long-lived agents, of their turns.
     pub agent_ms: i64,
 }
 
-/// What the jobs of one kind and person have spent on a day.
+/// A day's usage of the jobs of one kind and person.
 #[derive(Clone, Debug)]
 pub(in crate::jobs) struct SpentOfDay {
     pub(in crate::jobs) kind: String,
@@ -174,7 +174,7 @@ pub(in crate::jobs) struct SpentOfDay {
     pub(in crate::jobs) is_private: bool,
 }
 
-/// Returns the day of a time: how many days it is since 1970-01-01, in UTC.
+/// Returns the day of a time, as days since 1970-01-01 in UTC.
 pub(in crate::jobs) fn day_of(at: Millis) -> i64 {
     at.0.div_euclid(DAY_MS)
 }
@@ -184,8 +184,8 @@ pub(in crate::jobs) fn next_day(at: Millis) -> Millis {
     Millis(day_of(at).saturating_add(1).saturating_mul(DAY_MS))
 }
 
-/// Adds a job that has just been settled. What its processes took counts as its time; of a job
-/// without them, the time between its start and its end.
+/// Adds a job that was just settled. Its time is that of its processes, or else from its start to
+/// its end.
 pub(in crate::jobs) fn add(tx: &Tx<'_>, job: &Job, ran_ms: Option<i64>) -> Result<()> {
     let Some(started) = job.started_at else { return Ok(()) };
     let ended = job.completed_at.unwrap_or(tx.now());
@@ -194,8 +194,7 @@ pub(in crate::jobs) fn add(tx: &Tx<'_>, job: &Job, ran_ms: Option<i64>) -> Resul
         i64::try_from(told.min(TOKENS_MAX)).unwrap_or(0)
     };
     let is = |status: Status| i64::from(job.status == status);
-    // The turns of an agent that lives on were counted one by one, and while it waits for the next
-    // one it spends nothing.
+    // A long-lived agent's turns were counted one by one, and it uses nothing between them.
     let is_counted = if job.pool == Pool::Live { 0 } else { 1 };
     let count = |name: &str| count(name) * is_counted;
     let ms = ran_ms.unwrap_or(ended.0 - started.0).max(0);
@@ -213,27 +212,27 @@ pub(in crate::jobs) fn add(tx: &Tx<'_>, job: &Job, ran_ms: Option<i64>) -> Resul
     Ok(())
 }
 
-/// Returns a cost in millionths of a US dollar, as far as it is believed.
+/// Returns a plausible cost in millionths of a US dollar.
 fn cost_micros(cost_usd: Option<f64>) -> i64 {
     let cost = cost_usd.filter(|it| it.is_finite()).unwrap_or(0.0).clamp(0.0, COST_USD_MAX);
     (cost * 1e6).round() as i64
 }
 
-/// What a turn of an agent that lives on took.
+/// The usage of a turn of a long-lived agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TurnSpent {
-    /// Tokens, as its engine tells them.
+    /// Tokens, as reported by the engine.
     pub tokens: Tokens,
-    /// US dollars, as its engine tells them.
+    /// US dollars, as reported by the engine.
     pub cost_usd: Option<f64>,
-    /// Milliseconds from its beginning to its end.
+    /// Milliseconds from beginning to end.
     pub ms: i64,
 }
 
-/// Adds a turn that has just ended to the sums and to the row of its job.
+/// Adds a turn that has just ended to the sums and to its job's row.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn add_turn(tx: &Tx<'_>, job: &Job, turn: TurnSpent) -> Result<()> {
     let count = |told: u64| i64::try_from(told.min(TOKENS_MAX)).unwrap_or(0);
     let Tokens { read, cached, written } = turn.tokens;
@@ -254,7 +253,7 @@ pub fn add_turn(tx: &Tx<'_>, job: &Job, turn: TurnSpent) -> Result<()> {
     Ok(())
 }
 
-/// Returns what was spent on the day of `now`, for each kind and person.
+/// Returns the usage on the day of `now`, by kind and person.
 pub(in crate::jobs) fn of_day(connection: &Connection, now: Millis) -> Result<Vec<SpentOfDay>> {
     let mut statement = connection.prepare_cached(OF_DAY)?;
     let rows = statement.query_map(named_params! {":day": day_of(now)}, |row| {
@@ -270,11 +269,10 @@ pub(in crate::jobs) fn of_day(connection: &Connection, now: Millis) -> Result<Ve
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Returns sums since the beginning of the day of `since`, and the sum of all of them: of the jobs
-/// that somebody sees.
+/// Returns sums since the day of `since`, and their total, over the jobs visible to a viewer.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn usage(
     connection: &Connection,
     viewer: &Viewer,

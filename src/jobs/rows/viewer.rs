@@ -1,21 +1,21 @@
-//! Who sees which jobs: a job with an owner is seen by its owner only.
+//! Visibility of jobs: a job with an owner is only visible to its owner.
 //!
-//! **Invariant:** the condition stands here and nowhere else, as SQL and as Rust.
+//! **Invariant:** the condition is defined here and nowhere else, in SQL and in Rust.
 
 use crate::base::{PersonId, fault};
 
-/// Who looks at jobs.
+/// Who views jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Viewer {
     /// A person: the jobs of the site, and their own private ones.
     Person(PersonId),
-    /// Everybody alike: the jobs of the site.
+    /// Everybody: the jobs of the site.
     Site,
-    /// The program itself, which runs all jobs. Nothing that it finds is shown to anybody.
+    /// The program itself, which runs all jobs. Its results are not shown to anybody.
     Program,
 }
 
-/// The condition in a statement, which then has the parameters `:all` and `:viewer`.
+/// The condition as SQL, with the parameters `:all` and `:viewer`.
 macro_rules! seen {
     () => {
         "(:all OR owner IS NULL OR owner = :viewer)"
@@ -23,7 +23,7 @@ macro_rules! seen {
 }
 pub(in crate::jobs) use seen;
 
-/// The condition for what is done to many jobs at once: private ones are no part of it.
+/// The condition for bulk operations, which exclude private jobs.
 macro_rules! of_site {
     () => {
         "owner IS NULL"
@@ -42,7 +42,7 @@ impl Viewer {
         if let Viewer::Person(person) = self { Some(person) } else { None }
     }
 
-    /// Returns whether a job of this owner is seen.
+    /// Returns whether a job of this owner is visible.
     pub(in crate::jobs) fn sees(&self, owner: Option<&PersonId>) -> bool {
         owner.is_none() || self.all() || owner == self.person()
     }

@@ -1,4 +1,4 @@
-//! What an execution came to: succeeded, failed and why, cancelled, or waiting for a person.
+//! Decides the outcome of an execution: succeeded, failed and why, cancelled, or parked.
 
 use serde_json::Value;
 
@@ -9,11 +9,11 @@ use crate::jobs::{Hooks, Job, Reason, Status, Verdict};
 use crate::script::Produces;
 use crate::store::Tx;
 
-/// Most characters of what an agent met that a warning says.
+/// Most characters of an agent's error quoted in a warning.
 const MET_CHARS_MAX: usize = 300;
 
-/// A job that failed because its agent's provider takes no more has a reason of its own. A job that
-/// left what it promised has succeeded, whatever its agent met on the way.
+/// Gives a job that failed because of a rate limit its own reason. A job that produced what it
+/// promised has succeeded, whatever its agent encountered.
 pub(super) fn with_limit(
     reason: Option<Reason>,
     limit: Option<Limit>,
@@ -26,8 +26,8 @@ pub(super) fn with_limit(
     }
 }
 
-/// Returns whether a job that waits for a person may have ended so: by itself, or because it was
-/// ended for that. A clock that ran out, or an agent that never began, is a failure.
+/// Returns whether a job that waits for a person may be parked: it ended by itself, or was ended
+/// for that. A timeout, or an agent that never started, is a failure.
 fn can_wait(ended: Ended) -> bool {
     match ended {
         Ended::Well => true,
@@ -42,8 +42,8 @@ fn can_wait(ended: Ended) -> bool {
     }
 }
 
-/// Returns whether an agent that ended by itself with an error had left what its kind promises
-/// before: it may have met a limit of its provider at its last word.
+/// Returns whether an agent that exited with an error had already produced what its kind promises:
+/// it may have hit a rate limit at its last words.
 pub(super) fn has_left(
     tx: &Tx<'_>,
     job: &Job,
@@ -59,7 +59,7 @@ pub(super) fn has_left(
     }
 }
 
-/// Returns the warning of a job that has succeeded although its agent ended with an error.
+/// Returns the warning for a job that succeeded although its agent exited with an error.
 pub(super) fn met(status: Status, outcome: &Outcome) -> Option<String> {
     let Ended::Not(_, Reason::ExitStatus) = outcome.ended else { return None };
     let is_word = |it: &&str| !it.is_empty() && !it.starts_with("hint: ");
@@ -78,9 +78,9 @@ pub(super) fn met(status: Status, outcome: &Outcome) -> Option<String> {
 /// A status, its reason, and the tail of the error.
 pub(super) type Decision = (Status, Option<Reason>, Option<String>);
 
-/// Says what an execution came to: its status, the reason, and the tail of what went wrong. A
-/// cancel stands above all, then what the agent itself said, then a wait for a person; only what
-/// ended well is asked for what its kind promises.
+/// Decides the outcome of an execution: its status, the reason, and the error tail. A cancellation
+/// takes precedence, then the agent's own verdict, then waiting for a person; only a normal end is
+/// checked for what the kind promises.
 pub(super) fn decide(
     tx: &Tx<'_>,
     job: &Job,

@@ -1,4 +1,4 @@
-//! The queue: it claims what may run, runs it, and sleeps on a bell.
+//! The queue's main loop: claims what may run, runs it, and sleeps until a bell rings.
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -37,26 +37,26 @@ use crate::process::{Adopted, Cgroups, Children, Terminals};
 use crate::script::{Produces, Speaks};
 use crate::store::{Store, Trouble, Tx};
 
-/// How long the queue sleeps if nothing rings: twice a minute at most.
+/// Longest sleep without a bell.
 const FALLBACK: Duration = Duration::from_secs(30);
-/// How long until a full disk is looked at again: nobody tells when there is room.
+/// How often a full disk is checked again: nothing rings when space becomes available.
 const WITHOUT_ROOM: Duration = Duration::from_secs(2);
 
-/// What the start of a job needs from other domains.
+/// What starting a job requires from other domains.
 pub struct Prepared {
-    /// All inputs, with those that are computed at the start.
+    /// All inputs, including those computed at the start.
     pub inputs: Map<String, Value>,
     /// The exact prompt.
     pub prompt: String,
-    /// What the kind in force grants.
+    /// The grants of the current kind.
     pub grants: Vec<Grant>,
-    /// What the agent and the hooks are told beside that, as environment; no secrets.
+    /// Additional environment for agent and hooks; no secrets.
     pub env: Vec<(String, String)>,
     /// The files of an instance.
     pub files: Option<InstanceFiles>,
-    /// The session that an agent which lives on goes on with.
+    /// The session that a long-lived agent resumes.
     pub session: Option<String>,
-    /// How it runs apart from the site's other agents, if it does.
+    /// How to run it isolated from the site's other agents, if so.
     pub alone: Option<Alone>,
 }
 
@@ -69,55 +69,55 @@ type Settled = dyn Fn(&Tx<'_>, &Job) -> Result<()> + Send + Sync;
 
 type Ended = dyn Fn(&Job) + Send + Sync;
 
-/// What flows add to a job's life.
+/// Callbacks of flows in a job's life cycle.
 #[derive(Clone)]
 pub struct Hooks {
-    /// Validates the inputs again, computes those that are derived, and makes the prompt. Its
-    /// error's code tells why the job fails: `kind_changed`, `prompt_failed`, or else the inputs.
+    /// Validates the inputs again, computes derived ones, and renders the prompt. The code of its
+    /// error tells why the job fails: `kind_changed`, `prompt_failed`, or else the inputs.
     pub prepare: Arc<Prepare>,
-    /// What the script's own check has against what a job left, of an agent that ended well, or why
-    /// it could not be asked.
+    /// Runs the script's check of what a job produced, after a normal end. Returns its objection,
+    /// or why it could not run.
     pub verify: Arc<Verify>,
-    /// Whether the job left what its kind promises.
+    /// Returns whether the job produced what its kind promises.
     pub produced: Arc<Produced>,
-    /// What follows from a settled job, in the same transaction.
+    /// Follow-up of a settled job, in the same transaction.
     pub settled: Arc<Settled>,
-    /// What is done once the transaction that settled a job is committed.
+    /// Runs after the transaction that settled a job is committed.
     pub ended: Arc<Ended>,
-    /// What follows from a job that is parked, in the same transaction: it goes on at once if what
-    /// it waits for has been decided.
+    /// Follow-up of a parked job, in the same transaction: it continues at once if its approval has
+    /// been decided meanwhile.
     pub parked: Arc<Settled>,
-    /// What follows from a fact about an agent that lives on, in the transaction that notes it.
+    /// Follow-up of a fact about a long-lived agent, in the transaction that records it.
     pub heard: Arc<Heard>,
-    /// Warnings for what the agent changed that it was not to change.
+    /// Returns warnings about unwanted changes made by the agent.
     pub watch: Watch,
-    /// Whether nothing that steers agents changes under those that run.
+    /// Checks that nothing that steers agents changes under running ones.
     pub steady: Steady,
-    /// The same for a job of which an earlier server saw only the beginning.
+    /// Like `watch`, for a job whose beginning an earlier server saw.
     pub recall: Recall,
-    /// Who makes the folders in which agents work alone.
+    /// Creates and removes workspaces.
     pub workspace: Workspaces,
-    /// Who hears what an agent prints.
+    /// Receives what an agent prints.
     pub listen: Listen,
 }
 
-/// What a queue is made of.
+/// The parts of a queue.
 pub struct Setup {
     /// The database.
     pub store: Store,
     /// The source of ids.
     pub ids: Ids,
-    /// What this server started.
+    /// The processes started by this server.
     pub children: Children,
-    /// Where the cgroups of jobs are made.
+    /// Where the cgroups of jobs are created.
     pub cgroups: Cgroups,
-    /// The script in force.
+    /// The current script.
     pub generations: Generations,
-    /// The program of the guard, absolute.
+    /// The absolute path of the guard's program.
     pub wb_agent: Utf8PathBuf,
     /// The server's environment.
     pub env: Vec<(String, String)>,
-    /// What flows add.
+    /// The callbacks of flows.
     pub hooks: Hooks,
 }
 
@@ -125,23 +125,23 @@ pub(in crate::jobs) struct Inner {
     pub(in crate::jobs) setup: Setup,
     pub(in crate::jobs) ground: Ground,
     running: Mutex<HashMap<JobId, Running>>,
-    /// Cleanups of jobs that have ended come one at a time.
+    /// Serializes cleanups of finished jobs.
     cleaning: tokio::sync::Mutex<()>,
     room: Room,
 }
 
-/// What reaches the execution of a job from outside.
+/// Signals to the execution of a job.
 #[derive(Clone, Debug, Default)]
 pub(in crate::jobs) struct Running {
-    /// A person cancels it.
+    /// A person cancelled it.
     pub(in crate::jobs) cancel: CancellationToken,
-    /// It waits for an approval and is to end soon.
+    /// It waits for an approval and should end soon.
     pub(in crate::jobs) leaves: CancellationToken,
-    /// What its agent was refused.
+    /// Requests of its agent that were refused.
     pub(in crate::jobs) refusals: Refusals,
-    /// Its agent has said what it came to.
+    /// Its agent has given its verdict.
     pub(in crate::jobs) verdict: CancellationToken,
-    /// The way to an agent that lives on.
+    /// The channel to a long-lived agent.
     pub(in crate::jobs) voice: Voice,
 }
 
@@ -181,20 +181,20 @@ impl Queue {
         self.inner.setup.generations.current()
     }
 
-    /// Returns how many jobs of a lane may run at once.
+    /// Returns the lane capacities.
     pub fn capacities(&self) -> Capacities {
         self.current().capacities().clone()
     }
 
-    /// Returns the processes that this server started.
+    /// Returns the processes started by this server.
     pub fn children(&self) -> Children {
         self.inner.setup.children.clone()
     }
 
-    /// Returns every daily cap of the script with what is used of it today, for somebody.
+    /// Returns every daily cap with today's usage, for a viewer.
     ///
     /// # Errors
-    /// As any read.
+    /// Fails if the database cannot be read.
     pub fn caps(
         &self,
         connection: &Connection,
@@ -204,7 +204,7 @@ impl Queue {
         self.current().caps.rules.daily.states(connection, viewer, now)
     }
 
-    /// Refuses a job that could not start today because a daily cap is used up.
+    /// Refuses a job that could not start today because of a daily cap.
     ///
     /// # Errors
     /// `busy` with code `daily_cap`.
@@ -212,8 +212,8 @@ impl Queue {
         self.current().caps.rules.daily.admit(tx.connection(), new, tx.now())
     }
 
-    /// Tells the executions of cancelled jobs to stop. A job that was left by an earlier server has
-    /// none: its guard is ending already.
+    /// Signals cancelled executions to stop. Jobs left by an earlier server have none here: their
+    /// guards are ending already.
     fn stop_cancelled(&self) {
         let looked =
             self.inner.setup.store.look(|c| Ok((settle::cancelled(c)?, parking::leaving(c)?)));
@@ -227,8 +227,8 @@ impl Queue {
         }
     }
 
-    /// Settles the jobs that an earlier server left running, as far as their guards have ended.
-    /// The others are settled by [`Queue::serve`] as their locks come free.
+    /// Settles jobs left running by an earlier server whose guards have ended. [`Queue::serve`]
+    /// settles the others as their locks become free.
     ///
     /// # Errors
     /// `unavailable` if the database cannot be read.
@@ -236,8 +236,8 @@ impl Queue {
         recovery::recover(&self.inner).await
     }
 
-    /// Claims and runs jobs until `stop`; then every running job gets its grace and is settled.
-    /// `left` is what [`Queue::recover`] returned; `run_task` does the jobs that need no process.
+    /// Claims and runs jobs until `stop`; then every running job gets its grace period and is
+    /// settled. `left` is the result of [`Queue::recover`]; `run_task` runs jobs without a process.
     pub async fn serve(self, left: Left, run_task: RunTask, stop: CancellationToken) {
         let bell = self.inner.setup.store.bell(BELL);
         let mut tasks = Tasks::default();
@@ -261,7 +261,7 @@ impl Queue {
             let since = self.inner.setup.store.clock().now();
             self.start_all(&mut tasks, &run_task, &stop).await;
             if fault::is_absent("haste") {
-                // A machine on which much time passes here.
+                // Simulates a machine on which much time passes here.
                 tokio::time::sleep(Duration::from_millis(400)).await;
             }
             let pause = self.pause(since);
@@ -280,7 +280,7 @@ impl Queue {
 
     async fn start_all(&self, tasks: &mut Tasks, run_task: &RunTask, stop: &CancellationToken) {
         while !stop.is_cancelled() && self.no_room().is_none() {
-            // A task ends after its row is settled: of no pool more rows run than tasks.
+            // A task ends after its row is settled, so no pool has more running rows than tasks.
             let caps = &self.current().caps.pools;
             let has_room = |pool: &Pool| !caps.is_full(*pool, tasks.of(*pool));
             let open: Vec<Pool> = Pool::ALL.into_iter().filter(has_room).collect();
@@ -305,14 +305,14 @@ impl Queue {
         }
     }
 
-    /// Returns why no job can start on this disk, if there is no room.
+    /// Returns why no job can start on this disk, if space is lacking.
     pub fn no_room(&self) -> Option<Trouble> {
         let inner = &self.inner;
         inner.room.look(&inner.ground.data, inner.setup.store.clock().now())
     }
 
-    /// Returns whether it is worth a transaction to claim a job of these pools. While there is room
-    /// for work there is one for most jobs; otherwise every bell would be a transaction.
+    /// Returns whether a claim in these pools is worth a transaction. With room for work it usually
+    /// is; otherwise every bell would cost a transaction.
     fn is_awaited(&self, open: &[Pool]) -> bool {
         if open.contains(&Pool::Work) {
             return true;
@@ -328,10 +328,11 @@ impl Queue {
         }
     }
 
-    /// Runs the cleanup of an instance that has ended; returns what a person should know.
+    /// Runs the cleanup of a finished instance; returns a note for people.
     ///
     /// # Errors
-    /// `conflict` with code `still_running`; as reading and writing.
+    /// `conflict` with code `still_running`; `unavailable` if the database cannot be read or
+    /// written.
     pub async fn clean_up(&self, root: &JobId, stop: &CancellationToken) -> Result<Option<String>> {
         let _one = self.inner.cleaning.lock().await;
         let id = root.clone();
@@ -357,8 +358,8 @@ impl Queue {
         running.insert(id.clone(), outside.clone());
     }
 
-    /// Notes what the agent of a running job was refused: it stands among its steps, and the last
-    /// refusal with a job that did not succeed.
+    /// Records a refused request of a running job's agent: it is shown among its steps, and the
+    /// last one with the job if it does not succeed.
     pub fn note_refusal(&self, id: &JobId, error: &Error) {
         let running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(it) = running.get(id) {
@@ -366,7 +367,7 @@ impl Queue {
         }
     }
 
-    /// Returns how the agent of a job is spoken to, as the script in force says.
+    /// Returns how to talk to a job's agent, according to the current script.
     fn speaks(&self, job: &Job) -> Option<Speaks> {
         let current = self.current();
         let kind = current.config.kinds.get(&job.kind)?;
@@ -374,14 +375,13 @@ impl Queue {
         engine.speech.as_ref().map(|it| it.speaks)
     }
 
-    /// Returns the way to the agent of a job, if it runs.
+    /// Returns the channel to a job's agent, if it is running.
     pub(in crate::jobs) fn voice(&self, job: &JobId) -> Option<Voice> {
         let running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
         running.get(job).map(|it| it.voice.clone())
     }
 
-    /// Tells the execution of an instance that its verdict was committed: its agent may say its
-    /// last words, and is ended.
+    /// Signals that an instance's verdict was committed: its agent may finish, and is then ended.
     pub fn note_verdict(&self, id: &JobId) {
         let running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(it) = running.get(id) {
@@ -389,7 +389,7 @@ impl Queue {
         }
     }
 
-    /// Marks the next job as running, under the generation in force now.
+    /// Marks the next job as running under the current generation.
     pub(in crate::jobs) async fn claim(
         &self,
         pools: &[Pool],
@@ -403,8 +403,8 @@ impl Queue {
         Ok(job.map(|job| (job, token, generation)))
     }
 
-    /// Returns how long nothing opens by itself. `since` is a time before the last claim: what came
-    /// due after that claim had looked is claimed at once.
+    /// Returns how long nothing unblocks by itself. `since` is a time before the last claim: what
+    /// came due after that claim looked is claimed at once.
     fn pause(&self, since: Millis) -> Duration {
         if self.no_room().is_some() {
             return WITHOUT_ROOM;
@@ -435,7 +435,7 @@ impl Queue {
     }
 }
 
-/// The executions under way, and of which pools they are.
+/// Running executions and their pools.
 #[derive(Default)]
 struct Tasks {
     all: JoinSet<JobId>,
@@ -453,7 +453,7 @@ impl Tasks {
         u32::try_from(count).unwrap_or(u32::MAX)
     }
 
-    /// Waits for the next one to end; nothing if none is left.
+    /// Waits for the next execution to end; `None` if there are none.
     async fn join_next(&mut self) -> Option<std::result::Result<JobId, JoinError>> {
         let ended = self.all.join_next_with_id().await?;
         let task = ended.as_ref().map_or_else(JoinError::id, |(task, _)| *task);
@@ -462,8 +462,8 @@ impl Tasks {
     }
 }
 
-/// Runs a job; if that ends by a fault of this program, the guard has lost its lifeline and ends
-/// the agent, and the job is settled like one of an earlier server.
+/// Runs a job. If this fails because of a bug, the guard loses its lifeline and ends the agent, and
+/// the job is settled like one of an earlier server.
 async fn run_to_end(
     inner: Arc<Inner>,
     generation: Arc<Generation>,

@@ -1,4 +1,4 @@
-//! Engines as the machine has them: programs by absolute path.
+//! Engines resolved on this machine: programs with absolute paths.
 
 use std::collections::BTreeMap;
 
@@ -15,38 +15,37 @@ use crate::script::{
 pub struct ResolvedEngine {
     /// Its name in the script.
     pub name: String,
-    /// The program as the operator wrote it, for messages.
+    /// The program as written by the operator, for messages.
     pub program: String,
     /// The absolute program and its arguments.
     pub argv: Vec<String>,
-    /// How it gets the prompt; none for an engine that reads its Topic by itself.
+    /// How it gets the prompt; `None` if it reads its Topic by itself.
     pub prompt: Option<PromptBy>,
-    /// What its standard output can be read as.
+    /// The format of its standard output, if known.
     pub reads: Option<Reads>,
-    /// How it is spoken to while it runs.
+    /// How to talk to it while it runs.
     pub speech: Option<Speech>,
-    /// Arguments about sessions.
+    /// Session arguments.
     pub sessions: Sessions,
-    /// Arguments that make it ask people before it uses a tool.
+    /// Arguments that make it request permission before using a tool.
     pub asks: Vec<String>,
-    /// What it adds to the environment.
+    /// Its additions to the environment.
     pub env: BTreeMap<String, EnvValue>,
-    /// Variables of the server that are not for agents: with the secret of a webhook one could ask
-    /// for jobs.
+    /// Server variables withheld from agents: with a webhook's secret they could start jobs.
     pub withheld: Vec<String>,
 }
 
-/// The engines that some kind names, resolved at start.
+/// The engines used by kinds, resolved at start.
 #[derive(Clone, Debug, Default)]
 pub struct Engines(BTreeMap<String, ResolvedEngine>);
 
 impl Engines {
-    /// Resolves every engine that a kind names. A bare name is looked up in `path`; a name with a
-    /// slash is taken from the script's folder.
+    /// Resolves every engine used by a kind. A bare name is searched in `path`; a name with a slash
+    /// is relative to the script's folder.
     ///
     /// # Errors
-    /// `unavailable` with code `engine_missing`, naming every engine that is not there, its line
-    /// and what helps.
+    /// `unavailable` with code `engine_missing`, naming every missing engine, its line and a
+    /// remedy.
     pub fn resolve(config: &Config, path: &str, wb_agent: &Utf8Path) -> Result<Engines> {
         let absent = Engines::missing(config, path);
         if absent.len() > 1 {
@@ -71,13 +70,13 @@ impl Engines {
         Ok(Engines(engines))
     }
 
-    /// Returns the engines that a kind names without a look at the machine: what they start is
-    /// played. `secret` says what a secret holds; nothing for one that is missing.
+    /// Returns the engines used by kinds without checking the machine, for simulated agents.
+    /// `secret` returns the value of a secret, if it is set.
     pub fn played(config: &Config, secret: impl Fn(&Secret) -> Option<String>) -> Engines {
         let value = |(name, value): (&String, &EnvValue)| match value {
             EnvValue::Secret(it) => match secret(it) {
                 Some(text) => (name.clone(), EnvValue::Text(text)),
-                // It is looked for where there is none, for its own message.
+                // Resolve it where it is missing, to get the proper error.
                 None => (name.clone(), EnvValue::Secret(Secret::Env(it.name()))),
             },
             EnvValue::Text(_) => (name.clone(), value.clone()),
@@ -104,8 +103,8 @@ impl Engines {
         Engines(named.filter_map(|it| Some((it.name.clone(), played(it)?))).collect())
     }
 
-    /// Returns the engines that a kind names and whose program is not there, with the reason that
-    /// [`Engines::resolve`] would give.
+    /// Returns the engines used by kinds whose programs are missing, with the error of
+    /// [`Engines::resolve`].
     pub fn missing<'c>(config: &'c Config, path: &str) -> Vec<(&'c Engine, Error)> {
         let named = |engine: &&Engine| config.uses(&engine.name);
         let absent = |engine: &'c Engine| match &engine.body {
@@ -127,7 +126,7 @@ impl Engines {
     /// Returns an engine.
     ///
     /// # Errors
-    /// `unavailable` with code `kind_changed` if no kind named it at the start.
+    /// `unavailable` with code `kind_changed` if no kind used it at the start.
     pub fn find(&self, name: &str) -> Result<&ResolvedEngine> {
         self.0.get(name).ok_or_else(|| {
             Error::unavailable(format!("engine \"{name}\" is not resolved")).code("kind_changed")
@@ -144,7 +143,7 @@ fn resolve_one(
     let name = engine.name.clone();
     match &engine.body {
         EngineBody::Builtin(Builtin::Suggestions) => Ok(Some(builtin(engine, wb_agent))),
-        // Nothing of it is on this machine: the server asks it.
+        // It has no program: the server calls it itself.
         EngineBody::Anthropic(_) => Ok(None),
         EngineBody::Process { command, prompt, reads, env } => {
             let program = command.first().cloned().unwrap_or_default();

@@ -1,8 +1,8 @@
-//! Generations of the script: the one in force, and those that running jobs still hold.
+//! Generations of the script: the current one, and those still used by running jobs.
 //!
-//! **Invariant:** a job keeps the generation that it was claimed under to its end, and what its
-//! agent asks for meanwhile is judged by it. One that nobody holds is gone, with the thread of its
-//! functions.
+//! **Invariant:** a job keeps the generation under which it was claimed until its end, and its
+//! agent's requests are judged by it. A generation that nobody uses is dropped, with the thread of
+//! its functions.
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -14,34 +14,34 @@ use crate::jobs::queue::claim::Caps;
 use crate::jobs::queue::lane::Capacities;
 use crate::script::{Config, Vm};
 
-/// One loaded script, ready to run jobs.
+/// A loaded script, ready to run jobs.
 #[derive(Clone, Debug)]
 pub struct Generation {
-    /// Counts from 1 at the start of the server.
+    /// A sequence number, from 1 at the server's start.
     pub number: u64,
-    /// What the script declares.
+    /// The script's declarations.
     pub config: Arc<Config>,
-    /// Its functions.
+    /// The script's functions.
     pub vm: Vm,
-    /// The engines of this machine that its kinds name.
+    /// The resolved engines of its kinds.
     pub engines: Engines,
     pub(in crate::jobs) caps: Caps,
 }
 
 impl Generation {
-    /// Returns a generation with the caps that its script declares.
+    /// Returns a generation with the caps of its script.
     pub fn new(number: u64, config: Arc<Config>, vm: Vm, engines: Engines) -> Generation {
         let caps = Caps::of(&config);
         Generation { number, config, vm, engines, caps }
     }
 
-    /// Returns how many jobs of a lane may run at once.
+    /// Returns the lane capacities.
     pub fn capacities(&self) -> &Capacities {
         &self.caps.lanes
     }
 }
 
-/// A handle to the generation in force, and to those that running jobs hold; clones share it.
+/// A handle to the current generation and to those of running jobs, shared by its clones.
 #[derive(Clone, Debug)]
 pub struct Generations(Arc<Shared>);
 
@@ -58,22 +58,22 @@ impl Generations {
         Generations(Arc::new(Shared { current, pins }))
     }
 
-    /// Returns the generation in force. Whoever keeps it keeps its functions alive.
+    /// Returns the current generation. Holding it keeps its functions alive.
     pub fn current(&self) -> Arc<Generation> {
         Arc::clone(&self.0.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Puts another generation in force, whole and at once.
+    /// Replaces the current generation atomically.
     pub fn replace(&self, next: Generation) {
         *self.0.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
     }
 
-    /// Returns the generation that a job runs under; nothing if it does not run.
+    /// Returns the generation of a running job; `None` if it is not running.
     pub fn of(&self, job: &JobId) -> Option<Arc<Generation>> {
         self.pins().get(job)?.upgrade()
     }
 
-    /// Holds a generation for a job that runs under it.
+    /// Pins a generation for a job that runs under it.
     pub(in crate::jobs) fn pin(&self, job: &JobId, generation: Arc<Generation>) -> Pin {
         self.pins().insert(job.clone(), Arc::downgrade(&generation));
         Pin { generations: self.clone(), job: job.clone(), generation }
@@ -84,7 +84,7 @@ impl Generations {
     }
 }
 
-/// What a job runs under, until it is dropped.
+/// Pins a job's generation until dropped.
 pub(in crate::jobs) struct Pin {
     generations: Generations,
     job: JobId,

@@ -1,4 +1,4 @@
-//! What an instance said it came to: by HTTP, or by its files `reply` and `status`.
+//! Verdicts of instances: by HTTP, or by the files `reply` and `status`.
 //!
 //! **Invariant:** the first verdict stands. It is committed before anything is ended.
 
@@ -23,22 +23,22 @@ use crate::store::Tx;
 const MESSAGE: &str = "message";
 /// File of the reply.
 const REPLY: &str = "reply";
-/// File of the verdict: `ok`, or anything else with the reason below.
+/// File of the verdict: `ok`, or anything else with the reason on the following lines.
 const STATUS: &str = "status";
 /// Longest status file, in bytes.
 const STATUS_BYTES_MAX: u64 = 64 * 1024;
-/// Longest reply file, in bytes: 256 KiB of JSON with room for white space.
+/// Longest reply file, in bytes: 256 KiB of JSON, with room for whitespace.
 const REPLY_BYTES_MAX: u64 = 512 * 1024;
 /// Longest reason of a failure, in bytes.
 const REASON_BYTES_MAX: usize = 4 * 1024;
 
-/// How often the status file of a running instance is looked at.
+/// How often the status file of a running instance is read.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 const GIVE: &str = "
     UPDATE agent_jobs SET verdict = :verdict, result_json = :result
     WHERE id = :id AND status = 'running' AND verdict IS NULL AND cancelled_by IS NULL";
-// The switch's: the last one stands.
+// Only for a test switch: the last verdict stands.
 const GIVE_ANEW: &str = "
     UPDATE agent_jobs SET verdict = :verdict, result_json = :result
     WHERE id = :id AND status = 'running' AND cancelled_by IS NULL";
@@ -58,19 +58,19 @@ pub struct InstanceFiles {
     pub message: Vec<u8>,
 }
 
-/// A verdict that was checked.
+/// A validated verdict.
 #[derive(Clone, Debug)]
 pub struct Given {
-    /// Which.
+    /// The verdict.
     pub verdict: Verdict,
-    /// The reply, or the reason as a text.
+    /// The reply, or the reason as text.
     pub result: Value,
 }
 
-/// Refuses a reply that does not fit the inbox.
+/// Refuses a reply that does not match the inbox's schema.
 ///
 /// # Errors
-/// `invalid` with code `bad_reply` and the place.
+/// `invalid` with code `bad_reply`, naming the place.
 pub fn check_reply(kind: &Kind, reply: &Value) -> Result<()> {
     match kind.inbox.as_ref().and_then(|it| it.reply_schema.as_ref()) {
         Some(schema) => schema.require(reply, "reply", "bad_reply"),
@@ -78,11 +78,11 @@ pub fn check_reply(kind: &Kind, reply: &Value) -> Result<()> {
     }
 }
 
-/// Keeps the verdict of a running instance. The same one again changes nothing.
+/// Stores the verdict of a running instance. Repeating it changes nothing.
 ///
 /// # Errors
-/// `conflict` with code `already_completed` if there is another, `job_ended` if it has ended or is
-/// being cancelled.
+/// `conflict` with code `already_completed` if it has another verdict, or `job_ended` if it has
+/// ended or is being cancelled.
 pub fn give_verdict(tx: &Tx<'_>, id: &JobId, given: &Given) -> Result<()> {
     let result = given.result.to_string();
     let params = named_params! {":id": id, ":verdict": given.verdict.as_str(), ":result": result};
@@ -108,8 +108,8 @@ pub fn give_verdict(tx: &Tx<'_>, id: &JobId, given: &Given) -> Result<()> {
     }
 }
 
-/// Makes the files of an instance: the message, and an empty reply and status. What a crash left of
-/// an earlier start is not overwritten.
+/// Creates the files of an instance: the message, and an empty reply and status. Files of an
+/// earlier start, before a crash, are not overwritten.
 pub(in crate::jobs) fn lay_out(inner: &Inner, job: &Job, files: &InstanceFiles) -> Result<()> {
     let folder = JobFolder::make(&job_dir(&inner.ground.data, job.root()))?;
     if folder.read(STATUS, STATUS_BYTES_MAX)?.is_some() {
@@ -120,25 +120,25 @@ pub(in crate::jobs) fn lay_out(inner: &Inner, job: &Job, files: &InstanceFiles) 
     folder.put(STATUS, b"")
 }
 
-/// What the files of an instance say.
+/// What the files of an instance contain.
 #[derive(Debug)]
 pub(in crate::jobs) enum Told {
     /// Nothing yet.
     Nothing,
     /// A verdict.
     Given(Given),
-    /// A reply that was refused: why.
+    /// A refused reply, with the reason.
     Bad(String),
 }
 
-/// Reads the files of an instance. Whatever stands there was written by an agent.
+/// Reads the files of an instance, which an agent may have written.
 pub(in crate::jobs) fn read_files(inner: &Inner, job: &Job, kind: Option<&Kind>) -> Result<Told> {
     let Some(folder) = JobFolder::open(&job_dir(&inner.ground.data, job.root()))? else {
         return Ok(Told::Nothing);
     };
     let status = match folder.read(STATUS, STATUS_BYTES_MAX) {
         Ok(bytes) => bytes.unwrap_or_default(),
-        // A long reason counts as far as it is read.
+        // Of a long reason only the status counts.
         Err(cause) if cause.kind() == ErrorKind::TooLarge => b"error\n(too long)".to_vec(),
         Err(cause) => return Err(cause),
     };
@@ -175,8 +175,8 @@ fn reply(folder: &JobFolder, kind: Option<&Kind>) -> Result<Told> {
     })
 }
 
-/// Returns when an instance has a verdict: it was given over HTTP, or stands in its files, where it
-/// is looked for while the instance runs. Never for any other job.
+/// Waits until an instance has a verdict, given over HTTP or found in its files while it runs.
+/// Never returns for other jobs.
 pub(in crate::jobs) async fn given(
     (inner, job, phase): (&Inner, &Job, Phase),
     told: &CancellationToken,
@@ -194,7 +194,7 @@ pub(in crate::jobs) async fn given(
             () = told.cancelled() => return,
             _ = looks.tick() => {}
         }
-        // A file that is not put in place by a rename may be half written: two equal looks count.
+        // A file not written atomically may be incomplete: two equal reads count.
         let text = status_text(inner, job);
         let is_told = text.is_some() && text == before;
         if is_told && (fault::is_off("read_first") || keep_from_files(inner, job, kind).await) {
@@ -204,8 +204,8 @@ pub(in crate::jobs) async fn given(
     }
 }
 
-/// Looks at the files of an instance once more, when its agent has ended: a verdict that stands
-/// there counts, whatever the exit status.
+/// Reads the files of an instance once more after its agent has ended: a verdict there counts,
+/// whatever the exit status.
 pub(in crate::jobs) async fn look_at_end(
     (inner, generation): (&Inner, &Generation),
     job: &Job,
@@ -218,7 +218,7 @@ pub(in crate::jobs) async fn look_at_end(
     keep_from_files(inner, job, kind).await;
     match inner.setup.store.look(|c| table::find_slim(c, &Viewer::Program, &job.id)) {
         Ok(row) if row.verdict == Some(Verdict::Ok) => {
-            // Whatever became of the agent after it had said so.
+            // Regardless of what happened to the agent after its verdict.
             outcome.ended = Ended::Well;
         }
         Ok(row) if row.verdict.is_none() => {
@@ -238,8 +238,8 @@ fn status_text(inner: &Inner, job: &Job) -> Option<Vec<u8>> {
     Some(bytes).filter(|it| !it.trim_ascii().is_empty())
 }
 
-/// Keeps the verdict that stands in the files of an instance, if there is one and none was given
-/// before. Whether one was found that counts.
+/// Stores the verdict in the files of an instance, if there is one and none was given before.
+/// Returns whether a valid one was found.
 pub(in crate::jobs) async fn keep_from_files(
     inner: &Inner,
     job: &Job,

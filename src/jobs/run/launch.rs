@@ -1,7 +1,7 @@
 //! What the guard is told: program, environment, clocks.
 //!
-//! **Invariant:** no value of a variable is in a file but those of [`PLAIN`]: who knows which is a
-//! key.
+//! **Invariant:** no variable's value is written to a file, except those of [`PLAIN`]: any of them
+//! might be a key.
 
 use std::time::Duration;
 
@@ -22,16 +22,16 @@ use crate::script::{
     EnvValue, HOOKS_FILE, Kind, MCP_CONFIG, PromptBy, SYSTEM_FILE, Speech, Typed, WB_AGENT,
 };
 
-/// The longest single argument that Linux takes, without its final zero byte.
+/// Longest single argument on Linux, without the terminating NUL.
 const ARGUMENT_BYTES_MAX: usize = crate::base::limit::ARGUMENT_BYTES_MAX;
 
-/// What an answer about a permission may take beside the wait for the decision.
+/// Time for answering a permission request, besides waiting for the decision.
 const ANSWER_TIME: Duration = Duration::from_secs(180);
 
-/// Variables by which an agent knows that it runs inside another one. An operator who starts the
-/// server from such an agent would have every job refuse to start; their own settings
-/// (`CLAUDE_CODE_*` otherwise) stay.
-/// All were seen in the shell of such an agent; one is the address and the secret of its session.
+/// Variables by which an agent detects that it runs inside of another one. If an operator started
+/// the server from such an agent, every job would refuse to start. Other `CLAUDE_CODE_*` settings
+/// of theirs are kept. All of these were seen in such an agent's shell; one is the address and
+/// secret of its session.
 const ENCLOSING_AGENT: [&str; 16] = [
     "AI_AGENT",
     "CLAUDECODE",
@@ -51,8 +51,8 @@ const ENCLOSING_AGENT: [&str; 16] = [
     "CODEX_SANDBOX_NETWORK_DISABLED",
 ];
 
-/// Names by which an agent knows that it is an instance: a server that was itself started by one
-/// must not hand them on.
+/// Variables by which an agent knows that it is an instance: a server started by one must not pass
+/// them on.
 const INSTANCE: [&str; 13] = [
     "MESSAGE_ID",
     "MESSAGE_PATH",
@@ -69,8 +69,8 @@ const INSTANCE: [&str; 13] = [
     "INSTANCE_ID",
 ];
 
-/// Variables whose values tell nothing: they are written down with the job, for whoever looks why
-/// it went wrong. All others pass to the guard over its lifeline only.
+/// Variables with harmless values: they are stored with the job for troubleshooting. All others
+/// only pass over the guard's lifeline.
 const PLAIN: [&str; 13] = [
     "GIT_CONFIG_COUNT",
     "GIT_CONFIG_KEY_0",
@@ -87,11 +87,11 @@ const PLAIN: [&str; 13] = [
     "WB_SOCKET",
 ];
 
-/// The file of a job's folder with our hooks.
+/// The file in a job's folder with our hooks.
 const HOOKS_FILE_NAME: &str = "hooks.json";
-/// The variable that names what a hook writes to.
+/// The variable with the pipe to which a hook writes.
 pub const HOOKS_WAY: &str = "WB_HOOKS";
-/// What a terminal of ours is, for the programs in it.
+/// The `TERM` of our terminals.
 const TERM: &str = "screen-256color";
 
 /// What all launches of a site share.
@@ -101,14 +101,14 @@ pub(in crate::jobs) struct Ground {
     pub(in crate::jobs) folder: Utf8PathBuf,
     pub(in crate::jobs) socket: Utf8PathBuf,
     pub(in crate::jobs) wb_agent: Utf8PathBuf,
-    /// The server's environment, already without what agents must not inherit.
+    /// The server's environment, without what agents must not inherit.
     pub(in crate::jobs) env: Vec<(String, String)>,
     pub(in crate::jobs) grace: Duration,
     pub(in crate::jobs) cgroups: Cgroups,
     pub(in crate::jobs) terminals: Terminals,
 }
 
-/// Returns the server's environment as agents may inherit it.
+/// Returns the part of the server's environment that agents may inherit.
 pub(in crate::jobs) fn inheritable(vars: Vec<(String, String)>) -> Vec<(String, String)> {
     let is_kept = |name: &str| {
         !name.starts_with("WB_") && !ENCLOSING_AGENT.contains(&name) && !INSTANCE.contains(&name)
@@ -116,29 +116,29 @@ pub(in crate::jobs) fn inheritable(vars: Vec<(String, String)>) -> Vec<(String, 
     vars.into_iter().filter(|(name, _)| is_kept(name)).collect()
 }
 
-/// How an agent runs apart from the site's other agents: with arguments of its own, in a folder of
-/// its own, with almost nothing of the server's environment, and without a token of this site
-/// unless it is given tools.
+/// Runs an agent isolated from the site's other agents: with its own arguments and folder, with
+/// almost nothing of the server's environment, and without a token of this site unless it gets
+/// tools.
 #[derive(Clone, Debug)]
 pub struct Alone {
-    /// What follows the engine's command.
+    /// Arguments after the engine's command.
     pub arguments: Vec<String>,
-    /// Where it works.
+    /// Its working directory.
     pub cwd: Utf8PathBuf,
-    /// Which variables of the server it inherits.
+    /// Which of the server's variables it inherits.
     pub inherits: fn(&str) -> bool,
-    /// What it is told beside them.
+    /// Additional variables.
     pub env: Vec<(String, String)>,
-    /// Names and values that stand nowhere.
+    /// Secrets, which are stored nowhere.
     pub secrets: Vec<(String, String)>,
-    /// Whether it gets its job's token, which leads to the tools of its run and nowhere else.
+    /// Whether it gets its job's token, which only gives access to the tools of its run.
     pub has_token: bool,
 }
 
-/// Returns what starts the guard of a job.
+/// Returns the specification for starting a job's guard.
 ///
 /// # Errors
-/// `invalid` if the prompt is an argument and too long for one; `unavailable` with code
+/// `invalid` if the prompt is passed as an argument and too long; `unavailable` with code
 /// `secret_missing`.
 pub(in crate::jobs) fn guard_spec(
     ground: &Ground,
@@ -190,7 +190,7 @@ pub(in crate::jobs) fn guard_spec(
         output: OutputCaps { head_bytes: OUTPUT_HEAD_BYTES_MAX, tail_bytes: OUTPUT_TAIL_BYTES_MAX },
         on_server_loss: match kind.agent.as_ref().is_some_and(|it| it.is_kept) {
             true => takeover::keep(&ground.data, id)?,
-            // It has no other way in than its door.
+            // The server can only reach it through its socket.
             false if typed.is_some() => takeover::keep_for(&ground.data, id, 0)?,
             false => OnServerLoss::Kill,
         },
@@ -209,7 +209,7 @@ pub(in crate::jobs) fn guard_spec(
     })
 }
 
-/// Refuses a prompt that no argument takes.
+/// Refuses a prompt that cannot be an argument.
 fn check_argument(prompt: &str) -> Result<()> {
     let wrong = match prompt.contains('\0') {
         true => "the prompt has a zero byte, which no argument takes".to_owned(),
@@ -222,7 +222,7 @@ fn check_argument(prompt: &str) -> Result<()> {
     Err(Error::invalid(wrong).hint("use prompt = \"stdin\" for this engine"))
 }
 
-/// Says how an agent in a terminal is started, and tells it the way of its hooks.
+/// Returns how to start an agent in a terminal, adding the pipe for its hooks.
 fn pane_of(
     ground: &Ground,
     (id, typed): (&JobId, &Typed),
@@ -243,8 +243,8 @@ fn pane_of(
     })
 }
 
-/// Returns the arguments that name the file with what an agent is told about itself: its prompt,
-/// in the job's folder.
+/// Returns the arguments that name the file with an agent's system prompt: its prompt, in the job's
+/// folder.
 pub(in crate::jobs) fn system_arguments(
     ground: &Ground,
     id: &JobId,
@@ -254,12 +254,12 @@ pub(in crate::jobs) fn system_arguments(
     speech.system.iter().map(|word| word.replace(SYSTEM_FILE, file.as_str())).collect()
 }
 
-/// Returns the arguments that make an engine ask before it uses a tool, for jobs that may ask.
+/// Returns the arguments that make an engine request permission before using a tool.
 pub(super) fn asking_arguments(ground: &Ground, kind: &Kind, asks: &[String]) -> Vec<String> {
     if !kind.may_ask() {
         return Vec::new();
     }
-    // The engine must not give up before the answer comes.
+    // The engine must not give up before the answer arrives.
     let timeout = kind.permission_wait.saturating_add(ANSWER_TIME);
     let server = json!({
         "type": "stdio", "command": ground.wb_agent, "args": ["mcp", "permission"],
@@ -272,7 +272,7 @@ pub(super) fn asking_arguments(ground: &Ground, kind: &Kind, asks: &[String]) ->
     asks.iter().map(fill).collect()
 }
 
-/// Adds the names of an instance. They are no secrets: whoever looks why it went wrong finds them.
+/// Adds the variables of an instance. They are not secret, and help with troubleshooting.
 fn with_names_of_instance(
     mut plain: Vec<(String, String)>,
     env: &[(String, String)],
@@ -286,7 +286,7 @@ fn with_names_of_instance(
     plain
 }
 
-/// An instance finds `wb-agent` by its name, wherever its shell looks first.
+/// Puts the folder of `wb-agent` first in the `PATH` of an instance.
 fn with_own_path(env: &mut Vec<(String, String)>, wb_agent: &Utf8Path) {
     let Some(folder) = wb_agent.parent() else { return };
     match env.iter_mut().find(|(name, _)| name == "PATH") {
@@ -333,8 +333,8 @@ fn environment(
     Ok(env)
 }
 
-/// Returns what starts the guard of a hook in a folder of its own: without a token, and with
-/// nothing to read.
+/// Returns the specification for starting a hook's guard in its own folder, without token and
+/// standard input.
 pub(in crate::jobs) fn hook_spec(
     ground: &Ground,
     id: &JobId,
@@ -385,7 +385,7 @@ fn has_token(alone: Option<&Alone>) -> bool {
     alone.is_none_or(|it| it.has_token)
 }
 
-/// Returns the socket's path as agents are told it.
+/// Returns the socket's path for agents.
 pub(in crate::jobs) fn socket_path(data: &Utf8Path) -> Utf8PathBuf {
     data.join("wb.sock")
 }

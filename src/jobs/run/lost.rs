@@ -1,7 +1,7 @@
-//! Jobs of an inbox that a crash ended: whether they are repeated, as the inbox says.
+//! Retries inbox jobs lost in a crash, as their inbox declares.
 //!
-//! **Invariant:** a repeat is written in the transaction that settles the lost job, and so never
-//! twice.
+//! **Invariant:** a retry is written in the transaction that settles the lost job, and therefore at
+//! most once.
 
 use crate::base::{ErrorKind, Ids, Result};
 use crate::jobs::queue::lane::Capacities;
@@ -10,18 +10,18 @@ use crate::jobs::{Job, NewJob, Reason, Status, Viewer, enqueue};
 use crate::script::{OnBusy, OnLost};
 use crate::store::Tx;
 
-/// How often a message is tried in all; later a person decides.
+/// Attempts per message; after that a person decides.
 const ATTEMPTS_MAX: u32 = 3;
 
-/// What is needed to repeat a job.
+/// What retrying a job requires.
 #[derive(Clone, Debug)]
 pub(in crate::jobs) struct Repeat {
     pub(in crate::jobs) on_lost: OnLost,
     pub(in crate::jobs) ids: Ids,
 }
 
-/// Repeats a job that was just settled, if it was lost and its inbox wants that. The new one has
-/// the same message, and is an instance of its own.
+/// Retries a job that was just settled, if it was lost and its inbox wants that. The new job has
+/// the same message, and is a separate instance.
 pub(in crate::jobs) fn repeat(
     tx: &Tx<'_>,
     job: &Job,
@@ -60,7 +60,7 @@ pub(in crate::jobs) fn repeat(
     };
     match enqueue(tx, &how.ids, capacities, &new) {
         Ok(_) => Ok(()),
-        // The settlement stands all the same.
+        // The settlement stands regardless.
         Err(cause) if cause.kind() == ErrorKind::Busy => {
             retry::warn(tx, &job.id, &format!("not_repeated: {}", cause.message()))
         }
@@ -76,7 +76,7 @@ mod tests {
     use crate::jobs::tests::model::Bench;
     use crate::jobs::{JobFilter, Phase};
 
-    /// Claims the job that waits and lets it be lost; returns its id.
+    /// Claims the queued job and loses it; returns its id.
     fn lose(bench: &mut Bench, on_lost: OnLost, has_run: bool, ended: Ended) -> JobId {
         let token = bench.clock.now().0.to_string();
         let job = bench.take(&token).unwrap();

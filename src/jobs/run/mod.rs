@@ -1,4 +1,4 @@
-//! The life of a running job: from its claim to its one outcome, across restarts.
+//! Running jobs: from the claim to the single outcome, across restarts.
 
 pub(in crate::jobs) mod decide;
 pub(in crate::jobs) mod dispatch;

@@ -1,4 +1,5 @@
-//! What an execution came to: the end of its guard, and the script's own check of its result.
+//! Determines the outcome of an execution: the end of its guard, and the script's check of its
+//! result.
 
 use std::sync::Arc;
 
@@ -12,12 +13,12 @@ use crate::jobs::{Generation, Job, Reason, Status, job_dir};
 use crate::process::{self, ExitCause, ExitRecord, GuardEnd, Stream};
 use crate::script::{Engine, Reads};
 
-/// How many of the last lines of standard error are looked at for words about a limit.
+/// Last lines of standard error that are searched for a rate limit.
 const STDERR_LINES: usize = 5;
 
-/// Lets the script look at what an agent left that ended well, or by itself with an error after it
-/// had left what its kind promises. It may refuse it; what the kind
-/// promises must be there all the same, whatever the script says.
+/// Lets the script check the result of an agent that ended normally, or exited with an error after
+/// it had produced what its kind promises. The check may reject it; what the kind promises is
+/// required regardless.
 pub(in crate::jobs) async fn verify(
     inner: &Inner,
     generation: &Arc<Generation>,
@@ -28,7 +29,7 @@ pub(in crate::jobs) async fn verify(
     let has_check = kind.is_some_and(|it| it.verify.is_some());
     let is_asked = match outcome.ended {
         Ended::Well => true,
-        // It is not called if nothing was left.
+        // Not called if nothing was produced.
         Ended::Not(_, Reason::ExitStatus) => job.message_id.is_none(),
         Ended::Not(..) => false,
     };
@@ -46,7 +47,7 @@ pub(in crate::jobs) async fn verify(
     }
 }
 
-/// Turns the end of a guard into what the row says.
+/// Converts the end of a guard into an outcome.
 pub(in crate::jobs) fn outcome_of(
     (inner, generation): (&Inner, &Generation),
     job: &Job,
@@ -87,7 +88,7 @@ pub(in crate::jobs) fn outcome_of(
     }
     let is_silent = outcome.error_tail.trim().is_empty();
     if is_silent && matches!(outcome.ended, Ended::Not(_, Reason::ExitStatus)) {
-        // Claude Code says on its standard output why it could not work ("Not logged in").
+        // Claude Code reports on standard output why it could not work ("Not logged in").
         outcome.error_tail = report.summary.clone().or(report.stray.clone()).unwrap_or_default();
     }
     if matches!(outcome.ended, Ended::Not(Status::TimedOut, _)) {
@@ -103,8 +104,8 @@ pub(in crate::jobs) fn outcome_of(
     outcome
 }
 
-/// Returns what an agent was doing when its time ran out, and below it the end of what it printed
-/// on standard error: some warn there of this and that at each start.
+/// Returns what an agent was doing when it timed out, followed by the tail of its standard error,
+/// where some print warnings at every start.
 fn with_doing(report: &Report, stderr: &str) -> String {
     let Some(doing) = &report.doing else { return stderr.to_owned() };
     let room = ERROR_TAIL_BYTES_MAX.saturating_sub(doing.len() + 1);
@@ -119,7 +120,7 @@ fn engine_of<'g>(generation: &'g Generation, job: &Job) -> Option<&'g Engine> {
     config.kind_of_job(&job.kind).and_then(|kind| config.engines.get(&kind.engine))
 }
 
-/// An agent that prints text for people has its complaints on standard error.
+/// Finds a rate limit in standard error, where an agent with plain text output reports errors.
 fn limit_in_stderr(
     (inner, generation): (&Inner, &Generation),
     job: &Job,
@@ -157,7 +158,7 @@ fn judge(outcome: &mut Outcome, record: ExitRecord, is_stopping: bool) {
         ExitCause::StartTimeout => timed_out(Reason::StartTimeout),
         ExitCause::IdleTimeout => timed_out(Reason::IdleTimeout),
         ExitCause::WallTimeout => timed_out(Reason::WallTimeout),
-        // It had said its last word and then hung: what it promised decides, as after an exit 0.
+        // It had finished and then hung: what it produced decides, as after exit 0.
         ExitCause::Linger => {
             outcome.warnings.push("lingered".to_owned());
             Ended::Well

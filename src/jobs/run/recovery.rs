@@ -1,8 +1,7 @@
-//! Jobs that an earlier server left running.
+//! Recovers jobs that an earlier server left running.
 //!
-//! **Invariant:** a job is settled only with the locks of all its phases in hand: they are the
-//! proof that its guards have ended. The recorded pid is for signals only, and those need proof of
-//! their own.
+//! **Invariant:** a job is settled only while holding the locks of all its phases, which prove that
+//! its guards have ended. The recorded pid is only used for signals, which require their own proof.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,36 +27,36 @@ use crate::process::{
     carries_mark,
 };
 
-/// How often a lock that a dying guard still holds is tried. The guard ends within its grace.
+/// Retry interval for a lock held by a dying guard, which ends within its grace period.
 const LOCK_RETRY: Duration = Duration::from_millis(50);
-/// The same for a guard that should have ended long ago, and for a row that cannot be written.
+/// The same for a guard that is overdue, and for a row that cannot be written.
 const LOCK_RETRY_SLOW: Duration = Duration::from_secs(2);
-/// How long a guard may take beyond its grace before its job is ended for it.
+/// How late a guard may be before its job is ended for it.
 const GUARD_LATE: Duration = Duration::from_millis(200);
-/// How long before it is killed.
+/// How late it may be before it is killed.
 const GUARD_SLACK: Duration = Duration::from_secs(2);
 
-/// Guards that are spoken to at once.
+/// Most guards contacted concurrently.
 const TAKEOVERS_MAX: usize = 10;
 
-/// The jobs of an earlier server that are not settled yet.
+/// Jobs of an earlier server that are not settled yet.
 #[derive(Debug, Default)]
 pub struct Left {
-    /// Their guards end, or what there is to settle cannot be written now.
+    /// Their guards are ending, or they cannot be settled now.
     pub(in crate::jobs) dying: Vec<Job>,
-    /// They go on under this server.
+    /// They continue under this server.
     pub(in crate::jobs) adopted: Vec<(Job, Adopted)>,
 }
 
-/// Settles every running job whose lock is free; returns the others. What cannot be settled now (a
-/// full disk) is among them: a start never waits for it.
+/// Settles every running job whose lock is free; returns the others, including those that cannot be
+/// settled now (full disk): a start never waits for them.
 pub(in crate::jobs) async fn recover(inner: &Arc<Inner>) -> Result<Left> {
     let lanes = inner.setup.generations.current().capacities().clone();
     inner
         .setup
         .store
         .write(move |tx| {
-            // Their agents may live on for a grace; their tokens do not.
+            // Their agents may live on for a grace period; their tokens do not.
             if !fault::is_off("recovery_fence") {
                 retention::fence_dying(tx)?;
             }
@@ -73,13 +72,13 @@ pub(in crate::jobs) async fn recover(inner: &Arc<Inner>) -> Result<Left> {
     match inner.ground.cgroups.end_leftovers(is_running).await {
         Ok(0) => {}
         Ok(count) => warn!("{count} cgroups of jobs that are over were left, and are removed"),
-        // A start waits for nothing that it does not need.
+        // The start does not depend on it.
         Err(cause) => error!("cgroups of jobs that are over: {}", cause.chain()),
     }
     end_unknown(inner, &running).await;
     let is_taken = |job: &Job| job.pool == Pool::Live && job.ending_at.is_none();
     let (live, mut rest): (Vec<Job>, Vec<Job>) = running.into_iter().partition(is_taken);
-    // A guard that does not answer holds up none of the others.
+    // An unresponsive guard does not delay the others.
     let taking = live.into_iter().map(async |job| (take_over(inner, &job).await, job));
     let taken: Vec<_> = stream::iter(taking).buffered(TAKEOVERS_MAX).collect().await;
     for (adopted, job) in taken {
@@ -92,7 +91,7 @@ pub(in crate::jobs) async fn recover(inner: &Arc<Inner>) -> Result<Left> {
         }
     }
     for job in rest {
-        // What has hooks may take long to clean up: a start does not wait for that.
+        // Cleaning up a job with hooks may take long: the start does not wait for it.
         let stop = CancellationToken::new();
         if job.phase.is_some() || !try_to_settle(inner, &job, &stop).await {
             left.dying.push(job);
@@ -101,8 +100,8 @@ pub(in crate::jobs) async fn recover(inner: &Arc<Inner>) -> Result<Left> {
     Ok(left)
 }
 
-/// Ends guards that wait for a server although the database knows no such job that runs: it was
-/// restored, or is another one. Nobody would ever speak to them.
+/// Ends guards that wait for a server although the database has no such running job, because it was
+/// restored or replaced. Nobody would ever contact them.
 async fn end_unknown(inner: &Inner, running: &[Job]) {
     let waiting = match takeover::doors(&inner.ground.data) {
         Ok(waiting) => waiting,
@@ -117,8 +116,8 @@ async fn end_unknown(inner: &Inner, running: &[Job]) {
     stream::iter(ending).buffered(TAKEOVERS_MAX).collect::<Vec<()>>().await;
 }
 
-/// Tells the guard behind a door to end its job, which it does within its grace; whether there is
-/// one.
+/// Tells the guard at a socket to end its job, which it does within its grace period; returns
+/// whether there is one.
 async fn end_one_unknown(inner: &Inner, id: &JobId) -> Result<bool> {
     let dir = job_dir(&inner.ground.data, id);
     let Some(guard) = process::at_door(&dir, id.as_str())? else { return Ok(false) };
@@ -130,13 +129,13 @@ async fn end_one_unknown(inner: &Inner, id: &JobId) -> Result<bool> {
     Ok(adopted.is_some())
 }
 
-/// Takes over the guard of an agent that lives on, if there is one that waits.
+/// Takes over the guard of a long-lived agent, if one is waiting.
 async fn take_over(inner: &Inner, job: &Job) -> Option<Adopted> {
     let guard = job.guard.as_ref()?;
     let current = inner.setup.generations.current();
     let kind = current.config.kinds.get(&job.kind);
     let engine = kind.and_then(|it| current.engines.find(&it.engine).ok());
-    // One that is not declared any more could not be heard.
+    // Without a declaration its output could not be interpreted.
     engine.and_then(|it| it.speech.as_ref())?;
     // Somebody may have stopped it.
     tell_guard(job, Signal::Cont);
@@ -151,14 +150,14 @@ async fn take_over(inner: &Inner, job: &Job) -> Option<Adopted> {
     })
 }
 
-/// Waits for the guard of one job to end, and settles it; its lane is held until then.
+/// Waits for a job's guard to end, and settles the job; its lane is held until then.
 pub(in crate::jobs) async fn wait_and_settle(
     inner: Arc<Inner>,
     job: Job,
     stop: CancellationToken,
 ) -> JobId {
     if job.pool == Pool::Live {
-        // Its guard does not end with its server: it is told to.
+        // Its guard does not end with its server, so it is told to.
         tell_guard(&job, Signal::Term);
     }
     let late_at = Instant::now() + inner.ground.grace + GUARD_LATE;
@@ -167,7 +166,7 @@ pub(in crate::jobs) async fn wait_and_settle(
     while !stop.is_cancelled() && !try_to_settle(&inner, &job, &stop).await {
         if Instant::now() > kill_at {
             kill_guard(&job);
-            // Its time is over: nothing of the job may hold a lock of its any more.
+            // Overdue: nothing of the job may hold its locks any longer.
             if let Err(cause) = end_left_behind(&inner, &job).await {
                 error!(job_id = %job.id, "what the guard left: {}", cause.chain());
             }
@@ -183,7 +182,7 @@ pub(in crate::jobs) async fn wait_and_settle(
     job.id
 }
 
-/// A guard that its agent keeps stopped cannot end its job: it is ended for it.
+/// Ends a job whose guard cannot, because its agent keeps it stopped.
 async fn end_below_guard(job: &Job) {
     let (Some(guard), id) = (job.guard.clone(), job.id.clone()) else { return };
     let ended =
@@ -202,7 +201,7 @@ fn tell_guard(job: &Job, signal: Signal) {
     }
 }
 
-/// A guard whose lifeline is closed ends within its grace, unless its agent stopped it.
+/// Kills a guard that has not ended within its grace period, because its agent stopped it.
 fn kill_guard(job: &Job) {
     let Some(guard) = &job.guard else { return };
     match guard.signal_if_same(Some((MARK, job.id.as_str())), Signal::Kill) {
@@ -214,7 +213,7 @@ fn kill_guard(job: &Job) {
     }
 }
 
-/// Settles a job if its locks are free and nothing of it is left; whether it did.
+/// Settles a job if its locks are free and nothing of it is left; returns whether it did.
 async fn try_to_settle(inner: &Arc<Inner>, job: &Job, stop: &CancellationToken) -> bool {
     match try_locks(inner, job) {
         Ok(Some(locks)) => match settle_with_locks(inner, job, locks, stop).await {
@@ -236,7 +235,7 @@ async fn try_to_settle(inner: &Arc<Inner>, job: &Job, stop: &CancellationToken) 
     }
 }
 
-/// Takes the lock of the job and those of its other phases; nothing if a guard holds one.
+/// Takes the locks of a job and its phases; `None` if a guard holds one.
 fn try_locks(inner: &Inner, job: &Job) -> Result<Option<Vec<FileLock>>> {
     let Some(own) = try_lock(inner, job)? else { return Ok(None) };
     if fault::is_off("end_first") {
@@ -255,8 +254,8 @@ fn try_locks(inner: &Inner, job: &Job) -> Result<Option<Vec<FileLock>>> {
 
 fn try_lock(inner: &Inner, job: &Job) -> Result<Option<FileLock>> {
     let dir = job_dir(&inner.ground.data, &job.id);
-    // A server that died between the claim and the start had not made the folder yet; and an agent
-    // may have put something else in its place.
+    // A server that died between claim and start had not created the folder yet; or an agent may
+    // have replaced it by something else.
     let is_folder = std::fs::symlink_metadata(&dir).map(|it| it.is_dir());
     if is_folder.is_ok_and(|it| !it) && job.guard.as_ref().is_some_and(|it| !it.is_alive()) {
         put_aside(&dir)?;
@@ -265,8 +264,8 @@ fn try_lock(inner: &Inner, job: &Job) -> Result<Option<FileLock>> {
     if fault::is_off("recovery_lock") || fault::is_off("end_first") {
         return folder.lock("lock.ignored");
     }
-    // An agent of our own uid can remove the file of the lock; the guard's identity it cannot fake.
-    // A process that took over its pid has not its mark.
+    // An agent has our uid and can delete the lock file, but it cannot fake the guard's identity. A
+    // process that reuses the guard's pid lacks the mark.
     let is_guard = |it: &ProcessIdentity| {
         it.is_alive() && carries_mark(it.pid, MARK).as_deref() == Some(job.id.as_str())
     };
@@ -278,7 +277,7 @@ fn try_lock(inner: &Inner, job: &Job) -> Result<Option<FileLock>> {
 
 fn lock_of(folder: &JobFolder, job: &Job) -> Result<Option<FileLock>> {
     match folder.lock("lock") {
-        // A guard that is proven dead holds nothing: what stands there was put there by its agent.
+        // A guard proven dead holds nothing: its agent put something here.
         Err(cause) if job.guard.is_some() => {
             warn!(job_id = %job.id, "the lock was tampered with: {}", cause.chain());
             folder.put_aside("lock")?;
@@ -300,9 +299,9 @@ async fn settle_with_locks(
     locks: Vec<FileLock>,
     stop: &CancellationToken,
 ) -> Result<Job> {
-    // A guard that was killed together with its server cannot have swept. What cannot be ended is
-    // an error, and the lane stays held. (Waiting for what is marked, the guard among it, is as
-    // good a proof of absence as the lock: the switch leaves out both.)
+    // A guard killed together with its server cannot have swept. If something cannot be ended, that
+    // is an error and the lane stays held. (Waiting for marked processes, the guard among them,
+    // proves as much as the lock: the switch disables both.)
     if !fault::is_off("recovery_lock") && !fault::is_off("end_first") {
         end_left_behind(inner, job).await?;
     }
@@ -325,10 +324,10 @@ async fn settle_with_locks(
     settled
 }
 
-/// Says what a job came to whose server is gone: by the record of its guard, if it left one.
+/// Determines the outcome of a job whose server is gone, from its guard's record, if any.
 async fn outcome_left(inner: &Arc<Inner>, generation: &Arc<Generation>, job: &Job) -> Outcome {
     let dir = job_dir(&inner.ground.data, &job.id);
-    // The agent of a job with phases was started, or what stands there is nobody's record.
+    // For a job with phases, the record counts only if its agent was started.
     let has_run = job.phase.is_none() || job.run_at.is_some();
     if !has_run && let Some(why) = around::prepare_failure(&inner.ground.data, job) {
         return execution::failed(Reason::PrepareFailed, why);
@@ -338,12 +337,12 @@ async fn outcome_left(inner: &Arc<Inner>, generation: &Arc<Generation>, job: &Jo
         None
     });
     let record = record.filter(|_| has_run);
-    // Also of an agent that ended because its server did: what it cost was spent.
+    // Even if an agent ended with its server, its cost was incurred.
     let ended = record.as_ref().map(|it| Millis(it.ended_ms));
     let report = read_again(inner, generation, job, ended).await;
     match record {
         Some(record) if !fault::is_off("exit_record") => {
-            // Told to stop by a server that did not live to write it down.
+            // It was stopped by a server that did not live to record why.
             let is_stopping = record.cause == ExitCause::Stopped;
             outcome::outcome_of(
                 (inner, generation),
@@ -365,11 +364,12 @@ async fn outcome_left(inner: &Arc<Inner>, generation: &Arc<Generation>, job: &Jo
     }
 }
 
-/// Ends what carries the mark, after its grace, and what is in the job's cgroup, if it had one.
+/// Ends everything that carries the mark, after its grace period, and everything in the job's
+/// cgroup.
 async fn end_left_behind(inner: &Inner, job: &Job) -> Result<()> {
     let (id, ground) = (job.id.as_str(), &inner.ground);
     let by_mark = process::end_marked(MARK, id, ground.grace).await;
-    // Whatever the mark has come to: a cgroup ends at once what forks faster than one can look.
+    // Regardless of the mark: a cgroup ends processes that fork faster than they can be found.
     for dir in execution::folders(&ground.data, job) {
         if ground.cgroups.end(id, &ground.data, &dir).await? {
             warn!(job_id = %job.id, "ended what was left in the cgroup of a job");
@@ -385,8 +385,8 @@ async fn end_left_behind(inner: &Inner, job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Reads the agent's whole output again: the server that followed it is gone.
-/// What it said of times counts from its end, if that is known.
+/// Reads the agent's whole output again, since the server that followed it is gone. Relative times
+/// in it count from its end, if known.
 async fn read_again(
     inner: &Inner,
     generation: &Arc<Generation>,
@@ -402,15 +402,15 @@ async fn read_again(
     };
     let (telemetry, _) = execution::pump(Some(telemetry), job, Vec::new(), true).await;
     let Some(mut telemetry) = telemetry else { return Default::default() };
-    // What its last turns came to: nobody had heard it. A disk that is full is not waited for: a
-    // start must not, and the next attempt to settle hears it again.
+    // Facts about its last turns that nobody has recorded. Does not wait for a full disk, since a
+    // start must not; the next attempt to settle records them again.
     let stop = CancellationToken::new();
     stop.cancel();
     execution::note(inner, job, telemetry.take_facts(), &stop).await;
     telemetry.report().clone()
 }
 
-/// Returns what reads an agent's whole output again, and hears what no server has heard.
+/// Returns a reader for an agent's whole output that reports what no server has recorded.
 pub(in crate::jobs) async fn telemetry_again(
     inner: &Inner,
     generation: &Generation,

@@ -1,4 +1,4 @@
-//! A job whose agent is played: the life that the queue gives a job, without a process.
+//! Runs a job with a simulated agent: the same life cycle, without a process.
 //!
 //! **Invariant:** only the guard is left out. Claim, prompt, environment, telemetry, outcome, the
 //! script's check and the settlement are those of [`Queue::serve`].
@@ -17,7 +17,7 @@ use crate::jobs::{Generation, Job, Queue, Reason, Status, Viewer, job_dir};
 use crate::process::{ExitRecord, GuardEnd, Stream, put_output};
 use crate::script::Kind;
 
-/// A claimed job that waits for what its agent does.
+/// A claimed job that waits for its simulated agent.
 pub struct Rehearsal {
     /// The job, with all its inputs.
     pub job: Job,
@@ -28,22 +28,21 @@ pub struct Rehearsal {
     ready: std::result::Result<Ready, Outcome>,
 }
 
-/// What a played agent came to: what its guard would have left.
+/// The result of a simulated agent: what its guard would have left.
 pub struct Played {
     /// How it ended.
     pub record: ExitRecord,
-    /// What it printed.
+    /// Its standard output.
     pub stdout: Vec<u8>,
-    /// What it printed on standard error.
+    /// Its standard error.
     pub stderr: Vec<u8>,
 }
 
 impl Queue {
-    /// Claims a job and makes it ready: this one, or else the one that comes next. Nothing if it
-    /// may not run now.
+    /// Claims and prepares this job, or else the next one. `None` if it may not run now.
     ///
     /// # Errors
-    /// As the claim.
+    /// Same as the claim.
     pub async fn rehearse(&self, this: Option<&JobId>) -> Result<Option<Rehearsal>> {
         let claimed = match this {
             None => self.claim(&Pool::ALL).await?,
@@ -69,10 +68,10 @@ impl Queue {
         Ok(job.map(|job| (job, token, generation)))
     }
 
-    /// Gives a job that waits this end, as if it had run.
+    /// Ends a queued job as if it had run.
     ///
     /// # Errors
-    /// `conflict` if it does not wait; as the settlement.
+    /// `conflict` if it is not queued; otherwise same as the settlement.
     pub async fn pretend(
         &self,
         id: &JobId,
@@ -103,20 +102,20 @@ impl Queue {
 }
 
 impl Rehearsal {
-    /// Returns the prompt that the agent is given; nothing if the job fails before it starts.
+    /// Returns the agent's prompt; `None` if the job fails before it starts.
     pub fn prompt(&self) -> Option<String> {
         let spec = &self.ready.as_ref().ok()?.spec;
         let prompt = spec.prompt.as_deref().unwrap_or_default();
         Some(String::from_utf8_lossy(prompt).into_owned())
     }
 
-    /// Returns the kind that the job runs as; nothing if it fails before it starts.
+    /// Returns the job's kind; `None` if it fails before it starts.
     pub fn kind(&self) -> Option<&Kind> {
         self.ready.as_ref().ok()?;
         self.generation.config.kind_of_job(&self.job.kind)
     }
 
-    /// Returns what the engine adds to the environment of its agent.
+    /// Returns the engine's additions to the agent's environment.
     pub fn env(&self) -> Vec<(String, String)> {
         let Ok(ready) = &self.ready else { return Vec::new() };
         let kind = self.generation.config.kind_of_job(&self.job.kind);
@@ -126,11 +125,10 @@ impl Rehearsal {
         all.filter(|(name, _)| is_added(name)).cloned().collect()
     }
 
-    /// Ends the job by what its agent came to; what that is does not count if it was never
-    /// started.
+    /// Ends the job with its agent's result, which is ignored if the agent was never started.
     ///
     /// # Errors
-    /// As the settlement.
+    /// Same as the settlement.
     pub async fn end(self, played: Played) -> Result<Job> {
         let (inner, generation, job) = (&self.queue.inner, &self.generation, &self.job);
         let outcome = match self.ready {

@@ -1,4 +1,4 @@
-//! The end of a job: the fence first, and in one transaction its one outcome.
+//! Ends a job: first the fence, then its single outcome in one transaction.
 
 use rusqlite::{Connection, named_params};
 use serde_json::{Map, Value, json};
@@ -18,7 +18,7 @@ use crate::process::ProcessIdentity;
 use crate::script::Produces;
 use crate::store::Tx;
 
-// No job ends before it began, whatever the clock does: durations are never negative.
+// A job never ends before it started, whatever the clock does: durations are not negative.
 const BEGIN_ENDING: &str = "
     UPDATE agent_jobs SET ending_ms = MAX(:now, started_ms)
     WHERE id = :id AND status = 'running' AND ending_ms IS NULL";
@@ -40,8 +40,8 @@ const CANCELLED: &str = "
 const KEEP_INPUTS: &str = "
     UPDATE agent_jobs SET inputs_json = :inputs, grants_json = :grants
     WHERE id = :id AND status = 'running'";
-// A phase begins without a guard: the pid of the one before tells nothing about it. An agent is not
-// started for a job that is ending, and in a cleanup its token is refused.
+// A phase begins without a guard: the previous one's pid is meaningless. No agent is started for a
+// job that is ending, and during a cleanup its token is refused.
 const BEGIN_PHASE: &str = "
     UPDATE agent_jobs SET phase = :phase, guard_pid = NULL, guard_start = NULL, boot_id = NULL,
         run_ms = IIF(:phase = 'run', MAX(:now, started_ms), run_ms),
@@ -70,52 +70,53 @@ pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("settle::keep_topic", KEEP_TOPIC),
 ];
 
-/// How an execution ended, as far as its processes tell.
+/// How an execution ended, according to its processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::jobs) enum Ended {
-    /// Well: what the kind promises decides.
+    /// Normally: what the kind promises decides.
     #[default]
     Well,
     /// Otherwise.
     Not(Status, Reason),
 }
 
-/// What an execution came to, before it is known whether it left what was promised.
+/// The result of an execution, before checking whether it produced what was promised.
 #[derive(Clone, Debug, Default)]
 pub(in crate::jobs) struct Outcome {
     /// How it ended.
     pub(in crate::jobs) ended: Ended,
-    /// What its processes took, in milliseconds, by a clock that nobody sets; unknown without them.
+    /// Running time of its processes in milliseconds, by a monotonic clock; `None` without
+    /// processes.
     pub(in crate::jobs) ran_ms: Option<i64>,
     /// The agent's exit status.
     pub(in crate::jobs) exit_code: Option<i32>,
-    /// The signal that ended it.
+    /// The signal that killed it.
     pub(in crate::jobs) signal: Option<i32>,
-    /// The end of stderr, or the fixed sentence of the failure.
+    /// The tail of stderr, or the fixed sentence for the failure.
     pub(in crate::jobs) error_tail: String,
-    /// What the server last refused the agent.
+    /// The last refused request of the agent.
     pub(in crate::jobs) refusal: Option<Refusal>,
-    /// What the agent last said.
+    /// The agent's last words.
     pub(in crate::jobs) summary: Option<String>,
     /// Tokens and turns.
     pub(in crate::jobs) usage: Option<Value>,
-    /// What it cost.
+    /// Its cost.
     pub(in crate::jobs) cost_usd: Option<f64>,
-    /// The engine's name for the session.
+    /// The engine's session id.
     pub(in crate::jobs) session_ref: Option<String>,
-    /// What should be known although the result counts.
+    /// Warnings about a result that counts anyway.
     pub(in crate::jobs) warnings: Vec<String>,
-    /// The limit of the provider that the agent met.
+    /// The provider's rate limit that the agent hit.
     pub(in crate::jobs) limit: Option<Limit>,
-    /// Whether the engine's other jobs wait until such a limit is over.
+    /// Whether the engine's other jobs wait until it is over.
     pub(in crate::jobs) holds_engine: bool,
-    /// Whether such a limit is that of the site, also if its job is private.
+    /// Whether it is the site's limit, even if the job is private.
     pub(in crate::jobs) is_of_site: bool,
-    /// What is needed to repeat a job of an inbox.
+    /// What retrying an inbox job requires.
     pub(in crate::jobs) repeat: Option<Repeat>,
 }
 
-/// Fences a running job: from this commit on its token is refused. Whether it was not yet.
+/// Fences a running job: after this commit its token is refused. Returns `false` if it already was.
 pub(in crate::jobs) fn begin_ending(tx: &Tx<'_>, id: &JobId) -> Result<bool> {
     if crate::base::fault::is_off("fence") {
         return Ok(true);
@@ -124,7 +125,7 @@ pub(in crate::jobs) fn begin_ending(tx: &Tx<'_>, id: &JobId) -> Result<bool> {
     Ok(tx.prepare_cached(BEGIN_ENDING)?.execute(params)? == 1)
 }
 
-/// Fences a running job because a person cancels it; its execution is then told to stop.
+/// Fences a running job because a person cancels it; its execution is then signalled.
 ///
 /// # Errors
 /// `conflict` with code `job_ended` if it has ended or is ending.
@@ -132,7 +133,7 @@ pub fn request_cancel(tx: &Tx<'_>, id: &JobId, by: &Actor) -> Result<()> {
     let params = named_params! {":id": id, ":now": tx.now(), ":by": by};
     match tx.prepare_cached(REQUEST_CANCEL)?.execute(params)? {
         1 => {
-            // The queue finds it: a caller that leaves now has cancelled all the same.
+            // The queue finds it: even if the caller leaves now, the job is cancelled.
             tx.ring(BELL);
             Ok(())
         }
@@ -150,14 +151,14 @@ pub fn request_cancel(tx: &Tx<'_>, id: &JobId, by: &Actor) -> Result<()> {
     }
 }
 
-/// Returns the running jobs that somebody cancelled.
+/// Returns the running jobs that were cancelled.
 pub(in crate::jobs) fn cancelled(connection: &Connection) -> Result<Vec<JobId>> {
     let mut statement = connection.prepare_cached(CANCELLED)?;
     let ids = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
     Ok(ids)
 }
 
-/// Keeps what was computed at the start: all inputs, and what the kind in force grants.
+/// Stores what was computed at the start: all inputs, and the grants of the current kind.
 pub(in crate::jobs) fn keep_start(
     tx: &Tx<'_>,
     id: &JobId,
@@ -170,10 +171,10 @@ pub(in crate::jobs) fn keep_start(
     one(tx.prepare_cached(KEEP_INPUTS)?.execute(params)?, id)
 }
 
-/// Notes which phase of a running job is next; nothing of it may be started before this commit.
+/// Records the next phase of a running job; nothing of it may be started before this commit.
 ///
 /// # Errors
-/// `conflict` with code `job_ended` if the job does not run, or is to run but is ending.
+/// `conflict` with code `job_ended` if the job is not running, or should run but is ending.
 pub(in crate::jobs) fn begin_phase(tx: &Tx<'_>, id: &JobId, phase: Phase) -> Result<()> {
     let params = named_params! {":id": id, ":now": tx.now(), ":phase": phase.as_str()};
     one(tx.prepare_cached(BEGIN_PHASE)?.execute(params)?, id)
@@ -187,7 +188,7 @@ pub(in crate::jobs) fn keep_guard(tx: &Tx<'_>, id: &JobId, guard: &ProcessIdenti
     one(tx.prepare_cached(KEEP_GUARD)?.execute(params)?, id)
 }
 
-/// Keeps what an agent hands in by `finish`. A second one replaces the first.
+/// Stores the result that an agent submits with `finish`. A second one replaces the first.
 ///
 /// # Errors
 /// `conflict` with code `job_ended`.
@@ -197,7 +198,7 @@ pub fn keep_result(tx: &Tx<'_>, id: &JobId, result: &Value, summary: Option<&str
     one(tx.prepare_cached(KEEP_RESULT)?.execute(params)?, id)
 }
 
-/// Keeps the Topic that a running job has opened: from then on the job is about it.
+/// Stores the Topic opened by a running job, which the job is about from then on.
 ///
 /// # Errors
 /// `conflict` with code `job_ended`.
@@ -217,7 +218,7 @@ fn one(changed: usize, id: &JobId) -> Result<()> {
     }
 }
 
-/// Settles a running job: postcondition, status, what follows for documents, event, lane.
+/// Settles a running job: what it promised, status, follow-ups for documents, event, lane.
 pub(in crate::jobs) fn settle(
     tx: &Tx<'_>,
     id: &JobId,
@@ -232,9 +233,9 @@ pub(in crate::jobs) fn settle(
     let tail = tail.map(|it| tail_of(it.as_bytes(), ERROR_TAIL_BYTES_MAX));
     let summary = outcome.summary.as_deref();
     let met = met(status, outcome);
-    // A provider's limit is one, whether or not the job had left its work before it.
+    // A rate limit counts even if the job had finished its work before hitting it.
     let limit = limit.or(outcome.limit.filter(|_| met.is_some()));
-    // Handlers of its earlier events may have left some.
+    // Handlers of earlier events may have added some.
     let warnings: Vec<&String> = job.warnings.iter().chain(&outcome.warnings).chain(&met).collect();
     let changed = tx.prepare_cached(SETTLE)?.execute(named_params! {
         ":id": id, ":status": status.as_str(), ":reason": reason.map(Reason::as_str),
@@ -260,7 +261,7 @@ pub(in crate::jobs) fn settle(
     if let Some(how) = &outcome.repeat {
         lost::repeat(tx, &job, how, capacities)?;
     }
-    // It sees whether the job is repeated.
+    // Called first, because it decides whether the job is retried.
     (hooks.settled)(tx, &job)?;
     usage::add(tx, &job, outcome.ran_ms)?;
     match (limit, &job.engine) {

@@ -1,8 +1,8 @@
-//! Jobs that outlive the server: what a later server needs to take them over, and how far what
-//! their agents printed has been heard.
+//! Jobs that outlive the server: how a later server takes them over, and how much of their agents'
+//! output was processed.
 //!
-//! **Invariant:** what follows from a line of an agent and the note that the line was heard are one
-//! transaction.
+//! **Invariant:** the effects of a line of output, and the record that it was processed, are
+//! written in one transaction.
 
 use camino::Utf8Path;
 use rusqlite::{Connection, OptionalExtension as _, named_params};
@@ -11,11 +11,11 @@ use crate::base::{Context, Error, ErrorKind, JobId, Result, digest_hex, random_t
 use crate::process::{GUARD_SOCKET, OnServerLoss, private_file, read_small};
 use crate::store::Tx;
 
-/// How long an agent goes on without a server.
+/// How long an agent continues without a server, in milliseconds.
 const KEEP_MS: u64 = 24 * 3_600_000;
-/// The file of the data folder with the key from which those of jobs are made.
+/// The file in the data folder with the key from which jobs' keys are derived.
 const KEY_FILE: &str = "guard.key";
-/// Longest such file.
+/// Longest key file, in bytes.
 const KEY_BYTES_MAX: u64 = 256;
 
 const NOTE_HEARD: &str = "
@@ -27,10 +27,10 @@ const HEARD: &str = "
 pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] =
     &[("keeping::note_heard", NOTE_HEARD), ("keeping::heard", HEARD)];
 
-/// Returns the key of a job, which is in no file: the site's own key makes it.
+/// Returns the key of a job, derived from the site's key and stored nowhere.
 ///
 /// # Errors
-/// `unavailable` if the site's key cannot be read or made.
+/// `unavailable` if the site's key cannot be read or created.
 pub(in crate::jobs) fn key(data: &Utf8Path, job: &JobId) -> Result<String> {
     let path = data.join(KEY_FILE);
     let known = match read_small(&path, KEY_BYTES_MAX)? {
@@ -39,7 +39,7 @@ pub(in crate::jobs) fn key(data: &Utf8Path, job: &JobId) -> Result<String> {
             let made = random_token("wbk_")?;
             private_file(&path, made.as_bytes())
                 .context(ErrorKind::Unavailable, || format!("cannot write {path}"))?;
-            // Whoever was faster counts.
+            // If another process was faster, its key counts.
             read_small(&path, KEY_BYTES_MAX)?
                 .ok_or_else(|| Error::unavailable(format!("{path} is gone")))?
         }
@@ -48,18 +48,18 @@ pub(in crate::jobs) fn key(data: &Utf8Path, job: &JobId) -> Result<String> {
     Ok(digest_hex(format!("{}:{job}", known.trim())))
 }
 
-/// Returns what a guard is told that outlives its server.
+/// Returns the setting for a guard that outlives its server.
 ///
 /// # Errors
-/// As [`key`].
+/// Same as [`key`].
 pub(in crate::jobs) fn keep(data: &Utf8Path, job: &JobId) -> Result<OnServerLoss> {
     keep_for(data, job, KEEP_MS)
 }
 
-/// The same for a guard that waits so long for another server.
+/// Returns the setting for a guard that waits this long for another server.
 ///
 /// # Errors
-/// As [`key`].
+/// Same as [`key`].
 pub(in crate::jobs) fn keep_for(
     data: &Utf8Path,
     job: &JobId,
@@ -69,7 +69,7 @@ pub(in crate::jobs) fn keep_for(
     Ok(OnServerLoss::Keep { keep_ms, adopt_digest })
 }
 
-/// Returns the jobs in whose folders there is the door of a guard, whether or not one is behind it.
+/// Returns the jobs whose folders contain a guard's socket, whether or not a guard listens.
 ///
 /// # Errors
 /// `unavailable` if the folders cannot be read.
@@ -92,14 +92,14 @@ pub(in crate::jobs) fn doors(data: &Utf8Path) -> Result<Vec<JobId>> {
     Ok(found)
 }
 
-/// Notes how far the output of a job has been heard, in bytes.
+/// Records how much of a job's output was processed, in bytes.
 pub(in crate::jobs) fn note_heard(tx: &Tx<'_>, id: &JobId, heard: u64) -> Result<()> {
     let heard = i64::try_from(heard).unwrap_or(i64::MAX);
     tx.prepare_cached(NOTE_HEARD)?.execute(named_params! {":id": id, ":heard": heard})?;
     Ok(())
 }
 
-/// Returns how far the output of a job has been heard, in bytes.
+/// Returns how much of a job's output was processed, in bytes.
 pub(in crate::jobs) fn heard(connection: &Connection, id: &JobId) -> Result<u64> {
     let mut statement = connection.prepare_cached(HEARD)?;
     let heard: Option<Option<i64>> =

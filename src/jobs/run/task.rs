@@ -1,6 +1,6 @@
-//! A job that is done inside of the server: a future in the place of a process.
+//! Jobs that run inside of the server: a future instead of a process.
 //!
-//! **Invariant:** it has the same claim, fence and settlement as a process; only what runs between
+//! **Invariant:** claim, fence and settlement are the same as for a process; only what runs between
 //! them differs.
 
 use std::sync::Arc;
@@ -15,53 +15,54 @@ use tokio_util::sync::CancellationToken;
 use crate::base::Millis;
 use crate::jobs::{Job, Reason, Status};
 
-/// What does the work of jobs whose engine is a part of the server.
+/// Runs jobs whose engine is built into the server.
 pub type RunTask = Arc<dyn Fn(Task) -> BoxFuture<'static, TaskEnd> + Send + Sync>;
 
-/// A job that is to be done.
+/// A job to run.
 #[derive(Clone, Debug)]
 pub struct Task {
-    /// The job, as it was claimed.
+    /// The claimed job.
     pub job: Job,
-    /// What proves in a transaction that it still runs.
+    /// Proves in a transaction that the job is still running.
     pub token_hash: String,
-    /// It is to end: nothing more is begun. Who does not return within the grace is dropped.
+    /// Signals that it should end: start nothing new. A task that has not returned after the grace
+    /// period is dropped.
     pub stop: CancellationToken,
     /// Its wall clock.
     pub clock: TaskClock,
 }
 
-/// The wall clock of a task, which stands still while a person is waited for.
+/// The wall clock of a task, which pauses while waiting for a person.
 #[derive(Clone, Debug)]
 pub struct TaskClock(Arc<watch::Sender<u32>>);
 
-/// The clock stands still as long as this is held.
+/// Pauses the clock while it is held.
 #[derive(Debug)]
 pub struct Pause(TaskClock);
 
-/// What a task came to.
+/// The result of a task.
 #[derive(Clone, Debug, Default)]
 pub struct TaskEnd {
-    /// Why it failed, if it did.
+    /// The failure, if any.
     pub failure: Option<TaskFailure>,
-    /// What was said last.
+    /// The last words.
     pub summary: Option<String>,
-    /// Tokens, by the names that usage has.
+    /// Tokens, by the names in `usage`.
     pub usage: Option<Value>,
     /// US dollars.
     pub cost_usd: Option<f64>,
 }
 
-/// Why a task failed.
+/// A failure of a task.
 #[derive(Clone, Debug)]
 pub struct TaskFailure {
-    /// The status of its job.
+    /// The status for its job.
     pub status: Status,
-    /// The reason of its job.
+    /// The reason for its job.
     pub reason: Reason,
-    /// For people.
+    /// A message for people.
     pub text: String,
-    /// The provider takes no more, until a time if that is known: the engine is held for everybody.
+    /// Set if the provider is rate limiting, with the end if known: holds the engine for everybody.
     pub limit: Option<Option<Millis>>,
 }
 
@@ -70,18 +71,18 @@ impl TaskClock {
         TaskClock(Arc::new(watch::Sender::new(0)))
     }
 
-    /// Stops the clock until what is returned is dropped.
+    /// Pauses the clock until the result is dropped.
     pub fn pause(&self) -> Pause {
         self.0.send_modify(|count| *count += 1);
         Pause(self.clone())
     }
 
-    /// Returns when the clock has run for so long.
+    /// Waits until the clock has run this long.
     pub(in crate::jobs) async fn run_out(&self, mut left: Duration) {
         let mut pauses = self.0.subscribe();
         loop {
             if *pauses.borrow_and_update() > 0 {
-                // The sender is held by this clock.
+                // Cannot fail: this clock holds the sender.
                 let _ = pauses.changed().await;
                 continue;
             }

@@ -1,7 +1,6 @@
-//! Files that an agent obeys whatever its command says: where they are, it is not started.
+//! Files that an agent obeys regardless of its command: if any exist, it is not started.
 //!
-//! **Invariant:** the look is taken in the folder in which the agent is about to work, after the
-//! last hook has run.
+//! **Invariant:** the check runs in the agent's working directory, after the last hook.
 
 use std::fmt;
 
@@ -13,17 +12,17 @@ use crate::jobs::{Generation, Job};
 use crate::process::{self, Root};
 use crate::script::{Agent, Engine, unkept_settings};
 
-/// Settings of more bytes are not looked into.
+/// Largest settings file that is parsed, in bytes.
 const SETTINGS_BYTES_MAX: usize = 1024 * 1024;
-/// Largest `.git` of a worktree: one line with a path.
+/// Largest `.git` file of a worktree, in bytes: one line with a path.
 const GIT_FILE_BYTES_MAX: u64 = 16 * 1024;
 
-/// A file that an agent would obey, whatever its command says.
+/// A file that an agent would obey regardless of its command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unkept {
-    /// The file, from the repository's top.
+    /// Its path from the repository's top.
     pub file: String,
-    /// What of it; all of it if nothing is said.
+    /// The relevant part; `None` for the whole file.
     pub part: Option<&'static str>,
 }
 
@@ -36,16 +35,16 @@ impl fmt::Display for Unkept {
     }
 }
 
-/// Returns the files that an engine's agent would obey in a folder, whatever its command says, and
-/// that its script does not trust; from the repository's top.
+/// Returns the files in a folder that an engine's agent would obey regardless of its command, and
+/// that its script does not trust, as paths from the repository's top.
 pub fn unkept_files(engine: &Engine, folder: &Utf8Path) -> Vec<Unkept> {
     let Some(agent) = engine.agent() else { return Vec::new() };
     let top = folder.ancestors().find(|it| it.join(".git").symlink_metadata().is_ok());
     let top = top.unwrap_or(folder);
-    // Pi looks in its own folder alone.
+    // Pi only reads its own folder.
     let is_within = |it: &&Utf8Path| it.starts_with(top) && (agent != Agent::Pi || *it == folder);
-    // Gemini takes variables from the nearest `.env`, up to the root. The one of the account is its
-    // owner's, of which `doctor` warns.
+    // Gemini reads variables from the nearest `.env`, up to the file system's root. The one in the
+    // home folder is the owner's; `doctor` warns about it.
     let is_reached = |it: &&Utf8Path| match agent {
         Agent::Gemini => !is_home(it) || it.starts_with(top),
         _ => is_within(it),
@@ -59,7 +58,7 @@ pub fn unkept_files(engine: &Engine, folder: &Utf8Path) -> Vec<Unkept> {
         };
         let there = agent.unkept_files().iter().map(|it| place.join(it));
         there.filter(|it| it.symlink_metadata().is_ok()).for_each(|it| add(&it, None));
-        // Newer versions of Claude Code read local settings at the top, too, and no others there.
+        // Newer versions of Claude Code also read local settings at the top, and no others there.
         for file in [own.filter(|_| place == folder), local].into_iter().flatten() {
             if let Some(part) = unkept_part(place, file) {
                 add(&place.join(file), Some(part));
@@ -75,15 +74,15 @@ pub fn unkept_files(engine: &Engine, folder: &Utf8Path) -> Vec<Unkept> {
     found
 }
 
-/// Returns whether a folder is that of the account.
+/// Returns whether a folder is the home folder.
 fn is_home(folder: &Utf8Path) -> bool {
     std::env::var_os("HOME").is_some_and(|it| folder.as_std_path() == it)
 }
 
-/// Returns the top of the checkout to which a worktree belongs: newer versions of Claude Code obey
-/// the local settings there too (seen with 2.1.331).
+/// Returns the top of the checkout that a worktree belongs to: newer versions of Claude Code obey
+/// its local settings too (seen with 2.1.331).
 fn main_checkout(top: &Utf8Path) -> Option<Utf8PathBuf> {
-    // A folder in its place is a checkout by itself, and cannot be read.
+    // A folder in its place is a full checkout, and cannot be read as a file.
     let told = process::read_small(&top.join(".git"), GIT_FILE_BYTES_MAX).ok().flatten()?;
     let folder = std::str::from_utf8(&told).ok()?.strip_prefix("gitdir:")?.trim();
     // `TOP/.git/worktrees/NAME`
@@ -92,12 +91,12 @@ fn main_checkout(top: &Utf8Path) -> Option<Utf8PathBuf> {
     git.parent().map(Utf8Path::to_owned)
 }
 
-/// Returns what of a settings file nothing keeps out, if it is there. What cannot be looked into
-/// might hold anything.
+/// Returns the part of a settings file that cannot be disabled, if it exists. An unreadable file
+/// might contain anything.
 fn unkept_part(place: &Utf8Path, file: &str) -> Option<&'static str> {
     let path = place.join(file);
     path.symlink_metadata().ok()?;
-    // Links are not followed: what they lead to is no file of the repository.
+    // Links are not followed: their targets are not files of the repository.
     let read = Root::open(place)
         .and_then(|folder| folder.read_relative(Utf8Path::new(file), SETTINGS_BYTES_MAX));
     match read.map(|(bytes, _)| String::from_utf8(bytes)) {

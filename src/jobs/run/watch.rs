@@ -1,4 +1,4 @@
-//! What is asked of those who look at the repository around a job.
+//! The interface to the code that watches the repository around a job.
 
 use std::sync::Arc;
 
@@ -6,21 +6,21 @@ use futures_util::future::BoxFuture;
 
 use crate::base::JobId;
 
-/// Where the watch over a job begins.
+/// When watching a job begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beginning {
     /// Its agent is about to start.
     Now,
-    /// Its agent was started by an earlier server, which looked.
+    /// Its agent was started by an earlier server, which took a snapshot.
     Earlier,
 }
 
-/// Looks again when the job has ended, and names what is different.
+/// Compares again when the job has ended, and describes the differences.
 pub type Watched = Box<dyn FnOnce() -> BoxFuture<'static, Vec<String>> + Send>;
-/// Looks at what a job's agent could touch without being asked to, before it starts.
+/// Takes a snapshot before a job's agent starts, of everything that it could change.
 pub type Watch = Arc<dyn Fn(JobId, Beginning) -> BoxFuture<'static, Watched> + Send + Sync>;
-/// Says whether a job may start: not if what steers agents is another than when a job began that
-/// still runs. Then that is on record, and holds the queue.
+/// Returns whether a job may start. It may not if what steers agents changed since a running job
+/// began; that is recorded, and holds the queue.
 pub type Steady = Arc<dyn Fn(JobId) -> BoxFuture<'static, bool> + Send + Sync>;
-/// Looks once more after a job that an earlier server had watched, and names what is different.
+/// Compares once more after a job that an earlier server watched, and describes the differences.
 pub type Recall = Arc<dyn Fn(JobId) -> BoxFuture<'static, Vec<String>> + Send + Sync>;

@@ -1,8 +1,7 @@
-//! The folder of its own that a job may have, and the hooks of the script around its agent: what is
-//! asked of other domains, and what is run.
+//! The workspace that a job may have, and the script's hooks around its agent: the interface to
+//! other domains, and what is run.
 //!
-//! **Invariant:** git is unknown here: who makes and removes a worktree is told, and says how it
-//! went.
+//! **Invariant:** git is unknown here: worktrees are created and removed by callbacks.
 
 use std::sync::Arc;
 
@@ -16,7 +15,7 @@ use crate::jobs::run::launch::Ground;
 use crate::process::which;
 use crate::script::{Hooks, Kind, WorkspaceMode};
 
-/// The environment that every hook has, beside what is inherited. The agent has it without
+/// Environment of every hook, besides what is inherited. The agent has the same without
 /// `MESSAGE_CONTENT`.
 const NAMES: [&str; 13] = [
     "MESSAGE_ID",
@@ -40,41 +39,41 @@ const SKILL_FOLDERS: [&str; 2] = [".claude/skills", ".agents/skills"];
 /// A command of the script that runs before or after an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HookRun {
-    /// Absolute program, and arguments.
+    /// Absolute program and arguments.
     pub argv: Vec<String>,
-    /// What it has beside the inherited environment; no secrets.
+    /// Additional environment; no secrets.
     pub env: Vec<(String, String)>,
-    /// Where it starts, if that is there.
+    /// Its working directory, if it exists.
     pub cwd: Utf8PathBuf,
-    /// Whether it runs there or not at all: the folder is a worktree, and what the hook names in it
-    /// stands under the same names among the user's own files.
+    /// Whether it must run there or not at all: in a worktree the paths in the hook also exist
+    /// among the user's own files.
     #[serde(default)]
     pub is_bound: bool,
-    /// Longest run, in milliseconds.
+    /// Timeout, in milliseconds.
     pub timeout_ms: u64,
 }
 
-/// A workspace that a job needs.
+/// A workspace required by a job.
 #[derive(Clone, Debug)]
 pub struct WorkspaceNeed {
-    /// The first leg of the job's instance.
+    /// The root job of the instance.
     pub root: JobId,
-    /// Where it is to be, absolute.
+    /// Its absolute path.
     pub path: Utf8PathBuf,
-    /// The folder of the repository of which a worktree is made; none if a hook makes the folder.
+    /// The folder of the worktree's repository; `None` if a hook creates the folder.
     pub repo: Option<Utf8PathBuf>,
-    /// What is to run afterwards.
+    /// The hook to run afterwards.
     pub cleanup: Option<HookRun>,
     /// Where the agent looks for the kind's skill, relative to the script's folder.
     pub skill: Vec<Utf8PathBuf>,
 }
 
-/// A cleanup that was counted and is about to begin.
+/// A cleanup that was counted and is about to start.
 #[derive(Clone, Debug)]
 pub struct Cleanup {
-    /// Which one it is, from 1.
+    /// Its number, from 1.
     pub number: u32,
-    /// What runs.
+    /// The hook to run.
     pub hook: Option<HookRun>,
 }
 
@@ -90,20 +89,20 @@ type Begin = dyn Fn(JobId) -> BoxFuture<'static, Result<Option<Cleanup>>> + Send
 type End =
     dyn Fn(JobId, Option<String>) -> BoxFuture<'static, Result<Option<String>>> + Send + Sync;
 
-/// Who makes the workspaces of jobs and removes them.
+/// Creates and removes the workspaces of jobs.
 #[derive(Clone)]
 pub struct Workspaces {
-    /// Writes the row, makes a worktree, and returns the folder in which the agent is to start.
+    /// Writes the row, creates a worktree, and returns the folder in which to start the agent.
     pub make: Arc<Make>,
-    /// Counts a cleanup; nothing if the instance has no workspace, or it is gone.
+    /// Counts a cleanup; `None` if the instance has no workspace, or it is gone.
     pub begin_cleanup: Arc<Begin>,
-    /// Ends a cleanup, whose hook failed for this reason, if it did: keeps what was left in a
-    /// worktree and removes it. Returns what a person should know.
+    /// Ends a cleanup, with the reason if its hook failed: saves what is left in a worktree, and
+    /// removes it. Returns a note for people.
     pub end_cleanup: Arc<End>,
 }
 
 impl Workspaces {
-    /// Returns what a queue has whose jobs have no workspaces.
+    /// Returns the callbacks for a queue whose jobs have no workspaces.
     pub fn none() -> Workspaces {
         Workspaces {
             make: Arc::new(|need| {
@@ -117,23 +116,23 @@ impl Workspaces {
     }
 }
 
-/// What runs around the agent of a job.
+/// What runs around a job's agent.
 #[derive(Clone, Debug)]
 pub(in crate::jobs) struct Plan {
     pub(in crate::jobs) need: WorkspaceNeed,
     pub(in crate::jobs) prepare: Option<HookRun>,
-    /// What the agent has beside its usual environment.
+    /// Additional environment of the agent.
     pub(in crate::jobs) env: Vec<(String, String)>,
-    /// Where the agent starts if its workspace is not there.
+    /// Where the agent starts without a workspace.
     pub(in crate::jobs) base: Utf8PathBuf,
 }
 
 impl Plan {
-    /// Returns what runs around the agent; nothing for a job without hooks and workspace. `given`
-    /// is what the message says.
+    /// Returns what runs around the agent; `None` for a job without hooks and workspace. `given`
+    /// are the variables of the message.
     ///
     /// # Errors
-    /// `invalid` with code `bad_hook` if a program or the folder cannot be.
+    /// `invalid` with code `bad_hook` if a program or the folder is not usable.
     pub(in crate::jobs) fn of(
         ground: &Ground,
         job: &Job,
@@ -171,7 +170,7 @@ impl Plan {
         };
         let all: Vec<(String, String)> =
             NAMES.iter().map(|name| ((*name).to_owned(), value(name))).collect();
-        // A hook of the script works where it always did; in our worktree once that is there.
+        // The script's hooks run in the script's folder; in our worktree once it exists.
         let cwd = if is_worktree { path.clone() } else { base.clone() };
         let run = |argv: &[String], env: Vec<(String, String)>| -> Result<HookRun> {
             Ok(HookRun {
@@ -215,7 +214,7 @@ fn rendered(template: &str, job: &Job, base: &Utf8Path) -> Result<Utf8PathBuf> {
         .hint("begin it with {{cwd_base}}, and put {{message_id}} into its last part"))
 }
 
-/// Returns a command with its program as an absolute path.
+/// Returns a command with the absolute path of its program.
 ///
 /// # Errors
 /// `invalid` with code `bad_hook`.

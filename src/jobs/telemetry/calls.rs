@@ -1,4 +1,4 @@
-//! The calls of tools that an agent waits for: meanwhile its silence means nothing.
+//! Pending tool calls of an agent, during which silence means nothing.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use crate::base::truncate_chars;
 
-/// Most calls that are followed at once; of more, silence counts as ever.
+/// Most calls tracked at once; beyond that, silence counts again.
 const CALLS_MAX: usize = 100;
 /// Longest id of a call, in bytes.
 const ID_BYTES_MAX: usize = 200;
-/// Most characters of a call that a sentence has.
+/// Most characters of a call shown in a sentence.
 const SHOWN_CHARS_MAX: usize = 300;
 
-/// What an agent waits for, and what it called last.
+/// Pending calls, and the last call.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     open: BTreeMap<String, String>,
@@ -21,11 +21,11 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    /// Takes in an entry of the stream.
+    /// Processes an entry of the stream.
     pub(super) fn note(&mut self, entry: &Value) {
         let id = entry["id"].as_str().filter(|it| it.len() <= ID_BYTES_MAX);
         if let Some(parent) = entry["parent"].as_str() {
-            // An agent within a call says what it does by itself: its silence counts.
+            // A sub-agent inside of the call reports by itself, so its silence counts.
             self.open.remove(parent);
         }
         match (entry["type"].as_str().unwrap_or_default(), id) {
@@ -39,14 +39,14 @@ impl Calls {
             ("tool_result", Some(id)) => {
                 self.open.remove(id);
             }
-            // A model speaks when it has its answers, or has given them up.
+            // A model continues when it has its answers, or has given up on them.
             ("text", _) if entry["parent"].is_null() => self.open.clear(),
             ("done" | "reset", _) => self.open.clear(),
             _ => {}
         }
     }
 
-    /// Forgets what it waits for: a line was passed over that may have been an answer.
+    /// Forgets pending calls: a skipped line may have been an answer.
     pub(super) fn lose(&mut self) {
         self.open.clear();
     }
@@ -55,7 +55,7 @@ impl Calls {
         !self.open.is_empty()
     }
 
-    /// Returns what the agent was doing, for a person.
+    /// Returns what the agent was doing, for people.
     pub(super) fn doing(&self) -> Option<String> {
         match (self.open.values().next(), &self.last) {
             (Some(call), _) => Some(format!("it was waiting for its tool {call}")),
@@ -65,7 +65,7 @@ impl Calls {
     }
 }
 
-/// Returns a call as one line: the tool, and the command if it is one.
+/// Returns a call in one line: the tool, and the command if it has one.
 fn shown(entry: &Value) -> String {
     let name = entry["name"].as_str().unwrap_or("without a name");
     let input = entry["input"].as_str().unwrap_or_default();
@@ -107,7 +107,7 @@ mod tests {
         for over in [
             json!({"type": "text", "text": "so much for that"}),
             json!({"type": "done", "ok": true}),
-            // An agent of its own works within the call, and says so.
+            // A sub-agent works inside of the call, and reports that.
             json!({"type": "tool_call", "id": null, "name": "Read", "input": "{}", "parent": "a"}),
         ] {
             let mut calls = Calls::default();

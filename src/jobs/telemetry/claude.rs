@@ -1,11 +1,11 @@
-//! `claude --output-format stream-json`: one JSON object a line, read leniently.
+//! Parses `claude --output-format stream-json`: one JSON object per line, leniently.
 //!
-//! Key order and fields differ between versions; what is unknown is passed over. The last `result`
-//! line counts: `is_error` (not `subtype`, which says "success" on a refused key),
-//! `total_cost_usd`, `modelUsage`, `num_turns`, `session_id`. `usage` of that line leaves out what
-//! sub-agents and turns that were cut short have spent; `modelUsage` has it. Until that line comes,
-//! the tokens are those of the messages so far. Of the pieces that `--include-partial-messages`
-//! adds (`stream_event`) only the tokens are read: each text comes again.
+//! Key order and fields vary between versions; unknown ones are ignored. The last `result` line
+//! counts: `is_error` (not `subtype`, which is "success" for a refused key), `total_cost_usd`,
+//! `modelUsage`, `num_turns`, `session_id`. Its `usage` omits sub-agents and interrupted turns;
+//! `modelUsage` includes them. Until that line arrives, tokens are those of the messages so far. Of
+//! the chunks added by `--include-partial-messages` (`stream_event`) only tokens are read, since
+//! each text is repeated.
 
 use serde_json::{Value, json};
 
@@ -14,10 +14,10 @@ use crate::jobs::telemetry::limit::{self, LIMIT_STATUSES, Limit};
 use crate::jobs::telemetry::tally::{Tally, Tokens, cost};
 use crate::jobs::telemetry::{NAME_CHARS_MAX, Reading, Report};
 
-/// How the line begins that some versions write into the middle of another one.
+/// The start of a line that some versions write into the middle of another one.
 const LIMIT_LINE: &str = "{\"type\":\"rate_limit_event\"";
 
-/// Reads one line; a line that is no JSON object is text.
+/// Parses one line; a line that is not a JSON object is text.
 pub(super) fn read_line(line: &str, now: Millis, report: &mut Report) -> Reading {
     let Some(Value::Object(object)) = read_loose_json(line) else {
         if let Some(Ok(inner)) = line.find(LIMIT_LINE).map(|at| first_value(&line[at..])) {
@@ -52,7 +52,7 @@ pub(super) fn read_line(line: &str, now: Millis, report: &mut Report) -> Reading
         "assistant" => {
             report.summary = None;
             if object["error"].is_null() {
-                // It answers: whatever was in its way before is over.
+                // It answers, so whatever blocked it is over.
                 report.limit = None;
             }
             count(&object["message"], report);
@@ -76,8 +76,8 @@ fn first_value(text: &str) -> serde_json::Result<Value> {
     serde_json::Deserializer::from_str(text).into_iter::<Value>().next().unwrap_or(Ok(Value::Null))
 }
 
-/// Notes that the account's window is used up; `allowed` and `allowed_warning` mean nothing, and
-/// whoever pays for more goes on.
+/// Records that the account's quota is used up; `allowed` and `allowed_warning` mean nothing, and
+/// accounts that pay for overage continue.
 fn limit_event(object: &Value, now: Millis, report: &mut Report) {
     let info = &object["rate_limit_info"];
     if info["status"] == "rejected" && info["isUsingOverage"] != true {
@@ -86,9 +86,9 @@ fn limit_event(object: &Value, now: Millis, report: &mut Report) {
     }
 }
 
-/// Returns the limit that ended the run, if one did: by its status, by its words, or by the line
-/// about the account's window before it. That line has the provider's own number: the time in the
-/// words is a time of day for people, perhaps of another zone.
+/// Returns the rate limit that ended the run, if any: from its status, its message, or the
+/// preceding line about the account's quota. That line has the provider's own timestamp; the
+/// message has a time of day for people, possibly in another time zone.
 fn final_limit(object: &Value, now: Millis, report: &mut Report) -> Option<Limit> {
     let before = report.limit.take();
     if !report.is_error {
@@ -106,7 +106,7 @@ fn blocks(object: &Value) -> impl Iterator<Item = &Value> {
     object["message"]["content"].as_array().into_iter().flatten()
 }
 
-/// Adds the call within which an agent of its own says this.
+/// Adds the call inside of which a sub-agent says this.
 fn within(object: &Value, mut entry: Value) -> Value {
     if let Some(parent) = object["parent_tool_use_id"].as_str() {
         entry["parent"] = json!(truncate_chars(parent, NAME_CHARS_MAX));
@@ -137,7 +137,7 @@ fn tool_results(object: &Value) -> Vec<Value> {
     blocks(object).filter_map(entry).map(|it| within(object, it)).collect()
 }
 
-/// Returns what a tool answered as text: pictures and the like are only named.
+/// Returns a tool's answer as text: images and the like are only named.
 fn words(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
@@ -153,7 +153,7 @@ fn words(content: &Value) -> String {
     }
 }
 
-/// Returns why the model did not answer: all that is known if a clock runs out meanwhile.
+/// Returns why the model did not answer, which is all that is known if a timeout follows.
 fn trouble(object: &Value) -> String {
     let error = truncate_chars(object["error"].as_str().unwrap_or("error"), NAME_CHARS_MAX);
     let status = object["error_status"].as_u64().map(|it| format!(" (HTTP {it})"));
@@ -166,12 +166,12 @@ fn last_words(object: &Value) -> Option<String> {
         return Some(text.to_owned());
     }
     let errors = object["errors"].as_array()?.iter().filter_map(Value::as_str);
-    // Notes for its makers, at each cancellation.
+    // Diagnostics for its developers, at each cancellation.
     let errors: Vec<&str> = errors.filter(|it| !it.starts_with("[ede_diagnostic]")).collect();
     (!errors.is_empty()).then(|| errors.join("\n"))
 }
 
-/// Counts the tokens of a message, which comes in several lines.
+/// Counts the tokens of a message, which arrives in several lines.
 fn count(message: &Value, report: &mut Report) {
     let (Some(id), true) = (message["id"].as_str(), message["usage"].is_object()) else { return };
     let usage = &message["usage"];
@@ -199,7 +199,7 @@ fn piece(event: &Value, report: &mut Report) {
     }
 }
 
-/// Returns what each model was sent and has written, sub-agents and cut turns included.
+/// Returns the tokens of each model, including sub-agents and interrupted turns.
 fn model_usage(object: &Value) -> Tally {
     let mut tally = Tally::default();
     for (model, told) in object["modelUsage"].as_object().into_iter().flatten() {
@@ -302,7 +302,7 @@ mod tests {
             assert_eq!(names, ["Skill", "Bash", "Bash", "Bash"]);
             assert!(of_type(&entries, "tool_result").iter().all(|it| it["ok"] == true));
             let said = of_type(&entries, "text");
-            // Whole texts, each once: the pieces are not entries.
+            // Complete texts, once each: chunks are not entries.
             assert_eq!(said.len(), 5);
             assert_eq!(said[4]["text"], report.summary.unwrap().as_str());
             assert_eq!(entries.last().unwrap()["type"], "done");
@@ -374,7 +374,7 @@ mod tests {
         assert!(report.is_error);
         assert_eq!(report.summary.as_deref(), Some("Invalid API key · Fix external API key"));
         assert_eq!(of_type(&entries, "reset").len(), 2);
-        // Ended while it waited: an interrupted run has a result without words.
+        // Stopped while waiting: an interrupted run has a result without text.
         let waiting: String = lines.split_inclusive('\n').take(3).collect();
         let interrupted = r#"{"type":"result","is_error":true,"errors":["[ede_diagnostic] x"]}"#;
         let (report, _, ends) = run(&format!("{waiting}{interrupted}"));
@@ -429,14 +429,14 @@ mod tests {
         let rejected = event("rejected");
         let found = limit(&[&rejected, said, failed]).unwrap();
         assert_eq!(found.retry_at, Some(Millis(1_795_361_400_000)));
-        // The provider's number counts, not the time of day in the words.
+        // The provider's timestamp counts, not the time of day in the message.
         let other = failed.replace(words, "You've hit your limit · resets 11pm (UTC)");
         assert_eq!(limit(&[&rejected, said, &other]), Some(found));
         assert_ne!(limit(&[&other]).unwrap().retry_at, found.retry_at);
         assert_eq!(limit(&[failed]).unwrap().retry_at, None);
         assert_eq!(limit(&[&event("allowed_warning"), fine]), None);
         assert_eq!(limit(&[&rejected, fine]), None);
-        // Broken into the middle of another line, as 2.1.74 did.
+        // Split into the middle of another line, as 2.1.74 did.
         let torn = format!(r#"{{"type":"assistant","message":{{"content":"par{rejected}"#);
         assert!(limit(&[&torn]).unwrap().retry_at.is_some());
         let overloaded =

@@ -1,18 +1,18 @@
-//! `codex exec --json`: one JSON object a line, read leniently.
+//! Parses `codex exec --json`: one JSON object per line, leniently.
 //!
 //! `thread.started` names the session, `item.…` is what the agent does and says, `turn.completed`
 //! has the tokens of the whole thread so far: the last one counts. There is no cost and no model.
-//! An `error` line is an attempt that is made again; only `turn.failed` is the end.
+//! An `error` line is an attempt that will be retried; only `turn.failed` is final.
 
 use serde_json::{Value, json};
 
 use crate::base::{Millis, read_loose_json, truncate_chars};
 use crate::jobs::telemetry::{NAME_CHARS_MAX, Reading, Report, limit, words};
 
-/// Longest list of paths that is told of one change.
+/// Most paths listed for one change.
 const PATHS_MAX: usize = 50;
 
-/// Reads one line; a line that is no JSON object is text.
+/// Parses one line; a line that is not a JSON object is text.
 pub(super) fn read_line(line: &str, now: Millis, report: &mut Report) -> Reading {
     let Some(Value::Object(object)) = read_loose_json(line) else {
         return Reading::one(json!({"type": "text", "text": line}));
@@ -41,7 +41,7 @@ pub(super) fn read_line(line: &str, now: Millis, report: &mut Report) -> Reading
     }
 }
 
-/// Returns the call of a tool that was begun.
+/// Returns the entry for a tool call that was started.
 fn started(item: &Value) -> Vec<Value> {
     let (name, input) = match item["type"].as_str().unwrap_or_default() {
         "command_execution" => ("exec_command".to_owned(), words(&item["command"])),
@@ -62,14 +62,14 @@ fn tool_result(item: &Value, ok: bool, text: String) -> Value {
     json!({"type": "tool_result", "id": item["id"], "ok": ok, "text": text})
 }
 
-/// Returns what an item that is over says; the agent's own words are remembered.
+/// Returns the entries for a completed item; the agent's own words are remembered.
 fn completed(item: &Value, report: &mut Report) -> Vec<Value> {
     let is_ok = item["status"] == "completed";
     let result = |ok, text| tool_result(item, ok, text);
     match item["type"].as_str().unwrap_or_default() {
         "agent_message" => {
             let said = words(&item["text"]);
-            // It answers: whatever was in its way before is over.
+            // It answers, so whatever blocked it is over.
             report.limit = None;
             let entry = json!({"type": "text", "text": said});
             report.summary = Some(said);
@@ -96,13 +96,13 @@ fn completed(item: &Value, report: &mut Report) -> Vec<Value> {
         "web_search" => {
             vec![tool_call(item, "web_search", words(&item["query"])), result(true, String::new())]
         }
-        // A warning of the program: the run goes on.
+        // A warning of the program: the run continues.
         "error" => vec![json!({"type": "text", "text": words(&item["message"])})],
         _ => Vec::new(),
     }
 }
 
-/// Codex counts what came from the cache among its input; the row does not.
+/// Subtracts cached tokens from the input, in which Codex includes them.
 fn turn_completed(usage: &Value, report: &mut Report) -> Reading {
     let count = |name: &str| usage[name].as_u64();
     let cached = count("cached_input_tokens");
@@ -132,7 +132,7 @@ fn turn_failed(error: &Value, now: Millis, report: &mut Report) -> Reading {
         None => truncate_chars(&words(error), NAME_CHARS_MAX),
     };
     report.is_error = true;
-    // What an earlier line said of it stays, if this one only says that it is over.
+    // A limit reported by an earlier line stays, if this one only says that the run is over.
     report.limit = limit::in_words(&message, now).or(report.limit.take());
     if !message.is_empty() {
         report.summary = Some(message);

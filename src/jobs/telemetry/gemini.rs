@@ -1,6 +1,6 @@
-//! `gemini -o stream-json`: one JSON object a line, read leniently.
+//! Parses `gemini -o stream-json`: one JSON object per line, leniently.
 //!
-//! An answer comes in pieces (`message` with `delta`), which make one text; `tool_use` and
+//! An answer arrives in chunks (`message` with `delta`), which form one text; `tool_use` and
 //! `tool_result` are calls; `result` is the end, with tokens by model. There is no cost.
 
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::base::{Millis, read_loose_json};
 use crate::jobs::telemetry::tally::{Tally, Tokens};
 use crate::jobs::telemetry::{NAME_CHARS_MAX, Reading, Report, TEXT_CHARS_MAX, limit, words};
 
-/// Reads one line; a line that is no JSON object is text.
+/// Parses one line; a line that is not a JSON object is text.
 pub(super) fn read_line(line: &str, now: Millis, report: &mut Report) -> Reading {
     let Some(Value::Object(object)) = read_loose_json(line) else {
         return Reading::one(json!({"type": "text", "text": line}));
@@ -17,7 +17,7 @@ pub(super) fn read_line(line: &str, now: Millis, report: &mut Report) -> Reading
     let object = Value::Object(object);
     let kind = object["type"].as_str().unwrap_or_default();
     if kind == "message" && object["role"] == "assistant" {
-        // An answer: whatever was in its way before is over.
+        // An answer, so whatever blocked it is over.
         report.limit = None;
         let is_piece = object["delta"] == true;
         let mut entries: Vec<Value> =
@@ -65,7 +65,7 @@ pub(super) fn read_line(line: &str, now: Millis, report: &mut Report) -> Reading
     Reading { entries, is_final: false }
 }
 
-/// Returns the text whose pieces have come; it becomes the last words.
+/// Returns the text assembled from chunks, which becomes the last words.
 pub(super) fn end_of_text(report: &mut Report) -> Option<Value> {
     let text = std::mem::take(&mut report.open_text);
     if text.is_empty() {
@@ -76,7 +76,7 @@ pub(super) fn end_of_text(report: &mut Report) -> Option<Value> {
     Some(entry)
 }
 
-/// Gemini counts what came from the cache among its input, and its thoughts only in the total.
+/// Gemini includes cached tokens in its input, and thinking only in the total.
 fn tokens_of(told: &Value) -> Tokens {
     let count = |name: &str| told[name].as_u64().unwrap_or(0);
     let (read, cached) = (count("input_tokens"), count("cached"));
@@ -102,7 +102,7 @@ fn result(object: &Value, now: Millis, report: &mut Report) -> [Value; 2] {
     usage.insert("is_error".to_owned(), json!(report.is_error));
     if report.is_error {
         let message = words(&object["error"]["message"]);
-        // What an earlier line said of it stays, if this one only says that it is over.
+        // A limit reported by an earlier line stays, if this one only says that the run is over.
         report.limit = limit::in_words(&message, now).or(report.limit.take());
         report.summary = Some(message).filter(|it| !it.is_empty()).or(report.summary.take());
     }

@@ -1,7 +1,7 @@
-//! What agents say when their provider takes no more: that it is so, and when it is over.
+//! Detects rate limits in the messages of agents, and when they end.
 //!
-//! Only the words of a run that failed are looked at. A time of day without a zone is in the zone
-//! of this machine, as the agents mean it.
+//! Only messages of failed runs are searched. A time of day without a time zone is in the machine's
+//! zone, as the agents mean it.
 
 use jiff::civil::{Date, Time, Weekday};
 use jiff::tz::TimeZone;
@@ -9,24 +9,24 @@ use jiff::{Timestamp, ToSpan};
 
 use crate::base::Millis;
 
-/// Farthest time that is believed: the longest windows of the providers are a week.
+/// Farthest plausible time: the longest quotas of the providers are weekly.
 pub(in crate::jobs) const AHEAD_MS_MAX: i64 = 8 * 24 * 3_600_000;
-/// HTTP statuses of a provider that takes no more.
+/// HTTP statuses of rate limits and overload.
 pub(super) const LIMIT_STATUSES: [u64; 2] = [429, 529];
-/// Longest text that is searched, in characters.
+/// Longest text searched, in characters.
 const WORDS_CHARS_MAX: usize = 4_000;
 
-/// A limit of the provider.
+/// A provider's rate limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::jobs) struct Limit {
-    /// When it is over, if the agent said so.
+    /// When it ends, if the agent said so.
     pub(in crate::jobs) retry_at: Option<Millis>,
-    /// Whether it was read in text that an agent writes for people: a document about limits reads
-    /// the same, so that its time is not one that others wait for.
+    /// Whether it was found in prose for people: a document about limits reads the same, so other
+    /// jobs do not wait for its time.
     pub(in crate::jobs) is_prose: bool,
 }
 
-/// What stands in the messages of Claude Code, Codex, Gemini and their providers, in small letters.
+/// Phrases in messages of Claude Code, Codex, Gemini and their providers, in lower case.
 const SAYINGS: [&str; 21] = [
     "usage limit reached",
     "usage limit has been reached",
@@ -51,7 +51,7 @@ const SAYINGS: [&str; 21] = [
     "model is overloaded",
 ];
 
-/// Returns the limit that a message speaks of, if it does.
+/// Returns the rate limit that a message reports, if any.
 pub(in crate::jobs) fn in_words(text: &str, now: Millis) -> Option<Limit> {
     let text: String = text.chars().take(WORDS_CHARS_MAX).collect();
     let small = text.to_lowercase().replace('\u{2019}', "'");
@@ -61,22 +61,22 @@ pub(in crate::jobs) fn in_words(text: &str, now: Millis) -> Option<Limit> {
     Some(Limit { retry_at: when(&small, now), is_prose: false })
 }
 
-/// The same in text for people.
+/// Returns the rate limit that prose reports, if any.
 pub(in crate::jobs) fn in_prose(text: &str, now: Millis) -> Option<Limit> {
     in_words(text, now).map(|it| Limit { is_prose: true, ..it })
 }
 
-/// Returns the time from seconds since 1970.
+/// Returns the time of seconds since 1970.
 pub(super) fn of_seconds(seconds: i64, now: Millis) -> Option<Millis> {
     believed(seconds.checked_mul(1_000)?, now)
 }
 
-/// Returns the time so many seconds from now.
+/// Returns the time this many seconds from now.
 pub(super) fn after_seconds(seconds: i64, now: Millis) -> Option<Millis> {
     believed(now.0.checked_add(seconds.checked_mul(1_000)?)?, now)
 }
 
-/// Returns when a message says that it is over.
+/// Returns when the limit ends, according to a message.
 pub(super) fn when(small: &str, now: Millis) -> Option<Millis> {
     if let Some((_, rest)) = small.split_once("limit reached|") {
         let digits: String = rest.chars().take_while(char::is_ascii_digit).take(12).collect();
@@ -96,7 +96,7 @@ fn believed(at_ms: i64, now: Millis) -> Option<Millis> {
     (1..=AHEAD_MS_MAX).contains(&at_ms.checked_sub(now.0)?).then_some(Millis(at_ms))
 }
 
-/// Reads `11.054s`, `20 seconds`, `1h30m`, `3 days 4 hours 5 minutes`.
+/// Parses `11.054s`, `20 seconds`, `1h30m`, `3 days 4 hours 5 minutes`.
 fn span_ms(text: &str) -> Option<i64> {
     let mut total = 0.0_f64;
     let mut rest = text;
@@ -128,8 +128,8 @@ fn number_with_unit(text: &str) -> Option<(f64, &str, &str)> {
     Some((number, &rest[..end], &rest[end..]))
 }
 
-/// Reads `3pm (Europe/Berlin)`, `3:45 PM.`, `Nov 30th, 2026 10:15 PM`, `Mon 12:00am`; the next such
-/// time after now.
+/// Parses `3pm (Europe/Berlin)`, `3:45 PM.`, `Nov 30th, 2026 10:15 PM`, `Mon 12:00am`; returns the
+/// next such time.
 fn clock_time(text: &str, now: Millis) -> Option<Timestamp> {
     let zone = zone(text);
     let present = Timestamp::from_millisecond(now.0).ok()?;
@@ -190,7 +190,7 @@ fn next(
 
 fn zone(text: &str) -> TimeZone {
     let named = text.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
-    // Names of zones are compared without regard to case.
+    // Names of time zones are case-insensitive.
     named.and_then(|(name, _)| TimeZone::get(name).ok()).unwrap_or_else(TimeZone::system)
 }
 
@@ -209,7 +209,7 @@ fn time_of_day(word: &str, after: &str) -> Option<Time> {
     let hour = match half {
         "am" if (1..=12).contains(&hour) => hour % 12,
         "pm" if (1..=12).contains(&hour) => hour % 12 + 12,
-        // Without either it is a time only if it is written like one.
+        // Without am or pm it is only a time if it contains a colon.
         _ if digits.contains(':') => hour,
         _ => return None,
     };
@@ -262,7 +262,7 @@ mod tests {
         ] {
             assert_eq!(at(text).as_deref(), Some(expected), "{text}");
         }
-        // In the zone of the machine, whichever that is.
+        // In the machine's time zone, whichever that is.
         for text in [
             "You've hit your usage limit. Upgrade to Pro (https://chatgpt.com/explore/pro) or try \
              again at 3:45 PM.",

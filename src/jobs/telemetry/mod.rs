@@ -1,7 +1,8 @@
-//! What an agent says about itself while it works: `stream.ndjson`, usage, cost, its final result.
+//! Telemetry of a running agent: `stream.ndjson`, usage, cost, its final result.
 //!
 //! **Invariant:** nothing here decides whether a job succeeded; exit status and the promised row
 //! do.
+//! **Invariant:** memory is bounded: a line longer than [`LINE_BYTES_MAX`] is skipped.
 //! **Invariant:** memory is bounded: a line longer than [`LINE_BYTES_MAX`] is passed over.
 
 use std::fs::File;
@@ -31,22 +32,22 @@ mod tally;
 
 pub use stored::{read_stream, read_stream_end};
 
-/// Longest line of an agent's output that is read as telemetry.
+/// Longest line of an agent's output that is parsed, in bytes.
 const LINE_BYTES_MAX: usize = crate::base::limit::STREAM_LINE_BYTES_MAX;
 /// Most bytes read from the output at a time.
 const CHUNK_BYTES_MAX: usize = 256 * 1024;
-/// Largest stream file; what comes later is counted, not kept.
+/// Largest stream file, in bytes; later entries are counted but not stored.
 const STREAM_BYTES_MAX: u64 = crate::base::limit::STREAM_BYTES_MAX;
-/// The same with the last line; a larger file was not written by us.
+/// The same including the last line; a larger file was not written by us.
 const STREAM_FILE_BYTES_MAX: u64 = STREAM_BYTES_MAX + 1024 * 1024;
 /// Longest text of one entry, in characters.
 const TEXT_CHARS_MAX: usize = 16 * 1024;
-/// Longest name of a model or of a session.
+/// Longest name of a model or session, in characters.
 const NAME_CHARS_MAX: usize = 100;
 /// Most refusals in the stream of one job.
 const REFUSALS_MAX: usize = 200;
 
-/// What a reader found in one line.
+/// The contents of one line.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
     /// Entries for the stream: `type` and its fields.
@@ -61,35 +62,35 @@ impl Reading {
     }
 }
 
-/// What is known of the agent's run.
+/// What is known about an agent's run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Report {
     /// Its last words.
     pub(super) summary: Option<String>,
     /// Tokens and turns.
     pub(super) usage: Option<Value>,
-    /// What it cost.
+    /// Its cost.
     pub(super) cost_usd: Option<f64>,
-    /// The engine's name for the session.
+    /// The engine's session id.
     pub(super) session_ref: Option<String>,
-    /// Whether the agent itself called its result an error.
+    /// Whether the agent declared its result an error.
     pub(super) is_error: bool,
-    /// Its last line that is none of its form: who cannot work at all says so in plain words.
+    /// Its last line in another format: an agent that cannot work at all says so in plain text.
     pub(super) stray: Option<String>,
-    /// What it was doing last: for a person, if a clock runs out.
+    /// What it was doing last, for people in case of a timeout.
     pub(super) doing: Option<String>,
-    /// The limit of its provider that stopped it, if nothing came after that.
+    /// The provider's rate limit that stopped it, if nothing followed.
     pub(super) limit: Option<limit::Limit>,
-    /// What the server last refused it.
+    /// Its last refused request.
     pub(super) refusal: Option<Refusal>,
-    /// The tokens that were told so far, while no line has told all of them.
+    /// The tokens reported so far, until a line reports the total.
     tally: tally::Tally,
-    /// A text of the agent of which more may come.
+    /// Text of the agent that may continue.
     open_text: String,
 }
 
 impl Report {
-    /// Makes the tokens so far those of the run: its last line may never come.
+    /// Adopts the tokens so far as those of the run, since its last line may never arrive.
     fn keep_tally(&mut self) {
         if let Some(usage) = self.tally.usage() {
             self.usage = Some(Value::Object(usage));
@@ -97,7 +98,7 @@ impl Report {
         }
     }
 
-    /// Marks the tokens as those of a run that goes on.
+    /// Marks the tokens as those of an unfinished run.
     fn keep_partial(&mut self) {
         if let Some(usage) = &mut self.usage {
             usage["is_partial"] = json!(true);
@@ -114,7 +115,7 @@ fn words(value: &Value) -> String {
     }
 }
 
-/// The file of a job's folder that has the entries.
+/// The file in a job's folder with the entries.
 const STREAM_FILE: &str = "stream.ndjson";
 
 /// Follows the output of one job.
@@ -133,13 +134,13 @@ pub(super) struct Telemetry {
     report: Report,
     hearing: Option<Hearing>,
     facts: Vec<Noted>,
-    /// Where in the output the line ends that is read, in bytes.
+    /// Offset of the end of the current line in the output.
     at: u64,
-    /// What ends before this was heard by an earlier server.
+    /// Output before this offset was processed by an earlier server.
     heard: u64,
-    /// How much the guard has said that there is.
+    /// How much output the guard has announced.
     announced: u64,
-    /// Whether there is less, or it cannot be read: its agent can say what it wants.
+    /// Whether output is missing or unreadable, so that the agent cannot be followed.
     is_deaf: bool,
     listener: Option<Box<dyn Listener>>,
     /// Whether the listener wants the agent to end.
@@ -172,14 +173,14 @@ impl Telemetry {
         }
     }
 
-    /// Sets who hears every line.
+    /// Sets a listener for every line.
     #[must_use]
     pub(super) fn heard_by(mut self, listener: Option<Box<dyn Listener>>) -> Telemetry {
         self.listener = listener;
         self
     }
 
-    /// Returns whether whoever hears the agent wants it to end.
+    /// Returns whether the listener wants the agent to end.
     pub(super) fn is_enough(&self) -> bool {
         self.is_enough
     }
@@ -195,49 +196,49 @@ impl Telemetry {
         }
     }
 
-    /// Makes it hear of turns, too, of an agent that lives on.
+    /// Enables tracking the turns of a long-lived agent.
     pub(super) fn hearing(mut self, speaks: Option<Speaks>) -> Telemetry {
         self.hearing = speaks.map(Hearing::new);
         self
     }
 
-    /// Returns whether an agent that lives on has said anything yet, and whether a turn of it runs.
+    /// Returns whether a long-lived agent has said anything yet, and whether a turn is running.
     pub(super) fn stance(&self) -> Option<(bool, bool)> {
         self.hearing.as_ref().map(Hearing::stance)
     }
 
-    /// Notes that the turn that runs was ended by somebody.
+    /// Records that somebody ended the current turn.
     pub(super) fn cut(&mut self) {
         let facts = self.hearing.as_mut().map(Hearing::cut).unwrap_or_default();
         if !facts.is_empty() {
-            // No line tells of it: nothing more of the output is heard by this.
+            // No line corresponds to it, so no output counts as processed by it.
             self.facts.push(Noted { at: 0, facts });
         }
     }
 
-    /// Leaves out what an earlier server has heard already.
+    /// Skips what an earlier server has processed.
     pub(super) fn heard_until(mut self, heard: u64) -> Telemetry {
         self.heard = heard;
         self
     }
 
-    /// Notes how much the agent has printed so far.
+    /// Records how much the agent has printed so far.
     pub(super) fn announce(&mut self, bytes_total: u64) {
         self.announced = self.announced.max(bytes_total);
     }
 
-    /// Returns whether what an agent that lives on prints is not to be had: it must end then, since
-    /// nothing it says would be heard.
+    /// Returns whether the output of a long-lived agent is unavailable: it must end then, since
+    /// nobody would hear it.
     pub(super) fn is_deaf(&self) -> bool {
         self.is_deaf && self.hearing.is_some()
     }
 
-    /// Returns what was heard of turns since it was asked last.
+    /// Takes the facts about turns found since the last call.
     pub(super) fn take_facts(&mut self) -> Vec<Noted> {
         std::mem::take(&mut self.facts)
     }
 
-    /// Returns one that begins again: what an earlier server wrote of the stream is dropped.
+    /// Returns a reader that starts over: an earlier server's stream file is dropped.
     pub(super) fn afresh(dir: &Utf8Path, reads: Option<Reads>, clock: Clock) -> Result<Telemetry> {
         if let Some(folder) = JobFolder::open(dir)? {
             let failed = || format!("cannot replace {STREAM_FILE} in {dir}");
@@ -250,12 +251,12 @@ impl Telemetry {
         &self.report
     }
 
-    /// Returns whether the agent waits for a tool: its silence is no sign of a stall then.
+    /// Returns whether the agent waits for a tool, during which silence is no sign of a stall.
     pub(super) fn is_in_call(&self) -> bool {
         self.calls.is_open()
     }
 
-    /// Adds what the server refused the agent to its stream, as far as there is room for it.
+    /// Adds the agent's refused requests to its stream, up to a limit.
     ///
     /// # Errors
     /// `unavailable` if the file cannot be written.
@@ -263,7 +264,7 @@ impl Telemetry {
         for refusal in refusals {
             self.refusals += 1;
             let entry = refusal.entry();
-            // A look at what is not its own hides no refusal of its work.
+            // Trying to access something foreign must not hide a refusal of its actual work.
             if !refusal.is_of_rights() || self.report.refusal.is_none() {
                 self.report.refusal = Some(refusal);
             }
@@ -274,7 +275,7 @@ impl Telemetry {
         Ok(())
     }
 
-    /// Reads what is new. Whether the agent's final result was among it.
+    /// Reads new output. Returns whether it contained the agent's final result.
     ///
     /// # Errors
     /// `unavailable` if the files of the job cannot be read or written.
@@ -292,7 +293,7 @@ impl Telemetry {
                 return Ok(is_final);
             }
             if chunk.offset != self.offset {
-                // Something between was cut: the rest of a line there is no line.
+                // Part of the output was cut: the rest of the line there is useless.
                 self.partial.clear();
                 self.is_skipping = true;
                 self.calls.lose();
@@ -307,7 +308,7 @@ impl Telemetry {
         }
     }
 
-    /// Reads what is left without a line break at the end.
+    /// Reads a last line without a line break.
     pub(super) fn finish(&mut self) -> Result<()> {
         self.pump()?;
         let rest = std::mem::take(&mut self.partial);
@@ -384,15 +385,15 @@ impl Telemetry {
         Ok(reading.is_final)
     }
 
-    /// Keeps what a line says of turns, unless an earlier server has heard it.
+    /// Stores the facts in a line about turns, unless an earlier server processed it.
     fn hear(&mut self, at: u64, facts: Vec<Fact>) {
         if !facts.is_empty() && at > self.heard {
             self.facts.push(Noted { at, facts });
         }
     }
 
-    /// Adds to the stream. What cannot be written there is left out: the output is read on, since
-    /// more than the stream depends on it.
+    /// Adds an entry to the stream. If that fails it is skipped: reading continues, since more than
+    /// the stream depends on it.
     fn append(&mut self, entry: Value) -> Result<()> {
         if let Err(cause) = self.try_append(entry) {
             tracing::warn!("skipping an entry: {}", cause.chain());

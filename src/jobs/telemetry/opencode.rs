@@ -1,7 +1,7 @@
-//! `opencode run --format json`: one JSON object a line, read leniently.
+//! Parses `opencode run --format json`: one JSON object per line, leniently.
 //!
-//! `tool_use` is a call with its answer, `step_finish` has tokens and cost of one request; their
-//! sum is the run's. Neither the model nor what a sub-agent (`task`) spends is told, and no line
+//! `tool_use` is a call with its answer, `step_finish` has tokens and cost of one request, which
+//! are summed up. Neither the model nor the usage of a sub-agent (`task`) is reported, and no line
 //! says that the run is over: reason `stop` is the end of an answer.
 
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::jobs::telemetry::limit::{self, LIMIT_STATUSES, Limit};
 use crate::jobs::telemetry::tally::{Tokens, cost};
 use crate::jobs::telemetry::{NAME_CHARS_MAX, Reading, Report, words};
 
-/// Reads one line; a line that is no JSON object is text.
+/// Parses one line; a line that is not a JSON object is text.
 pub(super) fn read_line(line: &str, now: Millis, report: &mut Report) -> Reading {
     let Some(Value::Object(object)) = read_loose_json(line) else {
         return Reading::one(json!({"type": "text", "text": line}));
@@ -94,7 +94,7 @@ fn step_finish(part: &Value, report: &mut Report) -> Vec<Value> {
     vec![Value::Object(usage), done]
 }
 
-/// An `error` line comes after opencode has given up trying again.
+/// Handles an `error` line, which follows after opencode has given up retrying.
 fn failed(error: &Value, now: Millis, report: &mut Report) -> Value {
     let data = &error["data"];
     let message = match data["message"].as_str() {

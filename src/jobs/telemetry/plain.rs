@@ -1,17 +1,17 @@
-//! An agent that prints text: each line is an entry, and the last lines are what it said.
+//! An agent that prints plain text: each line is an entry, and the last lines are its last words.
 //!
-//! There are no tokens, no cost and no final result. Words about a limit count only at the end of
-//! the output, because a text about limits is still a text.
+//! There are no tokens, no cost and no final result. A rate limit only counts at the end of the
+//! output, because a text about limits is just a text.
 
 use serde_json::json;
 
 use crate::base::Millis;
 use crate::jobs::telemetry::{Reading, Report, limit};
 
-/// How many of the last lines are the agent's last words.
+/// Number of lines in the agent's last words.
 const LAST_LINES: usize = 5;
 
-/// Reads one line.
+/// Parses one line.
 pub(super) fn read_line(line: &str, now: Millis, report: &mut Report) -> Reading {
     let before = report.summary.take().unwrap_or_default();
     let mut lines: Vec<&str> = before.lines().collect();

@@ -1,4 +1,4 @@
-//! What the server refused a job's agent: agents often hide the error of a command from people.
+//! Refused requests of a job's agent: agents often hide the errors of commands from people.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use crate::base::{Error, truncate_chars};
 
-/// Most refusals that wait to be written down; of more the oldest are dropped.
+/// Most refusals buffered; beyond that the oldest are dropped.
 const WAITING_MAX: usize = 32;
-/// Longest message and longest hint, in characters.
+/// Longest message or hint, in characters.
 const TEXT_CHARS_MAX: usize = 500;
 
-/// A request of a job's agent that was refused.
+/// A refused request of a job's agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::jobs) struct Refusal {
     code: String,
@@ -21,36 +21,36 @@ pub(in crate::jobs) struct Refusal {
 }
 
 impl Refusal {
-    /// Returns the entry of the job's stream.
+    /// Returns the entry for the job's stream.
     pub(in crate::jobs) fn entry(&self) -> Value {
         json!({
             "type": "refusal", "code": self.code, "message": self.message, "hint": self.hint,
         })
     }
 
-    /// Returns the line that follows what else is told of a job that failed.
+    /// Returns the line added to the error of a failed job.
     pub(in crate::jobs) fn line(&self) -> String {
         let hint = self.hint.as_ref().map(|it| format!(" ({it})")).unwrap_or_default();
         format!("wb-agent was refused ({}): {}{hint}", self.code, self.message)
     }
 
-    /// Returns whether it was refused for what the job may not see or do.
+    /// Returns whether it was refused for lack of a grant.
     pub(in crate::jobs) fn is_of_rights(&self) -> bool {
         self.code == "not_granted"
     }
 
-    /// Returns whether a text tells of it already.
+    /// Returns whether a text already mentions it.
     pub(in crate::jobs) fn is_told_in(&self, text: &str) -> bool {
         text.contains(&self.message)
     }
 }
 
-/// The refusals of a running job that are not written down yet; clones share them.
+/// Refusals of a running job that are not stored yet, shared by clones.
 #[derive(Clone, Debug, Default)]
 pub(in crate::jobs) struct Refusals(Arc<Mutex<VecDeque<Refusal>>>);
 
 impl Refusals {
-    /// Adds what was refused just now.
+    /// Adds a refused request.
     pub(in crate::jobs) fn push(&self, error: &Error) {
         let short = |text: &str| truncate_chars(text, TEXT_CHARS_MAX);
         let refusal = Refusal {

@@ -1,6 +1,6 @@
-//! A step of an agent's work as a person reads it, made of an entry of its stream.
+//! Steps of an agent's work for people, made from entries of its stream.
 //!
-//! **Invariant:** the texts are the agent's; whoever shows them makes them harmless.
+//! **Invariant:** the texts are the agent's; whoever shows them must sanitize them.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::base::truncate_chars;
 
 /// Longest line of a step, in characters.
 const LINE_CHARS_MAX: usize = 200;
-/// Fields of a tool's input that tell most of it, the best first.
+/// The most informative fields of a tool's input, best first.
 const TELLING: [&str; 14] = [
     "command",
     "cmd",
@@ -26,7 +26,7 @@ const TELLING: [&str; 14] = [
     "topic",
 ];
 
-/// What happened in a step.
+/// The kind of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepKind {
     /// The agent began.
@@ -39,35 +39,35 @@ pub enum StepKind {
     Answered,
     /// A tool failed.
     Failed,
-    /// It tries again what its provider refused.
+    /// It retries a request that its provider refused.
     Retried,
-    /// Output of it was passed over.
+    /// Part of its output was skipped.
     Cut,
-    /// The server refused what it asked for.
+    /// The server refused its request.
     Refused,
-    /// It says that it is done.
+    /// It reports that it is done.
     Done,
-    /// It says that it failed.
+    /// It reports that it failed.
     GaveUp,
 }
 
 /// A step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The number of its entry.
+    /// The sequence number of its entry.
     pub seq: u64,
-    /// What happened.
+    /// Its kind.
     pub kind: StepKind,
-    /// The tool that is called, the model that works, the code of a refusal.
+    /// The tool called, the model, or the code of a refusal.
     pub name: String,
-    /// It in one line: what is said, the argument that tells most, the first line of an answer.
+    /// A summary in one line: what was said, the main argument, or the first line of an answer.
     pub line: String,
-    /// All of it.
+    /// The complete text.
     pub text: String,
 }
 
 impl Step {
-    /// Returns the step of an entry; nothing for one that tells a person nothing.
+    /// Returns the step of an entry; `None` for one that is uninteresting for people.
     pub fn of(entry: &Value) -> Option<Step> {
         let seq = entry["seq"].as_u64()?;
         let is_ok = entry["ok"] != false;
@@ -109,7 +109,7 @@ fn refusal(entry: &Value) -> String {
 
 fn first_line(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|it| !it.is_empty()).unwrap_or_default();
-    // JSON that begins with a bracket alone: what is in it tells more.
+    // JSON that begins with a lone bracket: its contents are more informative.
     if matches!(line, "{" | "[") {
         let words = text.split_whitespace().take(LINE_CHARS_MAX);
         return truncate_chars(&words.collect::<Vec<&str>>().join(" "), LINE_CHARS_MAX);
@@ -117,7 +117,7 @@ fn first_line(text: &str) -> String {
     truncate_chars(line, LINE_CHARS_MAX)
 }
 
-/// Returns the argument of a call that tells most of it: of an object one field, else its text.
+/// Returns the most informative argument of a call: a field of an object, or else its text.
 fn argument(input: &str) -> String {
     let Ok(Value::Object(fields)) = serde_json::from_str::<Value>(input) else {
         return first_line(input);

@@ -1,4 +1,4 @@
-//! Reads what was kept of an agent's run: `stream.ndjson`.
+//! Reads the stored stream of an agent's run: `stream.ndjson`.
 
 use camino::Utf8Path;
 use serde_json::{Value, json};
@@ -7,16 +7,16 @@ use crate::base::Result;
 use crate::jobs::telemetry::{STREAM_FILE, STREAM_FILE_BYTES_MAX};
 use crate::process::{JobFolder, is_usurped};
 
-/// Bytes of an entry in which its type is found.
+/// The prefix of an entry that contains its type, in bytes.
 const HEAD_BYTES: usize = 120;
 
-/// Reads a job's stream; nothing if it is not there.
+/// Reads a job's stream; empty if there is none.
 fn stream_bytes(dir: &Utf8Path) -> Result<Vec<u8>> {
     let Some(folder) = JobFolder::open(dir)? else { return Ok(Vec::new()) };
     Ok(folder.read(STREAM_FILE, STREAM_FILE_BYTES_MAX)?.unwrap_or_default())
 }
 
-/// Returns up to `limit` entries of a job's stream after a number.
+/// Returns up to `limit` entries of a job's stream after a sequence number.
 ///
 /// # Errors
 /// `unavailable` if the file cannot be read.
@@ -24,7 +24,7 @@ pub fn read_stream(dir: &Utf8Path, after: u64, limit: usize) -> Result<Vec<Value
     let bytes = stream_bytes(dir)?;
     let mut entries = Vec::new();
     for line in bytes.split(|byte| *byte == b'\n') {
-        // The last line may be half written; it comes whole with the next read.
+        // The last line may be incomplete; the next read returns it.
         let Ok(entry) = serde_json::from_slice::<Value>(line) else { continue };
         if entry["seq"].as_u64().is_some_and(|seq| seq > after) {
             entries.push(entry);
@@ -36,18 +36,19 @@ pub fn read_stream(dir: &Utf8Path, after: u64, limit: usize) -> Result<Vec<Value
     Ok(entries)
 }
 
-/// Returns the last `limit` entries of a job's stream, and what all of it adds up to: `{"entries",
-/// "texts", "tool_calls", "model", "usage"}`.
+/// Returns the last `limit` entries of a job's stream, and a summary of all: `{"entries", "texts",
+/// "tool_calls", "model", "usage"}`.
 ///
 /// # Errors
 /// `unavailable` if the file cannot be read.
 pub fn read_stream_end(dir: &Utf8Path, limit: usize) -> Result<(Vec<Value>, Value)> {
     let bytes = match stream_bytes(dir) {
-        // What an agent put in the place of its stream is not read, and the job is shown.
+        // If an agent replaced its stream by something else, it is not read; the job is still
+        // shown.
         Err(cause) if is_usurped(&cause) => Vec::new(),
         bytes => bytes?,
     };
-    // The last line may be half written.
+    // The last line may be incomplete.
     let lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
     let lines = match lines.split_last() {
         Some((last, before)) if !last.ends_with(b"\n") => before,
@@ -62,7 +63,7 @@ pub fn read_stream_end(dir: &Utf8Path, limit: usize) -> Result<(Vec<Value>, Valu
         match word {
             Some("text") => texts += 1,
             Some("tool_call") => tool_calls += 1,
-            // The agent, which has the same uid, can have written anything there.
+            // The agent has the same uid and may have written anything.
             Some("start") => {
                 model = whole().get_mut("model").map(Value::take).unwrap_or_default();
             }

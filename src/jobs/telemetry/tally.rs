@@ -1,6 +1,6 @@
-//! Tokens by model, added up while an agent works and taken from its last line when there is one.
+//! Counts tokens by model while an agent works, replaced by its final report if there is one.
 //!
-//! **Invariant:** a message is counted once, however often its engine tells of it.
+//! **Invariant:** a message is counted once, however often its engine reports it.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,25 +9,25 @@ use serde_json::{Map, Value, json};
 use crate::base::truncate_chars;
 use crate::jobs::telemetry::NAME_CHARS_MAX;
 
-/// Most models that are counted apart; the rest is counted as [`OTHERS`].
+/// Most models counted separately; the rest is counted as [`OTHERS`].
 const MODELS_MAX: usize = 8;
 /// The name under which further models are counted.
 const OTHERS: &str = "others";
-/// How many of the last messages may still be told again, with larger counts.
+/// How many of the last messages may be reported again with larger counts.
 const OPEN_MAX: usize = 64;
 
 /// Tokens and cost of some requests to one model.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Tokens {
-    /// Read, without what came from a cache or went into one.
+    /// Input, without tokens read from or written to a cache.
     pub(super) input: u64,
-    /// Written.
+    /// Output.
     pub(super) output: u64,
     /// Read from a cache.
     pub(super) cache_read: u64,
-    /// Written into a cache.
+    /// Written to a cache.
     pub(super) cache_creation: u64,
-    /// US dollars, if the engine tells them by model.
+    /// US dollars, if the engine reports them by model.
     pub(super) cost_usd: Option<f64>,
 }
 
@@ -60,7 +60,7 @@ impl Tokens {
     }
 }
 
-/// Returns a cost without the noise of its additions: 0.5451550000000001 is 0.545155.
+/// Returns a cost without rounding noise: 0.5451550000000001 becomes 0.545155.
 pub(super) fn cost(told: &Value) -> Option<f64> {
     let cost = told.as_f64().filter(|it| (0.0..=1e6).contains(it))?;
     Some((cost * 1e6).round() / 1e6)
@@ -69,14 +69,14 @@ pub(super) fn cost(told: &Value) -> Option<f64> {
 /// The tokens of one run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
-    /// The last messages: name, model, tokens.
+    /// The last messages: id, model, tokens.
     open: VecDeque<(String, String, Tokens)>,
-    /// All before them, and what is told without the name of a message.
+    /// Everything before them, and what is reported without a message id.
     models: BTreeMap<String, Tokens>,
 }
 
 impl Tally {
-    /// Counts a request to a model that may be unknown.
+    /// Counts a request; the model may be unknown.
     pub(super) fn add(&mut self, model: &str, tokens: &Tokens) {
         let model = truncate_chars(model, NAME_CHARS_MAX);
         let is_known = self.models.contains_key(&model) || self.models.len() < MODELS_MAX;
@@ -84,7 +84,7 @@ impl Tally {
         self.models.entry(name).or_default().add(tokens);
     }
 
-    /// Counts a message, or corrects its count if it was told already.
+    /// Counts a message, or corrects its count if it was reported before.
     pub(super) fn note(&mut self, message: &str, model: &str, tokens: Tokens) {
         if let Some(known) = self.open.iter_mut().rev().find(|it| it.0 == message) {
             let output = known.2.output.max(tokens.output);
@@ -100,20 +100,20 @@ impl Tally {
         self.open.push_back((short(message), short(model), tokens));
     }
 
-    /// Corrects what the newest message has written so far.
+    /// Updates the output of the newest message.
     pub(super) fn grow(&mut self, output: u64) {
         if let Some((_, _, tokens)) = self.open.back_mut() {
             tokens.output = tokens.output.max(output);
         }
     }
 
-    /// Returns the row's `usage`; nothing if nothing was counted.
+    /// Returns the row's `usage`; `None` if nothing was counted.
     pub(super) fn usage(&self) -> Option<Map<String, Value>> {
         let mut all = self.clone();
         for (_, model, tokens) in std::mem::take(&mut all.open) {
             all.add(&model, &tokens);
         }
-        // A model that was asked for and never answered spent nothing.
+        // A model that was requested but never answered used nothing.
         all.models.retain(|_, tokens| !tokens.is_nothing());
         let mut sum = Tokens::default();
         all.models.values().for_each(|tokens| sum.add(tokens));

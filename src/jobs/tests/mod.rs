@@ -1,4 +1,4 @@
-//! The queue as a whole, with a clock that the tests set.
+//! Tests of the whole queue, with a clock set by the tests.
 
 pub(in crate::jobs) mod model;
 mod spending;

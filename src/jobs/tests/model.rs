@@ -1,4 +1,4 @@
-//! The queue against a model: order, lanes and caps, for any sequence of requests and ends.
+//! Tests the queue against a model: order, lanes and caps, for any sequence of requests and ends.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::jobs::{
 use crate::script::OnBusy;
 use crate::store::{MIGRATIONS, Tx, migrate};
 
-/// Returns one of several persons; the first two are there.
+/// Returns one of several people; the first two exist.
 pub(in crate::jobs) fn person(digit: u8) -> PersonId {
     format!("018bcfe5-6800-7000-8000-00000000000{digit}").parse().unwrap()
 }
@@ -118,7 +118,7 @@ impl Bench {
         }
     }
 
-    /// The same in another pool; a chat of one of two persons.
+    /// The same in another pool; a chat of one of two people.
     pub(in crate::jobs) fn request_in(&self, sort: Sort, seq: usize) -> NewJob {
         let new = self.request(sort.kind(), sort.lane(), 0, 0);
         match sort {
@@ -146,7 +146,7 @@ impl Bench {
         self.tx(|bench, tx| unclaim(tx, &job, &bench.caps.lanes).unwrap());
     }
 
-    /// As a start with another script does.
+    /// Sets new caps, like a start with another script.
     fn set_caps(&mut self, jobs: u32, kind_b: u32, lane: u32) {
         self.caps.pools.work = jobs;
         self.caps.kinds.insert("b".to_owned(), kind_b);
@@ -165,14 +165,14 @@ impl Bench {
     }
 }
 
-/// What a job is, as far as caps go.
+/// What a job is, as far as caps are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::jobs) enum Sort {
     /// Work of a kind, in a lane.
     Work(&'static str, Option<&'static str>),
     Live,
     Monitor,
-    /// Of one of two persons.
+    /// A chat of one of two people.
     Chat(u8),
 }
 
@@ -181,7 +181,7 @@ impl Sort {
         match self {
             Sort::Work(kind, _) => kind,
             Sort::Live => "@a",
-            // Kinds of several pools do not disturb one another.
+            // Kinds of several pools do not interfere with each other.
             Sort::Monitor => "a",
             Sort::Chat(_) => "c",
         }
@@ -192,7 +192,7 @@ impl Sort {
     }
 }
 
-/// What the queue should do, as plainly as it can be said.
+/// The expected queue, as simply as possible.
 #[derive(Clone, Debug)]
 struct Waiting {
     id: JobId,
@@ -254,7 +254,7 @@ enum Step {
     Wait(i64),
     /// The server stops before a claimed job was started.
     GiveBack(usize),
-    /// The script in force gives other caps: of all jobs, of kind b, of the wide lane.
+    /// A new script has other caps: for all jobs, kind b, and the wide lane.
     Caps(u32, u32, u32),
 }
 
@@ -292,12 +292,12 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: 128,
-        // A run without a mechanism fails on purpose, and must leave nothing behind.
+        // A run with a disabled mechanism fails on purpose, and must leave nothing behind.
         failure_persistence: None,
         ..ProptestConfig::default()
     })]
 
-    /// G6 and half of G3: the next job is the one that the model names, and no cap is passed.
+    /// G6 and half of G3: the next job is the one that the model predicts, and no cap is exceeded.
     #[test]
     fn g06_the_queue_does_what_the_model_says(
         steps in steps(), jobs in 1..4u32, kind_b in 1..3u32, lane in 1..3u32,
@@ -353,7 +353,7 @@ proptest! {
                 Step::GiveBack(which) if !running.is_empty() => {
                     let back = running.remove(which % running.len());
                     bench.give_back(&back.id);
-                    // Its time has come already, and its place in the order is the old one.
+                    // Its time has come already, and it keeps its place in the order.
                     waiting.push(back);
                     waiting.sort_by_key(|it| it.seq);
                 }
@@ -374,7 +374,7 @@ fn a_busy_lane_refuses_and_names_the_job_in_the_way() {
         bench.tx(|bench, tx| enqueue(tx, &bench.ids, &bench.caps.lanes, &second).unwrap_err());
     assert_eq!(refused.code_str(), "lane_busy");
     assert!(refused.message().contains(first.as_str()));
-    // A lane with room for two takes a second one.
+    // A lane with room for two accepts a second one.
     bench.add(bench.request("a", Some("wide=x"), 0, 0));
     let mut other = bench.request("a", Some("wide=x"), 0, 0);
     other.on_busy = OnBusy::Reject;

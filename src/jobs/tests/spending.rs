@@ -1,4 +1,4 @@
-//! Daily caps, holds of engines and sums, with a clock that the test sets.
+//! Tests of daily caps, engine holds and usage, with a clock set by the tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -31,7 +31,7 @@ fn ask(bench: &mut Bench, kind: &str, by: &str) -> JobId {
     bench.add(new)
 }
 
-/// Settles a job with what it spent.
+/// Settles a job with its usage.
 fn spend(bench: &mut Bench, id: &JobId, cost_usd: f64, outcome: Outcome) -> Job {
     let usage = json!({
         "input_tokens": 10, "cache_creation_input_tokens": 5, "cache_read_input_tokens": 100,
@@ -73,7 +73,7 @@ fn g06_a_day_ends_at_its_cap_and_the_next_one_begins_at_midnight() {
     assert_eq!(refusal(&mut bench, "a", "ada", None), None);
     let waiting = ask(&mut bench, "a", "ada");
     let last = ask(&mut bench, "a", "ada");
-    // Exactly at the cap is used up.
+    // A cap that is reached exactly is exhausted.
     assert_eq!(bench.take("1").unwrap().id, waiting);
     spend(&mut bench, &waiting, 0.6, Outcome::default());
     assert!(bench.take("2").is_none());
@@ -90,7 +90,7 @@ fn g06_a_day_ends_at_its_cap_and_the_next_one_begins_at_midnight() {
     let too_early = Some(midnight.plus(-1));
     assert!(refusal(&mut bench, "a", "ada", too_early).is_some());
     assert_eq!(refusal(&mut bench, "a", "ada", Some(midnight)), None);
-    // The queue sleeps until then, and a moment before it nothing starts.
+    // The queue sleeps until then, and nothing starts a moment before.
     let next = |bench: &Bench| {
         bench.caps.rules.next_opening(&bench.connection, bench.clock.now()).unwrap()
     };
@@ -117,7 +117,7 @@ fn g06_no_more_than_what_runs_already_goes_beyond_a_cap() {
     let running: Vec<Job> = (0..3).filter_map(|it| bench.take(&format!("t{it}"))).collect();
     assert_eq!(running.len(), 3);
     spend(&mut bench, &running[0].id, 5.0, Outcome::default());
-    // Only the kind is capped; what runs of it goes on, and is counted.
+    // Only the kind is capped; its running jobs continue, and are counted.
     assert_eq!(bench.take("u").unwrap().id, other);
     assert!(bench.take("v").is_none());
     for job in &running[1..] {
@@ -210,7 +210,7 @@ fn g06_a_limit_holds_the_other_jobs_of_its_engine_until_its_time() {
     assert_eq!(opening, Some(until));
     bench.clock.advance(3_600_000);
     assert_eq!(bench.take("4").unwrap().id, waiting[0]);
-    // A script that says so is not held up.
+    // An engine that is not held, at the script's request.
     let again = limited(Some(bench.clock.now().plus(9_000)));
     let failed = spend(&mut bench, &waiting[0], 0.0, again);
     assert_eq!(failed.reason, Some(Reason::RateLimited));
@@ -219,7 +219,7 @@ fn g06_a_limit_holds_the_other_jobs_of_its_engine_until_its_time() {
     assert_eq!(bench.take("6").unwrap().id, waiting[1]);
 }
 
-/// A private job works with what its owner has signed in with: its limit is nobody else's.
+/// A private job uses its owner's login: its limit affects nobody else.
 #[test]
 fn a_limit_of_a_private_job_holds_its_owner_and_no_claim() {
     let mut bench = Bench::new(4, 4, 1);
@@ -245,7 +245,7 @@ fn a_limit_of_a_private_job_holds_its_owner_and_no_claim() {
     let (scope, data) = event(&bench);
     assert_eq!(scope, format!("person:{}", person(1)));
     assert!(data.contains("\"job_id\":null"), "{data}");
-    // Jobs of the site go on, and are held for themselves; chats begin all the same.
+    // Jobs of the site continue, and have holds of their own; chats start regardless.
     let work = ask(&mut bench, "a", "ada");
     assert_eq!(bench.take("2").unwrap().id, work);
     spend(&mut bench, &work, 0.0, limited(Some(until.plus(9))));
@@ -255,7 +255,7 @@ fn a_limit_of_a_private_job_holds_its_owner_and_no_claim() {
     assert_eq!(why(&bench, &later).0, "engine_held");
     assert_eq!(bench.take("3").unwrap().id, next);
     assert!(bench.take("4").is_none());
-    // Whoever lifts it lifts both; of another person's nothing is known.
+    // Lifting it lifts both; other people's holds are invisible.
     bench.tx(|_, tx| release(tx, "claude", &Actor::Person(person(2))).unwrap());
     assert_eq!(held(&bench, &own).len(), 1);
     assert_eq!(bench.take("5").unwrap().id, later);
@@ -275,7 +275,7 @@ fn a_person_lifts_a_hold_and_a_guess_grows() {
         let held = holds(&bench.connection, &Viewer::Site, now).unwrap();
         held.first().map(|it| it.until.0 - now.0)
     };
-    // Two that run side by side meet the same limit.
+    // Two that run concurrently hit the same limit.
     let pair: Vec<JobId> = (0..2).map(|_| ask(&mut bench, "a", "ada")).collect();
     bench.take("1").unwrap();
     bench.take("2").unwrap();
@@ -294,7 +294,7 @@ fn a_person_lifts_a_hold_and_a_guess_grows() {
     assert_eq!(now_held(&bench), None);
     let again = bench.tx(|_, tx| release(tx, "claude", &persona("ada")).unwrap_err());
     assert_eq!(again.code_str(), "engine_not_held");
-    // A success makes it begin anew.
+    // A success resets it.
     let id = ask(&mut bench, "a", "ada");
     bench.take("3").unwrap();
     spend(&mut bench, &id, 0.0, limited(None));
@@ -307,8 +307,8 @@ fn a_person_lifts_a_hold_and_a_guess_grows() {
     assert_eq!(now_held(&bench), Some(60_000));
 }
 
-/// A text about limits, last printed by a job that failed of something else, must not stand in the
-/// way of everybody for a week.
+/// A text about limits, printed last by a job that failed for another reason, must not block
+/// everybody for a week.
 #[test]
 fn a_time_in_prose_is_kept_with_the_job_and_holds_nobody_until_then() {
     let mut bench = Bench::new(4, 4, 1);
@@ -373,8 +373,8 @@ fn days_are_those_of_utc() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Whatever is asked, spent and waited: nothing starts beyond a cap, what may start does, in
-    /// the order of acceptance, and the sums are those of the jobs.
+    /// For any sequence of requests, spending and waiting: nothing starts beyond a cap, what may
+    /// start does, in order of acceptance, and the sums match the jobs.
     #[test]
     fn g06_caps_hold_for_any_sequence(
         steps in prop::collection::vec((0..4u8, 0..2usize, 0..3usize, 0..30i64), 1..80),
@@ -437,7 +437,7 @@ fn a_job_beside_its_lane_is_not_touched_by_a_job_that_must_wait_for_its_day() {
     let behind = bench.add(bench.request("a", lane, 0, 0));
     let beside = bench.add(bench.request("a", None, 0, 0));
     assert_eq!(bench.take("1").unwrap().id, beside);
-    // Within a lane the order of acceptance holds: who is behind waits as well, and is told.
+    // Within a lane the order of acceptance holds: jobs behind wait as well, and say so.
     assert!(bench.take("2").is_none());
     assert_eq!(why(&bench, &capped).0, "daily_cap");
     assert_eq!(why(&bench, &behind).0, "lane_order");

@@ -1,4 +1,4 @@
-//! The start of the agent, and what is known about its exit.
+//! Starts the agent and records how it exited.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -13,15 +13,14 @@ use crate::process::job_folder::JobFolder;
 use crate::process::launch::{Launch, LaunchStdin, MARK, PROMPT_FILE};
 use crate::process::sys;
 
-/// The agent's process: also the leader of its session and its process group.
+/// The agent's process, which also leads its session and its process group.
 pub(in crate::process::guard) struct Agent {
     pub(in crate::process::guard) pid: i32,
-    /// How it exited: its code, or the signal that ended it.
+    /// How it exited: an exit code, or the signal that killed it.
     pub(in crate::process::guard) exit: Option<(Option<i32>, Option<i32>)>,
 }
 
-/// An agent that was started, the writing end of its input, if that is a pipe, and the reading ends
-/// of its output.
+/// The agent, the write end of its input if that is a pipe, and the read ends of its output.
 type Started = (Agent, Option<OwnedFd>, [Option<OwnedFd>; 2]);
 
 /// Starts the agent.
@@ -59,8 +58,8 @@ pub(in crate::process::guard) fn start(
     Ok((Agent { pid, exit: None }, stdin, [stdout.or(told), stderr]))
 }
 
-/// Returns why a program cannot be started: the system says the same of one that is not there and
-/// of one whose interpreter is not.
+/// Explains why a program cannot be started: the system reports a missing program and a missing
+/// interpreter alike.
 fn why_not(program: &str, cause: &std::io::Error) -> String {
     let is_there = Utf8Path::new(program).exists();
     match cause.kind() {
@@ -109,7 +108,7 @@ fn command(
     Ok(command)
 }
 
-/// Returns the terminal as the agent gets it.
+/// Returns a copy of the terminal for the agent.
 fn shared(terminal: Option<&Terminal>) -> Result<Stdio, String> {
     let terminal = terminal.ok_or("there is no terminal")?;
     let tty = terminal.tty().try_clone_to_owned();

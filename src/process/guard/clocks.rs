@@ -1,15 +1,15 @@
-//! The clocks of a job: start, idle, wall, and the patience after the final result. The idle clock
-//! stands still while a tool of the agent works; the wall clock never does.
+//! The clocks of a job: start, idle, wall, and linger after the final result. The idle clock pauses
+//! while a tool of the agent runs; the wall clock never does.
 
 use std::time::{Duration, Instant};
 
 use crate::base::fault;
 use crate::process::launch::{Clocks, ExitCause};
 
-/// Longer than any job; an instant beyond it cannot be computed.
+/// Longer than any job; an instant further away could overflow.
 const FAR: Duration = Duration::from_secs(400 * 86_400);
 
-/// When a job is ended although its agent runs. Monotonic: setting the machine's time is no end.
+/// Decides when a running agent must be ended. Monotonic: setting the system time has no effect.
 pub(in crate::process::guard) struct ClockState {
     clocks: Clocks,
     started: Instant,
@@ -27,7 +27,7 @@ impl ClockState {
         self.last_output = Some(now);
     }
 
-    /// Notes that a tool works, or that none does: then silence counts from now on.
+    /// Records whether a tool is running; when it stops, the idle clock restarts.
     pub(in crate::process::guard) fn note_call(&mut self, is_open: bool, now: Instant) {
         self.is_in_call = is_open && !fault::is_off("call_clock");
         self.last_output = self.last_output.max(Some(now));
@@ -37,7 +37,7 @@ impl ClockState {
         self.final_result.get_or_insert(now);
     }
 
-    /// Returns which clock ran out.
+    /// Returns the clock that has run out, if any.
     pub(in crate::process::guard) fn due(&self, now: Instant) -> Option<ExitCause> {
         self.deadline().filter(|(at, _)| *at <= now).map(|(_, cause)| cause)
     }
@@ -47,13 +47,13 @@ impl ClockState {
         let Clocks { start_ms, idle_ms, wall_ms, linger_ms } = self.clocks;
         let wall = wall_ms.map(|ms| (after(self.started, ms), ExitCause::WallTimeout));
         let linger = self.final_result.map(|it| (after(it, linger_ms), ExitCause::Linger));
-        // Until the first output the start clock counts, if there is one, and then the idle clock.
+        // Until the first output the start clock applies, if set; after it, the idle clock.
         let silence = match (self.last_output, start_ms) {
             (None, Some(ms)) => Some((after(self.started, ms), ExitCause::StartTimeout)),
             (None, None) => idle_ms.map(|ms| (after(self.started, ms), ExitCause::IdleTimeout)),
             (Some(it), _) => idle_ms.map(|ms| (after(it, ms), ExitCause::IdleTimeout)),
         };
-        // After the final result silence is expected, as it is while a tool works.
+        // Silence is expected after the final result, and while a tool runs.
         let silence = silence.filter(|_| linger.is_none() && !self.is_in_call);
         [wall, linger, silence].into_iter().flatten().min_by_key(|(at, _)| *at)
     }

@@ -1,4 +1,4 @@
-//! The end of a job: which signal is due when, until no descendant is left.
+//! Ends a job: sends the right signal at the right time until no descendant is left.
 
 use std::time::{Duration, Instant};
 
@@ -12,35 +12,36 @@ use crate::process::guard::note;
 use crate::process::identity::Stat;
 use crate::process::tree::{Listing, Sweep};
 
-/// What is left after the agent's own exit gets this long between TERM and KILL.
+/// Time between TERM and KILL for what is left after the agent exited by itself.
 const AFTER_EXIT: Duration = Duration::from_millis(500);
-/// How long processes may take to vanish once they are killed, before they are survivors: on a busy
-/// machine also a killed process needs its turn.
+/// How long killed processes may take to disappear before they count as survivors: on a busy
+/// machine even a killed process has to be scheduled.
 const KILL_MAX: Duration = Duration::from_secs(3);
-/// How often new descendants are looked for between TERM and KILL.
+/// How often to look for new descendants between TERM and KILL.
 const TERM_EVERY: Duration = Duration::from_millis(25);
-/// How often while they are killed: a process that forks all the time must not win the race.
+/// How often while killing: a process that keeps forking must not win the race.
 const KILL_EVERY: Duration = Duration::from_millis(1);
-/// Most survivors that are named.
+/// Most survivors that are reported.
 const SURVIVORS_MAX: usize = 1_000;
 
-/// An end under way.
+/// An end in progress.
 pub(in crate::process::guard) struct Ending {
     kill_at: Instant,
     next_look: Instant,
     give_up_at: Option<Instant>,
     sweep: Sweep,
-    /// What ends all at once, where there is one.
+    /// The job's cgroup, if any, which kills everything at once.
     cgroup: Option<Cgroup>,
 }
 
 impl Ending {
-    /// What the agent left behind when it exited by itself.
+    /// Ends what the agent left behind when it exited by itself: TERM now, KILL after a short
+    /// delay.
     pub(in crate::process::guard) fn after_exit(now: Instant, cgroup: Option<Cgroup>) -> Ending {
         Ending::new(now + AFTER_EXIT, now, cgroup)
     }
 
-    /// The end of an agent that runs: INT now, TERM at 40 % and KILL at 100 % of the grace.
+    /// Ends a running agent: INT now, TERM at 40 % and KILL at 100 % of the grace period.
     pub(in crate::process::guard) fn by_force(
         now: Instant,
         grace: Duration,
@@ -48,9 +49,10 @@ impl Ending {
         cgroup: Option<Cgroup>,
     ) -> Ending {
         if agent.exit.is_none() {
-            // The agent is not reaped, so its group is still its own. An agent that is asked in
-            // this way prints its cost.
+            // The agent is not reaped yet, so its pid and group cannot have been reused. INT comes
+            // first because it lets an agent print its cost before it exits.
             signal_group(agent, RawSignal::SIGINT);
+            // A stopped process would not see the INT.
             signal_group(agent, RawSignal::SIGCONT);
         }
         Ending::new(now + grace, now + grace * 2 / 5, cgroup)
@@ -60,7 +62,7 @@ impl Ending {
         Ending { kill_at, next_look: term_at, give_up_at: None, sweep: Sweep::default(), cgroup }
     }
 
-    /// Sends what is due. Returns when to look again, or `None` once waiting is pointless.
+    /// Sends what is due. Returns when to look again, or `None` if waiting is pointless.
     pub(in crate::process::guard) fn advance(
         &mut self,
         now: Instant,
@@ -74,25 +76,28 @@ impl Ending {
         }
         let is_kill = now >= self.kill_at;
         if is_kill {
-            // From the first look, not from `kill_at`: on a machine that a fork bomb starves, the
-            // guard may come late, and then it must not give up at once.
+            // Counted from the first look rather than from `kill_at`: if a fork bomb starves the
+            // machine, the guard may be late, and must still have its time.
             self.give_up_at.get_or_insert(now + KILL_MAX);
         }
+        // Only for a test that shows what the sweep is for: the process group alone is signalled.
         if fault::is_off("sweep") {
             let signal = if is_kill { RawSignal::SIGKILL } else { RawSignal::SIGTERM };
             if agent.exit.is_none() {
                 signal_group(agent, signal);
             }
         } else if is_kill {
-            // Listed first, so that they are counted.
+            // Listed before the cgroup is killed, so that they are counted.
             let found = descendants();
             self.kill_cgroup();
+            // The cgroup may be absent or not cover all of them: each descendant is killed as well.
             self.sweep.kill(&found, None);
         } else {
             self.sweep.terminate(&descendants(), None);
         }
         let every = if is_kill { KILL_EVERY } else { TERM_EVERY };
         self.next_look = Instant::now() + every;
+        // Do not overshoot the switch from TERM to KILL.
         if !is_kill {
             self.next_look = self.next_look.min(self.kill_at);
         }
@@ -104,24 +109,25 @@ impl Ending {
             && let Err(cause) = cgroup.kill()
         {
             note(&format!("{} is not killed: {cause}", cgroup.folder()));
+            // Not tried again: it would fail at every look. The sweep kills one by one.
             self.cgroup = None;
         }
     }
 
-    /// Returns how many processes beside the agent were told to end.
+    /// Returns how many processes besides the agent were signalled.
     pub(in crate::process::guard) fn swept(&self, agent: &Agent) -> u32 {
         self.sweep.count_without(agent.pid)
     }
 }
 
-/// Returns the pids of descendants that still run.
+/// Returns the pids of descendants that are still running.
 pub(in crate::process::guard) fn survivors() -> Vec<i32> {
     let alive = descendants().into_iter().filter(|it| !it.is_dead());
     alive.map(|it| it.pid).take(SURVIVORS_MAX).collect()
 }
 
-/// What cannot be seen now is looked for again, until the time to give up; and who has children is
-/// not done.
+/// Lists all descendants. If `/proc` cannot be read, the list is empty and the next look tries
+/// again; the loop ends when the guard has no children left, not when this list is empty.
 fn descendants() -> Vec<Stat> {
     let found = Listing::new().and_then(|it| it.descendants(getpid().as_raw()));
     found.unwrap_or_else(|cause| {
@@ -131,6 +137,6 @@ fn descendants() -> Vec<Stat> {
 }
 
 fn signal_group(agent: &Agent, signal: RawSignal) {
-    // ESRCH only: the agent is a zombie that is about to be reaped.
+    // ESRCH only: the agent is a zombie about to be reaped.
     let _ = killpg(Pid::from_raw(agent.pid), signal);
 }

@@ -1,7 +1,7 @@
-//! What the server writes to the agent: kept here until the agent's pipe takes it.
+//! Buffers what the server writes to the agent until the agent's pipe accepts it.
 //!
-//! **Invariant:** the guard never waits for an agent that does not read, and holds no more of what
-//! it is to read than [`QUEUE_BYTES_MAX`].
+//! **Invariant:** the guard never blocks on an agent that does not read, and buffers at most
+//! [`QUEUE_BYTES_MAX`] for it.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,26 +11,26 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
 use crate::process::guard::note;
 
-/// Most bytes that wait for an agent to read them.
+/// Most bytes buffered for an agent.
 const QUEUE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// The writing end of the agent's standard input.
+/// The write end of the agent's standard input.
 #[derive(Default)]
 pub(in crate::process::guard) struct Feed {
     pipe: Option<OwnedFd>,
     queue: VecDeque<u8>,
-    /// An input whose last part is still to come.
+    /// Id and text of an input whose last part has not arrived yet.
     partial: (String, String),
-    /// The name of the last input that was queued.
+    /// The id of the last input that was queued.
     last: Option<String>,
-    /// The name of an input that was too much.
+    /// The id of an input that exceeded the buffer.
     refused: Option<String>,
-    /// Whether what is written goes another way, and only its names come here.
+    /// Whether the text takes another way, and only ids are recorded here.
     has_names_only: bool,
 }
 
 impl Feed {
-    /// Takes the writing end of a pipe; without one, everything that is written is lost.
+    /// Takes the write end of a pipe; without one, everything written is dropped.
     pub(in crate::process::guard) fn new(pipe: Option<OwnedFd>) -> Feed {
         if let Some(pipe) = &pipe
             && let Err(cause) = fcntl(pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))
@@ -41,18 +41,18 @@ impl Feed {
         Feed { pipe, ..Feed::default() }
     }
 
-    /// Takes the names of what somebody else writes.
+    /// Returns a feed that only records the ids of input delivered by others.
     pub(in crate::process::guard) fn of_names() -> Feed {
         Feed { has_names_only: true, ..Feed::default() }
     }
 
-    /// Returns what to poll for, while something waits to be read.
+    /// Returns what to poll for while something is buffered.
     pub(in crate::process::guard) fn waiting(&self) -> Option<BorrowedFd<'_>> {
         self.pipe.as_ref().filter(|_| !self.queue.is_empty()).map(AsFd::as_fd)
     }
 
-    /// Adds a part of an input; whether it is whole now and on its way. Of one whose end never
-    /// comes the agent reads nothing.
+    /// Adds a part of an input. Returns whether the input is now complete and queued; the agent
+    /// never sees an incomplete one.
     pub(in crate::process::guard) fn add(&mut self, id: String, is_last: bool, text: &str) -> bool {
         if self.has_names_only {
             self.last = Some(id);
@@ -67,7 +67,7 @@ impl Feed {
         let waiting = self.queue.len() + self.partial.1.len();
         if self.pipe.is_none() || waiting + text.len() > QUEUE_BYTES_MAX {
             note("the agent takes no more input");
-            // Of one part that is left out the others would make another text.
+            // Without this part the rest would be a different text: drop the whole input.
             self.refused = Some(std::mem::take(&mut self.partial).0);
             return false;
         }
@@ -84,17 +84,17 @@ impl Feed {
         true
     }
 
-    /// Forgets the input whose end a server that is gone would have written.
+    /// Drops an input whose last part a lost server would have sent.
     pub(in crate::process::guard) fn forget_partial(&mut self) {
         (self.partial, self.refused) = (Default::default(), None);
     }
 
-    /// Returns the name of the last input that is on its way, or was read.
+    /// Returns the id of the last input that was queued or read.
     pub(in crate::process::guard) fn last(&self) -> Option<&str> {
         self.last.as_deref()
     }
 
-    /// Writes what the pipe takes.
+    /// Writes as much as the pipe accepts.
     pub(in crate::process::guard) fn write(&mut self) {
         while let Some(pipe) = self.pipe.as_ref().filter(|_| !self.queue.is_empty()) {
             let (first, _) = self.queue.as_slices();
@@ -103,7 +103,7 @@ impl Feed {
                 Err(Errno::EINTR) => {}
                 Err(Errno::EAGAIN) => return,
                 Err(cause) => {
-                    // It closed its input, or has ended: its exit is what counts.
+                    // The agent closed its input or exited; its exit is handled elsewhere.
                     note(&format!("the agent's input is closed: {cause}"));
                     (self.pipe, self.queue) = (None, VecDeque::new());
                 }

@@ -1,7 +1,7 @@
-//! A guard that outlives its server: it waits for the next one at a socket in the job's folder.
+//! Lets a guard outlive its server: it waits for the next one at a socket in the job's folder.
 //!
-//! **Invariant:** whoever is let in is of our user, is no process of the job, and knows the key.
-//! One connection counts at a time, the newest.
+//! **Invariant:** a connection is accepted only from our own user, from a process outside of the
+//! job, and with the key. One connection counts at a time, the newest.
 
 use std::io::Read as _;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,12 +17,12 @@ use crate::process::identity::carries_mark;
 use crate::process::job_folder::JobFolder;
 use crate::process::launch::{GUARD_SOCKET, GuardOrder, Launch, MARK, OnServerLoss};
 
-/// How long somebody at the door may take to say who they are.
+/// Timeout for a client to identify itself.
 const KNOCK_MAX: Duration = Duration::from_secs(2);
 /// Longest first line.
 const KNOCK_BYTES_MAX: usize = 1024;
 
-/// The door by which a later server comes in.
+/// The socket through which a later server connects.
 pub(in crate::process::guard) struct Keeper {
     listener: UnixListener,
     job: String,
@@ -32,7 +32,7 @@ pub(in crate::process::guard) struct Keeper {
     knock: Option<Knock>,
 }
 
-/// Somebody at the door.
+/// A client that has not identified itself yet.
 struct Knock {
     socket: UnixStream,
     line: Vec<u8>,
@@ -40,7 +40,7 @@ struct Knock {
 }
 
 impl Keeper {
-    /// Opens the door, if the job is to outlive its server.
+    /// Opens the socket, if the job may outlive its server.
     pub(in crate::process::guard) fn open(
         folder: &JobFolder,
         launch: &Launch,
@@ -60,7 +60,7 @@ impl Keeper {
         }))
     }
 
-    /// Notes whether there is a server; returns until when the guard waits for the next one.
+    /// Records whether a server is connected. Returns until when the guard waits for the next one.
     pub(in crate::process::guard) fn note_server(
         &mut self,
         is_gone: bool,
@@ -81,12 +81,12 @@ impl Keeper {
         std::iter::once(self.listener.as_fd()).chain(knock)
     }
 
-    /// Returns when whoever knocks is sent away.
+    /// Returns when an unidentified client is dropped.
     pub(in crate::process::guard) fn patience(&self) -> Option<Instant> {
         self.knock.as_ref().map(|it| it.until)
     }
 
-    /// Hears who is at the door; returns the connection of a new server.
+    /// Accepts and checks clients. Returns the connection of a new server.
     pub(in crate::process::guard) fn hear(&mut self) -> Option<OwnedFd> {
         loop {
             match self.listener.accept() {
@@ -130,7 +130,7 @@ impl Keeper {
         }
     }
 
-    /// Returns why somebody is not let in.
+    /// Returns why a client is refused, if it is.
     fn refuses(&self, socket: &UnixStream) -> Option<String> {
         if let Err(cause) = socket.set_nonblocking(true) {
             return Some(cause.to_string());
@@ -149,7 +149,7 @@ impl Keeper {
     }
 }
 
-/// Reads the first line as far as it is there; whether it is whole.
+/// Reads the available part of the first line; returns whether it is complete.
 fn read_line(knock: &mut Knock) -> std::io::Result<bool> {
     let mut byte = [0];
     while knock.line.len() < KNOCK_BYTES_MAX {

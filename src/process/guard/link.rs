@@ -1,7 +1,7 @@
 //! The guard's side of the lifeline: orders in, events out.
 //!
-//! **Invariant:** the guard never waits for the server: what does not fit is kept (events) or left
-//! out (output notices).
+//! **Invariant:** the guard never blocks on the server: if the socket is full, events are buffered
+//! and output notices skipped.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -19,25 +19,25 @@ pub(in crate::process::guard) struct Link {
     socket: OwnedFd,
     input: Vec<u8>,
     output: Vec<u8>,
-    /// Orders that came before anybody could carry them out.
+    /// Orders that arrived before they could be carried out.
     early: Vec<GuardOrder>,
     is_gone: bool,
 }
 
 impl Link {
-    /// Takes descriptor 0.
+    /// Uses descriptor 0 as the lifeline.
     pub(in crate::process::guard) fn from_stdin() -> io::Result<Link> {
-        // The copy is close-on-exec; 0 itself is replaced in the agent.
+        // The copy is close-on-exec; descriptor 0 itself is replaced in the agent.
         Ok(Link::at(io::stdin().as_fd().try_clone_to_owned()?))
     }
 
-    /// Speaks over this socket.
+    /// Uses this socket as the lifeline.
     pub(in crate::process::guard) fn at(socket: OwnedFd) -> Link {
         let (input, output, early) = (Vec::new(), Vec::new(), Vec::new());
         Link { socket, input, output, early, is_gone: false }
     }
 
-    /// Goes on with the connection of a later server; the one before counts no more.
+    /// Switches to the connection of a later server, dropping the previous one.
     pub(in crate::process::guard) fn replace(&mut self, socket: OwnedFd) {
         *self = Link::at(socket);
     }
@@ -46,14 +46,14 @@ impl Link {
         self.is_gone
     }
 
-    /// Returns what to poll for, or `None` once the server is gone.
+    /// Returns what to poll for; `None` once the server is gone.
     pub(in crate::process::guard) fn interest(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
         let mut flags = PollFlags::POLLIN;
         flags.set(PollFlags::POLLOUT, !self.output.is_empty());
         (!self.is_gone).then(|| (self.socket.as_fd(), flags))
     }
 
-    /// Waits for the first line.
+    /// Waits for the first order.
     pub(in crate::process::guard) fn first_order(
         &mut self,
         patience: Duration,
@@ -71,7 +71,7 @@ impl Link {
         }
     }
 
-    /// Returns the orders that are there, without waiting.
+    /// Returns the orders that have arrived, without blocking.
     pub(in crate::process::guard) fn receive(&mut self) -> Vec<GuardOrder> {
         let mut buffer = [0; 4096];
         let mut orders = std::mem::take(&mut self.early);
@@ -93,12 +93,12 @@ impl Link {
         orders
     }
 
-    /// Keeps orders that nobody can carry out yet.
+    /// Puts back orders that cannot be carried out yet.
     pub(in crate::process::guard) fn put_back(&mut self, orders: Vec<GuardOrder>) {
         self.early = orders;
     }
 
-    /// Tells the server something that it must know.
+    /// Sends an event that the server must receive.
     pub(in crate::process::guard) fn tell(&mut self, event: &GuardEvent) {
         match serde_json::to_vec(event) {
             Ok(line) if !self.is_gone => {
@@ -111,7 +111,7 @@ impl Link {
         }
     }
 
-    /// Tells the server something unless older words still wait. Returns whether it did.
+    /// Sends an event unless earlier ones are still buffered. Returns whether it was sent.
     pub(in crate::process::guard) fn tell_if_free(&mut self, event: &GuardEvent) -> bool {
         self.flush();
         let is_free = self.output.is_empty();
@@ -121,7 +121,7 @@ impl Link {
         is_free
     }
 
-    /// Sends what the socket takes.
+    /// Sends as much as the socket accepts.
     pub(in crate::process::guard) fn flush(&mut self) {
         let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
         while !self.output.is_empty() && !self.is_gone {
@@ -129,13 +129,13 @@ impl Link {
                 Ok(count) => drop(self.output.drain(..count)),
                 Err(Errno::EINTR) => {}
                 Err(Errno::EAGAIN) => return,
-                // The reading side reports the loss, so that it is noticed in one place only.
+                // The read side reports the loss, so that it is handled in one place.
                 Err(_) => self.output.clear(),
             }
         }
     }
 
-    /// Sends the rest, if the server takes it in time. All is written down already.
+    /// Sends the rest for at most `patience`. Nothing depends on it: everything is on disk already.
     pub(in crate::process::guard) fn flush_within(&mut self, patience: Duration) {
         let deadline = Instant::now() + patience;
         self.flush();
@@ -160,7 +160,7 @@ impl Link {
             let line: Vec<u8> = self.input.drain(..=end).collect();
             match serde_json::from_slice(&line) {
                 Ok(order) => orders.push(order),
-                // The line is not shown: it may hold a secret.
+                // The line is not logged: it may contain a secret.
                 Err(_) => note("an order on the lifeline makes no sense"),
             }
         }

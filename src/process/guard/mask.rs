@@ -1,7 +1,7 @@
-//! Secrets that an agent prints are masked before they reach a file.
+//! Masks secrets in an agent's output before it reaches a file.
 //!
-//! **Invariant:** a value is found however the output is cut into pieces: what may be the beginning
-//! of one is held back until it is known. Lengths stay as they are, so that offsets do.
+//! **Invariant:** a value is found however the output is split: a possible prefix of one is held
+//! back until it is decided. Masking preserves lengths, and therefore offsets.
 
 use std::io::BufRead as _;
 use std::mem;
@@ -10,28 +10,27 @@ use std::ops::Range;
 use crate::base::is_secret_name;
 use crate::process::launch::MASKED_BYTES_MAX;
 
-/// The mark over a masked byte.
+/// The byte that replaces a masked byte.
 const STAR: u8 = b'*';
-/// Shortest value that is masked: a shorter one would be found where it is not meant.
+/// Shortest value that is masked: a shorter one would match unrelated text.
 const VALUE_BYTES_MIN: usize = 8;
 
-/// The values that are masked in the output of one agent.
+/// The values to mask in an agent's output.
 #[derive(Clone, Debug, Default)]
 pub(in crate::process::guard) struct Secrets {
     values: Vec<Vec<u8>>,
 }
 
-/// One stream on its way through the mask.
+/// The mask of one stream.
 pub(in crate::process::guard) struct Mask {
     values: Vec<Vec<u8>>,
-    /// What may be the beginning of a value, and where in it another one was found.
+    /// Bytes that may begin a value, and the ranges in them that are masked already.
     held: Vec<u8>,
     found: Vec<Range<usize>>,
 }
 
 impl Secrets {
-    /// Returns the values that are secrets by the names of their variables, and those that the
-    /// server says.
+    /// Collects the values of variables with secret-sounding names, and those named by the server.
     pub(in crate::process::guard) fn of(
         variables: &[(String, String)],
         masked: &[String],
@@ -58,7 +57,7 @@ impl Mask {
         Mask { values: secrets.values.clone(), held, found }
     }
 
-    /// Takes what was printed; returns what may be kept of it and of what was held back.
+    /// Adds output; returns what can be written, including bytes held back earlier.
     pub(in crate::process::guard) fn pass(&mut self, printed: &[u8]) -> Vec<u8> {
         if self.values.is_empty() {
             return printed.to_vec();
@@ -68,6 +67,8 @@ impl Mask {
         let mut found = mem::take(&mut self.found);
         let mut hold = bytes.len();
         for value in &self.values {
+            // Every occurrence is masked, overlapping ones too; a match that runs off the end is
+            // held back.
             let mut from = 0;
             while let Some(at) = place_of(&bytes, value[0], from) {
                 let rest = &bytes[at..];
@@ -80,19 +81,19 @@ impl Mask {
             }
         }
         self.held = bytes.split_off(hold);
-        // What is masked already of that which is held back: it may be the beginning of more.
+        // Bytes held back may be masked already and still begin another value: keep those ranges.
         let beyond = found.iter().filter(|it| it.end > hold);
         self.found = beyond.map(|it| it.start.saturating_sub(hold)..it.end - hold).collect();
         cover(bytes, &found)
     }
 
-    /// Returns what was held back: nothing more is printed.
+    /// Returns the bytes held back, once the stream has ended.
     pub(in crate::process::guard) fn finish(&mut self) -> Vec<u8> {
         cover(mem::take(&mut self.held), &mem::take(&mut self.found))
     }
 }
 
-/// Returns where a byte is next. A flood is searched as fast as the standard library can.
+/// Returns the next position of a byte, at the speed of the standard library's search.
 fn place_of(bytes: &[u8], byte: u8, from: usize) -> Option<usize> {
     let mut rest = &bytes[from..];
     // Reading from memory cannot fail.
@@ -137,9 +138,9 @@ mod tests {
         };
         check(&["x wbj_0123456789 y"], "x ************** y");
         check(&["x wbj_01", "234567", "89 y"], "x ************** y");
-        // What was the beginning of a value and went on otherwise is not lost.
+        // The beginning of a value that turned out to be something else is not lost.
         check(&["wbj_01", "x", "wbj_"], "wbj_01xwbj_");
-        // A value that begins inside a beginning of itself.
+        // A value that begins inside of its own prefix.
         check(&["abcabc", "abcabd"], "abc*********");
         check(&["abcabcabdabcabcabd"], &"*".repeat(18));
     }
@@ -158,7 +159,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
 
-        /// Any text, cut anywhere, is masked as it is in one piece, and holds no secret then.
+        /// Masking a text in arbitrary pieces equals masking it whole, and no secret is left.
         #[test]
         fn g28_pieces_make_no_difference(
             text in "[ab]{0,60}", cuts in prop::collection::vec(0..60usize, 0..8),

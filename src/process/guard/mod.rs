@@ -1,8 +1,8 @@
-//! The guard: one small process per job, which starts the agent, keeps its output, and ends its
-//! whole tree: when told, when the agent ends, or when the server dies.
+//! The guard: one small process per job. It starts the agent, records its output, and ends its
+//! whole process tree: on order, when the agent exits, or when the server dies.
 //!
 //! **Invariant:** one thread (the death signal follows the thread), no async, no database.
-//! **Invariant:** it reads nothing but its job's folder and the lifeline, its descriptor 0.
+//! **Invariant:** its only inputs are the job's folder and the lifeline, descriptor 0.
 
 mod agent;
 mod clocks;
@@ -39,12 +39,13 @@ use crate::process::launch::{
 use crate::process::lock::FileLock;
 use crate::process::sys;
 
-/// How long the first line may take; the server wrote it before it started the guard.
+/// Timeout for the first line; the server writes it before it starts the guard.
 const FIRST_LINE_MAX: Duration = Duration::from_secs(5);
 /// How long the server may take to read the last event.
 const LAST_WORD_MAX: Duration = Duration::from_secs(1);
 
-/// Is the guard of a job: `wb-agent __guard JOB_DIR`. Returns when all is over and written down.
+/// Entry point of a job's guard: `wb-agent __guard JOB_DIR`. Returns when everything has ended and
+/// is on disk.
 pub fn guard_main(mut args: impl Iterator<Item = String>) -> ExitCode {
     let (Some(job_dir), None) = (args.next(), args.next()) else {
         note("a guard takes the folder of its job and nothing else");
@@ -61,7 +62,7 @@ pub fn guard_main(mut args: impl Iterator<Item = String>) -> ExitCode {
 
 /// Writes a line to the guard's log.
 fn note(text: &str) {
-    // There is no other place to which a failure of the log could be reported.
+    // There is no other place to report a failure of the log.
     let _ = writeln!(std::io::stderr(), "guard: {text}");
 }
 
@@ -72,12 +73,14 @@ fn guard(job_dir: &Utf8Path) -> Result<()> {
     if !fault::is_off("close_on_exec") {
         sys::close_strays_on_exec().context(unavailable, || "cannot mark descriptors".into())?;
     }
+    // Orphaned descendants are re-parented to the guard, so that none escapes by double-forking.
     if !fault::is_off("subreaper") {
         prctl::set_child_subreaper(true)
             .context(unavailable, || "cannot become a subreaper".into())?;
     }
     let folder = JobFolder::open(job_dir)?
         .ok_or_else(|| Error::not_found(format!("{job_dir} is not there")))?;
+    // Held until the exit file is written: a job has one guard, and one end.
     let lock = take_lock(&folder)?;
     if folder.has(EXIT_FILE) {
         return Err(Error::conflict("job_ended", format!("the job in {job_dir} has ended")));
@@ -107,14 +110,14 @@ fn guard(job_dir: &Utf8Path) -> Result<()> {
         }
         (Err(cause), _) | (_, Err(cause)) => Watched::failed(ExitCause::SpawnFailed, cause.chain()),
     };
-    // Not by the clock on the wall, which may have been set meanwhile: it would count as work.
+    // A monotonic duration: had the system time been set meanwhile, it would count as running time.
     let ran_ms = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
     let record = record(watched, started_ms, started_ms.saturating_add(ran_ms));
     let text = serde_json::to_vec_pretty(&record)
         .context(ErrorKind::Internal, || "cannot write the exit record".into())?;
     let written = folder.put(EXIT_FILE, &text);
     drop(lock);
-    // Also if the disk did not take the record: the server settles the job by this word.
+    // Sent even if the record could not be written: the server settles the job by this event.
     link.tell(&GuardEvent::Ended(record));
     link.flush_within(LAST_WORD_MAX);
     written
@@ -133,7 +136,7 @@ fn take_lock(folder: &JobFolder) -> Result<Option<FileLock>> {
     }
 }
 
-/// Starts the agent, unless something is wrong or the server is gone, and watches it to its end.
+/// Starts the agent, unless something is wrong or the server is gone, and watches it until the end.
 fn carry_out(
     folder: &JobFolder,
     link: &mut Link,
@@ -148,7 +151,7 @@ fn carry_out(
         }
         None => return lifeline_lost(),
     };
-    // The line may be there although its writer is not: the lifeline's end is what counts.
+    // The line can be there after its writer is gone: the end of the lifeline is what counts.
     let pending = link.receive();
     if link.is_gone() && !fault::is_off("lifeline") {
         return lifeline_lost();
@@ -196,7 +199,7 @@ fn start(
         if let Some(pipe) = pipe
             && let Err(cause) = capture.attach(pipe)
         {
-            // The pipe is closed, so the agent is told by SIGPIPE; the watch goes on regardless.
+            // The pipe is closed, so the agent gets SIGPIPE; the watch continues regardless.
             note(&format!("cannot read {}: {cause}", capture.stream.as_str()));
         }
     }

@@ -1,7 +1,7 @@
-//! The agent's output: drained from its pipes into files of bounded size.
+//! Drains the agent's output from its pipes into files of bounded size.
 //!
-//! **Invariant:** memory is bounded by the tail's size, and a pipe that has bytes is always read,
-//! also when the disk is full.
+//! **Invariant:** memory is bounded by the size of the tail, and pipes are always drained, even
+//! when the disk is full.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -18,12 +18,12 @@ use crate::process::job_folder::JobFolder;
 use crate::process::launch::{OutputCaps, Stream, StreamRecord};
 use crate::process::output::{head_name, tail_header, tail_name};
 
-/// Most bytes that are read from one pipe before the other descriptors get their turn.
+/// Most bytes read from one pipe before the other descriptors get a turn.
 const TURN_BYTES_MAX: usize = 1024 * 1024;
-/// Largest tail that is held in memory, whatever the launch file says.
+/// Largest tail held in memory, whatever the launch file says.
 const TAIL_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// One stream of the agent, on its way into its files.
+/// One output stream of the agent and its files.
 pub(in crate::process::guard) struct Capture {
     folder: JobFolder,
     pub(in crate::process::guard) stream: Stream,
@@ -70,7 +70,7 @@ impl Capture {
         })
     }
 
-    /// Takes the reading end of the agent's pipe.
+    /// Attaches the read end of the agent's pipe.
     pub(in crate::process::guard) fn attach(&mut self, pipe: OwnedFd) -> io::Result<()> {
         fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
         self.pipe = Some(pipe);
@@ -85,7 +85,7 @@ impl Capture {
         self.total
     }
 
-    /// Returns whether there is output of which the server was not told.
+    /// Returns whether there is output that the server has not been told about.
     pub(in crate::process::guard) fn is_news(&self) -> bool {
         !self.is_announced
     }
@@ -94,7 +94,7 @@ impl Capture {
         self.is_announced = true;
     }
 
-    /// Reads what is there, up to a fair share. Returns whether anything came.
+    /// Reads what is available, up to a fair share. Returns whether anything arrived.
     pub(in crate::process::guard) fn drain(&mut self, buffer: &mut [u8]) -> bool {
         let mut taken = 0;
         while taken < TURN_BYTES_MAX {
@@ -117,7 +117,7 @@ impl Capture {
         taken > 0
     }
 
-    /// Brings the tail's file up to date.
+    /// Brings the tail file up to date.
     pub(in crate::process::guard) fn flush(&mut self) {
         if self.total == self.head_bytes {
             return;
@@ -136,7 +136,7 @@ impl Capture {
         self.note_failure(written);
     }
 
-    /// Ends the stream: the tail's file holds the last bytes and no more.
+    /// Ends the stream; the tail file then holds exactly the last bytes.
     pub(in crate::process::guard) fn finish(&mut self) -> StreamRecord {
         self.pipe = None;
         let held = self.mask.finish();
@@ -163,7 +163,7 @@ impl Capture {
         self.tail.extend(rest);
     }
 
-    /// Writes the first bytes; returns those that do not belong to the head.
+    /// Writes bytes to the head file; returns those that do not fit.
     fn keep_head<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let Some(head) = &mut self.head else { return bytes };
         let room = usize::try_from(self.head_max - self.head_bytes).unwrap_or(usize::MAX);
@@ -176,7 +176,7 @@ impl Capture {
                 }
                 Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
                 failed => {
-                    // A full disk: the head ends here, and the agent goes on.
+                    // The disk is full: the head ends here, and the agent continues.
                     note(&format!("writing {} failed: {failed:?}", self.stream.as_str()));
                     self.head = None;
                     rest = &bytes[bytes.len() - rest.len() - first.len()..];
@@ -320,7 +320,7 @@ mod tests {
         assert_eq!((chunk.cut, chunk.total), (Some((4, 8)), 12));
         let over = read_output(job_dir, Stream::Stderr, 99, 100).unwrap();
         assert_eq!((over.offset, over.bytes.len(), over.next_offset), (12, 0, 12));
-        // Never the head and the tail as if they were one text.
+        // Head and tail are never joined as if they were contiguous.
         assert_eq!(output_tail(job_dir, Stream::Stderr, 100).unwrap(), b"ijkl");
         let gone = read_output(&job_dir.join("x"), Stream::Stderr, 0, 1).unwrap_err();
         assert_eq!(gone.code_str(), "output_gone");

@@ -1,4 +1,4 @@
-//! A guard in a terminal: the terminal is its agent's, and the server comes in by the door.
+//! A guard inside a terminal: the terminal belongs to its agent, and the server connects by socket.
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -12,18 +12,18 @@ use crate::process::guard::link::Link;
 use crate::process::job_folder::JobFolder;
 use crate::process::launch::{GUARD_LOG, GuardEvent, HOOKS_PIPE, Launch, LaunchStdin, VERSION};
 
-/// How long the server may take to come to a guard that it has just started.
+/// How long the server may take to connect to a guard that it just started.
 const SERVER_MAX: Duration = Duration::from_secs(10);
 
-/// The terminal in which a guard was started.
+/// The terminal in which the guard was started.
 pub(in crate::process::guard) struct Terminal {
     tty: OwnedFd,
     hooks: OwnedFd,
 }
 
 impl Terminal {
-    /// Takes the guard's own words from its terminal, into its log; nothing if its agent is to
-    /// have no terminal.
+    /// Redirects the guard's own messages from the terminal to its log. `None` if the agent is not
+    /// to have a terminal.
     pub(in crate::process::guard) fn take(
         folder: &JobFolder,
         launch: &Launch,
@@ -45,13 +45,13 @@ impl Terminal {
         self.tty.as_fd()
     }
 
-    /// Returns where what the agent's hooks tell is read.
+    /// Returns the pipe to which the agent's hooks write.
     pub(in crate::process::guard) fn hooks(&self) -> io::Result<OwnedFd> {
         self.hooks.try_clone()
     }
 }
 
-/// Waits for the server that started this guard to come in.
+/// Waits for the server that started this guard to connect.
 pub(in crate::process::guard) fn let_in(keeper: &mut Keeper) -> io::Result<Link> {
     let deadline = Instant::now() + SERVER_MAX;
     loop {

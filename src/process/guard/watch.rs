@@ -1,6 +1,6 @@
-//! The guard's loop: it watches the agent, its pipes and the lifeline until all is over.
+//! The guard's main loop: watches the agent, its pipes and the lifeline until everything has ended.
 //!
-//! **Invariant:** the end is decided by processes and clocks, never by the end of a pipe.
+//! **Invariant:** processes and clocks decide the end, never the end of a pipe.
 
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -26,29 +26,29 @@ use crate::process::launch::{
 };
 use crate::process::tree::reap_any;
 
-/// Output ends this long after the last of it, once the agent exited.
+/// After the agent's exit, draining stops once no output has arrived for this long.
 const DRAIN_IDLE: Duration = Duration::from_millis(100);
-/// However much still comes, it ends after this long, or after the grace and a moment.
+/// Draining stops after this long, or the grace period plus [`DRAIN_BEYOND`], if that is shorter.
 const DRAIN_MAX: Duration = Duration::from_secs(2);
-/// What a drain may take beyond the grace: TERM and KILL follow, and all is to be over within a
-/// second of it.
+/// How far draining may exceed the grace period: TERM and KILL follow, and everything must be over
+/// within a second of it.
 const DRAIN_BEYOND: Duration = Duration::from_millis(200);
-/// The server hears of output at most this often.
+/// Minimum interval between two output notices to the server.
 const NOTICE_EVERY: Duration = Duration::from_millis(50);
-/// What is read at the very end, when everything is dead, of a pipe that a stranger holds open.
+/// Turns of reading at the very end, when everything is dead but a stranger holds a pipe open.
 const LAST_TURNS_MAX: usize = 4;
-/// Longest error text in the record; a program's path may be long.
+/// Longest error message in the record; it may include a long path.
 const ERROR_CHARS_MAX: usize = 2_000;
-/// Without a clock, the guard looks about this often.
+/// Polling interval of the guard when no clock is set.
 const LOOK_EVERY: Duration = Duration::from_secs(3_600);
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// The guard's signals, before there is an agent.
+/// The guard's signals, set up before there is an agent.
 pub(in crate::process::guard) struct Watch {
     signals: SignalFd,
 }
 
-/// How it went.
+/// The outcome of a job.
 pub(in crate::process::guard) struct Watched {
     pub(in crate::process::guard) cause: ExitCause,
     pub(in crate::process::guard) code: Option<i32>,
@@ -59,7 +59,7 @@ pub(in crate::process::guard) struct Watched {
     pub(in crate::process::guard) survivors: Vec<i32>,
 }
 
-/// A job that runs.
+/// A running job.
 struct Job<'a> {
     signals: SignalFd,
     link: &'a mut Link,
@@ -73,7 +73,7 @@ struct Job<'a> {
     is_in_terminal: bool,
     phase: Phase,
     cause: ExitCause,
-    /// Nothing that this process would have to wait for is left: no child, so no descendant.
+    /// Whether no child is left to wait for, and therefore no descendant.
     is_alone: bool,
     is_agent_told: bool,
     last_output: Instant,
@@ -83,7 +83,7 @@ struct Job<'a> {
 
 enum Phase {
     Running,
-    /// The agent exited; its last output is on the way.
+    /// The agent exited; its last output is being drained.
     Draining {
         until: Instant,
     },
@@ -91,7 +91,7 @@ enum Phase {
 }
 
 impl Watch {
-    /// Blocks the signals that the guard reads. To end a guard by TERM is to stop its job.
+    /// Blocks the signals that the guard reads. TERM to the guard stops its job.
     pub(in crate::process::guard) fn prepare() -> Result<Watch> {
         let mut mask = SigSet::empty();
         for signal in [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
@@ -105,7 +105,7 @@ impl Watch {
         Ok(Watch { signals })
     }
 
-    /// Watches an agent until it and all its descendants are gone.
+    /// Watches an agent until it and all its descendants have ended.
     pub(in crate::process::guard) fn watch(
         self,
         link: &mut Link,
@@ -134,7 +134,7 @@ impl Watch {
             notice_at: now,
             buffer: vec![0; CHUNK_BYTES].into(),
         };
-        // What was asked for before there was an agent.
+        // Orders that arrived before the agent was started.
         job.take_orders();
         job.run();
         job.finish()
@@ -142,7 +142,7 @@ impl Watch {
 }
 
 impl Watched {
-    /// A job whose agent never ran.
+    /// Returns the outcome of a job whose agent never ran.
     pub(in crate::process::guard) fn failed(cause: ExitCause, error: String) -> Watched {
         Watched {
             cause,
@@ -170,7 +170,7 @@ impl Job<'_> {
         }
     }
 
-    /// Takes the exit status of whatever ended. As a subreaper, the guard gets all orphans.
+    /// Reaps every child that has exited. As a subreaper the guard inherits all orphans.
     fn reap(&mut self) {
         loop {
             let (pid, exit) = match reap_any() {
@@ -178,7 +178,8 @@ impl Job<'_> {
                 Ok(WaitStatus::Signaled(pid, signal, _)) => (pid, (None, Some(signal as i32))),
                 Ok(WaitStatus::StillAlive) => break,
                 Ok(_) | Err(Errno::EINTR) => continue,
-                // No child at all: every descendant would lead up to one.
+                // ECHILD: with no child there is no descendant either, since each leads up to a
+                // child.
                 Err(_) => {
                     self.is_alone = true;
                     break;
@@ -188,29 +189,31 @@ impl Job<'_> {
                 self.agent.exit = Some(exit);
             }
         }
+        // The agent was reaped unnoticed: its status is lost, but it is certainly gone.
         if self.is_alone && self.agent.exit.is_none() {
             note("the agent's exit status is lost");
             self.agent.exit = Some((None, None));
         }
     }
 
-    /// Does what is due. Returns when to look again at the latest, or `None` when all is over.
+    /// Takes the steps that are due. Returns when to wake at the latest; `None` when all is over.
     fn advance(&mut self, now: Instant) -> Option<Instant> {
         if let Some((code, signal)) = self.agent.exit
             && !self.is_agent_told
         {
             self.is_agent_told = true;
             if self.is_in_terminal {
-                // A terminal that is gone hangs both up, and the agent may be faster.
+                // A lost terminal hangs up both guard and agent, and the agent may exit first.
                 self.take_signals();
             }
             if signal == Some(Signal::SIGKILL as i32) {
-                // Perhaps by the server, because this guard was kept from its work: then what made
-                // it do so waits to be heard, and is the cause.
+                // The server may have killed it because the guard was stopped. The order that
+                // explains it is then waiting in the socket, and names the cause.
                 self.take_orders();
                 self.end_if_due(now);
             }
             self.feed.close();
+            // From here the agent's token no longer writes: the exit is the fence.
             self.link.tell(&GuardEvent::AgentExited { code, signal });
             if matches!(self.phase, Phase::Running) {
                 self.last_output = now;
@@ -221,6 +224,8 @@ impl Job<'_> {
         self.end_if_due(now);
         if let Phase::Draining { until } = self.phase {
             let at = until.min(self.last_output + DRAIN_IDLE);
+            // Wait for the rest of the output, but never for a descendant that only holds the pipe
+            // open.
             if now < at && self.is_output_open() && !fault::is_off("drain") {
                 return Some(at);
             }
@@ -228,6 +233,7 @@ impl Job<'_> {
         }
         match &mut self.phase {
             Phase::Ending(ending) => {
+                // `is_alone` proves that no descendant is left; the agent's own exit does not.
                 let is_over =
                     self.agent.exit.is_some() && (self.is_alone || fault::is_off("sweep"));
                 if is_over { None } else { ending.advance(now, &self.agent) }
@@ -236,7 +242,7 @@ impl Job<'_> {
         }
     }
 
-    /// Begins to end an agent that runs, if a clock ran out or the server is gone.
+    /// Starts to end a running agent if a clock ran out or the server is gone.
     fn end_if_due(&mut self, now: Instant) {
         if matches!(self.phase, Phase::Running) {
             if let Some(cause) = self.clocks.due(now) {
@@ -247,7 +253,7 @@ impl Job<'_> {
         }
     }
 
-    /// Returns whether the server is gone, and no other is waited for any more.
+    /// Returns whether the server is gone and no other is expected.
     fn is_abandoned(&mut self, now: Instant) -> bool {
         let is_gone = self.link.is_gone();
         match &mut self.keeper {
@@ -256,7 +262,7 @@ impl Job<'_> {
         }
     }
 
-    /// Lets a later server in, and tells it where the job is.
+    /// Accepts a later server and tells it the state of the job.
     fn take_over(&mut self) {
         let Some(socket) = self.keeper.as_mut().and_then(Keeper::hear) else { return };
         note("another server takes the job over");
@@ -272,7 +278,7 @@ impl Job<'_> {
         });
     }
 
-    /// Begins to end the agent, for the first reason that comes.
+    /// Starts to end the agent; the first cause wins.
     fn end(&mut self, cause: ExitCause) {
         if matches!(self.phase, Phase::Running) {
             self.cause = cause;
@@ -297,10 +303,10 @@ impl Job<'_> {
         self.captures.iter().any(|it| it.pipe().is_some())
     }
 
-    /// Waits for anything to happen, and takes it in.
+    /// Waits for any event and handles it.
     fn wait(&mut self, wake: Instant) {
         let left = wake.saturating_duration_since(Instant::now());
-        // Rounded up: a wait that is a little short would be a busy loop.
+        // Rounded up: a wait that is slightly short would become a busy loop.
         let left = left + Duration::from_micros(999);
         let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
         let mut fds = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
@@ -336,7 +342,7 @@ impl Job<'_> {
         for order in self.link.receive() {
             match order {
                 GuardOrder::Stop { cause } => self.end(match cause {
-                    // These are for the guard alone to find.
+                    // Causes that only the guard itself can establish.
                     ExitCause::Exit
                     | ExitCause::SpawnFailed
                     | ExitCause::Lifeline
@@ -359,7 +365,7 @@ impl Job<'_> {
     fn take_signals(&mut self) {
         while let Ok(Some(info)) = self.signals.read_signal() {
             let is = |signal: Signal| i64::from(info.ssi_signo) == i64::from(signal as i32);
-            // SIGCHLD is only a bell, and a hang-up of somebody's terminal is no concern of ours.
+            // SIGCHLD only wakes the loop, and a hang-up matters only in a terminal of our own.
             if is(Signal::SIGTERM) || is(Signal::SIGINT) {
                 note(&format!("signal {} from process {}", info.ssi_signo, info.ssi_pid));
                 self.end(ExitCause::Stopped);
@@ -370,7 +376,7 @@ impl Job<'_> {
         }
     }
 
-    /// Tells the server of new output, not too often. Returns when the next notice is due.
+    /// Tells the server about new output, rate-limited. Returns when the next notice is due.
     fn notify(&mut self, now: Instant) -> Option<Instant> {
         if !self.captures.iter().any(Capture::is_news) {
             return None;

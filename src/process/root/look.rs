@@ -1,6 +1,6 @@
-//! What stands in the folders below a root, without its bytes.
+//! Metadata of entries below a root.
 //!
-//! **Invariant:** nothing is opened for reading or followed: a link is said to be one.
+//! **Invariant:** nothing is opened for reading or followed: a link is reported as a link.
 
 use std::fs::File;
 use std::os::fd::AsFd as _;
@@ -14,7 +14,7 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 use crate::base::{Context, Error, ErrorKind, Result};
 use crate::process::root::{Root, check_plain, how, refusal};
 
-/// What something is.
+/// The kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     /// A regular file.
@@ -23,29 +23,29 @@ pub enum EntryKind {
     Folder,
     /// A symbolic link.
     Link,
-    /// A device, a socket, a pipe.
+    /// A device, socket or pipe.
     Other,
 }
 
-/// Something below a root.
+/// An entry below a root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// What it is.
+    /// Its kind.
     pub kind: EntryKind,
-    /// Its size.
+    /// Its size in bytes.
     pub bytes: u64,
     /// Number of hard links.
     pub links: u64,
-    /// Time of its last change, in milliseconds since 1970.
+    /// Modification time, in milliseconds since 1970.
     pub modified_ms: i64,
 }
 
 impl Root {
-    /// Returns what stands at a plain relative path; nothing if there is nothing, or if a link is
-    /// on the way.
+    /// Returns the entry at a plain relative path; `None` if there is none, or if a link is on the
+    /// way.
     ///
     /// # Errors
-    /// `invalid` for a path that is not plain; `unavailable` if the file system does not answer.
+    /// `invalid` for a path that is not plain; `unavailable` if the file system fails.
     pub fn entry(&self, path: &Utf8Path) -> Result<Option<Entry>> {
         check_plain(path)?;
         let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
@@ -67,11 +67,11 @@ impl Root {
         Ok(Some(Entry { kind, bytes: meta.len(), links: meta.nlink(), modified_ms }))
     }
 
-    /// Gives something another plain relative path at which nothing stands. Returns whether it did.
-    /// Missing folders are made.
+    /// Renames an entry to another plain relative path, creating missing folders. Returns `false`
+    /// if something exists there.
     ///
     /// # Errors
-    /// As [`Root::entry`]; `not_found` with code `file_gone`.
+    /// Same as [`Root::entry`]; `not_found` with code `file_gone`.
     pub fn rename(&self, from: &Utf8Path, to: &Utf8Path) -> Result<bool> {
         check_plain(from)?;
         check_plain(to)?;
@@ -96,10 +96,10 @@ impl Root {
         }
     }
 
-    /// Removes what is no folder; nothing is followed.
+    /// Removes an entry that is not a folder; links are not followed.
     ///
     /// # Errors
-    /// As [`Root::entry`].
+    /// Same as [`Root::entry`].
     pub fn remove(&self, path: &Utf8Path) -> Result<()> {
         check_plain(path)?;
         let (Some(parent), name) = self.parent(path, false)? else { return Ok(()) };
@@ -109,10 +109,10 @@ impl Root {
         }
     }
 
-    /// Removes an empty folder. Returns whether it did; one that is not empty stays.
+    /// Removes an empty folder. Returns whether it did; a non-empty one stays.
     ///
     /// # Errors
-    /// As [`Root::entry`].
+    /// Same as [`Root::entry`].
     pub fn remove_folder(&self, path: &Utf8Path) -> Result<bool> {
         check_plain(path)?;
         let (Some(parent), name) = self.parent(path, false)? else { return Ok(false) };

@@ -1,4 +1,4 @@
-//! A file that is made where nothing is, and taken away again as long as it is ours.
+//! Creates a file where nothing exists, and removes it again as long as it is still ours.
 //!
 //! **Invariant:** nothing is overwritten, and a file is removed only after its content was
 //! compared, byte for byte.
@@ -16,17 +16,17 @@ use crate::process::replace::{Spare, unwritable};
 use crate::process::root::Root;
 use crate::process::root::place::{Place, Standing};
 
-/// The permissions of a new file, as git gives them to a plain one.
+/// The permissions of a new file, same as git's.
 const FILE_MODE: u32 = 0o644;
 
 impl Root {
-    /// Makes a file and the folders that lead to it, in one step; `spare` is its name beside its
-    /// place while it is written, and nobody else uses that. Returns whether it did: otherwise
-    /// something stands there, and everything is as it was.
+    /// Creates a file and its parent folders in one step; `spare` is its temporary name beside its
+    /// place, used by nobody else. Returns `false` if something exists there; nothing is changed
+    /// then.
     ///
     /// # Errors
     /// `unavailable` with `disk_full`, `read_only` or `write_failed`; `not_found` or `invalid` if
-    /// something else than folders is on the way.
+    /// something other than folders is on the way.
     pub fn create(&self, path: &SourcePath, spare: &str, bytes: &[u8]) -> Result<bool> {
         let (folder, name) = self.parent(path.as_path(), true)?;
         let Some(folder) = folder else { return Ok(false) };
@@ -39,17 +39,17 @@ impl Root {
         if !matches!(made, Ok(true)) {
             self.drop_empty_folders(path.as_path());
         } else if let Err(cause) = nix::unistd::fsync(&folder) {
-            // The text is in the repository; only the folder's entry may be lost by a power cut.
+            // The commit has the text; a power cut could only lose the folder entry.
             tracing::warn!("the folder of {path} is not synced: {cause}");
         }
         made.map_err(|cause| unwritable(path, cause))
     }
 
-    /// Removes a file that holds exactly these bytes, and the folders that are empty then. Returns
-    /// whether it did; otherwise everything is as it was.
+    /// Removes a file that contains exactly these bytes, and the folders left empty. Returns
+    /// whether it did; otherwise nothing is changed.
     ///
     /// # Errors
-    /// As [`Root::create`].
+    /// Same as [`Root::create`].
     pub fn remove_same(&self, path: &SourcePath, spare: &str, bytes: &[u8]) -> Result<bool> {
         let (folder, name) = self.parent(path.as_path(), false)?;
         let Some(folder) = folder else { return Ok(false) };
@@ -69,15 +69,15 @@ impl Root {
         }
     }
 
-    /// Settles what a crash in one of these two left under the spare name.
+    /// Settles a spare file left by a crash of [`Root::create`] or [`Root::remove_same`].
     ///
     /// # Errors
-    /// As [`Root::create`].
+    /// Same as [`Root::create`].
     pub fn settle_made(&self, path: &SourcePath, spare: &str, ours: &[u8]) -> Result<Spare> {
         let (folder, name) = match self.parent(path.as_path(), false) {
             Ok((Some(folder), name)) => (folder, name),
             Ok((None, _)) => return Ok(Spare::None),
-            // A link or a file is where a folder was: nothing of ours is behind it.
+            // A link or file is now in place of the folder: nothing of ours is behind it.
             Err(cause) if matches!(cause.kind(), ErrorKind::Invalid | ErrorKind::NotFound) => {
                 return Ok(Spare::None);
             }

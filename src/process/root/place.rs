@@ -1,7 +1,7 @@
-//! What stands at a path below a root, and putting something else there.
+//! Reads what stands at a path below a root, and replaces it.
 //!
-//! **Invariant:** a file takes its place by an exchange, and what was there is looked at after it:
-//! if it is not what the caller expects, the exchange is taken back. Nothing is overwritten unseen.
+//! **Invariant:** a file is put in place by an exchange, and the old content is examined after it:
+//! if it is not what the caller expected, the exchange is reverted. Nothing is overwritten unseen.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -34,22 +34,22 @@ pub enum Standing {
     },
     /// A symbolic link.
     Link {
-        /// Where it points, as it is written.
+        /// Its target, as written.
         target: String,
     },
-    /// A folder, a device, a file that is too large or may not be read.
+    /// A folder, a device, or a file that is too large or unreadable.
     Other {
-        /// Size, times and inode: they tell one such thing from another.
+        /// Size, times and inode, which distinguish one from another.
         facts: String,
     },
 }
 
 impl Root {
     /// Returns what stands at a plain relative path. A file of more than `bytes_max` bytes is not
-    /// read. A link on the way is not followed: then nothing that is ours stands there.
+    /// read. A link on the way is not followed: nothing of ours is behind it.
     ///
     /// # Errors
-    /// `invalid` for a path that is not plain; `unavailable` if the file system does not answer.
+    /// `invalid` for a path that is not plain; `unavailable` if the file system fails.
     pub fn standing(&self, path: impl AsRef<Path>, bytes_max: usize) -> Result<Standing> {
         Ok(self.look(path.as_ref(), bytes_max)?.0)
     }
@@ -69,8 +69,8 @@ impl Root {
             .context(ErrorKind::Unavailable, || format!("cannot look at {}", shown(path)))
     }
 
-    /// Returns when something at a plain relative path was last changed in any way, in milliseconds
-    /// since 1970: unlike the time of its content, no program can set that. Nothing if it is gone.
+    /// Returns the ctime of an entry at a plain relative path, in milliseconds since 1970: unlike
+    /// the mtime, no program can set it. `None` if the entry is gone.
     pub fn changed_ms(&self, path: impl AsRef<Path>) -> Option<i64> {
         check_plain(path.as_ref()).ok()?;
         let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
@@ -79,11 +79,11 @@ impl Root {
         Some(meta.ctime().saturating_mul(1_000).saturating_add(meta.ctime_nsec() / 1_000_000))
     }
 
-    /// Returns the names in a folder below the root, or with `.` in the root, in no order, as the
-    /// disk has them. The folder may not be a link.
+    /// Returns the raw names in a folder below the root (`.` for the root), unordered. The folder
+    /// must not be a link.
     ///
     /// # Errors
-    /// As [`Root::read_relative`]; `too_large` if there are more than `names_max`.
+    /// Same as [`Root::read_relative`]; `too_large` if there are more than `names_max`.
     pub fn raw_names(&self, folder: impl AsRef<Path>, names_max: usize) -> Result<Vec<Vec<u8>>> {
         let folder = folder.as_ref();
         if folder != Path::new(".") {
@@ -109,18 +109,18 @@ impl Root {
         Ok(names)
     }
 
-    /// Returns the names in a folder as text: one that is not UTF-8 has replacement characters.
+    /// Returns the names in a folder as text; invalid UTF-8 becomes replacement characters.
     ///
     /// # Errors
-    /// As [`Root::raw_names`].
+    /// Same as [`Root::raw_names`].
     pub fn names(&self, folder: &Utf8Path, names_max: usize) -> Result<Vec<String>> {
         let names = self.raw_names(folder, names_max)?;
         Ok(names.iter().map(|it| String::from_utf8_lossy(it).into_owned()).collect())
     }
 
-    /// Puts something else at a plain relative path, if what stands there is expected. Returns
-    /// whether it did; if not, everything is as it was. Missing folders are made; a folder that is
-    /// empty after a removal goes too, as with git. `new` may not be [`Standing::Other`].
+    /// Replaces what stands at a plain relative path, if it is what was expected. Returns whether
+    /// it did; otherwise nothing is changed. Missing folders are created; folders left empty by a
+    /// removal are removed, as git does. `new` must not be [`Standing::Other`].
     ///
     /// # Errors
     /// `unavailable` if the file system refuses; `invalid` for a path that is not plain.
@@ -138,10 +138,10 @@ impl Root {
         Ok(done)
     }
 
-    /// Does as [`Root::swap`], but a folder that is empty after a removal stays.
+    /// Like [`Root::swap`], but keeps a folder left empty by a removal.
     ///
     /// # Errors
-    /// As [`Root::swap`].
+    /// Same as [`Root::swap`].
     pub fn swap_here(
         &self,
         path: impl AsRef<Path>,
@@ -170,7 +170,7 @@ impl Root {
         done.context(ErrorKind::Unavailable, cannot)
     }
 
-    /// Puts a private file at a plain relative path, whatever stood there; it is not synced.
+    /// Writes a private file at a plain relative path, replacing anything there; it is not synced.
     ///
     /// # Errors
     /// `unavailable` if the file system refuses; `invalid` for a path that is not plain.
@@ -190,7 +190,7 @@ impl Root {
         put.context(ErrorKind::Unavailable, cannot)
     }
 
-    /// Opens the folder of a path; nothing if it is not there and is not to be made.
+    /// Opens the folder of a path; `None` if it does not exist and `make` is false.
     pub(in crate::process) fn parent<'a>(
         &self,
         path: &'a Utf8Path,
@@ -213,7 +213,7 @@ impl Root {
             folder = match open(&at) {
                 Err(Errno::ENOENT) if make => {
                     let made = mkdirat(&folder, part.as_os_str(), Mode::from_bits_truncate(0o777));
-                    // Somebody else may have made it meanwhile.
+                    // Somebody else may have created it meanwhile.
                     made.or_else(|it| if it == Errno::EEXIST { Ok(()) } else { Err(it) })
                         .and_then(|()| open(&at))
                         .map_err(|cause| refused(&at, cause))?
@@ -233,7 +233,7 @@ impl Root {
         let above = path.ancestors().skip(1).filter(|it| !it.as_os_str().is_empty());
         for folder in above {
             let Ok((Some(parent), name)) = self.folder_above(folder, false) else { return };
-            // One that is not empty stays, and so do those above it.
+            // A non-empty folder stays, and so do those above it.
             if unlinkat(&parent, name, UnlinkatFlags::RemoveDir).is_err() {
                 return;
             }
@@ -241,7 +241,7 @@ impl Root {
     }
 }
 
-/// What tells something from others wherever it is moved: unlike the time of its change.
+/// Identifies an entry across moves, unlike its ctime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Identity {
     device: u64,
@@ -251,7 +251,7 @@ pub(super) struct Identity {
     is_folder: bool,
 }
 
-/// One place in a folder, and the name beside it under which the new file waits.
+/// A place in a folder, and the name beside it under which the new file waits.
 pub(super) struct Place<'a> {
     pub(super) folder: &'a OwnedFd,
     pub(super) name: &'a OsStr,
@@ -292,16 +292,18 @@ impl Place<'_> {
         }
     }
 
-    /// Takes away what is expected, or what has this identity, if it is something that is not read.
+    /// Removes what is expected, or an unread entry with this identity.
     pub(super) fn vanish(
         &self,
         is_expected: &impl Fn(&Standing) -> bool,
         identity: Option<Identity>,
     ) -> std::io::Result<bool> {
+        // Moved aside first and examined there, where nobody else looks for it.
         self.rename(self.name, self.aside.as_ref(), RenameFlags::RENAME_NOREPLACE)?;
         if self.is_gone(is_expected, identity)? {
             return Ok(true);
         }
+        // Not what was expected: it goes back.
         self.rename(self.aside.as_ref(), self.name, RenameFlags::RENAME_NOREPLACE)?;
         Ok(false)
     }
@@ -324,7 +326,7 @@ impl Place<'_> {
         Ok(is_gone)
     }
 
-    /// Removes what was moved beside the place, if it is expected; a folder only if it is empty.
+    /// Removes what was moved aside, if it was expected; a folder only if it is empty.
     fn is_gone(
         &self,
         is_expected: &impl Fn(&Standing) -> bool,
@@ -359,7 +361,7 @@ impl Place<'_> {
         look_at(found, open, self.bytes_max)
     }
 
-    /// Removes the file beside the place; one that cannot be removed is a stray file of ours.
+    /// Removes the file beside the place; if that fails, it remains as a stray file of ours.
     pub(super) fn forget(&self) {
         if let Err(cause) = unlinkat(self.folder, self.aside, UnlinkatFlags::NoRemoveDir) {
             tracing::warn!("{} is left behind: {cause}", self.aside);
@@ -401,7 +403,7 @@ fn look_at(
     }
     let Ok(file) = open() else { return Ok((facts(), identity)) };
     let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0));
-    // One more than allowed, because the file may grow while it is read.
+    // One byte more than allowed, because the file may grow while it is read.
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() > bytes_max {
         return Ok((facts(), identity));
@@ -442,11 +444,11 @@ mod tests {
         assert_eq!(root.standing(path, MAX).unwrap(), link);
         assert!(root.swap(path, MAX, is(link), &Standing::Nothing).unwrap());
         assert_eq!(root.standing(path, MAX).unwrap(), Standing::Nothing);
-        // The folders that were made for it are gone with it, and nothing lies beside.
+        // The folders created for it are gone with it, and nothing is left beside.
         assert_eq!(root.path().read_dir_utf8().unwrap().count(), 0);
     }
 
-    /// Somebody writes between the look and the exchange: their text stays.
+    /// Somebody writes between the check and the exchange: their text stays.
     #[test]
     fn what_came_in_between_is_put_back() {
         let (_folder, root) = root();

@@ -1,4 +1,4 @@
-//! What the hooks of an agent tell its guard, a line each, whole or not at all; and what they read.
+//! Messages of an agent's hooks to its guard, one line each, written atomically; and hook input.
 
 use std::fs::OpenOptions;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
@@ -12,15 +12,15 @@ use nix::fcntl::{Flock, FlockArg, OFlag};
 use crate::base::{Context, Error, ErrorKind, Result};
 use crate::process::descriptors::is_writable;
 
-/// How long a hook waits for others, and for a guard that reads slowly: its agent waits for it.
+/// How long a hook waits for other hooks and a slow guard: its agent waits for it.
 const WAIT_MAX: Duration = Duration::from_secs(3);
-/// How often a hook looks whether it is its turn.
+/// Polling interval of a hook that waits for its turn.
 const TURN_EVERY: Duration = Duration::from_millis(2);
 
-/// Writes a line to the guard of an agent, who keeps it whether or not there is a server.
+/// Writes a line to an agent's guard, which keeps it whether or not there is a server.
 ///
 /// # Errors
-/// `unavailable` if there is no guard that reads, or it does not read in time.
+/// `unavailable` if no guard reads, or not in time.
 pub fn tell_hooks(pipe: &Utf8Path, line: &str) -> Result<()> {
     let cannot = || format!("cannot tell {pipe}");
     let flags = OFlag::O_NONBLOCK | OFlag::O_NOFOLLOW | OFlag::O_NOCTTY;
@@ -31,7 +31,7 @@ pub fn tell_hooks(pipe: &Utf8Path, line: &str) -> Result<()> {
         return Err(Error::unavailable(format!("{pipe} is no pipe")));
     }
     let deadline = Instant::now() + WAIT_MAX;
-    // Longer lines than the pipe takes at once would mix otherwise.
+    // A line longer than the pipe's atomic write size would interleave with others otherwise.
     let mut file = Some(file);
     let mut held = loop {
         let Some(mine) = file.take() else { return Err(Error::unavailable(cannot())) };
@@ -42,7 +42,7 @@ pub fn tell_hooks(pipe: &Utf8Path, line: &str) -> Result<()> {
         }
         std::thread::sleep(TURN_EVERY);
     };
-    // A line break before it: what another one has left unfinished spoils nothing but itself.
+    // Starts with a line break, so that an unfinished line of another hook only spoils itself.
     let bytes = format!("\n{line}\n").into_bytes();
     let mut rest = bytes.as_slice();
     while !rest.is_empty() {
@@ -62,8 +62,8 @@ pub fn tell_hooks(pipe: &Utf8Path, line: &str) -> Result<()> {
     Ok(())
 }
 
-/// Returns the end of a regular file that the program names to its hook; nothing if there is none.
-/// Anything else is not waited for.
+/// Returns the end of a regular file that the agent names to its hook; `None` if it is anything
+/// else. Never blocks.
 pub fn last_bytes(path: &Utf8Path, bytes_max: u64) -> Option<Vec<u8>> {
     let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
     let mut file = OpenOptions::new().read(true).custom_flags(flags.bits()).open(path).ok()?;

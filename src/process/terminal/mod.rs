@@ -1,9 +1,9 @@
-//! Terminals in which agents live: one private tmux a site, one pane an agent.
+//! Terminals for agents: one private tmux per site, one pane per agent.
 //!
-//! **Invariant:** the process of an agent's pane is its guard: tmux starts nothing else for it, and
+//! **Invariant:** the process in an agent's pane is its guard: tmux starts nothing else for it, and
 //! is told no secret.
-//! **Invariant:** nothing is written to a pane but in one list of commands that first looks whether
-//! the pane is still the one that was meant and takes input.
+//! **Invariant:** every write to a pane is one tmux command list that first checks that the pane is
+//! still the intended one and accepts input.
 
 mod hooks;
 mod pane;

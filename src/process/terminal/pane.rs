@@ -1,9 +1,9 @@
-//! One pane: its screen, what is pasted into it, the keys that are pressed in it.
+//! One tmux pane: its screen, pasting, and key presses.
 
 use crate::base::{Error, Result, fault};
 use crate::process::terminal::Terminals;
 
-/// Most lines of a screen and what has left it.
+/// Most lines of a screen, scrollback included.
 const LINES_MAX: u32 = 1_000;
 
 /// A pane with a guard in it; a cheap handle.
@@ -11,40 +11,40 @@ const LINES_MAX: u32 = 1_000;
 pub struct Pane {
     terminals: Terminals,
     session: String,
-    /// What tmux calls it; never given twice by one tmux.
+    /// Its tmux id, which a tmux server never reuses.
     id: String,
     /// The process that tmux started in it.
     pid: i32,
 }
 
-/// What became of a text that was to be pasted.
+/// The outcome of pasting a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pasted {
-    /// The program's terminal has it.
+    /// The program's terminal has received it.
     Done,
-    /// Nothing was written: the pane was not what was meant, or takes no input now.
+    /// Nothing was written: the pane was not the intended one, or does not accept input now.
     Refused,
 }
 
-/// What tmux says of a pane.
+/// The state of a pane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PaneState {
     /// Whether its process has ended.
     pub is_dead: bool,
-    /// Whether somebody reads back in it.
+    /// Whether somebody is in copy mode.
     pub is_in_mode: bool,
-    /// Whether what is typed does not reach it.
+    /// Whether input to it is disabled.
     pub is_input_off: bool,
-    /// When somebody who is attached last pressed a key, in seconds since 1970.
+    /// When somebody attached last pressed a key, in seconds since 1970.
     pub typed_at: Option<i64>,
 }
 
 impl Pane {
-    /// Starts a program in a new pane. `env` stands in the list of processes: it is no place for
+    /// Starts a program in a new pane. `env` is visible in the process list and must not contain
     /// secrets.
     ///
     /// # Errors
-    /// `unavailable`, with code `no_terminal` if this machine has no tmux that will do.
+    /// `unavailable`, with code `no_terminal` if no suitable tmux is installed.
     pub async fn start(
         terminals: &Terminals,
         session: &str,
@@ -66,7 +66,7 @@ impl Pane {
         Pane::read(terminals, session, &said)
     }
 
-    /// Returns the pane of a session in which this process was started, if it is there.
+    /// Returns the pane of a session in which this process was started.
     ///
     /// # Errors
     /// `unavailable` if tmux does not answer.
@@ -93,10 +93,10 @@ impl Pane {
         self.pid
     }
 
-    /// Returns what tmux says of it.
+    /// Returns its state.
     ///
     /// # Errors
-    /// `unavailable` if it is gone, or tmux is.
+    /// `unavailable` if the pane or tmux is gone.
     pub async fn standing(&self) -> Result<PaneState> {
         let form = "#{pane_dead} #{pane_in_mode} #{pane_input_off} #{pane_pid}";
         let clients = format!("={}", self.session);
@@ -129,11 +129,10 @@ impl Pane {
         })
     }
 
-    /// Returns the last lines of what it shows, as text, or with the colours that say which words
-    /// are only a hint.
+    /// Returns the last lines of the screen, as plain text or with the colours that mark hints.
     ///
     /// # Errors
-    /// As [`Pane::standing`].
+    /// Same as [`Pane::standing`].
     pub async fn screen(&self, lines: u32, has_colours: bool) -> Result<String> {
         let start = format!("-{}", lines.min(LINES_MAX));
         let mut words = vec!["capture-pane", "-p", "-J", "-t", &self.id];
@@ -146,10 +145,10 @@ impl Pane {
         self.terminals.tell(&words).await
     }
 
-    /// Pastes a text, if the pane is what was meant and takes it.
+    /// Pastes a text, if the pane is the intended one and accepts input.
     ///
     /// # Errors
-    /// As [`Pane::standing`]; whether something was written is not known then.
+    /// Same as [`Pane::standing`]; it is then unknown whether the text was written.
     pub async fn paste(&self, name: &str, text: &str) -> Result<Pasted> {
         let buffer = format!("wb-{name}");
         let pid = self.pid;
@@ -182,10 +181,10 @@ impl Pane {
         }
     }
 
-    /// Presses a key, by the name that tmux has for it, if the pane takes it.
+    /// Presses a key, by its tmux name, if the pane accepts input.
     ///
     /// # Errors
-    /// As [`Pane::standing`].
+    /// Same as [`Pane::standing`].
     pub async fn press(&self, key: &str) -> Result<()> {
         let is_other = format!(
             "#{{||:#{{pane_dead}},#{{||:#{{!=:#{{pane_in_mode}},0}},#{{!=:#{{pane_pid}},{}}}}}}}",
@@ -197,10 +196,10 @@ impl Pane {
         self.terminals.tell(&words).await.map(drop)
     }
 
-    /// Removes it with its session; its process is hung up.
+    /// Removes it with its session; its process gets SIGHUP.
     ///
     /// # Errors
-    /// As [`Pane::standing`].
+    /// Same as [`Pane::standing`].
     pub async fn close(&self) -> Result<()> {
         self.terminals.tell(&["kill-session", "-t", &format!("={}", self.session)]).await.map(drop)
     }

@@ -1,4 +1,4 @@
-//! The tmux of a site: found, or started when the first agent wants a terminal.
+//! The tmux server of a site: found, or started when the first agent needs a terminal.
 
 use std::os::unix::fs::DirBuilderExt as _;
 use std::sync::Arc;
@@ -12,21 +12,21 @@ use crate::base::{Context, Error, ErrorKind, Result};
 use crate::process::run::{Output, Run, run, which};
 use crate::process::tree::Children;
 
-/// The oldest version that starts a pane with variables of its own.
+/// Oldest tmux that supports environment variables per pane.
 const OLDEST: (u32, u32) = (3, 2);
-/// How long one command may take.
+/// Timeout of one command.
 const COMMAND_MAX: Duration = Duration::from_secs(5);
-/// How long a tmux may take until it answers.
+/// Timeout for a tmux server to answer after its start.
 const START_MAX: Duration = Duration::from_secs(5);
-/// How often a tmux that starts is asked.
+/// Polling interval while it starts.
 const START_EVERY: Duration = Duration::from_millis(10);
-/// Most that one command prints: a screen with all its history.
+/// Largest output of one command: a screen with all its scrollback.
 const OUTPUT_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Longest path of a socket.
 const SOCKET_BYTES_MAX: usize = 107;
-/// The session that is there while no agent is.
+/// The session that keeps tmux alive without agents.
 const KEEPER: &str = "wb-keeper";
-/// What the tmux of a site is told when it starts.
+/// Options set when the tmux server starts.
 const OPTIONS: [[&str; 4]; 6] = [
     ["set-option", "-s", "exit-empty", "off"],
     ["set-option", "-g", "remain-on-exit", "on"],
@@ -36,7 +36,7 @@ const OPTIONS: [[&str; 4]; 6] = [
     ["set-option", "-s", "escape-time", "50"],
 ];
 
-/// The tmux of a site; a cheap handle.
+/// The tmux server of a site; a cheap handle.
 #[derive(Clone, Debug)]
 pub struct Terminals(Arc<Shared>);
 
@@ -44,24 +44,24 @@ pub struct Terminals(Arc<Shared>);
 struct Shared {
     children: Children,
     socket: Utf8PathBuf,
-    /// Where programs are looked for.
+    /// The `PATH` for finding programs.
     path: String,
     env: Vec<(String, String)>,
     program: OnceCell<Utf8PathBuf>,
-    /// One at a time starts it.
+    /// Serializes starting it.
     starting: tokio::sync::Mutex<()>,
 }
 
 impl Terminals {
-    /// Returns the terminals of a site; nothing is started before a pane is wanted. Of `env` only
-    /// what every terminal needs is handed on.
+    /// Returns the terminals of a site; nothing starts before a pane is needed. Only variables that
+    /// every terminal needs are taken from `env`.
     pub fn new(children: Children, data: &Utf8Path, env: &[(String, String)]) -> Terminals {
         let value = |name: &str| env.iter().find(|it| it.0 == name).map(|it| it.1.clone());
         let path = value("PATH").unwrap_or_else(|| "/usr/bin:/bin".to_owned());
         let kept = ["HOME", "USER", "LOGNAME", "SHELL", "TZ"];
         let mut own: Vec<(String, String)> =
             kept.iter().filter_map(|it| Some(((*it).to_owned(), value(it)?))).collect();
-        // Whatever the server's own words are: what is drawn is UTF-8.
+        // Whatever the server's locale: the screen is UTF-8.
         own.push(("LC_ALL".to_owned(), "C.UTF-8".to_owned()));
         own.push(("TERM".to_owned(), "screen-256color".to_owned()));
         own.push(("PATH".to_owned(), path.clone()));
@@ -75,7 +75,7 @@ impl Terminals {
         }))
     }
 
-    /// Returns what a person types to come to a pane.
+    /// Returns the command with which a person attaches to a pane.
     pub fn attach(&self, session: &str) -> Vec<String> {
         let socket = self.0.socket.as_str();
         ["tmux", "-S", socket, "attach-session", "-t", &format!("={session}")]
@@ -83,12 +83,12 @@ impl Terminals {
             .to_vec()
     }
 
-    /// Returns what keeps terminals from being had on this machine, if anything does.
+    /// Returns why terminals are not available on this machine, if they are not.
     pub async fn missing(&self) -> Option<Error> {
         self.program().await.err()
     }
 
-    /// Ends the tmux of the site, if it was used and nobody lives in it any more.
+    /// Ends the site's tmux server, if it was used and no agent is left in it.
     pub async fn close_if_unused(&self) {
         if self.0.program.get().is_none() {
             return;
@@ -105,7 +105,7 @@ impl Terminals {
         }
     }
 
-    /// Starts the tmux of the site, if none answers.
+    /// Starts the site's tmux server, if none answers.
     pub(in crate::process) async fn ensure(&self) -> Result<()> {
         let program = self.program().await?;
         let _one = self.0.starting.lock().await;
@@ -127,12 +127,12 @@ impl Terminals {
         self.set_up().await
     }
 
-    /// Runs one list of commands of tmux. Its words are what it printed.
+    /// Runs one tmux command list and returns its output.
     pub(in crate::process) async fn tell(&self, words: &[&str]) -> Result<String> {
         self.tell_with(words, Vec::new()).await
     }
 
-    /// The same with something to read.
+    /// Like [`Terminals::tell`], with standard input.
     pub(in crate::process) async fn tell_with(
         &self,
         words: &[&str],
@@ -145,7 +145,7 @@ impl Terminals {
         }
     }
 
-    /// Returns the program, which is looked for and asked for its version once.
+    /// Returns the program, which is located and checked for its version once.
     async fn program(&self) -> Result<&Utf8PathBuf> {
         self.0.program.get_or_try_init(|| self.find()).await
     }
@@ -195,7 +195,7 @@ impl Terminals {
         Ok(())
     }
 
-    /// Waits until it answers, and tells it what is so in this site.
+    /// Waits until it answers, and sets the site's options.
     async fn set_up(&self) -> Result<()> {
         let deadline = tokio::time::Instant::now() + START_MAX;
         let mut words: Vec<&str> = Vec::new();
@@ -246,7 +246,7 @@ fn said(output: &Output) -> String {
     }
 }
 
-/// Reads `tmux 3.3a`, `tmux next-3.5`.
+/// Parses `tmux 3.3a`, `tmux next-3.5`.
 fn version(text: &str) -> Option<(u32, u32)> {
     let number = text.strip_prefix("tmux ")?.trim_start_matches("next-");
     let (major, rest) = number.split_once('.')?;

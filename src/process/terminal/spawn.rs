@@ -1,4 +1,4 @@
-//! Starting a guard in a pane: it is told its secrets over its own door.
+//! Starts a guard in a pane: it receives its secrets over its own socket.
 
 use std::time::Duration;
 
@@ -13,27 +13,27 @@ use crate::process::running_guard::Guard;
 use crate::process::terminal::{Pane, Terminals};
 use crate::process::tree::Children;
 
-/// How long a guard may take until it opens its door.
+/// Timeout for a guard to open its socket.
 const DOOR_MAX: Duration = Duration::from_secs(5);
-/// How often it is tried.
+/// Polling interval for that.
 const DOOR_EVERY: Duration = Duration::from_millis(5);
-/// Most of a guard's own words that are told.
+/// Most bytes of a guard's log shown in an error.
 const LOG_BYTES_MAX: usize = 2_000;
 
-/// That a guard is started in a terminal, and how.
+/// How to start a guard in a terminal.
 #[derive(Clone, Debug)]
 pub struct InPane {
     /// The terminals of the site.
     pub terminals: Terminals,
     /// The name of its session.
     pub session: String,
-    /// The key by which its guard lets a server in.
+    /// The key with which a server connects to the guard.
     pub key: String,
-    /// Further files of the job's folder, by name.
+    /// Additional files for the job's folder, by name.
     pub files: Vec<(String, Vec<u8>)>,
 }
 
-/// Starts the guard of a job whose files are there.
+/// Starts the guard of a job whose files are prepared.
 pub(in crate::process) async fn spawn_in_pane(
     children: &Children,
     program: &Utf8Path,
@@ -41,7 +41,7 @@ pub(in crate::process) async fn spawn_in_pane(
     pane: &InPane,
     (secrets, masked): (Vec<(String, String)>, Vec<String>),
 ) -> Result<Guard> {
-    // The guard leaves out what its server leaves out.
+    // The guard disables what its server disables.
     #[cfg(feature = "faults")]
     let off = std::env::var("WB_WITHOUT").ok();
     #[cfg(not(feature = "faults"))]
@@ -54,7 +54,7 @@ pub(in crate::process) async fn spawn_in_pane(
     let guard = match knock(children, (job_dir, job), &made, &pane.key).await {
         Ok(guard) => guard,
         Err(cause) => {
-            // It has not been told what to start: with its pane it ends.
+            // It has not been told what to start: it ends with its pane.
             made.close().await?;
             return Err(cause);
         }
@@ -63,7 +63,7 @@ pub(in crate::process) async fn spawn_in_pane(
     Ok(guard)
 }
 
-/// Waits for the guard's door, and goes in.
+/// Waits for the guard's socket and connects.
 async fn knock(
     children: &Children,
     (job_dir, job): (&Utf8Path, &str),
@@ -77,7 +77,7 @@ async fn knock(
             return Err(Error::unavailable(format!("its guard ended at once: {}", log(job_dir))));
         };
         let is_late = Instant::now() > deadline;
-        // Until it has become the guard, nothing proves that it is one.
+        // Until the process has become the guard, nothing proves that it is one.
         match adopt(children, (job_dir, job), &identity, key).await {
             Ok(Some(adopted)) => return Ok(adopted.guard),
             Err(cause) if is_late => return Err(cause),

@@ -1,37 +1,37 @@
-//! What is pasted, and what is read from a screen.
+//! Prepares text for pasting, and reads text from a screen.
 //!
-//! **Invariant:** no control character but tab and line feed is pasted, and no mark of ours that is
-//! not that of the text itself.
+//! **Invariant:** the only control characters pasted are tab and line feed, and the only marks are
+//! those of the text itself.
 
-/// What stands before the name of a text that was given.
+/// The opening of the mark with a text's name.
 const OPENS: &str = "‹wb:";
-/// What stands behind it.
+/// The closing of a mark.
 const CLOSES: char = '›';
-/// What stands in the mark behind the last word of a text that was given.
+/// The name in the mark after the last word of a text.
 const END: &str = "end";
-/// What a program puts around a long text that was pasted, up to its own number.
+/// What a program draws around a long paste, up to its own number.
 const PASTED: [&str; 2] = ["<pasted_content", "</pasted_content"];
-/// Most names that are looked for in a line in which one types.
+/// Most names searched in an input line.
 const NAMES_MAX: usize = 16;
-/// What programs draw around the line in which one types.
+/// What programs draw around an input line.
 const FRAME: [char; 4] = ['│', '┃', '|', '\u{a0}'];
 
-/// Returns a text as it may be pasted: what could end the paste, press a key or pass for one of our
-/// marks is not in it.
+/// Returns a text that is safe to paste: without anything that could end the paste, press a key or
+/// be mistaken for one of our marks.
 pub fn sanitised(text: &str) -> String {
     let is_kept = |it: &char| matches!(it, '\n' | '\t') || !it.is_control();
     let plain: String = text.replace("\r\n", "\n").chars().filter(is_kept).collect();
     plain.replace(OPENS, "<wb:")
 }
 
-/// Returns a text with the mark by which it is known again, and one behind its end: what somebody
-/// typed before or behind it is told from it.
+/// Returns a text with the mark by which it is recognized, and an end mark, so that anything typed
+/// before or after it can be told apart.
 pub fn with_token(name: &str, text: &str) -> String {
     let text = sanitised(text);
     format!("{OPENS}{name}{CLOSES} {} {OPENS}{END}{CLOSES}", text.trim_end_matches('\n'))
 }
 
-/// Returns whether a text that a program was given holds anything beside texts of ours.
+/// Returns whether a text contains anything besides texts of ours.
 pub fn has_other_words(text: &str) -> bool {
     let (opens, ends) = (OPENS, format!("{OPENS}{END}{CLOSES}"));
     let mut rest = text;
@@ -45,26 +45,25 @@ pub fn has_other_words(text: &str) -> bool {
     !is_blank(rest)
 }
 
-/// Returns whether nothing stands in a text but what a program puts around one that was pasted.
+/// Returns whether a text contains only what a program draws around a paste.
 fn is_blank(text: &str) -> bool {
     let is_frame = |line: &str| PASTED.iter().any(|it| line.starts_with(it)) && line.ends_with('>');
     text.lines().map(str::trim).all(|line| line.is_empty() || is_frame(line))
 }
 
-/// Returns the names in the marks of a text, in their order, at most this many.
+/// Returns the names in the marks of a text, in order, at most this many.
 pub fn token_names(text: &str, most: usize) -> Vec<&str> {
     let parts = text.split(OPENS).skip(1);
     let names = parts.filter_map(|it| it.split_once(CLOSES)).map(|it| it.0);
     names.filter(|it| *it != END).take(most).collect()
 }
 
-/// Returns whether what stands in an input line is a text of ours that was never taken, and
-/// nothing before it.
+/// Returns whether an input line starts with a text of ours that was not submitted.
 pub fn is_ours(draft: &str) -> bool {
     draft.starts_with(OPENS)
 }
 
-/// Returns a screen without its colours and without the lines below the last word.
+/// Returns a screen without colours and without the lines below the last word.
 pub fn plain(screen: &str) -> String {
     let lines: Vec<String> = screen.lines().map(|it| cells(it).map(|it| it.0).collect()).collect();
     let used = lines.iter().rposition(|it: &String| !it.trim().is_empty()).map_or(0, |it| it + 1);
@@ -75,8 +74,8 @@ pub fn plain(screen: &str) -> String {
     text
 }
 
-/// Returns what somebody has typed into the line that begins with this mark, on a screen with its
-/// colours: what is dim is a hint of the program, and what is inverse its cursor.
+/// Returns what somebody has typed into the line that begins with this mark, on a screen with
+/// colours: dim text is a hint of the program, inverse text its cursor.
 pub fn draft(screen: &str, mark: &str) -> Option<String> {
     let lines: Vec<&str> = screen.lines().collect();
     let (first, last) = typed_lines(&lines, mark)?;
@@ -89,8 +88,8 @@ pub fn draft(screen: &str, mark: &str) -> Option<String> {
     (!typed.trim().is_empty()).then(|| typed.trim().to_owned())
 }
 
-/// Returns the names in the marks of what stands in the line that begins with this mark, and below
-/// it: a long text goes on there, wherever the program breaks it.
+/// Returns the names in the marks of the line that begins with this mark, and below it: a long text
+/// continues there, wherever the program wraps it.
 pub fn typed_names(screen: &str, mark: &str) -> Vec<String> {
     let lines: Vec<&str> = screen.lines().collect();
     let Some((first, _)) = typed_lines(&lines, mark) else { return Vec::new() };
@@ -99,28 +98,28 @@ pub fn typed_names(screen: &str, mark: &str) -> Vec<String> {
     token_names(&text, NAMES_MAX).into_iter().map(str::to_owned).collect()
 }
 
-/// Returns the first and the last line with this mark of what is typed.
+/// Returns the first and last typed line with this mark.
 fn typed_lines(lines: &[&str], mark: &str) -> Option<(usize, usize)> {
     let begins = |at: &usize| typed_from(lines[*at], mark).is_some();
     let last = (0..lines.len()).rev().find(begins)?;
-    // A text that came back has the mark before each of its lines.
+    // A recalled text has the mark before each of its lines.
     let first = (0..last).rev().take_while(|at| !is_edge(lines[*at])).filter(begins).last();
     Some((first.unwrap_or(last), last))
 }
 
-/// Returns whether a screen shows the line that begins with this mark.
+/// Returns whether a screen shows a line that begins with this mark.
 pub fn has_line(screen: &str, mark: &str) -> bool {
     screen.lines().any(|line| typed_from(line, mark).is_some())
 }
 
-/// Returns where in a line the mark stands, in characters, if that begins it.
+/// Returns the column at which the mark begins a line, if it does.
 fn typed_from(line: &str, mark: &str) -> Option<usize> {
     let plain: String = cells(line).map(|it| it.0).collect();
     let inner = plain.trim_start_matches(|it: char| it.is_whitespace() || FRAME.contains(&it));
     inner.starts_with(mark).then(|| plain.chars().count() - inner.chars().count())
 }
 
-/// Returns whether a line ends the place in which one types: it is empty, or a part of a frame.
+/// Returns whether a line ends the input area: it is empty, or part of a frame.
 fn is_edge(line: &str) -> bool {
     let drawn = |it: char| ('\u{2500}'..='\u{257f}').contains(&it);
     cells(line).all(|it| it.0.is_whitespace() || drawn(it.0))

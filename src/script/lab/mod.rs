@@ -95,7 +95,7 @@ pub trait Stage {
     /// what the agent does.
     ///
     /// # Errors
-    /// As [`Stage::act`].
+    /// Same as [`Stage::act`].
     fn played(&mut self, does: &Value) -> Result<Step>;
 
     /// Goes on without that job: the test's own function failed that says what its agent does.

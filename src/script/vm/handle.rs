@@ -63,7 +63,7 @@ impl Vm {
     /// Calls a function that asks for effects. They are what it wants, and nothing was done yet.
     ///
     /// # Errors
-    /// As [`Vm::ask`]; the effects of a call that failed are gone.
+    /// Same as [`Vm::ask`]; the effects of a call that failed are gone.
     pub async fn tell(&self, name: &str, slot: &Slot, arg: Value) -> Result<Vec<Effect>> {
         self.call(name, slot, arg, Rights::acts(self.clock.now())).await.map(|it| it.effects)
     }

@@ -45,7 +45,7 @@ impl Origin {
     /// Returns the text of a file below the folder.
     ///
     /// # Errors
-    /// As [`Origin::read`].
+    /// Same as [`Origin::read`].
     pub(crate) fn read_at_most(
         &self,
         folder: &Utf8Path,

@@ -1,11 +1,11 @@
-//! How often the ladder is right on a large text: made up, so that the truth is known.
+//! Accuracy of the ladder on a large generated text, for which the truth is known.
 
 use std::ops::Range;
 
 use crate::documents::anchor::ladder::place;
 use crate::documents::anchor::{PairMap, Placed};
 
-/// Numbers that look random and are the same in every run.
+/// Deterministic pseudo-random numbers.
 struct Dice(u64);
 
 impl Dice {
@@ -16,7 +16,7 @@ impl Dice {
         usize::try_from(self.0 % u64::try_from(limit).unwrap()).unwrap()
     }
 
-    /// Returns a word; few of them are frequent, as in a language.
+    /// Returns a word; a few are frequent, as in natural language.
     fn word(&mut self) -> String {
         let rank = self.below(40) * self.below(40) * (1 + self.below(3));
         let frequent = ["the", "of", "and", "to", "a", "in", "is", "for", "that", "with"];
@@ -35,7 +35,7 @@ fn sentence(words: &[String]) -> String {
     words.join(" ") + "."
 }
 
-/// What was found and should have been.
+/// How many placements were right, wrong or missing.
 #[derive(Debug, Default, PartialEq)]
 struct Score {
     right: usize,
@@ -44,7 +44,7 @@ struct Score {
 }
 
 impl Score {
-    /// Counts a placement: right if it covers at least half of the truth and little else.
+    /// Counts a placement; right if it covers at least half of the truth and little else.
     fn count(&mut self, placed: &Placed, truth: Option<&Range<usize>>) {
         match (&placed.range, truth) {
             (None, None) => self.right += 1,
@@ -59,7 +59,7 @@ impl Score {
     }
 }
 
-/// Writes a text of paragraphs; returns it with the place of each.
+/// Writes a text of paragraphs; returns it with the range of each.
 fn write(paragraphs: &[Option<String>]) -> (String, Vec<Option<Range<usize>>>) {
     let mut text = String::from("# Title\n\n");
     let mut places = Vec::new();
@@ -74,7 +74,7 @@ fn write(paragraphs: &[Option<String>]) -> (String, Vec<Option<Range<usize>>>) {
     (text, places)
 }
 
-/// Makes a text of about 100 KB, changes it, and places 200 of its paragraphs.
+/// Generates a text of about 100 KB, changes it, and places 200 of its paragraphs.
 fn score(
     mut change: impl FnMut(&mut Dice, usize, &[String]) -> Option<Vec<String>>,
     lookalikes: bool,

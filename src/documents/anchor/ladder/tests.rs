@@ -1,4 +1,4 @@
-//! The ladder, state by state, on texts with the words in brackets.
+//! Tests of the ladder, state by state, on texts with the passage in brackets.
 
 mod elsewhere;
 
@@ -8,7 +8,7 @@ use crate::documents::anchor::ladder::place;
 use crate::documents::anchor::{PairMap, Placed, PlacementState};
 use std::ops::Range;
 
-/// Places the words in brackets of `old`; shows `new` with brackets around their place.
+/// Places the bracketed words of `old`; shows `new` with brackets around their place.
 fn check(old: &str, new: &str, state: PlacementState, shown: &str) {
     let (text, span) = unmark(old);
     let map = PairMap::new(&text, new);
@@ -56,7 +56,7 @@ fn text_inserted_inside_a_passage_belongs_to_it_up_to_a_length() {
     };
     let new = format!("Intro.\n\n{}\n\nEnd.\n", between(40));
     check(&old, &new, Edited, &new.replace("The first", "[The first").replace("it.\n", "it.]\n"));
-    // What is torn farther apart is no passage any more: a person has to look.
+    // Parts farther apart are no longer one passage: a person must check.
     let new = format!("Intro.\n\n{}\n\nEnd.\n", between(400));
     let shown = new.replace("The first", "[The first").replace("for all.", "for all.]");
     check(&old, &new, PlacementState::Rewritten, &shown);
@@ -123,7 +123,7 @@ fn a_lookalike_is_not_taken_for_what_was_deleted() {
     check(&format!("Intro here.\n\n{beta}\n\n[{alpha}]\n\nEnd.\n"), &new, Orphaned, &new);
     let shown = format!("Intro here.\n\n[{beta}]\n\nEnd.\n");
     check(&format!("Intro here.\n\n{alpha}\n\n[{beta}]\n\nEnd.\n"), &new, Shifted, &shown);
-    // Edited, while the lookalike stays as it is.
+    // Edited, while the lookalike is unchanged.
     let edited = alpha.replace("Monday at nine", "Tuesday at ten");
     let new = format!("Intro here.\n\n{edited}\n\n{beta}\n\nEnd.\n");
     let shown = format!("Intro here.\n\n[{edited}]\n\n{beta}\n\nEnd.\n");
@@ -143,8 +143,8 @@ fn of_two_equal_paragraphs_the_deleted_one_is_gone() {
 
 #[test]
 fn of_two_equal_neighbours_the_first_survives() {
-    // Which of the two was deleted cannot be known from the texts. Exactly one of them has the
-    // place that is left, never both.
+    // The texts do not tell which of the two was deleted. Exactly one of them gets the remaining
+    // place, never both.
     let (old, new) = ("Top.\n\nSame line.\n\nSame line.\n\nEnd.", "Top.\n\nSame line.\n\nEnd.");
     let map = PairMap::new(old, new);
     let first = place(&map, old, new, 6..16);
@@ -217,7 +217,7 @@ fn text() -> impl Strategy<Value = String> {
     proptest::collection::vec(part, 0..60).prop_map(|parts| parts.concat())
 }
 
-/// Returns a span of a text made of two numbers, on character boundaries.
+/// Returns a span of a text from two numbers, on character boundaries.
 fn span_of(text: &str, from: usize, to: usize) -> Range<usize> {
     let borders: Vec<usize> = (0..=text.len()).filter(|it| text.is_char_boundary(*it)).collect();
     let (a, b) = (borders[from % borders.len()], borders[to % borders.len()]);

@@ -1,8 +1,10 @@
-//! The difference of two texts as a reviewer reads it: lines, the words inside them, what moved.
+//! The difference of two texts as a reviewer reads it: lines, words inside of lines, and moved
+//! blocks.
 //!
-//! **Invariant:** the rows hold every line of either text once, and each text in its order but for
-//! blocks that moved, which stand where they were and where they are.
-//! **Invariant:** the time is bounded for any text; what was not compared word by word is said.
+//! **Invariant:** the rows contain every line of each text once, in its order, except for moved
+//! blocks, which appear at their old and their new place.
+//! **Invariant:** the running time is bounded for any text; lines not compared word by word are
+//! reported as coarse.
 
 mod moved;
 mod rendered;
@@ -15,11 +17,11 @@ use crate::documents::compare::diff::{Change, changes_of};
 pub use moved::Move;
 pub use rendered::{BlockSort, Mark, Rendered, RenderedRow, Span, Style, rendered};
 
-/// Words of one change are compared up to this many bytes of both sides.
+/// Most bytes, both sides together, for comparing the words of one change.
 const HUNK_BYTES_MAX: usize = 256 * 1024;
-/// Words of all changes together are compared up to this many bytes.
+/// Most bytes for comparing the words of all changes together.
 const WORDS_BYTES_MAX: usize = 2 * 1024 * 1024;
-/// A run of kept lines is folded if it saves at least this many lines.
+/// A run of unchanged lines is folded if that hides at least this many.
 const FOLD_LINES_MIN: usize = 4;
 
 /// The difference of two texts.
@@ -27,16 +29,16 @@ const FOLD_LINES_MIN: usize = 4;
 pub struct Redline {
     /// All lines.
     pub rows: Vec<Row>,
-    /// Blocks that went elsewhere, in the order of the new text.
+    /// Moved blocks, in the order of the new text.
     pub moves: Vec<Move>,
     /// Whether some lines were too long or too many to be compared word by word.
     pub is_coarse: bool,
 }
 
-/// One line of a text, or two that stand for each other.
+/// A line of one text, or a pair of corresponding lines.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Row {
-    /// What became of it.
+    /// What happened to it.
     pub sort: RowSort,
     /// The line of the old text.
     pub old: Option<Line>,
@@ -44,20 +46,20 @@ pub struct Row {
     pub new: Option<Line>,
 }
 
-/// What became of a line.
+/// What happened to a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowSort {
-    /// Both texts have it.
+    /// It is in both texts.
     Kept,
-    /// It has another wording.
+    /// It was edited.
     Changed,
-    /// Only the new text has it.
+    /// It is only in the new text.
     Added,
-    /// Only the old text has it.
+    /// It is only in the old text.
     Removed,
-    /// It stood here; the number is that of the move in [`Redline::moves`].
+    /// Its old place; the number is the move's index in [`Redline::moves`].
     MovedAway(usize),
-    /// It stands here now.
+    /// Its new place.
     MovedHere(usize),
 }
 
@@ -66,42 +68,42 @@ pub enum RowSort {
 pub struct Line {
     /// Its number, from 1.
     pub number: usize,
-    /// Its parts, in order, without what ends the line.
+    /// Its parts in order, without the line ending.
     pub pieces: Vec<Piece>,
-    /// What ends it.
+    /// Its line ending.
     pub end: LineEnd,
 }
 
-/// What ends a line.
+/// A line ending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineEnd {
     /// `\n`.
     Lf,
     /// `\r\n`.
     CrLf,
-    /// The end of the text.
+    /// The end of the text, without a line ending.
     Text,
 }
 
 /// A part of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Bytes of its text.
+    /// Byte range in its text.
     pub range: Range<usize>,
-    /// Whether the other text has it not.
+    /// Whether the other text does not have it.
     pub is_changed: bool,
 }
 
-/// A part of the rows as it is shown.
+/// A range of rows for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stretch {
     /// Rows to show.
     Shown(Range<usize>),
-    /// Kept rows far from any change.
+    /// Unchanged rows far from any change.
     Folded(Range<usize>),
 }
 
-/// The lines of one text: the bytes of each with what ends it.
+/// The lines of a text, including their line endings.
 struct Lines<'t> {
     text: &'t str,
     all: Vec<&'t str>,
@@ -129,7 +131,7 @@ impl<'t> Lines<'t> {
         Line { number: line + 1, pieces, end }
     }
 
-    /// Returns a line with what changed in it; the changed bytes are rising.
+    /// Returns a line with its changed parts marked; `changed` is ascending.
     fn marked(&self, line: usize, changed: &[Range<usize>]) -> Line {
         let (body, end) = self.body(line);
         let (mut at, mut pieces) = (body.start, Vec::new());
@@ -168,7 +170,7 @@ pub fn redline(old: &str, new: &str) -> Redline {
     compare(&olds, &news, &hunks)
 }
 
-/// Compares two texts, of which it is known which lines changed.
+/// Compares two texts whose changed lines are known.
 fn compare(olds: &Lines<'_>, news: &Lines<'_>, hunks: &[Change]) -> Redline {
     let moves = moved::find(olds, news, hunks);
     let mut made = Redline { rows: Vec::new(), moves, is_coarse: false };
@@ -183,7 +185,7 @@ fn compare(olds: &Lines<'_>, news: &Lines<'_>, hunks: &[Change]) -> Redline {
 }
 
 impl Redline {
-    /// Returns the rows in stretches: changes with some lines around them, and what is folded.
+    /// Returns the rows in stretches: changes with context, and folded runs between them.
     pub fn stretches(&self, context: usize) -> Vec<Stretch> {
         let mut shown: Vec<Stretch> = Vec::new();
         let mut at = 0;
@@ -213,7 +215,7 @@ impl Redline {
         }
     }
 
-    /// Adds the rows of one change, without what has moved into it or out of it.
+    /// Adds the rows of one change, except lines that moved into or out of it.
     fn hunk(
         &mut self,
         olds: &Lines<'_>,
@@ -227,10 +229,11 @@ impl Redline {
         };
         let gone: Vec<Option<usize>> = old.clone().map(|it| of(it, |m| &m.old)).collect();
         let come: Vec<Option<usize>> = new.clone().map(|it| of(it, |m| &m.new)).collect();
+        // Moved lines have their own rows; only the remaining ones can correspond to each other.
         let left: Vec<usize> = old.clone().filter(|it| gone[it - old.start].is_none()).collect();
         let right: Vec<usize> = new.clone().filter(|it| come[it - new.start].is_none()).collect();
         let pairs = self.compare(olds, news, &left, &right, budget);
-        // Rows in the order of the texts: what moved stands among what was replaced.
+        // Rows in text order: moved lines appear between the others.
         let (mut next_old, mut next_new) = (old.start, new.start);
         for (old_line, new_line, row) in pairs {
             self.moved_until(olds, &gone, &old, &mut next_old, old_line, RowSort::MovedAway);
@@ -262,11 +265,11 @@ impl Redline {
             }
             *next += 1;
         }
-        // The line itself has its row.
+        // The line itself already has its row.
         *next = until + usize::from(until < hunk.end);
     }
 
-    /// Returns the rows of lines that stand for each other, with the numbers of their lines.
+    /// Pairs corresponding lines; returns their rows with both line numbers.
     fn compare(
         &mut self,
         olds: &Lines<'_>,
@@ -294,6 +297,7 @@ impl Redline {
             all.iter().map(|it| lines.all[*it].len()).sum()
         };
         let cost = bytes(olds, left) + bytes(news, right);
+        // Too large for the time left: show whole lines as removed and added, and say so.
         if cost > HUNK_BYTES_MAX || cost > *budget {
             self.is_coarse = true;
             return left

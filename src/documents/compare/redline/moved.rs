@@ -1,4 +1,4 @@
-//! Blocks of lines that stand elsewhere in the new text.
+//! Finds blocks of lines that moved.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -7,35 +7,35 @@ use crate::documents::anchor::PairMap;
 use crate::documents::compare::diff::Change;
 use crate::documents::compare::redline::{Lines, words};
 
-/// What moved is looked for in texts of this many bytes together at most.
+/// Moves are only searched in texts of at most this many bytes together.
 const BYTES_MAX: usize = 2 * 1024 * 1024;
-/// Words of a block that moved are compared up to this many bytes.
+/// Most bytes for comparing the words of one moved block.
 const BLOCK_BYTES_MAX: usize = 64 * 1024;
-/// Words of blocks that moved together are compared up to this many bytes.
+/// Most bytes for comparing the words of blocks that moved together.
 const JOINED_BYTES_MAX: usize = 256 * 1024;
-/// Shortest paragraph that is looked for elsewhere, in bytes.
+/// Shortest paragraph that is searched elsewhere, in bytes.
 const BYTES_MIN: usize = 12;
-/// What an edited block must share with what it was, in hundredths of its words.
+/// Minimum similarity of a moved block, in percent of its words.
 const ALIKE_PERCENT: usize = 60;
-/// With more blocks than this elsewhere the text is another one.
+/// With more moved blocks than this, the text is a different one.
 const PAIRS_MAX: usize = 2_000;
-/// Most moves of one difference; the largest are kept.
+/// Most moves reported; the largest are kept.
 const MOVES_MAX: usize = 200;
 
-/// Lines that went elsewhere.
+/// Lines that moved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Move {
     /// Lines of the old text, from 0.
     pub old: Range<usize>,
-    /// The same lines of the new text, perhaps edited.
+    /// The same lines in the new text, possibly edited.
     pub new: Range<usize>,
-    /// Bytes of the old text in these lines that the new one has not.
+    /// Byte ranges of the old lines that the new text lacks.
     pub gone: Vec<Range<usize>>,
-    /// Bytes of the new text in these lines that the old one has not.
+    /// Byte ranges of the new lines that the old text lacks.
     pub come: Vec<Range<usize>>,
 }
 
-/// A block of either side that is the same, and in which changes it stands.
+/// A block and its moved version, with the change that contains each.
 struct Pair {
     old: Range<usize>,
     new: Range<usize>,
@@ -43,7 +43,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// A paragraph moves with an empty line behind it, or before it.
+    /// Extends the block by an empty line after it, or before it: a paragraph moves with one.
     fn take_empty_line(
         &mut self,
         olds: &Lines<'_>,
@@ -82,19 +82,20 @@ impl Pair {
             && compared(olds, news, &self.old, &self.new).share_percent() >= ALIKE_PERCENT
     }
 
-    /// Returns whether the next one moved together with this one.
+    /// Returns whether the next pair moved together with this one.
     fn joins(&self, next: &Pair) -> bool {
         self.hunks == next.hunks && self.old.end == next.old.start && self.new.end == next.new.start
     }
 }
 
-/// Finds blocks that one change took out and another put in, in the order of the new text.
+/// Finds blocks that one change removed and another added, in the order of the new text.
 pub(super) fn find(olds: &Lines<'_>, news: &Lines<'_>, hunks: &[Change]) -> Vec<Move> {
     let has_both =
         hunks.iter().any(|it| !it.old.is_empty()) && hunks.iter().any(|it| !it.new.is_empty());
     if !has_both || olds.text.len() + news.text.len() > BYTES_MAX {
         return Vec::new();
     }
+    // Identical paragraphs first: an edited lookalike must not take their place.
     let mut found = unchanged(olds, news, hunks);
     for (old, new) in PairMap::new(olds.text, news.text).moved_blocks() {
         let old = olds.at(old.start)..olds.at(old.end - 1) + 1;
@@ -116,6 +117,7 @@ pub(super) fn find(olds: &Lines<'_>, news: &Lines<'_>, hunks: &[Change]) -> Vec<
             return Vec::new();
         }
     }
+    // Adjacent blocks that moved together are reported as one move.
     pairs.sort_by_key(|it| (it.new.start, it.new.end));
     let mut moves: Vec<Pair> = Vec::new();
     for pair in pairs {
@@ -142,10 +144,10 @@ fn meets(one: &Range<usize>, other: &Range<usize>) -> bool {
     one.start < other.end && other.start < one.end
 }
 
-/// Lines, and the change that they are in.
+/// Line ranges, each with the index of its change.
 type Places = Vec<(Range<usize>, usize)>;
 
-/// Finds paragraphs that went elsewhere without a change: nothing else can be them.
+/// Finds paragraphs that moved unchanged: unique in both texts, so nothing else can be them.
 fn unchanged(olds: &Lines<'_>, news: &Lines<'_>, hunks: &[Change]) -> Vec<Pair> {
     let mut seen: HashMap<&str, (Places, Places)> = HashMap::new();
     for (number, hunk) in hunks.iter().enumerate() {
@@ -168,7 +170,7 @@ fn unchanged(olds: &Lines<'_>, news: &Lines<'_>, hunks: &[Change]) -> Vec<Pair> 
     found
 }
 
-/// Returns the runs of lines that are not empty, and long enough to be told from others.
+/// Returns the runs of non-empty lines that are long enough to be distinctive.
 fn paragraphs(lines: &Lines<'_>, hunk: &Range<usize>) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut start = hunk.start;
@@ -200,8 +202,8 @@ fn compared(
     words::compare(&part(olds, old), &part(news, new))
 }
 
-/// Compares the words of what moved, now with its empty line and what moved together with it.
-/// Blocks that were alike alone need not be alike so: other words may stand for each other then.
+/// Compares the words of a move, now with its empty line and whatever moved along. Blocks that were
+/// similar individually need not be similar together, since other words may correspond then.
 fn marked(
     olds: &Lines<'_>,
     news: &Lines<'_>,

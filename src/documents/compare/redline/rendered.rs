@@ -1,8 +1,8 @@
-//! The difference of two Markdown texts as they are read: block by block, and inside paired blocks
-//! word by word.
+//! The difference of two Markdown texts as rendered: block by block, and word by word inside of
+//! paired blocks.
 //!
-//! **Invariant:** nothing of the source is left out but its markup, and a link shows where it
-//! leads; what changed unseen is said, and a comment is shown where it differs.
+//! **Invariant:** nothing of the source is omitted except markup, and links show their targets;
+//! invisible changes are reported, and comments are shown where they differ.
 
 mod html;
 mod merge;
@@ -16,10 +16,10 @@ use crate::documents::compare::redline::{Lines, Piece, Row, RowSort, compare};
 use crate::documents::sources::html::HtmlBlock;
 use crate::documents::sources::plain::{alert_title, dialect};
 
-/// Texts of more bytes together are shown as source only.
+/// Larger texts (in bytes, both together) are only compared as source.
 const BYTES_MAX: usize = 1024 * 1024;
 
-/// The difference as it is read.
+/// The difference as rendered.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Rendered {
     /// All blocks.
@@ -28,26 +28,26 @@ pub struct Rendered {
     pub is_coarse: bool,
 }
 
-/// One block of a text, or two that stand for each other as one.
+/// A block of one text, or a pair of corresponding blocks shown as one.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RenderedRow {
-    /// What became of it.
+    /// What happened to it.
     pub sort: RowSort,
-    /// What it is.
+    /// Its kind.
     pub block: BlockSort,
-    /// What it was, if that is another sort.
+    /// Its old kind, if different.
     pub was: Option<BlockSort>,
-    /// In how many lists and quotations it is.
+    /// The number of lists and quotations around it.
     pub depth: usize,
-    /// What stands before an item of a list.
+    /// The marker of a list item.
     pub marker: String,
     /// Its text.
     pub spans: Vec<Span>,
-    /// Whether only its markup changed, and no word.
+    /// Whether only its markup changed.
     pub is_markup_only: bool,
 }
 
-/// What a block is.
+/// The kind of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockSort {
     /// A heading, 1 to 6.
@@ -66,7 +66,7 @@ pub enum BlockSort {
     Html,
     /// The YAML block at the top.
     FrontMatter,
-    /// A line across.
+    /// A thematic break.
     Rule,
 }
 
@@ -75,13 +75,13 @@ pub enum BlockSort {
 pub struct Span {
     /// The text.
     pub text: String,
-    /// How it is set.
+    /// Its formatting.
     pub style: Style,
-    /// Which of the two texts has it.
+    /// Which of the two texts contains it.
     pub mark: Mark,
 }
 
-/// Which of the two texts has something.
+/// Which of the two texts contains a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
     /// Both.
@@ -92,7 +92,7 @@ pub enum Mark {
     Come,
 }
 
-/// How text is set.
+/// The formatting of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {
     /// Emphasis.
@@ -103,9 +103,9 @@ pub struct Style {
     pub is_code: bool,
     /// Struck through.
     pub is_struck: bool,
-    /// The words of a link.
+    /// The text of a link.
     pub is_link: bool,
-    /// Where a link or an image leads.
+    /// The target of a link or image.
     pub is_target: bool,
 }
 
@@ -115,15 +115,15 @@ struct Block {
     depth: usize,
     marker: String,
     text: String,
-    /// From where on text is set how, rising.
+    /// Where each formatting starts, ascending.
     styles: Vec<(usize, Style)>,
-    /// Tags and comments in it and before it.
+    /// Tags and comments inside of and before it.
     unseen: String,
-    /// Whether it is a comment, which nobody sees who reads.
+    /// Whether it is a comment, which readers do not see.
     is_comment: bool,
 }
 
-/// Compares two Markdown texts; `None` if they are too large for it.
+/// Compares two Markdown texts; `None` if they are too large.
 pub fn rendered(old: &str, new: &str) -> Option<Rendered> {
     if old.len() + new.len() > BYTES_MAX {
         return None;
@@ -139,7 +139,8 @@ pub fn rendered(old: &str, new: &str) -> Option<Rendered> {
     let row = |row: Row| {
         let (mut old, mut new) = (row.old, row.new);
         if let (RowSort::Changed, Some(was), Some(is)) = (row.sort, &mut old, &mut new) {
-            // The rows were found in the whole change; what is said of two blocks is about them.
+            // The rows come from comparing the whole change; a pair shows the comparison of its two
+            // blocks.
             let (a, b) = (was.number - 1, is.number - 1);
             let found = words::compare(&Part::of(&old_lines, &[a]), &Part::of(&new_lines, &[b]));
             was.pieces = old_lines.marked(a, &found.gone).pieces;
@@ -155,7 +156,7 @@ pub fn rendered(old: &str, new: &str) -> Option<Rendered> {
     })
 }
 
-/// What separates blocks, so that what moved is found as in any text.
+/// Separates blocks, so that moves are found as in any text.
 const BETWEEN: &str = "\n\n";
 
 fn joined(blocks: &[Block]) -> String {
@@ -174,7 +175,7 @@ fn lines<'t>(text: &'t str, blocks: &[Block]) -> Lines<'t> {
     Lines { text, all, starts }
 }
 
-/// Returns what blocks are compared by: sort, depth, text and how it is set.
+/// Returns the keys by which blocks are compared: kind, depth, text, formatting, invisible parts.
 fn keys(blocks: &[Block]) -> Vec<String> {
     blocks
         .iter()
@@ -225,7 +226,7 @@ fn shown(sort: RowSort, old: Side<'_>, new: Side<'_>) -> Option<RenderedRow> {
 }
 
 impl Block {
-    /// Writes a part of the text, split where it is set otherwise.
+    /// Writes a part of the text, split where the formatting changes.
     fn spans(&self, part: &Marked, spans: &mut Vec<Span>) {
         let mut at = part.range.start;
         let mut next = self.styles.partition_point(|it| it.0 <= at);
@@ -244,7 +245,7 @@ impl Block {
     }
 }
 
-/// Takes a text apart into its blocks.
+/// Splits a text into its blocks.
 fn blocks(text: &str) -> Vec<Block> {
     let mut reading = Reading::default();
     for event in Parser::new_ext(text, dialect()) {
@@ -261,15 +262,15 @@ fn blocks(text: &str) -> Vec<Block> {
 struct Reading {
     done: Vec<Block>,
     open: Option<Block>,
-    /// The lists around: the number of the next item of an ordered one.
+    /// The enclosing lists: the next number of an ordered one.
     lists: Vec<Option<u64>>,
     quotes: usize,
     marker: Option<String>,
     style: Style,
-    /// Where the links and images around lead.
+    /// The targets of the enclosing links and images.
     targets: Vec<String>,
     html: Option<HtmlBlock>,
-    /// Tags and comments since the block before.
+    /// Tags and comments since the previous block.
     unseen: String,
 }
 
@@ -415,7 +416,7 @@ impl Reading {
 
     fn close(&mut self) {
         if self.open.is_some() {
-            // What HTML began and did not end.
+            // Links opened by HTML and never closed.
             (0..self.targets.len()).for_each(|_| self.end_link());
             self.style = Style::default();
         }

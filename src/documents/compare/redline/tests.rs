@@ -1,4 +1,4 @@
-//! The difference as rows: both texts are in it whole, and what is marked is what changed.
+//! Tests of the difference as rows: both texts are complete in it, and marks are what changed.
 
 use proptest::prelude::*;
 
@@ -13,7 +13,7 @@ fn body(text: &str, line: &Line) -> String {
     }
 }
 
-/// Puts both texts together from the rows, and holds what is marked against the other side.
+/// Reassembles both texts from the rows, and checks the marks against the other side.
 fn check(old: &str, new: &str) -> Redline {
     let made = redline(old, new);
     let (mut olds, mut news) = (String::new(), String::new());
@@ -40,8 +40,8 @@ fn check(old: &str, new: &str) -> Redline {
         }
     }
     assert_eq!((olds.as_str(), news.as_str()), (old, new));
-    // What is not marked is the same on both sides, but for white space: of the whole, without what
-    // moved, and of every move.
+    // Unmarked parts are equal on both sides, except for whitespace: in the whole without moves,
+    // and in every move.
     let kept = |text: &str, is_in: &dyn Fn(&Row) -> bool, side: fn(&Row) -> Option<&Line>| {
         let lines = made.rows.iter().filter(|it| is_in(it)).filter_map(side);
         let pieces = lines.flat_map(|it| &it.pieces).filter(|it| !it.is_changed);
@@ -68,7 +68,7 @@ fn check(old: &str, new: &str) -> Redline {
     made
 }
 
-/// Returns the rows as text: `-`, `+`, `~`, `<` and `>` before them, what changed in brackets.
+/// Returns the rows as text: preceded by `-`, `+`, `~`, `<` or `>`, with changes in brackets.
 fn show(old: &str, new: &str) -> Vec<String> {
     let made = check(old, new);
     let marked = |text: &str, line: &Line| -> String {
@@ -139,7 +139,7 @@ fn a_paragraph_that_moved_is_shown_as_moved() {
     assert_eq!(made.moves.len(), 1, "{:?}", show(&old, &new));
     let lost = made.rows.iter().filter(|it| matches!(it.sort, RowSort::Added | RowSort::Removed));
     assert_eq!(lost.count(), 0, "{:?}", show(&old, &new));
-    // Moved and edited: the edit is marked where it stands now.
+    // Moved and edited: the edit is marked at the new place.
     let edited = new.replace("old oak", "young oak");
     let shown = show(&old, &edited);
     let there = shown.iter().find(|it| it.starts_with('>')).unwrap();
@@ -218,12 +218,12 @@ fn an_alert_says_what_it_is_and_what_it_was() {
     );
     assert_eq!((body.sort, body.block), (RowSort::Kept, BlockSort::Quote));
     assert_eq!(words(body, Mark::Same), "Mind the step.");
-    // Words that are no alert are the document's own.
+    // Words that do not form an alert are the document's own.
     let plain = rendered("> [!OTHER]\n> x\n", "> [!OTHER]\n> x\n").unwrap();
     assert_eq!(words(&plain.rows[0], Mark::Same), "[!OTHER] x");
 }
 
-/// Texts with blocks of many sorts.
+/// Texts with many kinds of blocks.
 const MARKDOWN: &str = "((# |- |> |> \\[!(NOTE|TIP)\\]\n> |1\\. )?\
     ([a-c*_`]{1,3}|\\[x\\]\\(y\\)|<b>| |\n){0,8}\n\n){0,5}";
 
@@ -285,8 +285,7 @@ proptest! {
     }
 }
 
-/// Returns what is read of a change: a block each, what is gone in `-[ ]` and what has come in
-/// `+[ ]`.
+/// Returns the rendered change: one block each, removed text in `-[ ]` and added text in `+[ ]`.
 fn reads(old: &str, new: &str) -> Vec<String> {
     let span = |it: &Span| match it.mark {
         Mark::Same => it.text.clone(),

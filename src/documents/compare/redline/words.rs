@@ -1,4 +1,4 @@
-//! The words of a change: which are kept, and which lines stand for each other because of them.
+//! The words of a change: which are kept, and which lines correspond because of them.
 
 use std::ops::Range;
 
@@ -8,19 +8,19 @@ use crate::documents::anchor::Words;
 use crate::documents::compare::redline::{Lines, Row, RowSort};
 use crate::documents::compare::tokens::kept_runs;
 
-/// What two lines must share to stand for each other, in hundredths of their words.
+/// Minimum similarity of corresponding lines, in percent of their words.
 const ALIKE_PERCENT: usize = 30;
-/// A run of kept words this small may be by chance.
+/// A run of kept words this small may be a coincidence.
 const ISLAND_BYTES_MAX: usize = 16;
-/// How often small islands of kept words are looked for; each time some are gone.
+/// Rounds of removing small islands of kept words; each round may create new ones.
 const PASSES_MAX: usize = 4;
 
-/// Some lines of a text as one.
+/// Some lines of a text, joined.
 pub(super) struct Part {
     text: String,
-    /// Where each line begins in it; behind them its end.
+    /// The start of each line in it, followed by its end.
     starts: Vec<usize>,
-    /// Where each line begins in the whole text.
+    /// The start of each line in the whole text.
     origins: Vec<usize>,
 }
 
@@ -39,7 +39,7 @@ impl Part {
         self.starts.partition_point(|it| *it <= byte).saturating_sub(1)
     }
 
-    /// Returns bytes of the part as bytes of the whole text, line by line.
+    /// Maps a byte range of the part to ranges of the whole text, line by line.
     fn origin(&self, range: &Range<usize>) -> Vec<Range<usize>> {
         let mut made = Vec::new();
         let mut at = range.start;
@@ -54,20 +54,20 @@ impl Part {
     }
 }
 
-/// What a comparison of words found.
+/// The result of comparing words.
 pub(super) struct Found {
-    /// Bytes of the whole old text that the new one has not, rising.
+    /// Byte ranges of the old text that the new one lacks, ascending.
     pub(super) gone: Vec<Range<usize>>,
-    /// Bytes of the whole new text that the old one has not.
+    /// Byte ranges of the new text that the old one lacks.
     pub(super) come: Vec<Range<usize>>,
-    /// Lines with words in common, by their places in the parts: how many bytes. Rising.
+    /// Pairs of lines with common words, by position in the parts, and how many bytes. Ascending.
     shared: Vec<(usize, usize, usize)>,
-    /// Bytes of words in each line of the old and of the new part.
+    /// Bytes of words in each line of the old and the new part.
     sizes: (Vec<usize>, Vec<usize>),
 }
 
 impl Found {
-    /// Returns how much of the words of both sides is the same, in hundredths.
+    /// Returns how many of the words of both sides are common, in percent of bytes.
     pub(super) fn share_percent(&self) -> usize {
         let shared: usize = self.shared.iter().map(|it| it.2).sum();
         let all: usize = self.sizes.0.iter().chain(&self.sizes.1).sum();
@@ -75,7 +75,7 @@ impl Found {
     }
 }
 
-/// A run of kept tokens: the first of either side, and how many.
+/// A run of kept tokens: its first on either side, and its length.
 #[derive(Clone, Copy)]
 struct Kept(usize, usize, usize);
 
@@ -88,6 +88,7 @@ pub(super) fn compare(old: &Part, new: &Part) -> Found {
     let kept = kept_runs(&input.before, &input.after);
     let kept = kept.into_iter().map(|it| Kept(it.old, it.new, it.count)).collect();
     let kept = without_islands(kept, &olds, &news);
+    // Count the common bytes of each pair of lines; whitespace says nothing about similarity.
     let mut shared: Vec<(usize, usize, usize)> = Vec::new();
     for Kept(from, to, count) in &kept {
         for step in 0..*count {
@@ -109,8 +110,8 @@ pub(super) fn compare(old: &Part, new: &Part) -> Found {
     Found { gone: origin(old, gone), come: origin(new, come), shared, sizes }
 }
 
-/// A line break inside a paragraph counts as the space that it stands for, so that reflowing a
-/// paragraph changes no word; any other white space is what it is.
+/// A line break inside of a paragraph is compared as a space, so that reflowing changes no words;
+/// any other whitespace is compared literally.
 fn key(token: &str) -> &str {
     let rest = token.strip_prefix("\r\n").or_else(|| token.strip_prefix('\n'));
     match rest {
@@ -119,8 +120,8 @@ fn key(token: &str) -> &str {
     }
 }
 
-/// Takes kept runs away that are smaller than the changes around them: a lone "the" in a sentence
-/// that was written anew is no word that was kept.
+/// Removes kept runs that are smaller than the changes around them: a lone "the" in a rewritten
+/// sentence is not a kept word.
 fn without_islands(mut kept: Vec<Kept>, olds: &Words<'_>, news: &Words<'_>) -> Vec<Kept> {
     for _ in 0..PASSES_MAX {
         let before = kept.len();
@@ -132,6 +133,8 @@ fn without_islands(mut kept: Vec<Kept>, olds: &Words<'_>, news: &Words<'_>) -> V
             let size = olds.bytes(run.0..run.0 + run.2);
             let ahead = olds.bytes(old_from..run.0).max(news.bytes(new_from..run.1));
             let behind = olds.bytes(run.0 + run.2..old_to).max(news.bytes(run.1 + run.2..new_to));
+            // The smaller neighbour counts: a run next to an unchanged edge of the change is no
+            // island.
             let around = ahead.min(behind);
             if around == 0 || size > around.min(ISLAND_BYTES_MAX) {
                 left.push(*run);
@@ -145,7 +148,7 @@ fn without_islands(mut kept: Vec<Kept>, olds: &Words<'_>, news: &Words<'_>) -> V
     kept
 }
 
-/// Returns the bytes between what is kept, on either side.
+/// Returns the bytes between kept runs, on either side.
 fn changed(
     kept: &[Kept],
     olds: &Words<'_>,
@@ -174,7 +177,7 @@ fn sizes(part: &Part, words: &Words<'_>) -> Vec<usize> {
     sizes
 }
 
-/// Returns the lines of both sides as rows, those that stand for each other in one.
+/// Returns the lines of both sides as rows, corresponding lines in one row.
 pub(super) fn rows(
     olds: &Lines<'_>,
     news: &Lines<'_>,
@@ -189,7 +192,8 @@ pub(super) fn rows(
         let is_one = a - at.0 == 1 && b - at.1 == 1;
         let (olds_left, news_left) = (&left[at.0..a], &right[at.1..b]);
         if let ([old], [new], true) = (olds_left, news_left, is_one) {
-            // One line for one line: shown side by side even if they share nothing.
+            // A single line for a single line: shown side by side even if they have nothing in
+            // common.
             let row = Row { sort: RowSort::Changed, old: marked_old(*old), new: marked_new(*new) };
             made.push((Some(*old), Some(*new), row));
         } else {
@@ -211,20 +215,22 @@ pub(super) fn rows(
     made
 }
 
-/// Returns what of some rising ranges may touch a line.
+/// Returns those of some ascending ranges that may touch a line.
 fn within<'r>(ranges: &'r [Range<usize>], lines: &Lines<'_>, line: usize) -> &'r [Range<usize>] {
     let from = ranges.partition_point(|it| it.end <= lines.starts[line]);
     let to = ranges.partition_point(|it| it.start < lines.starts[line + 1]);
     &ranges[from..to.max(from)]
 }
 
-/// Returns which lines stand for each other: rising on both sides, with the most words in common.
+/// Returns corresponding lines: ascending on both sides, with the most words in common.
 fn pairs(left: &[usize], right: &[usize], found: &Found) -> Vec<(usize, usize)> {
     let is_alike = |(a, b, bytes): &&(usize, usize, usize)| {
         2 * bytes * 100 >= (found.sizes.0[*a] + found.sizes.1[*b]) * ALIKE_PERCENT
     };
     let all: Vec<&(usize, usize, usize)> = found.shared.iter().filter(is_alike).collect();
-    // The pairs rise on both sides, so those that may stand before one are the first so many.
+    // Pairs ascend on both sides, so those that may precede one form a prefix of the list.
+    // Heaviest increasing chain, by dynamic programming: `best` ends with a pair, `sums` is the
+    // maximum up to it.
     let (mut best, mut sums, mut before) = (vec![0; all.len()], Vec::new(), Vec::new());
     for (place, (a, b, bytes)) in all.iter().enumerate() {
         let free = all[..place].partition_point(|it| it.0 < *a && it.1 < *b);
@@ -233,6 +239,7 @@ fn pairs(left: &[usize], right: &[usize], found: &Found) -> Vec<(usize, usize)> 
         best[place] = taken;
         sums.push(taken.max(place.checked_sub(1).map_or(0, |it| sums_at(&sums, it))));
     }
+    // Walk back along the choices that led to the maximum.
     let mut chosen = Vec::new();
     let mut place = all.len();
     while let Some(last) = place.checked_sub(1) {

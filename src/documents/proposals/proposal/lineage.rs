@@ -1,5 +1,5 @@
-//! Owns what stands beside a proposal: the revision that it comes from, the further Topics that it
-//! settles, its conflict with a newer Source, and the jobs that were asked to do it again.
+//! Owns the tables beside a proposal: the revision it is based on, the additional Topics that it
+//! resolves, its conflict with a newer Source, and the jobs asked to revise it.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde::Serialize;
@@ -13,45 +13,45 @@ use crate::store::Tx;
 word_enum! {
     /// How a revision was made from an earlier one.
     How {
-        /// An agent did it again, with a person's comment.
+        /// An agent revised it according to a person's comment.
         Reworked = "reworked",
-        /// A person changed the text.
+        /// A person edited the text.
         Edited = "edited",
-        /// It was merged with what its Source has become.
+        /// It was merged with a newer version of its Source.
         Merged = "merged",
     }
 }
 
-/// The revision that a proposal was made from.
+/// The revision that a proposal is based on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(rename = "ProposalOrigin"))]
 pub struct Origin {
-    /// How.
+    /// How it was made.
     pub how: How,
     /// The earlier proposal.
     pub from_id: ProposalId,
-    /// Who edited it, or asked for the rework; the system for a merge.
+    /// Who edited it or requested the revision; the system for a merge.
     pub made_by: Actor,
     /// Their name as it is shown; filled by a flow.
     pub made_by_name: Option<String>,
 }
 
-/// Why a proposal cannot be brought onto a newer version of its Source.
+/// Why a proposal cannot be rebased onto a newer version of its Source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(rename = "ConflictStanding"))]
 pub struct Standing {
-    /// That version.
+    /// The newer version.
     pub current_sha: BlobId,
-    /// When that was found.
+    /// When the conflict was found.
     pub found_at: Millis,
     /// The lines that both change.
     #[serde(flatten)]
     pub conflicts: Conflicts,
 }
 
-/// A job that was asked to do a proposal again.
+/// A job asked to revise a proposal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Rework {
@@ -59,9 +59,9 @@ pub struct Rework {
     pub job_id: JobId,
     /// The proposal.
     pub proposal_id: ProposalId,
-    /// What should be different: a message of the Topic.
+    /// The requested changes: a message in the Topic.
     pub comment: String,
-    /// Who asked.
+    /// Who requested them.
     pub asked_by: Actor,
 }
 
@@ -124,10 +124,10 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("lineage::last_rework", LAST_REWORK),
 ];
 
-/// Writes down where a new revision comes from.
+/// Records the origin of a new revision.
 ///
 /// # Errors
-/// As any insert.
+/// Fails if the database cannot be written.
 pub(super) fn insert_origin(tx: &Tx<'_>, proposal: &ProposalId, origin: &Origin) -> Result<()> {
     tx.prepare_cached(INSERT_ORIGIN)?.execute(named_params! {
         ":proposal": proposal, ":how": origin.how, ":from": origin.from_id,
@@ -136,10 +136,10 @@ pub(super) fn insert_origin(tx: &Tx<'_>, proposal: &ProposalId, origin: &Origin)
     Ok(())
 }
 
-/// Returns where a revision comes from; none for one that a job made of the Source alone.
+/// Returns the origin of a revision; `None` if a job made it from the Source alone.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn origin(connection: &Connection, proposal: &ProposalId) -> Result<Option<Origin>> {
     let mut statement = connection.prepare_cached(ORIGIN)?;
     let found = statement.query_row(named_params! {":proposal": proposal}, |row| {
@@ -153,25 +153,25 @@ pub fn origin(connection: &Connection, proposal: &ProposalId) -> Result<Option<O
     Ok(found.optional()?)
 }
 
-/// Returns the newest revision that was made from this one.
+/// Returns the newest revision based on this one.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn successor(connection: &Connection, proposal: &ProposalId) -> Result<Option<ProposalId>> {
     let mut statement = connection.prepare_cached(SUCCESSOR)?;
     let found = statement.query_row(named_params! {":proposal": proposal}, |row| row.get(0));
     Ok(found.optional()?)
 }
 
-/// Returns who has edited the text of a proposal, the first one first. What an agent did again
-/// after an edit is the agent's.
+/// Returns who edited the text of a proposal, in order. After an agent's revision the earlier edits
+/// count as the agent's.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn editors(connection: &Connection, proposal: &ProposalId) -> Result<Vec<Actor>> {
     let mut editors = Vec::new();
     let mut at = proposal.clone();
-    // One revision comes from an earlier one: the chain is no longer than a Topic has proposals.
+    // A revision is based on an earlier one, so the chain is no longer than the Topic's proposals.
     for _ in 0..TOPIC_PROPOSALS_MAX {
         let Some(origin) = origin(connection, &at)? else { break };
         match origin.how {
@@ -187,10 +187,10 @@ pub fn editors(connection: &Connection, proposal: &ProposalId) -> Result<Vec<Act
     Ok(editors)
 }
 
-/// Writes down which Topics a proposal settles beside its own.
+/// Records the additional Topics that a proposal resolves.
 ///
 /// # Errors
-/// As any insert.
+/// Fails if the database cannot be written.
 pub(super) fn insert_topics(tx: &Tx<'_>, proposal: &ProposalId, further: &[TopicId]) -> Result<()> {
     for topic in further {
         let params = named_params! {":proposal": proposal, ":topic": topic};
@@ -199,20 +199,20 @@ pub(super) fn insert_topics(tx: &Tx<'_>, proposal: &ProposalId, further: &[Topic
     Ok(())
 }
 
-/// Returns the Topics that a proposal settles beside its own.
+/// Returns the additional Topics that a proposal resolves.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn further_topics(connection: &Connection, proposal: &ProposalId) -> Result<Vec<TopicId>> {
     let mut statement = connection.prepare_cached(TOPICS)?;
     let rows = statement.query_map(named_params! {":proposal": proposal}, |row| row.get(0))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Returns the open proposals that settle a Topic, oldest first, whether it is their own or not.
+/// Returns the open proposals that resolve a Topic, oldest first, including those of other Topics.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn settling(connection: &Connection, topic: &TopicId) -> Result<Vec<ProposalId>> {
     let mut statement = connection.prepare_cached(SETTLING)?;
     let rows = statement.query_map(named_params! {":topic": topic}, |row| row.get(0))?;
@@ -221,10 +221,10 @@ pub fn settling(connection: &Connection, topic: &TopicId) -> Result<Vec<Proposal
     Ok(found)
 }
 
-/// Keeps why a proposal cannot be brought onto a version of its Source.
+/// Records why a proposal cannot be rebased onto a version of its Source.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn put_conflict(
     tx: &Tx<'_>,
     proposal: &ProposalId,
@@ -239,19 +239,19 @@ pub fn put_conflict(
     Ok(())
 }
 
-/// Forgets a conflict: the Source is again the one that the proposal was made from.
+/// Deletes a conflict: the Source is again the proposal's base.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn clear_conflict(tx: &Tx<'_>, proposal: &ProposalId) -> Result<()> {
     tx.prepare_cached(CLEAR_CONFLICT)?.execute(named_params! {":proposal": proposal})?;
     Ok(())
 }
 
-/// Returns why a proposal cannot be brought onto the present version of its Source, if so.
+/// Returns why a proposal cannot be rebased onto the current version of its Source, if so.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn conflict(connection: &Connection, proposal: &ProposalId) -> Result<Option<Standing>> {
     let mut statement = connection.prepare_cached(CONFLICT)?;
     let found = statement.query_row(named_params! {":proposal": proposal}, |row| {
@@ -264,10 +264,10 @@ pub fn conflict(connection: &Connection, proposal: &ProposalId) -> Result<Option
     Ok(Some(Standing { current_sha, found_at, conflicts }))
 }
 
-/// Writes down that a job does a proposal again, with the message that says what for.
+/// Records that a job revises a proposal, with the message that requests it.
 ///
 /// # Errors
-/// As any insert.
+/// Fails if the database cannot be written.
 pub fn ask_rework(
     tx: &Tx<'_>,
     job: &JobId,
@@ -281,28 +281,28 @@ pub fn ask_rework(
     Ok(())
 }
 
-/// Gives a job that repeats another one the same rework, if that had one.
+/// Copies a job's revision request to its retry, if it has one.
 ///
 /// # Errors
-/// As any insert.
+/// Fails if the database cannot be written.
 pub fn repeat_rework(tx: &Tx<'_>, job: &JobId, old: &JobId) -> Result<()> {
     tx.prepare_cached(REPEAT_REWORK)?.execute(named_params! {":job": job, ":old": old})?;
     Ok(())
 }
 
-/// Returns what a job is to do again; none for a job that begins from the Source alone.
+/// Returns what a job is to revise; `None` if it starts from the Source alone.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn rework_of_job(connection: &Connection, job: &JobId) -> Result<Option<Rework>> {
     let mut statement = connection.prepare_cached(REWORK_OF_JOB)?;
     Ok(statement.query_row(named_params! {":job": job}, rework).optional()?)
 }
 
-/// Returns the job that was asked last to do a proposal again.
+/// Returns the last job asked to revise a proposal.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn last_rework(connection: &Connection, proposal: &ProposalId) -> Result<Option<Rework>> {
     let mut statement = connection.prepare_cached(LAST_REWORK)?;
     Ok(statement.query_row(named_params! {":proposal": proposal}, rework).optional()?)

@@ -1,4 +1,4 @@
-//! Owns the table `incorporation_proposals`: complete texts that are proposed for a Source.
+//! Owns the table `incorporation_proposals`: complete texts proposed for a Source.
 //!
 //! **Invariant:** a proposal is decided once, by one `UPDATE … WHERE status = 'open'`.
 
@@ -29,17 +29,17 @@ pub use settle::{
 const PAST_EVERY_ID: &str = "~";
 
 word_enum! {
-    /// Whether a proposal can still be decided, and if not, what became of it.
+    /// The status of a proposal.
     ProposalStatus {
-        /// Not decided.
+        /// Undecided.
         Open = "open",
-        /// A later revision took its place.
+        /// Replaced by a later revision.
         Superseded = "superseded",
         /// Committed.
         Approved = "approved",
-        /// Refused by a person.
+        /// Rejected by a person.
         Rejected = "rejected",
-        /// The Source is no longer the one that it was made from.
+        /// The Source no longer is the version that it is based on.
         Stale = "stale",
         /// Its job did not succeed.
         Void = "void",
@@ -50,31 +50,31 @@ word_enum! {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Proposal {
-    /// Its name.
+    /// Its id.
     pub id: ProposalId,
-    /// The Topic that it settles.
+    /// The Topic that it resolves.
     pub topic_id: TopicId,
-    /// That Topic and the further ones that it settles.
+    /// That Topic and the additional ones that it resolves.
     pub topic_ids: Vec<TopicId>,
     /// Its number within the Topic, from 1.
     pub revision_number: i64,
     /// The job whose agent made it.
     pub job_id: Option<JobId>,
-    /// The person who made it, or edited what the agent of the job made; none means that agent.
+    /// The person who made it, or edited the agent's text; `None` for the agent itself.
     pub proposed_by: Option<PersonId>,
     /// The Source.
     pub source_path: SourcePath,
-    /// The version that it was made from.
+    /// The version that it is based on.
     pub base_source_sha: BlobId,
-    /// The version that it would be.
+    /// The proposed version.
     pub proposed_sha: BlobId,
-    /// SHA-256 of the text: what an approval must name.
+    /// SHA-256 of the text, which an approval must state.
     pub text_digest: String,
-    /// Length of the text.
+    /// Length of the text, in bytes.
     pub bytes: i64,
-    /// What the proposer says about it.
+    /// The proposer's summary.
     pub summary: Option<String>,
-    /// Whether it can be decided.
+    /// Its status.
     pub status: ProposalStatus,
     /// Who decided.
     pub decided_by: Option<Actor>,
@@ -82,15 +82,15 @@ pub struct Proposal {
     pub decided_by_name: Option<String>,
     /// When it was decided.
     pub decided_at: Option<Millis>,
-    /// Why it was decided so.
+    /// The reason for the decision.
     pub reason: Option<String>,
-    /// The commit that it became.
+    /// The commit that contains it.
     pub commit: Option<BlobId>,
-    /// The earlier revision that it was made from.
+    /// The earlier revision that it is based on.
     pub origin: Option<Origin>,
-    /// The revision that was made from it.
+    /// The revision based on it.
     pub superseded_by: Option<ProposalId>,
-    /// Whether it cannot be merged with what its Source has become.
+    /// Whether it conflicts with the current version of its Source.
     pub has_conflict: bool,
     /// When it was made.
     pub created_at: Millis,
@@ -99,7 +99,7 @@ pub struct Proposal {
 /// A proposal to be stored.
 #[derive(Clone, Debug)]
 pub struct NewProposal {
-    /// The Topic that it settles.
+    /// The Topic that it resolves.
     pub topic_id: TopicId,
     /// The job whose agent made it.
     pub job_id: Option<JobId>,
@@ -107,20 +107,20 @@ pub struct NewProposal {
     pub proposed_by: Option<PersonId>,
     /// The Source.
     pub source_path: SourcePath,
-    /// The version that it was made from.
+    /// The version that it is based on.
     pub base_source_sha: BlobId,
     /// The blob id of the text.
     pub proposed_sha: BlobId,
     /// The complete text.
     pub text: String,
-    /// What the proposer says about it.
+    /// The proposer's summary.
     pub summary: Option<String>,
 }
 
 /// Which proposals to list.
 #[derive(Clone, Debug, Default)]
 pub struct ProposalFilter {
-    /// Only in this state.
+    /// Only with this status.
     pub status: Option<ProposalStatus>,
     /// Only for this Source.
     pub source_path: Option<SourcePath>,
@@ -173,7 +173,7 @@ const IDS_BY_TOPIC: &str = "
     WHERE topic_id = :topic AND (:status IS NULL OR status = :status)
           AND (:source IS NULL OR source_path = :source) AND id < :after
     ORDER BY revision_number DESC LIMIT :limit";
-// Of those that were made before their Source was renamed.
+// Those made before their Source was renamed.
 const IDS_ELSEWHERE: &str = "
     SELECT proposal.id FROM topics
     JOIN incorporation_proposals AS proposal
@@ -204,22 +204,22 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("proposal::open_of_topic", settle::OPEN_OF_TOPIC),
 ];
 
-/// Stores a proposal with the next revision number of its Topic. Of two by one job the last counts;
-/// one that a person made without a job takes the place of all earlier ones at once.
+/// Stores a proposal with the Topic's next revision number. Of two by the same job the last counts;
+/// one made by a person without a job replaces all earlier ones at once.
 ///
 /// # Errors
 /// `not_found`, `topic_closed`, `too_many_proposals`; `nothing_changed` if it equals its base;
-/// `invalid` or `too_large` for the text, the summary, the Source or if nobody proposes it.
+/// `invalid` or `too_large` for text, summary or Source, or if it has no proposer.
 pub fn insert(tx: &Tx<'_>, ids: &Ids, new: NewProposal) -> Result<Proposal> {
     insert_with(tx, ids, new, &[], None)
 }
 
-/// Stores a proposal that settles further Topics of its Source, or that is made from an earlier
-/// revision. One that was edited or merged takes that revision's place at once; one that an agent
-/// did again takes it when its job has succeeded.
+/// Stores a proposal that resolves additional Topics of its Source, or is based on an earlier
+/// revision. An edited or merged one replaces that revision at once; one revised by an agent
+/// replaces it when its job succeeds.
 ///
 /// # Errors
-/// As [`insert`], for each of the Topics; what [`require_open`] says of the earlier revision.
+/// Same as [`insert`], for each Topic; for the earlier revision same as [`require_open`].
 pub fn insert_with(
     tx: &Tx<'_>,
     ids: &Ids,
@@ -270,7 +270,7 @@ pub fn insert_with(
     find(tx.connection(), &id)
 }
 
-/// Each proposal is a whole text: a Topic does not collect them without end.
+/// Limits the proposals of a Topic, since each is a complete text.
 fn refuse_many(topic: &TopicId, count: i64) -> Result<()> {
     if count < TOPIC_PROPOSALS_MAX {
         return Ok(());
@@ -282,7 +282,7 @@ fn refuse_many(topic: &TopicId, count: i64) -> Result<()> {
 /// Returns a proposal.
 ///
 /// # Errors
-/// `not_found`.
+/// `not_found` if it does not exist.
 pub fn find(connection: &Connection, id: &ProposalId) -> Result<Proposal> {
     let mut statement = connection.prepare_cached(FIND)?;
     let found = statement.query_row(named_params! {":id": id}, from_row).optional()?;
@@ -298,7 +298,7 @@ pub fn find(connection: &Connection, id: &ProposalId) -> Result<Proposal> {
 /// Returns the text of a proposal.
 ///
 /// # Errors
-/// `not_found`.
+/// `not_found` if it does not exist.
 pub fn text(connection: &Connection, id: &ProposalId) -> Result<String> {
     let mut statement = connection.prepare_cached(TEXT)?;
     let found = statement.query_row(named_params! {":id": id}, |row| row.get(0)).optional()?;
@@ -308,7 +308,7 @@ pub fn text(connection: &Connection, id: &ProposalId) -> Result<String> {
 /// Returns one page of proposals, newest first.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn list(connection: &Connection, filter: &ProposalFilter) -> Result<Page<Proposal>> {
     let after = filter.after.as_ref().map_or(PAST_EVERY_ID, ProposalId::as_str);
     let limit = Page::<Proposal>::rows_to_read(filter.limit);
@@ -344,36 +344,36 @@ pub fn list(connection: &Connection, filter: &ProposalFilter) -> Result<Page<Pro
     Ok(Page { items: proposals.collect::<Result<_>>()?, next: page.next })
 }
 
-/// Returns the open proposals for the Topics of a Source that were made for an earlier name of it,
+/// Returns the open proposals for a Source's Topics that were made for an earlier name of it,
 /// oldest first.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn open_elsewhere(connection: &Connection, source: &SourcePath) -> Result<Vec<Proposal>> {
     let mut ids = ids_of(connection, IDS_ELSEWHERE, named_params! {":source": source})?;
     ids.sort();
     ids.iter().map(|id| find(connection, id)).collect()
 }
 
-/// Returns the last proposal of a job: the one that counts.
+/// Returns the last proposal of a job, which is the one that counts.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn by_job(connection: &Connection, job: &JobId) -> Result<Option<Proposal>> {
     let ids = ids_of(connection, LAST_OF_JOB, named_params! {":job": job})?;
     ids.first().map(|id| find(connection, id)).transpose()
 }
 
-/// Returns all proposals of a Topic in the order of their revisions.
+/// Returns all proposals of a Topic by revision number.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn of_topic(connection: &Connection, topic: &TopicId) -> Result<Vec<Proposal>> {
     let ids = ids_of(connection, OF_TOPIC, named_params! {":topic": topic})?;
     ids.iter().map(|id| find(connection, id)).collect()
 }
 
-/// A job that goes on handing in texts would fill the disk.
+/// Limits the proposals of a job, which could otherwise fill the disk.
 fn refuse_flood(tx: &Tx<'_>, job: &JobId) -> Result<()> {
     let mut statement = tx.prepare_cached(COUNT_OF_JOB)?;
     let made: i64 = statement.query_row(named_params! {":job": job}, |row| row.get(0))?;

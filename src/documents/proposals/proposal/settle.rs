@@ -1,4 +1,4 @@
-//! What becomes of a proposal: approved, rejected, stale, superseded or void.
+//! Decides proposals: approved, rejected, stale, superseded or void.
 
 use rusqlite::{Connection, named_params};
 use serde_json::{Value, json};
@@ -28,18 +28,18 @@ pub(super) const OPEN_OF_TOPIC: &str = "
     WHERE topic_id = :topic AND revision_number < :before AND status = 'open'
     ORDER BY revision_number";
 
-/// Marks a proposal as approved, in the transaction that says its text is committed. Other open
-/// proposals that settle one of its Topics are superseded.
+/// Marks a proposal as approved, in the transaction that records its commit. Other open proposals
+/// that resolve one of its Topics are superseded.
 ///
 /// # Errors
-/// `not_found`, or a conflict if it is decided.
+/// `not_found`; `conflict` if it is already decided.
 pub fn approve(tx: &Tx<'_>, id: &ProposalId, actor: &Actor, commit: &BlobId) -> Result<()> {
     let proposal = find(tx.connection(), id)?;
     decide(tx, id, ProposalStatus::Approved, actor, None, json!({"commit": commit}))?;
     supersede_sharing(tx, &proposal, |_| true, actor)
 }
 
-/// Refuses a proposal that cannot be decided: it is not open, or is being approved.
+/// Refuses a proposal that cannot be decided because it is not open or is being approved.
 ///
 /// # Errors
 /// `not_found`; `branch_busy`, `superseded`, `stale_base`, `job_failed`, `already_decided`.
@@ -54,17 +54,17 @@ pub fn require_open(tx: &Tx<'_>, id: &ProposalId) -> Result<Proposal> {
     Ok(proposal)
 }
 
-/// Puts a revision that was made from a proposal into its place.
+/// Supersedes a proposal by a revision based on it.
 pub(super) fn replace(tx: &Tx<'_>, id: &ProposalId, actor: &Actor) -> Result<()> {
     require_open(tx, id)?;
     lineage::clear_conflict(tx, id)?;
     decide(tx, id, ProposalStatus::Superseded, actor, None, json!({}))
 }
 
-/// Returns whether a version of a Source came by an approval since some time.
+/// Returns whether a version of a Source was approved since a time.
 ///
 /// # Errors
-/// As any read.
+/// Fails if the database cannot be read.
 pub fn was_approved_since(
     connection: &Connection,
     path: &SourcePath,
@@ -76,29 +76,29 @@ pub fn was_approved_since(
     Ok(statement.exists(params)?)
 }
 
-/// Marks a proposal as refused, with the reason.
+/// Rejects a proposal with a reason.
 ///
 /// # Errors
-/// `not_found`, a conflict if it is decided, `invalid` or `too_large` for the reason.
+/// `not_found`; `conflict` if it is already decided; `invalid` or `too_large` for the reason.
 pub fn reject(tx: &Tx<'_>, id: &ProposalId, actor: &Actor, reason: &str) -> Result<()> {
     check_text("reason", reason, SUMMARY_BYTES_MAX)?;
     decide(tx, id, ProposalStatus::Rejected, actor, Some(reason), json!({}))
 }
 
-/// Marks a proposal as having nothing left to change: the Source has all of it already.
+/// Marks a proposal as stale because the Source already contains all of its changes.
 ///
 /// # Errors
-/// `not_found`, or a conflict if it is decided.
+/// `not_found`; `conflict` if it is already decided.
 pub fn mark_stale(tx: &Tx<'_>, id: &ProposalId) -> Result<()> {
     let reason = "the source has all of this change already";
     decide(tx, id, ProposalStatus::Stale, &Actor::System, Some(reason), json!({}))
 }
 
-/// Settles the open proposals of a job that has ended: void if it did not succeed; if it did,
-/// earlier open proposals that settle one of the same Topics are superseded.
+/// Settles the open proposals of a job that has ended: void if it failed; if it succeeded, earlier
+/// open proposals that resolve one of the same Topics are superseded.
 ///
 /// # Errors
-/// As any write.
+/// Fails if the database cannot be written.
 pub fn settle_job(tx: &Tx<'_>, job: &JobId, succeeded: bool, actor: &Actor) -> Result<()> {
     for open in open_of_job(tx, job)? {
         if succeeded {
@@ -113,7 +113,7 @@ pub fn settle_job(tx: &Tx<'_>, job: &JobId, succeeded: bool, actor: &Actor) -> R
     Ok(())
 }
 
-/// Supersedes what a job has proposed so far.
+/// Supersedes a job's earlier proposals.
 pub(super) fn supersede_of_job(tx: &Tx<'_>, job: &JobId, actor: &Actor) -> Result<()> {
     for open in open_of_job(tx, job)? {
         decide(tx, &open.id, ProposalStatus::Superseded, actor, None, json!({}))?;
@@ -121,7 +121,7 @@ pub(super) fn supersede_of_job(tx: &Tx<'_>, job: &JobId, actor: &Actor) -> Resul
     Ok(())
 }
 
-/// Supersedes the open revisions of a Topic before a number.
+/// Supersedes the open revisions of a Topic below a number.
 pub(super) fn supersede_of_topic(
     tx: &Tx<'_>,
     topic: &TopicId,
@@ -135,7 +135,7 @@ pub(super) fn supersede_of_topic(
     Ok(())
 }
 
-/// Supersedes the meant ones of the other open proposals that settle a Topic of this one.
+/// Supersedes those other open proposals with a common Topic for which `is_meant` holds.
 fn supersede_sharing(
     tx: &Tx<'_>,
     proposal: &Proposal,
@@ -187,8 +187,8 @@ fn decide(
     more: Value,
 ) -> Result<()> {
     if status != ProposalStatus::Approved && attempt::is_prepared(tx.connection(), id)? {
-        // Its commit may exist already: only the end of that approval decides now. What happens by
-        // itself (stale, superseded, void) passes it over; a person is told.
+        // Its commit may exist already, so only the approval itself may decide it. Automatic
+        // decisions (stale, superseded, void) skip it; a person gets an error.
         return match status {
             ProposalStatus::Rejected => Err(being_approved(id)),
             _ => Ok(()),
@@ -218,7 +218,7 @@ fn being_approved(id: &ProposalId) -> Error {
         .hint("try again in a moment")
 }
 
-/// Says why a proposal that is not open cannot be decided, and where to go on.
+/// Returns the error for a proposal that is not open, with a hint where to continue.
 pub fn refusal(proposal: &Proposal) -> Error {
     let id = &proposal.id;
     match proposal.status {

@@ -1,4 +1,4 @@
-//! Tests of HTML within Markdown: what is a tag, what is not, and where words are written.
+//! Tests of HTML within Markdown: what is a tag, what is not, and the source ranges of words.
 
 use std::time::Instant;
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Returns parts as words: a tag by its name, what is not shown in brackets.
+/// Returns parts as words: tags by their name, invisible parts in brackets.
 fn seen(html: &str) -> String {
     let word = |(part, range): (Part, Range<usize>)| match part {
         Part::Tag(tag) => format!("<{}{}>", if tag.is_end { "/" } else { "" }, tag.name),

@@ -1,4 +1,4 @@
-//! Tests of places and baselines.
+//! Tests of placements and baselines.
 
 use super::*;
 use crate::documents::fixture::{Fixture, TEXT, blob, source};
@@ -30,7 +30,7 @@ fn the_baseline_is_the_latest_place() {
         fixture.write(|tx, _| put(tx, &topic.id, &blob(digit), &placed, &Actor::System)).unwrap();
         assert_eq!(baseline(&fixture), (blob('b'), 4, 9));
     }
-    // The same version again replaces what was decided for it.
+    // The same version again replaces the earlier decision.
     let again = placed(PlacementState::Edited, Some(5..9));
     fixture.write(|tx, _| put(tx, &topic.id, &blob('c'), &again, &Actor::System)).unwrap();
     assert_eq!(baseline(&fixture), (blob('c'), 5, 9));

@@ -1,4 +1,4 @@
-//! Tests of opening, listing and closing Topics, and of Sources that were renamed.
+//! Tests of opening, listing and closing Topics, and of renamed Sources.
 
 use super::*;
 use crate::base::ErrorKind;

@@ -1,4 +1,4 @@
-//! The later steps of the ladder: blocks that moved, words that were replaced, ties.
+//! Tests of the later steps: moved blocks, replaced words, ties.
 
 use proptest::prelude::*;
 
@@ -23,7 +23,7 @@ fn a_paragraph_that_went_elsewhere_is_moved() {
     let old = text(&[&rain, CRANE, PAINT, STAFF]);
     let new = text(&[CRANE, PAINT, STAFF, RAIN]);
     check(&old, &new, Moved, &text(&[CRANE, PAINT, STAFF, &rain]));
-    // It was edited on the way.
+    // Edited while it moved.
     let edited = RAIN.replace("stops work", "goes home").replace("heavy rain", "strong rain");
     let new = text(&[CRANE, PAINT, STAFF, &edited]);
     check(
@@ -47,10 +47,10 @@ fn a_section_moves_with_its_short_and_repeated_blocks() {
 fn a_lookalike_is_no_place_to_move_to() {
     let twin = RAIN.replace("heavy", "light").replace("steel", "wooden");
     let old = text(&[&format!("[{RAIN}]"), CRANE, PAINT, &twin]);
-    // The twin stays: what stays where it was is no candidate.
+    // The twin stays in place, and is therefore no candidate.
     let new = text(&[CRANE, PAINT, &twin]);
     check(&old, &new, Orphaned, &new);
-    // The twin moves: it is the twin's, not the deleted one's.
+    // The twin moves: the words are the twin's, not the deleted block's.
     let new = text(&[CRANE, &twin, PAINT]);
     check(&old, &new, Orphaned, &new);
 }
@@ -79,7 +79,7 @@ fn replaced_words_between_words_that_stay_are_for_a_person_to_look_at() {
         Rewritten,
         "They meet [whenever somebody asks] of each month.",
     );
-    // Something else in place of a whole paragraph is not a new wording of it.
+    // Something different in place of a whole paragraph is not a rewrite of it.
     let old = text(&[CRANE, &format!("[{RAIN}]"), PAINT]);
     let new = text(&[CRANE, STAFF, PAINT]);
     check(&old, &new, Orphaned, &new);
@@ -96,7 +96,7 @@ fn few_words_are_enough_in_a_paragraph_that_stayed() {
 }
 
 proptest! {
-    /// Spans that share nothing are never given the same words, however the blocks are shuffled.
+    /// Spans that shared nothing never get the same words, however blocks are shuffled.
     #[test]
     fn no_words_are_given_to_two_spans(
         order in proptest::sample::subsequence((0..8_usize).collect::<Vec<_>>(), 2..8)

@@ -1,11 +1,10 @@
-//! HTML in a text that is compared as it is read: its words, where links lead, and what changed
-//! unseen.
+//! HTML in a rendered comparison: its words, the targets of links, and invisible changes.
 
 use crate::documents::compare::redline::rendered::{BlockSort, Reading};
 use crate::documents::sources::html::{HtmlBlock, Part, Sort, Tag, parts};
 
 impl Reading {
-    /// Reads a block of HTML.
+    /// Parses a block of HTML.
     pub(super) fn html_block(&mut self, block: &HtmlBlock) {
         self.close();
         for (part, range) in parts(block.text()) {
@@ -30,7 +29,7 @@ impl Reading {
         self.close();
     }
 
-    /// Reads a tag or a comment within a line of text.
+    /// Parses a tag or comment within a line of text.
     pub(super) fn inline_html(&mut self, written: &str) {
         match parts(written).into_iter().next() {
             Some((Part::Tag(tag), range)) if range.len() == written.len() => {
@@ -41,7 +40,7 @@ impl Reading {
         }
     }
 
-    /// A comment is shown only where it differs: nobody reads it, and an agent may.
+    /// Adds a comment, which is only shown if it differs: people do not see it, but an agent may.
     fn comment(&mut self, written: &str) {
         self.begin(BlockSort::Html);
         self.text(written.trim_end());
@@ -111,7 +110,7 @@ impl Reading {
         self.unseen.push_str(written);
     }
 
-    /// Ends a link, and says where it leads.
+    /// Ends a link and shows its target.
     pub(super) fn end_link(&mut self) {
         self.style.is_link = false;
         if let Some(target) = self.targets.pop() {
@@ -119,7 +118,7 @@ impl Reading {
         }
     }
 
-    /// White space counts once, but in preformatted text.
+    /// Adds words with whitespace collapsed, except in preformatted text.
     fn words(&mut self, shown: &str) {
         let open = self.open.as_ref();
         if open.is_some_and(|it| it.sort == BlockSort::Code) {

@@ -1,4 +1,4 @@
-//! Two blocks that stand for each other, written as one.
+//! Merges two corresponding blocks into one.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ pub(super) struct Marked {
     pub(super) mark: Mark,
 }
 
-/// Writes two blocks as one: what is gone, what has come, and what is the same once.
+/// Merges two blocks: removed, added, and common parts once.
 pub(super) fn merge(
     was: &Block,
     gone: &[Marked],
@@ -33,7 +33,7 @@ pub(super) fn merge(
                 b += 1;
             }
             (Some(_), Some(_)) => {
-                // The words are the same; the white space between them need not be.
+                // The words are equal; the whitespace between them may differ.
                 let count = |text: &str| text.chars().filter(|it| !it.is_whitespace()).count();
                 let words = count(&was.text[olds[a].clone()]).min(count(&is.text[news[b].clone()]));
                 let end = behind(&is.text, &news[b], words);
@@ -53,7 +53,7 @@ pub(super) fn merge(
     }
 }
 
-/// Returns where a number of visible characters of a part ends, with the white space behind them.
+/// Returns where a number of visible characters of a part ends, including whitespace after them.
 fn behind(text: &str, range: &Range<usize>, count: usize) -> usize {
     let mut seen = 0;
     for (at, character) in text[range.clone()].char_indices() {

@@ -294,3 +294,11 @@ pub struct VerdictRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
+
+/// The answer of `POST /api/messages/{id}/read`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct MessageRead {
+    /// Whether it was unread until now.
+    pub was_unread: bool,
+}

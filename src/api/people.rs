@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::{Millis, PersonId, TokenId};
+use crate::base::{Actor, JobId, Millis, PersonId, TokenId};
 
 /// What a person may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -114,4 +114,48 @@ pub struct TokenRevoked {
     pub id: TokenId,
     /// What its owner called it.
     pub name: String,
+}
+
+/// The caller as the site knows it.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Me {
+    /// Who it is.
+    pub actor: Actor,
+    /// The person, if it is one.
+    pub person: Option<ShownPerson>,
+    /// The job, if it is one.
+    pub job_id: Option<JobId>,
+}
+
+/// A person as others see them.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ShownPerson {
+    /// The name of the row.
+    pub id: PersonId,
+    /// A short word, unique in the site.
+    pub name: String,
+    /// What others see.
+    pub display_name: String,
+    /// What this person may do.
+    pub role: Role,
+}
+
+/// A login link.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct LoginLink {
+    /// Where it leads.
+    pub url: String,
+    /// When it ends.
+    pub expires_at: Millis,
+}
+
+/// The answer of `POST /api/login`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct LoggedIn {
+    /// Who has signed in.
+    pub person: ShownPerson,
 }

@@ -1,13 +1,12 @@
 //! An approval as a row: asking for one, finding it, and its history.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
-use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::approvals::state::{Sort, State};
+use crate::api::approvals::State;
+use crate::api::approvals::{Approval, Past, Texts};
 use crate::base::{
-    Actor, Address, ApprovalId, Error, Event, EventKind, JobId, Millis, Page, PersonId, Result,
-    Scope,
+    Actor, Address, ApprovalId, Error, Event, EventKind, JobId, Page, PersonId, Result, Scope,
 };
 use crate::store::Tx;
 
@@ -75,84 +74,6 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
 
 /// Greater than every id.
 const PAST_EVERY_ID: &str = "~";
-
-/// An approval without its texts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Approval {
-    /// Its name.
-    pub id: ApprovalId,
-    /// The label that it was filed under.
-    pub channel: String,
-    /// What it is about.
-    pub sort: Sort,
-    /// What is asked, in one line.
-    pub title: String,
-    /// Where it is.
-    pub state: State,
-    /// Counts its changes, from 1.
-    pub version: i64,
-    /// Who asks.
-    pub requester: Actor,
-    /// How the requester is called; flows fill it in.
-    pub requester_name: Option<String>,
-    /// The address of the requester, if it has one.
-    pub from: Option<Address>,
-    /// The job that asks.
-    pub job_id: Option<JobId>,
-    /// The first leg of that job.
-    pub root_id: Option<JobId>,
-    /// What was said with the decision.
-    pub note: Option<String>,
-    /// Who decided.
-    pub decided_by: Option<Actor>,
-    /// How that one is called; flows fill it in.
-    pub decided_by_name: Option<String>,
-    /// When it was decided.
-    pub decided_at: Option<Millis>,
-    /// When it expires.
-    pub expires_at: Option<Millis>,
-    /// When the permission was used.
-    pub used_at: Option<Millis>,
-    /// When whoever asked stopped waiting for it.
-    #[serde(skip)]
-    pub left_at: Option<Millis>,
-    /// When it was asked.
-    pub created_at: Millis,
-    /// The only person who sees it.
-    #[serde(skip)]
-    pub private_to: Option<PersonId>,
-}
-
-/// What an approval is about, word for word.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Texts {
-    /// What is to be approved.
-    pub payload: Value,
-    /// The JSON schema that the payload fits.
-    pub schema: Option<Value>,
-    /// The payload as it was approved, if it was changed.
-    pub changes: Option<Value>,
-}
-
-/// One change of an approval.
-#[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Past {
-    /// The version that it led to.
-    pub version: i64,
-    /// `created`, or the state that it led to.
-    pub event: String,
-    /// Who did it.
-    pub actor: Actor,
-    /// How they are called; flows fill it in.
-    pub actor_name: Option<String>,
-    /// When.
-    pub at: Millis,
-    /// What else is known: a `note`.
-    pub data: Value,
-}
 
 /// Who looks.
 #[derive(Clone, Debug)]

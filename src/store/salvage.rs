@@ -17,7 +17,7 @@ const ROUNDS_MAX: usize = 20;
 const JUMP_MAX: i64 = 1 << 40;
 
 /// What became of one table.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 pub struct Salvaged {
     /// Its name.
     pub table: String,

@@ -23,6 +23,7 @@ pub(super) mod workspace;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::process::ExitCode;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -233,8 +234,8 @@ impl Desk {
     }
 
     /// Says that a list has another page.
-    pub(super) fn more(&self, page: &Value) {
-        if let Some(next) = page["next"].as_str() {
+    pub(super) fn more(&self, next: Option<&str>) {
+        if let Some(next) = next {
             self.screen.note(&format!("more: --after {}", escape::line(next)));
         }
     }
@@ -248,6 +249,11 @@ pub(super) fn text<'v>(value: &'v Value, name: &str) -> &'v str {
 /// Returns the text of a field on one harmless line.
 pub(super) fn line(value: &Value, name: &str) -> String {
     escape::line(text(value, name))
+}
+
+/// Returns what may be missing, on one harmless line.
+pub(super) fn plain(value: Option<&impl Display>) -> String {
+    value.map_or_else(String::new, |it| escape::line(&it.to_string()))
 }
 
 /// Returns a number of a field as text, or nothing.

@@ -3,10 +3,11 @@
 
 use std::ops::Range;
 
+use crate::api::topics::PlacementState;
 use crate::base::fault;
 use crate::documents::anchor::map::partner;
 use crate::documents::anchor::token::Sort;
-use crate::documents::anchor::{PairMap, Placed, PlacementState};
+use crate::documents::anchor::{PairMap, Placed};
 
 /// How much longer than the old span a new one may be: `GROWTH × length + GROWTH_BYTES`.
 const GROWTH: usize = 3;

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
+use crate::api::topics::PlacementState;
 use crate::documents::anchor::ladder::place;
-use crate::documents::anchor::{PairMap, Placed, PlacementState};
+use crate::documents::anchor::{PairMap, Placed};
 
 /// Weighs where an agent put the words of a span of `old`; `given` must be a range of `new`, on
 /// borders of characters. `span` is none for words that had no place.

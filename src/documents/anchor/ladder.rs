@@ -7,9 +7,10 @@
 
 use std::ops::Range;
 
+use crate::api::topics::PlacementState;
 use crate::documents::anchor::carried::{Core, in_moved_block, in_place};
 use crate::documents::anchor::rewritten::rewritten;
-use crate::documents::anchor::{PairMap, Placed, PlacementState};
+use crate::documents::anchor::{PairMap, Placed};
 
 /// Finds where a span of `old` is in `new`; `map` must be of these two texts. A span that is not
 /// inside the text, is empty or cuts a character has no place.

@@ -20,11 +20,9 @@ mod words;
 
 use std::ops::Range;
 
-use serde::Serialize;
-
+use crate::api::sources::BlockKind;
+use crate::api::topics::PlacementState;
 use crate::base::BlobId;
-use crate::documents::sources::headings::BlockKind;
-use crate::documents::word::word_enum;
 
 pub use given::weigh;
 pub use ladder::place;
@@ -40,26 +38,6 @@ pub const QUOTE_BYTES_MAX: usize = crate::base::limit::QUOTE_BYTES_MAX;
 const DOUBT: f64 = 0.4;
 /// Bytes of text kept before and after the words, at most.
 pub const CONTEXT_BYTES_MAX: usize = 64;
-
-word_enum! {
-    /// How sure it is where the words of an anchor are in a version of the Source.
-    PlacementState {
-        /// Same text at the same offsets.
-        Exact = "exact",
-        /// Same text elsewhere.
-        Shifted = "shifted",
-        /// The words were edited where they stand.
-        Edited = "edited",
-        /// The words were moved, and perhaps edited.
-        Moved = "moved",
-        /// The words were replaced; a person has to look.
-        Rewritten = "rewritten",
-        /// There are two places of equal right.
-        Ambiguous = "ambiguous",
-        /// The words are gone.
-        Orphaned = "orphaned",
-    }
-}
 
 impl PlacementState {
     /// Returns whether the words have a place in this state.
@@ -101,39 +79,6 @@ impl Placed {
     pub fn exact(range: Range<usize>, method: &'static str) -> Placed {
         Placed { state: PlacementState::Exact, range: Some(range), confidence: 1.0, method }
     }
-}
-
-/// What a person pointed at; it never changes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[cfg_attr(test, schemars(rename = "AnchorOrigin"))]
-pub struct Origin {
-    /// The version of the Source.
-    pub blob: BlobId,
-    /// First byte.
-    pub start: usize,
-    /// Byte after the last.
-    pub end: usize,
-    /// The text between.
-    pub quote: String,
-}
-
-/// The anchor of a Topic: its present words with their surroundings, and its origin.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Anchor {
-    /// The words, as of the present baseline.
-    pub quote: String,
-    /// What stands before them.
-    pub prefix: String,
-    /// What stands after them.
-    pub suffix: String,
-    /// The headings above them, outermost first.
-    pub heading_path: Vec<String>,
-    /// The sort of block that they are in.
-    pub block_kind: BlockKind,
-    /// What the person pointed at.
-    pub origin: Origin,
 }
 
 /// An anchor that is not stored yet: verified against the text of its blob.

@@ -1,7 +1,8 @@
 //! Finds words by their text and surroundings where the text that they were taken from is gone.
 
+use crate::api::topics::PlacementState;
+use crate::documents::anchor::Placed;
 use crate::documents::anchor::carried::trim;
-use crate::documents::anchor::{Placed, PlacementState};
 
 /// Bytes that must agree around a quote, both sides together, unless a whole side agrees.
 const CONTEXT_AGREES_MIN: usize = 24;

@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
-
+use crate::api::changes::{Item, Outcome};
 use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{BlobId, Result};
 use crate::documents::changes::{Changes, FileChange, PrivateChange, RefChange, name_of};
@@ -16,39 +15,8 @@ const WITHIN_MAX: usize = 10_000;
 /// What a folder is called among what is not read.
 pub(super) const FOLDER: &str = "folder";
 
-/// What is, or was, done about one change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// It can be put back.
-    Ready,
-    /// It was put back.
-    Restored,
-    /// It is as it was before the job.
-    AsBefore,
-    /// It is not as the job left it: somebody changed it since.
-    ChangedSince,
-    /// What was there before is not kept.
-    NotKept,
-}
-
-/// One change and what can be done about it.
-#[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Item {
-    /// `HEAD`, the name of a branch, a path, or `.git/NAME`.
-    pub name: String,
-    /// What putting it back does, in a few words.
-    pub to: String,
-    /// Whether it can be done, or was.
-    pub outcome: Outcome,
-    /// Why not, if not.
-    pub why: Option<String>,
-}
-
 /// What putting the changes of a job back comes to.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Plan {
     /// One for each change, in the order in which they are put back.
     pub items: Vec<Item>,

@@ -3,24 +3,10 @@
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde_json::json;
 
+use crate::api::changes::ChangesState;
 use crate::base::{Actor, Error, Event, EventKind, JobId, Millis, Result};
 use crate::documents::changes::Changes;
-use crate::documents::word::word_enum;
 use crate::store::Tx;
-
-word_enum! {
-    /// What a person decided about the changes.
-    ChangesState {
-        /// Nothing.
-        Open = "open",
-        /// They were put back.
-        Restored = "restored",
-        /// They are wanted.
-        Kept = "kept",
-        /// Nobody decided, and what is needed to put them back was dropped.
-        Expired = "expired",
-    }
-}
 
 /// The changes of one job.
 #[derive(Clone, Debug)]

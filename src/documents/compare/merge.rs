@@ -6,8 +6,7 @@
 
 use std::ops::Range;
 
-use serde::{Deserialize, Serialize};
-
+use crate::api::proposals::{Conflict, Conflicts};
 use crate::base::truncate_chars;
 use crate::documents::compare::diff::{Change, changes_of};
 
@@ -23,30 +22,6 @@ pub enum Merged {
     Clean(String),
     /// They are about the same lines.
     Conflicts(Conflicts),
-}
-
-/// What cannot be merged.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Conflicts {
-    /// The first of them, in the order of the text.
-    pub shown: Vec<Conflict>,
-    /// How many there are in all.
-    pub count: usize,
-}
-
-/// Lines that both texts change, each in its own way. A longer text is cut and ends in `…`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Conflict {
-    /// The first of the lines in the present text, from 1.
-    pub line: usize,
-    /// What the base has there.
-    pub base: String,
-    /// What the present text has.
-    pub current: String,
-    /// What the proposed text has.
-    pub proposed: String,
 }
 
 /// Merges what `current` and `proposed` changed in `base`.

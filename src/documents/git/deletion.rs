@@ -3,24 +3,13 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use serde::Serialize;
-
+use crate::api::sources::Deletion;
 use crate::base::{BlobId, Error, Result, SourcePath};
 use crate::documents::git::{Repo, blocking};
 use crate::documents::sources::source::LIST_HINT;
 
 /// Most commits that are kept.
 const KEPT_MAX: usize = 1_000;
-
-/// How a Source was deleted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Deletion {
-    /// Whether the commit that is checked out lacks it; else only the working tree does.
-    pub is_committed: bool,
-    /// The commit that deleted it, if that is known.
-    pub commit: Option<BlobId>,
-}
 
 /// The commits that deleted Sources, as seen from one head; nothing for one that git cannot name.
 type OfHead = (BlobId, HashMap<SourcePath, Option<BlobId>>);

@@ -7,12 +7,11 @@
 use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
-use serde::Serialize;
 
+use crate::api::sources::{Cause, CauseTopic};
 use crate::base::{
-    Actor, AttemptId, BlobId, Error, JobId, ProposalId, Result, SourcePath, TopicId, truncate_chars,
+    Actor, AttemptId, BlobId, Error, ProposalId, Result, SourcePath, TopicId, truncate_chars,
 };
-use crate::documents::topics::topic::TopicStatus;
 use crate::store::Tx;
 
 /// Kept length of a note, in characters.
@@ -52,45 +51,6 @@ pub struct Prepared {
     pub proposed_blob: BlobId,
     /// The text of that version: git may have lost it.
     pub text: String,
-}
-
-/// A further Topic that a commit settled.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct CauseTopic {
-    /// Its id.
-    pub topic_id: TopicId,
-    /// What it is called.
-    pub topic_title: String,
-    /// Whether it is open, and if not, how it ended.
-    pub topic_status: TopicStatus,
-}
-
-/// What caused a commit: an approved proposal of a Topic.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Cause {
-    /// The proposal.
-    pub proposal_id: ProposalId,
-    /// Which one of its Topic it was.
-    pub revision_number: i64,
-    /// Its Topic.
-    pub topic_id: TopicId,
-    /// What that is called.
-    pub topic_title: String,
-    /// The further Topics that it settled.
-    pub further_topics: Vec<CauseTopic>,
-    /// Whether it is open, and if not, how it ended.
-    pub topic_status: TopicStatus,
-    /// The job that wrote it, if one did.
-    pub job_id: Option<JobId>,
-    /// Who approved it.
-    pub approver: Actor,
-    /// Their name as it is shown; filled by a flow.
-    pub approver_name: Option<String>,
-    /// The Source that it was for.
-    #[serde(skip)]
-    pub source_path: SourcePath,
 }
 
 const BUSY: &str = "
@@ -330,10 +290,15 @@ pub fn is_commit(connection: &Connection, commit: &BlobId) -> Result<bool> {
 ///
 /// # Errors
 /// As any read.
-pub fn causes_of(connection: &Connection, commit: &BlobId) -> Result<Vec<Cause>> {
+pub fn causes_of(
+    connection: &Connection,
+    commit: &BlobId,
+    path: &SourcePath,
+) -> Result<Vec<Cause>> {
     let mut statement = connection.prepare_cached(CAUSES_OF)?;
     let rows = statement.query_map(named_params! {":commit": commit}, |row| {
-        Ok(Cause {
+        let source_path: SourcePath = row.get("source_path")?;
+        let cause = Cause {
             proposal_id: row.get("proposal_id")?,
             revision_number: row.get("revision_number")?,
             topic_id: row.get("topic_id")?,
@@ -343,10 +308,12 @@ pub fn causes_of(connection: &Connection, commit: &BlobId) -> Result<Vec<Cause>>
             job_id: row.get("job_id")?,
             approver: row.get("approver")?,
             approver_name: None,
-            source_path: row.get("source_path")?,
-        })
+        };
+        Ok((source_path, cause))
     })?;
-    let mut causes: Vec<Cause> = rows.collect::<rusqlite::Result<_>>()?;
+    let found: Vec<(SourcePath, Cause)> = rows.collect::<rusqlite::Result<_>>()?;
+    let of_path = found.into_iter().filter(|(of, _)| of == path);
+    let mut causes: Vec<Cause> = of_path.map(|(_, cause)| cause).collect();
     let mut further = connection.prepare_cached(FURTHER_TOPICS)?;
     for cause in &mut causes {
         let rows = further.query_map(named_params! {":proposal": cause.proposal_id}, |row| {

@@ -2,12 +2,10 @@
 
 use std::ops::Range;
 
-use serde::Serialize;
-
+use crate::api::proposals::Fate;
+use crate::api::topics::{Anchor, Placement, PlacementState, Topic};
 use crate::base::{Actor, BlobId, TopicId};
-use crate::documents::anchor::{self, Anchor, PairMap, Placed, PlacementState};
-use crate::documents::topics::placement::Placement;
-use crate::documents::topics::topic::Topic;
+use crate::documents::anchor::{self, PairMap, Placed};
 
 /// A text and the blob id that it has.
 #[derive(Clone, Copy, Debug)]
@@ -16,22 +14,6 @@ pub struct Version<'t> {
     pub blob: &'t BlobId,
     /// The text.
     pub text: &'t str,
-}
-
-/// What happens to one Topic.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Fate {
-    /// The Topic.
-    pub topic_id: TopicId,
-    /// What it is called.
-    pub title: String,
-    /// The words that it is about; empty for a global one.
-    pub quote: String,
-    /// Where they are in the base; none for a global Topic.
-    pub before: Option<Placement>,
-    /// Where they would be; none for a global Topic.
-    pub after: Option<Placement>,
 }
 
 /// Returns the fate of every open Topic but those that the proposal settles. `topics` are the

@@ -7,9 +7,9 @@
 //! **Invariant:** a mark begins with a control character, which no folded word holds: nobody finds
 //! one by typing, and no mark is taken for a word.
 
+use crate::api::topics::TopicStatus;
 use crate::base::{Actor, digest_hex};
 use crate::documents::search::find::Filter;
-use crate::documents::topics::topic::TopicStatus;
 
 /// Begins every mark.
 const SIGN: char = '\u{80}';

@@ -1,7 +1,7 @@
 //! Owns the table `search_state`: how far the index is, and making it anew.
 
 use rusqlite::{Connection, named_params};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::base::Result;
 use crate::documents::search::fold::FOLD_VERSION;
@@ -21,7 +21,7 @@ pub struct State {
 }
 
 /// How much is left to be taken in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Left {
     /// Sources.

@@ -1,10 +1,9 @@
 //! Which Topics somebody opened; the table `topics` is that of `topic`.
 
 use rusqlite::{Connection, named_params};
-use serde::Serialize;
 
-use crate::base::{Actor, Result, SourcePath, TopicId};
-use crate::documents::topics::topic::TopicStatus;
+use crate::api::topics::OpenedTopic;
+use crate::base::{Actor, Result};
 
 const OPENED_BY: &str = "
     SELECT id, source_path, COALESCE(title, '') AS title, status FROM topics
@@ -12,20 +11,6 @@ const OPENED_BY: &str = "
 
 /// The statements of this file, for the schema test.
 pub const STATEMENTS: &[(&str, &str)] = &[("opened::opened_by", OPENED_BY)];
-
-/// A Topic that somebody opened.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct OpenedTopic {
-    /// The Topic.
-    pub id: TopicId,
-    /// The Source.
-    pub source_path: SourcePath,
-    /// What it is called.
-    pub title: String,
-    /// Whether it is open.
-    pub status: TopicStatus,
-}
 
 /// Returns the first Topics that somebody opened, oldest first.
 ///

@@ -2,41 +2,14 @@
 
 use camino::Utf8PathBuf;
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
-use serde::Serialize;
 use serde_json::json;
 
+use crate::api::workspaces::{Workspace, WorkspaceSort, WorkspaceState};
 use crate::base::{Actor, BlobId, Error, Event, EventKind, JobId, Millis, Result, truncate_chars};
-use crate::documents::word::word_enum;
 use crate::store::Tx;
 
 /// Longest note, in characters.
 const NOTE_CHARS_MAX: usize = 2_000;
-
-word_enum! {
-    /// Who makes a workspace.
-    WorkspaceSort {
-        /// The server: a worktree of a repository.
-        Worktree = "worktree",
-        /// The script's hooks make and remove it.
-        Folder = "folder",
-    }
-}
-
-word_enum! {
-    /// Where a workspace is in its life.
-    WorkspaceState {
-        /// It is being made.
-        Making = "making",
-        /// Hooks and agents may work in it.
-        Ready = "ready",
-        /// The cleanup runs.
-        Cleaning = "cleaning",
-        /// It was removed, or left to a person.
-        Gone = "gone",
-        /// Its cleanup failed, or something in it cannot be kept.
-        Failed = "failed",
-    }
-}
 
 /// A workspace that is to be made.
 #[derive(Clone, Debug)]
@@ -51,40 +24,6 @@ pub struct NewWorkspace {
     pub repo: Option<Utf8PathBuf>,
     /// The hook that runs afterwards, as JSON.
     pub cleanup: Option<String>,
-}
-
-/// A workspace.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Workspace {
-    /// The first leg of the instance.
-    #[serde(rename = "job_id")]
-    pub root: JobId,
-    /// Who makes it.
-    pub sort: WorkspaceSort,
-    /// Where it is, absolute.
-    #[cfg_attr(test, schemars(with = "String"))]
-    pub path: Utf8PathBuf,
-    /// The repository of a worktree, absolute.
-    #[cfg_attr(test, schemars(with = "Option<String>"))]
-    pub repo: Option<Utf8PathBuf>,
-    /// The commit that a worktree began with.
-    pub base_commit: Option<BlobId>,
-    /// Where it is in its life.
-    pub state: WorkspaceState,
-    /// The hook that runs afterwards, as JSON; it holds the environment of a message.
-    #[serde(skip)]
-    pub cleanup: Option<String>,
-    /// The ref that holds what was not committed anywhere else.
-    pub kept_ref: Option<String>,
-    /// When it was asked for.
-    pub made_at: Millis,
-    /// When it was removed, or its cleanup failed.
-    pub ended_at: Option<Millis>,
-    /// How often a cleanup began.
-    pub tries: u32,
-    /// What a person should know.
-    pub note: Option<String>,
 }
 
 const INSERT: &str = "

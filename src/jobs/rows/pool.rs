@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rusqlite::Connection;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::base::{Actor, PersonId, Result, fault};
 use crate::script::Config;
@@ -19,7 +19,9 @@ pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] =
     &[("pool::running", RUNNING), ("pool::chats_of_owners", CHATS_OF_OWNERS)];
 
 /// Which cap a job counts towards.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize,
+)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Pool {

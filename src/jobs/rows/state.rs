@@ -2,28 +2,10 @@
 
 use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
+use crate::api::jobs::Status;
 use crate::base::Error;
-
-/// Where a job is in its life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Status {
-    /// Accepted; nothing was started.
-    Queued,
-    /// Claimed; its lane is held until it is settled.
-    Running,
-    /// Waits for a person's decision, without a process and without a place in its lane.
-    Parked,
-    /// Ended with what it promised.
-    Succeeded,
-    /// Ended without.
-    Failed,
-    /// Ended by one of its clocks.
-    TimedOut,
-    /// Ended by a person.
-    Cancelled,
-}
 
 impl Status {
     /// All, in the order of a job's life.
@@ -74,14 +56,9 @@ impl fmt::Display for Status {
     }
 }
 
-impl Serialize for Status {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
 /// Why a job ended as it did; none for success.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Reason {
     /// The agent could not be started.
     SpawnFailed,
@@ -193,14 +170,8 @@ impl Reason {
     }
 }
 
-impl Serialize for Reason {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
 /// A part of the run of a job: each is a guard of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
@@ -228,7 +199,7 @@ impl Phase {
 }
 
 /// What the agent of an instance said it came to; it decides, whatever the exit status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {

@@ -5,8 +5,8 @@
 //! job that was cancelled before it started has spent nothing and is not counted.
 
 use rusqlite::{Connection, Row, named_params};
-use serde::Serialize;
 
+use crate::api::jobs::Usage;
 use crate::base::{Actor, Error, Millis, Result};
 use crate::jobs::speak::Tokens;
 use crate::jobs::{Job, Pool, Reason, Status, Viewer};
@@ -131,36 +131,6 @@ impl UsageBy {
                 .hint(format!("one of {}", words.join(", ")))
         })
     }
-}
-
-/// Sums of settled jobs.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Usage {
-    /// What they are for: a day like `2026-01-02`, a kind, an actor, an engine; empty for all.
-    pub name: String,
-    /// Jobs that had been started.
-    pub jobs: i64,
-    /// Those that succeeded.
-    pub succeeded: i64,
-    /// Those that failed.
-    pub failed: i64,
-    /// Those that one of their clocks ended.
-    pub timed_out: i64,
-    /// Those that a person ended.
-    pub cancelled: i64,
-    /// Those among the failed whose provider took no more.
-    pub rate_limited: i64,
-    /// Tokens read, without those from a cache.
-    pub input_tokens: i64,
-    /// Tokens read from a cache.
-    pub cached_tokens: i64,
-    /// Tokens written.
-    pub output_tokens: i64,
-    /// US dollars, as the agents tell them.
-    pub cost_usd: f64,
-    /// Milliseconds from the starts to the ends; of agents that live on, those of their turns.
-    pub agent_ms: i64,
 }
 
 /// What the jobs of one kind and person have spent on a day.

@@ -21,13 +21,13 @@ pub struct AgentView {
     pub state: String,
     /// `running` or `stopped`.
     pub wanted: String,
-    /// Why it is in this state.
+    /// The reason for its state.
     pub reason: Option<String>,
     /// What it was last seen doing: `queued started works turn_began person_typed
     /// asks_permission permission_answered turn_ended daily_cap ended asked asks went_on refused
     /// free`.
     pub fact: Option<String>,
-    /// When that was seen.
+    /// When the fact was observed.
     pub fact_at: Option<Millis>,
     /// Why its start waits.
     #[serde(default)]
@@ -40,7 +40,7 @@ pub struct AgentView {
     pub approval_id: Option<ApprovalId>,
     /// It is not started before this time.
     pub not_before: Option<Millis>,
-    /// Its last start.
+    /// The job of its last start.
     pub job_id: Option<JobId>,
     /// The engine's name for its session.
     pub session: Option<String>,

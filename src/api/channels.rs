@@ -400,3 +400,11 @@ pub struct HeardView {
     /// Why it did not arrive.
     pub reason: Option<String>,
 }
+
+/// A channel as a text.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ChannelExport {
+    /// What was said, as Markdown.
+    pub markdown: String,
+}

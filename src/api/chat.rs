@@ -450,3 +450,40 @@ pub struct ClaudeLogin {
     /// What `claude setup-token` printed.
     pub token: String,
 }
+
+/// A tool, as MCP and model providers name its parts.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ToolView {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// The JSON schema of its arguments.
+    #[serde(rename = "inputSchema")]
+    pub input_schema: serde_json::Value,
+}
+
+/// The tools of a run.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ToolList {
+    /// Those that the script allows.
+    pub items: Vec<ToolView>,
+}
+
+/// The answer of `DELETE /api/agent/sessions/{id}`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SessionRemoved {
+    /// The conversation.
+    pub session_id: ChatId,
+}
+
+/// The answer of `DELETE /api/agent/claude/login`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SignedOut {
+    /// Whether there was a sign-in.
+    pub was_signed_in: bool,
+}

@@ -115,7 +115,7 @@ pub struct HandoffView {
     pub summary: Option<String>,
     /// The agent that wrote it.
     pub agent: Option<String>,
-    /// Its size.
+    /// Its size in bytes.
     pub bytes: u64,
     /// `written seated failed`; nothing of a file that nobody asked for.
     pub state: Option<String>,

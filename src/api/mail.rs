@@ -59,7 +59,7 @@ pub enum Sort {
 }
 
 impl Sort {
-    /// Returns the word in the table.
+    /// Returns the stored word.
     pub fn as_str(self) -> &'static str {
         match self {
             Sort::Message => "message",
@@ -82,21 +82,21 @@ impl Sort {
 pub struct MessageView {
     /// Its id.
     pub id: MailId,
-    /// What it is.
+    /// Its kind.
     pub sort: Sort,
     /// Who sent it.
     pub sender: Sender,
     /// The address that it came from; none of a handler of the script, or of a job without one.
     pub from: Option<Address>,
-    /// Whom it is for.
+    /// The recipient.
     pub to: Address,
-    /// Any JSON.
+    /// Its content: any JSON.
     pub payload: Value,
     /// The sender's word.
     pub category: Option<String>,
     /// The message that it answers.
     pub in_reply_to: Option<MailId>,
-    /// Where its reply goes, if not to the sender.
+    /// Where to send the reply, if not to the sender.
     pub reply_to: Option<Address>,
     /// The first message of its thread.
     pub thread: MailId,
@@ -125,15 +125,15 @@ pub struct Sender {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DeliveryView {
-    /// Whom it is for.
+    /// The recipient.
     pub to: Address,
     /// `queued claimed sent confirmed unconfirmed expired dropped`.
     pub state: String,
     /// What proves that it arrived: `job pulled read …`.
     pub proof: Option<String>,
-    /// Why it did not.
+    /// Why it did not arrive.
     pub reason: Option<String>,
-    /// The job that it was given to, or that it started.
+    /// The job that received it, or was started by it.
     pub job_id: Option<JobId>,
 }
 
@@ -230,11 +230,11 @@ pub struct Pulled {
     pub seq: i64,
     /// The message.
     pub id: MailId,
-    /// What it is.
+    /// Its kind.
     pub sort: Sort,
-    /// The address that it came from.
+    /// The sender's address.
     pub from: Option<Address>,
-    /// Any JSON.
+    /// Its content: any JSON.
     pub payload: Value,
     /// The sender's word.
     pub category: Option<String>,
@@ -293,4 +293,12 @@ pub struct VerdictRequest {
     /// With `error`: why, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+/// The answer of `POST /api/messages/{id}/read`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct MessageRead {
+    /// Whether it was unread until now.
+    pub was_unread: bool,
 }

@@ -4,13 +4,25 @@
 //! **Invariant:** plain data; nothing here reads a table or decides anything.
 
 pub mod agents;
+pub mod approvals;
+pub mod backups;
+pub mod changes;
 pub mod channels;
 pub mod chat;
+pub mod config;
 pub mod description;
 pub mod error;
 pub mod handoffs;
+pub mod health;
+pub mod jobs;
 pub mod mail;
 pub mod people;
+pub mod perspectives;
+pub mod proposals;
+pub mod sources;
+pub mod topics;
+pub mod usage;
+pub mod workspaces;
 
 pub use error::Refusal;
 

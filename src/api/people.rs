@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::{Millis, PersonId, TokenId};
+use crate::base::{Actor, JobId, Millis, PersonId, TokenId};
 
 /// What a person may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -23,13 +23,13 @@ pub enum Role {
 pub struct Person {
     /// The name of the row.
     pub id: PersonId,
-    /// A short word, unique in the site.
+    /// A short name, unique in the site.
     pub name: String,
-    /// What others see.
+    /// The name shown to others.
     pub display_name: String,
-    /// An address, if one is known.
+    /// Their mail address, if known.
     pub email: Option<String>,
-    /// What this person may do.
+    /// Their role.
     pub role: Role,
     /// When the row was made.
     pub created_at: Millis,
@@ -60,9 +60,9 @@ pub struct Token {
     pub id: TokenId,
     /// Whose it is.
     pub person_id: PersonId,
-    /// What its owner calls it.
+    /// The token's name.
     pub name: String,
-    /// What it may be used for.
+    /// Its scopes.
     pub scopes: Vec<TokenScope>,
     /// When it was made.
     pub created_at: Millis,
@@ -94,11 +94,11 @@ pub struct TokenView {
 pub struct TokenMade {
     /// The name of the row.
     pub id: TokenId,
-    /// What its owner calls it.
+    /// The token's name.
     pub name: String,
     /// Whose it is, by name.
     pub person: String,
-    /// What it may be used for.
+    /// Its scopes.
     pub scopes: Vec<TokenScope>,
     /// When it ends by itself.
     pub expires_at: Option<Millis>,
@@ -114,4 +114,48 @@ pub struct TokenRevoked {
     pub id: TokenId,
     /// What its owner called it.
     pub name: String,
+}
+
+/// The caller as the site knows it.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Me {
+    /// Who it is.
+    pub actor: Actor,
+    /// The person, if it is one.
+    pub person: Option<ShownPerson>,
+    /// The job, if it is one.
+    pub job_id: Option<JobId>,
+}
+
+/// A person as others see them.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ShownPerson {
+    /// The name of the row.
+    pub id: PersonId,
+    /// A short name, unique in the site.
+    pub name: String,
+    /// The name shown to others.
+    pub display_name: String,
+    /// Their role.
+    pub role: Role,
+}
+
+/// A login link.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct LoginLink {
+    /// Where it leads.
+    pub url: String,
+    /// When it ends.
+    pub expires_at: Millis,
+}
+
+/// The answer of `POST /api/login`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct LoggedIn {
+    /// Who has signed in.
+    pub person: ShownPerson,
 }

@@ -1,13 +1,12 @@
 //! Approvals as rows: finding and listing them, and their history.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
-use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::approvals::state::{Sort, State};
+use crate::api::approvals::State;
+use crate::api::approvals::{Approval, Past, Texts};
 use crate::base::{
-    Actor, Address, ApprovalId, Error, Event, EventKind, JobId, Millis, Page, PersonId, Result,
-    Scope,
+    Actor, Address, ApprovalId, Error, Event, EventKind, JobId, Page, PersonId, Result, Scope,
 };
 use crate::store::Tx;
 
@@ -75,84 +74,6 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
 
 /// Greater than every id.
 const PAST_EVERY_ID: &str = "~";
-
-/// An approval without its payload.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Approval {
-    /// Its id.
-    pub id: ApprovalId,
-    /// The label under which it is filed.
-    pub channel: String,
-    /// Its kind.
-    pub sort: Sort,
-    /// The request, in one line.
-    pub title: String,
-    /// Its state.
-    pub state: State,
-    /// Number of its changes, from 1.
-    pub version: i64,
-    /// Who requested it.
-    pub requester: Actor,
-    /// The requester's display name; filled by a flow.
-    pub requester_name: Option<String>,
-    /// The requester's address, if any.
-    pub from: Option<Address>,
-    /// The job that requested it.
-    pub job_id: Option<JobId>,
-    /// That job's root.
-    pub root_id: Option<JobId>,
-    /// The note with the decision.
-    pub note: Option<String>,
-    /// Who decided it.
-    pub decided_by: Option<Actor>,
-    /// The decider's display name; filled by a flow.
-    pub decided_by_name: Option<String>,
-    /// When it was decided.
-    pub decided_at: Option<Millis>,
-    /// When it expires.
-    pub expires_at: Option<Millis>,
-    /// When the permission was used.
-    pub used_at: Option<Millis>,
-    /// When the requester stopped waiting for it.
-    #[serde(skip)]
-    pub left_at: Option<Millis>,
-    /// When it was requested.
-    pub created_at: Millis,
-    /// The only person who can see it.
-    #[serde(skip)]
-    pub private_to: Option<PersonId>,
-}
-
-/// The payload of an approval.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Texts {
-    /// The payload to be approved.
-    pub payload: Value,
-    /// The payload's JSON schema.
-    pub schema: Option<Value>,
-    /// The payload as approved, if it was edited.
-    pub changes: Option<Value>,
-}
-
-/// One change of an approval.
-#[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Past {
-    /// The resulting version.
-    pub version: i64,
-    /// `created`, or the resulting state.
-    pub event: String,
-    /// Who did it.
-    pub actor: Actor,
-    /// Their display name; filled by a flow.
-    pub actor_name: Option<String>,
-    /// When.
-    pub at: Millis,
-    /// Further data: a `note`.
-    pub data: Value,
-}
 
 /// Who is asking to see approvals.
 #[derive(Clone, Debug)]

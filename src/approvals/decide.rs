@@ -3,9 +3,10 @@
 use rusqlite::named_params;
 use serde_json::{Value, json};
 
-use crate::approvals::approval::{Approval, Viewer, find};
+use crate::api::approvals::Approval;
+use crate::api::approvals::State;
+use crate::approvals::approval::{Viewer, find};
 use crate::approvals::insert::bounded;
-use crate::approvals::state::State;
 use crate::base::limit::{APPROVAL_PAYLOAD_BYTES_MAX, SUMMARY_BYTES_MAX};
 use crate::base::{Actor, ApprovalId, Error, ErrorKind, Result, fault};
 use crate::store::Tx;

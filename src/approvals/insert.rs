@@ -3,9 +3,10 @@
 use rusqlite::named_params;
 use serde_json::{Value, json};
 
+use crate::api::approvals::Approval;
+use crate::api::approvals::Sort;
 use crate::approvals::BELL;
-use crate::approvals::approval::{Approval, Viewer, find};
-use crate::approvals::state::Sort;
+use crate::approvals::approval::{Viewer, find};
 use crate::base::limit::{
     APPROVAL_PAYLOAD_BYTES_MAX, APPROVAL_SCHEMA_BYTES_MAX, APPROVAL_TITLE_CHARS_MAX,
     APPROVALS_PENDING_MAX,

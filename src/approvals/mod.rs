@@ -10,17 +10,16 @@ mod decide;
 mod expire;
 mod insert;
 mod permission;
-mod state;
 
+pub use crate::api::approvals::{Approval, Past, Sort, State, Texts};
 pub use approval::{
-    Approval, Filter, Past, Texts, Viewer, find, history, list, oldest_pending, pending_count,
-    pending_of_person, pending_of_root, texts,
+    Filter, Viewer, find, history, list, oldest_pending, pending_count, pending_of_person,
+    pending_of_root, texts,
 };
 pub use decide::{Decision, decide, remove_call};
 pub use expire::{due, next_due};
 pub use insert::{NewApproval, insert};
 pub use permission::{last_of_call, leave, use_once};
-pub use state::{Sort, State};
 
 /// The bell rung when an approval with an expiry is created.
 pub const BELL: &str = "approvals";

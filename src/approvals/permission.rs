@@ -2,7 +2,8 @@
 
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 
-use crate::approvals::approval::{Approval, facts};
+use crate::api::approvals::Approval;
+use crate::approvals::approval::facts;
 use crate::base::{ApprovalId, Error, JobId, Result};
 use crate::store::Tx;
 

@@ -16,7 +16,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// Returns the word.
+    /// Returns the stored name.
     pub fn as_str(self) -> &'static str {
         match self {
             Level::Ok => "OK",

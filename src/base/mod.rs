@@ -23,6 +23,7 @@ mod source_path;
 pub mod sse;
 mod steering_file;
 mod tail;
+mod word;
 
 pub use actor::Actor;
 pub use address::{Address, is_person_name, is_segment};
@@ -44,3 +45,4 @@ pub use secret_name::is_secret_name;
 pub use source_path::SourcePath;
 pub use steering_file::is_agent_file;
 pub use tail::{tail_of, truncate_chars};
+pub(crate) use word::word_enum;

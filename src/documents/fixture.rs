@@ -2,9 +2,10 @@
 
 use rusqlite::{Connection, Transaction, named_params};
 
+use crate::api::topics::Topic;
 use crate::base::{Actor, BlobId, Clock, Ids, JobId, Millis, SourcePath, TopicId};
 use crate::documents::anchor::{NewAnchor, describe};
-use crate::documents::topics::topic::{self, NewTopic, Topic};
+use crate::documents::topics::topic::{self, NewTopic};
 use crate::store::{MIGRATIONS, Tx, migrate};
 
 pub(in crate::documents) const TEXT: &str = "# Plan\n\nWe build the bridge in May.\n\n## Risks\n\n\

@@ -20,15 +20,13 @@ pub mod topics;
 mod word;
 pub mod workspace;
 
-pub use anchor::{NewAnchor, Placed, PlacementState, Selection, resolve};
+pub use crate::api::proposals::{Fate, Proposal, ProposalStatus};
+pub use crate::api::sources::SourceState;
+pub use crate::api::topics::{Message, Placement, PlacementState, Topic, TopicStatus};
+pub use anchor::{NewAnchor, Placed, Selection, resolve};
 pub use compare::diff::unified;
 pub use git::{Repo, git_version, matches_any, work_tree};
-pub use proposals::fate::Fate;
-pub use proposals::proposal::{Proposal, ProposalStatus};
-pub use sources::source::{Source, SourceState};
-pub use topics::message::Message;
-pub use topics::placement::Placement;
-pub use topics::topic::{Topic, TopicStatus};
+pub use sources::source::Source;
 
 /// The statements of this module, for the schema test.
 pub fn statements() -> Vec<(&'static str, &'static str)> {

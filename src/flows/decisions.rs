@@ -1,13 +1,14 @@
 //! What waits for a person's decision: proposals awaiting review and pending approvals.
 
-use rusqlite::Connection;
-use serde::Serialize;
-use serde_json::{Value, json};
+use std::borrow::Cow;
 
+use rusqlite::Connection;
+
+use crate::api::approvals::Decision;
+use crate::api::proposals::Proposal;
 use crate::approvals::{self, Approval, Sort};
-use crate::base::{Actor, Millis, PersonId, Result};
+use crate::base::{Actor, Page, PersonId, Result};
 use crate::channels::Channel;
-use crate::documents::Proposal;
 use crate::documents::proposals::proposal;
 use crate::documents::sources::pending;
 use crate::documents::topics::topic;
@@ -21,43 +22,20 @@ use crate::turns::Turn;
 /// Most decisions of each sort in one answer: the oldest.
 const DECISIONS_MAX: u32 = 200;
 
-/// Something that waits for a decision.
-#[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[cfg_attr(test, schemars(rename = "Decision"))]
-pub struct Waiting {
-    /// `proposal`, `approval`, `permission`, `call` or `held`.
-    pub what: &'static str,
-    /// The id of that.
-    pub id: String,
-    /// What is asked, in one line.
-    pub title: String,
-    /// Who asks.
-    pub from: String,
-    /// Where it belongs: a document, or a channel.
-    pub place: String,
-    /// Since when it waits.
-    pub since: Millis,
-    /// When it expires.
-    pub expires_at: Option<Millis>,
-    /// The address of its page.
-    pub link: String,
-}
-
-/// Returns what waits for the caller's decision as `{items, next}`, oldest first.
+/// Returns what waits for the caller's decision as a page, oldest first.
 ///
 /// # Errors
 /// `forbidden` for jobs; as any read.
-pub async fn list(site: &Site, caller: &Caller) -> Result<Value> {
+pub async fn list(site: &Site, caller: &Caller) -> Result<Page<Decision>> {
     let items = waiting(site, caller).await?;
-    Ok(json!({"items": items, "next": null}))
+    Ok(Page { items, next: None })
 }
 
 /// Returns what waits for the caller's decision, oldest first.
 ///
 /// # Errors
 /// As [`list`].
-pub async fn waiting(site: &Site, caller: &Caller) -> Result<Vec<Waiting>> {
+pub async fn waiting(site: &Site, caller: &Caller) -> Result<Vec<Decision>> {
     let person = caller.person()?.id.clone();
     site.store.read(move |c| of(c, &person)).await
 }
@@ -85,7 +63,7 @@ pub fn count(connection: &Connection, person: &PersonId) -> Result<i64> {
     Ok(pending::proposals(connection)? + approvals::pending_count(connection, person)? + held)
 }
 
-fn of(c: &Connection, person: &PersonId) -> Result<Vec<Waiting>> {
+fn of(c: &Connection, person: &PersonId) -> Result<Vec<Decision>> {
     let mut all = Vec::new();
     for id in pending::oldest_proposals(c, DECISIONS_MAX)? {
         all.push(of_proposal(c, names::fill_proposal(c, proposal::find(c, &id)?)?)?);
@@ -100,13 +78,13 @@ fn of(c: &Connection, person: &PersonId) -> Result<Vec<Waiting>> {
     Ok(all)
 }
 
-fn of_proposal(c: &Connection, it: Proposal) -> Result<Waiting> {
+fn of_proposal(c: &Connection, it: Proposal) -> Result<Decision> {
     let by = match (&it.proposed_by, &it.job_id) {
         (Some(person), _) => Some(Actor::Person(person.clone())),
         (None, job) => job.clone().map(Actor::Job),
     };
-    Ok(Waiting {
-        what: "proposal",
+    Ok(Decision {
+        what: Cow::Borrowed("proposal"),
         title: topic::find(c, &it.topic_id, None)?.title,
         from: match by {
             Some(by) => people::display_name(c, &by)?,
@@ -120,10 +98,10 @@ fn of_proposal(c: &Connection, it: Proposal) -> Result<Waiting> {
     })
 }
 
-fn of_held(turn: &Turn, channel: &Channel) -> Waiting {
+fn of_held(turn: &Turn, channel: &Channel) -> Decision {
     let sequence = turn.held_sequence.unwrap_or(channel.last_sequence);
-    Waiting {
-        what: "held",
+    Decision {
+        what: Cow::Borrowed("held"),
         id: turn.id.to_string(),
         title: format!("Is {}'s answer for #{}?", turn.agent, channel.short()),
         from: turn.agent.clone(),
@@ -135,17 +113,17 @@ fn of_held(turn: &Turn, channel: &Channel) -> Waiting {
     }
 }
 
-fn of_approval(c: &Connection, it: Approval) -> Result<Waiting> {
+fn of_approval(c: &Connection, it: Approval) -> Result<Decision> {
     let from = match &it.from {
         Some(address) if it.job_id.is_some() => address.to_string(),
         _ => people::display_name(c, &it.requester)?,
     };
-    Ok(Waiting {
-        what: match it.sort {
+    Ok(Decision {
+        what: Cow::Borrowed(match it.sort {
             Sort::Request => "approval",
             Sort::Permission => "permission",
             Sort::Call => "call",
-        },
+        }),
         title: it.title,
         from,
         place: it.channel,

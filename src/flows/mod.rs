@@ -33,6 +33,8 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::base::limit::{PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX};
@@ -142,6 +144,24 @@ pub(in crate::flows) async fn kept_answer(
 ) -> Result<Option<Value>> {
     let Some(key) = key.cloned() else { return Ok(None) };
     site.store.read(move |c| idempotency::find(c, &key)).await
+}
+
+/// Returns an answer that was kept, as what it is.
+///
+/// # Errors
+/// `internal` for one that is not.
+fn as_answer<T: DeserializeOwned>(kept: Value) -> Result<T> {
+    serde_json::from_value(kept)
+        .map_err(|cause| Error::internal("a kept answer has not its shape").source(cause))
+}
+
+/// Returns an answer as it is kept.
+///
+/// # Errors
+/// `internal` for one that JSON cannot hold.
+fn as_kept(answer: &impl Serialize) -> Result<Value> {
+    serde_json::to_value(answer)
+        .map_err(|cause| Error::internal("an answer is not JSON").source(cause))
 }
 
 /// Returns which jobs a caller sees in lists. A job sees those of the site, as far as a list is for

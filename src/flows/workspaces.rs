@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use rusqlite::Connection;
-use serde::Serialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, warn};
 
+use crate::api::workspaces::WorkspaceList;
+use crate::api::workspaces::{Workspace, WorkspaceSort, WorkspaceState};
 use crate::base::{Actor, Context, Error, ErrorKind, JobId, Millis, Result};
-use crate::documents::workspace::{
-    self, Discard, NewWorkspace, Wanted, Workspace, WorkspaceSort, WorkspaceState, row,
-};
+use crate::documents::workspace::{self, Discard, NewWorkspace, Wanted, row};
 use crate::flows::{Site, Works};
 use crate::jobs::{self, Cleanup, HookRun, Job, WorkspaceNeed, Workspaces};
 use crate::people::Caller;
@@ -200,7 +200,7 @@ fn mark(works: &Works) -> Result<String> {
 }
 
 /// What one sweep came to.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Swept {
     /// The workspaces that were cleaned up, or would be.
@@ -210,7 +210,7 @@ pub struct Swept {
 }
 
 /// A workspace that a sweep cleaned up, or would.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SweptOne {
     /// The job that it was made for.
@@ -288,10 +288,10 @@ fn is_due(found: &Workspace, ended: Option<Millis>, now: Millis) -> bool {
 ///
 /// # Errors
 /// As any read.
-pub async fn list(site: &Site) -> Result<Value> {
+pub async fn list(site: &Site) -> Result<WorkspaceList> {
     let until = site.store.clock().now();
     let items = site.store.read(move |c| row::list(c, until, LISTED_MAX)).await?;
-    Ok(json!({"items": items}))
+    Ok(WorkspaceList { items })
 }
 
 /// Leaves a workspace to whoever asks: nothing here touches its folder any more.

@@ -16,6 +16,7 @@ mod telemetry;
 #[cfg(test)]
 mod tests;
 
+pub use crate::api::jobs::{Status, Usage, Waiting};
 pub use access::{Grant, Verb};
 pub use fence::{JobToken, TokenState, fence, token_owner};
 pub use queue::cap::{CapOf, CapState, DailyCaps, capped_until};
@@ -27,7 +28,7 @@ pub use queue::parking::{parked_for, resume, stop_waiting, wait_for};
 pub use queue::steering_hold::{
     STEERING_BELL, Steering, UNSEEN, hold_steering, holding, release_steering, steering,
 };
-pub use queue::waiting::{Outlook, Waiting};
+pub use queue::waiting::Outlook;
 pub use rows::board::retries;
 pub use rows::bulk::{Choice, chosen, count, each_waiting, refuse_runaway, rename_kind};
 pub use rows::dismissal::{dismiss, dismissed};
@@ -41,11 +42,11 @@ pub use rows::retention::{
 };
 pub use rows::retry::{attempt_of, depth_of, is_repeated, warn};
 pub use rows::sentence::sentence;
-pub use rows::state::{Phase, Reason, Status, Verdict};
+pub use rows::state::{Phase, Reason, Verdict};
 pub use rows::table::{
     active_of_persona, find, find_slim as find_brief, holder, list, recent_of_topic, running_guards,
 };
-pub use rows::usage::{TurnSpent, Usage, UsageBy, add_turn, usage};
+pub use rows::usage::{TurnSpent, UsageBy, add_turn, usage};
 pub use rows::viewer::Viewer;
 pub use run::dispatch::{Hooks, Prepared, Queue, Setup};
 pub use run::engine::{Engines, ResolvedEngine};

@@ -18,7 +18,7 @@ const ROUNDS_MAX: usize = 20;
 const JUMP_MAX: i64 = 1 << 40;
 
 /// The result for one table.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 pub struct Salvaged {
     /// Its name.
     pub table: String,

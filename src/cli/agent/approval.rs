@@ -7,12 +7,13 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::api::approvals::{Approval, ApprovalOutcome, State};
 use crate::base::limit::{
     APPROVAL_PAYLOAD_BYTES_MAX, APPROVAL_SCHEMA_BYTES_MAX, APPROVAL_WAIT_MS_MAX, parse_duration,
 };
-use crate::base::{ApprovalId, Error, Result};
-use crate::cli::terminal::screen::Screen;
-use crate::cli::terminal::{escape, input};
+use crate::base::{ApprovalId, Result};
+use crate::cli::terminal::screen::{Screen, typed};
+use crate::cli::terminal::input;
 use crate::client::{Client, query};
 
 /// Exit codes of `await`; 0 is a yes.
@@ -100,9 +101,7 @@ pub(super) fn run(
         ApprovalVerb::Create(args) => {
             let body = question(args)?;
             let made = client()?.create("/api/approvals", &body)?;
-            screen.answer(&made, |screen, made| {
-                screen.put(&escape::line(made["id"].as_str().unwrap_or_default()))
-            })?;
+            screen.tell(&made, |screen, made: Approval| screen.put(made.id.as_str()))?;
         }
         ApprovalVerb::Get { id } => {
             let id: ApprovalId = id.parse()?;
@@ -110,7 +109,7 @@ pub(super) fn run(
         }
         ApprovalVerb::List { state } => {
             let pairs = [("state", state.as_deref())];
-            let all = super::all(&client()?, "/api/approvals", &pairs)?;
+            let all: Vec<Approval> = super::all(&client()?, "/api/approvals", &pairs)?;
             super::print(screen, &json!(all))?;
         }
         ApprovalVerb::Withdraw { id, note } => {
@@ -158,18 +157,16 @@ fn wait(screen: &Screen, client: &Client, id: &ApprovalId, limit: Option<Duratio
         let seconds = left.as_millis().div_ceil(1_000).to_string();
         let path = format!("/api/approvals/{id}/await");
         let found = client.get(&query(&path, &[("timeout", Some(&seconds))]))?;
+        let found: ApprovalOutcome = typed(&found)?;
         let is_over = limit.is_some_and(|it| start.elapsed() >= it);
-        let code = match found["state"].as_str() {
-            Some("approved" | "amended") => 0,
-            Some("rejected") => REJECTED,
-            Some("withdrawn" | "expired") => ENDED,
-            Some("pending") if !is_over => continue,
-            Some("pending") => PENDING,
-            _ => return Err(Error::internal("the server sent no state for the approval")),
+        let code = match found.state {
+            State::Approved | State::Amended => 0,
+            State::Rejected => REJECTED,
+            State::Withdrawn | State::Expired => ENDED,
+            State::Pending if !is_over => continue,
+            State::Pending => PENDING,
         };
-        let outcome = json!({
-            "state": found["state"], "payload": found["payload"], "note": found["note"],
-        });
+        let outcome = json!({"state": found.state, "payload": found.payload, "note": found.note});
         super::print(screen, &outcome)?;
         return Ok(code);
     }

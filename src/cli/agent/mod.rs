@@ -18,16 +18,22 @@ use std::process::ExitCode;
 use camino::Utf8PathBuf;
 use clap::FromArgMatches as _;
 use jiff::Timestamp;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::api::people::Me;
+use crate::api::proposals::{AgentProposal, Fate, Inserted};
+use crate::api::sources::SourceRow;
+use crate::api::topics::{Message, Placement, Topic};
 use crate::base::limit::{
     MESSAGE_BYTES_MAX, PAGE_ROWS_MAX, QUOTE_BYTES_MAX, RESULT_BYTES_MAX, SOURCE_BYTES_MAX,
 };
 use crate::base::{
-    BlobId, Context, Error, ErrorKind, ProposalId, Result, SourcePath, TopicId, truncate_chars,
+    BlobId, Context, Error, ErrorKind, Millis, Page, ProposalId, Result, SourcePath, TopicId,
+    truncate_chars,
 };
 use crate::cli::agent::args::{Cli, InsertProposal, OpenTopic, Place, PutPerspective, Verb};
-use crate::cli::terminal::screen::{self, Color, Form, Screen};
+use crate::cli::terminal::screen::{self, Color, Form, Screen, typed};
 use crate::cli::terminal::usage::usage;
 use crate::cli::terminal::{escape, input};
 use crate::client::{Client, Search, query};
@@ -98,7 +104,7 @@ fn run(cli: Cli) -> Result<u8> {
             let pairs = [("id", Some(id.as_str()))];
             let value = client(&place)?.get(&query("/api/agent/proposal", &pairs))?;
             match text {
-                true => screen.raw(value["text"].as_str().unwrap_or_default())?,
+                true => screen.raw(&typed::<AgentProposal>(&value)?.text)?,
                 false => print(&screen, &value)?,
             }
         }
@@ -108,15 +114,15 @@ fn run(cli: Cli) -> Result<u8> {
             print(&screen, &client(&place)?.get(&query("/api/agent/open-topics", &pairs))?)?;
         }
         Verb::ListSources => {
-            let mut sources = all(&client(&place)?, "/api/sources", &[])?;
+            let mut sources: Vec<SourceRow> = all(&client(&place)?, "/api/sources", &[])?;
             // What git does not track is no document of the site yet.
-            sources.retain(|it| it["tracked"] == true);
+            sources.retain(|it| it.tracked);
             print(&screen, &json!(sources))?;
         }
         Verb::ListTopics { status, source_path, since } => {
             let pairs = [("status", status.as_deref()), ("source_path", source_path.as_deref())];
             let since = since.map(|it| time(&it)).transpose()?;
-            let mut topics = all(&client(&place)?, "/api/topics", &pairs)?;
+            let mut topics: Vec<Topic> = all(&client(&place)?, "/api/topics", &pairs)?;
             topics.retain(|it| is_since(it, since));
             print(&screen, &json!(topics))?;
         }
@@ -197,23 +203,22 @@ fn proposals_of(topic_id: &str) -> String {
 /// Hands in a proposal: its id goes to standard output, the fates to standard error.
 fn propose(screen: &Screen, client: &Client, route: &str, body: &Value) -> Result<()> {
     let answer = client.create(route, body)?;
-    screen.answer(&answer, |screen, answer| {
-        for fate in answer["fate"].as_array().into_iter().flatten() {
-            screen.note(&fate_line(fate));
-        }
-        screen.put(&escape::line(answer["proposal_id"].as_str().unwrap_or_default()))
+    screen.tell(&answer, |screen, answer: Inserted| {
+        answer.fate.iter().for_each(|it| screen.note(&fate_line(it)));
+        screen.put(answer.proposal_id.as_str())
     })
 }
 
 /// Returns what happens to an open Topic, as one line.
-pub(super) fn fate_line(fate: &Value) -> String {
-    let name = |side: &str| fate[side]["state"].as_str().unwrap_or("whole source").to_owned();
-    let (before, after) = (name("before"), name("after"));
+pub(super) fn fate_line(fate: &Fate) -> String {
+    let name = |side: &Option<Placement>| {
+        side.as_ref().map_or("whole source", |it| it.state.as_str()).to_owned()
+    };
+    let (before, after) = (name(&fate.before), name(&fate.after));
     let change = if before == after { after } else { format!("{before} -> {after}") };
-    let what = ["quote", "title"].iter().find_map(|name| fate[name].as_str()).unwrap_or("");
+    let what = if fate.quote.is_empty() { &fate.title } else { &fate.quote };
     let what = truncate_chars(what, 60);
-    let id = fate["topic_id"].as_str().unwrap_or("?");
-    escape::line(&format!("topic {id}: {change}: {what}"))
+    escape::line(&format!("topic {}: {change}: {what}", fate.topic_id))
 }
 
 fn post_message(screen: &Screen, place: &Place, topic_id: &str) -> Result<()> {
@@ -222,9 +227,7 @@ fn post_message(screen: &Screen, place: &Place, topic_id: &str) -> Result<()> {
     let body = input::standard("the message", MESSAGE_BYTES_MAX)?;
     let route = format!("/api/topics/{topic_id}/messages");
     let answer = client.create(&route, &json!({"body": body}))?;
-    screen.answer(&answer, |screen, answer| {
-        screen.put(&escape::line(answer["id"].as_str().unwrap_or_default()))
-    })
+    screen.tell(&answer, |screen, message: Message| screen.put(message.id.as_str()))
 }
 
 fn open_topic(screen: &Screen, place: &Place, args: &OpenTopic) -> Result<()> {
@@ -244,23 +247,24 @@ fn open_topic(screen: &Screen, place: &Place, args: &OpenTopic) -> Result<()> {
     let client = client(place)?;
     body["body"] = json!(input::standard("the message", MESSAGE_BYTES_MAX)?);
     let answer = client.create("/api/topics", &body)?;
-    screen.answer(&answer, |screen, answer| {
-        screen.put(&escape::line(answer["id"].as_str().unwrap_or_default()))
-    })
+    screen.tell(&answer, |screen, topic: Topic| screen.put(topic.id.as_str()))
 }
 
 /// Returns the items of all pages, up to the most that an agent is shown.
-fn all(client: &Client, route: &str, pairs: &[(&str, Option<&str>)]) -> Result<Vec<Value>> {
+fn all<T: DeserializeOwned>(
+    client: &Client,
+    route: &str,
+    pairs: &[(&str, Option<&str>)],
+) -> Result<Vec<T>> {
     let (limit, mut items, mut after) = (PAGE_ROWS_MAX.to_string(), Vec::new(), None);
     while items.len() < LISTED_MAX {
         let page: &[_] = &[("limit", Some(&*limit)), ("after", after.as_deref())];
-        let mut answer = client.get(&query(route, &[pairs, page].concat()))?;
-        if let Value::Array(found) = answer["items"].take() {
-            items.extend(found);
-        }
-        match answer["next"].as_str() {
-            Some(next) => after = Some(next.to_owned()),
-            None => break,
+        let answer = client.get(&query(route, &[pairs, page].concat()))?;
+        let found: Page<T> = typed(&answer)?;
+        items.extend(found.items);
+        after = found.next;
+        if after.is_none() {
+            break;
         }
     }
     Ok(items)
@@ -275,13 +279,10 @@ fn time(text: &str) -> Result<Timestamp> {
 }
 
 /// Whether a Topic was opened or closed at a time or later.
-fn is_since(topic: &Value, since: Option<Timestamp>) -> bool {
+fn is_since(topic: &Topic, since: Option<Timestamp>) -> bool {
     let Some(since) = since else { return true };
-    let is_late = |name: &str| {
-        let at = topic[name].as_str().and_then(|it| it.parse::<Timestamp>().ok());
-        at.is_some_and(|it| it >= since)
-    };
-    is_late("created_at") || is_late("closed_at")
+    let is_late = |at: Millis| at.0 >= since.as_millisecond();
+    is_late(topic.created_at) || topic.closed_at.is_some_and(is_late)
 }
 
 fn finish(
@@ -335,8 +336,8 @@ fn apply_suggestions(screen: &Screen, place: &Place) -> Result<u8> {
 }
 
 fn job_id(client: &Client) -> Result<String> {
-    let me = client.get("/api/me")?;
-    me["job_id"].as_str().map(str::to_owned).ok_or_else(|| {
+    let me: Me = typed(&client.get("/api/me")?)?;
+    me.job_id.map(|it| it.to_string()).ok_or_else(|| {
         Error::new(ErrorKind::Forbidden, "this token does not belong to a job")
             .hint("run this inside a job")
     })
@@ -371,11 +372,18 @@ mod tests {
 
     #[test]
     fn a_fate_is_one_harmless_line() {
-        let fate = json!({"topic_id": "t1", "title": "T", "quote": "some\nwords\u{1b}[2J",
-            "before": {"state": "exact"}, "after": {"state": "orphaned"}});
-        let line = fate_line(&fate);
-        assert_eq!(line, "topic t1: exact -> orphaned: some\\nwords\\u{1b}[2J");
-        let fate = json!({"topic_id": "t2", "title": "All of it", "before": null, "after": null});
-        assert_eq!(fate_line(&fate), "topic t2: whole source: All of it");
+        let id = "018f0000-0000-7000-8000-000000000001";
+        let place = |state: &str| {
+            json!({"blob": "a".repeat(40), "state": state, "start": 1, "end": 2,
+                   "confidence": 1.0, "method": "same", "decided_by": "system"})
+        };
+        let fate = json!({"topic_id": id, "title": "T", "quote": "some\nwords\u{1b}[2J",
+            "before": place("exact"), "after": place("orphaned")});
+        let line = fate_line(&typed(&fate).unwrap());
+        assert_eq!(line, format!("topic {id}: exact -> orphaned: some\\nwords\\u{{1b}}[2J"));
+        let fate = json!({"topic_id": id, "title": "All of it", "quote": "",
+            "before": null, "after": null});
+        let line = fate_line(&typed(&fate).unwrap());
+        assert_eq!(line, format!("topic {id}: whole source: All of it"));
     }
 }

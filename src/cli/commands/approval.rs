@@ -3,13 +3,16 @@
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use crate::base::Result;
+use crate::api::approvals::{Approval, Decision};
 use crate::base::limit::APPROVAL_PAYLOAD_BYTES_MAX;
-use crate::cli::commands::{Desk, Page, line, number, text};
-use crate::cli::terminal::short_id::{Noun, items, shorten};
+use crate::base::{Page as List, Result};
+use crate::cli::commands::{Desk, Page, plain};
+use crate::cli::terminal::screen::typed;
+use crate::cli::terminal::short_id::{Noun, shorten};
 use crate::cli::terminal::table::Table;
 use crate::cli::terminal::{escape, input};
 use crate::client::query;
+use crate::flows::approvals::show::Shown;
 
 /// States of an approval.
 const STATES: [&str; 6] = ["pending", "approved", "amended", "rejected", "withdrawn", "expired"];
@@ -81,20 +84,20 @@ fn list(desk: &Desk, state: Option<&str>, channel: Option<&str>, page: &Page) ->
     let pairs =
         [("state", state), ("channel", channel), ("after", page.after()), ("limit", Some(&*limit))];
     let answer = desk.client()?.get(&query("/api/approvals", &pairs))?;
-    desk.screen.answer(&answer, |screen, answer| {
+    desk.screen.tell(&answer, |screen, page: List<Approval>| {
         let mut table = Table::new(&["ID", "STATE", "WHEN", "CHANNEL", "FROM", "TITLE"]);
-        for it in items(answer) {
+        for it in &page.items {
             table.row([
-                shorten(text(it, "id")),
-                text(it, "state"),
-                &desk.ago(&it["created_at"]),
-                text(it, "channel"),
-                text(it, "requester_name"),
-                text(it, "title"),
+                shorten(it.id.as_str()),
+                it.state.as_str(),
+                &desk.since(Some(it.created_at)),
+                &it.channel,
+                it.requester_name.as_deref().unwrap_or_default(),
+                &it.title,
             ]);
         }
         screen.table(&table, "no approvals")?;
-        desk.more(answer);
+        desk.more(page.next.as_deref());
         Ok(())
     })
 }
@@ -103,22 +106,22 @@ fn show(desk: &Desk, given: &str) -> Result<()> {
     let client = desk.client()?;
     let id = desk.id(&client, Noun::Approval, given)?;
     let shown = client.get(&format!("/api/approvals/{id}"))?;
-    desk.screen.answer(&shown, |screen, shown| {
-        screen.put(&line(shown, "title"))?;
-        desk.detail("approval", &line(shown, "id"))?;
-        desk.detail("state", &screen.state(text(shown, "state")))?;
-        desk.detail("version", &number(shown, "version"))?;
-        desk.detail("channel", &line(shown, "channel"))?;
-        desk.detail("asked by", &line(shown, "requester_name"))?;
-        desk.detail("from", &line(shown, "from"))?;
-        desk.detail("job", &line(shown, "job_id"))?;
-        desk.detail("when", &escape::line(&desk.ago(&shown["created_at"])))?;
-        desk.detail("expires", &line(shown, "expires_at"))?;
-        desk.detail("decided by", &line(shown, "decided_by_name"))?;
-        desk.detail("note", &line(shown, "note"))?;
-        put_json(desk, "payload", &shown["payload"])?;
-        if !shown["changes"].is_null() {
-            put_json(desk, "approved as", &shown["changes"])?;
+    desk.screen.tell(&shown, |screen, Shown { approval: it, texts, .. }: Shown| {
+        screen.put(&escape::line(&it.title))?;
+        desk.detail("approval", it.id.as_str())?;
+        desk.detail("state", &screen.state(it.state.as_str()))?;
+        desk.detail("version", &it.version.to_string())?;
+        desk.detail("channel", &escape::line(&it.channel))?;
+        desk.detail("asked by", &plain(it.requester_name.as_ref()))?;
+        desk.detail("from", &plain(it.from.as_ref()))?;
+        desk.detail("job", &plain(it.job_id.as_ref()))?;
+        desk.detail("when", &desk.since(Some(it.created_at)))?;
+        desk.detail("expires", &it.expires_at.map_or_else(String::new, |at| at.rfc3339()))?;
+        desk.detail("decided by", &plain(it.decided_by_name.as_ref()))?;
+        desk.detail("note", &plain(it.note.as_ref()))?;
+        put_json(desk, "payload", &texts.payload)?;
+        if let Some(changes) = &texts.changes {
+            put_json(desk, "approved as", changes)?;
         }
         Ok(())
     })
@@ -136,13 +139,13 @@ fn decide(desk: &Desk, given: &str, verb: &str, mut body: Value) -> Result<()> {
     let client = desk.client()?;
     let id = desk.id(&client, Noun::Approval, given)?;
     let shown = client.get(&format!("/api/approvals/{id}"))?;
-    body["version"] = shown["version"].clone();
+    body["version"] = json!(typed::<Shown>(&shown)?.approval.version);
     if let Some(fields) = body.as_object_mut() {
         fields.retain(|_, value| !value.is_null());
     }
     let decided = client.post(&format!("/api/approvals/{id}/{verb}"), &body)?;
-    desk.screen.answer(&decided, |screen, decided| {
-        let state = screen.state(text(decided, "state"));
+    desk.screen.tell(&decided, |screen, decided: Approval| {
+        let state = screen.state(decided.state.as_str());
         screen.put(&format!("approval {id} is {state}"))
     })
 }
@@ -150,16 +153,16 @@ fn decide(desk: &Desk, given: &str, verb: &str, mut body: Value) -> Result<()> {
 /// Lists what waits for a decision, oldest first.
 pub(in crate::cli) fn decisions(desk: &Desk) -> Result<()> {
     let answer = desk.client()?.get("/api/decisions")?;
-    desk.screen.answer(&answer, |screen, answer| {
+    desk.screen.tell(&answer, |screen, page: List<Decision>| {
         let mut table = Table::new(&["WHAT", "ID", "SINCE", "FROM", "PLACE", "TITLE"]);
-        for it in items(answer) {
+        for it in &page.items {
             table.row([
-                text(it, "what"),
-                shorten(text(it, "id")),
-                &desk.ago(&it["since"]),
-                text(it, "from"),
-                text(it, "place"),
-                text(it, "title"),
+                &*it.what,
+                shorten(&it.id),
+                &desk.since(Some(it.since)),
+                &it.from,
+                &it.place,
+                &it.title,
             ]);
         }
         screen.table(&table, "nothing to review")

@@ -7,15 +7,18 @@ use camino::{Utf8Path, Utf8PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 
+use crate::api::backups::{BackupList, Made};
 use crate::base::{Context, Error, ErrorKind, Result};
-use crate::cli::commands::{Desk, line, text};
+use crate::cli::commands::{Desk, plain};
 use crate::cli::terminal::escape;
-use crate::cli::terminal::short_id::items;
+use crate::cli::terminal::screen::typed;
 use crate::cli::terminal::table::Table;
 use crate::client::Client;
 use crate::flows::site::backup as copies;
 use crate::flows::site::backup::BackupRequest;
+use crate::flows::site::housekeeping::Cleaned;
 use crate::flows::site::offline::OfflineRequest;
+use crate::flows::site::restore::Report;
 use crate::script;
 
 /// Longest wait for a server that copies or removes.
@@ -121,18 +124,19 @@ pub(in crate::cli) fn backup(desk: &Desk, args: &BackupArgs) -> Result<()> {
     let body = json!({"to": to, "keep": args.keep});
     let request = OfflineRequest::Backup(BackupRequest { to, keep: args.keep });
     let made = by_server_or(desk, |it| it.post("/api/backups", &body), request)?;
-    if let Some(root) = root_around(desk, text(&made, "path").into()) {
+    let it: Made = typed(&made)?;
+    if let Some(root) = root_around(desk, &it.path) {
         let root = escape::line(root.as_str());
         desk.screen.note(&format!(
             "warning: this file is in the repository {root}: it holds all that was said, and \
              `git add` takes it unless git ignores it; --to DIR names a folder elsewhere"
         ));
     }
-    desk.screen.answer(&made, |screen, made| {
-        screen.put(&line(made, "path"))?;
-        screen.note(&format!("{} in {} ms", size(&made["bytes"]), made["took_ms"]));
-        for path in made["removed"].as_array().into_iter().flatten() {
-            screen.note(&format!("removed {}", escape::line(path.as_str().unwrap_or_default())));
+    desk.screen.answer(&made, |screen, _| {
+        screen.put(&escape::line(it.path.as_str()))?;
+        screen.note(&format!("{} in {} ms", size(it.bytes), it.took_ms));
+        for path in &it.removed {
+            screen.note(&format!("removed {}", escape::line(path.as_str())));
         }
         Ok(())
     })
@@ -151,19 +155,19 @@ fn list(desk: &Desk) -> Result<()> {
         Err(cause) if cause.code_str() == "no_server" => {
             let folder = copies::folder(&loaded(desk)?.config.site.data);
             let (items, aside) = (copies::list(&folder, desk.now())?, copies::list_aside(&folder)?);
-            json!({"items": items, "next": null, "folder": folder, "aside": aside})
+            json!(BackupList { items, next: None, folder, aside })
         }
         Err(cause) => return Err(cause),
     };
-    desk.screen.answer(&answer, |screen, answer| {
+    desk.screen.tell(&answer, |screen, list: BackupList| {
         let mut table = Table::new(&["WHEN", "SIZE", "MADE", "FILE"]);
-        for it in items(answer) {
-            let made = if it["daily"] == true { "by itself" } else { "on demand" };
-            table.row([&desk.ago(&it["at"]), &size(&it["bytes"]), made, text(it, "path")]);
+        for it in &list.items {
+            let made = if it.daily { "by itself" } else { "on demand" };
+            table.row([&desk.since(Some(it.at)), &size(it.bytes), made, it.path.as_str()]);
         }
         screen.table(&table, "no backups: wiki-browser backup makes one")?;
-        for path in answer["aside"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-            let path = escape::line(path);
+        for path in &list.aside {
+            let path = escape::line(path.as_str());
             screen.note(&format!("put aside, and kept until you remove it: {path}"));
         }
         Ok(())
@@ -220,9 +224,9 @@ pub(in crate::cli) fn restore(desk: &Desk, args: &RestoreArgs) -> Result<()> {
     let file = absolute(&args.file)?;
     let request = OfflineRequest::Restore { file, keep_tokens: args.keep_tokens };
     let report = offline(desk, request)?;
-    desk.screen.answer(&report, |screen, report| {
-        screen.put(&format!("restored {}", line(report, "from")))?;
-        told(desk, report)?;
+    desk.screen.tell(&report, |screen, report: Report| {
+        screen.put(&format!("restored {}", plain(report.from.as_ref())))?;
+        told(desk, &report)?;
         screen.note("to start the server: wiki-browser serve");
         Ok(())
     })
@@ -232,33 +236,32 @@ pub(in crate::cli) fn restore(desk: &Desk, args: &RestoreArgs) -> Result<()> {
 pub(in crate::cli) fn recover(desk: &Desk, args: &RecoverArgs) -> Result<u8> {
     let request = OfflineRequest::Recover { dry_run: args.dry_run, adopt: args.adopt };
     let report = offline(desk, request)?;
-    let is_damaged = report["damage"].as_array().is_some_and(|it| !it.is_empty());
-    desk.screen.answer(&report, |screen, report| {
+    let is_damaged = !typed::<Report>(&report)?.damage.is_empty();
+    desk.screen.tell(&report, |screen, report: Report| {
         match (is_damaged, args.dry_run) {
             (false, _) => screen.put("the database is intact")?,
             (true, true) => screen.put("the database is damaged")?,
             (true, false) => screen.put("the database was damaged and has been repaired")?,
         }
-        for fault in report["damage"].as_array().into_iter().flatten() {
-            for line in fault.as_str().unwrap_or_default().lines() {
-                desk.detail("damage", &escape::line(line))?;
-            }
+        for line in report.damage.iter().flat_map(|it| it.lines()) {
+            desk.detail("damage", &escape::line(line))?;
         }
-        desk.detail("lost", &line(report, "not_saved"))?;
+        desk.detail("lost", &plain(report.not_saved.as_ref()))?;
         let mut table = Table::new(&["TABLE", "SAVED", "REFUSED", "ORPHANS", "CANNOT BE READ"]);
-        for it in report["tables"].as_array().into_iter().flatten() {
+        for it in &report.tables {
             let [saved, refused, orphans] =
-                ["rows", "refused", "orphans"].map(|name| it[name].to_string());
-            let errors = it["errors"].as_array().map_or(0, Vec::len);
+                [it.rows, it.refused, it.orphans].map(|it| it.to_string());
+            let errors = it.errors.len();
             let errors = if errors == 0 { String::new() } else { format!("{errors} places") };
-            table.row([text(it, "table"), &saved, &refused, &orphans, &errors]);
+            table.row([&it.table, &saved, &refused, &orphans, &errors]);
         }
         if !table.is_empty() {
             screen.table(&table, "")?;
         }
-        told(desk, report)?;
-        for it in report["backups"].as_array().into_iter().flatten().take(3) {
-            desk.detail("backup", &format!("{} ({})", line(it, "path"), desk.ago(&it["at"])))?;
+        told(desk, &report)?;
+        for it in report.backups.iter().take(3) {
+            let path = escape::line(it.path.as_str());
+            desk.detail("backup", &format!("{path} ({})", desk.since(Some(it.at))))?;
         }
         Ok(())
     })?;
@@ -266,55 +269,51 @@ pub(in crate::cli) fn recover(desk: &Desk, args: &RecoverArgs) -> Result<u8> {
 }
 
 /// What restore and recover have in common.
-fn told(desk: &Desk, report: &Value) -> Result<()> {
-    for path in report["kept"].as_array().into_iter().flatten() {
-        desk.detail("kept", &escape::line(path.as_str().unwrap_or_default()))?;
+fn told(desk: &Desk, report: &Report) -> Result<()> {
+    for path in &report.kept {
+        desk.detail("kept", &escape::line(path.as_str()))?;
     }
-    let count = |name: &str| report[name].as_u64().unwrap_or(0);
-    for (name, what) in [
-        ("jobs_running", "running at the time: settled at the next start"),
-        ("tokens_ended", "tokens revoked: create new ones with wiki-browser token create"),
-        ("persons_disabled", "people stay disabled"),
-        ("persons_lowered", "people keep the lower role they had"),
+    for (count, what) in [
+        (report.jobs_running, "running at the time: settled at the next start"),
+        (report.tokens_ended, "tokens revoked: create new ones with wiki-browser token create"),
+        (report.persons_disabled, "people stay disabled"),
+        (report.persons_lowered, "people keep the lower role they had"),
     ] {
-        if count(name) > 0 {
-            desk.detail("note", &format!("{} {what}", count(name)))?;
+        if count > 0 {
+            desk.detail("note", &format!("{count} {what}"))?;
         }
     }
-    let kept = line(report, "admin_kept");
-    if !kept.is_empty() {
+    if let Some(kept) = &report.admin_kept {
         let what = "stays an admin, without tokens: the backup has no other admin";
-        desk.detail("note", &format!("{kept} {what}"))?;
+        desk.detail("note", &format!("{} {what}", escape::line(kept)))?;
     }
-    let cancelled = report["jobs_cancelled"].as_array().map_or(0, Vec::len);
+    let cancelled = report.jobs_cancelled.len();
     if cancelled > 0 {
         let what = "waiting jobs cancelled: after the backup they were, or may have been, started \
                     or cancelled";
         desk.detail("note", &format!("{cancelled} {what}"))?;
     }
     approvals(desk, report)?;
-    desk.detail("git", &line(report, "git_problem"))?;
-    for (table, rows) in report["rows_lost"].as_object().into_iter().flatten() {
+    desk.detail("git", &plain(report.git_problem.as_ref()))?;
+    for (table, rows) in report.rows_lost.iter().flatten() {
         desk.detail("lost", &format!("{rows} newer rows of {}", escape::line(table)))?;
     }
     Ok(())
 }
 
 /// Says which open proposals the branch holds.
-fn approvals(desk: &Desk, report: &Value) -> Result<()> {
-    let mut is_open = false;
-    for it in report["approvals"].as_array().into_iter().flatten() {
-        let commit: String = text(it, "commit").chars().take(10).collect();
-        let what = if it["settled"] == true { "is approved:" } else { "is still open:" };
-        let says = match line(it, "claimed_by") {
+fn approvals(desk: &Desk, report: &Report) -> Result<()> {
+    for it in &report.approvals {
+        let commit: String = it.commit.as_str().chars().take(10).collect();
+        let what = if it.settled { "is approved:" } else { "is still open:" };
+        let says = match plain(it.claimed_by.as_ref()) {
             name if name.is_empty() => String::new(),
             name => format!(", which claims approval by {name}"),
         };
-        let id = line(it, "proposal_id");
-        desk.detail("approval", &format!("{id} {what} commit {}{says}", escape::line(&commit)))?;
-        is_open |= it["settled"] != true;
+        let id = &it.proposal_id;
+        desk.detail("approval", &format!("{id} {what} commit {commit}{says}"))?;
     }
-    if is_open {
+    if report.approvals.iter().any(|it| !it.settled) {
         desk.screen.note("to accept these: wiki-browser recover --adopt");
     }
     Ok(())
@@ -325,37 +324,29 @@ pub(in crate::cli) fn cleanup(desk: &Desk, args: &CleanupArgs) -> Result<()> {
     let body = json!({"dry_run": args.dry_run, "search": args.search});
     let request = OfflineRequest::Cleanup { dry_run: args.dry_run, search: args.search };
     let done = by_server_or(desk, |it| it.post("/api/cleanup", &body), request)?;
-    desk.screen.answer(&done, |screen, done| {
-        let jobs = &done["jobs"];
+    desk.screen.tell(&done, |screen, done: Cleaned| {
+        let jobs = &done.jobs;
         let word = if args.dry_run { "would be removed" } else { "removed" };
-        let n = |value: &Value| value.as_u64().unwrap_or(0);
         screen.put(&format!(
             "{} job folders {word} ({}), {} kept ({})",
-            n(&jobs["removed_count"]),
-            size(&jobs["removed_bytes"]),
-            n(&jobs["kept_count"]),
-            size(&jobs["kept_bytes"]),
+            jobs.removed_count,
+            size(jobs.removed_bytes),
+            jobs.kept_count,
+            size(jobs.kept_bytes),
         ))?;
         screen.put(&format!(
             "{} events, {} stored replies, {} sessions, {} message bodies, {} perspectives {word}",
-            n(&done["events"]),
-            n(&done["answers"]),
-            n(&done["logins"]),
-            n(&done["messages"]),
-            n(&done["perspectives"]),
+            done.events, done.answers, done.logins, done.messages, done.perspectives,
         ))?;
-        if done["search"] == true {
+        if done.search {
             screen.put("the search index is being rebuilt")?;
         }
-        for problem in jobs["problems"].as_array().into_iter().flatten() {
-            screen.note(&escape::line(problem.as_str().unwrap_or_default()));
-        }
+        jobs.problems.iter().for_each(|it| screen.note(&escape::line(it)));
         Ok(())
     })
 }
 
-fn size(bytes: &Value) -> String {
-    let bytes = bytes.as_u64().unwrap_or(0);
+fn size(bytes: u64) -> String {
     match bytes {
         0..10_240 => format!("{bytes} bytes"),
         10_240..10_485_760 => format!("{} KiB", bytes / 1_024),

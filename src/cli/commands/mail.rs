@@ -11,7 +11,7 @@ use crate::api::mail::{
     AwaitState, Awaited, InboxList, InboxView, MessagePage, MessageView, SendRequest, Sent,
 };
 use crate::base::limit::parse_duration;
-use crate::base::{Context, Error, ErrorKind, MailId, Result};
+use crate::base::{Error, ErrorKind, MailId, Result};
 use crate::cli::commands::site::Absence;
 use crate::cli::commands::{Desk, Page};
 use crate::cli::terminal::short_id::{Noun, shorten};
@@ -217,8 +217,7 @@ fn deadline(timeout: Option<&str>) -> Result<Option<Instant>> {
 }
 
 pub(super) fn typed<T: DeserializeOwned>(answer: Value) -> Result<T> {
-    serde_json::from_value(answer)
-        .context(ErrorKind::Internal, || "the server has a different version".to_owned())
+    crate::cli::terminal::screen::typed(&answer)
 }
 
 /// Waits for the reply to a message, also across a restart of the server.

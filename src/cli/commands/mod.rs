@@ -23,6 +23,7 @@ pub(super) mod workspace;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::process::ExitCode;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -233,8 +234,8 @@ impl Desk {
     }
 
     /// Says that a list has another page.
-    pub(super) fn more(&self, page: &Value) {
-        if let Some(next) = page["next"].as_str() {
+    pub(super) fn more(&self, next: Option<&str>) {
+        if let Some(next) = next {
             self.screen.note(&format!("more: --after {}", escape::line(next)));
         }
     }
@@ -250,9 +251,9 @@ pub(super) fn line(value: &Value, name: &str) -> String {
     escape::line(text(value, name))
 }
 
-/// Returns a number of a field as text, or nothing.
-pub(super) fn number(value: &Value, name: &str) -> String {
-    value[name].as_number().map(ToString::to_string).unwrap_or_default()
+/// Returns what may be missing, on one harmless line.
+pub(super) fn plain(value: Option<&impl Display>) -> String {
+    value.map_or_else(String::new, |it| escape::line(&it.to_string()))
 }
 
 /// Where a page of a list begins and how long it is.

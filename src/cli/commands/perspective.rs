@@ -3,9 +3,11 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use crate::base::{Result, SourcePath};
+use crate::api::perspectives::{PersonaRow, Requested, ViewList, ViewText};
+use crate::base::{Page, Result, SourcePath};
 use crate::cli::commands::job::follow::{self, Follow, Show};
 use crate::cli::commands::{Desk, text};
+use crate::cli::terminal::screen::typed;
 use crate::cli::terminal::short_id::{items, shorten};
 use crate::cli::terminal::table::Table;
 use crate::client::query;
@@ -137,16 +139,15 @@ fn list_personas(desk: &Desk, source: Option<&str>) -> Result<()> {
     let source = source.map(str::parse::<SourcePath>).transpose()?;
     let pairs = [("source_path", source.as_ref().map(SourcePath::as_str))];
     let answer = desk.client()?.get(&query("/api/personas", &pairs))?;
-    desk.screen.answer(&answer, |screen, answer| {
+    desk.screen.tell(&answer, |screen, page: Page<PersonaRow>| {
         let mut table = Table::new(&["NAME", "FOR", "VERSION", "ABOUT"]);
-        for it in items(answer) {
-            let globs = it["paths"].as_array().into_iter().flatten();
-            let globs: Vec<&str> = globs.filter_map(Value::as_str).collect();
-            let of = if globs.is_empty() { "all".to_owned() } else { globs.join(" ") };
-            let sha: String = text(it, "sha").chars().take(8).collect();
-            match it["problem"].as_str() {
-                Some(problem) => table.row([text(it, "name"), "", "broken", problem]),
-                None => table.row([text(it, "name"), &of, &sha, text(it, "about")]),
+        for it in &page.items {
+            let of = if it.paths.is_empty() { "all".to_owned() } else { it.paths.join(" ") };
+            let sha = it.sha.as_ref().map_or("", |it| it.as_str());
+            let sha: String = sha.chars().take(8).collect();
+            match &it.problem {
+                Some(problem) => table.row([&it.name, "", "broken", problem]),
+                None => table.row([&it.name, &of, &sha, it.about.as_deref().unwrap_or_default()]),
             }
         }
         screen.table(&table, "no personas; add one: wiki-browser new persona NAME")
@@ -156,19 +157,17 @@ fn list_personas(desk: &Desk, source: Option<&str>) -> Result<()> {
 fn list(desk: &Desk, path: &SourcePath) -> Result<()> {
     let route = query("/api/perspectives", &[("source_path", Some(path.as_str()))]);
     let answer = desk.client()?.get(&route)?;
-    desk.screen.answer(&answer, |screen, answer| {
+    desk.screen.tell(&answer, |screen, list: ViewList| {
         let mut table = Table::new(&["PERSONA", "STATE", "CHANGED", "MADE", "JOB", "ABOUT"]);
-        for it in items(answer) {
-            let changed = it["changed"].as_array().into_iter().flatten();
-            let changed: Vec<&str> = changed.filter_map(Value::as_str).collect();
-            let job = it["making"].as_str().or(it["job_id"].as_str()).unwrap_or_default();
+        for it in &list.items {
+            let job = it.making.as_ref().or(it.job_id.as_ref()).map_or("", |it| it.as_str());
             table.row([
-                text(it, "persona"),
-                text(it, "state"),
-                &changed.join(" "),
-                &desk.ago(&it["created_at"]),
+                &it.persona,
+                &*it.state,
+                &it.changed.join(" "),
+                &desk.since(it.created_at),
                 shorten(job),
-                text(it, "about"),
+                it.about.as_deref().unwrap_or_default(),
             ]);
         }
         screen.table(&table, "no persona covers this source; see wiki-browser persona list")
@@ -179,11 +178,11 @@ fn show(desk: &Desk, one: &OneArgs) -> Result<()> {
     let path: SourcePath = one.path.parse()?;
     let pairs = [("source_path", Some(path.as_str())), ("persona", Some(&*one.persona))];
     let answer = desk.client()?.get(&query("/api/perspective", &pairs))?;
-    desk.screen.answer(&answer, |screen, answer| {
-        if text(answer, "state") == "stale" {
+    desk.screen.tell(&answer, |screen, ViewText { view, body }: ViewText| {
+        if view.state == "stale" {
             screen.note("stale: the source or the persona has changed since");
         }
-        screen.raw(text(answer, "body"))
+        screen.raw(&body)
     })
 }
 
@@ -195,11 +194,12 @@ fn request(desk: &Desk, args: &RequestArgs) -> Result<u8> {
         body["kind"] = json!(kind);
     }
     let answer = client.create("/api/perspectives/request", &body)?;
-    if let (Some(id), true) = (answer["job_id"].as_str(), args.wait) {
-        return follow::run(desk, &client, &Follow { id: id.to_owned(), show: Show::Nothing });
+    let requested: Requested = typed(&answer)?;
+    if let (Some(id), true) = (&requested.job_id, args.wait) {
+        return follow::run(desk, &client, &Follow { id: id.to_string(), show: Show::Nothing });
     }
-    desk.screen.answer(&answer, |screen, answer| match answer["job_id"].as_str() {
-        Some(id) => screen.put(&crate::cli::terminal::escape::line(id)),
+    desk.screen.answer(&answer, |screen, _| match &requested.job_id {
+        Some(id) => screen.put(id.as_str()),
         None => {
             screen.note("already up to date; to print it: wiki-browser perspective show");
             Ok(())

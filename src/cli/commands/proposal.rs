@@ -7,11 +7,12 @@ use std::io::{BufRead, IsTerminal};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use crate::base::{Context, Error, ErrorKind, Result, SourcePath, digest_hex};
-use crate::cli::commands::{Desk, Page, line, number, text};
+use crate::api::proposals::{Approvable, Approved, Fate, Proposal, ProposalPage};
+use crate::base::{Context, Error, ErrorKind, Page as List, Result, SourcePath, digest_hex};
+use crate::cli::commands::{Desk, Page, plain};
 use crate::cli::terminal::escape;
-use crate::cli::terminal::screen::{Form, Screen, Style};
-use crate::cli::terminal::short_id::{Noun, items, shorten};
+use crate::cli::terminal::screen::{Form, Screen, Style, typed};
+use crate::cli::terminal::short_id::{Noun, shorten};
 use crate::cli::terminal::table::Table;
 use crate::client::{Client, query};
 
@@ -164,21 +165,21 @@ fn list(
         ("limit", Some(&*limit)),
     ];
     let answer = client.get(&query("/api/proposals", &pairs))?;
-    desk.screen.answer(&answer, |screen, answer| {
+    desk.screen.tell(&answer, |screen, page: List<Proposal>| {
         let mut table = Table::new(&["ID", "STATUS", "REV", "WHEN", "TOPIC", "SOURCE", "SUMMARY"]);
-        for it in items(answer) {
+        for it in &page.items {
             table.row([
-                shorten(text(it, "id")),
-                text(it, "status"),
-                &number(it, "revision_number"),
-                &desk.ago(&it["created_at"]),
-                shorten(text(it, "topic_id")),
-                text(it, "source_path"),
-                text(it, "summary").lines().next().unwrap_or_default(),
+                shorten(it.id.as_str()),
+                it.status.as_str(),
+                &it.revision_number.to_string(),
+                &desk.since(Some(it.created_at)),
+                shorten(it.topic_id.as_str()),
+                it.source_path.as_str(),
+                it.summary.as_deref().and_then(|it| it.lines().next()).unwrap_or_default(),
             ]);
         }
         screen.table(&table, "no proposals")?;
-        desk.more(answer);
+        desk.more(page.next.as_deref());
         Ok(())
     })
 }
@@ -200,57 +201,55 @@ fn diff(desk: &Desk, given: &str, against: Option<&str>) -> Result<()> {
     };
     let path = format!("/api/proposals/{id}");
     let shown = client.get(&query(&path, &[("against", against.as_deref())]))?;
-    desk.screen.answer(&shown, |screen, shown| screen.diff(text(shown, "diff")))
+    desk.screen.tell(&shown, |screen, page: ProposalPage| screen.diff(&page.diff))
 }
 
 fn show(desk: &Desk, given: &str, whole: bool) -> Result<()> {
     let shown = fetch(desk, &desk.client()?, given)?;
-    desk.screen.answer(&shown, |screen, shown| {
+    desk.screen.tell(&shown, |screen, page: ProposalPage| {
         if whole {
-            return screen.raw(text(shown, "text"));
+            return screen.raw(&page.text);
         }
-        describe(desk, shown)
+        describe(desk, &page)
     })
 }
 
-fn describe(desk: &Desk, shown: &Value) -> Result<()> {
-    let (screen, proposal) = (&desk.screen, &shown["proposal"]);
-    screen.put(&screen.paint(Style::Bold, &line(&shown["topic"], "title")))?;
-    desk.detail("proposal", &line(proposal, "id"))?;
-    desk.detail("revision", &number(proposal, "revision_number"))?;
-    desk.detail("status", &screen.state(text(proposal, "status")))?;
-    desk.detail("decided by", &line(proposal, "decided_by_name"))?;
-    desk.detail("reason", &line(proposal, "reason"))?;
-    desk.detail("commit", &line(proposal, "commit"))?;
-    desk.detail("source", &line(proposal, "source_path"))?;
-    desk.detail("topic", &line(proposal, "topic_id"))?;
-    desk.detail("job", &line(proposal, "job_id"))?;
-    review::lineage(desk, shown)?;
-    desk.detail("when", &escape::line(&desk.ago(&proposal["created_at"])))?;
-    desk.detail("summary", &line(proposal, "summary"))?;
-    let base = &shown["base"];
-    let current = if base["is_current"] == true { "is current" } else { "has moved" };
-    let state = line(base, "state");
-    let is_new = text(proposal, "base_source_sha").bytes().all(|it| it == b'0');
+fn describe(desk: &Desk, page: &ProposalPage) -> Result<()> {
+    let (screen, proposal) = (&desk.screen, &page.proposal);
+    screen.put(&screen.paint(Style::Bold, &escape::line(&page.topic.title)))?;
+    desk.detail("proposal", proposal.id.as_str())?;
+    desk.detail("revision", &proposal.revision_number.to_string())?;
+    desk.detail("status", &screen.state(proposal.status.as_str()))?;
+    desk.detail("decided by", &plain(proposal.decided_by_name.as_ref()))?;
+    desk.detail("reason", &plain(proposal.reason.as_ref()))?;
+    desk.detail("commit", &plain(proposal.commit.as_ref()))?;
+    desk.detail("source", &escape::line(proposal.source_path.as_str()))?;
+    desk.detail("topic", proposal.topic_id.as_str())?;
+    desk.detail("job", &plain(proposal.job_id.as_ref()))?;
+    review::lineage(desk, page)?;
+    desk.detail("when", &desk.since(Some(proposal.created_at)))?;
+    desk.detail("summary", &plain(proposal.summary.as_ref()))?;
+    let base = &page.base;
+    let current = if base.is_current { "is current" } else { "has moved" };
+    let state = base.state.map_or("", |it| it.as_str());
     desk.detail(
         "base",
-        &match (is_new, base["is_current"] == true) {
+        &match (proposal.base_source_sha.is_absent(), base.is_current) {
             (true, true) => "none: approving creates the source".to_owned(),
             (true, false) => "none, but the source exists now".to_owned(),
             (false, _) => format!("{current}, source {state}"),
         },
     )?;
-    if let Some(refusal) = refusal(shown) {
+    if let Some(refusal) = refusal(&page.approvable) {
         desk.detail("approvable", &format!("no: {}", escape::line(refusal.message())))?;
     }
-    review::conflict(screen, shown)?;
-    fates(screen, shown)?;
+    review::conflict(screen, page)?;
+    fates(screen, &page.fate)?;
     screen.put("")?;
-    screen.diff(text(shown, "diff"))
+    screen.diff(&page.diff)
 }
 
-fn fates(screen: &Screen, shown: &Value) -> Result<()> {
-    let fates = shown["fate"].as_array().map_or(&[][..], Vec::as_slice);
+fn fates(screen: &Screen, fates: &[Fate]) -> Result<()> {
     if fates.is_empty() {
         return Ok(());
     }
@@ -262,18 +261,17 @@ fn fates(screen: &Screen, shown: &Value) -> Result<()> {
 }
 
 /// Returns why a proposal cannot be approved, if so.
-fn refusal(shown: &Value) -> Option<Error> {
-    let approvable = &shown["approvable"];
-    if approvable["ok"] != false {
+fn refusal(approvable: &Approvable) -> Option<Error> {
+    if approvable.ok {
         return None;
     }
-    let message = approvable["message"].as_str().unwrap_or("the proposal cannot be approved");
+    let message = approvable.message.as_deref().unwrap_or("the proposal cannot be approved");
     let mut error = Error::new(ErrorKind::Conflict, message);
-    if let Some(code) = approvable["code"].as_str() {
-        error = error.code(code.to_owned());
+    if let Some(code) = &approvable.code {
+        error = error.code(code.clone());
     }
-    match approvable["hint"].as_str() {
-        Some(hint) => Some(error.hint(hint)),
+    match &approvable.hint {
+        Some(hint) => Some(error.hint(hint.clone())),
         None => Some(error),
     }
 }
@@ -287,14 +285,14 @@ fn approve(desk: &Desk, args: &ApproveArgs) -> Result<()> {
             .hint("review it with `wiki-browser proposal show ID`, then approve with --yes"));
     }
     let client = desk.client()?;
-    let shown = fetch(desk, &client, &args.id)?;
-    let proposal = &shown["proposal"];
-    let digest = text(proposal, "text_digest");
-    check_text(&shown, digest, args.digest.as_deref())?;
+    let shown: ProposalPage = typed(&fetch(desk, &client, &args.id)?)?;
+    let proposal = &shown.proposal;
+    let digest = proposal.text_digest.as_str();
+    check_text(&shown.text, digest, args.digest.as_deref())?;
     if asks {
         describe(desk, &shown)?;
     }
-    if let Some(refusal) = refusal(&shown) {
+    if let Some(refusal) = refusal(&shown.approvable) {
         return Err(refusal);
     }
     if asks && !confirmed(proposal)? {
@@ -302,30 +300,30 @@ fn approve(desk: &Desk, args: &ApproveArgs) -> Result<()> {
             .hint("answer y, or approve with --yes"));
     }
     let mut body = json!({
-        "text_digest": digest, "base_source_sha": text(proposal, "base_source_sha"),
+        "text_digest": digest, "base_source_sha": proposal.base_source_sha,
     });
     for (name, given) in [("subject", &args.subject), ("body", &args.body)] {
         if let Some(given) = given {
             body[name] = json!(given);
         }
     }
-    let id = text(proposal, "id");
+    let id = &proposal.id;
     let answer = client.create(&format!("/api/proposals/{id}/approve"), &body)?;
-    desk.screen.answer(&answer, |screen, answer| {
-        let (commit, branch) = (line(answer, "commit"), line(answer, "branch"));
+    desk.screen.tell(&answer, |screen, answer: Approved| {
+        let (commit, branch) = (&answer.commit, escape::line(&answer.branch));
         let branch = branch.strip_prefix("refs/heads/").unwrap_or(&branch);
         screen.put(&format!("{}: commit {commit} on {branch}", screen.state("approved")))?;
-        if let Some(note) = answer["note"].as_str() {
+        if let Some(note) = &answer.note {
             screen.put(&format!("note: {}", escape::line(note)))?;
         }
-        review::left_over(screen, answer);
+        review::left_over(screen, &answer);
         Ok(())
     })
 }
 
 /// Refuses a text that is not the one whose digest will be sent, or not the one that was named.
-fn check_text(shown: &Value, digest: &str, wanted: Option<&str>) -> Result<()> {
-    if digest != digest_hex(text(shown, "text")) {
+fn check_text(text: &str, digest: &str, wanted: Option<&str>) -> Result<()> {
+    if digest != digest_hex(text) {
         return Err(Error::internal("the proposal's digest does not match its text"));
     }
     if wanted.is_some_and(|wanted| wanted != digest) {
@@ -335,10 +333,10 @@ fn check_text(shown: &Value, digest: &str, wanted: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-fn confirmed(proposal: &Value) -> Result<bool> {
+fn confirmed(proposal: &Proposal) -> Result<bool> {
     use std::io::Write as _;
-    let revision = number(proposal, "revision_number");
-    let path = line(proposal, "source_path");
+    let revision = proposal.revision_number;
+    let path = escape::line(proposal.source_path.as_str());
     let mut err = std::io::stderr().lock();
     write!(err, "\nCommit revision {revision} of {path}? [y/N] ")
         .and_then(|()| err.flush())
@@ -357,21 +355,20 @@ mod tests {
 
     #[test]
     fn only_the_text_that_was_shown_is_approved() {
-        let shown = json!({"text": "abc"});
         let digest = digest_hex("abc");
-        assert!(check_text(&shown, &digest, None).is_ok());
-        assert!(check_text(&shown, &digest, Some(&digest)).is_ok());
-        let error = check_text(&shown, &digest, Some("other")).unwrap_err();
+        assert!(check_text("abc", &digest, None).is_ok());
+        assert!(check_text("abc", &digest, Some(&digest)).is_ok());
+        let error = check_text("abc", &digest, Some("other")).unwrap_err();
         assert_eq!(error.code_str(), "text_changed");
-        assert!(check_text(&shown, &digest_hex("abd"), None).is_err());
+        assert!(check_text("abc", &digest_hex("abd"), None).is_err());
     }
 
     #[test]
     fn the_servers_reason_is_the_refusal() {
-        let shown = json!({"approvable": {"ok": false, "code": "stale_base", "message": "moved",
-                                          "hint": null}});
-        let error = refusal(&shown).unwrap();
+        let (code, message) = (Some("stale_base".to_owned()), Some("moved".to_owned()));
+        let told = Approvable { ok: false, code, message, hint: None };
+        let error = refusal(&told).unwrap();
         assert_eq!((error.code_str(), error.kind()), ("stale_base", ErrorKind::Conflict));
-        assert!(refusal(&json!({"approvable": {"ok": true}})).is_none());
+        assert!(refusal(&Approvable { ok: true, ..told }).is_none());
     }
 }

@@ -1,14 +1,14 @@
 //! `wiki-browser search`.
 
-use clap::Args;
-use serde_json::Value;
-
 use crate::base::Result;
-use crate::cli::commands::{Desk, Page, line, number, text};
+use crate::cli::commands::{Desk, Page, plain};
 use crate::cli::terminal::escape;
 use crate::cli::terminal::screen::Style;
-use crate::cli::terminal::short_id::{items, shorten};
+use crate::cli::terminal::short_id::shorten;
 use crate::client::query;
+use crate::documents::search::Piece;
+use crate::flows::search::{Hit, Hits};
+use clap::Args;
 
 /// `search`.
 #[derive(Args, Debug)]
@@ -55,54 +55,52 @@ pub(in crate::cli) fn run(desk: &Desk, args: &SearchArgs) -> Result<()> {
         ("limit", Some(&*limit)),
     ];
     let answer = desk.client()?.get(&query("/api/search", &pairs))?;
-    desk.screen.answer(&answer, |screen, answer| {
-        for it in items(answer) {
+    desk.screen.tell(&answer, |screen, hits: Hits| {
+        for it in &hits.items {
             screen.put(&head(desk, it))?;
-            let snippet = pieces(desk, &it["snippet"]);
+            let snippet = pieces(desk, &it.snippet);
             if !snippet.is_empty() {
                 screen.put(&format!("    {snippet}"))?;
             }
         }
-        if items(answer).is_empty() {
+        if hits.items.is_empty() {
             screen.note("no results");
         }
-        if answer["index"]["state"] != "ready" {
+        if hits.index.state != "ready" {
             screen.note("indexing is in progress; results may be incomplete");
         }
-        desk.more(answer);
-        if answer["next"].is_null() && answer["is_cut"] == true {
+        desk.more(hits.next.as_deref());
+        if hits.next.is_none() && hits.is_cut {
             screen.note("only the newest results were ranked; add a word to narrow them down");
         }
         Ok(())
     })
 }
 
-fn head(desk: &Desk, it: &Value) -> String {
-    let title = pieces(desk, &it["title_pieces"]);
+fn head(desk: &Desk, it: &Hit) -> String {
+    let title = pieces(desk, &it.title_pieces);
     let dim = |text: &str| desk.screen.paint(Style::Dim, text);
-    match text(it, "kind") {
+    match &*it.kind {
         "source" => {
-            let at = number(it, "line");
-            let at = if at.is_empty() { at } else { format!(":{at}") };
-            format!("{}{at}", pieces(desk, &it["path_pieces"]))
+            let at = it.line.map_or_else(String::new, |line| format!(":{line}"));
+            format!("{}{at}", pieces(desk, &it.path_pieces))
         }
         kind => {
-            let id = escape::line(shorten(text(it, "topic_id")));
-            let number = number(it, "sequence");
-            let id = if number.is_empty() { id } else { format!("{id}#{number}") };
-            let (who, when) = (line(it, "author_name"), escape::line(&desk.ago(&it["at"])));
-            let state = desk.screen.state(text(it, "status"));
-            let about = dim(&format!("{}, {who}, {when}", line(it, "source_path")));
-            format!("{} {id} {title} {state} {about}", escape::line(kind))
+            let id = escape::line(shorten(it.topic_id.as_deref().unwrap_or_default()));
+            let id = it.sequence.map_or(id.clone(), |number| format!("{id}#{number}"));
+            let (who, when) = (plain(it.author_name.as_ref()), desk.since(it.at));
+            let state = desk.screen.state(it.status.map_or("", |it| it.as_str()));
+            let about = format!("{}, {who}, {when}", escape::line(it.source_path.as_str()));
+            format!("{} {id} {title} {state} {}", escape::line(kind), dim(&about))
         }
     }
 }
 
 /// Returns the text of pieces with the hits in bold, on one harmless line.
-fn pieces(desk: &Desk, value: &Value) -> String {
-    let shown = value.as_array().into_iter().flatten().map(|piece| {
-        let plain = line(piece, "text");
-        if piece["hit"] == true { desk.screen.paint(Style::Bold, &plain) } else { plain }
+fn pieces(desk: &Desk, pieces: &[Piece]) -> String {
+    let shown = pieces.iter().map(|piece| {
+        let plain = escape::line(&piece.text);
+        if piece.hit { desk.screen.paint(Style::Bold, &plain) } else { plain }
     });
     shown.collect()
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::api::people::LoginLink;
 use crate::base::{Error, ErrorKind, Result};
 use crate::cli::commands::{Desk, line, text};
 use crate::cli::terminal::escape;
@@ -16,9 +17,9 @@ pub(super) const RESTART_WAIT_MAX: Duration = Duration::from_secs(120);
 /// Prints a one-time link.
 pub(super) fn login(desk: &Desk) -> Result<()> {
     let answer = desk.client()?.post("/api/login-links", &json!({}))?;
-    desk.screen.answer(&answer, |screen, answer| {
-        screen.put(&line(answer, "url"))?;
-        let until = escape::line(&desk.ago(&answer["expires_at"]));
+    desk.screen.tell(&answer, |screen, link: LoginLink| {
+        screen.put(&escape::line(&link.url))?;
+        let until = desk.since(Some(link.expires_at));
         screen.note(&format!("works once; expires {until}"));
         Ok(())
     })

@@ -1,11 +1,11 @@
 //! `wiki-browser source`.
 
 use clap::Subcommand;
-use serde_json::Value;
 
-use crate::base::{Result, SourcePath};
-use crate::cli::commands::{Desk, Page, number, text};
-use crate::cli::terminal::short_id::{items, shorten};
+use crate::api::sources::{History, HistoryRow, SourceRow, SourceView};
+use crate::base::{Page as List, Result, SourcePath};
+use crate::cli::commands::{Desk, Page};
+use crate::cli::terminal::short_id::shorten;
 use crate::cli::terminal::table::Table;
 use crate::client::query;
 
@@ -56,15 +56,15 @@ fn list(desk: &Desk, part: Option<&str>, page: &Page) -> Result<()> {
     let limit = page.limit();
     let pairs = [("query", part), ("after", page.after()), ("limit", Some(&*limit))];
     let answer = desk.client()?.get(&query("/api/sources", &pairs))?;
-    desk.screen.answer(&answer, |screen, answer| {
+    desk.screen.tell(&answer, |screen, page: List<SourceRow>| {
         let mut table = Table::new(&["PATH", "STATE", "TOPICS", "BLOB"]);
-        for it in items(answer) {
-            let blob: String = text(it, "blob").chars().take(8).collect();
-            table.row([text(it, "path"), text(it, "state"), &number(it, "open_topics"), &blob]);
+        for it in &page.items {
+            let blob: String = it.blob.as_str().chars().take(8).collect();
+            let topics = it.open_topics.to_string();
+            table.row([it.path.as_str(), it.state.as_str(), &topics, &blob]);
         }
-        screen
-            .table(&table, "no sources; they are tracked files that match `sources` in wb.site")?;
-        desk.more(answer);
+        screen.table(&table, "no sources; they are tracked files that match `sources` in wb.site")?;
+        desk.more(page.next.as_deref());
         Ok(())
     })
 }
@@ -72,41 +72,41 @@ fn list(desk: &Desk, part: Option<&str>, page: &Page) -> Result<()> {
 fn show(desk: &Desk, path: &SourcePath) -> Result<()> {
     let route = query("/api/source", &[("path", Some(path.as_str()))]);
     let answer = desk.client()?.get(&route)?;
-    desk.screen.answer(&answer, |screen, answer| screen.raw(text(answer, "text")))
+    desk.screen.tell(&answer, |screen, source: SourceView| screen.raw(&source.text))
 }
 
 fn history(desk: &Desk, path: &SourcePath, page: &Page) -> Result<()> {
     let limit = page.limit();
     let pairs = [("path", Some(path.as_str())), ("after", page.after()), ("limit", Some(&*limit))];
     let answer = desk.client()?.get(&query("/api/source/history", &pairs))?;
-    desk.screen.answer(&answer, |screen, answer| {
+    desk.screen.tell(&answer, |screen, page: History| {
         let mut table =
             Table::new(&["COMMIT", "WHEN", "AUTHOR", "APPROVED BY", "TOPIC", "SUBJECT"]);
-        for it in items(answer) {
+        for it in &page.items {
             table.row(history_row(desk, it));
         }
         screen.table(&table, "no commits")?;
-        desk.more(answer);
-        if answer["next"].is_null() && answer["is_shallow"] == true {
+        desk.more(page.next.as_deref());
+        if page.next.is_none() && page.is_shallow {
             screen.note("the repository is a shallow clone; older commits are not available");
         }
         Ok(())
     })
 }
 
-fn history_row(desk: &Desk, it: &Value) -> [String; 6] {
-    let commit = text(it, "commit").chars().take(8).collect();
-    let name = |name| text(it, name).to_owned();
-    let causes = || it["causes"].as_array().into_iter().flatten();
-    let mut approvers: Vec<&str> = causes().map(|it| text(it, "approver_name")).collect();
+fn history_row(desk: &Desk, HistoryRow { entry, causes }: &HistoryRow) -> [String; 6] {
+    let commit = entry.commit.as_str().chars().take(8).collect();
+    let mut approvers: Vec<&str> =
+        causes.iter().map(|it| it.approver_name.as_deref().unwrap_or_default()).collect();
     approvers.dedup();
-    let further = |it: &Value| it["further_topics"].as_array().cloned().unwrap_or_default();
-    let topics = causes().flat_map(|it| std::iter::once(it.clone()).chain(further(it)));
-    let topics: Vec<String> = topics.map(|it| shorten(text(&it, "topic_id")).to_owned()).collect();
-    let (approvers, topics) = (approvers.join(", "), topics.join(" "));
-    let subject = match it["renamed_from"].as_str() {
-        Some(before) => format!("{} (renamed from {before})", name("subject")),
-        None => name("subject"),
+    let topics = causes.iter().flat_map(|it| {
+        std::iter::once(&it.topic_id).chain(it.further_topics.iter().map(|it| &it.topic_id))
+    });
+    let topics: Vec<&str> = topics.map(|it| shorten(it.as_str())).collect();
+    let subject = match &entry.renamed_from {
+        Some(before) => format!("{} (renamed from {before})", entry.subject),
+        None => entry.subject.clone(),
     };
-    [commit, desk.ago(&it["at"]), name("author"), approvers, topics, subject]
+    let (when, author) = (desk.since(Some(entry.at)), entry.author.clone());
+    [commit, when, author, approvers.join(", "), topics.join(" "), subject]
 }

@@ -3,16 +3,19 @@
 use std::io::IsTerminal;
 
 use clap::{ArgGroup, Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::json;
 
+use crate::api::topics::{Message, Topic};
 use crate::base::limit::MESSAGE_BYTES_MAX;
-use crate::base::{Context, Error, ErrorKind, Result, SourcePath, truncate_chars};
-use crate::cli::commands::{Desk, Page, line, number, text};
+use crate::base::{Context, Error, ErrorKind, Page as List, Result, SourcePath, truncate_chars};
+use crate::cli::commands::{Desk, Page, plain};
 use crate::cli::terminal::screen::{Screen, Style};
-use crate::cli::terminal::short_id::{Noun, items, shorten};
+use crate::cli::terminal::short_id::{Noun, shorten};
 use crate::cli::terminal::table::Table;
 use crate::cli::terminal::{escape, input};
 use crate::client::query;
+use crate::flows::jobs::JobView;
+use crate::flows::topics::TopicPage;
 
 /// What can be done with topics.
 #[derive(Debug, Subcommand)]
@@ -166,44 +169,44 @@ fn list(desk: &Desk, source: Option<&SourcePath>, status: Option<&str>, page: &P
         ("limit", Some(&*limit)),
     ];
     let answer = desk.client()?.get(&query("/api/topics", &pairs))?;
-    desk.screen.answer(&answer, |screen, answer| {
+    desk.screen.tell(&answer, |screen, page: List<Topic>| {
         let mut table =
             Table::new(&["ID", "STATUS", "PLACE", "MSGS", "WHEN", "BY", "SOURCE", "TITLE"]);
-        for it in items(answer) {
+        for it in &page.items {
             table.row([
-                shorten(text(it, "id")),
-                text(it, "status"),
+                shorten(it.id.as_str()),
+                it.status.as_str(),
                 place(it),
-                &number(it, "message_count"),
-                &desk.ago(&it["created_at"]),
-                text(it, "created_by_name"),
-                text(it, "source_path"),
-                text(it, "title"),
+                &it.message_count.to_string(),
+                &desk.since(Some(it.created_at)),
+                it.created_by_name.as_deref().unwrap_or_default(),
+                it.source_path.as_str(),
+                &it.title,
             ]);
         }
         screen.table(&table, "no topics")?;
-        desk.more(answer);
+        desk.more(page.next.as_deref());
         Ok(())
     })
 }
 
 /// Returns where a Topic is in the present text, in one word.
-fn place(topic: &Value) -> &str {
-    if !topic["source_deleted"].is_null() {
+fn place(topic: &Topic) -> &'static str {
+    if topic.source_deleted.is_some() {
         "orphaned"
-    } else if topic["is_global"] == true {
+    } else if topic.is_global {
         "global"
     } else {
-        text(&topic["placement"], "state")
+        topic.placement.as_ref().map_or("", |it| it.state.as_str())
     }
 }
 
 /// Returns how the document of a Topic was deleted, if it was.
-fn deletion(topic: &Value) -> Option<String> {
-    let deletion = topic.get("source_deleted").filter(|it| !it.is_null())?;
-    Some(match deletion["commit"].as_str() {
-        Some(commit) => format!("deleted in commit {}", escape::line(commit)),
-        None if deletion["is_committed"] == true => "deleted".to_owned(),
+fn deletion(topic: &Topic) -> Option<String> {
+    let deletion = topic.source_deleted.as_ref()?;
+    Some(match &deletion.commit {
+        Some(commit) => format!("deleted in commit {commit}"),
+        None if deletion.is_committed => "deleted".to_owned(),
         None => "deleted, but not committed".to_owned(),
     })
 }
@@ -212,41 +215,45 @@ fn show(desk: &Desk, given: &str) -> Result<()> {
     let client = desk.client()?;
     let id = desk.id(&client, Noun::Topic, given)?;
     let answer = client.get(&format!("/api/topics/{id}"))?;
-    desk.screen.answer(&answer, |screen, answer| {
-        head(desk, screen, &answer["topic"])?;
-        for message in answer["messages"].as_array().into_iter().flatten() {
-            let who = line(message, "author_name");
-            let when = escape::line(&desk.ago(&message["created_at"]));
-            let number = number(message, "sequence");
-            let title = screen.paint(Style::Bold, &format!("#{number} {who}"));
+    desk.screen.tell(&answer, |screen, page: TopicPage| {
+        head(desk, screen, &page.topic)?;
+        for message in &page.messages {
+            let who = plain(message.author_name.as_ref());
+            let when = desk.since(Some(message.created_at));
+            let title = screen.paint(Style::Bold, &format!("#{} {who}", message.sequence));
             screen.put(&format!("\n{title} {}", screen.paint(Style::Dim, &when)))?;
-            screen.put(escape::block(text(message, "body")).trim_end())?;
+            screen.put(escape::block(&message.body).trim_end())?;
         }
-        attached(desk, screen, answer)
+        attached(desk, screen, &page)
     })
 }
 
-fn head(desk: &Desk, screen: &Screen, topic: &Value) -> Result<()> {
-    screen.put(&screen.paint(Style::Bold, &line(topic, "title")))?;
-    desk.detail("topic", &line(topic, "id"))?;
-    desk.detail("status", &screen.state(text(topic, "status")))?;
-    desk.detail("source", &line(topic, "source_path"))?;
+fn head(desk: &Desk, screen: &Screen, topic: &Topic) -> Result<()> {
+    screen.put(&screen.paint(Style::Bold, &escape::line(&topic.title)))?;
+    desk.detail("topic", topic.id.as_str())?;
+    desk.detail("status", &screen.state(topic.status.as_str()))?;
+    desk.detail("source", &escape::line(topic.source_path.as_str()))?;
     if let Some(how) = deletion(topic) {
         desk.detail("source is", &how)?;
     }
     desk.detail("place", &screen.state(place(topic)))?;
-    desk.detail("quote", &escape::line(&truncate_chars(text(&topic["anchor"], "quote"), 200)))
+    desk.detail("quote", &escape::line(&truncate_chars(quote(topic), 200)))
 }
 
-fn attached(desk: &Desk, screen: &Screen, answer: &Value) -> Result<()> {
+fn quote(topic: &Topic) -> &str {
+    topic.anchor.as_ref().map_or("", |it| it.quote.as_str())
+}
+
+fn attached(desk: &Desk, screen: &Screen, page: &TopicPage) -> Result<()> {
     let mut table = Table::new(&["", "ID", "STATUS", "WHEN", "WHAT"]);
-    for it in answer["proposals"].as_array().into_iter().flatten() {
-        let (id, when) = (shorten(text(it, "id")), desk.ago(&it["created_at"]));
-        table.row(["proposal", id, text(it, "status"), &when, text(it, "summary")]);
+    for it in &page.proposals {
+        let (id, when) = (shorten(it.id.as_str()), desk.since(Some(it.created_at)));
+        let summary = it.summary.as_deref().unwrap_or_default();
+        table.row(["proposal", id, it.status.as_str(), &when, summary]);
     }
-    for it in answer["jobs"].as_array().into_iter().flatten() {
-        let (id, when) = (shorten(text(it, "id")), desk.ago(&it["created_at"]));
-        table.row(["job", id, text(it, "status"), &when, text(it, "kind")]);
+    for JobView { job: it, .. } in &page.jobs {
+        let (id, when) = (shorten(it.id.as_str()), desk.since(Some(it.created_at)));
+        table.row(["job", id, it.status.as_str(), &when, &it.kind]);
     }
     if table.is_empty() {
         return Ok(());
@@ -278,7 +285,7 @@ fn create(desk: &Desk, args: &CreateArgs) -> Result<()> {
         Some(key) => client.post_once("/api/topics", &body, key)?,
         None => client.create("/api/topics", &body)?,
     };
-    desk.screen.answer(&answer, |screen, topic| screen.put(&line(topic, "id")))
+    desk.screen.tell(&answer, |screen, topic: Topic| screen.put(topic.id.as_str()))
 }
 
 fn message(desk: &Desk, given: &str, body: Option<String>) -> Result<()> {
@@ -286,8 +293,8 @@ fn message(desk: &Desk, given: &str, body: Option<String>) -> Result<()> {
     let id = desk.id(&client, Noun::Topic, given)?;
     let body = json!({"body": body_of(desk, body)?});
     let answer = client.create(&format!("/api/topics/{id}/messages"), &body)?;
-    desk.screen.answer(&answer, |screen, message| {
-        screen.put(&format!("message {} of topic {id}", number(message, "sequence")))
+    desk.screen.tell(&answer, |screen, message: Message| {
+        screen.put(&format!("message {} of topic {id}", message.sequence))
     })
 }
 
@@ -322,9 +329,9 @@ fn reattach(desk: &Desk, args: &ReattachArgs) -> Result<()> {
         body["reason"] = json!(reason);
     }
     let answer = client.post(&format!("/api/topics/{id}/anchor"), &body)?;
-    desk.screen.answer(&answer, |screen, topic| {
-        let quote = escape::line(&truncate_chars(text(&topic["anchor"], "quote"), 80));
-        let source = escape::line(text(topic, "source_path"));
+    desk.screen.tell(&answer, |screen, topic: Topic| {
+        let quote = escape::line(&truncate_chars(quote(&topic), 80));
+        let source = escape::line(topic.source_path.as_str());
         screen.put(&format!("topic {id} is now on {source}: {quote}"))
     })
 }
@@ -353,8 +360,8 @@ fn close(desk: &Desk, args: &CloseArgs, verb: &str) -> Result<()> {
     let id = desk.id(&client, Noun::Topic, &args.id)?;
     let body = args.reason.as_ref().map_or_else(|| json!({}), |it| json!({"reason": it}));
     let answer = client.post(&format!("/api/topics/{id}/{verb}"), &body)?;
-    desk.screen.answer(&answer, |screen, topic| {
-        screen.put(&format!("topic {id} is {}", screen.state(text(topic, "status"))))
+    desk.screen.tell(&answer, |screen, topic: Topic| {
+        screen.put(&format!("topic {id} is {}", screen.state(topic.status.as_str())))
     })
 }
 

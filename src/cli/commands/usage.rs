@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::base::Result;
+use crate::api::jobs::Usage;
+use crate::api::usage::{CapRow, EngineReleased, EngineRow, Spending, UsageRow};
 use crate::base::limit::format_duration;
-use crate::cli::commands::{Desk, line, text};
+use crate::base::{Page, Result};
+use crate::cli::commands::Desk;
 use crate::cli::terminal::escape;
-use crate::cli::terminal::short_id::items;
 use crate::cli::terminal::table::Table;
 use crate::client::query;
 
@@ -50,7 +51,7 @@ pub(super) fn run(desk: &Desk, args: &UsageArgs) -> Result<()> {
     let client = desk.client()?;
     let pairs = [("by", Some(args.by.as_str())), ("since", args.since.as_deref())];
     let answer = client.get(&query("/api/usage", &pairs))?;
-    desk.screen.answer(&answer, |screen, answer| {
+    desk.screen.tell(&answer, |screen, spending: Spending| {
         let head = match args.by.as_str() {
             "kind" => "KIND",
             "person" => "PERSON",
@@ -61,58 +62,54 @@ pub(super) fn run(desk: &Desk, args: &UsageArgs) -> Result<()> {
             head, "JOBS", "OK", "FAILED", "STOPPED", "LIMITED", "IN", "CACHED", "OUT", "COST",
             "TIME",
         ]);
-        let total = &answer["total"];
-        let has_total = items(answer).len() > 1;
-        for it in items(answer).iter().chain(has_total.then_some(total)) {
-            let name = match (text(it, "display_name"), text(it, "name")) {
-                ("", "") if has_total && std::ptr::eq(it, total) => "total",
-                ("", "") => "(unknown)",
-                ("", name) => name,
-                (shown, _) => shown,
+        for UsageRow { usage, display_name } in &spending.items {
+            let name = match (display_name, usage.name.as_str()) {
+                (Some(shown), _) => shown,
+                (None, "") => "(unknown)",
+                (None, name) => name,
             };
-            let count = |name: &str| it[name].as_i64().unwrap_or(0);
-            let failed = count("failed") + count("timed_out");
-            let cells = [
-                name.to_owned(),
-                count("jobs").to_string(),
-                count("succeeded").to_string(),
-                failed.to_string(),
-                count("cancelled").to_string(),
-                count("rate_limited").to_string(),
-                count("input_tokens").to_string(),
-                count("cached_tokens").to_string(),
-                count("output_tokens").to_string(),
-                format!("{:.4}", it["cost_usd"].as_f64().unwrap_or(0.0)),
-                time(count("agent_ms")),
-            ];
-            table.row(cells.each_ref().map(String::as_str));
+            table.row(sums(name, usage));
+        }
+        if spending.items.len() > 1 {
+            table.row(sums("total", &spending.total));
         }
         screen.table(&table, "no usage")?;
-        caps(desk, answer)
+        spending.caps.iter().for_each(|cap| note_cap(desk, cap));
+        Ok(())
     })
 }
 
-fn caps(desk: &Desk, answer: &Value) -> Result<()> {
-    for cap in answer["caps"].as_array().into_iter().flatten() {
-        let shown = |name: &str| {
-            let number = cap[name].as_f64().unwrap_or(0.0);
-            match text(cap, "measure") {
-                "cost_usd" => format!("{number:.2} USD"),
-                "tokens" => format!("{number:.0} tokens"),
-                _ => time(number as i64),
-            }
-        };
-        let of = cap["display_name"].as_str().or_else(|| cap["of"].as_str());
-        let of = of.map_or_else(String::new, |it| format!(" of {it}"));
-        let spent = match cap["is_spent"].as_bool() {
-            Some(true) => format!(": used up until {}", text(cap, "frees_at")),
-            _ => String::new(),
-        };
-        let (used, limit) = (shown("used"), shown("limit"));
-        let said = format!("{}{of} today: {used} of {limit}{spent}", text(cap, "cap"));
-        desk.screen.note(&escape::line(&said));
-    }
-    Ok(())
+fn sums(name: &str, it: &Usage) -> [String; 11] {
+    [
+        name.to_owned(),
+        it.jobs.to_string(),
+        it.succeeded.to_string(),
+        (it.failed + it.timed_out).to_string(),
+        it.cancelled.to_string(),
+        it.rate_limited.to_string(),
+        it.input_tokens.to_string(),
+        it.cached_tokens.to_string(),
+        it.output_tokens.to_string(),
+        format!("{:.4}", it.cost_usd),
+        time(it.agent_ms),
+    ]
+}
+
+fn note_cap(desk: &Desk, cap: &CapRow) {
+    let shown = |number: f64| match cap.measure.as_str() {
+        "cost_usd" => format!("{number:.2} USD"),
+        "tokens" => format!("{number:.0} tokens"),
+        _ => time(number as i64),
+    };
+    let of = cap.display_name.as_ref().or(cap.of.as_ref());
+    let of = of.map_or_else(String::new, |it| format!(" of {it}"));
+    let spent = match cap.is_spent {
+        true => format!(": used up until {}", cap.frees_at.rfc3339()),
+        false => String::new(),
+    };
+    let (used, limit) = (shown(cap.used), shown(cap.limit));
+    let said = format!("{}{of} today: {used} of {limit}{spent}", cap.cap);
+    desk.screen.note(&escape::line(&said));
 }
 
 /// Returns a time as a person reads it, in whole seconds.
@@ -131,21 +128,19 @@ pub(super) fn engine(desk: &Desk, command: EngineCommand) -> Result<()> {
     match command {
         EngineCommand::List => {
             let answer = client.get("/api/engines")?;
-            desk.screen.answer(&answer, |screen, answer| {
+            desk.screen.tell(&answer, |screen, page: Page<EngineRow>| {
                 let mut table =
                     Table::new(&["ENGINE", "TYPE", "READS", "HELD UNTIL", "BY JOB", "WHY"]);
-                for it in items(answer) {
-                    table.row([
-                        text(it, "name"),
-                        text(it, "type"),
-                        text(it, "reads"),
-                        match it["hold"]["until"].is_null() && it["hold"].is_object() {
-                            true => "someone decides",
-                            false => text(&it["hold"], "until"),
-                        },
-                        text(&it["hold"], "job_id"),
-                        text(&it["hold"], "message"),
-                    ]);
+                for EngineRow { name, kind, reads, hold, .. } in page.items {
+                    let until = hold.as_ref().map(|it| match it.until {
+                        Some(at) => at.rfc3339(),
+                        None => "someone decides".to_owned(),
+                    });
+                    let job = hold.as_ref().and_then(|it| Some(it.job_id.as_ref()?.to_string()));
+                    let why = hold.map(|it| it.message);
+                    let [reads, until, job, why] =
+                        [reads, until, job, why].map(Option::unwrap_or_default);
+                    table.row([name, kind, reads, until, job, why]);
                 }
                 screen.table(&table, "no engines")
             })
@@ -153,8 +148,8 @@ pub(super) fn engine(desk: &Desk, command: EngineCommand) -> Result<()> {
         EngineCommand::Release { name } => {
             let answer =
                 client.post(&format!("/api/engines/{}/release", path(&name)), &json!({}))?;
-            desk.screen.answer(&answer, |screen, answer| {
-                screen.put(&format!("engine {} is released", line(answer, "engine")))
+            desk.screen.tell(&answer, |screen, released: EngineReleased| {
+                screen.put(&format!("engine {} is released", escape::line(&released.engine)))
             })
         }
     }

@@ -1,13 +1,15 @@
 //! `wiki-browser workspace`: the folders of their own in which agents work.
 
 use clap::Subcommand;
-use serde_json::{Value, json};
+use serde_json::json;
 
+use crate::api::workspaces::{Workspace, WorkspaceList, WorkspaceState};
 use crate::base::Result;
-use crate::cli::commands::{Desk, line, text};
+use crate::cli::commands::{Desk, plain};
 use crate::cli::terminal::escape;
-use crate::cli::terminal::short_id::{Noun, items, shorten};
+use crate::cli::terminal::short_id::{Noun, shorten};
 use crate::cli::terminal::table::Table;
+use crate::flows::workspaces::Swept;
 
 /// What can be done with workspaces.
 #[derive(Debug, Subcommand)]
@@ -48,20 +50,21 @@ pub(in crate::cli) fn run(desk: &Desk, command: WorkspaceCommand) -> Result<()> 
 
 fn list(desk: &Desk) -> Result<()> {
     let answer = desk.client()?.get("/api/workspaces")?;
-    desk.screen.answer(&answer, |screen, answer| {
+    desk.screen.tell(&answer, |screen, WorkspaceList { items }: WorkspaceList| {
         let mut table = Table::new(&["JOB", "STATE", "MADE", "PATH", "KEPT"]);
-        for it in items(answer) {
+        for it in &items {
             table.row([
-                shorten(text(it, "job_id")),
-                text(it, "state"),
-                &desk.ago(&it["made_at"]),
-                text(it, "path"),
-                text(it, "kept_ref"),
+                shorten(it.root.as_str()),
+                it.state.as_str(),
+                &desk.since(Some(it.made_at)),
+                it.path.as_str(),
+                it.kept_ref.as_deref().unwrap_or_default(),
             ]);
         }
         screen.table(&table, "no workspaces")?;
-        for it in items(answer).iter().filter(|it| it["state"] == "failed") {
-            let why = format!("{}: {}", shorten(text(it, "job_id")), text(it, "note"));
+        for it in items.iter().filter(|it| it.state == WorkspaceState::Failed) {
+            let note = it.note.as_deref().unwrap_or_default();
+            let why = format!("{}: {note}", shorten(it.root.as_str()));
             desk.detail("failed", &escape::line(&why))?;
         }
         Ok(())
@@ -72,24 +75,21 @@ fn decide(desk: &Desk, given: &str, verb: &str) -> Result<()> {
     let client = desk.client()?;
     let id = desk.id(&client, Noun::Job, given)?;
     let done = client.post(&format!("/api/workspaces/{id}/{verb}"), &json!({}))?;
-    desk.screen.answer(&done, |screen, done| {
-        screen.put(&format!("{} is {}", line(done, "path"), line(done, "state")))?;
-        desk.detail("kept in", &line(done, "kept_ref"))?;
-        desk.detail("note", &line(done, "note"))
+    desk.screen.tell(&done, |screen, done: Workspace| {
+        screen.put(&format!("{} is {}", escape::line(done.path.as_str()), done.state))?;
+        desk.detail("kept in", &plain(done.kept_ref.as_ref()))?;
+        desk.detail("note", &plain(done.note.as_ref()))
     })
 }
 
 fn sweep(desk: &Desk, dry_run: bool) -> Result<()> {
     let swept = desk.client()?.post("/api/workspaces/sweep", &json!({"dry_run": dry_run}))?;
-    desk.screen.answer(&swept, |screen, swept| {
+    desk.screen.tell(&swept, |screen, swept: Swept| {
         let mut table = Table::new(&["JOB", "PATH", "PROBLEM"]);
-        for it in items(swept) {
-            table.row([shorten(text(it, "job_id")), text(it, "path"), problem(it)]);
+        for it in &swept.items {
+            let problem = it.problem.as_deref().unwrap_or("none");
+            table.row([shorten(it.job_id.as_str()), it.path.as_str(), problem]);
         }
         screen.table(&table, "nothing to clean up")
     })
-}
-
-fn problem(it: &Value) -> &str {
-    if it["problem"].is_null() { "none" } else { text(it, "problem") }
 }

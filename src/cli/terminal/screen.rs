@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::base::{Context, Error, ErrorKind, Result};
@@ -65,6 +66,15 @@ pub(in crate::cli) struct Screen {
     width: Option<usize>,
 }
 
+/// Returns an answer of the server as what it is.
+///
+/// # Errors
+/// `internal` if it has another shape.
+pub(in crate::cli) fn typed<T: DeserializeOwned>(answer: &Value) -> Result<T> {
+    T::deserialize(answer)
+        .context(ErrorKind::Internal, || "the server's answer is of another version".to_owned())
+}
+
 impl Screen {
     /// Returns the screen of this process.
     pub(in crate::cli) fn new(form: Form, color: Color) -> Screen {
@@ -126,6 +136,15 @@ impl Screen {
             }
             Form::Field(path) => self.field(value, path),
         }
+    }
+
+    /// Prints an answer as [`Screen::answer`] does, for words that are made of its type.
+    pub(in crate::cli) fn tell<T: DeserializeOwned>(
+        &self,
+        value: &Value,
+        words: impl FnOnce(&Screen, T) -> Result<()>,
+    ) -> Result<()> {
+        self.answer(value, |screen, value| words(screen, typed(value)?))
     }
 
     /// Prints one value of an answer: as it is into a pipe, and made harmless on a terminal.

@@ -3,10 +3,11 @@
 
 use std::ops::Range;
 
+use crate::api::topics::PlacementState;
 use crate::base::fault;
 use crate::documents::anchor::map::partner;
 use crate::documents::anchor::token::Sort;
-use crate::documents::anchor::{PairMap, Placed, PlacementState};
+use crate::documents::anchor::{PairMap, Placed};
 
 /// Longest new span: `GROWTH × length + GROWTH_BYTES`.
 const GROWTH: usize = 3;

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
+use crate::api::topics::PlacementState;
 use crate::documents::anchor::ladder::place;
-use crate::documents::anchor::{PairMap, Placed, PlacementState};
+use crate::documents::anchor::{PairMap, Placed};
 
 /// Judges where an agent put the words of a span of `old`; `given` is a range of `new` on character
 /// boundaries. `span` is `None` for words without a place.

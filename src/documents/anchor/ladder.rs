@@ -6,9 +6,10 @@
 
 use std::ops::Range;
 
+use crate::api::topics::PlacementState;
 use crate::documents::anchor::carried::{Core, in_moved_block, in_place};
 use crate::documents::anchor::rewritten::rewritten;
-use crate::documents::anchor::{PairMap, Placed, PlacementState};
+use crate::documents::anchor::{PairMap, Placed};
 
 /// Finds where a span of `old` is in `new`; `map` must be of these two texts. A span that is empty,
 /// outside of the text or splits a character has no place.

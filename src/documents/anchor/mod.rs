@@ -20,11 +20,9 @@ mod words;
 
 use std::ops::Range;
 
-use serde::Serialize;
-
+use crate::api::sources::BlockKind;
+use crate::api::topics::PlacementState;
 use crate::base::BlobId;
-use crate::documents::sources::headings::BlockKind;
-use crate::documents::word::word_enum;
 
 pub use given::weigh;
 pub use ladder::place;
@@ -40,26 +38,6 @@ pub const QUOTE_BYTES_MAX: usize = crate::base::limit::QUOTE_BYTES_MAX;
 const DOUBT: f64 = 0.4;
 /// Most context kept on each side of the passage, in bytes.
 pub const CONTEXT_BYTES_MAX: usize = 64;
-
-word_enum! {
-    /// How certain the place of a passage in a version of the Source is.
-    PlacementState {
-        /// Same text at the same offsets.
-        Exact = "exact",
-        /// Same text elsewhere.
-        Shifted = "shifted",
-        /// The words were edited in place.
-        Edited = "edited",
-        /// The words were moved, and possibly edited.
-        Moved = "moved",
-        /// The words were replaced; a person must check.
-        Rewritten = "rewritten",
-        /// There are two equally good places.
-        Ambiguous = "ambiguous",
-        /// The words are gone.
-        Orphaned = "orphaned",
-    }
-}
 
 impl PlacementState {
     /// Returns whether the passage has a place in this state.
@@ -101,39 +79,6 @@ impl Placed {
     pub fn exact(range: Range<usize>, method: &'static str) -> Placed {
         Placed { state: PlacementState::Exact, range: Some(range), confidence: 1.0, method }
     }
-}
-
-/// What a person originally selected; it never changes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[cfg_attr(test, schemars(rename = "AnchorOrigin"))]
-pub struct Origin {
-    /// The version of the Source.
-    pub blob: BlobId,
-    /// First byte.
-    pub start: usize,
-    /// Byte after the last.
-    pub end: usize,
-    /// The selected text.
-    pub quote: String,
-}
-
-/// The anchor of a Topic: its current words with context, and its origin.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Anchor {
-    /// The words in the current baseline.
-    pub quote: String,
-    /// The text before them.
-    pub prefix: String,
-    /// The text after them.
-    pub suffix: String,
-    /// The headings above them, outermost first.
-    pub heading_path: Vec<String>,
-    /// The kind of block that contains them.
-    pub block_kind: BlockKind,
-    /// What the person originally selected.
-    pub origin: Origin,
 }
 
 /// An anchor to be stored, verified against the text of its blob.

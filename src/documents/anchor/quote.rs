@@ -1,7 +1,8 @@
 //! Finds words by their text and context when the original text is lost.
 
+use crate::api::topics::PlacementState;
+use crate::documents::anchor::Placed;
 use crate::documents::anchor::carried::trim;
-use crate::documents::anchor::{Placed, PlacementState};
 
 /// Bytes of context that must agree, both sides together, unless one side agrees completely.
 const CONTEXT_AGREES_MIN: usize = 24;

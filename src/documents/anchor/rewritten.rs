@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
+use crate::api::topics::PlacementState;
+use crate::documents::anchor::Placed;
 use crate::documents::anchor::carried::{Core, growth, remains, trim};
 use crate::documents::anchor::map::PairMap;
 use crate::documents::anchor::token::{Sort, Tokens};
-use crate::documents::anchor::{Placed, PlacementState};
 
 /// Fewest bytes of words whose place may be inferred from their neighbours alone.
 const GAP_BYTES_MIN: usize = 12;

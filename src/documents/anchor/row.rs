@@ -4,8 +4,9 @@ use rusqlite::ToSql;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, Type, ValueRef};
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 
+use crate::api::topics::{Anchor, Origin};
 use crate::base::{Error, Result, TopicId};
-use crate::documents::anchor::{Anchor, NewAnchor, Origin};
+use crate::documents::anchor::NewAnchor;
 use crate::store::Tx;
 
 const INSERT: &str = "

@@ -254,7 +254,7 @@ fn last_bytes(text: &str, bytes_max: usize) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::documents::sources::headings::BlockKind;
+    use crate::api::sources::BlockKind;
 
     fn blob(digit: char) -> BlobId {
         digit.to_string().repeat(40).parse().unwrap()

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
+use crate::api::topics::PlacementState;
 use crate::documents::anchor::ladder::place;
-use crate::documents::anchor::{PairMap, Placed, PlacementState};
+use crate::documents::anchor::{PairMap, Placed};
 
 /// Finds where spans of `old` are in `new`; results are in the order of the spans.
 ///

@@ -20,9 +20,10 @@ use crate::documents::snapshot::{
 };
 use crate::store::Store;
 
-pub use plan::{Item, Outcome, Plan};
+pub use crate::api::changes::ChangesState;
+pub use plan::Plan;
 pub use restore::Wish;
-pub use row::{ChangesRow, ChangesState};
+pub use row::ChangesRow;
 
 /// Most files, and most branches, whose states are recorded.
 const FILES_MAX: usize = 2_000;

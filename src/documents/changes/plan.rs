@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
-
+use crate::api::changes::{Item, Outcome};
 use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{BlobId, Result};
 use crate::documents::changes::{Changes, FileChange, PrivateChange, RefChange, name_of};
@@ -16,39 +15,8 @@ const WITHIN_MAX: usize = 10_000;
 /// The facts of a folder, among entries that are not read.
 pub(super) const FOLDER: &str = "folder";
 
-/// The possible or actual result of restoring one change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// It can be restored.
-    Ready,
-    /// It was restored.
-    Restored,
-    /// It is as it was before the job.
-    AsBefore,
-    /// Somebody changed it after the job.
-    ChangedSince,
-    /// The earlier state was not saved.
-    NotKept,
-}
-
-/// One change and whether it can be restored.
-#[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Item {
-    /// `HEAD`, the name of a branch, a path, or `.git/NAME`.
-    pub name: String,
-    /// What restoring it does, in a few words.
-    pub to: String,
-    /// Whether it can be, or was, restored.
-    pub outcome: Outcome,
-    /// The reason if not.
-    pub why: Option<String>,
-}
-
 /// The restore of all changes of a job.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Plan {
     /// One per change, in the order of execution.
     pub items: Vec<Item>,

@@ -9,11 +9,10 @@ use std::os::unix::fs::DirBuilderExt as _;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
+use crate::api::changes::{Item, Outcome};
 use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{Context, Error, ErrorKind, JobId, Result, fault};
-use crate::documents::changes::plan::{
-    FOLDER, Item, Outcome, Plan, Present, Want, clash, plain, want_of,
-};
+use crate::documents::changes::plan::{FOLDER, Plan, Present, Want, clash, plain, want_of};
 use crate::documents::changes::{Changes, FileChange, PrivateChange, RefChange};
 use crate::documents::git::{Repo, blocking};
 use crate::documents::snapshot::{Kept, STASH, Snapshot, Staged, Work, git_root, name};

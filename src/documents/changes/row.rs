@@ -3,24 +3,10 @@
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde_json::json;
 
+use crate::api::changes::ChangesState;
 use crate::base::{Actor, Error, Event, EventKind, JobId, Millis, Result};
 use crate::documents::changes::Changes;
-use crate::documents::word::word_enum;
 use crate::store::Tx;
-
-word_enum! {
-    /// The decision about a job's changes.
-    ChangesState {
-        /// Undecided.
-        Open = "open",
-        /// They were reverted.
-        Restored = "restored",
-        /// They were kept.
-        Kept = "kept",
-        /// Nobody decided, and the data needed to revert them was deleted.
-        Expired = "expired",
-    }
-}
 
 /// The changes of one job.
 #[derive(Clone, Debug)]
@@ -31,7 +17,7 @@ pub struct ChangesRow {
     pub state: ChangesState,
     /// The changes.
     pub changes: Changes,
-    /// Who decided.
+    /// Who decided it.
     pub decided_by: Option<Actor>,
     /// When.
     pub decided_at: Option<Millis>,

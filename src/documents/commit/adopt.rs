@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use crate::api::proposals::Proposal;
 use crate::base::{Actor, AttemptId, BlobId, Error, Result};
 use crate::documents::commit::{Committed, Settle, Settled};
 use crate::documents::git::Repo;
 use crate::documents::proposals::attempt::{self, Attempt};
-use crate::documents::proposals::proposal::Proposal;
 use crate::store::{Store, Tx};
 
 /// An approval that is recorded afterwards.

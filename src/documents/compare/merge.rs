@@ -6,8 +6,7 @@
 
 use std::ops::Range;
 
-use serde::{Deserialize, Serialize};
-
+use crate::api::proposals::{Conflict, Conflicts};
 use crate::base::truncate_chars;
 use crate::documents::compare::diff::{Change, changes_of};
 
@@ -23,30 +22,6 @@ pub enum Merged {
     Clean(String),
     /// Both sides changed the same lines.
     Conflicts(Conflicts),
-}
-
-/// The conflicts of a merge.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Conflicts {
-    /// The first of them, in the order of the text.
-    pub shown: Vec<Conflict>,
-    /// How many there are in total.
-    pub count: usize,
-}
-
-/// Lines that both sides changed differently. Long texts are cut and end in `…`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Conflict {
-    /// The first of the lines in the current text, from 1.
-    pub line: usize,
-    /// The lines in the base.
-    pub base: String,
-    /// The lines in the current text.
-    pub current: String,
-    /// The lines in the proposed text.
-    pub proposed: String,
 }
 
 /// Merges the changes from `base` to `current` and to `proposed`.

@@ -3,24 +3,13 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use serde::Serialize;
-
+use crate::api::sources::Deletion;
 use crate::base::{BlobId, Error, Result, SourcePath};
 use crate::documents::git::{Repo, blocking};
 use crate::documents::sources::source::LIST_HINT;
 
 /// Most commits cached.
 const KEPT_MAX: usize = 1_000;
-
-/// How a Source was deleted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Deletion {
-    /// Whether the checked-out commit lacks it; otherwise only the working tree does.
-    pub is_committed: bool,
-    /// The commit that deleted it, if known.
-    pub commit: Option<BlobId>,
-}
 
 /// Deleting commits of Sources, as seen from one head; `None` if git cannot name it.
 type OfHead = (BlobId, HashMap<SourcePath, Option<BlobId>>);

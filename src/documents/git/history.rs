@@ -4,10 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use serde::Serialize;
-
+use crate::api::sources::HistoryEntry;
 use crate::base::limit::GIT_LISTING_BYTES_MAX;
-use crate::base::{BlobId, Error, ErrorKind, Millis, Result, SourcePath, TopicId, truncate_chars};
+use crate::base::{BlobId, Error, ErrorKind, Millis, Result, SourcePath, truncate_chars};
 use crate::documents::git::{Repo, blocking, renames};
 
 /// Most commits per response.
@@ -31,28 +30,6 @@ const FORMAT: &str = "--format=tformat:%H%x00%ct%x00%<(300,trunc)%an%x00%<(300,t
 /// take none.
 const BARE_FORMAT: &str = "--format=tformat:%H%x00%ct%x00%x00(too long to be shown)%x00%x00%x00";
 const FIELDS: usize = 6;
-
-/// A commit that changed a Source. Its approval is what the message claims.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct HistoryEntry {
-    /// The commit.
-    pub commit: BlobId,
-    /// When it was committed.
-    pub at: Millis,
-    /// The author's name.
-    pub author: String,
-    /// The first line of the message.
-    pub subject: String,
-    /// The trailer `Approved-by`.
-    pub approved_by: Option<String>,
-    /// The trailer `Topic`.
-    pub topic_id: Option<TopicId>,
-    /// The Source's path in this commit; filled by [`Repo::history_page`].
-    pub path: Option<SourcePath>,
-    /// The path before this commit, if it renamed the Source.
-    pub renamed_from: Option<String>,
-}
 
 /// Where a page of a history begins: a number of commits behind the head of the first page, under
 /// the Source's name at the time, if that differs from the current one.

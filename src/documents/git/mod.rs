@@ -36,11 +36,10 @@ use crate::process::{Children, Root};
 
 use settings::{Settings, StandIn, common_folder};
 
-pub use deletion::Deletion;
 pub use entries::{Identity, KnownSources};
 pub use globs::matches_any;
 pub use head::Head;
-pub use history::{HistoryEntry, HistoryPage, HistoryPlace};
+pub use history::{HistoryPage, HistoryPlace};
 pub use last_change::LastChanges;
 pub use papers::PaperCommit;
 pub use write::Person;

@@ -11,6 +11,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use tokio::sync::RwLock;
 use tokio_util::task::TaskTracker;
 
+use crate::api::sources::SourceState;
 use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{BlobId, Clock, Error, ErrorKind, Result, SourcePath};
 use crate::documents::git::settings::StandIn;
@@ -18,7 +19,7 @@ use crate::documents::git::{Git, Head, ObjectFormat, Person, Repo, Shared, TreeE
 use crate::documents::git::{SourceGlobs, entries};
 use crate::documents::seen::{Seen, Sighting, SourceChange};
 use crate::documents::snapshot::Looks;
-use crate::documents::sources::source::{Source, SourceState, not_a_source};
+use crate::documents::sources::source::{Source, not_a_source};
 use crate::process::{Children, Root};
 
 /// The program's path where none may be started.

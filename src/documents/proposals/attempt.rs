@@ -7,12 +7,11 @@
 use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
-use serde::Serialize;
 
+use crate::api::sources::{Cause, CauseTopic};
 use crate::base::{
-    Actor, AttemptId, BlobId, Error, JobId, ProposalId, Result, SourcePath, TopicId, truncate_chars,
+    Actor, AttemptId, BlobId, Error, ProposalId, Result, SourcePath, TopicId, truncate_chars,
 };
-use crate::documents::topics::topic::TopicStatus;
 use crate::store::Tx;
 
 /// Characters kept of a note.
@@ -52,45 +51,6 @@ pub struct Prepared {
     pub proposed_blob: BlobId,
     /// The proposed text: git may have lost it.
     pub text: String,
-}
-
-/// An additional Topic that a commit resolved.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct CauseTopic {
-    /// Its id.
-    pub topic_id: TopicId,
-    /// Its title.
-    pub topic_title: String,
-    /// Its current status.
-    pub topic_status: TopicStatus,
-}
-
-/// The cause of a commit: an approved proposal of a Topic.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Cause {
-    /// The proposal.
-    pub proposal_id: ProposalId,
-    /// Its revision number within the Topic.
-    pub revision_number: i64,
-    /// Its Topic.
-    pub topic_id: TopicId,
-    /// The Topic's title.
-    pub topic_title: String,
-    /// The additional Topics that it resolved.
-    pub further_topics: Vec<CauseTopic>,
-    /// The Topic's current status.
-    pub topic_status: TopicStatus,
-    /// The job that wrote it, if any.
-    pub job_id: Option<JobId>,
-    /// Who approved it.
-    pub approver: Actor,
-    /// Their name as it is shown; filled by a flow.
-    pub approver_name: Option<String>,
-    /// The Source that it changed.
-    #[serde(skip)]
-    pub source_path: SourcePath,
 }
 
 const BUSY: &str = "
@@ -328,11 +288,16 @@ pub fn is_commit(connection: &Connection, commit: &BlobId) -> Result<bool> {
 /// else. A commit with the texts of several proposals has several causes.
 ///
 /// # Errors
-/// Fails if the database cannot be read.
-pub fn causes_of(connection: &Connection, commit: &BlobId) -> Result<Vec<Cause>> {
+/// As any read.
+pub fn causes_of(
+    connection: &Connection,
+    commit: &BlobId,
+    path: &SourcePath,
+) -> Result<Vec<Cause>> {
     let mut statement = connection.prepare_cached(CAUSES_OF)?;
     let rows = statement.query_map(named_params! {":commit": commit}, |row| {
-        Ok(Cause {
+        let source_path: SourcePath = row.get("source_path")?;
+        let cause = Cause {
             proposal_id: row.get("proposal_id")?,
             revision_number: row.get("revision_number")?,
             topic_id: row.get("topic_id")?,
@@ -342,10 +307,12 @@ pub fn causes_of(connection: &Connection, commit: &BlobId) -> Result<Vec<Cause>>
             job_id: row.get("job_id")?,
             approver: row.get("approver")?,
             approver_name: None,
-            source_path: row.get("source_path")?,
-        })
+        };
+        Ok((source_path, cause))
     })?;
-    let mut causes: Vec<Cause> = rows.collect::<rusqlite::Result<_>>()?;
+    let found: Vec<(SourcePath, Cause)> = rows.collect::<rusqlite::Result<_>>()?;
+    let of_path = found.into_iter().filter(|(of, _)| of == path);
+    let mut causes: Vec<Cause> = of_path.map(|(_, cause)| cause).collect();
     let mut further = connection.prepare_cached(FURTHER_TOPICS)?;
     for cause in &mut causes {
         let rows = further.query_map(named_params! {":proposal": cause.proposal_id}, |row| {

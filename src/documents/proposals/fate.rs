@@ -2,12 +2,10 @@
 
 use std::ops::Range;
 
-use serde::Serialize;
-
+use crate::api::proposals::Fate;
+use crate::api::topics::{Anchor, Placement, PlacementState, Topic};
 use crate::base::{Actor, BlobId, TopicId};
-use crate::documents::anchor::{self, Anchor, PairMap, Placed, PlacementState};
-use crate::documents::topics::placement::Placement;
-use crate::documents::topics::topic::Topic;
+use crate::documents::anchor::{self, PairMap, Placed};
 
 /// A text with its blob id.
 #[derive(Clone, Copy, Debug)]
@@ -16,22 +14,6 @@ pub struct Version<'t> {
     pub blob: &'t BlobId,
     /// The text.
     pub text: &'t str,
-}
-
-/// What happens to one Topic.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Fate {
-    /// The Topic.
-    pub topic_id: TopicId,
-    /// Its title.
-    pub title: String,
-    /// The quoted passage; empty for a global Topic.
-    pub quote: String,
-    /// The placement in the base; `None` for a global Topic.
-    pub before: Option<Placement>,
-    /// The placement in the proposed text; `None` for a global Topic.
-    pub after: Option<Placement>,
 }
 
 /// Returns the fate of every open Topic except those that the proposal resolves. `topics` are the

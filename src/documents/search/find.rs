@@ -4,13 +4,13 @@ use std::collections::HashSet;
 
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 
+use crate::api::topics::TopicStatus;
 use crate::base::limit::{SEARCH_COMMON_MAX, SEARCH_RANKED_MAX};
+use crate::base::word_enum;
 use crate::base::{Actor, MessageId, Millis, Result, SourcePath, TopicId};
 use crate::documents::search::across_parts::{self, Place};
 use crate::documents::search::ask::Ask;
 use crate::documents::search::{mark, rank, title};
-use crate::documents::topics::topic::TopicStatus;
-use crate::documents::word::word_enum;
 
 /// Greater than every path.
 const PAST_EVERY_PATH: char = '\u{10ffff}';

@@ -7,9 +7,9 @@
 //! **Invariant:** a mark begins with a control character, which no folded word contains: nobody can
 //! type one, and no mark is taken for a word.
 
+use crate::api::topics::TopicStatus;
 use crate::base::{Actor, digest_hex};
 use crate::documents::search::find::Filter;
-use crate::documents::topics::topic::TopicStatus;
 
 /// The first character of every mark.
 const SIGN: char = '\u{80}';

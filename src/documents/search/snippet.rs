@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::documents::search::ask::{Ask, Term};
 use crate::documents::search::fold::Words;
@@ -27,7 +27,7 @@ const WHOLE_BYTES_MAX: usize = 64 * 1024;
 const AROUND_BYTES: usize = 4 * 1024;
 
 /// A piece of a snippet.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(rename = "TextPiece"))]
 pub struct Piece {

@@ -57,7 +57,7 @@ pub struct Part {
     pub start: usize,
     /// Its length in bytes.
     pub bytes: usize,
-    /// The number of its first line.
+    /// Number of its first line.
     pub line: usize,
     /// Its folded words.
     pub words: String,

@@ -1,7 +1,7 @@
 //! Owns the table `search_state`: the progress of the index, and rebuilding it.
 
 use rusqlite::{Connection, named_params};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::base::Result;
 use crate::documents::search::fold::FOLD_VERSION;
@@ -20,7 +20,7 @@ pub struct State {
 }
 
 /// How much remains to be indexed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Left {
     /// Sources.

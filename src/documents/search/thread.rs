@@ -2,11 +2,11 @@
 
 use rusqlite::{OptionalExtension as _, Row, named_params};
 
+use crate::api::topics::{Message, TopicStatus};
 use crate::base::{Actor, MessageId, Result, SourcePath, TopicId};
 use crate::documents::search::state::ALL;
 use crate::documents::search::{DAMAGED, folded, mark, mark_damaged};
-use crate::documents::topics::message::Message;
-use crate::documents::topics::topic::{NewTopic, TopicStatus};
+use crate::documents::topics::topic::NewTopic;
 use crate::store::Tx;
 
 /// Most rows indexed per transaction.

@@ -3,55 +3,16 @@
 //! **Invariant:** front matter is not a heading; a hostile text costs no more than a large one.
 
 use pulldown_cmark::{Event, Parser, Tag, TagEnd};
-use serde::Serialize;
 
+use crate::api::sources::{BlockKind, Heading};
 use crate::base::truncate_chars;
 use crate::documents::sources::html::{HtmlBlock, Part, parts};
 use crate::documents::sources::plain::dialect;
-use crate::documents::word::word_enum;
 
 /// Most headings per text.
 pub const HEADINGS_MAX: usize = crate::base::limit::HEADINGS_MAX;
 /// Longest text of a heading, in characters.
 const HEADING_CHARS_MAX: usize = 200;
-
-word_enum! {
-    /// The kind of block that contains a piece of text.
-    BlockKind {
-        /// A paragraph outside lists, quotes and footnotes.
-        Paragraph = "paragraph",
-        /// A heading.
-        Heading = "heading",
-        /// An item of a list.
-        ListItem = "list_item",
-        /// A block of code.
-        Code = "code",
-        /// A table.
-        Table = "table",
-        /// A quotation.
-        Quote = "quote",
-        /// A footnote.
-        Footnote = "footnote",
-        /// HTML as a block.
-        Html = "html",
-        /// The YAML block at the top.
-        FrontMatter = "front_matter",
-        /// Between blocks.
-        Other = "other",
-    }
-}
-
-/// A heading.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Heading {
-    /// 1 to 6.
-    pub level: u8,
-    /// Its text without markup.
-    pub text: String,
-    /// Its first byte in the text.
-    pub start: usize,
-}
 
 /// The headings and blocks of a text, built once for all its offsets.
 #[derive(Debug, Default)]

@@ -5,23 +5,11 @@
 
 use serde::Serialize;
 
+use crate::api::sources::SourceState;
 use crate::base::limit::{IMAGE_BYTES_MAX, SOURCE_BYTES_MAX};
 use crate::base::{BlobId, Error, ErrorKind, Result, SourcePath, fault};
 use crate::documents::git::{Change, Conversion, IndexEntry, Repo, blocking};
 use crate::process::Root;
-
-/// Whether a Source has uncommitted changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum SourceState {
-    /// Working tree and index match HEAD.
-    Clean,
-    /// The working tree or the index differs from HEAD.
-    Modified,
-    /// The site's globs match it but git does not track it: it is only listed.
-    Untracked,
-}
 
 impl SourceState {
     /// Returns the word of this state.

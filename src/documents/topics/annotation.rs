@@ -7,9 +7,9 @@ use std::ops::Range;
 
 use serde_json::{Value, json};
 
+use crate::api::topics::{Message, Topic, TopicStatus};
 use crate::base::{Actor, BlobId, Result};
 use crate::documents::anchor::Portrait;
-use crate::documents::{Message, Topic, TopicStatus};
 
 /// The vocabulary, extended by the version and the confidence of a position.
 fn context() -> Value {
@@ -129,8 +129,8 @@ fn iri(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::documents::Placement;
-    use crate::documents::anchor::{Placed, PlacementState};
+    use crate::api::topics::{Placement, PlacementState};
+    use crate::documents::anchor::Placed;
     use crate::documents::fixture::{Fixture, TEXT, blob};
     use crate::documents::topics::message;
 

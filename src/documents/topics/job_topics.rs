@@ -1,10 +1,9 @@
 //! Lists the Topics opened by an actor; `topic` owns the table `topics`.
 
 use rusqlite::{Connection, named_params};
-use serde::Serialize;
 
-use crate::base::{Actor, Result, SourcePath, TopicId};
-use crate::documents::topics::topic::TopicStatus;
+use crate::api::topics::OpenedTopic;
+use crate::base::{Actor, Result};
 
 const OPENED_BY: &str = "
     SELECT id, source_path, COALESCE(title, '') AS title, status FROM topics
@@ -12,20 +11,6 @@ const OPENED_BY: &str = "
 
 /// The statements of this file, for the schema test.
 pub const STATEMENTS: &[(&str, &str)] = &[("opened::opened_by", OPENED_BY)];
-
-/// A Topic opened by an actor.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct OpenedTopic {
-    /// The Topic.
-    pub id: TopicId,
-    /// The Source.
-    pub source_path: SourcePath,
-    /// Its title.
-    pub title: String,
-    /// Its status.
-    pub status: TopicStatus,
-}
 
 /// Returns the first Topics opened by an actor, oldest first.
 ///

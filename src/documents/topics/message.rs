@@ -3,43 +3,20 @@
 use std::collections::BTreeSet;
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
-use serde::Serialize;
 use serde_json::json;
 
+use crate::api::topics::{Message, TopicStatus};
 use crate::base::limit::{
     JOB_MESSAGES_MAX, MESSAGE_BYTES_MAX, TOPIC_BYTES_MAX, TOPIC_MESSAGES_MAX,
 };
 use crate::base::{
-    Actor, Error, Event, EventKind, Ids, JobId, MessageId, Millis, ProposalId, Result, SourcePath,
-    TopicId, fault,
+    Actor, Error, Event, EventKind, Ids, JobId, ProposalId, Result, SourcePath, TopicId, fault,
 };
 use crate::documents::search;
 use crate::documents::topics::suggestion::{self, Suggestion};
-use crate::documents::topics::topic::{self, TopicStatus};
+use crate::documents::topics::topic;
 use crate::documents::word::check_text;
 use crate::store::Tx;
-
-/// A message in a Topic.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Message {
-    /// Its id.
-    pub id: MessageId,
-    /// The Topic.
-    pub topic_id: TopicId,
-    /// Its position in the Topic, from 1.
-    pub sequence: i64,
-    /// Who wrote it.
-    pub author: Actor,
-    /// Their name as it is shown; filled by a flow.
-    pub author_name: Option<String>,
-    /// The text.
-    pub body: String,
-    /// The proposal with which it was submitted.
-    pub proposal_id: Option<ProposalId>,
-    /// When it was written.
-    pub created_at: Millis,
-}
 
 const LAST: &str = "
     SELECT COALESCE(MAX(sequence), 0) FROM topic_messages WHERE topic_id = :topic";

@@ -4,35 +4,12 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
-use serde::Serialize;
 
+use crate::api::topics::Placement;
 use crate::base::{Actor, BlobId, Millis, Result, SourcePath, TopicId};
 use crate::documents::anchor::row::Offset;
-use crate::documents::anchor::{self, PairMap, Placed, PlacementState};
+use crate::documents::anchor::{self, PairMap, Placed};
 use crate::store::Tx;
-
-/// The place of a Topic's passage in one version of the Source.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Placement {
-    /// The version.
-    pub blob: BlobId,
-    /// How certain it is.
-    pub state: PlacementState,
-    /// First byte, if the passage has a place.
-    pub start: Option<usize>,
-    /// Byte after the last.
-    pub end: Option<usize>,
-    /// Confidence, 0.0 to 1.0.
-    pub confidence: f64,
-    /// The step that decided.
-    pub method: String,
-    /// Who decided.
-    pub decided_by: Actor,
-    /// Whether the version was only in the working tree when it was scanned.
-    #[serde(skip)]
-    pub is_working: bool,
-}
 
 impl Placement {
     /// Returns a placement that was just decided for a version.

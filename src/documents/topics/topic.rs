@@ -1,23 +1,21 @@
 //! Owns the table `topics`: open questions about a Source, each with its messages and its anchor.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
-use serde::Serialize;
 use serde_json::json;
 
+use crate::api::topics::{Topic, TopicStatus};
 use crate::base::limit::MESSAGE_BYTES_MAX;
 use crate::base::{
-    Actor, BlobId, Error, Event, EventKind, Ids, Millis, Page, Result, SourcePath, TopicId,
-    truncate_chars,
+    Actor, BlobId, Error, Event, EventKind, Ids, Page, Result, SourcePath, TopicId, truncate_chars,
 };
-use crate::documents::anchor::{self, Anchor, NewAnchor, Placed};
-use crate::documents::git::Deletion;
+use crate::documents::anchor::{self, NewAnchor, Placed};
 use crate::documents::proposals::attempt;
 use crate::documents::search;
 use crate::documents::sources::plain::Plain;
 use crate::documents::sources::text;
-use crate::documents::topics::placement::{self, Placement};
+use crate::documents::topics::placement;
 use crate::documents::topics::{message, suggestion};
-use crate::documents::word::{check_line, check_text, word_enum};
+use crate::documents::word::{check_line, check_text};
 use crate::store::Tx;
 
 /// Longest title, in bytes.
@@ -28,50 +26,6 @@ const TITLE_CHARS_MAX: usize = 120;
 pub const OPEN_TOPICS_MAX: i64 = crate::base::limit::OPEN_TOPICS_MAX;
 /// Greater than every id.
 const PAST_EVERY_ID: &str = "~";
-
-word_enum! {
-    /// The status of a Topic.
-    TopicStatus {
-        /// Under discussion.
-        Open = "open",
-        /// Resolved by an approved proposal.
-        Incorporated = "incorporated",
-        /// Closed without a change.
-        Discarded = "discarded",
-    }
-}
-
-/// A Topic with its anchor and its placement in the requested version.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Topic {
-    /// Its id.
-    pub id: TopicId,
-    /// The Source.
-    pub source_path: SourcePath,
-    /// Whether it is about the whole Source.
-    pub is_global: bool,
-    /// Its title.
-    pub title: String,
-    /// Its status.
-    pub status: TopicStatus,
-    /// Who opened it.
-    pub created_by: Actor,
-    /// Their name as it is shown; filled by a flow.
-    pub created_by_name: Option<String>,
-    /// When it was opened.
-    pub created_at: Millis,
-    /// When it was closed.
-    pub closed_at: Option<Millis>,
-    /// How many messages it has.
-    pub message_count: i64,
-    /// Its anchor; `None` for a global Topic.
-    pub anchor: Option<Anchor>,
-    /// Its placement in the requested version, if known.
-    pub placement: Option<Placement>,
-    /// How its Source was deleted, if it is open and the Source is gone; filled by a flow.
-    pub source_deleted: Option<Deletion>,
-}
 
 /// A Topic to be opened.
 #[derive(Clone, Debug)]

@@ -8,5 +8,6 @@ mod keep;
 pub mod row;
 mod worktree;
 
-pub use row::{NewWorkspace, Workspace, WorkspaceSort, WorkspaceState};
+pub use crate::api::workspaces::{Workspace, WorkspaceSort, WorkspaceState};
+pub use row::NewWorkspace;
 pub use worktree::{Discard, Made, Wanted, make, remove};

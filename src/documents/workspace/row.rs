@@ -2,41 +2,14 @@
 
 use camino::Utf8PathBuf;
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
-use serde::Serialize;
 use serde_json::json;
 
+use crate::api::workspaces::{Workspace, WorkspaceSort, WorkspaceState};
 use crate::base::{Actor, BlobId, Error, Event, EventKind, JobId, Millis, Result, truncate_chars};
-use crate::documents::word::word_enum;
 use crate::store::Tx;
 
 /// Longest note, in characters.
 const NOTE_CHARS_MAX: usize = 2_000;
-
-word_enum! {
-    /// Who creates a workspace.
-    WorkspaceSort {
-        /// The server: a worktree of a repository.
-        Worktree = "worktree",
-        /// The script's hooks create and remove it.
-        Folder = "folder",
-    }
-}
-
-word_enum! {
-    /// The life cycle of a workspace.
-    WorkspaceState {
-        /// It is being created.
-        Making = "making",
-        /// Hooks and agents can work in it.
-        Ready = "ready",
-        /// The cleanup is running.
-        Cleaning = "cleaning",
-        /// It was removed, or left to a person.
-        Gone = "gone",
-        /// Its cleanup failed, or something in it cannot be saved.
-        Failed = "failed",
-    }
-}
 
 /// A workspace to be created.
 #[derive(Clone, Debug)]
@@ -51,40 +24,6 @@ pub struct NewWorkspace {
     pub repo: Option<Utf8PathBuf>,
     /// The cleanup hook, as JSON.
     pub cleanup: Option<String>,
-}
-
-/// A workspace.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Workspace {
-    /// The root job of the instance.
-    #[serde(rename = "job_id")]
-    pub root: JobId,
-    /// Who creates it.
-    pub sort: WorkspaceSort,
-    /// Its absolute path.
-    #[cfg_attr(test, schemars(with = "String"))]
-    pub path: Utf8PathBuf,
-    /// The repository of a worktree, absolute.
-    #[cfg_attr(test, schemars(with = "Option<String>"))]
-    pub repo: Option<Utf8PathBuf>,
-    /// The initial commit of a worktree.
-    pub base_commit: Option<BlobId>,
-    /// Its state.
-    pub state: WorkspaceState,
-    /// The cleanup hook, as JSON; it contains the environment of a message.
-    #[serde(skip)]
-    pub cleanup: Option<String>,
-    /// The ref with work that was not committed anywhere else.
-    pub kept_ref: Option<String>,
-    /// When it was requested.
-    pub made_at: Millis,
-    /// When it was removed, or its cleanup failed.
-    pub ended_at: Option<Millis>,
-    /// How many times a cleanup was started.
-    pub tries: u32,
-    /// A note for people.
-    pub note: Option<String>,
 }
 
 const INSERT: &str = "

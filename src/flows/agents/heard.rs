@@ -159,7 +159,7 @@ pub(super) struct End<'a> {
     pub(super) how: TurnEnd,
     /// What it took.
     pub(super) tokens: Tokens,
-    /// What it cost.
+    /// Its cost.
     pub(super) cost_usd: Option<f64>,
     /// Whether they may hold what somebody typed.
     pub(super) is_mixed: bool,

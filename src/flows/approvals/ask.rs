@@ -7,7 +7,7 @@ use crate::approvals::{self, Approval, NewApproval, Sort};
 use crate::base::limit::parse_duration;
 use crate::base::{Address, Error, Millis, Result, is_person_name};
 use crate::flows::approvals::{named, resume, schema};
-use crate::flows::{Site, kept_answer};
+use crate::flows::{Site, as_answer, as_kept, kept_answer};
 use crate::jobs::{self, Job};
 use crate::people::{Caller, Person};
 use crate::store::idempotency;
@@ -20,7 +20,7 @@ use crate::store::idempotency;
 pub struct AskRequest {
     /// The label that it is filed under: one word.
     pub channel: String,
-    /// What is asked, in one line.
+    /// The request, in one line.
     pub title: String,
     /// What is to be approved: any JSON.
     #[serde(default = "nothing")]
@@ -51,12 +51,12 @@ pub async fn ask(
     caller: &Caller,
     request: AskRequest,
     key: Option<idempotency::Key>,
-) -> Result<Value> {
+) -> Result<Approval> {
     if !caller.is_job() {
         caller.may_write()?;
     }
     if let Some(kept) = kept_answer(site, key.as_ref()).await? {
-        return Ok(kept);
+        return as_answer(kept);
     }
     let lasts = request.expires.as_deref().map(parse_duration).transpose();
     let lasts = lasts.map_err(|cause| cause.code("bad_parameter"))?;
@@ -75,7 +75,7 @@ pub async fn ask(
         if let Some(key) = &key
             && let Some(kept) = idempotency::find(tx.connection(), key)?
         {
-            return Ok(kept);
+            return as_answer(kept);
         }
         let expires_at = lasts.map(|ms| tx.now().plus(ms));
         let new = asked((&caller, job.as_ref()), &request, expires_at)?;
@@ -84,18 +84,13 @@ pub async fn ask(
             resume::require_resumable(&works.config_of(&job.id), job)?;
             jobs::wait_for(tx, job, &made.id)?;
         }
-        let answer = answer(named(tx.connection(), made)?)?;
+        let answer = named(tx.connection(), made)?;
         if let Some(key) = &key {
-            idempotency::remember(tx, key, &answer)?;
+            idempotency::remember(tx, key, &as_kept(&answer)?)?;
         }
         Ok(answer)
     });
     made.await
-}
-
-fn answer(approval: Approval) -> Result<Value> {
-    serde_json::to_value(approval)
-        .map_err(|cause| Error::internal("an approval is not JSON").source(cause))
 }
 
 /// Checks the payload against its schema, where that may take time.

@@ -5,11 +5,11 @@
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::api::approvals::ApprovalOutcome;
 use crate::approvals::{self, State};
 use crate::base::limit::APPROVAL_WAIT_MS_MAX;
 use crate::base::{ApprovalId, Error, EventKind, Result};
@@ -38,9 +38,8 @@ impl Wait {
     }
 }
 
-/// Returns `{id, state, version, payload, note, decided_by}` as soon as the approval is decided, or
-/// with state `pending` when the time has passed or the server stops. `payload` is what was
-/// approved: the changed one, if it was changed.
+/// Returns what became of an approval as soon as it is decided, or with state `pending` when the
+/// time has passed or the server stops.
 ///
 /// # Errors
 /// `not_found`; `invalid` for a timeout above the longest.
@@ -49,14 +48,14 @@ pub async fn outcome(
     caller: &Caller,
     (id, wait): (&ApprovalId, Wait),
     stop: &CancellationToken,
-) -> Result<Value> {
+) -> Result<ApprovalOutcome> {
     caller.may_read()?;
     let deadline = Instant::now() + wait.duration()?;
     // Before the first look: what happens in between is heard.
     let mut events = site.store.subscribe();
     loop {
-        let (state, answer) = look(site, caller, id).await?;
-        if state != State::Pending || Instant::now() >= deadline || stop.is_cancelled() {
+        let answer = look(site, caller, id).await?;
+        if answer.state != State::Pending || Instant::now() >= deadline || stop.is_cancelled() {
             return Ok(answer);
         }
         loop {
@@ -79,18 +78,20 @@ pub async fn outcome(
     }
 }
 
-async fn look(site: &Site, caller: &Caller, id: &ApprovalId) -> Result<(State, Value)> {
+async fn look(site: &Site, caller: &Caller, id: &ApprovalId) -> Result<ApprovalOutcome> {
     let (caller, id) = (caller.clone(), id.clone());
     site.store
         .read(move |c| {
             let found = approvals::find(c, &id, &viewer(c, &caller)?)?;
             let texts = approvals::texts(c, &id)?;
-            let answer = json!({
-                "id": found.id, "state": found.state, "version": found.version,
-                "payload": texts.changes.unwrap_or(texts.payload), "note": found.note,
-                "decided_by": found.decided_by,
-            });
-            Ok((found.state, answer))
+            Ok(ApprovalOutcome {
+                id: found.id,
+                state: found.state,
+                version: found.version,
+                payload: texts.changes.unwrap_or(texts.payload),
+                note: found.note,
+                decided_by: found.decided_by,
+            })
         })
         .await
 }

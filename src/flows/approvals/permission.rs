@@ -6,11 +6,12 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::api::approvals::{Behavior, PermissionAnswer, PermissionAsked};
 use crate::approvals::{self, Approval, Decision, NewApproval, Sort, State, Viewer};
 use crate::base::limit::{APPROVAL_TITLE_CHARS_MAX, format_duration};
 use crate::base::{Actor, ApprovalId, Error, Result, digest_hex, truncate_chars};
 use crate::flows::approvals::{ask, question, resume};
-use crate::flows::{Site, Works, agents, kept_answer};
+use crate::flows::{Site, Works, agents, as_answer, as_kept, kept_answer};
 use crate::jobs::{self, Job};
 use crate::people::Caller;
 use crate::store::{Tx, idempotency};
@@ -45,10 +46,10 @@ pub async fn request(
     caller: &Caller,
     request: PermissionRequest,
     key: Option<idempotency::Key>,
-) -> Result<Value> {
+) -> Result<PermissionAsked> {
     let token_hash = caller.job()?.1.to_owned();
     if let Some(kept) = kept_answer(site, key.as_ref()).await? {
-        return Ok(kept);
+        return as_answer(kept);
     }
     require_name(&request.tool_name)?;
     let (works, caller) = (site.works.clone(), caller.clone());
@@ -57,7 +58,7 @@ pub async fn request(
         if let Some(key) = &key
             && let Some(kept) = idempotency::find(tx.connection(), key)?
         {
-            return Ok(kept);
+            return as_answer(kept);
         }
         job.require_asking()?;
         if let Some(other) = &job.waits_for {
@@ -69,17 +70,16 @@ pub async fn request(
         let config = works.config_of(&job.id);
         let wait = config.kind_of_job(&job.kind).map(|it| it.permission_wait).unwrap_or_default();
         let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-        let answer = json!({"id": asked.id, "state": asked.state, "wait_ms": wait_ms});
+        let answer = PermissionAsked { id: asked.id, state: asked.state, wait_ms };
         if let Some(key) = &key {
-            idempotency::remember(tx, key, &answer)?;
+            idempotency::remember(tx, key, &as_kept(&answer)?)?;
         }
         Ok(answer)
     });
     asking.await
 }
 
-/// Returns what an engine is told about its call: `{behavior, updatedInput}` or `{behavior,
-/// message}`. A question that nobody has decided is left open for later, if there can be a later.
+/// Returns what an engine is told about its call. A question that nobody has decided is left open for later, if there can be a later.
 ///
 /// # Errors
 /// `conflict` with code `permission_used` if another call used it; `not_found`.
@@ -88,10 +88,10 @@ pub async fn answer(
     caller: &Caller,
     id: &ApprovalId,
     key: Option<idempotency::Key>,
-) -> Result<Value> {
+) -> Result<PermissionAnswer> {
     let token_hash = caller.job()?.1.to_owned();
     if let Some(kept) = kept_answer(site, key.as_ref()).await? {
-        return Ok(kept);
+        return as_answer(kept);
     }
     let (works, id) = (site.works.clone(), id.clone());
     let answering = site.store.write(move |tx| {
@@ -99,7 +99,7 @@ pub async fn answer(
         if let Some(key) = &key
             && let Some(kept) = idempotency::find(tx.connection(), key)?
         {
-            return Ok(kept);
+            return as_answer(kept);
         }
         let asked = approvals::find(tx.connection(), &id, &Viewer::Program)?;
         if asked.sort != Sort::Permission || !is_of(&asked, &job) {
@@ -108,7 +108,7 @@ pub async fn answer(
         let answer = told(tx, &works, &job, asked)?;
         agents::block(tx, &job, false)?;
         if let Some(key) = &key {
-            idempotency::remember(tx, key, &answer)?;
+            idempotency::remember(tx, key, &as_kept(&answer)?)?;
         }
         Ok(answer)
     });
@@ -202,7 +202,7 @@ fn canonical(value: &Value) -> String {
     }
 }
 
-fn told(tx: &Tx<'_>, works: &Works, job: &Job, asked: Approval) -> Result<Value> {
+fn told(tx: &Tx<'_>, works: &Works, job: &Job, asked: Approval) -> Result<PermissionAnswer> {
     let said = |words: String| match &asked.note {
         Some(note) => format!("{words}: {note}"),
         None => words,
@@ -212,7 +212,7 @@ fn told(tx: &Tx<'_>, works: &Works, job: &Job, asked: Approval) -> Result<Value>
             approvals::use_once(tx, &asked.id)?;
             let texts = approvals::texts(tx.connection(), &asked.id)?;
             let input = question::answered(texts);
-            Ok(json!({"behavior": "allow", "updatedInput": input}))
+            Ok(allow(input))
         }
         State::Pending => leave(tx, works, job, &asked),
         State::Rejected => Ok(deny(&said("a person refused this call".to_owned()), false)),
@@ -222,7 +222,7 @@ fn told(tx: &Tx<'_>, works: &Works, job: &Job, asked: Approval) -> Result<Value>
 
 /// Answers an engine that has waited long enough: its job is parked, its agent is told later, or
 /// it has to do without.
-fn leave(tx: &Tx<'_>, works: &Works, job: &Job, asked: &Approval) -> Result<Value> {
+fn leave(tx: &Tx<'_>, works: &Works, job: &Job, asked: &Approval) -> Result<PermissionAnswer> {
     let config = works.config_of(&job.id);
     if job.agent.is_some() {
         approvals::leave(tx, &asked.id)?;
@@ -243,12 +243,14 @@ fn leave(tx: &Tx<'_>, works: &Works, job: &Job, asked: &Approval) -> Result<Valu
 }
 
 /// `interrupt` ends the turn: the model never reads the words.
-fn deny(message: &str, interrupt: bool) -> Value {
-    let mut answer = json!({"behavior": "deny", "message": message});
-    if interrupt {
-        answer["interrupt"] = json!(true);
-    }
-    answer
+fn deny(message: &str, interrupt: bool) -> PermissionAnswer {
+    let message = Some(message.to_owned());
+    PermissionAnswer { behavior: Behavior::Deny, updated_input: None, message, interrupt }
+}
+
+fn allow(input: Value) -> PermissionAnswer {
+    let (updated_input, message) = (Some(input), None);
+    PermissionAnswer { behavior: Behavior::Allow, updated_input, message, interrupt: false }
 }
 
 #[cfg(test)]

@@ -1,10 +1,9 @@
 //! Approvals as people and agents read them.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 use crate::approvals::{self, Approval, Filter, Past, State, Texts};
-use crate::base::{ApprovalId, Result};
+use crate::base::{ApprovalId, Page, Result};
 use crate::flows::approvals::{named, viewer};
 use crate::flows::{Site, page_limit};
 use crate::people::{self, Caller};
@@ -16,7 +15,7 @@ use crate::people::{self, Caller};
 pub struct ApprovalQuery {
     /// `pending`, `approved`, `amended`, `rejected`, `withdrawn` or `expired`.
     pub state: Option<String>,
-    /// Only of this channel.
+    /// Only in this channel.
     pub channel: Option<String>,
     /// The `next` of the page before.
     pub after: Option<ApprovalId>,
@@ -24,12 +23,12 @@ pub struct ApprovalQuery {
     pub limit: Option<u32>,
 }
 
-/// Returns approvals without their payloads, newest first, as `{items, next}`. A job sees what its
+/// Returns approvals without their payloads, newest first. A job sees what its
 /// root asked.
 ///
 /// # Errors
 /// `invalid` for a state that is none.
-pub async fn list(site: &Site, caller: &Caller, query: ApprovalQuery) -> Result<Value> {
+pub async fn list(site: &Site, caller: &Caller, query: ApprovalQuery) -> Result<Page<Approval>> {
     caller.may_read()?;
     let filter = Filter {
         state: query.state.as_deref().map(str::parse::<State>).transpose()?,
@@ -42,14 +41,13 @@ pub async fn list(site: &Site, caller: &Caller, query: ApprovalQuery) -> Result<
         .read(move |c| {
             let page = approvals::list(c, &viewer(c, &caller)?, &filter)?;
             let items = page.items.into_iter().map(|it| named(c, it));
-            let items: Vec<Approval> = items.collect::<Result<_>>()?;
-            Ok(json!({"items": items, "next": page.next}))
+            Ok(Page { items: items.collect::<Result<_>>()?, next: page.next })
         })
         .await
 }
 
 /// An approval with all that a decision needs.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(rename = "ApprovalPage"))]
 pub struct Shown {

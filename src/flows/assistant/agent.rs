@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::api::chat::{ExecuteRequest, Executed};
+use crate::api::chat::{ExecuteRequest, Executed, ToolList};
 use crate::base::{Error, ErrorKind, JobId, Result};
 use crate::chat::{self, Run, ToolCall};
 use crate::flows::Site;
@@ -21,17 +20,17 @@ const ANNOUNCED: Duration = Duration::from_secs(5);
 /// Longest name that a runtime gives a call, in bytes.
 const CALL_REF_BYTES_MAX: usize = 200;
 
-/// Returns the tools of the caller's run as `{items}`.
+/// Returns the tools of the caller's run.
 ///
 /// # Errors
 /// `forbidden` with code `job_only` for people; `not_found` with code `no_run` for other jobs.
-pub async fn list_tools(site: &Site, caller: &Caller) -> Result<Value> {
+pub async fn list_tools(site: &Site, caller: &Caller) -> Result<ToolList> {
     let (run, _) = run_of(site, caller)?;
     let config = site.config_of(&run.job_id);
     let allowed = config.assistant.as_ref().map(|it| &it.tools);
     let is_allowed = |name: &str| allowed.is_some_and(|it| it.contains_key(name));
     let items = tools::TOOLS.iter().filter(|it| is_allowed(it.name)).map(tools::Tool::describe);
-    Ok(json!({"items": items.collect::<Result<Vec<Value>>>()?}))
+    Ok(ToolList { items: items.collect::<Result<_>>()? })
 }
 
 /// Makes a call of the caller's run. While a person is asked, the answer says `waiting`: the same

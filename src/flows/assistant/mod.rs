@@ -43,7 +43,7 @@ const KEYS: [&str; 3] = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CO
 
 /// A person who may use the assistant.
 pub(in crate::flows) struct Seat<'a> {
-    /// Who.
+    /// The person.
     pub(in crate::flows) person: Person,
     /// What the script says.
     pub(in crate::flows) assistant: &'a Assistant,
@@ -81,7 +81,7 @@ pub(in crate::flows) struct Closed {
     pub(in crate::flows) state: &'static str,
     /// What is wrong.
     pub(in crate::flows) why: String,
-    /// What to do about it.
+    /// How to fix it.
     pub(in crate::flows) hint: String,
 }
 

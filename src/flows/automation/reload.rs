@@ -14,9 +14,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use camino::Utf8PathBuf;
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use tracing::{error, info, warn};
 
+use crate::api::config::{ScriptView, Trouble};
 use crate::base::{Actor, Context, Error, ErrorKind, Event, EventKind, Millis, Result, fault};
 use crate::flows::automation::{handlers, schedules};
 use crate::flows::check::{self, Purpose};
@@ -68,19 +69,6 @@ pub struct Facts {
     pub trouble: Option<Trouble>,
 }
 
-/// Why a reload was refused.
-#[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[cfg_attr(test, schemars(rename = "ScriptTrouble"))]
-pub struct Trouble {
-    /// When.
-    pub at: Millis,
-    /// `wiki-browser.lua has 2 errors`.
-    pub summary: String,
-    /// What is wrong, with places; the first of many.
-    pub errors: Vec<Diagnostic>,
-}
-
 /// The body of `POST /api/config/reload`; it may be empty.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -96,7 +84,7 @@ pub struct ReloadRequest {
 }
 
 /// What a reload came to.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Reloaded {
     /// Whether the script is right.
@@ -385,15 +373,18 @@ fn follow_names(tx: &Tx<'_>, config: &Config) -> Result<()> {
 }
 
 /// What the pages and programs are told of the script beside what it declares.
-pub fn facts(site: &Site) -> Value {
+pub fn facts(site: &Site) -> ScriptView {
     let facts = site.script.facts();
     let current = site.scripts.current();
-    json!({
-        "generation": facts.generation, "loaded_at": facts.loaded_at,
-        "loaded_by": facts.loaded_by, "needs_restart": facts.needs_restart,
-        "trouble": facts.trouble, "stuck": current.vm.stuck(),
-        "abandoned_threads": current.vm.wear().abandoned(),
-    })
+    ScriptView {
+        generation: facts.generation,
+        loaded_at: facts.loaded_at,
+        loaded_by: facts.loaded_by,
+        needs_restart: facts.needs_restart,
+        trouble: facts.trouble,
+        stuck: current.vm.stuck(),
+        abandoned_threads: current.vm.wear().abandoned(),
+    }
 }
 
 /// Returns the files of the generation in force, each with the text that was read.

@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use crate::api::config::ScheduleView;
+use crate::base::Page;
 use crate::base::{Actor, Error, Event, EventKind, JobId, Millis, Result, fault};
 use crate::flows::automation::effects::{self, Failure, Origin, Turn, Wish};
 use crate::flows::{Site, Works};
@@ -296,11 +298,11 @@ fn write(
     Ok(failures)
 }
 
-/// Returns all schedules with their times, as `{items, next}`.
+/// Returns all schedules with their times.
 ///
 /// # Errors
 /// As any read.
-pub fn list(works: &Works) -> Result<Value> {
+pub fn list(works: &Works) -> Result<Page<ScheduleView>> {
     works.store.look(|c| {
         let mut items = Vec::new();
         for it in works.config.schedules.values() {
@@ -313,18 +315,24 @@ pub fn list(works: &Works) -> Result<Value> {
                 }
                 None => None,
             };
-            items.push(json!({
-                "name": it.name, "about": it.about, "when": it.describe(), "missed": it.missed,
-                "at": it.at.to_string(),
-                "kind": match &it.enqueue {
-                    Wanted::Job(request) => request.get("kind").cloned().unwrap_or_default(),
-                    Wanted::Function(_) => Value::Null,
-                },
-                "next_at": state.map(|it| it.next), "last_at": state.and_then(|it| it.last),
-                "last_job": last_job, "last_status": status,
-                "last_error": state.and_then(|it| it.last_error.clone()),
-            }));
+            let kind = match &it.enqueue {
+                Wanted::Job(request) => request.get("kind").and_then(Value::as_str),
+                Wanted::Function(_) => None,
+            };
+            items.push(ScheduleView {
+                name: it.name.clone(),
+                about: it.about.clone(),
+                when: it.describe(),
+                missed: it.missed.as_str().to_owned(),
+                at: it.at.to_string(),
+                kind: kind.map(str::to_owned),
+                next_at: state.map(|it| it.next),
+                last_at: state.and_then(|it| it.last),
+                last_job,
+                last_status: status.map(str::to_owned),
+                last_error: state.and_then(|it| it.last_error.clone()),
+            });
         }
-        Ok(json!({"items": items, "next": null}))
+        Ok(Page { items, next: None })
     })
 }

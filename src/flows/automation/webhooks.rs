@@ -7,11 +7,12 @@
 use serde_json::{Value, json};
 use tracing::{debug, info};
 
+use crate::api::config::WebhookTaken;
 use crate::base::{Actor, Error, ErrorKind, JobId, Result, digest_hex, fault, truncate_chars};
 use crate::flows::automation::effects::{self, Failure, Origin};
 use crate::flows::automation::webhook_proof::{Proof, unproven};
 use crate::flows::check::external;
-use crate::flows::{Site, kept_answer};
+use crate::flows::{Site, as_answer, as_kept, kept_answer};
 use crate::jobs::NewJob;
 use crate::script::{Effect, Location, Webhook};
 use crate::store::{Tx, idempotency};
@@ -37,7 +38,7 @@ pub struct Incoming {
 /// `not_found` with code `no_webhook`; `unauthenticated` with code `bad_signature`; `unavailable`
 /// with codes `secret_missing` and `script_stuck`; `invalid` with codes `not_json` and
 /// `script_failed`; as asking for a job. Then no job was accepted.
-pub async fn take(site: &Site, call: Incoming) -> Result<Value> {
+pub async fn take(site: &Site, call: Incoming) -> Result<WebhookTaken> {
     let webhook = prove(site, &call)?;
     take_proven(site, webhook, call.event, &call.body).await
 }
@@ -51,7 +52,7 @@ pub(in crate::flows) async fn take_proven(
     webhook: &Webhook,
     event: Option<String>,
     body: &[u8],
-) -> Result<Value> {
+) -> Result<WebhookTaken> {
     let by = Actor::Webhook(webhook.name.clone());
     let key = idempotency::Key {
         actor: by.clone(),
@@ -60,14 +61,14 @@ pub(in crate::flows) async fn take_proven(
         body_digest: digest_hex(body),
     };
     if let Some(kept) = kept_answer(site, Some(&key)).await? {
-        return Ok(kept);
+        return as_answer(kept);
     }
     let body: Value = serde_json::from_slice(body).map_err(|cause| {
         Error::invalid("the body is not JSON").code("not_json").hint(cause.to_string())
     })?;
     match accept(site, webhook, (event, body), (&by, key)).await {
         Ok(answer) => {
-            info!("webhook {} was called: {answer}", webhook.name);
+            info!("webhook {} was called: {}", webhook.name, json!(answer));
             Ok(answer)
         }
         Err((at, error)) => {
@@ -105,7 +106,7 @@ async fn accept(
     webhook: &Webhook,
     (event, body): (Option<String>, Value),
     (by, key): (&Actor, idempotency::Key),
-) -> std::result::Result<Value, (Location, Error)> {
+) -> std::result::Result<WebhookTaken, (Location, Error)> {
     let event = event.map(|it| truncate_chars(&it, EVENT_CHARS_MAX));
     let now = site.store.clock().now();
     let arg = json!({"name": webhook.name, "event": event, "now": now, "body": body});
@@ -121,21 +122,21 @@ async fn accept(
     }
     if jobs.is_empty() {
         // The function passed it over. It may come as often as it likes: it leaves nothing.
-        return Ok(json!({"jobs": []}));
+        return Ok(WebhookTaken { jobs: Vec::new() });
     }
     let works = site.clone();
     let write = move |tx: &Tx<'_>| {
         // What was sent twice at once is taken once.
         if let Some(kept) = idempotency::find(tx.connection(), &key)? {
-            return Ok(kept);
+            return as_answer(kept);
         }
         // One that is refused takes back those that were accepted before it.
         let mut accepted: Vec<JobId> = Vec::new();
         for new in &jobs {
             accepted.extend(effects::accept(tx, &works, new)?);
         }
-        let answer = json!({"jobs": accepted});
-        idempotency::remember(tx, &key, &answer)?;
+        let answer = WebhookTaken { jobs: accepted };
+        idempotency::remember(tx, &key, &as_kept(&answer)?)?;
         Ok(answer)
     };
     site.store.write(write).await.map_err(|cause| (slot.at.clone(), cause))

@@ -26,7 +26,7 @@ const REPEATED_AT_ONCE: usize = 25;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct BulkRequest {
-    /// Of this kind only.
+    /// Only of this kind.
     #[serde(default)]
     pub kind: Option<String>,
     /// In this state: `queued` or `running` to cancel, an end other than `succeeded` to repeat.
@@ -44,7 +44,7 @@ pub struct BulkRequest {
 }
 
 /// What came of a request.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Bulk {
     /// How many jobs were cancelled or repeated; how many would be, if that was asked.
@@ -56,7 +56,7 @@ pub struct Bulk {
 }
 
 /// One job that was refused.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(rename = "RefusedJob"))]
 pub struct Refused {

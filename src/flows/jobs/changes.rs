@@ -1,10 +1,12 @@
 //! What a person does about changes that were made while a job ran: puts them back, or keeps them;
 //! and what an approval says that they stand in the way of.
 
+use rusqlite::Connection;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tracing::info;
 
+use crate::api::changes::{ChangeView, ChangesView, Kept, Restored};
 use crate::base::{Actor, Error, ErrorKind, Event, EventKind, JobId, Result, SourcePath, fault};
 use crate::documents::changes::{Changes, ChangesRow, ChangesState, Wish, name_of, row};
 use crate::documents::proposals::attempt;
@@ -47,15 +49,14 @@ pub async fn restore(
     caller: &Caller,
     id: &JobId,
     request: RestoreRequest,
-) -> Result<Value> {
+) -> Result<Restored> {
     let by = Actor::Person(caller.may_decide()?.id.clone());
     if request.names.len() > NAMES_MAX {
         return Err(Error::invalid(format!("at most {NAMES_MAX} names at once")));
     }
     if tree_guard::look_late(site, id).await? && !is_changed(site, id).await? {
-        return Ok(json!({
-            "items": [], "restorable": true, "restored": true, "held_at": held_at(id),
-        }));
+        let (items, held_at) = (Vec::new(), held_at(id));
+        return Ok(Restored { items, restorable: true, restored: true, held_at });
     }
     let found = undecided(site, caller, id).await?;
     let kept = tree_guard::open_kept(site).await?;
@@ -71,26 +72,24 @@ pub async fn restore(
         site.store.write(move |tx| decide(tx, &asked, ChangesState::Restored, &by)).await?;
         info!(job_id = %id, "what changed while job {id} ran was put back");
     }
-    Ok(json!({
-        "items": plan.items, "restorable": plan.is_free(), "restored": is_done,
-        "held_at": held_at(id),
-    }))
+    let restorable = plan.is_free();
+    Ok(Restored { items: plan.items, restorable, restored: is_done, held_at: held_at(id) })
 }
 
 /// Keeps what changed while a job ran: nothing is touched, and nothing stands in the way for it.
 ///
 /// # Errors
 /// As [`restore`].
-pub async fn keep(site: &Site, caller: &Caller, id: &JobId) -> Result<Value> {
+pub async fn keep(site: &Site, caller: &Caller, id: &JobId) -> Result<Kept> {
     let by = Actor::Person(caller.may_decide()?.id.clone());
     if keep_unseen(site, caller, id, &by).await? {
-        return Ok(json!({"kept": true, "held_at": Value::Null}));
+        return Ok(Kept { kept: true, held_at: None });
     }
     undecided(site, caller, id).await?;
     let asked = id.clone();
     site.store.write(move |tx| decide(tx, &asked, ChangesState::Kept, &by)).await?;
     info!(job_id = %id, "what changed while job {id} ran is kept");
-    Ok(json!({"kept": true, "held_at": held_at(id)}))
+    Ok(Kept { kept: true, held_at: Some(held_at(id)) })
 }
 
 /// Lets agents start though nobody can look at what changed, or though the job still runs: what is
@@ -175,12 +174,12 @@ fn held_at(id: &JobId) -> String {
 ///
 /// # Errors
 /// As any read.
-pub(in crate::flows) fn view(c: &rusqlite::Connection, id: &JobId) -> Result<Option<Value>> {
+pub(in crate::flows) fn view(c: &Connection, id: &JobId) -> Result<Option<ChangesView>> {
     let Some(found) = row::find(c, id)? else { return Ok(None) };
     let by = found.decided_by.as_ref().map(|it| people::display_name(c, it)).transpose()?;
     let all = &found.changes;
     let head = all.tip.iter().map(|(was, is)| {
-        json!({"name": "HEAD", "how": "moved", "before": name_of(was), "after": name_of(is)})
+        change("HEAD".to_owned(), "moved", (json!(name_of(was)), json!(name_of(is))))
     });
     let refs = all.refs.iter().map(|it| {
         let how = match (&it.before, &it.after) {
@@ -188,23 +187,32 @@ pub(in crate::flows) fn view(c: &rusqlite::Connection, id: &JobId) -> Result<Opt
             (_, None) => "deleted",
             _ => "moved",
         };
-        json!({"name": it.name, "how": how, "before": it.before, "after": it.after})
+        change(it.name.clone(), how, (json!(it.before), json!(it.after)))
     });
     let files = all
         .files
         .iter()
-        .map(|it| json!({"name": it.path, "how": it.how, "before": it.before, "after": it.after}));
+        .map(|it| change(it.path.clone(), &it.how, (json!(it.before), json!(it.after))));
     let private = all.private.iter().map(|it| {
         let name = format!(".git/{}", it.name);
-        json!({"name": name, "how": "changed", "before": it.before, "after": it.after})
+        change(name, "changed", (json!(it.before), json!(it.after)))
     });
     let total = head.len() + all.refs.len() + all.files.len() + all.private.len() + all.more;
-    let items: Vec<Value> = head.chain(refs).chain(files).chain(private).take(SHOWN_MAX).collect();
-    Ok(Some(json!({
-        "state": found.state, "more": total - items.len(), "items": items,
-        "also_running": all.others, "decided_by_name": by, "decided_at": found.decided_at,
-        "held_at": all.is_held.then(|| held_at(id)),
-    })))
+    let items: Vec<ChangeView> =
+        head.chain(refs).chain(files).chain(private).take(SHOWN_MAX).collect();
+    Ok(Some(ChangesView {
+        state: found.state,
+        more: total - items.len(),
+        items,
+        also_running: all.others.iter().cloned().collect(),
+        decided_by_name: by,
+        decided_at: found.decided_at,
+        held_at: all.is_held.then(|| held_at(id)),
+    }))
+}
+
+fn change(name: String, how: &str, (before, after): (Value, Value)) -> ChangeView {
+    ChangeView { name, how: how.to_owned(), before, after }
 }
 
 /// Refuses to commit to a branch that came to be checked out while a job ran, until a person says

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use rusqlite::Connection;
 
+use crate::api::topics::TopicStatus;
 use crate::base::{Actor, JobId, Result, TopicId};
-use crate::documents::TopicStatus;
 use crate::documents::topics::topic;
 use crate::flows::{Site, viewer};
 use crate::jobs;

@@ -10,21 +10,23 @@ pub mod output;
 pub mod tree_guard;
 pub mod usage;
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::api::changes::ChangesView;
 use crate::api::mail::Sort;
+use crate::api::topics::OpenedTopic;
+use crate::api::workspaces::Workspace;
 use crate::base::limit::RESULT_BYTES_MAX;
 use crate::base::{
-    Actor, Error, ErrorKind, JobId, Millis, ProposalId, Result, SourcePath, TopicId,
+    Actor, Error, ErrorKind, JobId, Millis, Page, ProposalId, Result, SourcePath, TopicId,
 };
 use crate::documents;
 use crate::documents::proposals::proposal::lineage;
-use crate::documents::topics::job_topics::OpenedTopic;
-use crate::documents::workspace::Workspace;
 use crate::flows::people::refuse_disabled;
 use crate::flows::proposals::suggestions;
 use crate::flows::requests::inputs;
@@ -59,27 +61,44 @@ pub struct JobRequest {
 }
 
 /// A job with what only other domains know.
-#[derive(Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct JobView {
+    /// The job.
     #[serde(flatten)]
-    pub(super) job: Job,
-    message: Option<String>,
-    waiting: Option<Waiting>,
-    requested_by_name: String,
-    cancelled_by_name: Option<String>,
-    engine: Option<String>,
-    timeout_ms: Option<u64>,
-    start_ms: Option<u64>,
-    idle_ms: Option<u64>,
-    produces: Option<&'static str>,
-    reads: Option<Reads>,
-    printed_at: Option<Millis>,
-    pub(super) retried_as: Vec<JobId>,
-    proposal_id: Option<ProposalId>,
-    opened_topics: Vec<OpenedTopic>,
-    changes: Option<Value>,
-    workspace: Option<Workspace>,
+    pub job: Job,
+    /// What went wrong, as a sentence.
+    pub message: Option<String>,
+    /// Why it waits.
+    pub waiting: Option<Waiting>,
+    /// Who asked for it.
+    pub requested_by_name: String,
+    /// Who cancelled it.
+    pub cancelled_by_name: Option<String>,
+    /// The engine that runs it.
+    pub engine: Option<String>,
+    /// How long it may take, in milliseconds.
+    pub timeout_ms: Option<u64>,
+    /// How long its agent may be silent at first.
+    pub start_ms: Option<u64>,
+    /// How long its agent may be silent.
+    pub idle_ms: Option<u64>,
+    /// What it must leave.
+    pub produces: Option<Cow<'static, str>>,
+    /// The form of its agent's output.
+    pub reads: Option<Reads>,
+    /// When its agent last printed something.
+    pub printed_at: Option<Millis>,
+    /// The jobs that repeat it.
+    pub retried_as: Vec<JobId>,
+    /// What it proposed.
+    pub proposal_id: Option<ProposalId>,
+    /// The Topics that it opened.
+    pub opened_topics: Vec<OpenedTopic>,
+    /// What changed in the repository while it ran.
+    pub changes: Option<ChangesView>,
+    /// The folder of its own in which its agent works.
+    pub workspace: Option<Workspace>,
 }
 
 /// Accepts a job.
@@ -329,7 +348,7 @@ pub(super) fn view_with(
         timeout_ms: timeout.filter(|it| !it.is_zero()).map(millis),
         start_ms: kind.and_then(|it| it.start).map(millis),
         idle_ms: kind.and_then(|it| it.idle).map(millis),
-        produces: produces.map(Produces::as_str),
+        produces: produces.map(|it| Cow::Borrowed(it.as_str())),
         reads: engine.and_then(|it| it.reads()),
         printed_at: None,
         retried_as: Vec::new(),
@@ -360,11 +379,11 @@ pub struct JobQuery {
     pub limit: Option<u32>,
 }
 
-/// Returns jobs, newest first, as `{items, next}`.
+/// Returns jobs, newest first.
 ///
 /// # Errors
 /// `invalid` for a status that is none; `forbidden` for jobs.
-pub async fn list(site: &Site, caller: &Caller, query: JobQuery) -> Result<Value> {
+pub async fn list(site: &Site, caller: &Caller, query: JobQuery) -> Result<Page<JobView>> {
     caller.person()?;
     if let Some(kind) = &query.kind {
         inputs::refuse_private_kind(kind)?;
@@ -392,12 +411,11 @@ pub async fn list(site: &Site, caller: &Caller, query: JobQuery) -> Result<Value
             let mut found = jobs::list(c, &viewer, &filter)?;
             let has_more = found.len() > limit as usize;
             found.truncate(limit as usize);
-            let next = if has_more { found.last().map(|it| it.id.clone()) } else { None };
+            let next = if has_more { found.last().map(|it| it.id.to_string()) } else { None };
             let mut outlook = None;
             let views =
                 found.into_iter().map(|job| view_with(&works, (c, &viewer), job, &mut outlook));
-            let items: Vec<JobView> = views.collect::<Result<_>>()?;
-            Ok(json!({"items": items, "next": next}))
+            Ok(Page { items: views.collect::<Result<_>>()?, next })
         })
         .await
 }

@@ -1,8 +1,9 @@
 //! What an agent printed, said and was told: its output in parts, its telemetry, its prompt.
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use crate::api::jobs::{Cut, LogText, Prompt, Transcript};
 use crate::base::limit::{STREAM_ENTRIES_MAX, TEXT_INPUT_BYTES_MAX};
 use crate::base::{Error, ErrorKind, JobId, Millis, Result};
 use crate::flows::Site;
@@ -49,7 +50,7 @@ pub struct Lines {
     pub stream: &'static str,
     /// The byte where they begin.
     pub offset: u64,
-    /// Where to go on.
+    /// The offset of the next part.
     pub next_offset: u64,
     /// How much was printed until now.
     pub total: u64,
@@ -69,19 +70,21 @@ pub struct Lines {
 ///
 /// # Errors
 /// `not_found` if the job is not there; with code `log_expired` if its folder was given up.
-pub async fn log(site: &Site, caller: &Caller, id: &JobId, query: LogQuery) -> Result<Value> {
+pub async fn log(site: &Site, caller: &Caller, id: &JobId, query: LogQuery) -> Result<LogText> {
     let stream = stream_of(query.stream.as_deref())?;
     let offset = query.offset.unwrap_or(0);
     let (chunk, running) = read(site, caller, id, stream, offset, LOG_BYTES_MAX).await?;
     // A character at the end of the piece that is not whole yet is left for the next one.
     let whole = whole_characters(&chunk.bytes, chunk.next_offset < chunk.total || running);
-    Ok(json!({
-        "stream": stream.as_str(), "offset": chunk.offset,
-        "next_offset": chunk.offset + whole as u64, "total": chunk.total,
-        "text": String::from_utf8_lossy(&chunk.bytes[..whole]),
-        "cut": chunk.cut.map(|(from, to)| json!({"from": from, "to": to})),
-        "running": running,
-    }))
+    Ok(LogText {
+        stream: stream.as_str().to_owned(),
+        offset: chunk.offset,
+        next_offset: chunk.offset + whole as u64,
+        total: chunk.total,
+        text: String::from_utf8_lossy(&chunk.bytes[..whole]).into_owned(),
+        cut: chunk.cut.map(|(from, to)| Cut { from, to }),
+        running,
+    })
 }
 
 /// Returns a part of an agent's output that ends with a line, wherever it can.
@@ -226,16 +229,16 @@ fn whole_characters(bytes: &[u8], more_may_come: bool) -> usize {
     }
 }
 
-/// Returns the agent's telemetry after an entry, as `{items, next}`.
+/// Returns the agent's telemetry after an entry.
 ///
 /// # Errors
 /// `not_found`.
-pub async fn stream(site: &Site, caller: &Caller, id: &JobId, after: u64) -> Result<Value> {
+pub async fn stream(site: &Site, caller: &Caller, id: &JobId, after: u64) -> Result<Transcript> {
     with_files(site, caller, id).await?;
     let dir = job_dir(&site.config.site.data, id);
     let items = blocking(move || jobs::read_stream(&dir, after, STREAM_ENTRIES_MAX)).await?;
-    let next = items.last().map(|it| it["seq"].clone());
-    Ok(json!({"items": items, "next": next}))
+    let next = items.last().and_then(|it| it["seq"].as_u64());
+    Ok(Transcript { items, next })
 }
 
 /// Returns the last entries of an agent's telemetry, and what all of it adds up to.
@@ -257,7 +260,7 @@ pub async fn stream_end(
 ///
 /// # Errors
 /// `not_found` with code `no_prompt` for a job that has not been started.
-pub async fn prompt(site: &Site, caller: &Caller, id: &JobId) -> Result<Value> {
+pub async fn prompt(site: &Site, caller: &Caller, id: &JobId) -> Result<Prompt> {
     with_files(site, caller, id).await?;
     let dir = job_dir(&site.config.site.data, id);
     let read = blocking(move || match JobFolder::open(&dir)? {
@@ -266,9 +269,8 @@ pub async fn prompt(site: &Site, caller: &Caller, id: &JobId) -> Result<Value> {
     });
     let bytes = read.await?;
     let missing = || Error::not_found(format!("job {id} has no prompt because it was not started"));
-    let bytes = bytes
-        .ok_or_else(|| missing().code("no_prompt").hint("the server creates it when it starts"))?;
-    Ok(json!({"prompt": String::from_utf8_lossy(&bytes)}))
+    let bytes = bytes.ok_or_else(|| missing().code("no_prompt").hint("the server creates it when it starts"))?;
+    Ok(Prompt { prompt: String::from_utf8_lossy(&bytes).into_owned() })
 }
 
 async fn blocking<T: Send + 'static>(

@@ -1,12 +1,12 @@
 //! What jobs have spent, what may still be spent today, and engines whose provider takes no more.
 
 use rusqlite::Connection;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde::Deserialize;
 
-use crate::base::{Error, Millis, Result};
+use crate::api::usage::{CapRow, EngineHold, EngineReleased, EngineRow, Spending, UsageRow};
+use crate::base::{Error, Millis, Page, Result};
 use crate::flows::{Site, viewer};
-use crate::jobs::{self, CapOf, UsageBy, Viewer};
+use crate::jobs::{self, CapOf, CapState, UsageBy, Viewer};
 use crate::people::{self, Caller};
 
 /// How far sums go back if nothing is asked, in milliseconds.
@@ -27,7 +27,7 @@ pub struct UsageQuery {
 ///
 /// # Errors
 /// `invalid` for a word or a day that is none; `forbidden` for jobs.
-pub async fn usage(site: &Site, caller: &Caller, query: UsageQuery) -> Result<Value> {
+pub async fn usage(site: &Site, caller: &Caller, query: UsageQuery) -> Result<Spending> {
     caller.person()?;
     let by = query.by.as_deref().map_or(Ok(UsageBy::Day), UsageBy::parse)?;
     let now = site.store.clock().now();
@@ -40,41 +40,39 @@ pub async fn usage(site: &Site, caller: &Caller, query: UsageQuery) -> Result<Va
     site.store
         .read(move |c| {
             let (items, total) = jobs::usage(c, &seen, by, since)?;
-            let items = items.into_iter().map(|item| {
-                let shown = match (by, item.name.parse()) {
+            let items = items.into_iter().map(|usage| {
+                let display_name = match (by, usage.name.parse()) {
                     (UsageBy::Person, Ok(actor)) => Some(people::display_name(c, &actor)?),
                     _ => None,
                 };
-                let mut item = as_json(&item)?;
-                if let Some(shown) = shown {
-                    item["display_name"] = json!(shown);
-                }
-                Ok(item)
+                Ok(UsageRow { usage, display_name })
             });
-            let items: Vec<Value> = items.collect::<Result<_>>()?;
+            let items: Vec<UsageRow> = items.collect::<Result<_>>()?;
             let caps = queue.caps(c, &own, now)?.into_iter().map(|cap| {
-                let shown = match (&cap.cap, cap.of.as_deref().map(str::parse)) {
+                let display_name = match (&cap.cap, cap.of.as_deref().map(str::parse)) {
                     (CapOf::Person(_), Some(Ok(actor))) => Some(people::display_name(c, &actor)?),
                     _ => None,
                 };
-                let mut cap = as_json(&cap)?;
-                if let Some(shown) = shown {
-                    cap["display_name"] = json!(shown);
-                }
-                Ok(cap)
+                Ok(row_of(cap, display_name))
             });
-            let caps: Vec<Value> = caps.collect::<Result<_>>()?;
+            let caps: Vec<CapRow> = caps.collect::<Result<_>>()?;
             let since: String = since.rfc3339().chars().take(10).collect();
-            Ok(json!({
-                "by": by.as_str(), "since": since, "items": items, "total": as_json(&total)?,
-                "caps": caps, "next": null,
-            }))
+            Ok(Spending { by: by.as_str().to_owned(), since, items, total, caps, next: None })
         })
         .await
 }
 
-fn as_json(usage: &impl Serialize) -> Result<Value> {
-    serde_json::to_value(usage).map_err(|cause| Error::internal("usage is not JSON").source(cause))
+fn row_of(state: CapState, display_name: Option<String>) -> CapRow {
+    CapRow {
+        cap: state.cap.word().to_owned(),
+        of: state.of,
+        measure: state.measure.to_owned(),
+        used: state.used,
+        limit: state.limit,
+        is_spent: state.is_spent,
+        frees_at: state.frees_at,
+        display_name,
+    }
 }
 
 fn parse_day(text: &str) -> Result<Millis> {
@@ -92,7 +90,7 @@ fn parse_day(text: &str) -> Result<Millis> {
 ///
 /// # Errors
 /// `forbidden` for jobs.
-pub async fn engines(site: &Site, caller: &Caller) -> Result<Value> {
+pub async fn engines(site: &Site, caller: &Caller) -> Result<Page<EngineRow>> {
     caller.person()?;
     let (now, config) = (site.store.clock().now(), site.config.clone());
     let viewer = viewer(caller);
@@ -104,26 +102,38 @@ pub async fn engines(site: &Site, caller: &Caller) -> Result<Value> {
         let steering = steering.as_ref().filter(|_| !engine.is_builtin());
         let hold = match (limit, steering) {
             // It has no time: a person has to decide, whatever the provider says.
-            (_, Some(it)) => json!({
-                "engine": engine.name, "since": it.since, "until": null, "is_said": false,
-                "job_id": it.job_id, "message": it.sentence(),
+            (_, Some(it)) => Some(EngineHold {
+                engine: engine.name.clone(),
+                since: it.since,
+                until: None,
+                is_said: false,
+                job_id: Some(it.job_id.clone()),
+                message: it.sentence(),
             }),
-            (Some(hold), None) => json!(hold),
-            (None, None) => Value::Null,
+            (Some(hold), None) => Some(EngineHold {
+                engine: hold.engine.clone(),
+                since: hold.since,
+                until: Some(hold.until),
+                is_said: hold.is_said,
+                job_id: hold.job_id.clone(),
+                message: hold.message.clone(),
+            }),
+            (None, None) => None,
         };
-        json!({
-            "name": engine.name,
-            "type": match &engine.speech {
-                Some(it) if it.typed.is_some() => "terminal",
-                Some(_) => "stream",
-                None => engine.body.word(),
-            },
-            "reads": engine.reads(),
-            "on_rate_limit": if engine.is_held_by_limits { "hold" } else { "go_on" },
-            "hold": hold,
-        })
+        let kind = match &engine.speech {
+            Some(it) if it.typed.is_some() => "terminal",
+            Some(_) => "stream",
+            None => engine.body.word(),
+        };
+        EngineRow {
+            name: engine.name.clone(),
+            kind: kind.to_owned(),
+            reads: engine.reads().map(|it| it.as_str().to_owned()),
+            on_rate_limit: if engine.is_held_by_limits { "hold" } else { "go_on" }.to_owned(),
+            hold,
+        }
     });
-    Ok(json!({"items": engines.collect::<Vec<Value>>(), "next": null}))
+    Ok(Page { items: engines.collect(), next: None })
 }
 
 /// The name of an engine in a path.
@@ -142,7 +152,7 @@ impl std::str::FromStr for EngineName {
 /// # Errors
 /// `not_found` for an engine that the script does not have; `conflict` with code
 /// `engine_not_held`; `forbidden` for viewers and jobs.
-pub async fn release(site: &Site, caller: &Caller, name: &EngineName) -> Result<Value> {
+pub async fn release(site: &Site, caller: &Caller, name: &EngineName) -> Result<EngineReleased> {
     let name = name.0.as_str();
     caller.may_write()?;
     if !site.config.engines.contains_key(name) {
@@ -160,5 +170,5 @@ pub async fn release(site: &Site, caller: &Caller, name: &EngineName) -> Result<
         })
     });
     released.await?;
-    Ok(json!({"engine": name, "hold": null}))
+    Ok(EngineReleased { engine: name.to_owned(), hold: None })
 }

@@ -63,20 +63,18 @@ pub(super) async fn rework(ground: &mut Ground, (of, reason): (&Value, &str)) ->
     let asked = reworking::ask(&ground.site, &ground.caller, &id, request, None).await;
     let asked = asked.map_err(|it| newest(of, it))?;
     ground.tell().await?;
-    let job = asked["job_id"].as_str().unwrap_or_default().parse()?;
-    runner::run_this(ground, &job, mark).await
+    runner::run_this(ground, &asked.job_id, mark).await
 }
 
 /// Returns the proposals of the site, the newest first.
 pub(super) async fn list(ground: &Ground) -> Result<Value> {
     let query = ProposalQuery::default();
-    let mut page = proposals::list(&ground.site, &ground.caller, query).await?;
-    let mut items = page["items"].take();
-    for it in items.as_array_mut().into_iter().flatten() {
-        let id: ProposalId = it["id"].as_str().unwrap_or_default().parse()?;
-        *it = shown(ground, &id).await?;
+    let page = proposals::list(&ground.site, &ground.caller, query).await?;
+    let mut items = Vec::with_capacity(page.items.len());
+    for it in page.items {
+        items.push(shown(ground, &it.id).await?);
     }
-    Ok(items)
+    Ok(Value::Array(items))
 }
 
 /// Returns which proposal is meant by a job, by a proposal or by an id.

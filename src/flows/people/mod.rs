@@ -35,7 +35,7 @@ pub struct People {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PersonRequest {
-    /// A short word, unique in the site.
+    /// A short name, unique in the site.
     pub name: String,
     /// What others see; the name by default.
     #[serde(default)]

@@ -2,8 +2,9 @@
 
 use rusqlite::Connection;
 
+use crate::api::proposals::Proposal;
+use crate::api::topics::{Message, Topic};
 use crate::base::{Actor, Result};
-use crate::documents::{Message, Proposal, Topic};
 use crate::people;
 
 /// Fills in who opened a Topic.

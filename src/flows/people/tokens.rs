@@ -16,9 +16,9 @@ const EXPIRES_MS_MAX: u64 = 10 * 366 * 86_400_000;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TokenRequest {
-    /// What its owner calls it.
+    /// The token's name.
     pub name: String,
-    /// What it may be used for.
+    /// Its scopes.
     pub scopes: Vec<TokenScope>,
     /// Whose it is, by name; the caller's by default.
     #[serde(default)]

@@ -6,12 +6,14 @@
 
 pub mod personas;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::base::{BlobId, Error, JobId, Millis, Result, SourcePath};
+use crate::api::perspectives::{Requested, View, ViewKept, ViewList, ViewText};
+use crate::base::{BlobId, Error, JobId, Result, SourcePath};
 use crate::documents::perspectives::{self, Perspective, Versions};
 use crate::flows::perspectives::personas::Found;
 use crate::flows::repository::renames;
@@ -50,7 +52,7 @@ pub struct PutRequest {
 /// `conflict` with codes `job_ended`, `wrong_version` for versions that are not the job's own, and
 /// `already_stored`; `forbidden` with code `not_granted`; `too_large`; `invalid` with codes
 /// `empty_text` and `not_text`.
-pub async fn put(site: &Site, caller: &Caller, request: PutRequest) -> Result<Value> {
+pub async fn put(site: &Site, caller: &Caller, request: PutRequest) -> Result<ViewKept> {
     let token = caller.job()?.1.to_owned();
     let bytes = request.text.len();
     let of = Versions {
@@ -59,10 +61,13 @@ pub async fn put(site: &Site, caller: &Caller, request: PutRequest) -> Result<Va
         source_sha: request.source_sha,
         persona_sha: request.persona_sha,
     };
-    let answer = json!({
-        "source_path": of.source_path, "persona": of.persona, "source_sha": of.source_sha,
-        "persona_sha": of.persona_sha, "bytes": bytes,
-    });
+    let answer = ViewKept {
+        source_path: of.source_path.clone(),
+        persona: of.persona.clone(),
+        source_sha: of.source_sha.clone(),
+        persona_sha: of.persona_sha.clone(),
+        bytes,
+    };
     let works = site.works.clone();
     site.store
         .write(move |tx| {
@@ -108,24 +113,6 @@ pub struct ViewQuery {
     pub persona: String,
 }
 
-/// How things stand with one view.
-#[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct View {
-    source_path: SourcePath,
-    persona: String,
-    about: Option<String>,
-    state: &'static str,
-    changed: Vec<&'static str>,
-    source_sha: Option<BlobId>,
-    persona_sha: Option<BlobId>,
-    job_id: Option<JobId>,
-    created_at: Option<Millis>,
-    bytes: Option<i64>,
-    /// The job that makes a fresh one.
-    making: Option<JobId>,
-}
-
 /// A Source's version and the personas of the site as they are now.
 struct Present {
     path: SourcePath,
@@ -165,11 +152,13 @@ impl Present {
         let mut changed = Vec::new();
         if let Some(stored) = &stored {
             if stored.source_sha != self.blob {
-                changed.push("source");
+                changed.push(Cow::Borrowed("source"));
             }
             match found {
-                None => changed.push("persona_gone"),
-                Some(found) if found.sha != stored.persona_sha => changed.push("persona"),
+                None => changed.push(Cow::Borrowed("persona_gone")),
+                Some(found) if found.sha != stored.persona_sha => {
+                    changed.push(Cow::Borrowed("persona"));
+                }
                 Some(_) => {}
             }
         }
@@ -186,7 +175,7 @@ impl Present {
             source_path: self.path.clone(),
             persona: name.to_owned(),
             about: found.and_then(|it| it.persona.about.clone()),
-            state,
+            state: Cow::Borrowed(state),
             changed,
             source_sha: stored.as_ref().map(|it| it.source_sha.clone()),
             persona_sha: stored.as_ref().map(|it| it.persona_sha.clone()),
@@ -234,17 +223,16 @@ pub struct ListQuery {
     pub source_path: SourcePath,
 }
 
-/// Returns the views of a Source, one of each persona that is for it or has one, as
-/// `{items, next, kinds}`; `kinds` are those that make views. Where none does, only views that are
-/// there are told.
+/// Returns the views of a Source, one of each persona that is for it or has one, and the kinds that
+/// make views. Where none does, only views that are there are told.
 ///
 /// # Errors
 /// As the Source; `forbidden` for jobs.
-pub async fn list(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Value> {
+pub async fn list(site: &Site, caller: &Caller, path: &SourcePath) -> Result<ViewList> {
     caller.person()?;
     let present = Present::of(site, path).await?;
     let personas = personas::all(site).await?;
-    let kinds: Vec<&str> = makers(site).map(|it| it.name.as_str()).collect();
+    let kinds: Vec<String> = makers(site).map(|it| it.name.clone()).collect();
     let can_make = !kinds.is_empty();
     let views = site.store.read(move |c| {
         let mut views = Vec::new();
@@ -264,7 +252,7 @@ pub async fn list(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Val
         }
         Ok(views)
     });
-    Ok(json!({"items": views.await?, "next": null, "kinds": kinds}))
+    Ok(ViewList { items: views.await?, next: None, kinds })
 }
 
 fn makers(site: &Site) -> impl Iterator<Item = &Kind> {
@@ -276,7 +264,7 @@ fn makers(site: &Site) -> impl Iterator<Item = &Kind> {
 /// # Errors
 /// As the Source; `not_found` with code `no_perspective` if there is none, and `no_persona`;
 /// `forbidden` for jobs.
-pub async fn show(site: &Site, caller: &Caller, query: &ViewQuery) -> Result<Value> {
+pub async fn show(site: &Site, caller: &Caller, query: &ViewQuery) -> Result<ViewText> {
     caller.person()?;
     let present = Present::of(site, &query.source_path).await?;
     let found = persona_of(site, &query.persona, &query.source_path).await;
@@ -298,10 +286,7 @@ pub async fn show(site: &Site, caller: &Caller, query: &ViewQuery) -> Result<Val
             none.hint("request it: wiki-browser perspective request, or use the button on the page")
         }));
     };
-    let mut shown = serde_json::to_value(&view)
-        .map_err(|cause| Error::internal("a view is not JSON").source(cause))?;
-    shown["body"] = Value::String(body);
-    Ok(shown)
+    Ok(ViewText { view, body })
 }
 
 async fn persona_of(site: &Site, name: &str, path: &SourcePath) -> Result<Found> {
@@ -322,18 +307,6 @@ pub struct ViewRequest {
     /// The kind that makes it, if the script declares several.
     #[serde(default)]
     pub kind: Option<String>,
-}
-
-/// What a request for a view came to.
-#[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Requested {
-    /// The job that makes it; none if it is there and fresh.
-    pub job_id: Option<JobId>,
-    /// Whether this request began that job.
-    pub is_new: bool,
-    /// How things stand with the view.
-    pub perspective: View,
 }
 
 /// Gives the view if it is fresh, else the one job that makes it: a second request gets that job.

@@ -5,10 +5,10 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::Deserialize;
-use serde_json::{Value, json};
 
+use crate::api::perspectives::{PersonaRow, PersonaText, Personas};
 use crate::base::limit::{PERSONA_BYTES_MAX, PERSONA_NAME_BYTES_MAX, PERSONAS_MAX};
-use crate::base::{BlobId, Error, ErrorKind, Result, SourcePath, truncate_chars};
+use crate::base::{BlobId, Error, ErrorKind, Page, Result, SourcePath, truncate_chars};
 use crate::documents::Repo;
 use crate::flows::{Site, Works};
 use crate::jobs::{self, Job, Verb};
@@ -227,28 +227,30 @@ pub struct PersonaQuery {
     pub name: Option<String>,
 }
 
-/// Returns the personas as `{items, next}`, or one by its name.
+/// Returns the personas, or one by its name.
 ///
 /// # Errors
 /// As [`find`]; for a job `forbidden` with code `not_granted` unless it was started for this Source
 /// and this persona, and `conflict` with code `persona_changed` if the file is not the one that the
 /// job was given any more.
-pub async fn show(site: &Site, caller: &Caller, query: PersonaQuery) -> Result<Value> {
+pub async fn show(site: &Site, caller: &Caller, query: PersonaQuery) -> Result<Personas> {
     if let Caller::Job { id, .. } = caller {
         let id = id.clone();
         let job = site.store.read(move |c| jobs::find(c, &jobs::Viewer::Program, &id)).await?;
-        return for_job(site, &job, &query).await;
+        return for_job(site, &job, &query).await.map(Personas::One);
     }
     caller.person()?;
-    let Some(name) = &query.name else { return list(site, query.source_path.as_ref()).await };
+    let Some(name) = &query.name else {
+        return list(site, query.source_path.as_ref()).await.map(Personas::All);
+    };
     let found = find(&site.repo, &site.config.folder, name).await?;
     if let Some(path) = query.source_path {
         require_all_for(std::slice::from_ref(&found.persona), &[path])?;
     }
-    Ok(with_body(&found))
+    Ok(Personas::One(with_body(found)))
 }
 
-async fn for_job(site: &Site, job: &Job, query: &PersonaQuery) -> Result<Value> {
+async fn for_job(site: &Site, job: &Job, query: &PersonaQuery) -> Result<PersonaText> {
     let (Some(path), Some(name)) = (&query.source_path, &query.name) else {
         return Err(Error::invalid("request one persona of one source per job")
             .code("missing_parameter")
@@ -264,7 +266,7 @@ async fn for_job(site: &Site, job: &Job, query: &PersonaQuery) -> Result<Value> 
         return Err(Error::conflict("persona_changed", message)
             .hint("stop; start a new job to use the new persona"));
     }
-    Ok(with_body(&found))
+    Ok(with_body(found))
 }
 
 /// Returns the versions that a job was given of a Source (`Blob`) or a persona (`Hash`).
@@ -284,15 +286,13 @@ pub(in crate::flows) fn own_versions(
         .collect()
 }
 
-fn with_body(found: &Found) -> Value {
-    let it = &found.persona;
-    json!({
-        "name": it.name, "about": it.about, "paths": it.paths, "sha": found.sha, "body": it.body,
-    })
+fn with_body(Found { persona, sha }: Found) -> PersonaText {
+    let Persona { name, about, paths, body, .. } = persona;
+    PersonaText { name, about, paths, sha, body }
 }
 
-async fn list(site: &Site, path: Option<&SourcePath>) -> Result<Value> {
-    let items: Vec<Value> = all(site)
+async fn list(site: &Site, path: Option<&SourcePath>) -> Result<Page<PersonaRow>> {
+    let items = all(site)
         .await?
         .into_iter()
         .filter(|it| match (&it.found, path) {
@@ -301,17 +301,23 @@ async fn list(site: &Site, path: Option<&SourcePath>) -> Result<Value> {
             (Err(_), Some(_)) => false,
         })
         .map(|it| match it.found {
-            Ok(Found { persona, sha }) => json!({
-                "name": it.name, "about": persona.about, "paths": persona.paths, "sha": sha,
-                "problem": null,
-            }),
-            Err(cause) => json!({
-                "name": truncate_chars(&it.name, 80), "about": null, "paths": [], "sha": null,
-                "problem": cause.message(),
-            }),
+            Ok(Found { persona, sha }) => PersonaRow {
+                name: it.name,
+                about: persona.about,
+                paths: persona.paths,
+                sha: Some(sha),
+                problem: None,
+            },
+            Err(cause) => PersonaRow {
+                name: truncate_chars(&it.name, 80),
+                about: None,
+                paths: Vec::new(),
+                sha: None,
+                problem: Some(cause.message().to_owned()),
+            },
         })
         .collect();
-    Ok(json!({"items": items, "next": null}))
+    Ok(Page { items, next: None })
 }
 
 async fn blocking<T: Send + 'static>(

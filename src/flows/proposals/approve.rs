@@ -4,23 +4,26 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
 use tracing::{info, warn};
 
+use crate::api::proposals::ProposalStatus;
+use crate::api::proposals::{Approved, Followed};
+use crate::api::topics::TopicStatus;
 use crate::base::{
     Actor, BlobId, Error, Event, EventKind, JobId, ProposalId, Result, SourcePath, fault,
 };
+use crate::documents::Placed;
 use crate::documents::anchor::{self, NewAnchor, Portrait};
 use crate::documents::commit::{
     self, Approval, Check, Committed, Person, Settle, Settled, Trailers,
 };
 use crate::documents::proposals::{attempt, proposal};
 use crate::documents::topics::{placement, topic};
-use crate::documents::{Placed, Proposal, ProposalStatus, Topic, TopicStatus};
 use crate::flows::jobs::{cancel_obsolete, changes};
 use crate::flows::people::names;
-use crate::flows::proposals::rebase::{self, Followed};
+use crate::flows::proposals::rebase;
 use crate::flows::proposals::rework;
 use crate::flows::proposals::{Dossier, dossier, stale, undecidable, with_conflict};
 use crate::flows::topics::places;
@@ -44,24 +47,6 @@ pub struct ApproveRequest {
     /// Body of the commit.
     #[serde(default)]
     pub body: Option<String>,
-}
-
-/// What an approval came to.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Approved {
-    commit: BlobId,
-    branch: String,
-    already_committed: bool,
-    /// What else is to be known of it: a file that somebody wrote to late.
-    note: Option<String>,
-    proposal: Proposal,
-    /// What is open on the Source still, each with its place in the new text.
-    still_open: Vec<Topic>,
-    /// What became of the other open proposals for the Source.
-    followed: Vec<Followed>,
-    /// The jobs that worked for what is settled now, and were cancelled for that.
-    cancelled_jobs: Vec<JobId>,
 }
 
 /// Approves a proposal and commits it. The same approval of the same person again, under the same

@@ -4,10 +4,9 @@
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::api::proposals::{How, Origin, Proposal};
 use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{Actor, BlobId, Error, ProposalId, Result};
-use crate::documents::Proposal;
-use crate::documents::proposals::proposal::lineage::{How, Origin};
 use crate::documents::proposals::proposal::{self, NewProposal};
 use crate::flows::people::names;
 use crate::flows::proposals::fates::{self, Judge};

@@ -4,12 +4,14 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use crate::api::proposals::Fate;
+use crate::api::topics::{Placement, PlacementState, Topic};
 use crate::base::{Actor, BlobId, Error, ProposalId, Result, SourcePath, TopicId, fault};
+use crate::documents::Placed;
 use crate::documents::anchor::{self, PairMap};
 use crate::documents::proposals::fate::{self, Version};
 use crate::documents::proposals::proposal;
 use crate::documents::topics::{placement, topic};
-use crate::documents::{Fate, Placed, Placement, PlacementState, Topic};
 use crate::flows::Works;
 use crate::flows::topics::places;
 use crate::store::Tx;

@@ -2,15 +2,17 @@
 
 use std::ops::Range;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
 
+use crate::api::proposals::Inserted;
+use crate::api::proposals::{Fate, How, Origin, Proposal};
+use crate::api::topics::Topic;
 use crate::base::limit::{ANCHORS_MAX, SOURCE_BYTES_MAX};
 use crate::base::{BlobId, Error, ErrorKind, ProposalId, Result, SourcePath, TopicId};
-use crate::documents::proposals::proposal::lineage::{self, How, Origin, Rework};
+use crate::documents::proposals::proposal::lineage::{self, Rework};
 use crate::documents::proposals::proposal::{self, NewProposal};
 use crate::documents::topics::topic;
-use crate::documents::{Fate, Proposal};
 use crate::flows::Site;
 use crate::flows::proposals::fates::{self, Claim, Judge, Judged};
 use crate::flows::repository::renames;
@@ -50,18 +52,6 @@ pub struct AgentAnchor {
     pub end: usize,
     /// The text between them.
     pub quote: String,
-}
-
-/// What `wb-agent insert-proposal` gets back.
-#[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Inserted {
-    pub(in crate::flows) proposal_id: ProposalId,
-    pub(in crate::flows) topic_id: TopicId,
-    pub(in crate::flows) revision_number: i64,
-    pub(in crate::flows) proposed_sha: BlobId,
-    pub(in crate::flows) text_digest: String,
-    pub(in crate::flows) fate: Vec<Fate>,
 }
 
 /// Keeps a proposal of a running job.
@@ -226,7 +216,7 @@ pub(in crate::flows) async fn judge_others(
 
 fn verify_anchors(
     request: &ProposalRequest,
-    open: &[topic::Topic],
+    open: &[Topic],
 ) -> Result<Vec<(TopicId, Range<usize>)>> {
     if request.anchors.len() > ANCHORS_MAX {
         let message = format!("a proposal comes with at most {ANCHORS_MAX} anchors");

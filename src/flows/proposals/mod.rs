@@ -10,19 +10,21 @@ pub mod rework;
 pub mod suggestions;
 
 use rusqlite::Connection;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde::Deserialize;
 
+use crate::api::proposals::{Approvable, Base, ProposalPage, Rejected, Revision};
+use crate::api::proposals::{Fate, How, Proposal, ProposalStatus, Standing};
+use crate::api::topics::{Topic, TopicStatus};
 use crate::base::limit::SOURCE_BYTES_MAX;
-use crate::base::{Actor, BlobId, Error, JobId, ProposalId, Result, SourcePath, TopicId};
+use crate::base::{Actor, Error, JobId, Page, ProposalId, Result, SourcePath, TopicId};
+use crate::documents;
 use crate::documents::commit;
-use crate::documents::proposals::proposal::lineage::{self, How, Standing};
+use crate::documents::proposals::proposal::lineage;
 use crate::documents::proposals::proposal::{self, ProposalFilter};
 use crate::documents::sources::headings::Outline;
 use crate::documents::sources::plain::Plain;
 use crate::documents::topics::placement;
 use crate::documents::topics::{message, topic};
-use crate::documents::{self, Fate, Proposal, ProposalStatus, SourceState, Topic, TopicStatus};
 use crate::flows::jobs::{cancel_obsolete, changes};
 use crate::flows::people::names;
 use crate::flows::proposals::fates::Judge;
@@ -48,11 +50,11 @@ pub struct ProposalQuery {
     pub limit: Option<u32>,
 }
 
-/// Returns proposals without their texts, newest first, as `{items, next}`.
+/// Returns proposals without their texts, newest first.
 ///
 /// # Errors
 /// `invalid` for a status that is none.
-pub async fn list(site: &Site, caller: &Caller, query: ProposalQuery) -> Result<Value> {
+pub async fn list(site: &Site, caller: &Caller, query: ProposalQuery) -> Result<Page<Proposal>> {
     caller.person()?;
     let filter = ProposalFilter {
         status: query.status.as_deref().map(str::parse).transpose()?,
@@ -63,13 +65,9 @@ pub async fn list(site: &Site, caller: &Caller, query: ProposalQuery) -> Result<
     };
     site.store
         .read(move |c| {
-            let page = proposal::list(c, &filter)?;
-            let items: Vec<Proposal> = page
-                .items
-                .into_iter()
-                .map(|it| names::fill_proposal(c, it))
-                .collect::<Result<_>>()?;
-            Ok(json!({"items": items, "next": page.next}))
+            let Page { items, next } = proposal::list(c, &filter)?;
+            let items = items.into_iter().map(|it| names::fill_proposal(c, it));
+            Ok(Page { items: items.collect::<Result<_>>()?, next })
         })
         .await
 }
@@ -140,38 +138,6 @@ fn subject(c: &Connection, proposal: &Proposal, text: &str) -> Result<String> {
     }))
 }
 
-/// A proposal with all that a reviewer needs.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ProposalPage {
-    proposal: Proposal,
-    topic: Topic,
-    further_topics: Vec<Topic>,
-    revisions: Vec<Revision>,
-    text: String,
-    base_text: String,
-    against: Option<Revision>,
-    diff: String,
-    fate: Vec<Fate>,
-    base: Base,
-    conflict: Option<Standing>,
-    rework_job_id: Option<JobId>,
-    subject: String,
-    editors: Vec<String>,
-    /// What is to be known of the approval by which it was committed.
-    note: Option<String>,
-    approvable: Approvable,
-}
-
-/// A revision of the same Topic.
-#[derive(Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Revision {
-    id: ProposalId,
-    revision_number: i64,
-    status: ProposalStatus,
-}
-
 /// The query of `GET /api/proposals/{id}`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -179,24 +145,6 @@ struct Revision {
 pub struct ProposalAgainst {
     /// The diff is against this revision: its number, or the id of a proposal for the same Source.
     pub against: Option<String>,
-}
-
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Base {
-    is_current: bool,
-    head_blob: Option<BlobId>,
-    state: Option<SourceState>,
-}
-
-/// Whether it could be approved now, and if not, what `POST …/approve` would say.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Approvable {
-    ok: bool,
-    code: Option<String>,
-    message: Option<String>,
-    hint: Option<String>,
 }
 
 /// Returns a proposal: text, base, diff, the fate of every other open Topic, and what is in the
@@ -395,17 +343,6 @@ pub(super) fn stale(proposal: &Proposal) -> Error {
 pub struct RejectRequest {
     /// Why; becomes a message of its Topics.
     pub reason: String,
-}
-
-/// A proposal that was rejected.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Rejected {
-    /// The proposal.
-    #[serde(flatten)]
-    pub proposal: Proposal,
-    /// The job that was doing it again and was cancelled for that.
-    pub cancelled_job_id: Option<JobId>,
 }
 
 /// Writes the reason of a rejection into the threads that asked for the change. A thread that is

@@ -3,34 +3,22 @@
 //!
 //! **Invariant:** nothing is committed here, and no text that was shown is changed.
 
-use serde::Serialize;
 use serde_json::json;
 
+use crate::api::proposals::Followed;
+use crate::api::proposals::{Conflicts, How, Origin, Proposal, ProposalStatus};
 use crate::base::limit::{PAGE_ROWS_MAX, SOURCE_BYTES_MAX, TOPIC_PROPOSALS_MAX};
 use crate::base::{
     Actor, BlobId, Error, ErrorKind, Event, EventKind, ProposalId, Result, SourcePath, fault,
 };
-use crate::documents::compare::merge::{Conflicts, Merged, merge};
-use crate::documents::proposals::proposal::lineage::{self, How, Origin};
+use crate::documents::compare::merge::{Merged, merge};
+use crate::documents::proposals::proposal::lineage;
 use crate::documents::proposals::proposal::{self, NewProposal, ProposalFilter, require_open};
-use crate::documents::{Proposal, ProposalStatus};
 use crate::flows::Works;
 use crate::flows::jobs::changes;
 use crate::flows::proposals::fates::{self, Judge};
 use crate::flows::proposals::rework;
 use crate::jobs::{self, Status};
-
-/// What became of an open proposal whose Source has changed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Followed {
-    /// The proposal.
-    pub proposal_id: ProposalId,
-    /// `merged`, `conflict`, or `contained` if the Source has all of its change already.
-    pub outcome: &'static str,
-    /// The revision that took its place, if it was merged.
-    pub revision_id: Option<ProposalId>,
-}
 
 /// Brings the open proposals for Sources that have changed onto what these are now in the commit
 /// that is checked out, and returns what became of those that were not made for it. It may be
@@ -203,7 +191,7 @@ async fn follow(
         }
     };
     tracing::info!(proposal_id = %proposal.id, "{path} has changed: {outcome}");
-    Ok(Some(Followed { proposal_id: proposal.id.clone(), outcome, revision_id }))
+    Ok(Some(Followed { proposal_id: proposal.id.clone(), outcome: outcome.into(), revision_id }))
 }
 
 /// Merges a proposal with the present text. If an earlier revision, before it was merged, was made

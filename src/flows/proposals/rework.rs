@@ -2,19 +2,21 @@
 //! earlier text in hand.
 
 use serde::Deserialize;
-use serde_json::{Value, json};
 
+use crate::api::proposals::{AgentProposal, ReworkAccepted};
+use crate::api::proposals::{Proposal, ProposalStatus};
+use crate::api::topics::ReworkAsked;
 use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{Actor, Error, ErrorKind, JobId, ProposalId, Result};
+use crate::documents::proposals::proposal;
 use crate::documents::proposals::proposal::lineage::{self, Rework};
-use crate::documents::proposals::proposal::{self, ProposalStatus};
 use crate::documents::topics::message;
-use crate::documents::{Proposal, unified};
+use crate::documents::unified;
 use crate::flows::people::names;
 use crate::flows::people::refuse_disabled;
 use crate::flows::proposals::suggestions;
 use crate::flows::requests::options;
-use crate::flows::{Site, kept_answer};
+use crate::flows::{Site, as_answer, as_kept, kept_answer};
 use crate::jobs::{self, Verb};
 use crate::people::Caller;
 use crate::store::{Tx, idempotency};
@@ -40,10 +42,10 @@ pub async fn ask(
     id: &ProposalId,
     request: ReworkRequest,
     key: Option<idempotency::Key>,
-) -> Result<Value> {
+) -> Result<ReworkAccepted> {
     let person = caller.may_decide()?;
     if let Some(kept) = kept_answer(site, key.as_ref()).await? {
-        return Ok(kept);
+        return as_answer(kept);
     }
     let asked = id.clone();
     let (found, old) = site
@@ -77,7 +79,7 @@ pub async fn ask(
             if let Some(key) = &key
                 && let Some(kept) = idempotency::find(tx.connection(), key)?
             {
-                return Ok(kept);
+                return as_answer(kept);
             }
             refuse_disabled(tx.connection(), &by)?;
             let proposal = require_reworkable(tx, &id)?;
@@ -86,12 +88,15 @@ pub async fn ask(
             queue.admit(tx, &new)?;
             let job = jobs::enqueue(tx, &ids, &queue.capacities(), &new)?;
             lineage::ask_rework(tx, &job, &id, &said.id, &by)?;
-            let answer = json!({
-                "job_id": job, "proposal_id": id, "topic_id": topic, "message_id": said.id,
-                "sequence": said.sequence,
-            });
+            let answer = ReworkAccepted {
+                job_id: job,
+                proposal_id: id.clone(),
+                topic_id: topic.clone(),
+                message_id: said.id,
+                sequence: said.sequence,
+            };
             if let Some(key) = &key {
-                idempotency::remember(tx, key, &answer)?;
+                idempotency::remember(tx, key, &as_kept(&answer)?)?;
             }
             Ok(answer)
         })
@@ -152,7 +157,10 @@ pub(in crate::flows) fn running(
 ///
 /// # Errors
 /// As any read.
-pub(in crate::flows) async fn of_caller(site: &Site, caller: &Caller) -> Result<Option<Value>> {
+pub(in crate::flows) async fn of_caller(
+    site: &Site,
+    caller: &Caller,
+) -> Result<Option<ReworkAsked>> {
     let Caller::Job { id, .. } = caller else { return Ok(None) };
     let asked = id.clone();
     site.store
@@ -160,20 +168,21 @@ pub(in crate::flows) async fn of_caller(site: &Site, caller: &Caller) -> Result<
             let Some(rework) = lineage::rework_of_job(c, &asked)? else { return Ok(None) };
             let revision = proposal::find(c, &rework.proposal_id)?.revision_number;
             let name = crate::people::display_name(c, &rework.asked_by)?;
-            Ok(Some(json!({
-                "proposal_id": rework.proposal_id, "revision_number": revision,
-                "comment": rework.comment, "asked_by_name": name,
-            })))
+            Ok(Some(ReworkAsked {
+                proposal_id: rework.proposal_id,
+                revision_number: revision,
+                comment: rework.comment,
+                asked_by_name: name,
+            }))
         })
         .await
 }
 
-/// Returns what `wb-agent get-proposal` prints: `{proposal, text, diff, comment, conflict}`. The
-/// comment is that of the rework that this job does, else of the last one that was asked for.
+/// Returns what `wb-agent get-proposal` prints. The comment is that of the rework that this job does, else of the last one that was asked for.
 ///
 /// # Errors
 /// `not_found`; `forbidden` with code `not_granted` if the job was granted none of its Topics.
-pub async fn for_agent(site: &Site, caller: &Caller, id: &ProposalId) -> Result<Value> {
+pub async fn for_agent(site: &Site, caller: &Caller, id: &ProposalId) -> Result<AgentProposal> {
     let (asked, job) = (id.clone(), caller.job().ok().map(|(id, _)| id.clone()));
     let (proposal, text, rework, conflict) = site
         .store
@@ -193,10 +202,8 @@ pub async fn for_agent(site: &Site, caller: &Caller, id: &ProposalId) -> Result<
     let base = String::from_utf8(base).map_err(|_| Error::internal("the base is not UTF-8"))?;
     let old = (!proposal.base_source_sha.is_absent()).then_some(base.as_str());
     let diff = unified(old, &text, proposal.source_path.as_str());
-    Ok(json!({
-        "proposal": proposal, "text": text, "diff": diff, "conflict": conflict,
-        "comment": rework.map(|it| it.comment),
-    }))
+    let comment = rework.map(|it| it.comment);
+    Ok(AgentProposal { proposal, text, diff, conflict, comment })
 }
 
 fn require_read(c: &rusqlite::Connection, job: &JobId, proposal: &Proposal) -> Result<()> {

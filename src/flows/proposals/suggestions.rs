@@ -7,6 +7,8 @@ use std::ops::Range;
 use rusqlite::Connection;
 use serde::Serialize;
 
+use crate::api::proposals::{Proposal, ProposalStatus};
+use crate::api::topics::{Message, PlacementState, Topic};
 use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{BlobId, Error, JobId, Millis, Result, SourcePath, TopicId};
 use crate::documents::proposals::proposal;
@@ -14,7 +16,6 @@ use crate::documents::sources::text;
 use crate::documents::topics::suggestion::{Suggestion, last, with_line_ends};
 use crate::documents::topics::topic;
 use crate::documents::topics::{message, placement};
-use crate::documents::{Message, PlacementState, Proposal, ProposalStatus, Topic};
 use crate::flows::Site;
 use crate::flows::topics::places;
 use crate::script::{Config, Input, InputType, Kind, Produces};

@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value};
 
+use crate::api::topics::TopicStatus;
 use crate::base::{BlobId, Error, ErrorKind, Result, SourcePath, TopicId};
-use crate::documents::{self, Repo, TopicStatus};
+use crate::documents::{self, Repo};
 use crate::flows::Works;
 use crate::flows::perspectives::personas;
 use crate::flows::repository::renames;

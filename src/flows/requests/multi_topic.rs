@@ -3,9 +3,9 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::api::proposals::Proposal;
 use crate::base::limit::JOB_TOPICS_MAX;
 use crate::base::{Error, Result, TopicId};
-use crate::documents::Proposal;
 use crate::documents::proposals::proposal::{self, lineage};
 use crate::documents::topics::topic;
 use crate::flows::Works;

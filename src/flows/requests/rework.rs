@@ -1,7 +1,7 @@
 //! What the prompt of a job says that does a proposal again.
 
+use crate::api::proposals::ProposalStatus;
 use crate::base::{JobId, Result};
-use crate::documents::ProposalStatus;
 use crate::documents::proposals::proposal::{self, lineage};
 use crate::flows::Works;
 

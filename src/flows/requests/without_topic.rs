@@ -5,6 +5,9 @@ use rusqlite::Connection;
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::api::proposals::Inserted;
+use crate::api::proposals::{Proposal, ProposalStatus};
+use crate::api::topics::{Topic, TopicStatus};
 use crate::base::limit::{SOURCE_BYTES_MAX, TITLE_BYTES_MAX};
 use crate::base::{
     Actor, BlobId, Error, ErrorKind, Ids, JobId, ProposalId, Result, SourcePath, TopicId,
@@ -13,11 +16,10 @@ use crate::base::{
 use crate::documents::proposals::proposal::lineage;
 use crate::documents::proposals::proposal::{self, NewProposal};
 use crate::documents::topics::topic::{self, NewTopic};
-use crate::documents::{Proposal, ProposalStatus, Topic, TopicStatus};
 use crate::flows::Site;
 use crate::flows::proposals::fates;
 use crate::flows::proposals::hand_in::{
-    AgentAnchor, Inserted, ProposalRequest, judge_others, refuse_text, require_own_base, reworked,
+    AgentAnchor, ProposalRequest, judge_others, refuse_text, require_own_base, reworked,
 };
 use crate::flows::repository::renames;
 use crate::jobs::{self, Grant, Job, NewJob, Status, Verb};

@@ -4,11 +4,12 @@
 //! **Invariant:** each step is one short transaction that leaves the index true for what is in it:
 //! a server that is killed goes on where it was.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
@@ -56,12 +57,12 @@ struct Changed {
 }
 
 /// How far the index is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Progress {
     /// `building` while something is known to be left, or nothing was looked at since the start;
     /// `ready`, or `failed` until it is tried again.
-    pub state: &'static str,
+    pub state: Cow<'static, str>,
     /// How much is left; of Sources nothing is known before the repository was looked at.
     pub left: Left,
     /// Why it was given up, if it was.
@@ -70,7 +71,7 @@ pub struct Progress {
 
 impl Default for Index {
     fn default() -> Index {
-        let progress = Progress { state: "building", left: Left::default(), problem: None };
+        let progress = Progress { state: "building".into(), left: Left::default(), problem: None };
         Index(Arc::new(Shared {
             changed: Mutex::default(),
             progress: Mutex::new(progress),
@@ -139,7 +140,7 @@ impl Index {
 
     /// Says that something is left, and wakes who does it.
     fn fall_behind(&self) {
-        self.progress_lock().state = "building";
+        self.progress_lock().state = "building".into();
         self.0.bell.notify_one();
     }
 
@@ -166,7 +167,7 @@ impl Index {
     }
 
     fn set(&self, state: &'static str, left: Left, problem: Option<String>) {
-        *self.progress_lock() = Progress { state, left, problem };
+        *self.progress_lock() = Progress { state: state.into(), left, problem };
     }
 }
 

@@ -2,14 +2,15 @@
 
 mod index;
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
+use crate::api::topics::TopicStatus;
 use crate::base::limit::{SEARCH_MS_MAX, SOURCE_PATH_BYTES_MAX};
 use crate::base::{Actor, Context, Error, ErrorKind, Millis, Result, SourcePath};
-use crate::documents::TopicStatus;
 use crate::documents::search::{
     self, Ask, Candidate, Filter, FoundMessage, FoundPart, FoundTopic, Piece, Sort, marked, snippet,
 };
@@ -34,7 +35,7 @@ pub struct SearchQuery {
     pub query: String,
     /// Only `source`, `topic` or `message`.
     pub kind: Option<String>,
-    /// Only paths that begin so.
+    /// Only paths with this prefix.
     pub path: Option<String>,
     /// Only Topics in this state, and their messages.
     pub status: Option<String>,
@@ -47,33 +48,33 @@ pub struct SearchQuery {
 }
 
 /// Something that was found.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Hit {
-    kind: &'static str,
-    source_path: SourcePath,
-    topic_id: Option<String>,
-    message_id: Option<String>,
-    sequence: Option<i64>,
-    title: Option<String>,
-    title_pieces: Vec<Piece>,
-    path_pieces: Vec<Piece>,
-    status: Option<TopicStatus>,
-    author: Option<Actor>,
-    author_name: Option<String>,
-    at: Option<Millis>,
-    line: Option<usize>,
-    snippet: Vec<Piece>,
+    pub kind: Cow<'static, str>,
+    pub source_path: SourcePath,
+    pub topic_id: Option<String>,
+    pub message_id: Option<String>,
+    pub sequence: Option<i64>,
+    pub title: Option<String>,
+    pub title_pieces: Vec<Piece>,
+    pub path_pieces: Vec<Piece>,
+    pub status: Option<TopicStatus>,
+    pub author: Option<Actor>,
+    pub author_name: Option<String>,
+    pub at: Option<Millis>,
+    pub line: Option<usize>,
+    pub snippet: Vec<Piece>,
 }
 
 /// One page of what was found.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Hits {
-    items: Vec<Hit>,
-    next: Option<String>,
-    is_cut: bool,
-    index: Progress,
+    pub items: Vec<Hit>,
+    pub next: Option<String>,
+    pub is_cut: bool,
+    pub index: Progress,
 }
 
 /// A row of the page before its text is at hand.
@@ -195,7 +196,7 @@ fn of_topic(ask: &Ask, name: String, topic: FoundTopic) -> Hit {
     let quote = snippet(&topic.quote, is_markdown(topic.path.as_str()), ask);
     let shown = if body.at.is_none() && quote.at.is_some() { quote } else { body };
     Hit {
-        kind: Sort::Topic.as_str(),
+        kind: Sort::Topic.as_str().into(),
         source_path: topic.path,
         topic_id: Some(topic.id.to_string()),
         message_id: None,
@@ -214,7 +215,7 @@ fn of_topic(ask: &Ask, name: String, topic: FoundTopic) -> Hit {
 
 fn of_message(ask: &Ask, name: String, message: FoundMessage) -> Hit {
     Hit {
-        kind: Sort::Message.as_str(),
+        kind: Sort::Message.as_str().into(),
         source_path: message.path,
         topic_id: Some(message.topic_id.to_string()),
         message_id: Some(message.id.to_string()),
@@ -282,7 +283,7 @@ async fn fill_in(site: &Site, ask: Ask, rows: Vec<Row>) -> Result<Vec<Hit>> {
 
 fn of_source(ask: &Ask, path: SourcePath, title: &str) -> Hit {
     Hit {
-        kind: Sort::Source.as_str(),
+        kind: Sort::Source.as_str().into(),
         title_pieces: marked(title, ask),
         path_pieces: marked(path.as_str(), ask),
         title: Some(title.to_owned()),

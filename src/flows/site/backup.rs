@@ -6,10 +6,11 @@
 use std::time::Duration;
 
 use camino::{Utf8DirEntry, Utf8Path, Utf8PathBuf};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
+use crate::api::backups::{Backup, Made};
 use crate::base::{Context, Error, ErrorKind, Millis, Result, digest_hex, fault};
 use crate::flows::Works;
 use crate::process;
@@ -32,24 +33,6 @@ const AGAIN: Duration = Duration::from_secs(3_600);
 /// What the disk must have left beside a copy, in bytes.
 const ROOM_BYTES: u64 = 64 * 1024 * 1024;
 
-/// A copy in the site's folder of copies.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Backup {
-    /// Its file.
-    #[cfg_attr(test, schemars(with = "String"))]
-    pub path: Utf8PathBuf,
-    /// When it was begun, as its name says.
-    pub at: Millis,
-    /// Its size.
-    pub bytes: u64,
-    /// Whether it was made by itself.
-    pub daily: bool,
-    /// Whose copy it is, if its name says that.
-    #[serde(skip)]
-    key: Option<String>,
-}
-
 impl Backup {
     /// Returns whether its name is of a time that cannot be: the clock was wrong then, or is now.
     /// Such a copy counts as older than all others.
@@ -70,25 +53,6 @@ pub struct BackupRequest {
     /// Of the copies with such a name in the same folder only so many are kept.
     #[serde(default)]
     pub keep: Option<u32>,
-}
-
-/// What was made.
-#[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[cfg_attr(test, schemars(rename = "BackupMade"))]
-pub struct Made {
-    /// The file.
-    #[cfg_attr(test, schemars(with = "String"))]
-    pub path: Utf8PathBuf,
-    /// Its size.
-    pub bytes: u64,
-    /// The last migration that is in it.
-    pub version: i64,
-    /// How long it took.
-    pub took_ms: i64,
-    /// Older copies that were removed.
-    #[cfg_attr(test, schemars(with = "Vec<String>"))]
-    pub removed: Vec<Utf8PathBuf>,
 }
 
 /// Returns the folder of a site's copies.

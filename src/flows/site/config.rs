@@ -1,57 +1,77 @@
 //! The script in force, as the page and the command line see it.
 
-use serde_json::{Value, json};
-
+use crate::api::config::{
+    ConfigView, EngineName, HandlerView, IdentityView, InputView, KindView, LimitsView,
+    ScheduleBrief, SiteView, WebhookView,
+};
 use crate::base::limit::format_duration;
 use crate::flows::Site;
 use crate::flows::automation::reload;
-use crate::script::{Config, Kind, Lane, Schedule, Webhook};
+use crate::script::{Config, Handler, Input, Kind, Lane, Schedule, Webhook};
 
-/// Returns the effective configuration (docs/http.md, `GET /api/config`).
-pub fn show(site: &Site) -> Value {
+/// Returns the effective configuration (docs/http.md, `GET /api/config`). `address` is where
+/// browsers find the site: `listen` is what the script says, and a port of 0 there is another one.
+pub fn show(site: &Site, address: Option<String>) -> ConfigView {
     let config = &site.config;
-    let engines: Vec<Value> = config
-        .engines
-        .values()
-        .map(|it| json!({"name": it.name, "type": it.body.word()}))
-        .collect();
-    json!({
-        "version": env!("CARGO_PKG_VERSION"),
-        "digest": config.digest,
-        "site": {
-            "name": config.site.name, "root": config.site.root, "listen": config.site.listen,
-            "sources": config.site.sources,
+    let engine = |it: &crate::script::Engine| EngineName {
+        name: it.name.clone(),
+        kind: it.body.word().to_owned(),
+    };
+    ConfigView {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        digest: config.digest.clone(),
+        site: SiteView {
+            name: config.site.name.clone(),
+            root: config.site.root.clone(),
+            listen: config.site.listen,
+            sources: config.site.sources.clone(),
+            address,
         },
-        "identity": config.identity,
-        "limits": {
-            "jobs": config.limits.jobs, "agents": config.limits.agents,
-            "grace": format_duration(config.limits.grace),
-            "lanes": config.limits.lanes,
+        identity: identity(config),
+        limits: LimitsView {
+            jobs: config.limits.jobs,
+            agents: config.limits.agents,
+            grace: format_duration(config.limits.grace),
+            lanes: config.limits.lanes.clone(),
         },
-        "channel_types": config.channels.types.keys().collect::<Vec<_>>(),
-        "engines": engines,
-        "kinds": config.kinds.values().map(kind).collect::<Vec<_>>(),
-        "warnings": *site.warnings,
-        "script_stuck": site.vm().stuck(),
-        "script": reload::facts(site),
-        "schedules": config.schedules.values().map(schedule).collect::<Vec<_>>(),
-        "handlers": handlers(config),
-        "webhooks": config.webhooks.values().map(webhook).collect::<Vec<_>>(),
-    })
+        channel_types: config.channels.types.keys().cloned().collect(),
+        engines: config.engines.values().map(engine).collect(),
+        kinds: config.kinds.values().map(kind).collect(),
+        warnings: site.warnings.to_vec(),
+        script_stuck: site.vm().stuck(),
+        script: reload::facts(site),
+        schedules: config.schedules.values().map(schedule).collect(),
+        handlers: handlers(config),
+        webhooks: config.webhooks.values().map(webhook).collect(),
+    }
 }
 
-fn schedule(it: &Schedule) -> Value {
-    json!({"name": it.name, "about": it.about, "when": it.describe(), "missed": it.missed})
+fn identity(config: &Config) -> IdentityView {
+    let it = config.identity.clone();
+    IdentityView {
+        author_name: it.author_name,
+        author_email: it.author_email,
+        committer_name: it.committer_name,
+        committer_email: it.committer_email,
+    }
 }
 
-fn webhook(it: &Webhook) -> Value {
-    json!({"name": it.name, "about": it.about, "path": format!("/hooks/{}", it.name)})
+fn schedule(it: &Schedule) -> ScheduleBrief {
+    let (name, about, missed) = (it.name.clone(), it.about.clone(), it.missed.as_str().to_owned());
+    ScheduleBrief { name, about, when: it.describe(), missed }
+}
+
+fn webhook(it: &Webhook) -> WebhookView {
+    let path = format!("/hooks/{}", it.name);
+    WebhookView { name: it.name.clone(), about: it.about.clone(), path }
 }
 
 /// Which events the script is told of, and where its handlers stand.
-fn handlers(config: &Config) -> Vec<Value> {
-    let one =
-        |it: &crate::script::Handler| json!({"event": it.event, "at": it.slot.at.to_string()});
+fn handlers(config: &Config) -> Vec<HandlerView> {
+    let one = |it: &Handler| HandlerView {
+        event: it.event.as_str().to_owned(),
+        at: it.slot.at.to_string(),
+    };
     config.handlers.iter().map(one).collect()
 }
 
@@ -63,27 +83,35 @@ fn lane(lane: &Lane) -> String {
     }
 }
 
-fn kind(kind: &Kind) -> Value {
-    let inputs: Vec<Value> = kind
-        .inputs
-        .iter()
-        .map(|it| {
-            json!({
-                "name": it.name, "type": it.ty.as_str(), "from": it.from, "required": it.required,
-                "about": it.about, "choices": it.choices, "default": it.default,
-                "computed": it.ty.is_computed(), "new": it.new,
-            })
-        })
-        .collect();
-    json!({
-        "name": kind.name, "about": kind.about, "engine": kind.engine,
-        "skill": kind.skill.as_ref().map(|it| &it.name),
-        "produces": kind.produces.map(|it| it.as_str()), "sees_site": kind.sees_site,
-        "asks": kind.asks,
-        "lane": kind.lane.as_ref().map(lane),
-        "on_busy": kind.on_busy.as_str(), "timeout": format_duration(kind.timeout),
-        "max_running": kind.max_running, "inputs": inputs,
-        "verify": kind.verify.as_ref().map(|it| it.at.to_string()),
-        "retry": kind.retry.as_ref().map(|it| it.at.to_string()),
-    })
+fn input(it: &Input) -> InputView {
+    InputView {
+        name: it.name.clone(),
+        kind: it.ty.as_str().to_owned(),
+        from: it.from.clone(),
+        required: it.required,
+        about: it.about.clone(),
+        choices: it.choices.clone(),
+        default: it.default.clone(),
+        computed: it.ty.is_computed(),
+        new: it.new,
+    }
+}
+
+fn kind(kind: &Kind) -> KindView {
+    KindView {
+        name: kind.name.clone(),
+        about: kind.about.clone(),
+        engine: kind.engine.clone(),
+        skill: kind.skill.as_ref().map(|it| it.name.clone()),
+        produces: kind.produces.map(|it| it.as_str().to_owned()),
+        sees_site: kind.sees_site,
+        asks: kind.asks,
+        lane: kind.lane.as_ref().map(lane),
+        on_busy: kind.on_busy.as_str().to_owned(),
+        timeout: format_duration(kind.timeout),
+        max_running: kind.max_running,
+        inputs: kind.inputs.iter().map(input).collect(),
+        verify: kind.verify.as_ref().map(|it| it.at.to_string()),
+        retry: kind.retry.as_ref().map(|it| it.at.to_string()),
+    }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use camino::Utf8Path;
 use rusqlite::Connection;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
@@ -27,7 +27,7 @@ const MESSAGES_MS: i64 = 180 * 24 * 3_600_000;
 const EVERY: Duration = Duration::from_secs(3_600);
 
 /// What one look came to.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Cleaned {
     /// The folders of jobs.

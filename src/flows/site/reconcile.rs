@@ -6,13 +6,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use crate::api::proposals::{Proposal, ProposalStatus};
 use crate::base::limit::PAGE_ROWS_MAX;
 use crate::base::{Actor, BlobId, Ids, ProposalId, Result, TopicId};
+use crate::documents::Repo;
 use crate::documents::commit::{Adopted, adopt, commit_of};
 use crate::documents::proposals::proposal::{self, ProposalFilter};
-use crate::documents::{Proposal, ProposalStatus, Repo};
 use crate::flows::Works;
 use crate::flows::proposals::approve;
 use crate::flows::search::Index;
@@ -36,7 +37,7 @@ pub(in crate::flows) enum Adopts<'a> {
 }
 
 /// A proposal that the branch holds and the database did not know to be approved.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Found {
     /// The proposal.

@@ -1,5 +1,6 @@
 //! Looking whether a database is whole, and replacing a damaged one by what can be read of it.
 
+use crate::api::backups::Backup;
 use crate::base::{Error, ErrorKind, Result};
 use crate::flows::site::backup as copies;
 use crate::flows::site::reconcile::Adopts;
@@ -62,7 +63,7 @@ pub async fn recover(site: &Offline, dry_run: bool, adopt: bool) -> Result<Repor
     Ok(report)
 }
 
-fn advice(backups: &[copies::Backup]) -> String {
+fn advice(backups: &[Backup]) -> String {
     match backups.first() {
         Some(newest) => format!("restore the newest backup: wiki-browser restore {}", newest.path),
         None => "there is no backup in the data folder: wiki-browser restore FILE".to_owned(),

@@ -10,11 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::warn;
 
+use crate::api::backups::Backup;
 use crate::base::{
     Actor, Clock, Context, Error, ErrorKind, Ids, JobId, ProposalId, Result, TokenId, fault,
 };
@@ -45,7 +46,7 @@ pub struct Offline {
 }
 
 /// What another database came to.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 pub struct Report {
     /// What was put in place; null if nothing was.
     pub from: Option<Utf8PathBuf>,
@@ -79,7 +80,7 @@ pub struct Report {
     /// Why nothing at all of a damaged database could be saved.
     pub not_saved: Option<String>,
     /// The copies that could be restored, newest first.
-    pub backups: Vec<copies::Backup>,
+    pub backups: Vec<Backup>,
     /// Whether nothing was changed.
     pub dry_run: bool,
 }

@@ -4,10 +4,11 @@
 //! **Invariant:** the row says that the folder is gone before anything of it is removed; after a
 //! crash the next look removes the rest.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use camino::Utf8Path;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tracing::{info, warn};
 
 use crate::base::{Context, Error, ErrorKind, JobId, Millis, Result, fault};
@@ -29,7 +30,7 @@ const ROWS: usize = 200;
 const GONE: &str = ".gone-";
 
 /// A folder that is given up.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GivenUp {
     /// The job.
@@ -37,11 +38,11 @@ pub struct GivenUp {
     /// What it takes on the disk, in bytes.
     pub bytes: u64,
     /// `age` or `size`.
-    pub why: &'static str,
+    pub why: Cow<'static, str>,
 }
 
 /// What one look came to.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(rename = "GivenUpJobs"))]
 pub struct Report {
@@ -231,7 +232,7 @@ fn by_size(folders: &mut [Folder], report: &mut Report) {
         report.removed_bytes += folder.bytes;
         if report.removed.len() < NAMED_MAX {
             let (job_id, bytes) = (folder.id.clone(), folder.bytes);
-            report.removed.push(GivenUp { job_id, bytes, why });
+            report.removed.push(GivenUp { job_id, bytes, why: why.into() });
         }
     }
 }

@@ -1,31 +1,10 @@
 //! Which job holds a Source: while one waits or runs, no other is asked for on its pages.
 
-use serde::Serialize;
-
-use crate::base::{JobId, Millis, Result, SourcePath};
+use crate::api::jobs::Holder;
+use crate::base::{Result, SourcePath};
 use crate::flows::{Site, viewer};
-use crate::jobs::{self, Outlook, Status, Waiting};
+use crate::jobs::{self, Outlook, Status};
 use crate::people::{self, Caller};
-
-/// The job that holds a Source.
-#[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Holder {
-    /// Its id.
-    pub job_id: JobId,
-    /// Its kind.
-    pub kind: String,
-    /// `running`, or `queued` if none runs.
-    pub status: Status,
-    /// When it was started, or asked for if it waits.
-    pub since: Millis,
-    /// Who asked for it.
-    pub requested_by_name: String,
-    /// Why it waits, if it does.
-    pub waiting: Option<Waiting>,
-    /// How many more wait or run behind it.
-    pub others: i64,
-}
 
 /// Returns the job that holds a Source; nothing if it is free.
 ///

@@ -7,14 +7,16 @@ pub mod titles;
 use std::collections::{BTreeMap, HashMap};
 
 use rusqlite::Connection;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde::Deserialize;
 
-use crate::base::{BlobId, Error, Result, SourcePath};
-use crate::documents::SourceState;
-use crate::documents::git::{HistoryEntry, HistoryPlace, KnownSources};
-use crate::documents::proposals::attempt::{self, Cause};
+use crate::api::sources::{
+    Cause, History, HistoryEntry, HistoryRow, SourceRow, SourceState, SourceView,
+};
+use crate::base::{BlobId, Error, Page, Result, SourcePath};
+use crate::documents::git::{HistoryPlace, KnownSources};
+use crate::documents::proposals::attempt;
 use crate::documents::sources::headings;
+use crate::documents::sources::source::SourceEntry;
 use crate::documents::topics::topic;
 use crate::flows::people::names;
 use crate::flows::repository::renames;
@@ -39,11 +41,11 @@ pub struct SourceQuery {
     pub limit: Option<u32>,
 }
 
-/// Returns Sources as `{items, next}`, by path if no other order is asked for.
+/// Returns Sources, by path if no other order is asked for.
 ///
 /// # Errors
 /// `unavailable` if git does not answer; `forbidden` with code `not_granted`; `bad_parameter`.
-pub async fn list(site: &Site, caller: &Caller, query: SourceQuery) -> Result<Value> {
+pub async fn list(site: &Site, caller: &Caller, query: SourceQuery) -> Result<Page<SourceRow>> {
     require_site(site, caller).await?;
     let limit = page_limit(query.limit)? as usize;
     let wanted = query.query.as_deref().unwrap_or_default().to_lowercase();
@@ -65,7 +67,7 @@ pub async fn list(site: &Site, caller: &Caller, query: SourceQuery) -> Result<Va
             && (wanted.is_empty() || has_text(path.as_str()) || has_text(called.of(path.as_str())))
     };
     let (mut entries, is_more) = site.repo.page_of_sources(is_wanted, limit).await?;
-    let next = entries.last().filter(|_| is_more && recent.is_none()).map(|it| it.path.clone());
+    let next = entries.last().filter(|_| is_more && recent.is_none()).map(|it| it.path.to_string());
     if let Some(recent) = &recent {
         entries.sort_by_key(|it| recent.iter().position(|path| *path == it.path));
     }
@@ -78,18 +80,15 @@ pub async fn list(site: &Site, caller: &Caller, query: SourceQuery) -> Result<Va
             paths.into_iter().map(count).collect()
         })
         .await?;
-    let items: Vec<Value> = entries
-        .into_iter()
-        .map(|it| {
-            let open = counts.get(&it.path).copied().unwrap_or(0);
-            let tracked = it.state != SourceState::Untracked;
-            json!({
-                "path": it.path, "title": titles.of(it.path.as_str()), "blob": it.blob,
-                "state": it.state, "tracked": tracked, "open_topics": open,
-            })
-        })
-        .collect();
-    Ok(json!({"items": items, "next": next}))
+    let row = |it: SourceEntry| SourceRow {
+        title: titles.of(it.path.as_str()).to_owned(),
+        blob: it.blob,
+        state: it.state,
+        tracked: it.state != SourceState::Untracked,
+        open_topics: counts.get(&it.path).copied().unwrap_or(0),
+        path: it.path,
+    };
+    Ok(Page { items: entries.into_iter().map(row).collect(), next })
 }
 
 /// Returns all Sources that git tracks, in order of their paths' bytes; they are kept for as long
@@ -117,7 +116,7 @@ pub async fn untracked(site: &Site, caller: &Caller, most: usize) -> Result<Vec<
 ///
 /// # Errors
 /// `not_found` with codes `source_gone` and `not_a_source`; a job sees the Source it was granted.
-pub async fn show(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Value> {
+pub async fn show(site: &Site, caller: &Caller, path: &SourcePath) -> Result<SourceView> {
     require_read(site, caller, path).await?;
     let source = renames::source(site, path).await?;
     let asked = path.clone();
@@ -133,11 +132,17 @@ pub async fn show(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Val
         Caller::Person { .. } => holder::holder(site, caller, path).await?,
         Caller::Job { .. } => None,
     };
-    Ok(json!({
-        "holder": holder, "path": source.path, "blob": source.blob, "head_blob": source.head_blob,
-        "state": source.state, "bytes": source.bytes, "headings": headings::headings(&source.text),
-        "topics": open, "text": source.text,
-    }))
+    Ok(SourceView {
+        holder,
+        path: source.path,
+        blob: source.blob,
+        head_blob: source.head_blob,
+        state: source.state,
+        bytes: source.bytes,
+        headings: headings::headings(&source.text),
+        topics: open,
+        text: source.text,
+    })
 }
 
 /// Returns the present text of a Source with its version.
@@ -203,13 +208,12 @@ pub struct HistoryQuery {
     pub limit: Option<u32>,
 }
 
-/// Returns the commits that changed a Source, newest first, as `{items, next, is_shallow}`; also of
-/// one that is gone, and those under its earlier names. The causes of a commit are what this site
+/// Returns the commits that changed a Source, newest first; also of one that is gone, and those under its earlier names. The causes of a commit are what this site
 /// wrote down when it made it; what the commit's own trailers claim stands beside them.
 ///
 /// # Errors
 /// As [`show`], if no commit has changed it; `conflict` with code `history_changed`.
-pub async fn history(site: &Site, caller: &Caller, query: HistoryQuery) -> Result<Value> {
+pub async fn history(site: &Site, caller: &Caller, query: HistoryQuery) -> Result<History> {
     let path = query.path;
     require_read(site, caller, &path).await?;
     let limit = page_limit(query.limit)? as usize;
@@ -232,21 +236,12 @@ pub async fn history(site: &Site, caller: &Caller, query: HistoryQuery) -> Resul
             found.into_iter().map(row).collect()
         })
         .await?;
-    Ok(json!({"items": items, "next": next, "is_shallow": page.is_shallow}))
-}
-
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct HistoryRow {
-    #[serde(flatten)]
-    entry: HistoryEntry,
-    causes: Vec<Cause>,
+    Ok(History { items, next, is_shallow: page.is_shallow })
 }
 
 fn causes(c: &Connection, commit: &BlobId, path: &SourcePath) -> Result<Vec<Cause>> {
-    let mut causes = attempt::causes_of(c, commit)?;
     // A commit of somebody else may hold approved texts of several Sources.
-    causes.retain(|it| it.source_path == *path);
+    let mut causes = attempt::causes_of(c, commit, path)?;
     for cause in &mut causes {
         cause.approver_name = Some(people::display_name(c, &cause.approver)?);
     }

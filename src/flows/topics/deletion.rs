@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::api::topics::{Placement, PlacementState, Topic, TopicStatus};
 use crate::base::{Actor, Result, SourcePath};
 use crate::documents::topics::placement;
-use crate::documents::{Placement, PlacementState, Topic, TopicStatus};
 use crate::flows::Site;
 
 /// The method of a placement that is lost because its Source was deleted.

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
+use crate::api::topics::{Message, Topic};
 use crate::base::{BlobId, Error, ErrorKind, Result, SourcePath, TopicId};
 use crate::documents::topics::annotation::{self, Page};
 use crate::documents::topics::topic;
-use crate::documents::{Message, Topic};
 use crate::flows::people::names;
 use crate::flows::topics::{self, places};
 use crate::flows::{Site, sources};

@@ -9,14 +9,18 @@ pub mod related;
 
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::base::{Actor, Error, JobId, Result, SourcePath, TopicId};
+use crate::api::proposals::ProposalStatus;
+use crate::api::topics::Discarded;
+use crate::api::topics::{AgentOpenTopic, AgentTopic, EarlierProposal};
+use crate::api::topics::{Message, Topic, TopicStatus};
+use crate::base::{Actor, Error, Page, Result, SourcePath, TopicId};
 use crate::documents::sources::text;
 use crate::documents::topics::placement;
 use crate::documents::topics::topic::{self, NewTopic, TopicFilter};
 use crate::documents::topics::{message, suggestion};
-use crate::documents::{self, Message, ProposalStatus, Selection, Topic, TopicStatus};
+use crate::documents::{self, Selection};
 use crate::flows::jobs::cancel_obsolete;
 use crate::flows::people::names;
 use crate::flows::proposals::rework;
@@ -158,13 +162,13 @@ pub struct TopicQuery {
     pub limit: Option<u32>,
 }
 
-/// Returns Topics, newest first, as `{items, next}`. With a `source_path` each open one has its
+/// Returns Topics, newest first. With a `source_path` each open one has its
 /// placement in the present text, else the last one on record; in a deleted Source none has a
 /// place.
 ///
 /// # Errors
 /// `invalid` for a status that is none; `forbidden` with code `not_granted`.
-pub async fn list(site: &Site, caller: &Caller, query: TopicQuery) -> Result<Value> {
+pub async fn list(site: &Site, caller: &Caller, query: TopicQuery) -> Result<Page<Topic>> {
     sources::require_site(site, caller).await?;
     let filter = TopicFilter {
         source_path: query.source_path.clone(),
@@ -173,7 +177,7 @@ pub async fn list(site: &Site, caller: &Caller, query: TopicQuery) -> Result<Val
         limit: page_limit(query.limit)?,
         blob: None,
     };
-    let page = site
+    let mut page = site
         .store
         .read(move |c| {
             let mut page = topic::list(c, &filter)?;
@@ -185,23 +189,22 @@ pub async fn list(site: &Site, caller: &Caller, query: TopicQuery) -> Result<Val
             Ok(page)
         })
         .await?;
-    let mut items = page.items;
     if let Some(path) = &query.source_path {
-        places::place_in_present(site, path, &mut items).await?;
+        places::place_in_present(site, path, &mut page.items).await?;
     } else {
-        deletion::mark_all(site, &mut items).await?;
+        deletion::mark_all(site, &mut page.items).await?;
     }
-    Ok(json!({"items": items, "next": page.next}))
+    Ok(page)
 }
 
 /// A Topic with all that belongs to it.
-#[derive(Serialize)]
+#[derive(Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TopicPage {
-    topic: Topic,
-    messages: Vec<Message>,
-    proposals: Vec<documents::Proposal>,
-    jobs: Vec<job_flow::JobView>,
+    pub topic: Topic,
+    pub messages: Vec<Message>,
+    pub proposals: Vec<documents::Proposal>,
+    pub jobs: Vec<job_flow::JobView>,
 }
 
 /// Returns a Topic with its messages, proposals and jobs.
@@ -314,17 +317,6 @@ pub struct ReasonRequest {
     pub reason: Option<String>,
 }
 
-/// A Topic that was closed without a change.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Discarded {
-    /// The Topic.
-    #[serde(flatten)]
-    pub topic: Topic,
-    /// The jobs that worked for it and were cancelled for that.
-    pub cancelled_jobs: Vec<JobId>,
-}
-
 /// Closes a Topic without a change. The reason is its last message. Jobs that would answer it are
 /// cancelled: nobody waits for them.
 ///
@@ -380,39 +372,40 @@ pub async fn reopen(
         .await
 }
 
-/// Returns what `wb-agent get-topic` prints: `{topic, anchor, messages, proposals, rework}`. The
-/// proposals are the last ones that are decided, without their texts: why one was sent back.
+/// Returns what `wb-agent get-topic` prints. The proposals are the last ones that are decided, without their texts: why one was sent back.
 /// `rework` is what this job is to do again.
 ///
 /// # Errors
 /// `not_found`; `forbidden` with code `not_granted`.
-pub async fn for_agent(site: &Site, caller: &Caller, id: &TopicId) -> Result<Value> {
+pub async fn for_agent(site: &Site, caller: &Caller, id: &TopicId) -> Result<AgentTopic> {
     let page = show(site, caller, id).await?;
     let decided = page.proposals.iter().filter(|it| it.status != ProposalStatus::Open);
     let earlier = decided.clone().count().saturating_sub(PROPOSALS_SHOWN);
-    let proposals: Vec<Value> = decided
-        .skip(earlier)
-        .map(|it| {
-            json!({
-                "id": it.id, "revision_number": it.revision_number, "status": it.status,
-                "summary": it.summary, "reason": it.reason,
-                "decided_by_name": it.decided_by_name, "decided_at": it.decided_at,
-                "base_source_sha": it.base_source_sha,
-            })
-        })
-        .collect();
+    let proposals = decided.skip(earlier).map(|it| EarlierProposal {
+        id: it.id.clone(),
+        revision_number: it.revision_number,
+        status: it.status,
+        summary: it.summary.clone(),
+        reason: it.reason.clone(),
+        decided_by_name: it.decided_by_name.clone(),
+        decided_at: it.decided_at,
+        base_source_sha: it.base_source_sha.clone(),
+    });
+    let proposals = proposals.collect();
     let rework = rework::of_caller(site, caller).await?;
-    Ok(json!({
-        "topic": page.topic, "anchor": page.topic.anchor, "messages": page.messages,
-        "proposals": proposals, "rework": rework,
-    }))
+    let (anchor, messages) = (page.topic.anchor.clone(), page.messages);
+    Ok(AgentTopic { topic: page.topic, anchor, messages, proposals, rework })
 }
 
-/// Returns what `wb-agent list-open-topics` prints: a bare array of `{topic, anchor, placement}`.
+/// Returns what `wb-agent list-open-topics` prints: a bare array.
 ///
 /// # Errors
 /// `forbidden` with code `not_granted`.
-pub async fn open_for_agent(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Value> {
+pub async fn open_for_agent(
+    site: &Site,
+    caller: &Caller,
+    path: &SourcePath,
+) -> Result<Vec<AgentOpenTopic>> {
     if let Caller::Job { id, .. } = caller {
         let id = id.clone();
         let job = site.store.read(move |c| jobs::find(c, &jobs::Viewer::Program, &id)).await?;
@@ -425,9 +418,9 @@ pub async fn open_for_agent(site: &Site, caller: &Caller, path: &SourcePath) -> 
     });
     let mut topics = listed.await?;
     places::place_in_present(site, path, &mut topics).await?;
-    let rows: Vec<Value> = topics
-        .into_iter()
-        .map(|it| json!({"anchor": it.anchor, "placement": it.placement, "topic": it}))
-        .collect();
-    Ok(Value::Array(rows))
+    let row = |topic: Topic| {
+        let (anchor, placement) = (topic.anchor.clone(), topic.placement.clone());
+        AgentOpenTopic { anchor, placement, topic }
+    };
+    Ok(topics.into_iter().map(row).collect())
 }

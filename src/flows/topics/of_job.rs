@@ -2,10 +2,10 @@
 
 use rusqlite::Connection;
 
+use crate::api::topics::{OpenedTopic, TopicStatus};
 use crate::base::limit::OPENED_TOPICS_MAX;
 use crate::base::{Actor, Error, Result, SourcePath};
-use crate::documents::TopicStatus;
-use crate::documents::topics::job_topics::{self, OpenedTopic};
+use crate::documents::topics::job_topics;
 use crate::documents::topics::topic;
 use crate::flows::Site;
 use crate::flows::requests::without_topic;

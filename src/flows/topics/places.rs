@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use crate::api::topics::{Placement, PlacementState, Topic, TopicStatus};
 use crate::base::limit::{QUOTE_BYTES_MAX, SOURCE_BYTES_MAX};
 use crate::base::{Actor, BlobId, Context, Error, ErrorKind, Result, SourcePath, TopicId, fault};
+use crate::documents::Placed;
 use crate::documents::anchor::{self, NewAnchor, Portrait};
 use crate::documents::sources::text;
 use crate::documents::topics::placement::{self, Baseline, TopicOrigin};
-use crate::documents::{Placed, Placement, PlacementState, Topic, TopicStatus};
 use crate::flows::topics::deletion;
 use crate::flows::{Site, Works};
 use crate::store::Tx;

@@ -4,13 +4,14 @@
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::api::topics::{Placement, Topic, TopicStatus};
 use crate::base::limit::PAGE_ROWS_MAX;
 use crate::base::{Actor, Error, Event, EventKind, Result, SourcePath, TopicId};
 use crate::documents::anchor::row;
 use crate::documents::proposals::proposal::lineage;
 use crate::documents::sources::text;
 use crate::documents::topics::{message, placement, topic};
-use crate::documents::{self, Placed, Placement, Selection, Topic, TopicStatus};
+use crate::documents::{self, Placed, Selection};
 use crate::flows::Site;
 use crate::flows::people::names;
 use crate::flows::repository::renames;

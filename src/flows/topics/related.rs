@@ -1,43 +1,19 @@
 //! What else is open on the Source of a job, told to whoever asked for the job: another Topic, or a
 //! proposal that waits for a decision.
 
-use serde::Serialize;
-
+use crate::api::jobs::{AlsoOpen, OpenProposal, OpenTopic};
+use crate::api::proposals::Proposal;
+use crate::api::proposals::ProposalStatus;
+use crate::api::topics::TopicStatus;
 use crate::base::limit::PAGE_ROWS_MAX;
-use crate::base::{JobId, ProposalId, Result, TopicId};
+use crate::base::{JobId, Result};
 use crate::documents::proposals::proposal::{self, ProposalFilter};
 use crate::documents::topics::topic::{self, TopicFilter};
-use crate::documents::{ProposalStatus, TopicStatus};
 use crate::flows::Works;
 use crate::jobs::{self, Verb};
 
 /// Most Topics, and most proposals, that are named.
 const SHOWN: usize = 20;
-
-/// What else is open; the newest few of each are named.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct AlsoOpen {
-    topics: Vec<OpenTopic>,
-    topic_count: i64,
-    proposals: Vec<OpenProposal>,
-    proposal_count: usize,
-}
-
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct OpenTopic {
-    id: TopicId,
-    title: String,
-}
-
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct OpenProposal {
-    id: ProposalId,
-    topic_id: TopicId,
-    topic_title: String,
-}
 
 /// Returns what is open on the Source of a job beside the Topics that it is for; nothing for a job
 /// without a Source.
@@ -67,7 +43,7 @@ pub async fn beside(works: &Works, id: &JobId) -> Result<Option<AlsoOpen>> {
         };
         let waiting = proposal::list(c, &waiting)?.items;
         let proposal_count = waiting.len();
-        let named = |it: proposal::Proposal| {
+        let named = |it: Proposal| {
             let topic_title = topic::find(c, &it.topic_id, None)?.title;
             Ok(OpenProposal { id: it.id, topic_id: it.topic_id, topic_title })
         };

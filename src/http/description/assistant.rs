@@ -4,7 +4,8 @@ use crate::api::Done;
 use crate::api::chat::{
     ActionPage, Answered, AskRequest, CallView, ClaudeLogin, ClearRequest, ConfigRequest,
     ConfigView, EventsQuery, ExecuteRequest, Executed, HealthView, History, HistoryQuery, RunView,
-    SessionPage, SessionRequest, SessionView, SessionsQuery, StopRequest, Stopped,
+    SessionPage, SessionRemoved, SessionRequest, SessionView, SessionsQuery, SignedOut,
+    StopRequest, Stopped, ToolList,
 };
 use crate::http::description::operation::{Operation, delete, get, post};
 
@@ -34,7 +35,7 @@ fn of_runs() -> Vec<Operation> {
             .asks::<EventsQuery>()
             .other(LINES),
         post("/api/agent/stop", "Stops a run").takes::<StopRequest>().answers::<Stopped>(),
-        get("/api/agent/tools", "Lists the tools of a run").untyped(200),
+        get("/api/agent/tools", "Lists the tools of a run").answers::<ToolList>(),
         post("/api/agent/tools/execute", "Calls a tool")
             .takes::<ExecuteRequest>()
             .answers::<Executed>(),
@@ -58,7 +59,7 @@ fn of_sessions() -> Vec<Operation> {
         post("/api/agent/sessions/{id}", "Changes a conversation")
             .takes::<SessionRequest>()
             .answers::<SessionView>(),
-        delete("/api/agent/sessions/{id}", "Removes a conversation").untyped(200),
+        delete("/api/agent/sessions/{id}", "Removes a conversation").answers::<SessionRemoved>(),
     ]
 }
 
@@ -73,6 +74,6 @@ fn of_settings() -> Vec<Operation> {
         post("/api/agent/claude/login", "Signs in to Claude")
             .takes::<ClaudeLogin>()
             .answers::<Done>(),
-        delete("/api/agent/claude/login", "Signs out of Claude").untyped(200),
+        delete("/api/agent/claude/login", "Signs out of Claude").answers::<SignedOut>(),
     ]
 }

@@ -3,26 +3,28 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::documents::Proposal;
-use crate::documents::topics::message::Message;
-use crate::documents::topics::topic::Topic;
+use crate::api::perspectives::{Personas, Requested, ViewKept, ViewList, ViewText};
+use crate::api::proposals::Proposal;
+use crate::api::proposals::{AgentProposal, ReworkAccepted};
+use crate::api::proposals::{Approved, Inserted, ProposalPage, Rejected};
+use crate::api::sources::{History, SourceRow, SourceView};
+use crate::api::topics::Discarded;
+use crate::api::topics::{AgentOpenTopic, AgentTopic};
+use crate::api::topics::{Message, Topic};
+use crate::base::Page;
 use crate::flows::perspectives::personas::PersonaQuery;
-use crate::flows::perspectives::{ListQuery, PutRequest, Requested, ViewQuery, ViewRequest};
-use crate::flows::proposals::approve::{ApproveRequest, Approved};
+use crate::flows::perspectives::{ListQuery, PutRequest, ViewQuery, ViewRequest};
+use crate::flows::proposals::approve::ApproveRequest;
 use crate::flows::proposals::edit::EditRequest;
-use crate::flows::proposals::hand_in::{Inserted, ProposalRequest};
+use crate::flows::proposals::hand_in::ProposalRequest;
 use crate::flows::proposals::rework::ReworkRequest;
 use crate::flows::proposals::suggestions::Suggested;
-use crate::flows::proposals::{
-    ProposalAgainst, ProposalPage, ProposalQuery, RejectRequest, Rejected,
-};
+use crate::flows::proposals::{ProposalAgainst, ProposalQuery, RejectRequest};
 use crate::flows::requests::without_topic::FoundRequest;
 use crate::flows::search::{Hits, Progress, SearchQuery};
 use crate::flows::sources::{HistoryQuery, SourceQuery};
 use crate::flows::topics::reattach::ReattachRequest;
-use crate::flows::topics::{
-    Discarded, MessageRequest, ReasonRequest, TopicPage, TopicQuery, TopicRequest,
-};
+use crate::flows::topics::{MessageRequest, ReasonRequest, TopicPage, TopicQuery, TopicRequest};
 use crate::http::description::operation::{Operation, get, post};
 use crate::http::resources::{proposals, rendered, sources, topics};
 
@@ -50,17 +52,17 @@ pub(super) fn all() -> Vec<Operation> {
 
 fn of_sources() -> Vec<Operation> {
     vec![
-        get("/api/sources", "Lists the Sources").asks::<SourceQuery>().untyped(200),
-        get("/api/source", "Shows a Source").asks::<sources::ByPath>().untyped(200),
+        get("/api/sources", "Lists the Sources").asks::<SourceQuery>().answers::<Page<SourceRow>>(),
+        get("/api/source", "Shows a Source").asks::<sources::ByPath>().answers::<SourceView>(),
         get("/api/source/history", "Lists the commits of a Source")
             .asks::<HistoryQuery>()
-            .untyped(200),
+            .answers::<History>(),
         get("/api/source/rendered", "Shows a Source as HTML")
             .asks::<rendered::ByPath>()
-            .untyped(200),
+            .answers::<rendered::RenderedSource<'static>>(),
         get("/api/source/passage", "Resolves a selection to bytes")
             .asks::<rendered::Selected>()
-            .untyped(200),
+            .answers::<rendered::Passage>(),
         get("/api/source/annotations", "Exports the open Topics of a Source")
             .asks::<sources::ByPath>()
             .other(ANNOTATIONS),
@@ -71,7 +73,9 @@ fn of_sources() -> Vec<Operation> {
 
 fn of_topics() -> Vec<Operation> {
     vec![
-        get("/api/topics", "Lists Topics, newest first").asks::<TopicQuery>().untyped(200),
+        get("/api/topics", "Lists Topics, newest first")
+            .asks::<TopicQuery>()
+            .answers::<Page<Topic>>(),
         post("/api/topics", "Opens a Topic")
             .takes::<TopicRequest>()
             .once()
@@ -95,16 +99,20 @@ fn of_topics() -> Vec<Operation> {
             .takes::<ProposalRequest>()
             .once()
             .answers_with::<Inserted>(201),
-        get("/api/agent/topic", "Shows an agent its Topic").asks::<topics::ById>().untyped(200),
+        get("/api/agent/topic", "Shows an agent its Topic")
+            .asks::<topics::ById>()
+            .answers::<AgentTopic>(),
         get("/api/agent/open-topics", "Shows an agent the open Topics of a Source")
             .asks::<topics::BySource>()
-            .untyped(200),
+            .answers::<Vec<AgentOpenTopic>>(),
     ]
 }
 
 fn of_proposals() -> Vec<Operation> {
     vec![
-        get("/api/proposals", "Lists proposals, newest first").asks::<ProposalQuery>().untyped(200),
+        get("/api/proposals", "Lists proposals, newest first")
+            .asks::<ProposalQuery>()
+            .answers::<Page<Proposal>>(),
         post("/api/proposals", "Submits a proposal without a Topic")
             .takes::<FoundRequest>()
             .once()
@@ -114,7 +122,7 @@ fn of_proposals() -> Vec<Operation> {
             .answers::<ProposalPage>(),
         get("/api/agent/proposal", "Shows an agent a proposal")
             .asks::<proposals::ById>()
-            .untyped(200),
+            .answers::<AgentProposal>(),
         post("/api/proposals/{id}/approve", "Approves a proposal and commits it")
             .takes::<ApproveRequest>()
             .once()
@@ -125,7 +133,7 @@ fn of_proposals() -> Vec<Operation> {
         post("/api/proposals/{id}/rework", "Requests changes to a proposal")
             .takes::<ReworkRequest>()
             .once()
-            .untyped(202),
+            .answers_with::<ReworkAccepted>(202),
         post("/api/proposals/{id}/edit", "Creates a revision with an edited text")
             .takes::<EditRequest>()
             .once()
@@ -135,10 +143,18 @@ fn of_proposals() -> Vec<Operation> {
 
 fn of_perspectives() -> Vec<Operation> {
     vec![
-        get("/api/personas", "Lists personas, or shows one").asks::<PersonaQuery>().untyped(200),
-        get("/api/perspectives", "Lists the views of a Source").asks::<ListQuery>().untyped(200),
-        get("/api/perspective", "Shows a view of a Source").asks::<ViewQuery>().untyped(200),
-        post("/api/perspectives", "Submits a view").takes::<PutRequest>().untyped(201),
+        get("/api/personas", "Lists personas, or shows one")
+            .asks::<PersonaQuery>()
+            .answers::<Personas>(),
+        get("/api/perspectives", "Lists the views of a Source")
+            .asks::<ListQuery>()
+            .answers::<ViewList>(),
+        get("/api/perspective", "Shows a view of a Source")
+            .asks::<ViewQuery>()
+            .answers::<ViewText>(),
+        post("/api/perspectives", "Submits a view")
+            .takes::<PutRequest>()
+            .answers_with::<ViewKept>(201),
         post("/api/perspectives/request", "Requests a view")
             .takes::<ViewRequest>()
             .once()

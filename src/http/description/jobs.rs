@@ -1,9 +1,18 @@
 //! Jobs, what they spend, where they work, and what they ask.
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::api::Done;
+use crate::api::approvals::{ApprovalOutcome, Decision, PermissionAnswer, PermissionAsked};
+use crate::api::changes::{Kept, Restored};
+use crate::api::jobs::{Accepted, LogText, Prompt, Repeated, Transcript};
 use crate::api::mail::VerdictRequest;
+use crate::api::usage::{EngineReleased, EngineRow, Spending};
+use crate::api::workspaces::Workspace;
+use crate::api::workspaces::WorkspaceList;
 use crate::approvals::Approval;
-use crate::documents::workspace::Workspace;
+use crate::base::Page;
 use crate::flows::approvals::ask::AskRequest;
 use crate::flows::approvals::decide::DecideRequest;
 use crate::flows::approvals::outcome::Wait;
@@ -18,6 +27,17 @@ use crate::flows::workspaces::Swept;
 use crate::http::description::operation::{Operation, get, post};
 use crate::http::resources::{jobs, workspaces};
 
+/// A part of an output: its text, or, with `rows`, how a page shows it.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(rename = "JobLog")]
+enum Log {
+    #[expect(dead_code, reason = "only its schema is used")]
+    Text(LogText),
+    #[expect(dead_code, reason = "only its schema is used")]
+    Rows(jobs::LogRows),
+}
+
 pub(super) fn all() -> Vec<Operation> {
     let mut all = of_jobs();
     all.extend(of_runs());
@@ -27,25 +47,30 @@ pub(super) fn all() -> Vec<Operation> {
 
 fn of_jobs() -> Vec<Operation> {
     vec![
-        get("/api/agent/jobs", "Lists jobs, newest first").asks::<JobQuery>().untyped(200),
-        post("/api/agent/jobs", "Creates a job").takes::<JobRequest>().once().untyped(202),
+        get("/api/agent/jobs", "Lists jobs, newest first")
+            .asks::<JobQuery>()
+            .answers::<Page<JobView>>(),
+        post("/api/agent/jobs", "Creates a job")
+            .takes::<JobRequest>()
+            .once()
+            .answers_with::<Accepted>(202),
         get("/api/agent/jobs/{id}", "Shows a job").answers::<JobView>(),
         get("/api/agent/jobs/{id}/log", "Shows the output of an agent")
             .asks::<jobs::LogPart>()
-            .untyped(200),
+            .answers::<Log>(),
         get("/api/agent/jobs/{id}/stream", "Shows the activity of an agent")
             .asks::<jobs::After>()
-            .untyped(200),
-        get("/api/agent/jobs/{id}/prompt", "Shows the exact prompt").untyped(200),
+            .answers::<Transcript>(),
+        get("/api/agent/jobs/{id}/prompt", "Shows the exact prompt").answers::<Prompt>(),
         post("/api/agent/jobs/{id}/cancel", "Cancels a job").answers::<JobView>(),
         post("/api/agent/jobs/{id}/retry", "Retries a job")
             .may_take::<RetryRequest>()
             .once()
-            .untyped(202),
+            .answers_with::<Repeated>(202),
         post("/api/agent/jobs/{id}/restore", "Restores changes made during a job")
             .takes::<RestoreRequest>()
-            .untyped(200),
-        post("/api/agent/jobs/{id}/keep", "Keeps changes made during a job").untyped(200),
+            .answers::<Restored>(),
+        post("/api/agent/jobs/{id}/keep", "Keeps changes made during a job").answers::<Kept>(),
         post("/api/agent/jobs/{id}/result", "Submits the result of a job")
             .takes::<ResultRequest>()
             .answers::<Done>(),
@@ -59,28 +84,34 @@ fn of_jobs() -> Vec<Operation> {
 
 fn of_runs() -> Vec<Operation> {
     vec![
-        get("/api/workspaces", "Lists the newest workspaces").untyped(200),
+        get("/api/workspaces", "Lists the newest workspaces").answers::<WorkspaceList>(),
         post("/api/workspaces/sweep", "Cleans up leftover workspaces")
             .takes::<workspaces::SweepRequest>()
             .answers::<Swept>(),
         post("/api/workspaces/{job}/keep", "Keeps a workspace").answers::<Workspace>(),
         post("/api/workspaces/{job}/remove", "Removes a workspace").answers::<Workspace>(),
-        get("/api/usage", "Sums up the usage of jobs").asks::<UsageQuery>().untyped(200),
-        get("/api/engines", "Lists the engines").untyped(200),
-        post("/api/engines/{name}/release", "Releases an engine").untyped(200),
+        get("/api/usage", "Sums up the usage of jobs")
+            .asks::<UsageQuery>()
+            .answers::<Spending>(),
+        get("/api/engines", "Lists the engines").answers::<Page<EngineRow>>(),
+        post("/api/engines/{name}/release", "Releases an engine").answers::<EngineReleased>(),
     ]
 }
 
 fn of_approvals() -> Vec<Operation> {
     vec![
-        get("/api/decisions", "Lists what awaits review").untyped(200),
-        get("/api/approvals", "Lists approvals, newest first").asks::<ApprovalQuery>().untyped(200),
+        get("/api/decisions", "Lists what awaits review").answers::<Page<Decision>>(),
+        get("/api/approvals", "Lists approvals, newest first")
+            .asks::<ApprovalQuery>()
+            .answers::<Page<Approval>>(),
         post("/api/approvals", "Requests an approval")
             .takes::<AskRequest>()
             .once()
             .answers_with::<Approval>(201),
         get("/api/approvals/{id}", "Shows an approval").answers::<Shown>(),
-        get("/api/approvals/{id}/await", "Waits for a decision").asks::<Wait>().untyped(200),
+        get("/api/approvals/{id}/await", "Waits for a decision")
+            .asks::<Wait>()
+            .answers::<ApprovalOutcome>(),
         post("/api/approvals/{id}/approve", "Says yes")
             .takes::<DecideRequest>()
             .answers::<Approval>(),
@@ -93,9 +124,9 @@ fn of_approvals() -> Vec<Operation> {
         post("/api/agent/permissions", "Requests permission to use a tool")
             .takes::<PermissionRequest>()
             .once()
-            .untyped(201),
+            .answers_with::<PermissionAsked>(201),
         post("/api/agent/permissions/{id}/answer", "Reports on a permission request")
             .once()
-            .untyped(200),
+            .answers::<PermissionAnswer>(),
     ]
 }

@@ -12,8 +12,6 @@ pub(super) type Make = fn(&mut SchemaGenerator) -> Schema;
 pub(super) enum Content {
     /// JSON of a type.
     Json(Make),
-    /// JSON whose type is not written down.
-    Untyped,
     /// Something else, of this kind.
     Other(&'static str),
 }
@@ -83,12 +81,6 @@ impl Operation {
     /// The type of its answer under a status.
     pub(super) fn answers_with<T: JsonSchema>(mut self, status: u16) -> Operation {
         self.answers.push((status, Content::Json(make::<T>)));
-        self
-    }
-
-    /// It answers with JSON whose type is not written down.
-    pub(super) fn untyped(mut self, status: u16) -> Operation {
-        self.answers.push((status, Content::Untyped));
         self
     }
 

@@ -2,17 +2,17 @@
 
 use crate::api::agents::{AgentList, AgentView, Peek, PeekQuery, StartRequest};
 use crate::api::channels::{
-    ChairRequest, ChangeRequest, ChannelList, ChannelQuery, ChannelView, CreateRequest, HeldAnswer,
-    HeldRequest, History, HistoryQuery, MemberRequest, PostRequest, Posted, ReadRequest,
-    ResumeRequest, SeatRequest, Unread,
+    ChairRequest, ChangeRequest, ChannelExport, ChannelList, ChannelQuery, ChannelView,
+    CreateRequest, HeldAnswer, HeldRequest, History, HistoryQuery, MemberRequest, PostRequest,
+    Posted, ReadRequest, ResumeRequest, SeatRequest, Unread,
 };
 use crate::api::handoffs::{
     HandoffList, HandoffQuery, HandoffText, HandoverRequest, HandoverView, RehydrateRequest,
     Rehydrated, WriteHandoff,
 };
 use crate::api::mail::{
-    AwaitQuery, Awaited, InboxList, InboxView, MessagePage, MessageQuery, MessageView, PullQuery,
-    Pulled, SendRequest, Sent,
+    AwaitQuery, Awaited, InboxList, InboxView, MessagePage, MessageQuery, MessageRead, MessageView,
+    PullQuery, Pulled, SendRequest, Sent,
 };
 use crate::http::description::operation::{Operation, get, post};
 
@@ -35,7 +35,7 @@ fn of_mail() -> Vec<Operation> {
         get("/api/messages/{id}/await", "Waits for an answer")
             .asks::<AwaitQuery>()
             .answers::<Awaited>(),
-        post("/api/messages/{id}/read", "Marks a message as read").untyped(200),
+        post("/api/messages/{id}/read", "Marks a message as read").answers::<MessageRead>(),
         post("/api/messages/{id}/resend", "Resends a message").answers::<MessageView>(),
         post("/api/messages/{id}/settle", "Confirms a message").answers::<MessageView>(),
         get("/api/inboxes", "Lists the inboxes").answers::<InboxList>(),
@@ -116,7 +116,8 @@ fn of_channels() -> Vec<Operation> {
         post("/api/channels/{slug}/read", "Sets the read position")
             .takes::<ReadRequest>()
             .answers::<Unread>(),
-        get("/api/channels/{slug}/export", "Exports a channel as Markdown").untyped(200),
+        get("/api/channels/{slug}/export", "Exports a channel as Markdown")
+            .answers::<ChannelExport>(),
     ]
 }
 

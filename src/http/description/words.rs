@@ -65,13 +65,3 @@ words! {
     jobs::Status as "JobStatus": crate::jobs::Status::ALL;
     jobs::Reason as "JobReason": crate::jobs::Reason::ALL;
 }
-
-impl JsonSchema for crate::jobs::CapOf {
-    fn schema_name() -> Cow<'static, str> {
-        "CapOf".into()
-    }
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let words = ["limits.daily", "limits.daily_person", "kind.daily"];
-        json_schema!({"type": "string", "enum": words})
-    }
-}

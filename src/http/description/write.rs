@@ -202,7 +202,6 @@ fn operation(it: &Operation, route: &Route, schemas: &mut Schemas) -> Value {
     for (status, content) in &it.answers {
         let (kind, schema) = match content {
             Content::Json(make) => ("application/json", schemas.answer(*make)),
-            Content::Untyped => ("application/json", json!({})),
             Content::Other("application/json") => ("application/json", json!({"type": "object"})),
             Content::Other(kind) => (*kind, json!({"type": "string"})),
         };

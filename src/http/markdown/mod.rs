@@ -64,6 +64,7 @@ impl Html {
 /// A heading of a rendered text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "RenderedHeading"))]
 pub(in crate::http) struct Heading {
     /// 1 to 6.
     pub(in crate::http) level: u8,

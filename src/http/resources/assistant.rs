@@ -15,7 +15,7 @@ use warp::reply::Response;
 
 use crate::api::chat::{
     AskRequest, ClaudeLogin, ClearRequest, ConfigRequest, EventsQuery, ExecuteRequest,
-    HistoryQuery, SessionRequest, SessionsQuery, StopRequest,
+    HistoryQuery, SessionRemoved, SessionRequest, SessionsQuery, SignedOut, StopRequest,
 };
 use crate::base::limit::STREAM_CHECK_MS_MAX;
 use crate::base::{CallId, ChatId, JobId, Result, fault};
@@ -128,7 +128,7 @@ fn of_sessions(site: &Site) -> BoxedFilter<(Response,)> {
             call.nothing().await?;
             let id: ChatId = call.param("id")?;
             flows::assistant::remove(&site, &call.caller()?, &id).await?;
-            reply::ok(&json!({"session_id": id}))
+            reply::ok(&SessionRemoved { session_id: id })
         }),
     ])
 }
@@ -152,8 +152,8 @@ fn of_settings(site: &Site) -> BoxedFilter<(Response,)> {
         }),
         delete("/api/agent/claude/login", site, async |site: Site, mut call| {
             call.nothing().await?;
-            let was_there = flows::assistant::sign_out(&site, &call.caller()?).await?;
-            reply::ok(&json!({"was_signed_in": was_there}))
+            let was_signed_in = flows::assistant::sign_out(&site, &call.caller()?).await?;
+            reply::ok(&SignedOut { was_signed_in })
         }),
     ])
 }

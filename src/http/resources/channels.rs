@@ -5,8 +5,8 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::api::channels::{
-    ChairRequest, ChannelQuery, CreateRequest, HeldRequest, HistoryQuery, PostRequest, ReadRequest,
-    SeatRequest,
+    ChairRequest, ChannelExport, ChannelQuery, CreateRequest, HeldRequest, HistoryQuery,
+    PostRequest, ReadRequest, SeatRequest,
 };
 use crate::base::Result;
 use crate::flows::Site;
@@ -63,8 +63,8 @@ pub(in crate::http) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         }),
         get("/api/channels/{slug}/export", site, async |site: Site, call: Call| {
             let slug = call.text_param("slug")?;
-            let text = channels::export(&site, &call.caller()?, slug).await?;
-            reply::ok(&serde_json::json!({"markdown": text}))
+            let markdown = channels::export(&site, &call.caller()?, slug).await?;
+            reply::ok(&ChannelExport { markdown })
         }),
     ])
 }

@@ -1,6 +1,5 @@
 //! The script in force.
 
-use serde_json::json;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
@@ -11,9 +10,6 @@ pub(in crate::http) fn routes(edge: &Edge, site: &Site) -> BoxedFilter<(Response
     let state = (edge.clone(), site.clone());
     any_of([get("/api/config", &state, async |(edge, site): (Edge, Site), call| {
         call.caller()?.person()?;
-        let mut shown = flows::site::config::show(&site);
-        // `listen` is what the script says; a port of 0 there is another one here.
-        shown["site"]["address"] = json!(edge.gate.login_base);
-        reply::ok(&shown)
+        reply::ok(&flows::site::config::show(&site, edge.gate.login_base.clone()))
     })])
 }

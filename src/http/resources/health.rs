@@ -1,26 +1,22 @@
 //! Whether the process serves, whether the site is ready, and what is wrong with its database.
 
-use serde::Serialize;
-use serde_json::{Value, json};
+use std::borrow::Cow;
+
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::base::{Millis, Result};
+use crate::api::config::ScriptView;
+use crate::api::health::{Database, Health, JobCounts, Report};
+use crate::base::Result;
 use crate::flows::automation::reload;
 use crate::flows::{self, Site};
 use crate::http::{Edge, any_of, get, reply};
 use crate::jobs::QueueCounts;
 use crate::store::{CORRUPT, Trouble};
 
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(in crate::http) struct Health {
-    status: &'static str,
-}
-
 pub(in crate::http) fn routes(edge: &Edge) -> BoxedFilter<(Response,)> {
     any_of([
-        get("/healthz", &(), async |(), _| reply::ok(&Health { status: "ok" })),
+        get("/healthz", &(), async |(), _| reply::ok(&Health { status: Cow::Borrowed("ok") })),
         get("/readyz", edge, async |edge, _| reply::ok(&ready(edge).await?)),
     ])
 }
@@ -40,36 +36,12 @@ pub(in crate::http) fn site_routes(site: &Site) -> BoxedFilter<(Response,)> {
 async fn ready(edge: Edge) -> Result<Health> {
     (edge.is_ready)().await?;
     edge.store.read(|c| Ok(c.query_row("SELECT one FROM site", [], |_| Ok(()))?)).await?;
-    Ok(Health { status: "ready" })
+    Ok(Health { status: Cow::Borrowed("ready") })
 }
 
-/// What a person is told.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[cfg_attr(test, schemars(rename = "SiteHealth"))]
-pub(in crate::http) struct Report {
-    status: &'static str,
-    database: Option<Database>,
-    /// Of the script: its generation, why the last reload was refused, whether it is stuck.
-    script: Value,
-    /// How many jobs wait and run.
-    jobs: Value,
-}
-
-/// What stands in the way of writing.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[cfg_attr(test, schemars(rename = "DatabaseTrouble"))]
-pub(in crate::http) struct Database {
-    code: String,
-    message: String,
-    hint: Option<String>,
-    since: Millis,
-}
-
-fn report(trouble: Option<Trouble>, script: Value, counts: &QueueCounts) -> Report {
+fn report(trouble: Option<Trouble>, script: ScriptView, counts: &QueueCounts) -> Report {
     let status = match &trouble {
-        None if script["stuck"] == true => "degraded",
+        None if script.stuck => "degraded",
         None => "ok",
         Some(it) if it.code == CORRUPT => "corrupt",
         Some(_) => "degraded",
@@ -81,6 +53,6 @@ fn report(trouble: Option<Trouble>, script: Value, counts: &QueueCounts) -> Repo
         since: it.since,
     });
     let sum = |kinds: &[(String, i64)]| kinds.iter().map(|it| it.1).sum::<i64>();
-    let jobs = json!({"queued": sum(&counts.queued), "running": sum(&counts.running)});
-    Report { status, database, script, jobs }
+    let jobs = JobCounts { queued: sum(&counts.queued), running: sum(&counts.running) };
+    Report { status: Cow::Borrowed(status), database, script, jobs }
 }

@@ -1,15 +1,15 @@
 //! Jobs.
 
 use hyper::StatusCode;
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::api::jobs::{Accepted, Cut, Repeated};
 use crate::base::{JobId, Result, fault};
 use crate::flows::jobs::output::{LinesQuery, LogQuery};
 use crate::flows::{self, Site};
-use crate::http::pages::parts::ansi::{self, Style};
+use crate::http::pages::parts::ansi::{self, Row, Style};
 use crate::http::{Call, any_of, get, post, reply};
 
 /// A request with a `text` input of the largest size, some of it escaped.
@@ -34,6 +34,25 @@ pub(in crate::http) struct LogPart {
     align: bool,
     until: Option<u64>,
     style: Option<String>,
+}
+
+/// A part of an output as the page shows it: rows of pieces of text, each with its look.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(in crate::http) struct LogRows {
+    stream: &'static str,
+    offset: u64,
+    next_offset: u64,
+    total: u64,
+    cut: Option<Cut>,
+    running: bool,
+    #[cfg_attr(test, schemars(with = "Vec<Vec<serde_json::Value>>"))]
+    rows: Vec<Row>,
+    /// The beginning of a line that is still being printed.
+    #[cfg_attr(test, schemars(with = "Vec<Vec<serde_json::Value>>"))]
+    open: Vec<Row>,
+    /// The look at the end, to be sent with the next request.
+    style: String,
 }
 
 #[derive(Default, Deserialize)]
@@ -106,11 +125,17 @@ async fn log(site: Site, call: Call) -> Result<Response> {
     let (rows, style) = ansi::rows(&part.text, style, part.goes_on);
     let goes_on = part.goes_on && part.text.is_empty();
     let (open, _) = ansi::rows(&part.open, style.clone(), goes_on);
-    reply::ok(&json!({
-        "stream": part.stream, "offset": part.offset, "next_offset": part.next_offset,
-        "total": part.total, "cut": part.cut.map(|(from, to)| json!({"from": from, "to": to})),
-        "running": part.running, "rows": rows, "open": open, "style": style.parameters(),
-    }))
+    reply::ok(&LogRows {
+        stream: part.stream,
+        offset: part.offset,
+        next_offset: part.next_offset,
+        total: part.total,
+        cut: part.cut.map(|(from, to)| Cut { from, to }),
+        running: part.running,
+        rows,
+        open,
+        style: style.parameters(),
+    })
 }
 
 async fn create(site: Site, mut call: Call) -> Result<Response> {
@@ -118,14 +143,14 @@ async fn create(site: Site, mut call: Call) -> Result<Response> {
     let id = flows::jobs::create(&site, &call.caller()?, request, key).await?;
     fault::crash_point("before_answer");
     let also_open = flows::topics::related::beside(&site, &id).await?;
-    reply::json(StatusCode::ACCEPTED, &json!({"id": id, "job_id": id, "also_open": also_open}))
+    reply::json(StatusCode::ACCEPTED, &Accepted { id: id.clone(), job_id: id, also_open })
 }
 
 async fn retry(site: Site, mut call: Call) -> Result<Response> {
     let (request, key) = call.json_or_nothing_with_key(SMALL_BODY_BYTES_MAX).await?;
     let id = call.param("id")?;
     let id = flows::jobs::retry(&site, &call.caller()?, &id, request, key).await?;
-    reply::json(StatusCode::ACCEPTED, &json!({"id": id, "job_id": id}))
+    reply::json(StatusCode::ACCEPTED, &Repeated { id: id.clone(), job_id: id })
 }
 
 async fn finish(site: Site, mut call: Call) -> Result<Response> {

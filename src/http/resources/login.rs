@@ -4,16 +4,16 @@
 
 use hyper::StatusCode;
 use hyper::header::{COOKIE, HeaderValue, SET_COOKIE};
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde::Deserialize;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::base::{Error, ErrorKind, Millis, PersonId, Result};
+use crate::api::Done;
+use crate::api::people::{LoggedIn, LoginLink};
+use crate::base::{Error, ErrorKind, PersonId, Result};
 use crate::flows;
 use crate::http::pages::parts::message::LoginPage;
 use crate::http::pages::{Frame, Look};
-use crate::http::resources::me::Shown;
 use crate::http::{Edge, any_of, get, post, reply};
 use crate::people::{self, BAD_CODE, Caller, LOGIN_TTL_MS, Person};
 
@@ -34,16 +34,6 @@ pub(in crate::http) struct LinkRequest {
     person: Option<String>,
 }
 
-/// A login link.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct LoginLink {
-    /// Where it leads.
-    pub url: String,
-    /// When it ends.
-    pub expires_at: Millis,
-}
-
 pub(in crate::http) fn routes(edge: &Edge) -> BoxedFilter<(Response,)> {
     any_of([
         get("/login/{code}", edge, async |edge, call| {
@@ -61,7 +51,7 @@ pub(in crate::http) fn routes(edge: &Edge) -> BoxedFilter<(Response,)> {
             let response = if is_form {
                 reply::see_other("/")?
             } else {
-                reply::ok(&json!({"person": Shown::from(person)}))?
+                reply::ok(&LoggedIn { person: person.into() })?
             };
             with_cookie(response, &edge.gate.cookie_name, &secret, LOGIN_TTL_MS / 1000)
         }),
@@ -71,7 +61,7 @@ pub(in crate::http) fn routes(edge: &Edge) -> BoxedFilter<(Response,)> {
             let response = if call.is_form() {
                 reply::see_other("/")?
             } else {
-                reply::json(StatusCode::OK, &json!({}))?
+                reply::json(StatusCode::OK, &Done {})?
             };
             with_cookie(response, &edge.gate.cookie_name, "", 0)
         }),

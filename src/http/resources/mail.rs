@@ -4,7 +4,7 @@ use hyper::StatusCode;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::api::mail::{AwaitQuery, MessageQuery, SendRequest};
+use crate::api::mail::{AwaitQuery, MessageQuery, MessageRead, SendRequest};
 use crate::base::{JobId, MailId, Result, fault};
 use crate::flows::{self, Site};
 use crate::http::{Call, Edge, any_of, get, post, reply};
@@ -33,7 +33,7 @@ pub(in crate::http) fn routes(edge: &Edge, site: &Site) -> BoxedFilter<(Response
             call.nothing().await?;
             let id: MailId = call.param("id")?;
             let was_unread = flows::mail::read(&site, &call.caller()?, &id).await?;
-            reply::ok(&serde_json::json!({"was_unread": was_unread}))
+            reply::ok(&MessageRead { was_unread })
         }),
         post("/api/messages/{id}/resend", site, async |site: Site, mut call| {
             call.nothing().await?;

@@ -1,37 +1,17 @@
 //! Who the caller is.
 
-use serde::Serialize;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::base::{Actor, JobId, PersonId, Result};
+use crate::api::people::{Me, ShownPerson};
+use crate::base::Result;
 use crate::http::{Edge, get, reply};
-use crate::people::{Caller, Person, Role};
+use crate::people::{Caller, Person};
 
-/// The caller as the site knows it.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(in crate::http) struct Me {
-    actor: Actor,
-    person: Option<Shown>,
-    job_id: Option<JobId>,
-}
-
-/// A person as others see them.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[cfg_attr(test, schemars(rename = "ShownPerson"))]
-pub(in crate::http) struct Shown {
-    id: PersonId,
-    name: String,
-    display_name: String,
-    role: Role,
-}
-
-impl From<Person> for Shown {
-    fn from(person: Person) -> Shown {
+impl From<Person> for ShownPerson {
+    fn from(person: Person) -> ShownPerson {
         let Person { id, name, display_name, role, .. } = person;
-        Shown { id, name, display_name, role }
+        ShownPerson { id, name, display_name, role }
     }
 }
 

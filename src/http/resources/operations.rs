@@ -1,10 +1,10 @@
 //! What the operator does with a running site: backups, and giving up old files.
 
 use serde::Deserialize;
-use serde_json::json;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::api::backups::BackupList;
 use crate::flows::Site;
 use crate::flows::site::backup::{self, BackupRequest};
 use crate::flows::site::housekeeping;
@@ -29,7 +29,7 @@ pub(in crate::http) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
             let folder = backup::folder(&site.config.site.data);
             let items = backup::list(&folder, site.store.clock().now())?;
             let aside = backup::list_aside(&folder)?;
-            reply::ok(&json!({"items": items, "next": null, "folder": folder, "aside": aside}))
+            reply::ok(&BackupList { items, next: None, folder, aside })
         }),
         post("/api/backups", site, async |site: Site, mut call| {
             let request: BackupRequest = call.json(BODY_BYTES_MAX).await?;

@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
@@ -11,7 +10,9 @@ use crate::base::limit::RENDERED_TEXT_BYTES_MAX;
 use crate::base::{BlobId, Error, ErrorKind, Result, SourcePath};
 use crate::documents::topics::suggestion;
 use crate::flows::{self, Site};
-use crate::http::markdown::{Point, RENDERER_VERSION, Renderer, bytes_between, units_to_byte};
+use crate::http::markdown::{
+    Block, Heading, Html, Point, RENDERER_VERSION, Rendered, Renderer, bytes_between, units_to_byte,
+};
 use crate::http::{Call, any_of, get, reply};
 
 type Desk = (Site, Renderer);
@@ -38,6 +39,45 @@ pub(in crate::http) struct Selected {
     text: Option<String>,
 }
 
+/// A Source as HTML.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(in crate::http) struct RenderedSource<'r> {
+    path: SourcePath,
+    blob: BlobId,
+    /// Changes whenever the same text would be written differently.
+    renderer: u32,
+    html: &'r Html,
+    headings: &'r [Heading],
+    /// Which bytes of the text are shown where.
+    blocks: &'r [Block],
+}
+
+/// Words of a text.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "PassageWords"))]
+pub(in crate::http) struct Words {
+    /// The first byte.
+    start: usize,
+    /// The byte after the last.
+    end: usize,
+    /// The text between.
+    quote: String,
+}
+
+/// What is selected on a page.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(in crate::http) struct Passage {
+    path: SourcePath,
+    blob: BlobId,
+    #[serde(flatten)]
+    words: Words,
+    /// The same with what must be changed together with it.
+    editable: Words,
+}
+
 pub(in crate::http) fn routes(site: &Site, renderer: &Renderer) -> BoxedFilter<(Response,)> {
     let desk: Desk = (site.clone(), renderer.clone());
     any_of([
@@ -51,10 +91,8 @@ async fn rendered((site, renderer): Desk, call: Call) -> Result<Response> {
     let (blob, text) = flows::sources::text(&site, &call.caller()?, &path).await?;
     require_short(&path, &text)?;
     let shown = renderer.source(path.as_str(), &blob, &text).await?;
-    reply::ok(&json!({
-        "path": path, "blob": blob, "renderer": RENDERER_VERSION, "html": shown.html,
-        "headings": shown.headings, "blocks": shown.blocks,
-    }))
+    let Rendered { html, headings, blocks, .. } = &*shown;
+    reply::ok(&RenderedSource { path, blob, renderer: RENDERER_VERSION, html, headings, blocks })
 }
 
 fn require_short(path: &SourcePath, text: &str) -> Result<()> {
@@ -92,10 +130,10 @@ async fn passage((site, renderer): Desk, call: Call) -> Result<Response> {
             .hint("select a passage of the text"));
     };
     let whole = suggestion::editable(&text, start..end);
-    reply::ok(&json!({
-        "path": asked.path, "blob": blob, "start": start, "end": end, "quote": quote,
-        "editable": {"start": whole.start, "end": whole.end, "quote": &text[whole.clone()]},
-    }))
+    let editable =
+        Words { start: whole.start, end: whole.end, quote: text[whole.clone()].to_owned() };
+    let words = Words { start, end, quote: quote.to_owned() };
+    reply::ok(&Passage { path: asked.path, blob, words, editable })
 }
 
 /// Returns the bytes between two places in a text that is shown as it is, line by line.

@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 
 use rusqlite::Connection;
-use serde::{Serialize, Serializer};
 
 use crate::base::limit::format_duration;
 use crate::base::{Actor, Error, ErrorKind, Millis, Result, fault};
@@ -33,19 +32,19 @@ pub enum CapOf {
     Kind(String),
 }
 
-impl Serialize for CapOf {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        serializer.serialize_str(match self {
+impl CapOf {
+    /// Returns the setting of the script.
+    pub fn word(&self) -> &'static str {
+        match self {
             CapOf::Site => "limits.daily",
             CapOf::Person(_) => "limits.daily_person",
             CapOf::Kind(_) => "kind.daily",
-        })
+        }
     }
 }
 
 /// One measure of a cap, with today's usage.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq)]
 pub struct CapState {
     /// The cap.
     pub cap: CapOf,

@@ -2,11 +2,12 @@
 //!
 //! **Invariant:** the claim uses the same [`Gate`] from which the reasons are derived.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::{Connection, named_params};
-use serde::Serialize;
 
+use crate::api::jobs::Waiting;
 use crate::base::{JobId, Millis, PersonId, Result};
 use crate::jobs::queue::cap::{DailyCaps, Spent};
 use crate::jobs::queue::claim::Caps;
@@ -134,25 +135,6 @@ impl Rules {
     }
 }
 
-/// Why a job waits.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Waiting {
-    /// A stable code: `kind_gone`, `inbox_gone`, `not_before`, `lane_busy`, `lane_order`,
-    /// `engine_held`, `daily_cap`, `kind_cap`, `jobs_cap`, `agents_cap`, `chat_cap` or `turn`.
-    pub code: &'static str,
-    /// The same for a person, without a full stop.
-    pub message: String,
-    /// Until when, if known.
-    pub until: Option<Millis>,
-    /// The blocking job, if any.
-    pub job_id: Option<JobId>,
-    /// The kind of the job that holds the lane, or precedes it there.
-    pub job_kind: Option<String>,
-    /// When that job was started, if it is running.
-    pub job_started_at: Option<Millis>,
-}
-
 /// Another job of the same lane.
 struct Other {
     id: JobId,
@@ -170,6 +152,7 @@ impl Other {
 
 impl Waiting {
     fn new(code: &'static str, message: String) -> Waiting {
+        let code = Cow::Borrowed(code);
         let (until, job_id, job_kind, job_started_at) = (None, None, None, None);
         Waiting { code, message, until, job_id, job_kind, job_started_at }
     }

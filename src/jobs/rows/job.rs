@@ -4,18 +4,19 @@ use std::cell::Cell;
 
 use rusqlite::Row;
 use rusqlite::types::FromSql;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::api::jobs::Status;
 use crate::base::{
     Actor, ApprovalId, Error, JobId, MailId, Millis, PersonId, Scope, SourcePath, TopicId,
 };
 use crate::jobs::rows::pool::Pool;
-use crate::jobs::rows::state::{Phase, Reason, Status, Verdict};
+use crate::jobs::rows::state::{Phase, Reason, Verdict};
 
 /// A job. The JSON names are those of docs/http.md; internal fields are omitted.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Job {
     /// Its sequence number, in order of acceptance.

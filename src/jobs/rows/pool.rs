@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rusqlite::Connection;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::base::{Actor, PersonId, Result, fault};
 use crate::script::Config;
@@ -18,8 +18,10 @@ const CHATS_OF_OWNERS: &str = "
 pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] =
     &[("pool::running", RUNNING), ("pool::chats_of_owners", CHATS_OF_OWNERS)];
 
-/// The cap that a job counts towards.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+/// Which cap a job counts towards.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize,
+)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Pool {
@@ -38,7 +40,7 @@ impl Pool {
     /// All pools.
     pub const ALL: [Pool; 4] = [Pool::Work, Pool::Live, Pool::Monitor, Pool::Chat];
 
-    /// Returns the word in the table.
+    /// Returns the stored word.
     pub fn as_str(self) -> &'static str {
         match self {
             Pool::Work => "work",

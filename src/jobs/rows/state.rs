@@ -2,28 +2,10 @@
 
 use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
+use crate::api::jobs::Status;
 use crate::base::Error;
-
-/// The status of a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Status {
-    /// Accepted; nothing was started.
-    Queued,
-    /// Claimed; it holds its lane until it is settled.
-    Running,
-    /// Waiting for a person's decision, without a process or a place in its lane.
-    Parked,
-    /// Ended and produced what it promised.
-    Succeeded,
-    /// Ended without it.
-    Failed,
-    /// Ended by a timeout.
-    TimedOut,
-    /// Cancelled by a person.
-    Cancelled,
-}
 
 impl Status {
     /// All, in the order of the life cycle.
@@ -74,14 +56,9 @@ impl fmt::Display for Status {
     }
 }
 
-impl Serialize for Status {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
 /// Why a job ended as it did; absent on success.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Reason {
     /// The agent could not be started.
     SpawnFailed,
@@ -193,14 +170,8 @@ impl Reason {
     }
 }
 
-impl Serialize for Reason {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
 /// A phase of a job; each has its own guard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
@@ -228,7 +199,7 @@ impl Phase {
 }
 
 /// The verdict reported by an instance's agent, which decides regardless of the exit status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {

@@ -5,8 +5,8 @@
 //! started has used nothing and is not counted.
 
 use rusqlite::{Connection, Row, named_params};
-use serde::Serialize;
 
+use crate::api::jobs::Usage;
 use crate::base::{Actor, Error, Millis, Result};
 use crate::jobs::speak::Tokens;
 use crate::jobs::{Job, Pool, Reason, Status, Viewer};
@@ -131,36 +131,6 @@ impl UsageBy {
                 .hint(format!("one of {}", words.join(", ")))
         })
     }
-}
-
-/// Sums over settled jobs.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Usage {
-    /// The group: a day like `2026-01-02`, a kind, an actor, an engine; empty for the total.
-    pub name: String,
-    /// Jobs that were started.
-    pub jobs: i64,
-    /// Those that succeeded.
-    pub succeeded: i64,
-    /// Those that failed.
-    pub failed: i64,
-    /// Those that timed out.
-    pub timed_out: i64,
-    /// Those that were cancelled.
-    pub cancelled: i64,
-    /// Those failed because of a rate limit.
-    pub rate_limited: i64,
-    /// Input tokens, without cached ones.
-    pub input_tokens: i64,
-    /// Cached input tokens.
-    pub cached_tokens: i64,
-    /// Output tokens.
-    pub output_tokens: i64,
-    /// US dollars, as reported by the agents.
-    pub cost_usd: f64,
-    /// Milliseconds from start to end; for long-lived agents, of their turns.
-    pub agent_ms: i64,
 }
 
 /// A day's usage of the jobs of one kind and person.

@@ -1,5 +1,6 @@
 //! Tests of daily caps, engine holds and usage, with a clock set by the tests.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -53,7 +54,8 @@ fn why(bench: &Bench, id: &JobId) -> (&'static str, String) {
         Outlook::of(&bench.connection, &Viewer::Program, bench.caps.clone(), bench.clock.now())
             .unwrap();
     let waiting = look.why(&bench.connection, &job).unwrap().unwrap();
-    (waiting.code, waiting.message)
+    let Cow::Borrowed(code) = waiting.code else { panic!("a word of this program") };
+    (code, waiting.message)
 }
 
 fn refusal(bench: &mut Bench, kind: &str, by: &str, not_before: Option<Millis>) -> Option<String> {

@@ -1,9 +1,9 @@
 //! Forms of agents' output, and what each tells.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Form of an agent's output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum Reads {
     /// One JSON object a line, as `claude --output-format stream-json` writes.

@@ -1,11 +1,12 @@
 //! What is wrong with a script: findings with the place, and their text for people and programs.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 use camino::Utf8Path;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use unicode_width::UnicodeWidthChar;
 
@@ -57,7 +58,7 @@ const OF_VALUES: [&str; 31] = [
 ];
 
 /// How bad a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
@@ -68,13 +69,13 @@ pub enum Severity {
 }
 
 /// One finding.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Diagnostic {
     /// How bad it is.
     pub severity: Severity,
     /// Stable word for programs.
-    pub code: &'static str,
+    pub code: Cow<'static, str>,
     /// What is wrong.
     pub message: String,
     /// Where it is, if there is a place.
@@ -98,7 +99,7 @@ impl Diagnostic {
     pub(crate) fn error(code: &'static str, message: impl Into<String>) -> Diagnostic {
         Diagnostic {
             severity: Severity::Error,
-            code,
+            code: Cow::Borrowed(code),
             message: truncate_chars(&message.into(), MESSAGE_CHARS_MAX),
             at: None,
             line_text: None,
@@ -125,7 +126,7 @@ impl Diagnostic {
     /// Sets the place: of a field its value, if the finding is about that.
     #[must_use]
     pub(crate) fn at(self, spot: &Spot) -> Diagnostic {
-        let given = spot.value().filter(|_| OF_VALUES.contains(&self.code));
+        let given = spot.value().filter(|_| OF_VALUES.contains(&&*self.code));
         Diagnostic { given, ..self.at_name(spot) }
     }
 
@@ -282,7 +283,7 @@ impl fmt::Display for Diagnostic {
         let at = self.at.as_ref().map(|it| (it.file.as_str(), it.line, it.column));
         let shown = Shown {
             severity: self.severity,
-            code: self.code,
+            code: &self.code,
             message: &self.message,
             at,
             line_text: self.line_text.as_deref(),

@@ -4,14 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A place in a file of the script; lines and columns count from one, columns count characters.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Location {
     /// Path relative to the script's folder; shared, since a script has thousands of places.
-    #[serde(serialize_with = "path")]
+    #[serde(serialize_with = "path", deserialize_with = "read_path")]
     #[cfg_attr(test, schemars(with = "String"))]
     pub file: Arc<Utf8Path>,
     /// Line.
@@ -22,6 +22,10 @@ pub struct Location {
 
 fn path<S: Serializer>(file: &Arc<Utf8Path>, to: S) -> std::result::Result<S::Ok, S::Error> {
     to.serialize_str(file.as_str())
+}
+
+fn read_path<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Arc<Utf8Path>, D::Error> {
+    Utf8PathBuf::deserialize(from).map(|it| Arc::from(it.as_path()))
 }
 
 impl fmt::Display for Location {

@@ -30,7 +30,7 @@ fn an_assistant_has_a_kind_that_no_list_has() {
     assert!(config.kinds.is_empty() && config.kind("assistant_claude_code").is_none());
     let kind = config.kind_of_job("assistant_claude_code").unwrap();
     assert_eq!((kind.timeout, kind.engine.as_str()), (Duration::from_secs(600), "c"));
-    let codes: Vec<&str> = loaded.warnings.iter().map(|it| it.code).collect();
+    let codes: Vec<&str> = loaded.warnings.iter().map(|it| &*it.code).collect();
     assert_eq!(codes, ["assistant-unsandboxed"]);
 }
 
@@ -107,7 +107,8 @@ fn a_model_takes_no_jobs_and_money_needs_a_price() {
     assert!(errors[0].to_string().contains("does not fit"), "{}", errors[0]);
     let bounded = keyed(MODEL).replace("\"m\" } }", "\"m\" }, limits = { cost_usd = 2 } }");
     let site = Site::with_head(&bounded);
-    let codes: Vec<&str> = site.loaded().warnings.iter().map(|it| it.code).collect();
+    let loaded = site.loaded();
+    let codes: Vec<&str> = loaded.warnings.iter().map(|it| &*it.code).collect();
     assert_eq!(codes, ["no-price"]);
 }
 
@@ -121,7 +122,7 @@ fn mistakes_of_an_assistant_are_told_with_their_place() {
         ("runtimes = { claude_code = \"c\" }, limits = { running = 201 }", "5:63 out-of-range"),
     ] {
         let errors = Site::with_head(&assistant(fields)).errors();
-        let codes: Vec<&str> = errors.iter().map(|it| it.code).collect();
+        let codes: Vec<&str> = errors.iter().map(|it| &*it.code).collect();
         let code = expected.split_once(' ').unwrap().1;
         assert_eq!(codes, [code], "{fields}: {}", errors[0]);
         assert_eq!(errors[0].at.as_ref().unwrap().line, 5);

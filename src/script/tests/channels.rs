@@ -62,7 +62,7 @@ fn mistakes_of_channels_are_told_with_their_line() {
         ("wb.channels { primer = \"/etc/passwd\" }", "bad-path"),
     ] {
         let errors = Site::with_head(&format!("{head}\n")).errors();
-        let codes: Vec<&str> = errors.iter().map(|it| it.code).collect();
+        let codes: Vec<&str> = errors.iter().map(|it| &*it.code).collect();
         assert_eq!(codes, [expected], "{head}");
         assert!(errors[0].to_string().contains("--> wiki-browser.lua:4:"), "{}", errors[0]);
     }

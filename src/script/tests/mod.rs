@@ -75,7 +75,7 @@ impl Site {
 fn brief(findings: &[Diagnostic]) -> Vec<String> {
     let place = |finding: &Diagnostic| match &finding.at {
         Some(at) => format!("{}:{} {}", at.line, at.column, finding.code),
-        None => finding.code.to_owned(),
+        None => finding.code.to_string(),
     };
     findings.iter().map(place).collect()
 }

@@ -1,13 +1,15 @@
 //! `wiki-browser job restore` and `job keep`: what changed in the repository while a job ran.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
+use crate::api::changes::{ChangesState, Outcome, Restored};
 use crate::base::Result;
-use crate::cli::commands::{Desk, text};
+use crate::cli::commands::Desk;
 use crate::cli::terminal::escape;
 use crate::cli::terminal::screen::{Screen, Style};
 use crate::cli::terminal::short_id::Noun;
 use crate::cli::terminal::table::Table;
+use crate::flows::jobs::JobView;
 
 /// Most changes that `job show` names.
 const SHOWN_MAX: usize = 20;
@@ -23,30 +25,30 @@ pub(in crate::cli::commands) fn restore(
     let id = desk.id(&client, Noun::Job, given)?;
     let body = json!({"names": names, "dry_run": dry_run});
     let answer = client.post(&format!("/api/agent/jobs/{id}/restore"), &body)?;
-    desk.screen.answer(&answer, |screen, answer| {
+    desk.screen.tell(&answer, |screen, answer: Restored| {
         let mut table = Table::new(&["NAME", "STATE", "WHAT", "WHY NOT"]);
-        for it in answer["items"].as_array().into_iter().flatten() {
-            table.row([text(it, "name"), state(it), text(it, "to"), text(it, "why")]);
+        for it in &answer.items {
+            let why = it.why.as_deref().unwrap_or_default();
+            table.row([&it.name, state(it.outcome), &it.to, why]);
         }
         screen.table(&table, "nothing changed")?;
         if dry_run {
             screen.note("no changes made");
         } else {
-            let held = text(answer, "held_at");
-            screen.note(&format!("the state the job left is in {}/after", escape::line(held)));
+            let held = escape::line(&answer.held_at);
+            screen.note(&format!("the state the job left is in {held}/after"));
         }
         Ok(())
     })
 }
 
-fn state(item: &Value) -> &str {
-    match text(item, "outcome") {
-        "ready" => "can be restored",
-        "restored" => "restored",
-        "as_before" => "unchanged",
-        "changed_since" => "changed since",
-        "not_kept" => "not kept",
-        other => other,
+fn state(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Ready => "can be restored",
+        Outcome::Restored => "restored",
+        Outcome::AsBefore => "unchanged",
+        Outcome::ChangedSince => "changed since",
+        Outcome::NotKept => "not kept",
     }
 }
 
@@ -59,39 +61,37 @@ pub(in crate::cli::commands) fn keep(desk: &Desk, given: &str) -> Result<()> {
 }
 
 /// Prints the changes of a job, and what can be done about them.
-pub(in crate::cli::commands) fn describe(desk: &Desk, job: &Value) -> Result<()> {
-    let changes = &job["changes"];
-    let Some(items) = changes["items"].as_array() else { return Ok(()) };
-    for it in items.iter().take(SHOWN_MAX) {
-        let line = format!("{} ({})", text(it, "name"), text(it, "how"));
-        desk.detail("changed", &escape::line(&line))?;
+pub(in crate::cli::commands) fn describe(desk: &Desk, view: &JobView) -> Result<()> {
+    let Some(changes) = &view.changes else { return Ok(()) };
+    for it in changes.items.iter().take(SHOWN_MAX) {
+        desk.detail("changed", &escape::line(&format!("{} ({})", it.name, it.how)))?;
     }
-    let shown = items.len().min(SHOWN_MAX) as u64;
-    let more = items.len() as u64 - shown + changes["more"].as_u64().unwrap_or(0);
+    let more = changes.items.len().saturating_sub(SHOWN_MAX) + changes.more;
     if more > 0 {
         desk.detail("changed", &format!("and {more} more"))?;
     }
-    let what = match text(changes, "state") {
-        "open" => offer(job),
-        "restored" => format!("restored by {}", text(changes, "decided_by_name")),
-        "kept" => format!("kept by {}", text(changes, "decided_by_name")),
+    let by = changes.decided_by_name.as_deref().unwrap_or_default();
+    let what = match changes.state {
+        ChangesState::Open => offer(view),
+        ChangesState::Restored => format!("restored by {by}"),
+        ChangesState::Kept => format!("kept by {by}"),
         _ => "nobody decided in time; no longer stored".to_owned(),
     };
     desk.detail("", &escape::line(&what))
 }
 
 /// Says at a job's end what should be known of it, and what can be done about what it changed.
-pub(in crate::cli::commands) fn note(screen: &Screen, job: &Value) {
-    for warning in job["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+pub(in crate::cli::commands) fn note(screen: &Screen, view: &JobView) {
+    for warning in &view.job.warnings {
         let warning = escape::line(warning);
         screen.note(&format!("{} {warning}", screen.paint(Style::Yellow, "warning:")));
     }
-    if text(&job["changes"], "state") == "open" {
-        screen.note(&escape::line(&offer(job)));
+    if view.changes.as_ref().is_some_and(|it| it.state == ChangesState::Open) {
+        screen.note(&escape::line(&offer(view)));
     }
 }
 
-fn offer(job: &Value) -> String {
-    let id = text(job, "id");
+fn offer(view: &JobView) -> String {
+    let id = &view.job.id;
     format!("wiki-browser job restore {id} restores it, wiki-browser job keep {id} keeps it")
 }

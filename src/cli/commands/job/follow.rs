@@ -5,15 +5,18 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::api::jobs::{AlsoOpen, LogText};
 use crate::base::{Error, ErrorKind, Result};
 use crate::cli::commands::job::changes;
 use crate::cli::commands::job::log::log_route;
 use crate::cli::commands::job::transcript::{self, Transcript};
 use crate::cli::commands::site::Absence;
-use crate::cli::commands::{Desk, line, text};
-use crate::cli::terminal::screen::{Form, Style};
+use crate::cli::commands::{Desk, plain};
+use crate::cli::terminal::screen::{Form, Style, typed};
 use crate::cli::terminal::{escape, table, when};
 use crate::client::{Client, Events, Next};
+use crate::flows::jobs::JobView;
+use crate::jobs::{Job, Reason, Status};
 
 /// Between two looks while the agent's output or a line of progress is shown.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
@@ -67,7 +70,7 @@ struct Watch<'d> {
     desk: &'d Desk,
     client: &'d Client,
     follow: &'d Follow,
-    status: String,
+    status: Option<Status>,
     offsets: [(&'static str, u64); 2],
     transcript: Transcript,
     has_progress_line: bool,
@@ -76,13 +79,13 @@ struct Watch<'d> {
 }
 
 /// Says what else is open on the Source, if anything is.
-pub(in crate::cli::commands) fn note_open(desk: &Desk, open: &Value) {
-    let count = |name: &str| open[name].as_i64().unwrap_or(0);
+pub(in crate::cli::commands) fn note_open(desk: &Desk, open: &AlsoOpen) {
     let say = |count: i64, noun: &str| match count {
         1 => format!("1 other {noun}"),
         count => format!("{count} other {noun}s"),
     };
-    let counts = [(count("topic_count"), "topic"), (count("proposal_count"), "proposal")];
+    let proposals = i64::try_from(open.proposal_count).unwrap_or(i64::MAX);
+    let counts = [(open.topic_count, "topic"), (proposals, "proposal")];
     let open: Vec<String> = counts.iter().filter(|it| it.0 > 0).map(|it| say(it.0, it.1)).collect();
     if !open.is_empty() {
         desk.screen.note(&format!("open on this source: {}", open.join(", ")));
@@ -99,7 +102,7 @@ pub(in crate::cli::commands) fn run(desk: &Desk, client: &Client, follow: &Follo
         desk,
         client,
         follow,
-        status: String::new(),
+        status: None,
         offsets: [("stdout", 0), ("stderr", 0)],
         transcript: Transcript::default(),
         has_progress_line: false,
@@ -121,10 +124,10 @@ pub(in crate::cli::commands) fn run(desk: &Desk, client: &Client, follow: &Follo
 }
 
 /// Returns what the agent said last about a job that did not go well.
-fn last_words(job: &Value) -> Vec<&str> {
-    let mut words: Vec<&str> =
-        text(job, "error_tail").lines().filter(|it| !it.trim().is_empty()).collect();
-    let said = text(job, "summary").lines().next().unwrap_or_default();
+fn last_words(job: &Job) -> Vec<&str> {
+    let tail = job.error_tail.as_deref().unwrap_or_default();
+    let mut words: Vec<&str> = tail.lines().filter(|it| !it.trim().is_empty()).collect();
+    let said = job.summary.as_deref().and_then(|it| it.lines().next()).unwrap_or_default();
     if !words.contains(&said) && !said.is_empty() {
         words.push(said);
     }
@@ -139,44 +142,44 @@ fn is_absence(cause: &Error) -> bool {
 impl Watch<'_> {
     /// Looks at the job and prints what is new; returns it if it has ended.
     fn look(&mut self) -> Result<Option<Value>> {
-        let job = self.client.look(&format!("/api/agent/jobs/{}", self.follow.id))?;
+        let answer = self.client.look(&format!("/api/agent/jobs/{}", self.follow.id))?;
+        let view: JobView = typed(&answer)?;
         let was_away = self.absence.is_on();
         if was_away {
             self.clear();
         }
         // Before what is new is told: it was seen by the server that is there again.
         self.absence.end(self.desk);
-        let status = text(&job, "status");
-        if status != self.status {
+        let status = view.job.status;
+        let has_ended = status.is_final();
+        if self.status != Some(status) {
             self.clear();
             // It may have started and ended between two looks, or while the server was away.
-            let has_ended = !matches!(status, "queued" | "running" | "parked");
-            if has_ended && self.status != "running" && !job["started_at"].is_null() {
-                self.say_state("running", &job);
+            let was_running = self.status == Some(Status::Running);
+            if has_ended && !was_running && view.job.started_at.is_some() {
+                self.say_state(Status::Running, &view);
             }
-            status.clone_into(&mut self.status);
-            self.say_state(status, &job);
+            self.status = Some(status);
+            self.say_state(status, &view);
         }
-        self.print_new(&job)?;
-        let has_ended = !matches!(status, "queued" | "running" | "parked");
+        self.print_new(&answer)?;
         if !has_ended {
-            self.progress(&job);
+            self.progress(&view);
         } else if was_away {
             self.clear();
-            self.say_when_it_ended(&job);
+            self.say_when_it_ended(&view);
         }
-        Ok(has_ended.then_some(job))
+        Ok(has_ended.then_some(answer))
     }
 
-    fn say_state(&self, status: &str, job: &Value) {
+    fn say_state(&self, status: Status, view: &JobView) {
         if *self.desk.screen.form() != Form::Words {
             return;
         }
-        let (state, id) = (self.desk.screen.state(status), line(job, "id"));
-        let waiting = &job["waiting"];
-        let why = match (status, text(waiting, "code")) {
-            ("queued", code) if !matches!(code, "" | "turn") => {
-                format!(": {}", line(waiting, "message"))
+        let (state, id) = (self.desk.screen.state(status.as_str()), &view.job.id);
+        let why = match (status, &view.waiting) {
+            (Status::Queued, Some(it)) if it.code != "turn" => {
+                format!(": {}", escape::line(&it.message))
             }
             _ => String::new(),
         };
@@ -184,9 +187,9 @@ impl Watch<'_> {
     }
 
     /// Says that the end was not seen: what is printed now happened before.
-    fn say_when_it_ended(&self, job: &Value) {
-        let how = match text(job, "reason") {
-            "server_restarted" => "the job was settled when the server restarted",
+    fn say_when_it_ended(&self, view: &JobView) {
+        let how = match view.job.reason {
+            Some(Reason::ServerRestarted) => "the job was settled when the server restarted",
             _ => "the job ended while the server was away",
         };
         self.desk.screen.note(how);
@@ -267,16 +270,15 @@ impl Watch<'_> {
                     Err(cause) if cause.kind() == ErrorKind::NotFound => break,
                     Err(cause) => return Err(cause),
                 };
-                let next = page["next_offset"].as_u64().unwrap_or(*offset);
-                if next <= *offset {
+                let page: LogText = typed(&page)?;
+                if page.next_offset <= *offset {
                     break;
                 }
-                let begins = page["offset"].as_u64().unwrap_or(*offset);
-                if begins > *offset {
-                    pieces.push(format!("[{} bytes not kept]\n", begins - *offset));
+                if page.offset > *offset {
+                    pieces.push(format!("[{} bytes not kept]\n", page.offset - *offset));
                 }
-                *offset = next;
-                pieces.push(text(&page, "text").to_owned());
+                *offset = page.next_offset;
+                pieces.push(page.text);
             }
         }
         if pieces.is_empty() {
@@ -293,16 +295,17 @@ impl Watch<'_> {
     }
 
     /// Writes the line of progress anew.
-    fn progress(&mut self, job: &Value) {
+    fn progress(&mut self, view: &JobView) {
         if !self.shows_progress || self.follow.show.is_output() {
             return;
         }
-        let since = job["started_at"].as_str().or_else(|| job["created_at"].as_str());
-        let Some(since) = since.and_then(when::parse) else { return };
+        let since = view.job.started_at.unwrap_or(view.job.created_at);
         let elapsed = when::span(self.desk.now().0 - since.0);
-        let limit = job["timeout_ms"].as_i64().filter(|_| self.status == "running");
+        let status = view.job.status;
+        let limit = view.timeout_ms.filter(|_| status == Status::Running);
+        let limit = limit.and_then(|it| i64::try_from(it).ok());
         let limit = limit.map_or_else(String::new, |ms| format!(" of {}", when::span(ms)));
-        let words = format!("{} {elapsed}{limit}", escape::line(&self.status));
+        let words = format!("{status} {elapsed}{limit}");
         let words = table::cut(&words, self.desk.screen.width().unwrap_or(80).saturating_sub(1));
         let words = self.desk.screen.paint(Style::Dim, &words);
         let mut err = std::io::stderr().lock();
@@ -320,27 +323,28 @@ impl Watch<'_> {
         }
     }
 
-    fn end(&mut self, job: &Value) -> Result<u8> {
+    fn end(&mut self, answer: &Value) -> Result<u8> {
         self.clear();
-        self.desk.screen.answer(job, |screen, job| {
+        let view: JobView = typed(answer)?;
+        self.desk.screen.answer(answer, |screen, answer| {
             if self.follow.show != Show::Nothing {
-                transcript::spent(job).iter().for_each(|it| screen.note(it));
+                transcript::spent(answer).iter().for_each(|it| screen.note(it));
             }
-            let message = line(job, "message");
+            let message = plain(view.message.as_ref());
             if !message.is_empty() {
                 screen.note(&message);
-                for words in last_words(job) {
+                for words in last_words(&view.job) {
                     screen.note(&format!("  {}", escape::line(words)));
                 }
             }
-            changes::note(screen, job);
+            changes::note(screen, &view);
             // What a script wants of a job that made a proposal is its id; what a job proposed that
             // did not succeed is void.
-            match job["proposal_id"].as_str().filter(|_| text(job, "status") == "succeeded") {
-                Some(proposal) => screen.put(&escape::line(proposal)),
+            match view.proposal_id.as_ref().filter(|_| view.job.status == Status::Succeeded) {
+                Some(proposal) => screen.put(proposal.as_str()),
                 None => Ok(()),
             }
         })?;
-        Ok(u8::from(text(job, "status") != "succeeded"))
+        Ok(u8::from(view.job.status != Status::Succeeded))
     }
 }

@@ -1,9 +1,10 @@
 //! `wiki-browser job log`: what an agent said and did, or what it printed.
 
+use crate::api::jobs::{Cut, LogText};
 use crate::base::{Error, Result};
+use crate::cli::commands::Desk;
 use crate::cli::commands::job::transcript::{self, Transcript};
-use crate::cli::commands::{Desk, text};
-use crate::cli::terminal::screen::Form;
+use crate::cli::terminal::screen::{Form, typed};
 use crate::cli::terminal::short_id::Noun;
 use crate::client::Client;
 
@@ -26,7 +27,8 @@ pub(in crate::cli::commands) fn run(
     let has_steps = transcript::has_steps(&job);
     let is_for_person = *desk.screen.form() == Form::Words;
     let has_complaints = |client: &Client| {
-        Ok::<bool, Error>(client.get(&log_route(&id, "stderr", 0))?["total"] != 0)
+        let page: LogText = typed(&client.get(&log_route(&id, "stderr", 0))?)?;
+        Ok::<bool, Error>(page.total != 0)
     };
     if has_steps && !raw {
         let mut steps = Transcript::default();
@@ -51,21 +53,19 @@ pub(in crate::cli::commands) fn run(
 fn print_output(desk: &Desk, client: &Client, id: &str, stream: &str) -> Result<()> {
     let (mut offset, mut is_said) = (0, false);
     loop {
-        let page = client.get(&log_route(id, stream, offset))?;
-        desk.screen.answer(&page, |screen, page| {
-            if let (Some(from), Some(to), false) =
-                (page["cut"]["from"].as_u64(), page["cut"]["to"].as_u64(), is_said)
-            {
+        let answer = client.get(&log_route(id, stream, offset))?;
+        let page: LogText = typed(&answer)?;
+        desk.screen.answer(&answer, |screen, _| {
+            if let (Some(Cut { from, to }), false) = (page.cut, is_said) {
                 is_said = true;
                 screen.note(&format!("[{} bytes not kept]", to.saturating_sub(from)));
             }
-            screen.raw(text(page, "text"))
+            screen.raw(&page.text)
         })?;
-        let next = page["next_offset"].as_u64().unwrap_or(offset);
-        if next <= offset || page["total"].as_u64().is_none_or(|total| next >= total) {
+        if page.next_offset <= offset || page.next_offset >= page.total {
             return Ok(());
         }
-        offset = next;
+        offset = page.next_offset;
     }
 }
 

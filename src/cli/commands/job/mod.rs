@@ -9,18 +9,23 @@ pub(in crate::cli::commands) mod transcript;
 
 use camino::Utf8Path;
 use clap::{Args, Subcommand};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::api::config::{ConfigView, KindView};
+use crate::api::jobs::{AlsoOpen, Prompt};
 use crate::base::limit::TEXT_INPUT_BYTES_MAX;
-use crate::base::{Context, Error, ErrorKind, Result, SourcePath};
+use crate::base::{Context, Error, ErrorKind, JobId, Page as List, Result, SourcePath};
 use crate::cli::commands::job::follow::{Follow, Show};
 use crate::cli::commands::job::many::Many;
-use crate::cli::commands::{Desk, Page, line, number, text};
+use crate::cli::commands::{Desk, Page, plain};
 use crate::cli::terminal::input;
-use crate::cli::terminal::short_id::{Noun, items, shorten};
+use crate::cli::terminal::screen::typed;
+use crate::cli::terminal::short_id::{Noun, shorten};
 use crate::cli::terminal::table::Table;
 use crate::cli::terminal::{escape, when};
 use crate::client::{Client, query};
+use crate::flows::jobs::JobView;
 
 /// What can be done with jobs.
 #[derive(Debug, Subcommand)]
@@ -233,80 +238,81 @@ fn list(desk: &Desk, args: &ListArgs) -> Result<()> {
         ("limit", Some(&*limit)),
     ];
     let answer = client.get(&query("/api/agent/jobs", &pairs))?;
-    desk.screen.answer(&answer, |screen, answer| {
+    desk.screen.tell(&answer, |screen, page: List<JobView>| {
         let mut table = Table::new(&["ID", "KIND", "STATUS", "WHEN", "BY", "SOURCE", "MESSAGE"]);
-        for it in items(answer) {
+        for it in &page.items {
             table.row([
-                shorten(text(it, "id")),
-                text(it, "kind"),
-                text(it, "status"),
-                &desk.ago(&it["created_at"]),
-                text(it, "requested_by_name"),
-                text(it, "source_path"),
+                shorten(it.job.id.as_str()),
+                &it.job.kind,
+                it.job.status.as_str(),
+                &desk.since(Some(it.job.created_at)),
+                &it.requested_by_name,
+                it.job.source_path.as_ref().map_or("", |it| it.as_str()),
                 message(it),
             ]);
         }
         screen.table(&table, "no jobs")?;
-        desk.more(answer);
+        desk.more(page.next.as_deref());
         Ok(())
     })
 }
 
 /// Returns what is to be said about a job: what went wrong, or why it waits.
-fn message(job: &Value) -> &str {
-    match text(&job["waiting"], "message") {
-        "" => text(job, "message"),
-        waiting => waiting,
-    }
+fn message(job: &JobView) -> &str {
+    let waiting = job.waiting.as_ref().map(|it| it.message.as_str()).filter(|it| !it.is_empty());
+    waiting.or(job.message.as_deref()).unwrap_or_default()
 }
 
 fn show(desk: &Desk, given: &str) -> Result<()> {
     let client = desk.client()?;
     let id = desk.id(&client, Noun::Job, given)?;
     let job = client.get(&format!("/api/agent/jobs/{id}"))?;
-    desk.screen.answer(&job, |_, job| describe(desk, job))
+    desk.screen.tell(&job, |_, job: JobView| describe(desk, &job))
 }
 
-fn describe(desk: &Desk, job: &Value) -> Result<()> {
-    desk.detail("job", &line(job, "id"))?;
-    desk.detail("kind", &line(job, "kind"))?;
-    desk.detail("status", &desk.screen.state(text(job, "status")))?;
-    for name in
-        ["reason", "message", "source_path", "topic_id", "persona_name", "proposal_id", "lane"]
-    {
-        desk.detail(name, &line(job, name))?;
+fn describe(desk: &Desk, view: &JobView) -> Result<()> {
+    let job = &view.job;
+    desk.detail("job", job.id.as_str())?;
+    desk.detail("kind", &escape::line(&job.kind))?;
+    desk.detail("status", &desk.screen.state(job.status.as_str()))?;
+    desk.detail("reason", job.reason.map_or("", |it| it.as_str()))?;
+    desk.detail("message", &plain(view.message.as_ref()))?;
+    desk.detail("source_path", &plain(job.source_path.as_ref()))?;
+    desk.detail("topic_id", &plain(job.topic_id.as_ref()))?;
+    desk.detail("persona_name", &plain(job.persona_name.as_ref()))?;
+    desk.detail("proposal_id", &plain(view.proposal_id.as_ref()))?;
+    desk.detail("lane", &plain(job.lane.as_ref()))?;
+    desk.detail("waits", &plain(view.waiting.as_ref().map(|it| &it.message)))?;
+    if job.priority != 0 {
+        desk.detail("priority", &job.priority.to_string())?;
     }
-    desk.detail("waits", &line(&job["waiting"], "message"))?;
-    if job["priority"] != 0 {
-        desk.detail("priority", &number(job, "priority"))?;
-    }
-    desk.detail("by", &line(job, "requested_by_name"))?;
+    desk.detail("by", &escape::line(&view.requested_by_name))?;
     for (name, at) in [
-        ("asked", "created_at"),
-        ("not before", "not_before"),
-        ("started", "started_at"),
-        ("ended", "completed_at"),
-        ("try again", "retry_at"),
+        ("asked", Some(job.created_at)),
+        ("not before", job.not_before),
+        ("started", job.started_at),
+        ("ended", job.completed_at),
+        ("try again", job.retry_at),
     ] {
-        desk.detail(name, &escape::line(&when::exact(desk.now(), text(job, at))))?;
+        let at = at.map_or_else(String::new, |at| when::exact(desk.now(), &at.rfc3339()));
+        desk.detail(name, &escape::line(&at))?;
     }
-    desk.detail("exit code", &number(job, "exit_code"))?;
-    desk.detail("signal", &escape::line(&scalar(&job["signal"])))?;
-    desk.detail("cost", &number(job, "cost_usd"))?;
-    desk.detail("summary", &line(job, "summary"))?;
-    if !job["result"].is_null() {
-        desk.detail("result", &escape::line(&scalar(&job["result"])))?;
+    desk.detail("exit code", &plain(job.exit_code.as_ref()))?;
+    desk.detail("signal", &plain(job.signal.as_ref()))?;
+    desk.detail("cost", &job.cost_usd.map_or_else(String::new, |it| json!(it).to_string()))?;
+    desk.detail("summary", &plain(job.summary.as_ref()))?;
+    if let Some(result) = &job.result {
+        desk.detail("result", &escape::line(&scalar(result)))?;
     }
-    outcome::describe(desk, job)?;
-    changes::describe(desk, job)?;
-    for (name, value) in job["inputs"].as_object().into_iter().flatten() {
+    outcome::describe(desk, view)?;
+    changes::describe(desk, view)?;
+    for (name, value) in &job.inputs {
         desk.detail("input", &escape::line(&format!("{name}={}", scalar(value))))?;
     }
-    let tail = text(job, "error_tail");
-    if tail.is_empty() {
-        return Ok(());
+    match job.error_tail.as_deref().unwrap_or_default() {
+        "" => Ok(()),
+        tail => desk.screen.put(&format!("\n{}", escape::block(tail).trim_end())),
     }
-    desk.screen.put(&format!("\n{}", escape::block(tail).trim_end()))
 }
 
 fn scalar(value: &Value) -> String {
@@ -349,6 +355,13 @@ fn create(desk: &Desk, args: &CreateArgs) -> Result<u8> {
     accepted(desk, &client, &answer, show)
 }
 
+/// What the answers that begin a job have in common.
+#[derive(Deserialize)]
+struct Started {
+    job_id: JobId,
+    also_open: Option<AlsoOpen>,
+}
+
 /// Prints the id of a new job, or watches it: then the last answer is the job itself.
 pub(super) fn accepted(
     desk: &Desk,
@@ -356,20 +369,22 @@ pub(super) fn accepted(
     answer: &Value,
     show: Option<Show>,
 ) -> Result<u8> {
-    let id = text(answer, "job_id");
-    follow::note_open(desk, &answer["also_open"]);
+    let Started { job_id, also_open } = typed(answer)?;
+    if let Some(open) = &also_open {
+        follow::note_open(desk, open);
+    }
     let Some(show) = show else {
-        desk.screen.answer(answer, |screen, _| screen.put(&escape::line(id)))?;
+        desk.screen.answer(answer, |screen, _| screen.put(job_id.as_str()))?;
         return Ok(0);
     };
-    follow::run(desk, client, &Follow { id: id.to_owned(), show })
+    follow::run(desk, client, &Follow { id: job_id.to_string(), show })
 }
 
 fn prompt(desk: &Desk, given: &str) -> Result<()> {
     let client = desk.client()?;
     let id = desk.id(&client, Noun::Job, given)?;
     let answer = client.get(&format!("/api/agent/jobs/{id}/prompt"))?;
-    desk.screen.answer(&answer, |screen, answer| screen.raw(text(answer, "prompt")))
+    desk.screen.tell(&answer, |screen, it: Prompt| screen.raw(&it.prompt))
 }
 
 /// How an input was written.
@@ -425,11 +440,10 @@ pub(super) fn input_text(name: &str, given: Given<'_>) -> Result<String> {
     }
 }
 
-fn kind_of(client: &Client, name: &str) -> Result<Value> {
-    let config = client.get("/api/config")?;
-    let kinds = config["kinds"].as_array().map_or(&[][..], Vec::as_slice);
-    kinds.iter().find(|kind| kind["name"] == name).cloned().ok_or_else(|| {
-        let names: Vec<&str> = kinds.iter().filter_map(|kind| kind["name"].as_str()).collect();
+fn kind_of(client: &Client, name: &str) -> Result<KindView> {
+    let kinds = typed::<ConfigView>(&client.get("/api/config")?)?.kinds;
+    kinds.iter().find(|kind| kind.name == name).cloned().ok_or_else(|| {
+        let names: Vec<&str> = kinds.iter().map(|kind| kind.name.as_str()).collect();
         let shown = crate::base::truncate_chars(name, 60);
         let meant = crate::script::nearest(name, names.iter().copied());
         let meant = meant.map(|it| format!("did you mean `{it}`? ")).unwrap_or_default();
@@ -444,13 +458,12 @@ fn kind_of(client: &Client, name: &str) -> Result<Value> {
 fn value_of(
     desk: &Desk,
     client: &Client,
-    kind: &Value,
+    kind: &KindView,
     name: &str,
     given: Given<'_>,
 ) -> Result<Value> {
-    let inputs = kind["inputs"].as_array().map_or(&[][..], Vec::as_slice);
-    let declared = inputs.iter().find(|input| input["name"] == name);
-    let sort = declared.and_then(|input| input["type"].as_str()).unwrap_or_default();
+    let declared = kind.inputs.iter().find(|input| input.name == name);
+    let sort = declared.map_or("", |input| input.kind.as_str());
     if let Given::Json(json) = given {
         return serde_json::from_str(json)
             .context(ErrorKind::Invalid, || format!("`{name}` is not JSON"))

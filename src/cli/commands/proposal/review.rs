@@ -1,13 +1,14 @@
 //! The decisions on a proposal beside its approval: refused, done again, edited; and what is shown
 //! of how it came about.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
+use crate::api::proposals::{Approved, Proposal, ProposalPage, Standing};
 use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{Error, Result};
 use crate::cli::commands::job::follow::Show;
-use crate::cli::commands::{Desk, job, line, number, text};
-use crate::cli::terminal::screen::{Screen, Style};
+use crate::cli::commands::{Desk, job, plain};
+use crate::cli::terminal::screen::{Screen, Style, typed};
 use crate::cli::terminal::short_id::Noun;
 use crate::cli::terminal::{escape, input};
 
@@ -16,8 +17,8 @@ pub(super) fn reject(desk: &Desk, given: &str, reason: &str) -> Result<()> {
     let client = desk.client()?;
     let id = desk.id(&client, Noun::Proposal, given)?;
     let answer = client.post(&format!("/api/proposals/{id}/reject"), &json!({"reason": reason}))?;
-    desk.screen.answer(&answer, |screen, proposal| {
-        screen.put(&format!("proposal {id} is {}", screen.state(text(proposal, "status"))))
+    desk.screen.tell(&answer, |screen, it: Proposal| {
+        screen.put(&format!("proposal {id} is {}", screen.state(it.status.as_str())))
     })
 }
 
@@ -43,8 +44,8 @@ pub(super) fn edit(
     let client = desk.client()?;
     let id = desk.id(&client, Noun::Proposal, given)?;
     let edited = input::standard("the edited text", SOURCE_BYTES_MAX)?;
-    let shown = client.get(&format!("/api/proposals/{id}"))?;
-    let now = text(&shown["proposal"], "text_digest");
+    let shown: ProposalPage = typed(&client.get(&format!("/api/proposals/{id}"))?)?;
+    let now = shown.proposal.text_digest;
     if digest.is_some_and(|it| it != now) {
         let error = Error::conflict("text_changed", "the text has changed since you looked");
         return Err(error.hint("review the proposal again"));
@@ -54,49 +55,44 @@ pub(super) fn edit(
         body["summary"] = json!(summary);
     }
     let answer = client.create(&format!("/api/proposals/{id}/edit"), &body)?;
-    desk.screen.answer(&answer, |screen, made| {
-        let revision = number(made, "revision_number");
+    desk.screen.tell(&answer, |screen, made: Proposal| {
+        let revision = made.revision_number;
         screen.note(&format!("this is revision {revision}; review it before approving"));
-        screen.put(&line(made, "id"))
+        screen.put(made.id.as_str())
     })
 }
 
 /// Shows where a revision comes from, what else it settles, and what is under way.
-pub(super) fn lineage(desk: &Desk, shown: &Value) -> Result<()> {
-    let proposal = &shown["proposal"];
-    let origin = &proposal["origin"];
-    if !origin.is_null() {
-        let (how, from) = (line(origin, "how"), line(origin, "from_id"));
-        desk.detail(&how, &format!("from {from} by {}", line(origin, "made_by_name")))?;
+pub(super) fn lineage(desk: &Desk, page: &ProposalPage) -> Result<()> {
+    let proposal = &page.proposal;
+    if let Some(origin) = &proposal.origin {
+        let who = plain(origin.made_by_name.as_ref());
+        desk.detail(origin.how.as_str(), &format!("from {} by {who}", origin.from_id))?;
     }
-    desk.detail("replaced by", &line(proposal, "superseded_by"))?;
-    desk.detail("rework", &line(shown, "rework_job_id"))?;
-    desk.detail("note", &line(shown, "note"))?;
-    for editor in shown["editors"].as_array().into_iter().flatten() {
-        desk.detail("co-author", &escape::line(editor.as_str().unwrap_or_default()))?;
+    desk.detail("replaced by", &plain(proposal.superseded_by.as_ref()))?;
+    desk.detail("rework", &plain(page.rework_job_id.as_ref()))?;
+    desk.detail("note", &plain(page.note.as_ref()))?;
+    for editor in &page.editors {
+        desk.detail("co-author", &escape::line(editor))?;
     }
-    for topic in shown["further_topics"].as_array().into_iter().flatten() {
-        desk.detail("also", &format!("topic {}: {}", line(topic, "id"), line(topic, "title")))?;
+    for topic in &page.further_topics {
+        desk.detail("also", &format!("topic {}: {}", topic.id, escape::line(&topic.title)))?;
     }
     Ok(())
 }
 
 /// Shows the lines that a proposal and its Source both change.
-pub(super) fn conflict(screen: &Screen, shown: &Value) -> Result<()> {
-    let conflict = &shown["conflict"];
-    if conflict.is_null() {
-        return Ok(());
-    }
-    let title =
-        format!("\nThe source has changed in the same lines ({})", number(conflict, "count"));
+pub(super) fn conflict(screen: &Screen, page: &ProposalPage) -> Result<()> {
+    let Some(Standing { conflicts, .. }) = &page.conflict else { return Ok(()) };
+    let title = format!("\nThe source has changed in the same lines ({})", conflicts.count);
     screen.put(&screen.paint(Style::Bold, &title))?;
-    for it in conflict["shown"].as_array().into_iter().flatten() {
-        screen.put(&format!("  line {} is now:", number(it, "line")))?;
-        for (name, title) in [("current", None), ("proposed", Some("  proposed:"))] {
+    for it in &conflicts.shown {
+        screen.put(&format!("  line {} is now:", it.line))?;
+        for (words, title) in [(&it.current, None), (&it.proposed, Some("  proposed:"))] {
             if let Some(title) = title {
                 screen.put(title)?;
             }
-            for line in text(it, name).lines() {
+            for line in words.lines() {
                 screen.put(&format!("    {}", escape::line(line)))?;
             }
         }
@@ -105,16 +101,19 @@ pub(super) fn conflict(screen: &Screen, shown: &Value) -> Result<()> {
 }
 
 /// Tells what is open on the Source after an approval.
-pub(super) fn left_over(screen: &Screen, answer: &Value) {
-    for it in answer["followed"].as_array().into_iter().flatten() {
-        let id = line(it, "proposal_id");
-        screen.note(&match text(it, "outcome") {
-            "merged" => format!("proposal {id} was merged; review {}", line(it, "revision_id")),
+pub(super) fn left_over(screen: &Screen, answer: &Approved) {
+    for it in &answer.followed {
+        let id = &it.proposal_id;
+        screen.note(&match &*it.outcome {
+            "merged" => {
+                let made = plain(it.revision_id.as_ref());
+                format!("proposal {id} was merged; review {made}")
+            }
             "conflict" => format!("proposal {id} now conflicts with it: request changes"),
             _ => format!("proposal {id} no longer changes anything"),
         });
     }
-    for it in answer["still_open"].as_array().into_iter().flatten() {
-        screen.note(&format!("still open: topic {}: {}", line(it, "id"), line(it, "title")));
+    for it in &answer.still_open {
+        screen.note(&format!("still open: topic {}: {}", it.id, escape::line(&it.title)));
     }
 }

@@ -4,8 +4,9 @@ mod elsewhere;
 
 use proptest::prelude::*;
 
+use crate::api::topics::PlacementState;
 use crate::documents::anchor::ladder::place;
-use crate::documents::anchor::{PairMap, Placed, PlacementState};
+use crate::documents::anchor::{PairMap, Placed};
 use std::ops::Range;
 
 /// Places the bracketed words of `old`; shows `new` with brackets around their place.

@@ -4,52 +4,10 @@
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde::Serialize;
 
+use crate::api::proposals::{Conflicts, How, Origin, Standing};
 use crate::base::limit::TOPIC_PROPOSALS_MAX;
-use crate::base::{Actor, BlobId, Error, JobId, MessageId, Millis, ProposalId, Result, TopicId};
-use crate::documents::compare::merge::Conflicts;
-use crate::documents::word::word_enum;
+use crate::base::{Actor, BlobId, Error, JobId, MessageId, ProposalId, Result, TopicId};
 use crate::store::Tx;
-
-word_enum! {
-    /// How a revision was made from an earlier one.
-    How {
-        /// An agent revised it according to a person's comment.
-        Reworked = "reworked",
-        /// A person edited the text.
-        Edited = "edited",
-        /// It was merged with a newer version of its Source.
-        Merged = "merged",
-    }
-}
-
-/// The revision that a proposal is based on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[cfg_attr(test, schemars(rename = "ProposalOrigin"))]
-pub struct Origin {
-    /// How it was made.
-    pub how: How,
-    /// The earlier proposal.
-    pub from_id: ProposalId,
-    /// Who edited it or requested the revision; the system for a merge.
-    pub made_by: Actor,
-    /// Their name as it is shown; filled by a flow.
-    pub made_by_name: Option<String>,
-}
-
-/// Why a proposal cannot be rebased onto a newer version of its Source.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[cfg_attr(test, schemars(rename = "ConflictStanding"))]
-pub struct Standing {
-    /// The newer version.
-    pub current_sha: BlobId,
-    /// When the conflict was found.
-    pub found_at: Millis,
-    /// The lines that both change.
-    #[serde(flatten)]
-    pub conflicts: Conflicts,
-}
 
 /// A job asked to revise a proposal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

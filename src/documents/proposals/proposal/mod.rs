@@ -6,19 +6,19 @@ pub mod lineage;
 mod settle;
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
-use serde::Serialize;
 use serde_json::json;
 
+use crate::api::proposals::{How, Origin, Proposal, ProposalStatus};
+use crate::api::topics::TopicStatus;
 use crate::base::limit::{
     JOB_PROPOSALS_MAX, SOURCE_BYTES_MAX, SUMMARY_BYTES_MAX, TOPIC_PROPOSALS_MAX,
 };
 use crate::base::{
-    Actor, BlobId, Error, ErrorKind, Event, EventKind, Ids, JobId, Millis, Page, PersonId,
-    ProposalId, Result, SourcePath, TopicId, digest_hex,
+    Actor, BlobId, Error, ErrorKind, Event, EventKind, Ids, JobId, Page, PersonId, ProposalId,
+    Result, SourcePath, TopicId, digest_hex,
 };
-use crate::documents::proposals::proposal::lineage::{How, Origin};
-use crate::documents::topics::topic::{self, TopicStatus};
-use crate::documents::word::{check_text, word_enum};
+use crate::documents::topics::topic;
+use crate::documents::word::check_text;
 use crate::store::Tx;
 
 pub use settle::{
@@ -27,74 +27,6 @@ pub use settle::{
 
 /// Greater than every id.
 const PAST_EVERY_ID: &str = "~";
-
-word_enum! {
-    /// The status of a proposal.
-    ProposalStatus {
-        /// Undecided.
-        Open = "open",
-        /// Replaced by a later revision.
-        Superseded = "superseded",
-        /// Committed.
-        Approved = "approved",
-        /// Rejected by a person.
-        Rejected = "rejected",
-        /// The Source no longer is the version that it is based on.
-        Stale = "stale",
-        /// Its job did not succeed.
-        Void = "void",
-    }
-}
-
-/// A proposal without its text.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Proposal {
-    /// Its id.
-    pub id: ProposalId,
-    /// The Topic that it resolves.
-    pub topic_id: TopicId,
-    /// That Topic and the additional ones that it resolves.
-    pub topic_ids: Vec<TopicId>,
-    /// Its number within the Topic, from 1.
-    pub revision_number: i64,
-    /// The job whose agent made it.
-    pub job_id: Option<JobId>,
-    /// The person who made it, or edited the agent's text; `None` for the agent itself.
-    pub proposed_by: Option<PersonId>,
-    /// The Source.
-    pub source_path: SourcePath,
-    /// The version that it is based on.
-    pub base_source_sha: BlobId,
-    /// The proposed version.
-    pub proposed_sha: BlobId,
-    /// SHA-256 of the text, which an approval must state.
-    pub text_digest: String,
-    /// Length of the text, in bytes.
-    pub bytes: i64,
-    /// The proposer's summary.
-    pub summary: Option<String>,
-    /// Its status.
-    pub status: ProposalStatus,
-    /// Who decided.
-    pub decided_by: Option<Actor>,
-    /// Their name as it is shown; filled by a flow.
-    pub decided_by_name: Option<String>,
-    /// When it was decided.
-    pub decided_at: Option<Millis>,
-    /// The reason for the decision.
-    pub reason: Option<String>,
-    /// The commit that contains it.
-    pub commit: Option<BlobId>,
-    /// The earlier revision that it is based on.
-    pub origin: Option<Origin>,
-    /// The revision based on it.
-    pub superseded_by: Option<ProposalId>,
-    /// Whether it conflicts with the current version of its Source.
-    pub has_conflict: bool,
-    /// When it was made.
-    pub created_at: Millis,
-}
 
 /// A proposal to be stored.
 #[derive(Clone, Debug)]

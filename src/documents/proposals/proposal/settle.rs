@@ -3,12 +3,13 @@
 use rusqlite::{Connection, named_params};
 use serde_json::{Value, json};
 
+use crate::api::proposals::{Proposal, ProposalStatus};
 use crate::base::limit::SUMMARY_BYTES_MAX;
 use crate::base::{
     Actor, BlobId, Error, Event, EventKind, JobId, Millis, ProposalId, Result, SourcePath, TopicId,
 };
 use crate::documents::proposals::attempt;
-use crate::documents::proposals::proposal::{Proposal, ProposalStatus, find, lineage};
+use crate::documents::proposals::proposal::{find, lineage};
 use crate::documents::word::check_text;
 use crate::store::Tx;
 

@@ -2,15 +2,17 @@
 
 use rusqlite::named_params;
 
+use crate::api::proposals::{Proposal, ProposalStatus};
+use crate::api::topics::TopicStatus;
 use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{Actor, ErrorKind, JobId, ProposalId, Result, TopicId, digest_hex};
 use crate::documents::fixture::{Fixture, blob, source};
 use crate::documents::proposals::proposal::{
-    NewProposal, Proposal, ProposalFilter, ProposalStatus, approve, by_job, find, insert, list,
-    mark_stale, of_topic, reject, settle_job, text,
+    NewProposal, ProposalFilter, approve, by_job, find, insert, list, mark_stale, of_topic, reject,
+    settle_job, text,
 };
 use crate::documents::topics::message;
-use crate::documents::topics::topic::{TopicStatus, set_status};
+use crate::documents::topics::topic::set_status;
 
 fn new(topic: &TopicId, job: Option<&JobId>) -> NewProposal {
     NewProposal {

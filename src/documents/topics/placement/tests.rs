@@ -1,6 +1,7 @@
 //! Tests of placements and baselines.
 
 use super::*;
+use crate::api::topics::PlacementState;
 use crate::documents::fixture::{Fixture, TEXT, blob, source};
 use crate::documents::topics::topic;
 

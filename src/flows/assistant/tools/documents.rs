@@ -59,9 +59,8 @@ async fn read(site: &Site, caller: &Caller, args: SourceArgs) -> Result<Said> {
     let Some(path) = args.path else {
         let query = SourceQuery { limit: Some(LISTED), ..SourceQuery::default() };
         let page = sources::list(site, caller, query).await?;
-        let items = page["items"].as_array().cloned().unwrap_or_default();
-        let paths: Vec<&str> = items.iter().filter_map(|it| it["path"].as_str()).collect();
-        let more = if page["next"].is_null() { "" } else { "\n… and more" };
+        let paths: Vec<&str> = page.items.iter().map(|it| it.path.as_str()).collect();
+        let more = if page.next.is_none() { "" } else { "\n… and more" };
         let summary = format!("{} documents", paths.len());
         return Ok(Said::new(summary, paths.join("\n") + more));
     };
@@ -77,10 +76,10 @@ async fn list(site: &Site, caller: &Caller, args: TopicsArgs) -> Result<Said> {
         limit: Some(LISTED),
     };
     let page = topics::list(site, caller, query).await?;
-    let items = page["items"].as_array().cloned().unwrap_or_default();
-    let told: Vec<String> = items
+    let told: Vec<String> = page
+        .items
         .iter()
-        .map(|it| json!({"id": it["id"], "source_path": it["source_path"], "title": it["title"]}))
+        .map(|it| json!({"id": it.id, "source_path": it.source_path, "title": it.title}))
         .map(|it| it.to_string())
         .collect();
     Ok(Said::new(format!("{} open topics", told.len()), told.join("\n")))

@@ -10,6 +10,7 @@ mod made;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::api::chat::ToolView;
 use crate::base::{Error, Result};
 use crate::chat::Target;
 use crate::script::Assistant;
@@ -131,10 +132,11 @@ impl Tool {
     ///
     /// # Errors
     /// `internal` if its schema is not JSON, which a test rules out.
-    pub(in crate::flows) fn describe(&self) -> Result<Value> {
-        let schema: Value = serde_json::from_str(self.schema)
+    pub(in crate::flows) fn describe(&self) -> Result<ToolView> {
+        let input_schema: Value = serde_json::from_str(self.schema)
             .map_err(|cause| Error::internal("the schema of a tool is not JSON").source(cause))?;
-        Ok(json!({"name": self.name, "description": self.about, "inputSchema": schema}))
+        let (name, description) = (self.name.to_owned(), self.about.to_owned());
+        Ok(ToolView { name, description, input_schema })
     }
 }
 
@@ -155,7 +157,7 @@ pub(super) fn find(name: &str) -> Result<&'static Tool> {
 /// As [`Tool::describe`].
 pub(super) fn described(assistant: &Assistant) -> Result<Vec<Value>> {
     let allowed = TOOLS.iter().filter(|it| assistant.tools.contains_key(it.name));
-    allowed.map(Tool::describe).collect()
+    allowed.map(|it| Ok(json!(it.describe()?))).collect()
 }
 
 /// Returns whether a tool changes nothing.
@@ -247,7 +249,7 @@ mod tests {
         assert_eq!(names, crate::script::ASSISTANT_TOOLS);
         for tool in TOOLS {
             let told = tool.describe().unwrap();
-            assert_eq!(told["inputSchema"]["additionalProperties"], false, "{}", tool.name);
+            assert_eq!(told.input_schema["additionalProperties"], false, "{}", tool.name);
         }
         assert_eq!(find("bash").err().unwrap().code_str(), "no_tool");
     }

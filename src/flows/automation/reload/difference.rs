@@ -1,14 +1,15 @@
 //! What two generations of the script have different.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::script::Config;
 
 /// What is different between the generation in force and another one.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Difference {
     /// What was added, changed and removed.
@@ -20,29 +21,29 @@ pub struct Difference {
 }
 
 /// One thing that is different.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Change {
     /// `kind "incorporate"`, `limits`.
     pub what: String,
     /// `added`, `changed` or `removed`.
-    pub how: &'static str,
+    pub how: Cow<'static, str>,
     /// Of a kind that is removed: how many of its jobs wait, of an agent how many messages. They
     /// wait until it is back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting: Option<i64>,
     /// What is executed beside the engine of a kind or an inbox that was added or changed.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<Run>,
 }
 
 /// A command that a declaration has executed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(rename = "ScheduleRun"))]
 pub struct Run {
     /// `prepare`, `start` or `cleanup`.
-    pub when: &'static str,
+    pub when: Cow<'static, str>,
     /// The command as it was written; of a file its path and its text.
     pub command: String,
 }
@@ -65,7 +66,8 @@ impl Difference {
             let title = kind.title();
             if let Some(change) = changes.iter_mut().find(|it| it.what == title) {
                 let commands = kind.hooks.commands().into_iter();
-                change.runs = commands.map(|(when, command)| Run { when, command }).collect();
+                change.runs =
+                    commands.map(|(when, command)| Run { when: when.into(), command }).collect();
             }
         }
         let texts = |config: &Config| {
@@ -118,7 +120,7 @@ impl Difference {
 }
 
 fn change(what: &str, how: &'static str) -> Change {
-    Change { what: what.to_owned(), how, waiting: None, runs: Vec::new() }
+    Change { what: what.to_owned(), how: how.into(), waiting: None, runs: Vec::new() }
 }
 
 /// Returns every declaration as plain data, without its place in the text.

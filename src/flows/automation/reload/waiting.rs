@@ -1,7 +1,7 @@
 //! Jobs that wait, and that another script has no place for.
 
 use rusqlite::Connection;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tracing::info;
 
@@ -19,7 +19,7 @@ const BATCH: usize = 100;
 pub(super) const CODE: &str = "waiting-jobs";
 
 /// The waiting jobs of one kind that a script would lose.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Lost {
     /// The kind.

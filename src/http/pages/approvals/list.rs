@@ -5,9 +5,9 @@ use askama::Template;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::api::approvals::Decision;
 use crate::base::Result;
 use crate::flows::approvals::show::ApprovalQuery;
-use crate::flows::decisions::Waiting;
 use crate::flows::proposals::ProposalQuery;
 use crate::flows::{self, Site};
 use crate::http::pages::Frame;
@@ -32,7 +32,7 @@ enum Row {
 }
 
 struct Held {
-    waiting: Waiting,
+    waiting: Decision,
     since: At,
 }
 

@@ -6,6 +6,7 @@ use tracing::warn;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::api::perspectives::Requested;
 use crate::base::limit::RENDERED_TEXT_BYTES_MAX;
 use crate::base::{Result, SourcePath};
 use crate::flows::perspectives::{ViewQuery, ViewRequest};
@@ -154,11 +155,7 @@ pub(in crate::http::pages) async fn show(
     let shown = flows::perspectives::show(site, &caller, &query).await;
     let place = tabs.iter().position(|it| it.persona == persona);
     let (tab, body) = match (shown, place) {
-        (Ok(mut shown), _) => {
-            let body = shown["body"].take();
-            let body = body.as_str().unwrap_or_default().to_owned();
-            (read::<Tab>(shown)?, body)
-        }
+        (Ok(shown), _) => (read::<Tab>(shown.view)?, shown.body),
         (Err(cause), Some(place)) if cause.code_str() == "no_perspective" => {
             (tabs[place].clone(), String::new())
         }
@@ -199,7 +196,7 @@ async fn ask(site: Site, mut call: Call) -> Result<Response> {
     let view = form::address(&document, &[("view", Some(sent.persona.as_str()))]);
     let request = ViewRequest { source_path: sent.source_path, persona: sent.persona, kind: None };
     let asked = flows::perspectives::request(&site, &caller, request, Some(key)).await;
-    let to = |it: flows::perspectives::Requested| match it.job_id {
+    let to = |it: Requested| match it.job_id {
         Some(job) => format!("/jobs/{job}"),
         None => view,
     };

@@ -227,7 +227,7 @@ async fn show(site: Site, call: Call) -> Result<Response> {
         None => it.message,
     });
     reply::page(&SettingsPage {
-        config: read(flows::site::config::show(&site))?,
+        config: read(flows::site::config::show(&site, None))?,
         disk: if is_admin { Some(on_disk(&site).await?) } else { None },
         engines: engines.items,
         index: read(flows::search::progress(&site, &caller)?)?,

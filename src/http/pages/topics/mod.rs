@@ -10,8 +10,9 @@ use serde::Deserialize;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::api::topics::Topic as OpenedTopic;
 use crate::base::{BlobId, Error, Result, SourcePath};
-use crate::documents::{Selection, Topic as OpenedTopic};
+use crate::documents::Selection;
 use crate::flows::topics::{TopicQuery, TopicRequest};
 use crate::flows::{self, Site};
 use crate::http::pages::Frame;

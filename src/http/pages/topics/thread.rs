@@ -5,10 +5,11 @@ use serde::Deserialize;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::api::topics::TopicStatus;
 use crate::base::{Millis, Result, SourcePath, TopicId};
+use crate::documents::Selection;
 use crate::documents::topics::suggestion::blocks;
 use crate::documents::topics::{placement, topic};
-use crate::documents::{Selection, TopicStatus};
 use crate::flows::topics::reattach::ReattachRequest;
 use crate::flows::topics::{MessageRequest, ReasonRequest, TopicQuery};
 use crate::flows::{self, Site};

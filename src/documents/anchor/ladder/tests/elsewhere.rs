@@ -3,8 +3,9 @@
 use proptest::prelude::*;
 
 use super::{check, unmark};
+use crate::api::topics::PlacementState;
 use crate::documents::anchor::ladder::place;
-use crate::documents::anchor::{PairMap, PlacementState, place_together};
+use crate::documents::anchor::{PairMap, place_together};
 
 use PlacementState::{Ambiguous, Edited, Moved, Orphaned, Rewritten};
 

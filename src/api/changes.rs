@@ -1,0 +1,111 @@
+//! What changed in the repository while a job ran, and what a person does about it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::base::{JobId, Millis, word_enum};
+
+word_enum! {
+    /// The decision about a job's changes.
+    ChangesState {
+        /// Undecided.
+        Open = "open",
+        /// They were reverted.
+        Restored = "restored",
+        /// They were kept.
+        Kept = "kept",
+        /// Nobody decided, and the data needed to revert them was deleted.
+        Expired = "expired",
+    }
+}
+
+/// The possible or actual result of restoring one change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "RestoreOutcome"))]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It can be restored.
+    Ready,
+    /// It was restored.
+    Restored,
+    /// It is as it was before the job.
+    AsBefore,
+    /// Somebody changed it after the job.
+    ChangedSince,
+    /// The earlier state was not saved.
+    NotKept,
+}
+
+/// One change and whether it can be restored.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "RestoreItem"))]
+pub struct Item {
+    /// `HEAD`, the name of a branch, a path, or `.git/NAME`.
+    pub name: String,
+    /// What restoring it does, in a few words.
+    pub to: String,
+    /// Whether it can be, or was, restored.
+    pub outcome: Outcome,
+    /// The reason if not.
+    pub why: Option<String>,
+}
+
+/// The answer of `POST /api/agent/jobs/{id}/restore`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Restored {
+    /// One for each change.
+    pub items: Vec<Item>,
+    /// Whether all of them can be put back.
+    pub restorable: bool,
+    /// Whether that was done.
+    pub restored: bool,
+    /// The refs that hold both states.
+    pub held_at: String,
+}
+
+/// The answer of `POST /api/agent/jobs/{id}/keep`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Kept {
+    /// That it is so.
+    pub kept: bool,
+    /// The refs that hold both states, if any do.
+    pub held_at: Option<String>,
+}
+
+/// What changed while a job ran.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ChangesView {
+    /// Whether a person has decided.
+    pub state: ChangesState,
+    /// How many changes are not shown.
+    pub more: usize,
+    /// The changes.
+    pub items: Vec<ChangeView>,
+    /// Jobs that ran at some time while this one did.
+    pub also_running: Vec<JobId>,
+    /// Who decided.
+    pub decided_by_name: Option<String>,
+    /// When.
+    pub decided_at: Option<Millis>,
+    /// The refs that hold both states, if any do.
+    pub held_at: Option<String>,
+}
+
+/// One change.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ChangeView {
+    /// `HEAD`, the name of a branch, a path, or `.git/NAME`.
+    pub name: String,
+    /// `created`, `deleted`, `edited`, `staged`, `moved` or `changed`.
+    pub how: String,
+    /// What was there: a text, or the state of a file.
+    pub before: Value,
+    /// The same after it.
+    pub after: Value,
+}

@@ -340,7 +340,7 @@
 
 ---Ids and states.
 ---@class wb.ConfigReloadedData
----@field generation integer The number of the generation that is in force now.
+---@field generation integer The number of the active generation.
 ---@field digest string The digest of its files.
 ---@field changes string[] What is different: `kind.NAME`, `engine.NAME`, ….
 ---@field needs_restart string[] Settings that take effect only after a restart.

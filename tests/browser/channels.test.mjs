@@ -54,7 +54,7 @@ test("a person and an agent talk on a page that follows them", async (t) => {
   await page.getByRole("button", { name: "Pause" }).click();
   await page.locator(".ch-paused", { hasText: "Paused by a person." }).waitFor();
   assert.deepEqual(await findings(page), []);
-  await page.getByRole("button", { name: "Go on" }).click();
+  await page.getByRole("button", { name: "Resume" }).click();
   await page.locator(".ch-paused").waitFor({ state: "detached" });
   await page.getByRole("button", { name: "Complete" }).click();
   await page.getByText("This channel is complete.").waitFor();

@@ -114,9 +114,9 @@
 
 ---What came of a reload.
 ---@class wb.test.Reloaded: wb.test.Effects
----@field generation integer The number of the script in force now; the first is 1.
+---@field generation integer The number of the active generation, from 1.
 ---@field changes string[] What is different, as `kind "x" removed`.
----@field needs_restart string[] What only a restart would put in force.
+---@field needs_restart string[] What takes effect only after a restart.
 ---@field removed_kinds table[] Each with `what`, and `waiting`: how many jobs wait.
 
 ---What the script did because something happened.

@@ -42,7 +42,7 @@ pub struct Cleaned {
     pub messages: u64,
     /// Views of personas that no version needs; only a running server knows which these are.
     pub perspectives: u64,
-    /// Whether rebuilding the search index.
+    /// Whether to rebuild the search index.
     pub search: bool,
     /// Whether nothing was removed.
     pub dry_run: bool,

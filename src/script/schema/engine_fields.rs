@@ -127,8 +127,8 @@ pub(in crate::script::schema) const ENGINE: [Field; 25] = [
         "trusts",
         Shape::Lines,
         r#"{ ".opencode/plugin" }"#,
-        "Files of the repository that its agent may follow, although no option of its command keeps \
-         them out; without it such a file keeps its jobs from starting.",
+        "Files of the repository that its agent may follow, although no option of its command \
+         keeps them out; without it such a file keeps its jobs from starting.",
     ),
     field(
         "model",

@@ -1,4 +1,4 @@
-//! One VM with a file of tests in it: loads the file, and runs one of its tests.
+//! One VM with a file of tests: loads the file, and runs one of its tests.
 
 use std::rc::Rc;
 
@@ -34,10 +34,10 @@ impl Drop for Bed {
 }
 
 impl Bed {
-    /// Loads a file of tests; none of them is run.
+    /// Loads a file of tests without running them.
     ///
     /// # Errors
-    /// All that is wrong with it.
+    /// Every error in it.
     pub(super) fn load(file: &File, said: Said, watched: Rc<Watched>) -> Result<Bed, Report> {
         let plan = Plan {
             folder: file.folder.clone(),
@@ -122,7 +122,7 @@ impl Bed {
         Listed { tests: self.lab.named(), files }
     }
 
-    /// Runs one test; returns why it failed.
+    /// Runs one test; returns the failure, if any.
     pub(super) fn run(&self, place: usize, make: Make) -> Option<Failure> {
         let Some(body) = self.lab.body(place) else {
             let message = "the file has other tests than a moment ago";

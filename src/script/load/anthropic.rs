@@ -20,7 +20,7 @@ const CONTEXT: u32 = 200_000;
 /// Bounds of both.
 const MAX_OUTPUT_BOUNDS: (u32, u32) = (256, 128_000);
 const CONTEXT_BOUNDS: (u32, u32) = (8_000, 2_000_000);
-/// The least that a model may be told to think, in tokens.
+/// Smallest thinking budget of a model, in tokens.
 const BUDGET_MIN: u32 = 1_024;
 /// Most dollars for a million tokens.
 const PRICE_MAX: f64 = 10_000.0;
@@ -32,7 +32,7 @@ pub struct Anthropic {
     pub model: String,
     /// The key.
     pub key: Secret,
-    /// Where it is asked.
+    /// Base URL of the API.
     pub base_url: BaseUrl,
     /// Most tokens of a step.
     pub max_output: u32,
@@ -40,7 +40,7 @@ pub struct Anthropic {
     pub context: u32,
     /// How much it thinks before it answers.
     pub thinking: Thinking,
-    /// What it costs, if that was said.
+    /// Its price, if declared.
     pub price: Option<Price>,
 }
 
@@ -69,7 +69,7 @@ pub struct Price {
     pub cache_write: f64,
 }
 
-/// Makes the model of a declaration; nothing without a name or a key, which is reported.
+/// Builds the model of a declaration; `None` without a name or a key, which is reported.
 pub(crate) fn build(
     title: &str,
     checked: &Checked,

@@ -1,4 +1,4 @@
-//! `wb.assistant { … }`: who may talk with the assistant, what answers, and its bounds.
+//! `wb.assistant { … }`: who may use the assistant, its engines, and its bounds.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,7 +19,7 @@ use crate::script::source::diagnostic::{Diagnostic, Findings, suggestion};
 use crate::script::source::location::Location;
 use crate::script::source::span::Spot;
 
-/// What the names of the assistant's kinds begin with.
+/// Prefix of the names of the assistant's kinds.
 pub(crate) const KIND_PREFIX: &str = "assistant_";
 /// Modes of later releases.
 const LATER: [&str; 1] = ["gateway_subscription"];
@@ -72,13 +72,13 @@ impl fmt::Display for Mode {
 pub struct Assistant {
     /// The engine of each mode.
     pub runtimes: BTreeMap<Mode, String>,
-    /// The mode of persons who chose none.
+    /// The default mode.
     pub mode: Mode,
-    /// Who may use it; everybody who may write if it is not given.
+    /// Who may use it; everybody with write access by default.
     pub persons: Option<Vec<String>>,
     /// Who may use the mode `claude_code`.
     pub claude_code_persons: Vec<String>,
-    /// What it may do.
+    /// Its tools with their policies.
     pub tools: BTreeMap<&'static str, Policy>,
     /// Where the files are that it works on.
     pub vaults: Vaults,
@@ -108,11 +108,11 @@ pub struct AssistantLimits {
     pub tool_calls: u32,
     /// Most requests to a model in a run.
     pub steps: u32,
-    /// Most US dollars of a run, if there is a bound.
+    /// Most US dollars per run, if bounded.
     pub cost_usd: Option<f64>,
     /// Most runs at once.
     pub running: u32,
-    /// Most runs of one person at once.
+    /// Most concurrent runs of one person.
     pub running_person: u32,
 }
 
@@ -158,7 +158,7 @@ impl Assistant {
 }
 
 impl Builder<'_> {
-    /// Judges the declaration of the assistant; returns it with the kinds of its runs.
+    /// Validates the declaration of the assistant; returns it with the kinds of its runs.
     pub(crate) fn assistant(
         &mut self,
         engines: &BTreeMap<String, Engine>,
@@ -219,7 +219,7 @@ impl Judge<'_> {
         self.findings.add(Diagnostic::warning(code, message).at(spot).note(note));
     }
 
-    /// Returns the mode with a word, or says why there is none.
+    /// Returns the mode with this name; reports an error if there is none.
     fn parse(&mut self, word: &str, spot: &Spot) -> Option<Mode> {
         let mode = Mode::parse(word);
         if mode.is_none() && LATER.contains(&word) {
@@ -401,7 +401,7 @@ impl Judge<'_> {
     }
 }
 
-/// Returns the kind of a mode's runs. No list has it and no request can name it.
+/// Returns the kind of a mode's runs. It is never listed and cannot be requested.
 fn kind(mode: Mode, engine: &str, assistant: &Assistant) -> Kind {
     Kind {
         name: mode.kind(),

@@ -1,8 +1,8 @@
-//! `wb.channels { … }`, `wb.channel_type "NAME" { … }` and `wb.limits { channels = { … } }`: what a
-//! site says of its channels.
+//! Settings of channels: `wb.channels { … }`, `wb.channel_type "NAME" { … }` and `wb.limits {
+//! channels = { … } }`.
 //!
-//! **Invariant:** the text of a file is read when the script is loaded; one that is saved later
-//! changes nothing until a reload, whoever wrote it.
+//! **Invariant:** files are read when the script is loaded; later edits have no effect until a
+//! reload, whoever made them.
 
 use std::collections::BTreeMap;
 
@@ -16,15 +16,15 @@ use crate::script::source::location::Location;
 use crate::script::source::span::Spot;
 use crate::script::vm::template::{Piece, pieces};
 
-/// What the text of a primer may name.
+/// Placeholders allowed in a primer.
 const PRIMER_NAMES: [&str; 6] = ["channel", "about", "members", "chair", "intent", "you"];
 /// Largest file of a primer or an intent, in bytes.
 const TEXT_BYTES_MAX: u64 = 8 * 1024;
-/// Longest name of a type: slugs of channels begin with it.
+/// Longest name of a type: it is a prefix of the slugs of its channels.
 const NAME_BYTES_MAX: usize = 24;
-/// Messages that a newcomer is told, unless the script says otherwise.
+/// Default number of earlier messages shown to a new member.
 const CATCH_UP: u32 = 10;
-/// Most messages that a newcomer is told.
+/// Most earlier messages shown to a new member.
 const CATCH_UP_MAX: u32 = 50;
 /// Most types of channels.
 const TYPES_MAX: usize = 50;
@@ -33,16 +33,17 @@ const COST_MAX: f64 = 1e9;
 /// Most tokens that a budget may name.
 const TOKENS_MAX: f64 = 1e11;
 
-/// What a site says of its channels.
+/// Settings of channels.
 #[derive(Clone, Debug, Serialize)]
 pub struct Channels {
-    /// What an agent is told when it joins, with `{{name}}`; a text of the program without it.
+    /// Introduction for agents that join, with `{{name}}` placeholders; `None` for the built-in
+    /// text.
     pub primer: Option<String>,
-    /// The line from which on the end of an answer is cut off.
+    /// The line at which answers are cut off.
     pub footer: Option<String>,
-    /// How many messages a newcomer is told.
+    /// Number of earlier messages shown to a new member.
     pub catch_up: u32,
-    /// How far agents go on without a person, and how many members there may be.
+    /// Bounds on agents talking without a person, and on members.
     pub limits: ChannelLimits,
     /// The declared types, by name.
     pub types: BTreeMap<String, DeclaredType>,
@@ -51,7 +52,7 @@ pub struct Channels {
 /// Bounds of channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ChannelLimits {
-    /// Longest chain of answers to answers.
+    /// Longest chain of replies to replies.
     pub hops: u32,
     /// Messages of agents since a person spoke.
     pub without_person: u32,

@@ -1,4 +1,4 @@
-//! What is wrong with a script: findings with the place, and their text for people and programs.
+//! Findings about a script with their places, and their text for people and programs.
 
 use std::fmt;
 use std::ops::Range;
@@ -21,7 +21,7 @@ const MESSAGE_CHARS_MAX: usize = 1_000;
 /// Longest source line that is shown, in characters.
 const LINE_CHARS_MAX: usize = 160;
 
-/// Codes of findings about what a field holds; all others are about the field.
+/// Codes of findings about the value of a field; all others are about the field itself.
 const OF_VALUES: [&str; 31] = [
     "bad-address",
     "bad-choices",
@@ -56,7 +56,7 @@ const OF_VALUES: [&str; 31] = [
     "cycle",
 ];
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -67,7 +67,7 @@ pub enum Severity {
     Warning,
 }
 
-/// One finding.
+/// A finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Diagnostic {
@@ -75,17 +75,17 @@ pub struct Diagnostic {
     pub severity: Severity,
     /// Stable word for programs.
     pub code: &'static str,
-    /// What is wrong.
+    /// The message.
     pub message: String,
-    /// Where it is, if there is a place.
+    /// Its place, if it has one.
     pub at: Option<Location>,
     /// The line at that place.
     pub line_text: Option<String>,
     /// Number of characters that are meant.
     pub span_len: u32,
-    /// What to do about it.
+    /// The hint.
     pub note: Option<String>,
-    /// Whether the place is that of a declaration whose table is made elsewhere.
+    /// Whether the place is that of a declaration whose table is built elsewhere.
     #[serde(skip)]
     pub(crate) is_elsewhere: bool,
     /// Bytes of the file that it is about, where the place is that of a field and this its value.
@@ -114,7 +114,7 @@ impl Diagnostic {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(code, message) }
     }
 
-    /// Returns the finding on one line: its place and what is wrong.
+    /// Returns the finding on one line: place and message.
     pub fn headline(&self) -> String {
         let at = self.at.as_ref();
         let at =
@@ -122,7 +122,7 @@ impl Diagnostic {
         format!("{at}{}", plain(&self.message))
     }
 
-    /// Sets the place: of a field its value, if the finding is about that.
+    /// Sets the place; for a finding about a value, that of the field's value.
     #[must_use]
     pub(crate) fn at(self, spot: &Spot) -> Diagnostic {
         let given = spot.value().filter(|_| OF_VALUES.contains(&self.code));
@@ -156,7 +156,7 @@ impl Diagnostic {
         self
     }
 
-    /// Sets what to do about it.
+    /// Sets the hint.
     #[must_use]
     pub(crate) fn note(mut self, note: impl Into<String>) -> Diagnostic {
         let note = note.into();
@@ -172,7 +172,7 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// Adds a finding; the same one twice is left out, and what is beyond the limit is said to be.
+    /// Adds a finding, unless it is a duplicate; beyond the limit, adds a note about it once.
     pub(crate) fn add(&mut self, finding: Diagnostic) {
         if self.list.len() > FINDINGS_MAX || self.list.contains(&finding) {
             return;
@@ -196,7 +196,7 @@ impl Findings {
         self.list.iter().filter(|it| it.severity == Severity::Error).count()
     }
 
-    /// Returns all findings and leaves none.
+    /// Returns all findings and clears the list.
     pub(crate) fn take(&mut self) -> Vec<Diagnostic> {
         std::mem::take(&mut self.list)
     }
@@ -207,12 +207,12 @@ impl Findings {
 pub struct Report {
     /// Why it cannot be used.
     pub errors: Vec<Diagnostic>,
-    /// What is hardly meant.
+    /// Warnings.
     pub warnings: Vec<Diagnostic>,
 }
 
 impl Report {
-    /// Sorts findings by place, the script itself first, and adds the lines that they are about.
+    /// Sorts findings by place, the script itself first, and adds the lines they are about.
     pub(crate) fn new(mut findings: Vec<Diagnostic>, files: &[ScriptFile]) -> Report {
         for finding in &mut findings {
             let (Some(at), Some(given)) = (&mut finding.at, &finding.given) else { continue };
@@ -293,7 +293,7 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// A finding as people see it, with its line and what is meant underlined.
+/// A finding for display, with its line and the relevant part underlined.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown<'a> {
     severity: Severity,
@@ -306,7 +306,7 @@ pub struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    /// Reads an error that a server has told as JSON.
+    /// Reads an error that a server reported as JSON.
     pub fn error(json: &'a Value) -> Shown<'a> {
         let text = |value: &'a Value| value.as_str();
         let number =
@@ -354,7 +354,7 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// Cuts a line to what can be shown: the text, the blanks before the carets, and their number.
+/// Cuts a line to the visible part: the text, the spaces before the carets, and their number.
 fn window(line: &str, column: usize, len: usize) -> (String, String, usize) {
     let skipped = if column + len > LINE_CHARS_MAX { column.saturating_sub(20) } else { 0 };
     let width = |c: char| if c == '\t' { 2 } else { c.width().unwrap_or(1) };
@@ -374,7 +374,7 @@ fn window(line: &str, column: usize, len: usize) -> (String, String, usize) {
     (shown.trim_end().to_owned(), indent, carets)
 }
 
-/// Replaces what could deceive a terminal, or look like another finding.
+/// Replaces characters that could deceive a terminal or imitate another finding.
 fn plain(text: &str) -> String {
     let text = text.replace('\n', "\\n");
     text.chars().map(|c| if is_hidden(c) { '\u{fffd}' } else { c }).collect()
@@ -386,7 +386,7 @@ fn is_hidden(c: char) -> bool {
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Returns `did you mean …?` if one of the names is near, else the names themselves.
+/// Returns `did you mean …?` if one of the names is similar, otherwise the list of names.
 pub(crate) fn suggestion<'a>(
     given: &str,
     names: impl IntoIterator<Item = &'a str> + Clone,

@@ -383,7 +383,7 @@ fn loading_is_bounded_too() {
     }
 }
 
-/// Tables that are made elsewhere have their places looked for in the line of the call.
+/// For tables built elsewhere, places are searched for in the line of the call.
 #[test]
 fn what_takes_too_long_to_place_is_given_up_and_costs_no_thread() {
     let long = "t[1] = 1 ".repeat(12_000);

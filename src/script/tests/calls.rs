@@ -1,4 +1,4 @@
-//! What functions of a script are given and what they want, without a server.
+//! Inputs and effects of functions of a script, without a server.
 
 use std::time::{Duration, Instant};
 
@@ -88,7 +88,7 @@ async fn dates_and_json_are_plain_data() {
     );
     site.write("words.txt", "some words\n");
     let loaded = site.loaded();
-    // What was read belongs to the generation, whatever the disk holds by now.
+    // A file that was read belongs to the generation, whatever is on disk now.
     site.write("words.txt", "others");
     let slot = &loaded.config.handlers[0].slot;
     let answer = loaded.vm.ask("test", slot, json!({"at": "2026-01-02T23:04:05Z"})).await.unwrap();

@@ -1,4 +1,4 @@
-//! docs/lua.md and the stubs for editors say what the schema says, and every example loads.
+//! docs/lua.md and the editor stubs match the schema, and every example loads.
 
 use std::fmt::Write;
 
@@ -88,7 +88,7 @@ fn members(head: &str, members: &[Member]) -> String {
 }
 
 fn function(prefix: &str, it: &Function) -> String {
-    // What needs a test around it is run by a test of its own.
+    // Examples that need a test around them have their own test.
     let fence = if prefix == "t." { "lua test" } else { "lua" };
     let names: Vec<&str> = it.params.iter().map(|it| it.name).collect();
     let returns = it.returns.map(|it| format!(" It returns `{it}`.")).unwrap_or_default();
@@ -145,7 +145,7 @@ fn functions() -> String {
     text
 }
 
-/// Returns what a file of tests can call.
+/// Returns the reference of functions for tests.
 fn testing() -> String {
     let mut text = String::from(
         "\n## Files of tests\n`wiki-browser test` runs them; [testing.md](testing.md) says how. \
@@ -161,7 +161,7 @@ fn testing() -> String {
     text
 }
 
-/// Compares a file of the repository with what it must be; `UPDATE_DOCS=1` writes it.
+/// Compares a file of the repository with its expected content; `UPDATE_DOCS=1` writes it.
 #[track_caller]
 fn same(path: &str, make: impl FnOnce(&str) -> String) {
     let full = repository().join(path);
@@ -200,13 +200,13 @@ fn what_editors_read_is_that_of_this_version() {
     assert_eq!(settings["workspace.library"][0], ".wiki-browser/types");
 }
 
-/// What an engine needs that is spoken to while it runs.
+/// What an engine needs for input while it runs.
 const STREAM: &str = "stream";
 const MODEL: &str = "model";
 /// The same of one in a terminal.
 const TERMINAL: &str = "terminal";
 
-/// What a declaration needs beside the field that is shown.
+/// Required fields of a declaration besides the one shown.
 fn around(word: &str) -> &'static [(&'static str, &'static str)] {
     match word {
         "identity" => &[("author_name", "\"A\""), ("author_email", "\"a@x\"")],
@@ -257,7 +257,7 @@ fn declared(word: &str, name: &str, fields: &[(&str, &str)]) -> String {
     format!("wb.{word}{name} {{ {lines} }}\n")
 }
 
-/// Loads an example with what it leaves out.
+/// Loads an example together with what it omits.
 #[track_caller]
 fn loads(example: &str) {
     let mut text = String::new();
@@ -312,8 +312,8 @@ fn loads(example: &str) {
     }
 }
 
-/// Returns what a field is set to, with any number of blanks: `engine = "x"`, not
-/// `wb.engine "x"`.
+/// Returns the values that a field is set to, with any spacing: `engine = "x"`, not `wb.engine
+/// "x"`.
 fn set_to<'t>(text: &'t str, field: &str) -> std::collections::BTreeSet<&'t str> {
     let mut words = text.split_whitespace().peekable();
     let mut found = std::collections::BTreeSet::new();
@@ -325,7 +325,7 @@ fn set_to<'t>(text: &'t str, field: &str) -> std::collections::BTreeSet<&'t str>
     found
 }
 
-/// Returns what stands between a word and the next quote, wherever the word is.
+/// Returns the texts between a word and the next quote.
 fn after<'t>(text: &'t str, word: &'t str) -> impl Iterator<Item = &'t str> {
     text.split(word).skip(1).filter_map(|rest| rest.split('"').next())
 }

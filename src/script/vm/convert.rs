@@ -19,7 +19,7 @@ const DEPTH_MAX: usize = 8;
 /// Longest text, in bytes.
 const TEXT_BYTES_MAX: usize = 1024 * 1024;
 
-/// What a declaration returns; usable where its name is.
+/// The value that a declaration returns; usable in place of its name.
 pub(crate) struct Handle {
     /// `engine` or `kind`.
     pub(crate) word: &'static str,
@@ -34,7 +34,7 @@ impl UserData for Handle {
     }
 }
 
-/// What `wb.input.x` returns.
+/// The value that `wb.input.x` returns.
 pub(crate) struct InputCall {
     /// The type.
     pub(crate) ty: InputType,
@@ -82,8 +82,8 @@ impl<'a> Converter<'a> {
         Ok(bare)
     }
 
-    /// Converts a table; `depth` is the number of tables around it. Its list and its fields are
-    /// sorted, since the order in which Lua gives the keys differs from VM to VM.
+    /// Converts a table; `depth` is the number of enclosing tables. Its list and its fields are
+    /// sorted, since the order in which Lua iterates keys differs from VM to VM.
     fn table(&mut self, table: &Table, depth: usize) -> mlua::Result<BareTable> {
         let mut bare = BareTable::default();
         let mut is_full = false;
@@ -110,7 +110,7 @@ impl<'a> Converter<'a> {
             self.session.report(Diagnostic::error("too-many", message).at(&call));
         }
         bare.items.sort_by_key(|it| it.0);
-        // Names that cannot be told apart as texts are the same field: the last one stays.
+        // Keys with the same text are the same field: the last one wins.
         bare.fields.sort_by(|a, b| a.0.cmp(&b.0));
         bare.fields.dedup_by(|next, last| {
             let is_same = next.0 == last.0;

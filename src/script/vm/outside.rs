@@ -1,7 +1,7 @@
-//! What of the machine a script reaches while it runs: variables, and the log.
+//! What a running script accesses of the machine: variables, and the log.
 //!
-//! **Invariant:** in a test both are made up: no variable of the machine is seen, and no line
-//! leaves the test.
+//! **Invariant:** in a test both are fake: it sees no variable of the machine, and its log lines
+//! stay within the test.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +16,7 @@ const LINES_MAX: usize = 1_000;
 /// Longest line that is kept, in characters.
 const LINE_CHARS_MAX: usize = crate::base::limit::SCRIPT_LOG_CHARS_MAX;
 
-/// What stands around a script.
+/// The environment of a script.
 #[derive(Clone, Debug, Default)]
 pub struct Outside(Option<Feigned>);
 
@@ -64,7 +64,7 @@ impl Said {
 }
 
 impl Outside {
-    /// Returns a made-up one: these variables, and a log of its own.
+    /// Returns a fake one: these variables, and its own log.
     pub fn feigned(variables: BTreeMap<String, String>, said: Said) -> Outside {
         Outside(Some(Feigned { variables, said }))
     }

@@ -19,10 +19,10 @@ pub(crate) const FILES_MAX: usize = crate::base::limit::SCRIPT_FILES_MAX;
 
 /// The code of a file that is not UTF-8.
 pub(crate) const NOT_UTF8: &str = "not-utf8";
-/// Most files and folders that are looked at for a module that was meant.
+/// Most files and folders searched for a similar module name.
 const LOOKED_AT_MAX: usize = 500;
 
-/// Where the text of a script comes from.
+/// The origin of the texts of a script.
 #[derive(Clone, Debug)]
 pub(crate) enum Origin {
     /// The folder.
@@ -125,10 +125,10 @@ pub(crate) fn module_path(name: &str) -> Result<Utf8PathBuf> {
     Ok(Utf8PathBuf::from(format!("{}.lua", name.replace('.', "/"))))
 }
 
-/// Reads a text file below a folder. The folder must be canonical.
+/// Reads a text file below a folder, which must be canonical.
 ///
 /// # Errors
-/// As `Origin::read`.
+/// Same as `Origin::read`.
 pub(crate) fn read_below(folder: &Utf8Path, path: &Utf8Path, bytes_max: u64) -> Result<String> {
     let full = folder.join(path);
     let cannot = |cause: std::io::Error| match cause.kind() {
@@ -144,7 +144,7 @@ pub(crate) fn read_below(folder: &Utf8Path, path: &Utf8Path, bytes_max: u64) -> 
         return Err(Error::invalid(format!("{path} is not a file")));
     }
     let mut file = File::open(&full).map_err(cannot)?;
-    // The name of the open file tells whether a link was on the way, even one made just now.
+    // The name of the open file shows whether a link was followed, even one created just now.
     let real = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).map_err(cannot)?;
     if real != full.as_std_path() {
         return Err(Error::invalid(format!("{path} is reached through a link")));

@@ -28,9 +28,9 @@ pub struct Fate {
     pub title: String,
     /// The quoted passage; empty for a global Topic.
     pub quote: String,
-    /// The placement in the base; `None` for a global Topic.
+    /// The placement in the base; absent for a global Topic.
     pub before: Option<Placement>,
-    /// The placement in the proposed text; `None` for a global Topic.
+    /// The placement in the proposed text; absent for a global Topic.
     pub after: Option<Placement>,
 }
 

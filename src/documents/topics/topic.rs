@@ -65,7 +65,7 @@ pub struct Topic {
     pub closed_at: Option<Millis>,
     /// How many messages it has.
     pub message_count: i64,
-    /// Its anchor; `None` for a global Topic.
+    /// Its anchor; absent for a global Topic.
     pub anchor: Option<Anchor>,
     /// Its placement in the requested version, if known.
     pub placement: Option<Placement>,

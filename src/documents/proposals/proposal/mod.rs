@@ -60,7 +60,7 @@ pub struct Proposal {
     pub revision_number: i64,
     /// The job whose agent made it.
     pub job_id: Option<JobId>,
-    /// The person who made it, or edited the agent's text; `None` for the agent itself.
+    /// The person who made it, or edited the agent's text; absent for the agent itself.
     pub proposed_by: Option<PersonId>,
     /// The Source.
     pub source_path: SourcePath,

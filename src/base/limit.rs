@@ -403,7 +403,7 @@ limits! {
     HEADINGS_MAX "headings" "(cut)" "headings of a Source";
     SOURCE_TEXTS_MAX "texts" "too_many_texts" "versions of a Source with Topics, in no commit";
     SOURCE_TEXTS_BYTES_MAX "bytes" "too_many_texts" "all of these of a Source";
-    DIRTY_SOURCES_MAX "Sources" "(passed over)" "Sources with uncommitted changes that are examined";
+    DIRTY_SOURCES_MAX "Sources" "(passed over)" "Sources with uncommitted changes that are checked";
     WATCHED_FOLDERS_MAX "folders" "(asked)" "watched folders of Sources";
     CHANGES_TOLD_MAX "events" "(one event)" "Sources that change at once, each with an event";
     GIT_ANSWER_BYTES_MAX "bytes" "git_failed" "a short output of git";

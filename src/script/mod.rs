@@ -1,7 +1,7 @@
 //! The script: loads `wiki-browser.lua` into plain data and calls its functions.
 //!
-//! **Invariant:** the only user of the script engine. Nothing of it leaves `script`: a `Config` is
-//! plain data, a function is a number, and a script cannot stop the program or its other calls.
+//! **Invariant:** the only user of the script engine, of which nothing leaves `script`: a `Config`
+//! is plain data, a function is a number, and a script cannot stop the program or its other calls.
 
 mod config;
 pub mod lab;
@@ -78,7 +78,7 @@ pub struct Loaded {
     pub leads: Vec<Lead>,
 }
 
-/// Loads a script; blocks for at most a few seconds.
+/// Loads a script; blocks for up to a few seconds.
 ///
 /// # Errors
 /// Every error in it, in one report.
@@ -86,8 +86,8 @@ pub fn load(script: &Utf8Path) -> std::result::Result<Loaded, Report> {
     load_from(script, Origin::Disk, &Wear::default(), Outside::default())
 }
 
-/// Loads a script as a test sees it: with made-up variables, a log of its own, and other texts in
-/// some of its files; their paths are relative to the script's folder.
+/// Loads a script for a test: with fake variables, its own log, and other texts for some of its
+/// files, whose paths are relative to the script's folder.
 ///
 /// # Errors
 /// Same as [`load()`].

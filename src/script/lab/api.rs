@@ -1,4 +1,4 @@
-//! The table `wb.test`: declares tests, compares values, and asks the site of the test.
+//! The table `wb.test`: declares tests, compares values, and sends requests to the test's site.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -35,7 +35,7 @@ pub(super) struct Lab {
     is_testing: Cell<bool>,
     make: RefCell<Option<Make>>,
     stage: RefCell<Option<Box<dyn Stage>>>,
-    /// The last failure that was raised, with the message by which it is known again.
+    /// The last failure raised, with the message that identifies it.
     raised: RefCell<Option<(String, Failure)>>,
     files: RefCell<Vec<ScriptFile>>,
     table: RefCell<Option<Table>>,
@@ -76,7 +76,7 @@ pub(super) fn install(
 }
 
 impl Lab {
-    /// Lets go of all values of the VM.
+    /// Drops all values of the VM.
     pub(super) fn clear(&self) {
         self.tests.borrow_mut().clear();
         *self.table.borrow_mut() = None;
@@ -104,7 +104,7 @@ impl Lab {
         self.tests.borrow().get(place).map(|(_, body)| body.clone())
     }
 
-    /// Remembers the texts that were read: the session gives them away when it ends loading.
+    /// Keeps the texts that were read: the session drops them when it ends loading.
     pub(super) fn keep_files(&self) {
         let files = self.session.files();
         if !files.is_empty() {
@@ -400,7 +400,7 @@ impl Lab {
         }
     }
 
-    /// Returns what the fake agent does in one attempt.
+    /// Returns the actions of the fake agent in one attempt.
     fn play(
         &self,
         lua: &Lua,
@@ -445,7 +445,7 @@ impl Lab {
     }
 }
 
-/// Looks for a pattern with the engine's own function.
+/// Searches for a pattern with the engine's own function.
 fn matches(lua: &Lua, text: &Value, pattern: &Value) -> mlua::Result<bool> {
     let find: Function = lua.globals().get::<Table>("string")?.get("find")?;
     find.call::<Value>((text, pattern)).map(|found| !found.is_nil())

@@ -9,7 +9,7 @@ const DEPTH_MAX: usize = 32;
 /// Longest text of a value, in bytes.
 const TEXT_BYTES_MAX: usize = 256 * 1024;
 
-/// Returns whether two values are the same, however deep their tables are.
+/// Returns whether two values are equal, comparing tables deeply.
 pub(super) fn same(a: &Value, b: &Value) -> bool {
     same_at(a, b, 0)
 }
@@ -41,7 +41,7 @@ fn same_at(a: &Value, b: &Value, depth: usize) -> bool {
             .all(|((key_a, one), (key_b, other))| key_a == key_b && same_at(one, other, depth + 1))
 }
 
-/// Returns whether all that is in `part` is in `got`.
+/// Returns whether `got` contains everything in `part`.
 pub(super) fn has(got: &Value, part: &Value) -> bool {
     has_at(got, part, 0)
 }
@@ -55,7 +55,7 @@ fn has_at(got: &Value, part: &Value, depth: usize) -> bool {
         })
 }
 
-/// The key of a table, in the order in which they are shown.
+/// A key of a table, in display order.
 #[derive(Clone, Debug, PartialEq, PartialOrd)]
 enum Key {
     Place(i64),

@@ -76,7 +76,7 @@ pub enum Verb {
 /// Progress of the site with a request.
 #[derive(Debug)]
 pub enum Step {
-    /// It is done; this is the answer.
+    /// Done; this is the answer.
     Done(Value),
     /// A job runs and waits for its fake agent: the job, and the number of the attempt, from 1.
     /// Until [`Stage::played`] provides that, the test can send other requests, which happen while
@@ -132,7 +132,7 @@ pub struct Named {
 pub struct Listed {
     /// Its tests in their order.
     pub tests: Vec<Named>,
-    /// All files that it reads, itself first, relative to the folder.
+    /// All files that it reads, starting with itself, relative to the folder.
     pub files: Vec<Utf8PathBuf>,
 }
 
@@ -158,7 +158,7 @@ pub struct Failure {
     pub difference: Option<Difference>,
 }
 
-/// Two values that should have been the same.
+/// Two values that should be equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// The actual value.

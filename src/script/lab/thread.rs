@@ -121,7 +121,7 @@ enum Waited {
     Without(String),
 }
 
-/// Runs work on a thread of its own and waits for its last word.
+/// Runs work on its own thread and waits for its last event.
 fn on_thread(work: impl FnOnce(Watched) -> Event + Send + 'static, budget: Budget) -> Waited {
     let (events, told) = mpsc::channel();
     let is_abandoned = Arc::new(AtomicBool::new(false));

@@ -18,7 +18,7 @@ pub(crate) fn no_answer(line: u32, kind: &Kind) -> Found {
     Found::warning("no-return", (line, "function"), message, note)
 }
 
-/// A literal value that whoever asks does not take.
+/// A literal return value that the caller does not accept.
 pub(crate) fn answer(line: u32, given: Given<'_>, returned: &[Option<Value>]) -> Option<Found> {
     let first = returned.first()?.as_ref()?;
     let field = given.field();

@@ -6,21 +6,21 @@ use crate::script::schema::{ALIASES, Member, RECORDS, event_data};
 use crate::script::source::diagnostic::nearest;
 use crate::script::vm::template::{AGENT_NAMES, INBOX_NAMES, PROMPT_NAMES};
 
-/// The input that kinds have by themselves.
+/// The input that every kind has.
 pub(crate) const TOPIC_IDS: &str = "topic_ids";
 
 /// The argument of a function.
 #[derive(Clone, Copy)]
 pub(crate) enum Given<'k> {
-    /// The event that a handler is for.
+    /// The event of a handler.
     Event(EventKind),
-    /// The job that `verify` looks at.
+    /// The job passed to `verify`.
     Produced(&'k Kind),
     /// The failed job passed to `retry`.
     Failed(&'k Kind),
     /// The values of a prompt.
     Prompt(&'k Kind),
-    /// The inputs from which a lane is made.
+    /// The inputs passed to a lane function.
     Lane(&'k Kind),
     /// The time of a schedule.
     Due,
@@ -111,7 +111,7 @@ impl<'k> Given<'k> {
         if name != "kind" && nearest(name, here).is_some() {
             return None;
         }
-        // The data of an event stays as it was when it happened; a job is as it is now.
+        // The data of an event is a snapshot of when it happened; a job is in its current state.
         let tables = ["job", "data", "produced", "inputs", "body"];
         let mut tables = tables.iter().filter_map(|it| names.iter().find(|one| one.name == *it));
         tables.find_map(|table| {

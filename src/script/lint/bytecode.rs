@@ -12,7 +12,7 @@ use serde_json::Value;
 const HEAD_BYTES: usize = 4 + 1 + 1 + 6 + 3 + 8 + 8;
 /// Version and format after the signature.
 const VERSION: [u8; 2] = [0x54, 0];
-/// Deepest function within functions that is read.
+/// Deepest nesting of functions that is read.
 const DEPTH_MAX: u32 = 100;
 /// Marker for a line too far from the previous one.
 const FAR_LINE: i8 = i8::MIN;
@@ -20,7 +20,7 @@ const FAR_LINE: i8 = i8::MIN;
 /// A function.
 #[derive(Debug, Default)]
 pub(crate) struct Proto {
-    /// The line of its beginning; 0 for a file.
+    /// Its first line; 0 for a file.
     pub(crate) line: u32,
     /// How many parameters it has.
     pub(crate) params: usize,
@@ -32,7 +32,7 @@ pub(crate) struct Proto {
     pub(crate) captures: Vec<Capture>,
     /// The functions defined in it.
     pub(crate) inner: Vec<Proto>,
-    /// Its locals, in the order of their beginning.
+    /// Its locals, ordered by the start of their scope.
     pub(crate) locals: Vec<Local>,
     /// The line of each instruction.
     pub(crate) lines: Vec<u32>,
@@ -54,7 +54,7 @@ pub(crate) struct Capture {
 pub(crate) struct Local {
     /// Its name.
     pub(crate) name: String,
-    /// The instruction from which it is there.
+    /// The first instruction in its scope.
     pub(crate) from: usize,
     /// The first instruction after its scope.
     pub(crate) to: usize,
@@ -97,7 +97,7 @@ impl Instruction {
         (self.0 >> 15) as usize
     }
 
-    /// Returns its large operand as a number that it loads.
+    /// Returns its large operand as the number it loads.
     pub(crate) fn number(self) -> i64 {
         self.bx() as i64 - i64::from(u16::MAX)
     }
@@ -133,7 +133,7 @@ impl Reader<'_> {
         self.take(1).map(|it| it[0])
     }
 
-    /// Seven bits a byte, the largest first; the last byte has its highest bit set.
+    /// Seven bits per byte, most significant first; the last byte has its highest bit set.
     fn size(&mut self) -> Option<usize> {
         let mut size: usize = 0;
         loop {
@@ -154,7 +154,7 @@ impl Reader<'_> {
         Some(Some(String::from_utf8_lossy(self.take(len)?).into_owned()))
     }
 
-    /// Reads a list; every item has a byte at least.
+    /// Reads a list; every item has at least one byte.
     fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let count = self.size()?;
         if count > self.rest.len() {
@@ -214,7 +214,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns the line of each instruction by the steps between them.
+/// Returns the line of each instruction, decoded from the differences.
 fn lines(first: u32, steps: &[i8], far: &[(usize, u32)]) -> Vec<u32> {
     let mut line = first;
     let next = |(at, step): (usize, &i8)| {
@@ -227,7 +227,7 @@ fn lines(first: u32, steps: &[i8], far: &[(usize, u32)]) -> Vec<u32> {
     steps.iter().enumerate().map(next).collect()
 }
 
-/// Gives locals their registers: each has the first that is free when it begins.
+/// Assigns registers to locals: each gets the first free one when its scope starts.
 fn placed(spans: Vec<(String, usize, usize)>) -> Vec<Local> {
     let mut open: Vec<usize> = Vec::new();
     let place = |(name, from, to): (String, usize, usize)| {

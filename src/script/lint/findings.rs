@@ -91,11 +91,11 @@ pub(crate) struct Judge<'k> {
     globals: Vec<String>,
     /// Arguments of functions, by the line on which they begin.
     given: BTreeMap<u32, Vec<Given<'k>>>,
-    /// How many functions begin in a line.
+    /// Number of functions that begin on a line.
     starts: BTreeMap<u32, usize>,
 }
 
-/// Looks into the functions of all files.
+/// Checks the functions of all files.
 pub(crate) fn look(draft: &Draft, config: &Config, findings: &mut Findings) {
     let mut all: BTreeMap<&Utf8Path, BTreeMap<u32, Vec<Given<'_>>>> = BTreeMap::new();
     let slots = given(config);
@@ -195,7 +195,7 @@ impl<'k> Judge<'k> {
         Found::warning("global-assignment", (line, name), message, format!("write local {name}"))
     }
 
-    /// A function that `wb`, or a table in it, does not have.
+    /// A function that does not exist in `wb` or a table in it.
     pub(crate) fn unknown_function(&self, line: u32, path: &str, key: &str) -> Option<Found> {
         let full = format!("{path}.{key}");
         let here = full.strip_prefix("wb.").unwrap_or(&full);
@@ -233,7 +233,7 @@ impl<'k> Judge<'k> {
         Found::warning("unknown-read", (line, key), message, note)
     }
 
-    /// The kind of an event is its name: it is never that of a job.
+    /// The kind of an event is its name, never the kind of a job.
     pub(crate) fn kind_of_event(
         &self,
         line: u32,
@@ -258,7 +258,7 @@ impl<'k> Judge<'k> {
         )
     }
 
-    /// A prompt that no job would have.
+    /// A prompt that no job could have.
     pub(crate) fn no_return(&self, line: u32, kind: &Kind) -> Found {
         let message = format!("the function of the prompt of {} returns nothing", kind.title());
         let note = "write return ([[…]]):format(…), or return \"…\" .. job.NAME".to_owned();

@@ -47,7 +47,7 @@ impl Lint<'_> {
         self.slots();
     }
 
-    /// An instance that waits for another job would hold the only slot.
+    /// Warns if an instance may wait for another job while it holds the only slot.
     fn slots(&mut self) {
         let first = self.draft.declared.iter().find(|it| it.word == "inbox");
         if let Some(first) = first.filter(|_| self.limits.jobs == 1) {

@@ -43,7 +43,7 @@ pub(crate) const SETS_NOTHING: [u32; 22] = [
     TFORPREP, TFORLOOP, 82,
 ];
 
-/// Returns the instructions to which others jump.
+/// Returns the targets of jumps.
 pub(crate) fn targets(proto: &Proto) -> BTreeSet<usize> {
     let jump = |(at, it): (usize, &Instruction)| {
         let next = i64::try_from(at).ok()? + 1;

@@ -34,7 +34,7 @@ enum Value<'k> {
     Text(String),
     /// A number or a flag.
     Plain(Json),
-    /// A table that the function makes.
+    /// A table constructed by the function.
     Made(Request),
 }
 
@@ -59,7 +59,7 @@ impl<'k> Value<'k> {
 /// Walks the functions of one file.
 pub(crate) struct Walk<'w, 'k> {
     judge: &'w Judge<'k>,
-    /// Names of captured variables that some function sets again.
+    /// Names of captured variables that some function assigns.
     reset: BTreeSet<String>,
     walks: u32,
 }
@@ -69,7 +69,7 @@ struct Frame<'p, 'k> {
     proto: &'p Proto,
     captured: Vec<Value<'k>>,
     registers: Vec<Value<'k>>,
-    /// Its locals by their registers, in the order of their beginning.
+    /// Its locals by register, ordered by the start of their scope.
     locals: Vec<Vec<Span>>,
     given: Option<Given<'k>>,
     /// Number of enclosing functions.
@@ -117,7 +117,7 @@ impl<'w, 'k> Walk<'w, 'k> {
             Some(Given::Prompt(kind)) if !returns(proto) => {
                 frame.found.push(self.judge.no_return(proto.line, kind));
             }
-            // One that raises an error refuses as well.
+            // A function that raises an error refuses as well.
             Some(Given::Produced(kind)) if !returns(proto) && !raises(proto) => {
                 frame.found.push(answers::no_answer(proto.line, kind));
             }
@@ -400,7 +400,7 @@ impl<'k> Frame<'_, 'k> {
         }
     }
 
-    /// Returns the local that is in a register.
+    /// Returns the local in a register.
     fn local(&self, register: usize, at: usize) -> Option<&Span> {
         let spans = self.locals.get(register)?;
         let before = spans.partition_point(|it| it.from <= at).checked_sub(1)?;
@@ -418,7 +418,7 @@ impl<'k> Frame<'_, 'k> {
     }
 }
 
-/// Collects the names of captured variables that are set.
+/// Collects the names of captured variables that are assigned.
 fn collect_reset(proto: &Proto, names: &mut BTreeSet<String>) {
     let set = proto.code.iter().filter(|it| it.op() == op::SETUPVAL);
     names.extend(set.filter_map(|it| Some(proto.captures.get(it.b())?.name.clone())));

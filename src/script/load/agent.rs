@@ -72,7 +72,7 @@ pub enum Agent {
 }
 
 impl Agent {
-    /// Returns the agent that a program is, by the name of its file.
+    /// Returns the agent that a program is, judging by its file name.
     pub fn of(program: &str) -> Option<Agent> {
         match program.rsplit('/').next().unwrap_or(program) {
             "claude" => Some(Agent::Claude),
@@ -109,7 +109,7 @@ impl Agent {
             // Those of Claude Code are checked by content: `unkept_settings`.
             Agent::Claude | Agent::Codex => &[],
             Agent::Gemini => &[".env", ".gemini/.env"],
-            // A second loader of its own obeys neither `--pure` nor a variable.
+            // Its second loader obeys neither `--pure` nor a variable.
             Agent::Opencode => &[
                 "opencode.json",
                 "opencode.jsonc",
@@ -167,12 +167,12 @@ impl Agent {
 }
 
 impl Engine {
-    /// Returns whether the engine sets a variable of the environment.
+    /// Returns whether the engine sets an environment variable.
     pub fn sets(&self, name: &str) -> bool {
         matches!(&self.body, EngineBody::Process { env, .. } if env.contains_key(name))
     }
 
-    /// Returns the agent that it runs, if that is known.
+    /// Returns the agent that it runs, if known.
     pub fn agent(&self) -> Option<Agent> {
         match &self.body {
             EngineBody::Process { command, .. } => Agent::of(command.first()?),
@@ -180,7 +180,7 @@ impl Engine {
         }
     }
 
-    /// Returns the word of its command that switches off the agent's questions for permission.
+    /// Returns the word of its command that disables the agent's permission prompts.
     pub fn unasked(&self) -> Option<&str> {
         let EngineBody::Process { command, .. } = &self.body else { return None };
         let agent = self.agent();
@@ -330,7 +330,7 @@ impl Line<'_> {
         self.values("--setting-sources").any(str::is_empty)
     }
 
-    /// Returns whether a feature of Codex is switched on or off by name.
+    /// Returns whether a feature of Codex is explicitly enabled or disabled.
     fn decides_feature(&self, name: &str) -> bool {
         let switches = self.values("--disable").chain(self.values("--enable"));
         let mut settings = self.values("-c").chain(self.values("--config"));
@@ -430,7 +430,7 @@ mod tests {
             let without = format!("--settings={}", ours.replace(&format!("\"{key}\""), "\"x\""));
             assert_eq!(adds(&["claude", "--strict-mcp-config", &without], &[]), 1, "{key}");
         }
-        // No settings of anybody: no hook and no helper.
+        // No settings at all: no hook and no helper.
         for none in [&["--setting-sources="][..], &["--setting-sources", ""]] {
             let command = [&["claude", "--strict-mcp-config"], none].concat();
             assert_eq!(adds(&command, &[]), 0, "{none:?}");

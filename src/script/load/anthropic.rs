@@ -1,4 +1,4 @@
-//! An engine of type "anthropic": a model that this program asks itself, with a key of the site.
+//! Engines of type "anthropic": a model API that this program calls with a key of the site.
 
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ pub(crate) const OF_MODEL: [&str; 7] =
 
 /// Where the models are.
 const BASE_URL: &str = "https://api.anthropic.com";
-/// Tokens of a step, and of all that the model reads and writes.
+/// Bounds for the tokens of a step, and for the context window.
 const MAX_OUTPUT: u32 = 8_192;
 const CONTEXT: u32 = 200_000;
 /// Bounds of both.
@@ -22,7 +22,7 @@ const MAX_OUTPUT_BOUNDS: (u32, u32) = (256, 128_000);
 const CONTEXT_BOUNDS: (u32, u32) = (8_000, 2_000_000);
 /// Smallest thinking budget of a model, in tokens.
 const BUDGET_MIN: u32 = 1_024;
-/// Most dollars for a million tokens.
+/// Most dollars per million tokens.
 const PRICE_MAX: f64 = 10_000.0;
 
 /// A model by the Messages API.
@@ -36,7 +36,7 @@ pub struct Anthropic {
     pub base_url: BaseUrl,
     /// Most tokens of a step.
     pub max_output: u32,
-    /// Tokens that it reads and writes at once.
+    /// Context window in tokens.
     pub context: u32,
     /// How much it thinks before it answers.
     pub thinking: Thinking,
@@ -50,13 +50,13 @@ pub struct Anthropic {
 pub enum Thinking {
     /// Not at all.
     Off,
-    /// As much as it finds right at this effort.
+    /// The model decides, at this effort.
     Effort(&'static str),
     /// At most so many tokens.
     Budget(u32),
 }
 
-/// US dollars for a million tokens.
+/// US dollars per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Price {
     /// Tokens that are read.

@@ -23,18 +23,18 @@ use crate::script::source::span::Spot;
 pub(crate) const KIND_PREFIX: &str = "assistant_";
 /// Modes of later releases.
 const LATER: [&str; 1] = ["gateway_subscription"];
-/// Most dollars that an answer may be allowed.
+/// Largest cost limit of an answer, in dollars.
 const COST_USD_MAX: f64 = 10_000.0;
-/// How long a run's process may take for its exit after the answer.
+/// How long a run's process may take to exit after the answer.
 const LINGER: Duration = Duration::from_secs(5);
 
 /// Which program answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// A model by HTTP, with a key of the site.
+    /// A model API over HTTP, with a key of the site.
     AnthropicApiKey,
-    /// Claude Code as a process, with the person's own subscription.
+    /// Claude Code as a process, on the person's own subscription.
     ClaudeCode,
 }
 
@@ -42,7 +42,7 @@ impl Mode {
     /// All modes.
     pub const ALL: [Mode; 2] = [Mode::AnthropicApiKey, Mode::ClaudeCode];
 
-    /// Returns the word in the script and over HTTP.
+    /// Returns the word used in the script and over HTTP.
     pub fn as_str(self) -> &'static str {
         match self {
             Mode::AnthropicApiKey => "anthropic_api_key",
@@ -80,7 +80,7 @@ pub struct Assistant {
     pub claude_code_persons: Vec<String>,
     /// Its tools with their policies.
     pub tools: BTreeMap<&'static str, Policy>,
-    /// Where the files are that it works on.
+    /// The folders of the vaults.
     pub vaults: Vaults,
     /// Its bounds.
     pub limits: AssistantLimits,
@@ -101,7 +101,7 @@ pub struct AssistantLimits {
     pub prompt_bytes: u64,
     /// Longest answer, in bytes.
     pub output_bytes: u64,
-    /// How long a question to the person waits.
+    /// How long a confirmation waits for the person.
     #[serde(serialize_with = "write_duration")]
     pub confirm: Duration,
     /// Most calls of tools in a run.
@@ -120,7 +120,7 @@ fn write_duration<S: serde::Serializer>(it: &Duration, to: S) -> Result<S::Ok, S
     to.serialize_str(&format_duration(*it))
 }
 
-/// How many answers of assistants may be written at once.
+/// Bounds on concurrent answers of assistants.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct ChatCaps {
     /// For all persons together.
@@ -136,7 +136,7 @@ impl Default for ChatCaps {
 }
 
 impl Assistant {
-    /// Returns how many of its answers may be written at once.
+    /// Returns how many of its answers may be in progress at once.
     pub(crate) fn caps(&self) -> ChatCaps {
         let (running, running_person) = (self.limits.running, self.limits.running_person);
         ChatCaps { running, running_person }
@@ -378,7 +378,7 @@ impl Judge<'_> {
         None
     }
 
-    /// Warns of a bound of money that no price makes true.
+    /// Warns about a cost limit that cannot apply because no price is set.
     fn warn_unpriced(&mut self, runtimes: &BTreeMap<Mode, String>, limits: &AssistantLimits) {
         let engine = runtimes.get(&Mode::AnthropicApiKey).and_then(|it| self.engines.get(it));
         let is_unpriced = engine.and_then(Engine::model).is_some_and(|it| it.price.is_none());

@@ -45,12 +45,12 @@ pub enum Policy {
     Ask,
 }
 
-/// Where the vaults of persons are.
+/// The folders of the vaults.
 #[derive(Clone, Debug, Serialize)]
 pub struct Vaults {
     /// Parent folder of the vaults; in the data folder if `None`.
     pub base: Option<Utf8PathBuf>,
-    /// Folders of persons by their names.
+    /// Folders of individual persons, by name.
     pub of: BTreeMap<String, Utf8PathBuf>,
 }
 

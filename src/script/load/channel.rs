@@ -54,13 +54,13 @@ pub struct Channels {
 pub struct ChannelLimits {
     /// Longest chain of replies to replies.
     pub hops: u32,
-    /// Messages of agents since a person spoke.
+    /// Messages of agents since a person last wrote.
     pub without_person: u32,
-    /// Messages of one author in one chain.
+    /// Messages of one author in one chain of replies.
     pub per_root: u32,
-    /// Messages of one agent within a minute.
+    /// Messages of one agent per minute.
     pub pair: u32,
-    /// Messages of all agents within a minute.
+    /// Messages of all agents per minute.
     pub channel: u32,
     /// Members of a channel.
     pub members: u32,
@@ -79,7 +79,7 @@ impl Default for ChannelLimits {
     }
 }
 
-/// The ceilings of a site's own words, and those of `hops` and `per_root` for a type that has a
+/// Upper limits of the script's values; those of `hops` and `per_root` are higher for a type with a
 /// budget.
 const CEILINGS: ChannelLimits = ChannelLimits {
     hops: 16,
@@ -95,37 +95,37 @@ const WITH_BUDGET: ChannelLimits = ChannelLimits { hops: 64, per_root: 32, ..CEI
 /// A type of channel that the script declares.
 #[derive(Clone, Debug, Serialize)]
 pub struct DeclaredType {
-    /// Its name, with which slugs begin.
+    /// Its name, a prefix of slugs.
     pub name: String,
-    /// What it is for, for people.
+    /// Its purpose, for people.
     pub about: String,
-    /// What its channels are to come to, for agents.
+    /// The goal of its channels, for agents.
     pub intent: String,
-    /// Whether only the chair writes.
+    /// Whether only the chair may write.
     pub is_one_way: bool,
-    /// Which messages wake an agent that nobody mentions.
+    /// Which messages wake an agent that is not mentioned.
     pub wakes: ChannelWakes,
-    /// What its channels may spend: turns, tokens and US dollars.
+    /// The budget of its channels: turns, tokens and US dollars.
     pub budget: TypeBudget,
-    /// How far its agents go on without a person.
+    /// Bounds on its agents talking without a person.
     pub limits: ChannelLimits,
     /// Where it is declared.
     pub at: Location,
 }
 
-/// Which messages wake an agent that nobody mentions.
+/// Which messages wake an agent that is not mentioned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChannelWakes {
-    /// Those that are addressed to it.
+    /// Those addressed to it.
     Addressed,
-    /// All but mere acknowledgements.
+    /// All except mere acknowledgements.
     Everything,
     /// None.
     Nothing,
 }
 
-/// What the agents of a channel may spend, if nobody says otherwise.
+/// Default budget of a channel's agents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct TypeBudget {
     /// Turns.
@@ -142,7 +142,7 @@ impl TypeBudget {
     }
 }
 
-/// Judges what the script says of channels; `limits` is what `wb.limits` has.
+/// Validates the settings of channels; `limits` is from `wb.limits`.
 pub(crate) fn build(
     draft: &Draft,
     beside: &Beside<'_>,
@@ -170,7 +170,7 @@ pub(crate) fn build(
     channels
 }
 
-/// Reads bounds of channels on top of others.
+/// Parses bounds of channels, with others as the defaults.
 pub(crate) fn limits(
     given: Option<&Given>,
     before: ChannelLimits,
@@ -301,7 +301,7 @@ impl Judge<'_> {
         budget
     }
 
-    /// Returns the text of the file that a field names.
+    /// Returns the content of the file named by a field.
     fn text_of(&mut self, name: &str) -> Option<String> {
         let checked = self.checked;
         let written = checked.text(name)?;

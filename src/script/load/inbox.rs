@@ -28,7 +28,7 @@ pub struct Inbox {
     pub schema: Option<JsonSchema>,
     /// Schema of the reply of an instance.
     pub reply_schema: Option<JsonSchema>,
-    /// What happens to an instance that a crash ended.
+    /// What happens to an instance after a crash.
     pub on_lost: OnLost,
     /// Patterns of the addresses that its instances may send to; `*` matches any name.
     pub sends: Vec<String>,
@@ -217,7 +217,7 @@ pub(crate) fn patterns(title: &str, checked: &Checked, findings: &mut Findings) 
     patterns
 }
 
-/// Returns whether a text is an address, in which `*` may stand for any text behind the class.
+/// Returns whether a text is an address, in which `*` may replace anything after the class.
 fn is_address_pattern(pattern: &str) -> bool {
     let Some((class, name)) = pattern.split_once(':') else { return false };
     let is_recipient = |it: Address| it.class().is_some();

@@ -50,7 +50,7 @@ pub(crate) fn build(
     }
 }
 
-/// A Source that follows from a topic is there.
+/// Returns whether a new Source is allowed; one derived from a topic exists already.
 fn is_new(given: &GivenInput, title: &str, findings: &mut Findings) -> bool {
     let is_new = given.fields.flag("new").unwrap_or(false);
     if is_new && given.fields.has("from") {
@@ -64,7 +64,7 @@ fn is_new(given: &GivenInput, title: &str, findings: &mut Findings) -> bool {
     is_new
 }
 
-/// A source follows from a topic, a blob from a source, a hash from a persona.
+/// Sources derive from topics, blobs from sources, and hashes from personas.
 fn check_from(
     given: &GivenInput,
     from: Option<&str>,

@@ -236,7 +236,7 @@ impl<'a> KindBuilder<'a> {
         input::sort(inputs, given, self.declared.title(), self.findings)
     }
 
-    /// Every name in `inputs`, also of those that are wrong, sorted.
+    /// Every name in `inputs`, also of invalid ones, sorted.
     fn input_names(&self) -> Vec<&'a str> {
         let tables = self.declared.body.fields.iter().filter(|(name, _)| name == "inputs");
         let tables = tables.filter_map(|(_, node)| match &node.value {

@@ -40,12 +40,12 @@ impl Config {
         self.kinds.get(name).or_else(|| self.private.get(name))
     }
 
-    /// Returns every kind of which there are jobs, those of the assistant among them.
+    /// Returns every kind that jobs may have, including those of the assistant.
     pub fn kinds_of_jobs(&self) -> impl Iterator<Item = &Kind> {
         self.kinds.values().chain(self.private.values())
     }
 
-    /// Returns whether some kind names an engine.
+    /// Returns whether any kind uses an engine.
     pub fn uses(&self, engine: &str) -> bool {
         self.kinds_of_jobs().any(|it| it.engine == engine)
     }
@@ -89,7 +89,7 @@ impl Kinds<'_> {
         kinds
     }
 
-    /// The kinds of the assistant are made by `wb.assistant` alone.
+    /// Refuses the kinds of the assistant: only `wb.assistant` creates them.
     fn check_prefix(&self, findings: &mut Findings) {
         let kinds = self.draft.declared.iter().filter(|it| it.word == "kind");
         for declared in kinds {
@@ -105,7 +105,7 @@ impl Kinds<'_> {
         }
     }
 
-    /// A name that a kind had before is that of no other kind.
+    /// Refuses a previous name that is also the name of another kind.
     fn check_was(&self, findings: &mut Findings) {
         let mut taken: BTreeMap<&str, &Declared> = BTreeMap::new();
         let kinds = || self.draft.declared.iter().filter(|it| it.word == "kind");

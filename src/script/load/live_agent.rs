@@ -46,7 +46,7 @@ pub enum Autostart {
     Always,
 }
 
-/// How an engine whose process lives on is spoken to.
+/// Protocols of long-running engines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Speaks {
     /// `claude --input-format stream-json --output-format stream-json`.
@@ -55,7 +55,7 @@ pub enum Speaks {
     /// One JSON object per line, for custom programs.
     #[serde(rename = "lines")]
     Lines,
-    /// Typed into its terminal; its hooks tell of its turns.
+    /// Typed into its terminal; its hooks report its turns.
     #[serde(rename = "hooks")]
     Hooks,
 }
@@ -74,7 +74,7 @@ impl Speaks {
     }
 }
 
-/// How an engine is spoken to while it runs.
+/// How to communicate with a long-running engine.
 #[derive(Clone, Debug, Serialize)]
 pub struct Speech {
     /// In which words.
@@ -88,10 +88,10 @@ pub struct Speech {
     pub typed: Option<Typed>,
 }
 
-/// How an engine is typed to that lives in a terminal.
+/// How to type to an engine in a terminal.
 #[derive(Clone, Debug, Serialize)]
 pub struct Typed {
-    /// Arguments that bring it our hooks: `{{hooks_file}}` is a file of settings with them.
+    /// Arguments that install our hooks: `{{hooks_file}}` is a settings file that contains them.
     pub hooks: Vec<String>,
     /// The keys that submit input, in order of preference, by their tmux names.
     pub submit: Vec<String>,
@@ -107,7 +107,7 @@ pub struct Typed {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Proof {
-    /// A hook names it, and hooks tell of turns.
+    /// A hook reports it, and hooks report turns.
     #[default]
     Hooks,
     /// Its screen: the text has left the input line. Its turns are read from the screen, too.
@@ -145,13 +145,13 @@ pub const MCP_CONFIG: &str = "{{mcp_config}}";
 pub const WB_AGENT: &str = "{{wb_agent}}";
 
 impl Kind {
-    /// Returns whether its jobs may ask people: for approvals, and before a tool is used.
+    /// Returns whether its jobs may ask people for approvals and for permissions.
     pub fn may_ask(&self) -> bool {
         self.asks || self.inbox.is_some() || self.agent.is_some()
     }
 }
 
-/// The kind of the starts of an agent.
+/// The kind of an agent's starts.
 pub fn kind_of_agent(name: &str) -> String {
     format!("@{name}")
 }

@@ -58,7 +58,7 @@ pub(crate) struct Table {
     pub(crate) items: Vec<Node>,
     /// Named entries.
     pub(crate) fields: Vec<(String, Node)>,
-    /// Names that are written there, but whose value is nil.
+    /// Names that are written but whose value is nil.
     pub(crate) nils: Vec<(String, Spot)>,
 }
 
@@ -136,7 +136,7 @@ pub(crate) fn title(word: &str, name: Option<&str>) -> String {
     }
 }
 
-/// All that the evaluation of a script has left.
+/// The result of evaluating a script.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
     /// The files that were read, the script itself first.
@@ -145,7 +145,7 @@ pub(crate) struct Draft {
     pub(crate) declared: Vec<Declared>,
     /// `wb.on`, in their order.
     pub(crate) handlers: Vec<(EventKind, Slot)>,
-    /// Where each function is declared; the index is the slot.
+    /// Where each function is declared, indexed by slot.
     pub(crate) slots: Vec<Location>,
     /// The compiled code of each file.
     pub(crate) code: Vec<Code>,

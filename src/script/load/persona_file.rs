@@ -26,7 +26,7 @@ use crate::script::vm::thread::Plan;
 
 /// The folder of personas and templates, next to the script.
 const FOLDER: &str = "agents";
-/// Fields of a template that each of its topics has, with their names in an inbox.
+/// Fields of a template that all its topics inherit, with their names in an inbox.
 const SHARED: [(&str, &str); 11] = [
     ("about", "about"),
     ("asks", "asks"),
@@ -43,7 +43,7 @@ const SHARED: [(&str, &str); 11] = [
 /// Other fields of a template.
 const OWN: [&str; 7] = ["id", "model", "name", "on_server_loss", "paths", "persistent", "topics"];
 
-/// Returns whether a text in the folder of personas is a template.
+/// Returns whether a file in the folder of personas is a template.
 pub fn is_template(text: &str) -> bool {
     let source = Arc::new(Source::new(Arc::from(Utf8Path::new("")), text));
     Front::find(source).is_some_and(|front| front.has("engine"))
@@ -51,7 +51,7 @@ pub fn is_template(text: &str) -> bool {
 
 /// Adds the declarations of templates to those of the script.
 pub(crate) fn declare(plan: &Plan, draft: &mut Draft) {
-    // After an error that ended the evaluation the engines may simply not have been reached.
+    // If the evaluation ended with an error, the engines may not have been reached.
     if !draft.is_whole {
         return;
     }

@@ -40,7 +40,7 @@ pub(crate) struct BareDeclared {
 
 /// What the thread of a script reports while it loads.
 pub(crate) enum News {
-    /// It has a file, which the engine parses now.
+    /// It has read a file, which is being compiled.
     Read(Arc<Source>),
     /// Declarations.
     Declared(Vec<BareDeclared>),

@@ -34,13 +34,13 @@ pub(crate) struct Placing {
 }
 
 impl Placing {
-    /// Takes a file of the script and reads its words, before anybody asks for them.
+    /// Receives a file of the script and lexes it ahead of time.
     pub(crate) fn read(&mut self, source: Arc<Source>) {
         source.read_words();
         self.sources.share(source);
     }
 
-    /// Places and judges a declaration.
+    /// Assigns places to a declaration and validates it.
     pub(crate) fn declared(&mut self, bare: BareDeclared) -> Declared {
         let BareDeclared { word, name, caller, body } = bare;
         let places = self.sources.places(&caller, word, name.as_deref());
@@ -132,7 +132,7 @@ impl Placing {
         if around.written.is_some_and(|it| !it.is_empty()) {
             return self.table(fields, around);
         }
-        // Made elsewhere: its own call knows better where its fields are.
+        // Built elsewhere: its own call knows better where its fields are.
         let places = self.sources.places(caller, word, None);
         self.declaration(fields, caller, &places)
     }

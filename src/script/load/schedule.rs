@@ -19,7 +19,7 @@ use crate::script::source::diagnostic::{Diagnostic, Findings, suggestion};
 use crate::script::source::location::{Location, Slot};
 use crate::script::vm::dates::{zone_note, zone_of};
 
-/// Days of a week as they are written.
+/// Names of the days of the week.
 const DAYS: [(&str, Weekday); 7] = [
     ("monday", Weekday::Monday),
     ("tuesday", Weekday::Tuesday),
@@ -29,7 +29,7 @@ const DAYS: [(&str, Weekday); 7] = [
     ("saturday", Weekday::Saturday),
     ("sunday", Weekday::Sunday),
 ];
-/// Shortest time between two runs.
+/// Shortest interval.
 const EVERY_MIN: Duration = Duration::from_secs(1);
 
 /// A schedule.
@@ -41,7 +41,7 @@ pub struct Schedule {
     pub about: Option<String>,
     /// When it is due.
     pub timing: Timing,
-    /// Most that a time is moved back by.
+    /// Maximum delay.
     #[serde(skip)]
     pub jitter: Duration,
     /// What happens to runs missed while no server ran.
@@ -56,7 +56,7 @@ pub struct Schedule {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Timing {
-    /// Again and again after some time, in milliseconds.
+    /// An interval, in milliseconds.
     Every(u64),
     /// At a time of some days.
     At {
@@ -73,7 +73,7 @@ pub enum Timing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Missed {
-    /// All of them together are served once, as soon as a server runs.
+    /// All of them together run once, as soon as a server runs.
     Once,
     /// They are left out.
     Skip,
@@ -125,7 +125,7 @@ impl Schedule {
         }
     }
 
-    /// Returns a planned time with its jitter: always the same for the same time.
+    /// Returns a scheduled time with its jitter, which is always the same for the same time.
     pub fn with_jitter(&self, planned: Millis) -> Millis {
         let most = u64::try_from(self.jitter.as_millis()).unwrap_or(u64::MAX);
         if most == 0 {
@@ -158,7 +158,7 @@ fn next_at(time: &str, days: &[String], zone: &TimeZone, after: Millis) -> Optio
     None
 }
 
-/// Returns a time of day that may have been meant: `08:00` for `8:00`, `8am` or `8`.
+/// Returns the time of day that was probably meant: `08:00` for `8:00`, `8am` or `8`.
 fn time_meant(text: &str) -> String {
     let text = text.trim().to_ascii_lowercase();
     let (digits, shift) = match (text.strip_suffix("am"), text.strip_suffix("pm")) {

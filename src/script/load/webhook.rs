@@ -10,7 +10,7 @@ use crate::script::source::location::{Location, Slot};
 /// A webhook.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Webhook {
-    /// Its name, which is also the end of its address.
+    /// Its name, which is also the end of its URL.
     pub name: String,
     /// Its purpose, for people.
     pub about: Option<String>,

@@ -22,7 +22,7 @@ const DEPTH_MAX: usize = 8;
 pub(crate) struct Front {
     /// The file's text with its path.
     pub(crate) source: Arc<Source>,
-    /// The first byte behind the opening line.
+    /// The first byte after the opening line.
     from: usize,
     /// The first byte of the closing line.
     to: usize,
@@ -120,7 +120,7 @@ impl Front {
         Spot::of(&self.source, Bytes::new(start, end), Given::default())
     }
 
-    /// Returns the lines of some bytes, each with its first byte.
+    /// Returns the lines of a byte range, each with its first byte.
     fn lines(&self, bytes: std::ops::Range<usize>) -> impl Iterator<Item = (usize, &str)> {
         let mut at = bytes.start;
         self.source.text()[bytes].split_inclusive('\n').map(move |line| {
@@ -135,7 +135,7 @@ impl Front {
         found.map_or_else(|| self.whole(), |(at, line)| self.spot(at, line, name))
     }
 
-    /// Returns the bytes of each item of the list that is the value of a field.
+    /// Returns the byte range of each item of a field's list.
     pub(crate) fn items(&self, name: &str) -> Vec<std::ops::Range<usize>> {
         let mut lines = self.lines(self.from..self.to).skip_while(|(_, it)| !is_field(it, name));
         let Some(_) = lines.next() else { return Vec::new() };

@@ -20,7 +20,7 @@ const READS: [&str; 5] = [
     Reads::ALL[3].as_str(),
     Reads::ALL[4].as_str(),
 ];
-/// Engines that are a part of this program.
+/// Built-in engines.
 pub(crate) const BUILTINS: [&str; 1] = ["suggestions"];
 
 /// Words of `engine.on_rate_limit`.

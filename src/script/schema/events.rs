@@ -202,7 +202,7 @@ const HANDOFF: &[Member] = &[
 /// States of a job.
 pub(crate) const JOB_STATUS: [&str; 7] =
     ["queued", "running", "parked", "succeeded", "failed", "timed_out", "cancelled"];
-/// Why a job ended otherwise than well.
+/// Reasons why a job ended unsuccessfully.
 pub(crate) const JOB_REASON: [&str; 23] = [
     "spawn_failed",
     "exit_status",

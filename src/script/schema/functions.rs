@@ -1,4 +1,4 @@
-//! Every function that a script can call, and the signatures of its own functions that are called.
+//! Every function that a script can call, and the signatures of its callbacks.
 
 use crate::script::schema::{Callback, Member};
 
@@ -7,11 +7,11 @@ use crate::script::schema::{Callback, Member};
 pub enum When {
     /// Only while the script loads.
     Loading,
-    /// Only inside of functions that are called later.
+    /// Only inside callbacks.
     Called,
-    /// Only inside of handlers, of schedules and of webhooks.
+    /// Only inside handlers, and functions of schedules and webhooks.
     Acting,
-    /// Only in a file of tests, outside of its tests.
+    /// Only in a file of tests, outside its tests.
     File,
     /// Only inside of a test.
     Testing,
@@ -194,7 +194,7 @@ pub const FUNCTIONS: [Function; 17] = [
     log("log.error", "wb.log.error({ a = 1 })", "Writes an error to the log."),
 ];
 
-/// Functions that are no part of `wb`, where they differ from those of Lua.
+/// Functions outside `wb` that differ from those of Lua.
 #[cfg(test)]
 pub(crate) const BASE: [Function; 2] = [
     Function {

@@ -202,7 +202,7 @@ impl Findings {
     }
 }
 
-/// All that is wrong with a script.
+/// All findings about a script.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// Why it cannot be used.
@@ -248,7 +248,7 @@ impl Report {
         Report { errors, warnings }
     }
 
-    /// Returns the report on a script that could not even be read.
+    /// Returns the report on an unreadable script.
     pub(crate) fn of(finding: Diagnostic) -> Report {
         Report::new(vec![finding], &[])
     }
@@ -380,7 +380,7 @@ fn plain(text: &str) -> String {
     text.chars().map(|c| if is_hidden(c) { '\u{fffd}' } else { c }).collect()
 }
 
-/// Control characters, and those that change the direction of the text.
+/// Control characters, and those that change the text direction.
 fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

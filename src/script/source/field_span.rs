@@ -1,8 +1,8 @@
-//! Finds in the text of a script the field that a declaration is about.
+//! Finds the text of a declaration's field.
 //!
-//! The script engine knows only the line of a call. The text is read again, and the table
-//! constructor of that call is walked. A table that is built elsewhere has no constructor there:
-//! then the place of the call must do.
+//! The script engine reports only the line of a call. So the text is parsed again, and the table
+//! constructor of that call is walked. A table built elsewhere has no constructor there; then the
+//! place of the call is used.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};

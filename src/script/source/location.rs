@@ -30,7 +30,7 @@ impl fmt::Display for Location {
     }
 }
 
-/// A function of the script by its number.
+/// A numbered function of the script.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Slot {
     /// Its number; the same in every VM of a generation.

@@ -120,7 +120,7 @@ impl Sources {
     }
 }
 
-/// Returns the last name of the function of this program that a message begins with: `wb.file: …`.
+/// Returns the last part of the function name that begins a message: `wb.file: …`.
 fn function_in(message: &str) -> Option<&str> {
     let rest = message.strip_prefix("wb.")?;
     let end = rest.find(|c: char| !c.is_ascii_lowercase() && c != '.').unwrap_or(rest.len());

@@ -23,7 +23,7 @@ pub(crate) struct Spot {
 enum Place {
     /// Some bytes of a text.
     Bytes(Arc<Source>, Bytes, Given),
-    /// A place of which the text is not known.
+    /// A place whose text is not known.
     Line(Location),
 }
 
@@ -77,12 +77,12 @@ impl Spot {
         Spot { is_elsewhere: true, ..self }
     }
 
-    /// Returns whether it is so marked.
+    /// Returns whether it is marked as elsewhere.
     pub(crate) fn is_elsewhere(&self) -> bool {
         self.is_elsewhere
     }
 
-    /// Returns the text in which it is, if that is known.
+    /// Returns its text, if known.
     pub(crate) fn source(&self) -> Option<&Arc<Source>> {
         match &self.place {
             Place::Bytes(source, ..) => Some(source),
@@ -127,7 +127,7 @@ impl Spot {
         }
     }
 
-    /// Compares places as they are ordered.
+    /// Compares places in display order.
     pub(crate) fn order(&self, other: &Spot) -> Ordering {
         match (&self.place, &other.place) {
             (Place::Bytes(one, a, _), Place::Bytes(two, b, _)) if Arc::ptr_eq(one, two) => {

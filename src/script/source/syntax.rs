@@ -28,7 +28,7 @@ pub(crate) fn explain(source: &Arc<Source>, line: u32, message: &str) -> Diagnos
     Diagnostic::error("syntax", message).at(&spot).note(note)
 }
 
-/// Returns the token that the engine names.
+/// Returns the token named by the engine.
 fn near(message: &str) -> Option<&str> {
     let (_, near) = message.rsplit_once(" near ")?;
     Some(near.strip_prefix('\'').and_then(|it| it.strip_suffix('\'')).unwrap_or(near))
@@ -43,7 +43,7 @@ fn find(source: &Arc<Source>, line: u32, near: &str, is_cut_short: bool) -> Opti
         source.line_of(token.start()) == line
             && match token.word {
                 Word::Text(_) => text.starts_with(near),
-                // A sign of two characters, such as `//`, is two words here.
+                // An operator of two characters, such as `//`, is two tokens here.
                 Word::Sign(_) => source.slice(token.start()..token.start() + near.len()) == near,
                 _ => text == near,
             }
@@ -61,7 +61,7 @@ fn ends_value(source: &Arc<Source>, token: &Token) -> bool {
     }
 }
 
-/// Words after which a value is not complete.
+/// Words after which an expression is incomplete.
 const KEYWORDS: [&str; 18] = [
     "and", "break", "do", "else", "elseif", "for", "function", "goto", "if", "in", "local", "not",
     "or", "repeat", "return", "then", "until", "while",

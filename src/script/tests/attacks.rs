@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::base::EventKind;
 use crate::script::tests::Site;
 
-/// Evaluated while the script loads: each must end in an error whose text holds the words.
+/// Evaluated while the script loads: each must end with an error that contains the words.
 const AT_LOAD: &[(&str, &str)] = &[
     // Files.
     ("wb.file \"/etc/passwd\"", "is not a file below the script"),
@@ -33,7 +33,7 @@ const AT_LOAD: &[(&str, &str)] = &[
     ("wb.file \"data/operator.tokn\"", "is in the data of a site"),
     ("wb.file \"in/x\\0y\"", "cannot read"),
     ("require \"../x\"", "is not a module"),
-    // Processes, the network, other code.
+    // Processes, the network, loading of code.
     ("os.execute(\"id\")", "undefined global `os`"),
     ("io.popen(\"id\")", "undefined global `io`"),
     ("package.loadlib(\"libc.so.6\", \"system\")", "undefined global `package`"),
@@ -110,7 +110,7 @@ const AT_LOAD: &[(&str, &str)] = &[
     ("wb.enqueue { kind = \"x\" }", "inside of functions only"),
 ];
 
-/// Evaluated in a handler: each ends in an error, and soon.
+/// Evaluated in a handler: each ends with an error, and soon.
 const AT_CALL: &[(&str, &str)] = &[
     ("wb.file \"in/x\"", "only while the script loads"),
     ("wb.env \"HOME\"", "only while the script loads"),
@@ -261,7 +261,7 @@ async fn no_call_changes_the_libraries_of_later_ones() {
     }
 }
 
-/// A function that answers only cannot act, whatever it tries.
+/// A function that only returns a value cannot act, whatever it tries.
 #[tokio::test]
 async fn only_handlers_and_schedules_ask_for_jobs() {
     let site = Site::with_head(

@@ -445,7 +445,7 @@ fn a_script_has_no_way_out() {
             Ok(_) => assert_eq!(name, "string.dump"),
         }
     }
-    // What is there has no way to what is not.
+    // Removed functions cannot be reached through the remaining ones.
     for text in [
         "assert(string.dump == nil and (\"\").dump == nil)",
         "assert(next(wb) == nil and next(wb.input) == nil)",

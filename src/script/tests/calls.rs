@@ -186,7 +186,7 @@ wb.schedule \"s\" { every = \"1h\", enqueue = { kind = \"k\",
     }
 }
 
-/// The bound of the product, measured where it is worst: a build for tests on a busy machine.
+/// The production limit, measured in the worst case: a debug build on a busy machine.
 #[tokio::test]
 async fn a_round_trip_is_quick() {
     let site = Site::with_head("wb.on(\"job_queued\", function(x) return x.id end)\n");

@@ -325,8 +325,8 @@ fn loading_grows_with_the_script_and_no_faster() {
         };
         (0..4).map(time).min().unwrap()
     };
-    // A short load alone may not be counted at all.
+    // A single short load may not be measurable.
     let (short, long) = (best(&few, 16), best(&many, 1));
-    // 16 times the kinds; looking each up among all would take 256 times as long.
+    // 16 times the kinds; a linear search for each would take 256 times as long.
     assert!(long < short * 4, "16 times 40 kinds: {short:?}, 640 kinds: {long:?}");
 }

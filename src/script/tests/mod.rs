@@ -1,4 +1,4 @@
-//! Whole scripts, from the text on disk to the report, the config and the answers of functions.
+//! Complete scripts, from the text on disk to the report, the config and the results of functions.
 
 mod assistant;
 mod attacks;

@@ -65,7 +65,7 @@ fn what_checks_and_repeats_jobs_is_looked_at_too() {
     }
 }
 
-/// The kinds of which functions ask for jobs.
+/// Kinds whose functions request jobs.
 const KINDS: &str = "wb.engine \"e\" { type = \"process\", command = { \"true\" }, prompt = \
     \"stdin\" }\nwb.kind \"digest\" { about = \"a\", engine = \"e\", timeout = \"5m\", prompt = \
     \"{{word}} {{more}}\", inputs = { word = wb.input.line(), \

@@ -30,12 +30,12 @@ fn rows(before: &str, fields: &[Field]) -> String {
 
 const HEAD: &str = "| field | holds | default | for example | |\n|---|---|---|---|---|\n";
 
-/// Fields of an engine that is spoken to while it runs.
+/// Fields of a long-running engine.
 const OF_STREAM: [&str; 3] = ["speaks", "proof_wait", "system"];
 /// Fields of an engine that only a model has.
 const OF_MODEL: [&str; 7] =
     ["model", "key", "base_url", "max_output", "context", "thinking", "price"];
-/// Fields of an engine that lives in a terminal.
+/// Fields of an engine in a terminal.
 const OF_TERMINAL: [&str; 5] = ["hooks", "submit", "input", "ready", "proof"];
 
 /// Returns a declaration with all its fields.
@@ -52,8 +52,8 @@ fn whole(it: &Declaration) -> String {
     };
     let width = it.fields.iter().map(|it| it.name.len()).max().unwrap_or(0);
     let line = |field: &Field| format!("  {:<width$} = {},\n", field.name, field.example);
-    // A schedule has either `every` or `at`, an inbox a worktree or a folder that a hook makes; an
-    // engine is a process or is spoken to while it runs.
+    // A schedule has either `every` or `at`, an inbox a worktree or a folder created by a hook; an
+    // engine is a one-shot or a long-running process.
     let either = [&["every", "cwd_template"][..], &OF_STREAM, &OF_MODEL, &OF_TERMINAL].concat();
     let fields = it.fields.iter().filter(|it| !either.contains(&it.name));
     let lines: String = fields.map(line).collect();
@@ -241,7 +241,7 @@ fn around(word: &str) -> &'static [(&'static str, &'static str)] {
     }
 }
 
-/// Returns a declaration with its least fields and these.
+/// Returns a declaration with its required fields and these.
 fn declared(word: &str, name: &str, fields: &[(&str, &str)]) -> String {
     let has = |name: &str| fields.iter().any(|it| it.0 == name);
     let given = |name: &str| has(name) || (name == "at" && has("every"));

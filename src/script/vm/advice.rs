@@ -46,7 +46,7 @@ const OTHERS: [(&str, &str); 18] = [
 /// Hint for functions of this program that were shadowed.
 const HIDDEN: &str = "`wb` is another value here: write local wb = require \"wb\" once, and give \
     nothing else that name";
-/// Functions of texts, lists and numbers that people look for.
+/// Functions of strings, tables and numbers that people look for.
 const KNOWN: [&str; 24] = [
     "byte", "char", "find", "format", "gmatch", "gsub", "len", "lower", "match", "rep", "reverse",
     "sub", "upper", "concat", "insert", "remove", "sort", "unpack", "floor", "ceil", "max", "min",
@@ -80,7 +80,7 @@ pub(crate) fn advice(message: &str) -> Option<String> {
     other.map(|(_, helps)| (*helps).to_owned())
 }
 
-/// Returns the name of which the engine speaks: `(field 'dta')`.
+/// Returns the name mentioned by the engine: `(field 'dta')`.
 fn name_in(message: &str) -> Option<&str> {
     let (_, rest) = message.rsplit_once(" '")?;
     rest.strip_suffix("')").filter(|it| !it.is_empty() && *it != "?")

@@ -15,7 +15,7 @@ use crate::base::fault;
 
 /// Memory limit of one VM, in bytes.
 pub(crate) const MEMORY_BYTES_MAX: usize = crate::base::limit::SCRIPT_MEMORY_BYTES_MAX;
-/// Instructions between two looks at the clock; about 5 µs.
+/// Instructions between two checks of the clock; about 5 µs.
 const STRIDE: u32 = 250;
 /// Instructions before the first check. The interval grows from there, so that a loop of long calls
 /// is detected early and a short call is never checked.
@@ -23,8 +23,8 @@ const FIRST_STRIDE: u32 = 16;
 /// If this many instructions take longer, they call slow C functions: then every instruction is
 /// checked until they are fast again.
 const SLOW: Duration = Duration::from_millis(1);
-/// A call that takes no longer does not ask for its processor time, which costs as much as a short
-/// call. One that does is taken to have used all of it until then.
+/// Shorter calls skip reading the processor time, which takes as long as a short call. A longer
+/// call is assumed to have used all of the elapsed time so far.
 const UNASKED: Duration = Duration::from_millis(5);
 
 /// Stack frames searched for one of the script.
@@ -68,7 +68,7 @@ struct CreditInner {
 }
 
 impl Credit {
-    /// Begins a time that does not count.
+    /// Starts an interval that does not count.
     pub(crate) fn begin(&self) {
         self.0.since.set(Some((Instant::now(), thread_cpu())));
     }
@@ -112,7 +112,7 @@ impl Meter {
         Meter::start_with(lua, budget, is_abandoned, Credit::default())
     }
 
-    /// Begins to watch a call of which some time does not count.
+    /// Starts to meter a call of which some time does not count.
     pub(crate) fn start_with(
         lua: &Lua,
         budget: Budget,
@@ -135,7 +135,7 @@ impl Meter {
         Ok(Meter { lua: lua.clone(), state })
     }
 
-    /// Ends watching; returns the message with the place if the budget was used up.
+    /// Stops metering; returns the message with the place if the budget was used up.
     pub(crate) fn stop(self) -> Option<String> {
         self.lua.remove_global_hook();
         let place = self.state.tripped_at.take()?;
@@ -167,7 +167,7 @@ fn arm(lua: &Lua, state: &Rc<State>, stride: u32) -> mlua::Result<()> {
     })
 }
 
-/// Returns `FILE:LINE: ` of the script, of which a function of ours may have been called.
+/// Returns `FILE:LINE: ` of the script's code that is running, perhaps inside one of our functions.
 fn place(lua: &Lua) -> String {
     let frame = |level| {
         lua.inspect_stack(level, |debug| {
@@ -180,7 +180,7 @@ fn place(lua: &Lua) -> String {
 }
 
 impl State {
-    /// Returns how many instructions there are until the next look.
+    /// Returns the number of instructions until the next check.
     fn next_stride(&self, now: Instant) -> u32 {
         match now.duration_since(self.looked_at.replace(now)) > SLOW {
             true => 1,

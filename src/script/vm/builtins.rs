@@ -17,9 +17,9 @@ use crate::script::vm::effect::Effect;
 use crate::script::vm::session::{Caller, Session};
 use crate::script::vm::value::{Leaving, to_lua};
 
-/// Longest JSON text that is read, in bytes.
+/// Longest JSON text that is parsed, in bytes.
 const JSON_BYTES_MAX: usize = 256 * 1024;
-/// Most names of a folder that are compared with that of a file that is not there.
+/// Most names in a folder that are compared with the name of a missing file.
 const NAMES_MAX: usize = 500;
 
 /// `wb.enqueue { kind = "x", … }`.

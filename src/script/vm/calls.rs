@@ -162,7 +162,7 @@ impl Turn {
             if state.is_closed || state.thread != self.thread {
                 return None;
             }
-            // Loading, if that was it, is over.
+            // Loading, if that was running, is over.
             state.running = None;
             while let Some(call) = state.waiting.pop_front() {
                 let Call { slot, arg, rights, reply } = call;

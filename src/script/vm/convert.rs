@@ -1,4 +1,4 @@
-//! Takes the table of a declaration out of the VM, as plain values.
+//! Converts the table of a declaration to plain values.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ pub(crate) struct InputCall {
 
 impl UserData for InputCall {}
 
-/// Returns a text of the script, whatever its bytes are.
+/// Returns a string of the script, which may be invalid UTF-8.
 fn owned(text: &mlua::LuaString) -> String {
     let bytes = text.as_bytes();
     std::str::from_utf8(&bytes).map_or_else(|_| text.to_string_lossy(), str::to_owned)
@@ -59,7 +59,7 @@ pub(crate) struct Converter<'a> {
     word: &'static str,
     name: Option<&'a str>,
     nodes: usize,
-    /// Functions in the order in which Lua gave them.
+    /// Functions in the order in which Lua iterates them.
     functions: Vec<Function>,
 }
 
@@ -144,7 +144,7 @@ impl<'a> Converter<'a> {
             }
             Value::Table(table) => return Ok(Bare::Table(self.table(&table, depth)?)),
             Value::Function(function) => {
-                // Where it is among those of this table, until all have their numbers.
+                // Its index in this list, until all functions have their numbers.
                 let number = u32::try_from(self.functions.len()).unwrap_or(u32::MAX);
                 self.functions.push(function);
                 let (file, line) = (Arc::clone(&self.caller.file), self.caller.line);
@@ -167,7 +167,7 @@ impl<'a> Converter<'a> {
         }))
     }
 
-    /// Gives the functions their numbers, which must be the same in every VM.
+    /// Numbers the functions; the numbers must be the same in every VM.
     fn number(&self, table: &mut BareTable) {
         let items = table.items.iter_mut().map(|it| &mut it.1);
         for value in items.chain(table.fields.iter_mut().map(|it| &mut it.1)) {

@@ -70,7 +70,7 @@ fn format(lua: &Lua) -> mlua::Result<Function> {
     })
 }
 
-/// A width could ask for a text of many gigabytes.
+/// A width could request a text of many gigabytes.
 fn has_width(pattern: &str) -> bool {
     let after =
         |part: &str| part.starts_with(|c: char| c.is_ascii_digit() || "_-+^#:.".contains(c));

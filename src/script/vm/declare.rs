@@ -155,7 +155,7 @@ pub(crate) fn refuse(
     Err(caller.error(format!("{}{note}", finding.message)))
 }
 
-/// Returns a key as it can be shown.
+/// Returns a key for display.
 pub(crate) fn key_text(key: &Value) -> String {
     match key {
         Value::String(text) => text.to_string_lossy().chars().take(100).collect(),
@@ -189,7 +189,7 @@ fn api(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Function> {
     })
 }
 
-/// Looks whether a declaration may come now.
+/// Checks whether a declaration is allowed now.
 fn check_time(session: &Session, caller: &Caller, word: &str) -> mlua::Result<()> {
     if session.lab().is_some() {
         let message = format!("wb.{word} belongs in the script: a file of tests declares nothing");
@@ -395,7 +395,7 @@ fn log_table(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Table> {
     seal(lua, session, "wb.log", table)
 }
 
-/// `print`, which is a line of the log.
+/// `print`, which writes a line to the log.
 pub(crate) fn print(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Function> {
     let session = Rc::clone(session);
     lua.create_function(move |lua, args: MultiValue| {

@@ -50,12 +50,12 @@ pub(crate) struct Rights {
 }
 
 impl Rights {
-    /// Returns the rights of a function that answers only.
+    /// Returns the rights of a function that only returns a value.
     pub(crate) fn answers(now: Millis) -> Rights {
         Rights { now, acts: false }
     }
 
-    /// Returns the rights of a function that may ask for effects.
+    /// Returns the rights of a function that may request effects.
     pub(crate) fn acts(now: Millis) -> Rights {
         Rights { now, acts: true }
     }

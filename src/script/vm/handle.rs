@@ -31,7 +31,7 @@ use crate::script::vm::thread::{CALL_PATIENCE, Plan, run};
 
 /// How long loading may take before its thread is abandoned.
 const LOAD_PATIENCE: Duration = Budget::LOAD.wall.saturating_add(Budget::PATIENCE);
-/// How long an event waits if too many calls wait already.
+/// How long an event waits if the queue is full.
 const BUSY_PAUSE: Duration = Duration::from_millis(50);
 
 /// A handle to the VM of one generation, which ends when the last handle is dropped.
@@ -45,7 +45,7 @@ pub struct Vm {
 }
 
 impl Vm {
-    /// Returns the same functions with another clock, for whoever runs a script without a server.
+    /// Returns the same functions with another clock, for running a script without a server.
     #[must_use]
     pub fn with_clock(mut self, clock: Clock) -> Vm {
         self.clock = clock;
@@ -126,7 +126,7 @@ impl Vm {
         all
     }
 
-    /// Returns whether the functions of the script are switched off.
+    /// Returns whether the functions of the script are disabled.
     pub fn stuck(&self) -> bool {
         self.wear.is_out()
     }
@@ -154,7 +154,7 @@ fn start(
         .context(ErrorKind::Unavailable, || "cannot start a thread".to_owned())
 }
 
-/// Ends the line with its last handle.
+/// Closes the queue with its last handle.
 #[derive(Debug)]
 struct Owner {
     line: Arc<Line>,
@@ -212,7 +212,7 @@ pub(crate) fn evaluate(plan: Plan, wear: Wear) -> Result<Started> {
     }
 }
 
-/// Why a script was not heard until it had loaded.
+/// Why a loading script was abandoned.
 enum Unheard {
     /// Its thread does not end.
     Stuck,
@@ -222,7 +222,7 @@ enum Unheard {
     Gone,
 }
 
-/// Hears the thread of a script until it has loaded.
+/// Receives the events of a script's thread until it has loaded.
 fn hear(news: &Receiver<News>) -> std::result::Result<Draft, Unheard> {
     let until = Instant::now() + LOAD_PATIENCE;
     let (mut placing, mut declared) = (Placing::default(), Vec::new());

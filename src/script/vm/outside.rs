@@ -26,7 +26,7 @@ struct Feigned {
     said: Said,
 }
 
-/// A line that a script has logged.
+/// A line logged by a script.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SaidLine {
     /// `debug`, `info`, `warn` or `error`.
@@ -37,12 +37,12 @@ pub struct SaidLine {
     pub text: String,
 }
 
-/// The lines that scripts have logged in a test, in their order; clones share them.
+/// The lines logged by scripts in a test, in order; clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Said(Arc<Mutex<Vec<SaidLine>>>);
 
 impl Said {
-    /// Adds a line, unless there are very many.
+    /// Adds a line, unless there are too many.
     pub(crate) fn add(&self, level: tracing::Level, at: Location, text: &str) {
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.len() < LINES_MAX {
@@ -77,7 +77,7 @@ impl Outside {
         }
     }
 
-    /// Returns where lines go instead of the server's log.
+    /// Returns the destination of log lines instead of the server's log.
     pub(crate) fn said(&self) -> Option<&Said> {
         self.0.as_ref().map(|it| &it.said)
     }

@@ -1,7 +1,7 @@
-//! Text patterns as Lua 5.4 has them, with an end: the engine's own matcher cannot be interrupted,
-//! and a short pattern can keep it busy for years.
+//! Patterns as in Lua 5.4, with a step limit: the engine's own matcher cannot be interrupted, and a
+//! short pattern can keep it busy for years.
 //!
-//! **Invariant:** total, in bounded steps and bounded depth: any bytes are a pattern or an error.
+//! **Invariant:** total, with bounded steps and depth: any bytes are a pattern or an error.
 
 /// Most steps of one search, which take some tens of milliseconds.
 const STEPS_MAX: u32 = 4_000_000;
@@ -125,7 +125,7 @@ impl<'t> Search<'t> {
         }
     }
 
-    /// Returns where the rest of the pattern ends in the text.
+    /// Returns where the rest of the pattern stops matching.
     fn fit(&mut self, at: usize, from: usize) -> Result<Option<usize>, Wrong> {
         if self.depth >= DEPTH_MAX {
             return Err("pattern too complex".to_owned());
@@ -256,7 +256,7 @@ impl<'t> Search<'t> {
         Ok(same.then_some(at + count))
     }
 
-    /// `%b()`: from a bracket to its own end.
+    /// `%b()`: from a bracket to the matching one.
     fn balanced(&mut self, at: usize, item: usize) -> Result<Option<usize>, Wrong> {
         let (Some(open), Some(close)) = (self.pattern.get(item), self.pattern.get(item + 1)) else {
             return Err("malformed pattern (missing arguments to '%b')".to_owned());
@@ -318,7 +318,7 @@ impl<'t> Search<'t> {
         }
     }
 
-    /// Returns whether a byte of the text is of a class.
+    /// Returns whether a byte of the text matches a class.
     fn is_one(&self, at: usize, item: usize, end: usize) -> bool {
         let Some(byte) = self.text.get(at).copied() else { return false };
         match self.pattern[item] {
@@ -329,7 +329,7 @@ impl<'t> Search<'t> {
         }
     }
 
-    /// Returns whether a byte is in the set between two brackets.
+    /// Returns whether a byte matches the set between two brackets.
     fn is_in_set(&self, byte: u8, item: usize, end: usize) -> bool {
         let is_negated = self.pattern.get(item + 1) == Some(&b'^');
         let (mut at, last) = (item + 1 + usize::from(is_negated), end - 1);
@@ -360,7 +360,7 @@ enum Step {
     End(Option<usize>),
 }
 
-/// Returns whether a byte is of the class after a `%`.
+/// Returns whether a byte matches the class after a `%`.
 fn is_of(byte: u8, class: u8) -> bool {
     let is_it = match class.to_ascii_lowercase() {
         b'a' => byte.is_ascii_alphabetic(),
@@ -369,7 +369,7 @@ fn is_of(byte: u8, class: u8) -> bool {
         b'g' => byte.is_ascii_graphic(),
         b'l' => byte.is_ascii_lowercase(),
         b'p' => byte.is_ascii_punctuation(),
-        // Rust does not count the vertical tab.
+        // Rust does not treat the vertical tab as whitespace.
         b's' => byte.is_ascii_whitespace() || byte == 0x0b,
         b'u' => byte.is_ascii_uppercase(),
         b'w' => byte.is_ascii_alphanumeric(),

@@ -55,7 +55,7 @@ function table.move(from, first, last, ...)
 end
 "#;
 
-/// Returns a VM with its limits of memory.
+/// Returns a VM with its memory limits.
 pub(crate) fn new_lua() -> mlua::Result<Lua> {
     let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH | StdLib::UTF8;
     let lua = Lua::new_with(libraries, LuaOptions::default())?;
@@ -65,7 +65,7 @@ pub(crate) fn new_lua() -> mlua::Result<Lua> {
     Ok(lua)
 }
 
-/// Returns the names of all that a script finds there.
+/// Returns the names of all globals of a script.
 pub(crate) fn global_names() -> Vec<String> {
     let names = BASE.into_iter().chain([UTF8, "print", "require"]);
     names.map(str::to_owned).collect()
@@ -83,7 +83,7 @@ pub(crate) fn environment(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Tabl
     strings::install(lua)?;
     lua.load(COUNTED).set_name("=string").exec()?;
     for name in LIBRARIES {
-        // Methods of texts (`text:rep(2)`) and this program go on with the open tables.
+        // Methods of strings (`text:rep(2)`) and this program keep using the open tables.
         base.raw_set(name, closed(lua, session, name, globals.get(name)?)?)?;
     }
     session.set_reported(reported(lua)?);
@@ -102,14 +102,14 @@ pub(crate) fn environment(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Tabl
     Ok(outer)
 }
 
-/// Reads a text as a function; binary code is refused.
+/// Compiles a text to a function; bytecode is refused.
 pub(crate) fn compile(
     lua: &Lua,
     path: &Utf8Path,
     text: &str,
     env: Table,
 ) -> mlua::Result<Function> {
-    // A first line `#!…` is allowed in a program's file only; here it is for every file.
+    // Lua allows a first line `#!…` only in the main file; here every file may have it.
     let text = match text.starts_with('#') {
         true => Cow::Owned(format!("--{text}")),
         false => Cow::Borrowed(text),
@@ -152,7 +152,7 @@ fn missing(
 ) -> mlua::Result<Function> {
     let (session, shadow) = (Rc::clone(session), shadow.clone());
     lua.create_function(move |lua, (_, key): (Value, Value)| {
-        // It was assigned, which has been reported; once is enough.
+        // The assignment was already reported; once is enough.
         let assigned: Value = shadow.raw_get(&key)?;
         if !assigned.is_nil() {
             return Ok(assigned);
@@ -178,7 +178,7 @@ fn assign(lua: &Lua, session: &Rc<Session>, shadow: Table) -> mlua::Result<Funct
     })
 }
 
-/// `require`, for files below the script's folder, each once.
+/// `require`, which loads each file below the script's folder once.
 fn require(lua: &Lua, session: &Rc<Session>, wb: Table, env: &Table) -> mlua::Result<Function> {
     let (session, env) = (Rc::clone(session), env.clone());
     lua.create_function(move |lua, name: Value| {

@@ -35,7 +35,7 @@ const SLOTS_MAX: usize = 1_000;
 const LOG_LINES_MAX: u32 = crate::base::limit::SCRIPT_LOG_LINES_MAX;
 /// Longest log line, in characters.
 const LOG_CHARS_MAX: usize = crate::base::limit::SCRIPT_LOG_CHARS_MAX;
-/// Most frames that are searched for the caller's place.
+/// Most stack frames searched for the caller's place.
 const FRAMES_MAX: usize = 16;
 
 /// A declaration that waits for its table.
@@ -134,7 +134,7 @@ impl Session {
         }
         let mut text = self.origin.read(&self.folder, path)?;
         if text.starts_with('\u{feff}') {
-            // Some editors write a mark of the byte order; Lua would call it a symbol.
+            // Some editors write a byte order mark, which Lua would report as an unexpected symbol.
             text.drain(..'\u{feff}'.len_utf8());
         }
         let text: Arc<str> = Arc::from(text);
@@ -163,7 +163,7 @@ impl Session {
         }
     }
 
-    /// Returns the files with their words.
+    /// Returns the files with their tokens.
     pub(crate) fn sources(&self) -> &Sources {
         &self.sources
     }
@@ -193,7 +193,7 @@ impl Session {
         self.draft.borrow().files.clone()
     }
 
-    /// Returns whether declarations are still taken.
+    /// Returns whether declarations are still accepted.
     pub(crate) fn is_loading(&self) -> bool {
         self.is_loading.get()
     }
@@ -249,7 +249,7 @@ impl Session {
         self.sources.line(caller)
     }
 
-    /// Notes the first half of a declaration.
+    /// Records the first half of a declaration.
     pub(crate) fn begin(&self, word: &'static str, name: String, caller: Caller) -> Rc<Pending> {
         let pending = Rc::new(Pending { word, name, caller, is_done: Cell::new(false) });
         self.pending.borrow_mut().push(Rc::clone(&pending));
@@ -335,13 +335,13 @@ impl Session {
         self.modules.borrow_mut().insert(name.to_owned(), module);
     }
 
-    /// Ends loading and returns all that was declared.
+    /// Ends loading and returns all declarations.
     pub(crate) fn finish(&self, is_whole: bool) -> Draft {
         self.is_loading.set(false);
         self.tell_declared();
         *self.told.borrow_mut() = None;
         for pending in self.pending.borrow().iter().filter(|it| !it.is_done.get()) {
-            // After an error that ended the evaluation the table may simply not have been reached.
+            // If the evaluation ended with an error, the table may not have been reached.
             if is_whole {
                 let title = format!("{} \"{}\"", pending.word, pending.name);
                 let finding = Diagnostic::error("half-finished", format!("{title} has no table"));
@@ -357,7 +357,7 @@ impl Session {
         draft
     }
 
-    /// Lets go of all values of the VM; called before it ends.
+    /// Drops all values of the VM; called before it ends.
     pub(crate) fn clear(&self) {
         self.functions.borrow_mut().clear();
         self.modules.borrow_mut().clear();
@@ -370,7 +370,7 @@ impl Session {
         self.rights.set(Some(rights));
     }
 
-    /// Begins a call: its log lines and its effects count from here.
+    /// Starts a call, with its own log lines and effects.
     pub(crate) fn begin_call(&self, rights: Rights) {
         self.log_lines.set(0);
         self.rights.set(Some(rights));
@@ -427,7 +427,7 @@ fn too_many_files() -> crate::base::Error {
     crate::base::Error::invalid(format!("a script has at most {FILES_MAX} files"))
 }
 
-/// Writes control characters as escapes, so that a text cannot pretend to be another log line.
+/// Escapes control characters, so that a text cannot imitate another log line.
 fn one_line(text: &str) -> String {
     let mut line = String::new();
     for c in text.chars().take(LOG_CHARS_MAX) {
@@ -436,7 +436,7 @@ fn one_line(text: &str) -> String {
     truncate_chars(&line, LOG_CHARS_MAX)
 }
 
-/// The place in the script from which a function of ours was called.
+/// The place in the script that called one of our functions.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     /// File relative to the script's folder.
@@ -446,7 +446,7 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Finds the nearest frame that has a line.
+    /// Finds the nearest stack frame that has a line.
     pub(crate) fn of(lua: &Lua) -> Caller {
         Caller::in_file(lua, |path| Arc::from(Utf8Path::new(path)))
     }
@@ -474,7 +474,7 @@ impl Caller {
 
     fn nearest(lua: &Lua, caller: impl Fn(&Debug<'_>) -> Option<Caller>) -> Caller {
         let frame = |level| lua.inspect_stack(level, &caller);
-        // The innermost frame is the function of ours.
+        // The innermost frame is our function.
         let nearest = (1..FRAMES_MAX).map_while(frame).flatten().next();
         nearest.unwrap_or_else(|| Caller { file: Arc::from(Utf8Path::new("script")), line: 1 })
     }

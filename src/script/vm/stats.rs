@@ -12,12 +12,12 @@ use crate::base::histogram::{Counted, Histogram, QUICK_US};
 
 /// Abandoned threads before the functions are disabled.
 pub(crate) const ABANDONED_MAX: u32 = 2;
-/// Most functions that are counted by name; the others are counted together.
+/// Most functions with their own statistics; the others are counted together.
 const NAMES_MAX: usize = 1_000;
 /// The name of all others.
 const OTHER: &str = "other";
 
-/// A handle to the counts; clones share them.
+/// A handle to the statistics; clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Wear(Arc<Inner>);
 
@@ -40,12 +40,12 @@ pub struct Called {
     pub name: String,
     /// Calls that failed.
     pub errors: u64,
-    /// How long the calls took, with their wait for those before them.
+    /// How long the calls took, including their time in the queue.
     pub times: Counted,
 }
 
 impl Wear {
-    /// Returns whether the functions are switched off.
+    /// Returns whether the functions are disabled.
     pub fn is_out(&self) -> bool {
         self.abandoned() >= ABANDONED_MAX
     }

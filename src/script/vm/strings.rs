@@ -1,12 +1,12 @@
-//! `string.find`, `match`, `gmatch` and `gsub` with patterns that end.
+//! `string.find`, `match`, `gmatch` and `gsub` with a step limit.
 
 use mlua::{Lua, LuaString, MultiValue, Value};
 
 use crate::base::fault;
 use crate::script::vm::pattern::{Captured, Fit, Search, Wrong, is_plain};
 
-/// The functions as scripts call them. They are in Lua, so that an error is a text with the line of
-/// whoever called, and a function that replaces is called by Lua itself.
+/// The functions as scripts call them. They are written in Lua, so that an error has the line of
+/// the caller, and a replacement function is called by Lua itself.
 const FUNCTIONS: &str = r#"
 local find, match, step, start, replace = ...
 local error, type, concat, tostring = error, type, table.concat, tostring
@@ -69,7 +69,7 @@ end
 /// Error for a capture that is never closed.
 const OPEN: &str = "unfinished capture";
 
-/// Puts the functions in place of the engine's own.
+/// Replaces the engine's own functions.
 pub(crate) fn install(lua: &Lua) -> mlua::Result<()> {
     let bound = !fault::is_off("pattern_steps");
     let find = lua.create_function(move |lua, args| answer(lua, found(lua, &args, true, bound)))?;

@@ -14,10 +14,10 @@ use crate::script::vm::handle::Vm;
 
 /// Names available to every prompt, besides the inputs of its kind.
 pub const PROMPT_NAMES: [&str; 6] = ["job_id", "kind", "skill", "root", "wb_agent", "folder"];
-/// Names that the prompt of an inbox can use as well.
+/// Additional names for the prompt of an inbox.
 pub const INBOX_NAMES: [&str; 6] =
     ["banner", "message_id", "message_path", "payload", "from", "reply_to"];
-/// Names that the prompt of an agent that lives on can use as well.
+/// Additional names for the prompt of a long-running agent.
 pub(crate) const AGENT_NAMES: [&str; 2] = ["banner", "agent"];
 /// Default system prompt of a long-running agent.
 pub(crate) const AGENT_PROMPT: &str = "{{banner}}";
@@ -69,10 +69,10 @@ pub(crate) fn pieces(template: &str) -> impl Iterator<Item = (usize, Piece<'_>)>
     })
 }
 
-/// Puts values in place of their names.
+/// Replaces names with their values.
 ///
 /// # Errors
-/// `invalid` for a name without a value and for `{{` that begins no name; `too_large`.
+/// `invalid` for a name without a value and for a `{{` that begins no name; `too_large`.
 pub fn fill_template(template: &str, values: &BTreeMap<String, String>) -> Result<String> {
     let mut filled = String::with_capacity(template.len());
     for (_, piece) in pieces(template) {
@@ -154,7 +154,7 @@ fn check_lines(kind: &Kind, values: &BTreeMap<String, String>) -> Result<()> {
     Ok(())
 }
 
-/// Control characters, and the two separators that some readers take for a line break.
+/// Control characters, and the two separators that some readers treat as line breaks.
 fn breaks_line(c: char) -> bool {
     (c.is_control() && c != '\t') || c == '\u{2028}' || c == '\u{2029}'
 }

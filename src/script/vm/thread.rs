@@ -207,7 +207,7 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        // The session is held by functions inside the VM and holds functions itself.
+        // Break the cycle: functions inside the VM hold the session, which holds functions itself.
         self.session.clear();
     }
 }
@@ -226,7 +226,7 @@ fn returned(table: &Table) -> String {
     )
 }
 
-/// Calls a function through `pcall`, which alone keeps an error that is not a text.
+/// Calls a function through `pcall`, which alone preserves an error that is not a string.
 pub(crate) fn protected(
     pcall: &Function,
     function: &Function,
@@ -297,7 +297,7 @@ fn last_place(plan: &Plan) -> String {
         session.clear();
         evaluated
     };
-    // That it fails is why it is evaluated again.
+    // It is evaluated again precisely because it fails.
     let _ = again();
     last.take()
 }

@@ -1,4 +1,4 @@
-//! Values that cross into and out of a VM: plain data with bounds, and errors as text.
+//! Values that enter and leave a VM: plain data with bounds, and errors as text.
 
 use mlua::{Lua, Value};
 use serde_json::{Map, Number, Value as Json};
@@ -8,9 +8,9 @@ use crate::script::vm::convert::Handle;
 
 /// Deepest table that crosses.
 const DEPTH_MAX: usize = 32;
-/// Most values that cross at once.
+/// Most values that are converted at once.
 const NODES_MAX: usize = 100_000;
-/// Most bytes of text that cross at once.
+/// Most bytes of text that are converted at once.
 pub(crate) const BYTES_MAX: usize = TEXT_INPUT_BYTES_MAX + 1024 * 1024;
 /// Longest rendering of a value, in bytes.
 const RENDER_BYTES_MAX: usize = 4_000;
@@ -185,7 +185,7 @@ fn render_key(key: &Value) -> String {
     }
 }
 
-/// Returns the innermost message of an error, without the trace of the stack.
+/// Returns the innermost message of an error, without the stack trace.
 pub(crate) fn cause_text(error: &mlua::Error) -> String {
     let text = match error {
         mlua::Error::CallbackError { cause, .. } => return cause_text(cause),

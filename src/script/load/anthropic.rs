@@ -59,13 +59,13 @@ pub enum Thinking {
 /// US dollars per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Price {
-    /// Tokens that are read.
+    /// Input tokens.
     pub input: f64,
-    /// Tokens that are written.
+    /// Output tokens.
     pub output: f64,
     /// Tokens read from a cache.
     pub cache_read: f64,
-    /// Tokens kept in a cache.
+    /// Tokens written to a cache.
     pub cache_write: f64,
 }
 

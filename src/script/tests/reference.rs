@@ -109,7 +109,7 @@ fn callback(name: &str, it: &Callback) -> String {
 
 fn record(it: &Record) -> String {
     let base =
-        it.base.map(|base| format!(" It has the names of `{base}` as well.")).unwrap_or_default();
+        it.base.map(|base| format!(" It also has the names of `{base}`.")).unwrap_or_default();
     format!("### {}\n{}{base}\n\n{}", it.name, it.doc, members("name", it.members))
 }
 
@@ -121,20 +121,17 @@ fn functions() -> String {
     for it in &BASE {
         text += &function("", it);
     }
-    text += "Of Lua there are `assert`, `error`, `ipairs`, `next`, `pairs`, `pcall`, `rawequal`, \
-    `rawget`, \
-        `rawlen`, `select`, `tonumber`, `tostring`, `type`, and the libraries `math`, `string`, \
-        `table` and \
-        `utf8`.\n\n## Functions of yours\nThey are called after the script was loaded, with \
-        plain tables, and \
-        return plain values.\n\n";
+    text += "These parts of Lua are available: `assert`, `error`, `ipairs`, `next`, `pairs`, \
+        `pcall`, `rawequal`, `rawget`, `rawlen`, `select`, `tonumber`, `tostring`, `type`, and the \
+        libraries `math`, `string`, `table` and `utf8`.\n\n## Functions of yours\nThey are called \
+        with plain tables after the script has loaded, and return plain values.\n\n";
     for (name, it) in CALLBACKS {
         text += &callback(name, it);
     }
     for it in RECORDS {
         text += &record(&it);
     }
-    text += "### `event.data`, by event\nWhen each comes is in [events.md](events.md).\n\n\
+    text += "### `event.data`, by event\n[events.md](events.md) says when each occurs.\n\n\
         | event | `data` |\n|---|---|\n";
     for kind in EventKind::ALL {
         let names: Vec<String> =
@@ -148,9 +145,9 @@ fn functions() -> String {
 /// Returns the reference of functions for tests.
 fn testing() -> String {
     let mut text = String::from(
-        "\n## Files of tests\n`wiki-browser test` runs them; [testing.md](testing.md) says how. \
-         They begin with `local t = require \"wb.test\"`; what a script has is there as well, but \
-         for declarations.\n\n",
+        "\n## Files of tests\nRun them with `wiki-browser test`; see [testing.md](testing.md). They \
+         begin with `local t = require \"wb.test\"`, and have everything that a script has except \
+         declarations.\n\n",
     );
     for it in &TEST_FUNCTIONS {
         text += &function("t.", it);

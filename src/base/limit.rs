@@ -403,7 +403,7 @@ limits! {
     HEADINGS_MAX "headings" "(cut)" "headings of a Source";
     SOURCE_TEXTS_MAX "texts" "too_many_texts" "uncommitted versions of a Source with Topics";
     SOURCE_TEXTS_BYTES_MAX "bytes" "too_many_texts" "all of these per Source";
-    DIRTY_SOURCES_MAX "Sources" "(skipped)" "uncommitted Sources that are checked";
+    DIRTY_SOURCES_MAX "Sources" "(skipped)" "Sources with uncommitted changes that are checked";
     WATCHED_FOLDERS_MAX "folders" "(polled)" "watched folders of Sources";
     CHANGES_TOLD_MAX "events" "(one event)" "Sources that change at once with one event each";
     GIT_ANSWER_BYTES_MAX "bytes" "git_failed" "a short output of git";

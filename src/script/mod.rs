@@ -1,7 +1,7 @@
 //! The script: loads `wiki-browser.lua` into plain data and calls its functions.
 //!
-//! **Invariant:** the only user of the script engine. Nothing of it leaves `script`: a `Config` is
-//! plain data, a function is a number, and a script cannot stop the program or its other calls.
+//! **Invariant:** the only user of the script engine, of which nothing leaves `script`: a `Config`
+//! is plain data, a function is a number, and a script cannot stop the program or its other calls.
 
 mod config;
 pub mod lab;
@@ -68,26 +68,26 @@ use crate::script::vm::thread::Plan;
 /// A script that is right.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// What it declares.
+    /// The configuration that it declares.
     pub config: Arc<Config>,
     /// Its functions.
     pub vm: Vm,
-    /// What is hardly meant.
+    /// Warnings.
     pub warnings: Vec<Diagnostic>,
-    /// What it names outside of itself, in the order of the declarations.
+    /// References to things outside the script, in the order of the declarations.
     pub leads: Vec<Lead>,
 }
 
-/// Loads a script; blocks for at most a few seconds.
+/// Loads a script; blocks for up to a few seconds.
 ///
 /// # Errors
-/// All that is wrong with it, in one report.
+/// Every error in it, in one report.
 pub fn load(script: &Utf8Path) -> std::result::Result<Loaded, Report> {
     load_from(script, Origin::Disk, &Wear::default(), Outside::default())
 }
 
-/// Loads a script as a test sees it: with made-up variables, a log of its own, and other texts in
-/// some of its files; their paths are relative to the script's folder.
+/// Loads a script for a test: with fake variables, its own log, and other texts for some of its
+/// files, whose paths are relative to the script's folder.
 ///
 /// # Errors
 /// Same as [`load()`].
@@ -100,7 +100,7 @@ pub fn load_for_test(
     load_from(script, Origin::Changed(files), wear, outside)
 }
 
-/// Loads another generation of a script; what its functions cost counts with that of the others.
+/// Loads another generation of a script, continuing the statistics of the previous ones.
 ///
 /// # Errors
 /// Same as [`load()`].
@@ -108,8 +108,8 @@ pub fn load_again(script: &Utf8Path, wear: &Wear) -> std::result::Result<Loaded,
     load_from(script, Origin::Disk, wear, Outside::default())
 }
 
-/// Loads a script as it would be with other texts in some of its files, and in its skills; their
-/// paths are relative to the script's folder. Nothing is written.
+/// Loads a script with other texts for some of its files and skills, whose paths are relative to
+/// the script's folder. Nothing is written.
 ///
 /// # Errors
 /// Same as [`load()`].

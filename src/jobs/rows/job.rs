@@ -41,7 +41,7 @@ pub struct Job {
     /// When it began to end: since then its token is refused.
     #[serde(rename = "ending_at")]
     pub ending_at: Option<Millis>,
-    /// When it was settled.
+    /// When it was completed.
     pub completed_at: Option<Millis>,
     /// The agent's exit status.
     pub exit_code: Option<i32>,

@@ -15,30 +15,30 @@ use crate::script::source::location::Location;
 pub struct Engine {
     /// The name that kinds use.
     pub name: String,
-    /// What is run.
+    /// The program or built-in part to run.
     pub body: EngineBody,
-    /// Whether its other jobs wait when its provider takes no more.
+    /// Whether its other jobs are held while its provider limits the rate.
     pub is_held_by_limits: bool,
-    /// How it is spoken to while it runs, if it lives on.
+    /// The protocol of a long-running engine.
     pub speech: Option<Speech>,
-    /// How it is told which session it begins, and which one it goes on with.
+    /// Arguments that start and resume sessions.
     pub sessions: Sessions,
-    /// Arguments that make it ask people before it uses a tool.
+    /// Arguments that make it ask for permission before it uses a tool.
     pub asks: Vec<String>,
-    /// Files that its agent may obey, which no word of its command keeps out; from the repository's
-    /// top, or below the home of its account with `~/` before them.
+    /// Files that its agent may obey although its command does not exclude them; relative to the
+    /// repository's root, or to the home of its account with a leading `~/`.
     pub trusted: Vec<String>,
     /// Where it is declared.
     pub at: Location,
 }
 
 impl Engine {
-    /// Returns whether it is a part of this program.
+    /// Returns whether it is built in.
     pub fn is_builtin(&self) -> bool {
         matches!(self.body, EngineBody::Builtin(_))
     }
 
-    /// Returns the form of its output, if it is read.
+    /// Returns the format of its output, if it is parsed.
     pub fn reads(&self) -> Option<Reads> {
         match &self.body {
             EngineBody::Process { reads, .. } => *reads,
@@ -46,7 +46,7 @@ impl Engine {
         }
     }
 
-    /// Returns the model that this program asks itself, if it is one.
+    /// Returns the model of an `anthropic` engine.
     pub fn model(&self) -> Option<&Anthropic> {
         match &self.body {
             EngineBody::Anthropic(model) => Some(model),
@@ -55,19 +55,19 @@ impl Engine {
     }
 }
 
-/// What stands for the session's name in the arguments of [`Sessions`].
+/// Placeholder of the session's name in the arguments of [`Sessions`].
 pub const SESSION: &str = "{{session}}";
 
 /// Arguments about sessions, added to the command when they apply.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Sessions {
-    /// For a new session, which gets its name from us; empty where the engine names it.
+    /// For a new session, which we name; empty where the engine names it.
     pub session: Vec<String>,
-    /// For going on with a session; empty for an engine that cannot.
+    /// For resuming a session; empty for an engine that cannot.
     pub resume: Vec<String>,
 }
 
-/// What an engine runs.
+/// The body of an engine, by type.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EngineBody {
@@ -75,21 +75,21 @@ pub enum EngineBody {
     Process {
         /// Program and arguments; never empty.
         command: Vec<String>,
-        /// How the program is given its prompt.
+        /// How the program receives its prompt.
         prompt: PromptBy,
-        /// Form of the output, if it is read.
+        /// Format of the output, if it is parsed.
         reads: Option<Reads>,
-        /// Variables that are set in its environment.
+        /// Environment variables to set.
         env: BTreeMap<String, EnvValue>,
     },
-    /// A part of this program.
+    /// A built-in engine.
     Builtin(Builtin),
-    /// A model that this program asks for the assistant.
+    /// A model API, called for the assistant.
     Anthropic(Anthropic),
 }
 
 impl EngineBody {
-    /// Returns the word of its type.
+    /// Returns the word for its type.
     pub fn word(&self) -> &'static str {
         match self {
             EngineBody::Process { .. } => "process",
@@ -99,7 +99,7 @@ impl EngineBody {
     }
 }
 
-/// How a program is given its prompt.
+/// How a program receives its prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PromptBy {
@@ -107,11 +107,11 @@ pub enum PromptBy {
     Stdin,
     /// As its last argument.
     Argument,
-    /// Not at all: it is spoken to while it runs.
+    /// Not at all: input is sent to it while it runs.
     Pipe,
 }
 
-/// An engine that is a part of this program.
+/// A built-in engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Builtin {

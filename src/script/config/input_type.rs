@@ -1,8 +1,8 @@
-//! What an input of a kind is.
+//! Types of inputs of kinds.
 
 use serde::Serialize;
 
-/// What an input is.
+/// The type of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InputType {
@@ -59,7 +59,7 @@ impl InputType {
         }
     }
 
-    /// Returns the type from which a derived input of this type follows.
+    /// Returns the type that a derived input of this type is derived from.
     pub fn origin(self) -> Option<InputType> {
         match self {
             InputType::Source => Some(InputType::Topic),

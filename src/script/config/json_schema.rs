@@ -1,5 +1,5 @@
-//! JSON schemas of payloads and replies: compiled when the script is loaded, never asked for
-//! anything outside of their own text.
+//! JSON schemas of payloads and replies, compiled when the script is loaded. References to anything
+//! outside the schema are refused.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::base::{Error, Result, truncate_chars};
 
-/// Most faults that a refusal names.
+/// Most errors named in one refusal.
 const FAULTS_MAX: usize = 5;
 
 /// A schema of draft 2020-12, or of the draft that its `$schema` names.
@@ -24,7 +24,7 @@ impl JsonSchema {
     /// Compiles a schema.
     ///
     /// # Errors
-    /// `invalid` if it is none, or refers to a file or to the network.
+    /// `invalid` if it is not a schema, or refers to a file or to the network.
     pub fn compile(text: Value) -> Result<JsonSchema> {
         let validator = jsonschema::options()
             .with_retriever(Nowhere)
@@ -40,8 +40,8 @@ impl JsonSchema {
         &self.text
     }
 
-    /// Returns the words that no schema has but that are near to one, with their places and the
-    /// word that was probably meant. Validators pass them over: what they ask for is not asked.
+    /// Returns keywords that are probably misspelt, with their places and the nearest known
+    /// keyword. Validators ignore unknown keywords, so such a constraint would never be checked.
     pub fn unknown_words(&self) -> Vec<(String, &'static str)> {
         let mut found = Vec::new();
         collect_unknown(&self.text, "", &mut found);
@@ -49,7 +49,7 @@ impl JsonSchema {
         found
     }
 
-    /// Refuses what does not fit; names the first places that do not, `payload.team: …`.
+    /// Fails unless the value is valid; names the first invalid places, as `payload.team: …`.
     ///
     /// # Errors
     /// `invalid` with the given code.
@@ -66,7 +66,7 @@ impl JsonSchema {
     }
 }
 
-/// The words of draft 2020-12, and the older ones that are still read.
+/// The keywords of draft 2020-12, and the older ones that are still accepted.
 const WORDS: [&str; 62] = [
     "$anchor",
     "$comment",
@@ -131,14 +131,14 @@ const WORDS: [&str; 62] = [
     "$recursiveRef",
     "$recursiveAnchor",
 ];
-/// The words whose value names schemas, instead of being one.
+/// Keywords whose value maps names to schemas.
 const NAMES_SCHEMAS: [&str; 5] =
     ["$defs", "definitions", "dependentSchemas", "patternProperties", "properties"];
-/// The words whose value is data.
+/// Keywords whose value is data.
 const HOLDS_DATA: [&str; 6] =
     ["const", "default", "dependentRequired", "enum", "examples", "$vocabulary"];
 
-/// Looks at a schema and at those in it. How deep it goes is bounded by the reader of JSON.
+/// Searches a schema and its subschemas. The JSON parser bounds the depth.
 fn collect_unknown(schema: &Value, at: &str, found: &mut Vec<(String, &'static str)>) {
     let place = |word: &str| if at.is_empty() { word.to_owned() } else { format!("{at}.{word}") };
     match schema {
@@ -174,7 +174,7 @@ fn near(word: &str) -> Option<&'static str> {
 /// The types that a value may have.
 const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "object", "array", "null"];
 
-/// Says where a text is no schema, and what belongs there.
+/// Describes why a value is not a schema, and what is expected there.
 fn not_a_schema(cause: &jsonschema::ValidationError<'_>) -> Error {
     let place = cause.instance_path().to_string().replace('/', ".");
     let place = place.trim_start_matches('.');
@@ -205,7 +205,7 @@ impl fmt::Debug for JsonSchema {
     }
 }
 
-/// A schema that refers to anything outside of itself is refused.
+/// Refuses every reference to another schema.
 struct Nowhere;
 
 impl Retrieve for Nowhere {

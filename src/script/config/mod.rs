@@ -42,33 +42,33 @@ pub struct Config {
     pub folder: Utf8PathBuf,
     /// Absolute path of the script.
     pub script: Utf8PathBuf,
-    /// Where the site's things are.
+    /// Paths and addresses of the site.
     pub site: Site,
-    /// Who writes the commits.
+    /// Author and committer of commits.
     pub identity: Identity,
-    /// What may run at once.
+    /// Bounds on what runs and what it may spend.
     pub limits: Limits,
-    /// How many answers of assistants may be written at once.
+    /// How many answers of assistants may be in progress at once.
     pub chat: ChatCaps,
     /// How agents are run, by name.
     pub engines: BTreeMap<String, Engine>,
-    /// What agents do, by name.
+    /// Kinds of jobs, by name.
     pub kinds: BTreeMap<String, Kind>,
-    /// Who may talk with the assistant, and what answers.
+    /// Settings of the assistant, if there is one.
     pub assistant: Option<Assistant>,
-    /// The kinds of the assistant's runs: no list has them, and no request names them.
+    /// The kinds of the assistant's runs: never listed, and never named by a request.
     pub private: BTreeMap<String, Kind>,
-    /// What channels are like.
+    /// Settings of channels.
     pub channels: Channels,
-    /// Functions that are told of events, in the order of their declaration.
+    /// Event handlers, in the order of their declaration.
     pub handlers: Vec<Handler>,
-    /// What happens by itself, by name.
+    /// Schedules by name.
     pub schedules: BTreeMap<String, Schedule>,
-    /// Who may call from outside, by name.
+    /// Webhooks by name.
     pub webhooks: BTreeMap<String, Webhook>,
 }
 
-/// Where the site's things are.
+/// Paths and addresses of the site.
 #[derive(Clone, Debug, Serialize)]
 pub struct Site {
     /// Absolute folder of the git repository that holds the Sources.
@@ -79,94 +79,94 @@ pub struct Site {
     pub listen: SocketAddr,
     /// Globs of the tracked files that are Sources.
     pub sources: Vec<String>,
-    /// Absolute path of the agent's client, if it is not the file beside the running binary.
+    /// Absolute path of the agent's client, if it is not next to the running binary.
     pub wb_agent: Option<Utf8PathBuf>,
-    /// Host names beside loopback under which a proxy publishes the site.
+    /// Host names, besides loopback, under which a proxy publishes the site.
     pub public_hosts: Vec<String>,
-    /// Name of the site on its pages; that of its folder if it has none.
+    /// Name of the site on its pages; the name of its folder by default.
     pub name: Option<String>,
 }
 
 impl Site {
-    /// Returns what the site is called on its pages.
+    /// Returns the title of the site on its pages.
     pub fn title(&self) -> &str {
         let name = self.name.as_deref().or_else(|| self.root.file_name());
         name.unwrap_or("wiki-browser")
     }
 }
 
-/// Who writes the commits.
+/// Author and committer of commits.
 #[derive(Clone, Debug, Serialize)]
 pub struct Identity {
     /// Author's name.
     pub author_name: String,
     /// Author's mail address.
     pub author_email: String,
-    /// Committer's name, if it is not the author's.
+    /// Committer's name, if different from the author's.
     pub committer_name: Option<String>,
-    /// Committer's mail address, if it is not the author's.
+    /// Committer's mail address, if different from the author's.
     pub committer_email: Option<String>,
 }
 
-/// What may run at once.
+/// Bounds on what runs and what it may spend.
 #[derive(Clone, Debug, Serialize)]
 pub struct Limits {
-    /// Most agents that run at once; at least one.
+    /// Most jobs that run at once; at least one.
     pub jobs: u32,
-    /// Most agents that live on at once, beside those.
+    /// Most long-running agents at once, in addition to `jobs`.
     pub agents: u32,
-    /// Whole budget from the first signal to KILL.
+    /// Time from the first signal to KILL.
     #[serde(serialize_with = "write_duration")]
     pub grace: Duration,
-    /// Capacity of a lane by the name of its input; a lane that is not named has one place.
+    /// Capacity of lanes by the name of their input; 1 for any other lane.
     pub lanes: BTreeMap<String, u32>,
-    /// What all jobs together may spend on a day.
+    /// What all jobs together may spend per day.
     pub daily: Option<Daily>,
-    /// What the jobs of each person may spend on a day.
+    /// What the jobs of each person may spend per day.
     pub daily_person: Option<Daily>,
-    /// Jobs that handlers may ask for within an hour.
+    /// Jobs that handlers may request per hour.
     pub script_jobs: u32,
-    /// How far agents in channels go on without a person.
+    /// Bounds on agents in channels talking without a person.
     pub channels: ChannelLimits,
 }
 
-/// A sort of job.
+/// A kind of job.
 #[derive(Clone, Debug, Serialize)]
 pub struct Kind {
     /// Its name.
     pub name: String,
-    /// What it does, for people.
+    /// Its purpose, for people.
     pub about: String,
     /// Name of the engine that runs it.
     pub engine: String,
-    /// The skill that the prompt names.
+    /// The skill named in the prompt.
     pub skill: Option<Skill>,
-    /// What the agent is told.
+    /// The prompt of its agent.
     pub prompt: Prompt,
-    /// What a job of this kind is given; a derived input stands after its origin.
+    /// Inputs of its jobs; a derived input follows the one that it is derived from.
     pub inputs: Vec<Input>,
-    /// What must not be worked on twice at once.
+    /// Its lane: only one job per lane runs at a time, or as many as the lane's capacity.
     pub lane: Option<Lane>,
-    /// What happens to a job whose lane is taken.
+    /// What happens to a job whose lane is occupied.
     pub on_busy: OnBusy,
     /// Most jobs of this kind that run at once.
     pub max_running: Option<u32>,
-    /// Place of its jobs among those that wait, from -100 to 100: higher is earlier.
+    /// Priority of its jobs in the queue, from -100 to 100: higher starts earlier.
     pub priority: i64,
-    /// What its jobs may spend on a day.
+    /// What its jobs may spend per day.
     pub daily: Option<Daily>,
-    /// What a job must leave behind to be a success.
+    /// What a job must produce to succeed.
     pub produces: Option<Produces>,
-    /// Whether its jobs may look at every Source and every Topic.
+    /// Whether its jobs may read every Source and every Topic.
     pub sees_site: bool,
-    /// Whether its agents may ask people for approvals.
+    /// Whether its agents may request approvals.
     pub asks: bool,
-    /// How long an engine that asks before it uses a tool waits for the decision.
+    /// How long an engine that asks for permission waits for the decision.
     #[serde(serialize_with = "write_duration")]
     pub permission_wait: Duration,
-    /// A check of the result beside that of `produces`.
+    /// An additional check of the result, after that of `produces`.
     pub verify: Option<Slot>,
-    /// Says whether a job that failed is repeated, and when.
+    /// Decides whether and when a failed job is retried.
     pub retry: Option<Slot>,
     /// Longest run.
     #[serde(serialize_with = "write_duration")]
@@ -180,13 +180,13 @@ pub struct Kind {
     /// Longest wait for the exit after the final result.
     #[serde(serialize_with = "write_duration")]
     pub linger: Duration,
-    /// What runs before and after its agent, and where.
+    /// Commands before and after its agent, and its workspace.
     pub hooks: Hooks,
-    /// What it has more if messages start its jobs.
+    /// Additional settings of an inbox.
     pub inbox: Option<Inbox>,
-    /// What it has more if its jobs are starts of an agent that lives on.
+    /// Additional settings of a long-running agent.
     pub agent: Option<LiveAgent>,
-    /// The name that it had before.
+    /// Its previous name.
     pub was: Option<String>,
     /// Where it is declared.
     pub at: Location,
@@ -202,7 +202,7 @@ impl Kind {
         }
     }
 
-    /// Returns what people call it: `kind "answer"`, `inbox "accounts/teardown"`.
+    /// Returns its title in messages: `kind "answer"`, `inbox "accounts/teardown"`.
     pub fn title(&self) -> String {
         format!("{} \"{}\"", self.word(), self.declared_name())
     }
@@ -213,18 +213,18 @@ impl Kind {
     }
 }
 
-/// What must not be worked on twice at once.
+/// How the lane of a job is determined.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lane {
     /// The value of the input with this name.
     Input(String),
-    /// What a function makes of the inputs.
+    /// The result of a function of the inputs.
     Function(Slot),
 }
 
 impl Lane {
-    /// Returns the name of its input, if it is one.
+    /// Returns the name of its input, unless a function determines it.
     pub fn input(&self) -> Option<&str> {
         if let Lane::Input(name) = self { Some(name) } else { None }
     }
@@ -239,7 +239,7 @@ pub struct Skill {
     pub name: String,
 }
 
-/// What the agent is told.
+/// The prompt of an agent.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Prompt {
@@ -249,19 +249,19 @@ pub enum Prompt {
     Function(Slot),
 }
 
-/// A value that a job is given.
+/// An input of a kind.
 #[derive(Clone, Debug, Serialize)]
 pub struct Input {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its type.
     #[serde(rename = "type")]
     pub ty: InputType,
     /// Name of the input from which it follows.
     pub from: Option<String>,
-    /// Whether a job without it is refused.
+    /// Whether it is required.
     pub required: bool,
-    /// What it is for, for people.
+    /// Its purpose, for people.
     pub about: Option<String>,
     /// The words of a choice.
     pub choices: Vec<String>,
@@ -269,13 +269,13 @@ pub struct Input {
     pub min: Option<f64>,
     /// Largest number.
     pub max: Option<f64>,
-    /// The value of a job that gives none, as text.
+    /// The default value, as text.
     pub default: Option<String>,
-    /// Whether it may be a Source that does not exist yet.
+    /// Whether it may name a Source that does not exist yet.
     pub new: bool,
 }
 
-/// What happens to a job whose lane is taken.
+/// What happens to a job whose lane is occupied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnBusy {
@@ -295,7 +295,7 @@ impl OnBusy {
     }
 }
 
-/// What a job must leave behind to be a success.
+/// What a job must produce to succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Produces {
@@ -307,7 +307,7 @@ pub enum Produces {
     Message,
     /// A text.
     Result,
-    /// Topics, or a result that says why there is none.
+    /// Topics, or a result that says why there are none.
     Topic,
 }
 
@@ -324,7 +324,7 @@ impl Produces {
     }
 }
 
-/// A function that is told of an event.
+/// An event handler.
 #[derive(Clone, Debug, Serialize)]
 pub struct Handler {
     /// The event.

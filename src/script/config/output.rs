@@ -1,4 +1,4 @@
-//! Forms of agents' output, and what each tells.
+//! Formats of agents' output, and what each of them reports.
 
 use serde::{Deserialize, Serialize};
 
@@ -44,23 +44,22 @@ impl Reads {
         }
     }
 
-    /// Returns whether an agent that works prints all the while, so that its silence means
-    /// something.
+    /// Returns whether a working agent prints continuously, so that silence means it is stuck.
     pub fn is_steady(self) -> bool {
         self != Reads::Plain
     }
 
-    /// Returns whether tokens are told.
+    /// Returns whether it reports tokens.
     pub fn tells_tokens(self) -> bool {
         self != Reads::Plain
     }
 
-    /// Returns whether the cost is told.
+    /// Returns whether it reports the cost.
     pub fn tells_cost(self) -> bool {
         matches!(self, Reads::ClaudeStreamJson | Reads::OpencodeJson)
     }
 
-    /// Returns whether a line says that the run is over.
+    /// Returns whether it reports the end of the run.
     pub fn tells_end(self) -> bool {
         !matches!(self, Reads::OpencodeJson | Reads::Plain)
     }

@@ -1,4 +1,4 @@
-//! What can be asked of a kind: whether a request may name it, and which values its inputs take.
+//! Rules for requests: whether a kind can be requested, and which values its inputs accept.
 
 use serde_json::Value;
 
@@ -6,12 +6,12 @@ use crate::base::limit::{LINE_BYTES_MAX, TEXT_INPUT_BYTES_MAX};
 use crate::script::config::{Input, InputType, Kind};
 
 impl Kind {
-    /// Returns whether only messages start its jobs: nobody asks for one.
+    /// Returns whether only messages start its jobs, so that they cannot be requested.
     pub fn takes_messages(&self) -> bool {
         self.inbox.is_some() || self.agent.is_some()
     }
 
-    /// Returns what to do in place of asking for a job, for a kind that [`Kind::takes_messages`].
+    /// Returns what to do instead of requesting a job, if [`Kind::takes_messages`].
     pub fn instead_of_a_request(&self) -> String {
         match &self.agent {
             Some(agent) => format!("send to agent:{}, which answers", agent.name),
@@ -26,7 +26,7 @@ impl Kind {
 }
 
 impl Input {
-    /// Returns what a value must be, if it is something else: as far as that needs neither the
+    /// Returns what the value must be, if it is invalid; checks only what needs neither the
     /// database nor the repository.
     pub fn refusal(&self, value: &Value) -> Option<String> {
         let expected = match (self.ty, value.as_str()) {

@@ -41,7 +41,7 @@ impl Serialize for Secret {
 }
 
 impl Secret {
-    /// Returns the variable of the server that holds it, if one does.
+    /// Returns the environment variable of the server that holds it, if any.
     pub fn variable(&self) -> Option<&str> {
         match self {
             Secret::Env(name) => Some(name),
@@ -57,7 +57,7 @@ impl Secret {
         }
     }
 
-    /// Reads the value. Blanks and line ends around that of a file are no part of it.
+    /// Reads the value, without surrounding whitespace if it is in a file.
     ///
     /// # Errors
     /// `unavailable` with code `secret_missing`, which names the secret and never its value.
@@ -106,12 +106,13 @@ pub enum EnvValue {
     Secret(Secret),
 }
 
-/// What a script holds of a secret: it cannot be read, joined or printed.
+/// A secret as the script holds it: it cannot be read, concatenated or printed.
 pub(crate) struct Opaque(pub(crate) Secret);
 
 impl UserData for Opaque {
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
-        // What is made of it would be no secret and no value: an engine given that would start.
+        // Concatenating it would give a string that is no secret, and an engine would start with
+        // it.
         let whole = |lua: &Lua, _: MultiValue| -> mlua::Result<String> {
             let message = "a secret cannot be read, joined or printed: hand it over whole, as in \
                 env = { API_KEY = wb.secret.env \"API_KEY\" }";

@@ -1,4 +1,4 @@
-//! The table `wb.test`: declares tests, compares values, and asks the site of the test.
+//! The table `wb.test`: declares tests, compares values, and sends requests to the test's site.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -21,12 +21,12 @@ use crate::script::vm::outside::Said;
 use crate::script::vm::session::{Caller, Session};
 use crate::script::vm::value::{Leaving, cause_text, to_lua};
 
-/// Most tests of one file.
+/// Most tests in one file.
 const TESTS_MAX: usize = 1_000;
 /// Longest name of a test, in bytes.
 const NAME_BYTES_MAX: usize = 200;
 
-/// What stands behind the functions of `wb.test`.
+/// The state behind the functions of `wb.test`.
 pub(super) struct Lab {
     pub(super) session: Rc<Session>,
     pub(super) watched: Rc<Watched>,
@@ -35,7 +35,7 @@ pub(super) struct Lab {
     is_testing: Cell<bool>,
     make: RefCell<Option<Make>>,
     stage: RefCell<Option<Box<dyn Stage>>>,
-    /// The last failure that was raised, with the message by which it is known again.
+    /// The last failure raised, with the message that identifies it.
     raised: RefCell<Option<(String, Failure)>>,
     files: RefCell<Vec<ScriptFile>>,
     table: RefCell<Option<Table>>,
@@ -76,7 +76,7 @@ pub(super) fn install(
 }
 
 impl Lab {
-    /// Lets go of all values of the VM.
+    /// Drops all values of the VM.
     pub(super) fn clear(&self) {
         self.tests.borrow_mut().clear();
         *self.table.borrow_mut() = None;
@@ -104,7 +104,7 @@ impl Lab {
         self.tests.borrow().get(place).map(|(_, body)| body.clone())
     }
 
-    /// Remembers the texts that were read: the session gives them away when it ends loading.
+    /// Keeps the texts that were read: the session drops them when it ends loading.
     pub(super) fn keep_files(&self) {
         let files = self.session.files();
         if !files.is_empty() {
@@ -125,12 +125,12 @@ impl Lab {
             return failure.clone();
         }
         let finding = self.finding("runtime", message);
-        // What the script says itself is left as it is.
+        // Messages of the script's own `error` calls are left as they are.
         let note = advice(&finding.message).unwrap_or_default();
         self.whole(finding.note(note))
     }
 
-    /// Returns a finding at the place that a message names.
+    /// Returns a finding at the place named in a message.
     pub(super) fn finding(&self, code: &'static str, message: &str) -> Diagnostic {
         let (spot, message) = self.session.sources().split_message(message);
         let finding = Diagnostic::error(code, message);
@@ -140,7 +140,7 @@ impl Lab {
         }
     }
 
-    /// Returns the failure of a finding, with the line that it is about.
+    /// Returns the failure for a finding, with its line.
     pub(super) fn whole(&self, finding: Diagnostic) -> Failure {
         let mut report = Report::new(vec![finding], &self.files());
         Failure::of(report.errors.remove(0))
@@ -239,7 +239,7 @@ impl Lab {
         Ok(Value::Nil)
     }
 
-    /// What compares two values, or judges one.
+    /// Defines a function that checks one value or compares two.
     fn compare(
         &self,
         lua: &Lua,
@@ -319,7 +319,7 @@ impl Lab {
         self.with_stage(caller, "now", |stage| Ok(stage.now().rfc3339()))
     }
 
-    /// Does something with the site of this test, which is made for the first thing.
+    /// Does something with the site of this test, which is created on first use.
     fn with_stage<T>(
         &self,
         caller: &Caller,
@@ -347,13 +347,13 @@ impl Lab {
         acted.map_err(|cause| self.refused(caller, name, &cause))
     }
 
-    /// Turns what the site says no to into a failure of the test.
+    /// Turns an error of the site into a failure of the test.
     fn refused(&self, caller: &Caller, name: &str, cause: &Error) -> mlua::Error {
         let note = cause.hint_str().unwrap_or_default();
         self.raise(caller, ("refused", name), cause.message(), note, None)
     }
 
-    /// Asks the site of this test for something.
+    /// Sends a request to the site of this test.
     fn ask(
         &self,
         lua: &Lua,
@@ -384,7 +384,7 @@ impl Lab {
                 Step::Done(answer) => return to_lua(lua, &answer, 0),
                 Step::Agent(job, attempt) => (job, attempt),
             };
-            // The site is free meanwhile: what the function asks for happens while its agent works.
+            // The site is free meanwhile: calls of this function happen while its agent works.
             let does = self.play(lua, caller, (name, &agent), &job, attempt);
             step = match does {
                 Ok(does) => self.with_stage(caller, name, |stage| stage.played(&does))?,
@@ -393,14 +393,14 @@ impl Lab {
                         stage.forsake();
                         Ok(())
                     })?;
-                    // An error of the test's own function stays the one that it is.
+                    // Keep an error of the test's own function as it is.
                     return Err(mlua::Error::RuntimeError(cause_text(&cause)));
                 }
             };
         }
     }
 
-    /// Returns what the fake agent does in one attempt.
+    /// Returns the actions of the fake agent in one attempt.
     fn play(
         &self,
         lua: &Lua,
@@ -445,7 +445,7 @@ impl Lab {
     }
 }
 
-/// Looks for a pattern with the engine's own function.
+/// Searches for a pattern with the engine's own function.
 fn matches(lua: &Lua, text: &Value, pattern: &Value) -> mlua::Result<bool> {
     let find: Function = lua.globals().get::<Table>("string")?.get("find")?;
     find.call::<Value>((text, pattern)).map(|found| !found.is_nil())

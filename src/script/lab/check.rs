@@ -1,4 +1,4 @@
-//! What a function of `wb.test` is given, judged by the schema.
+//! Validates the arguments of functions of `wb.test` against the schema.
 
 use mlua::{Table, Value};
 
@@ -6,12 +6,12 @@ use crate::script::schema::{DOES, Function, Member, PROPOSES, Record, TEST_RECOR
 use crate::script::source::diagnostic::suggestion;
 use crate::script::vm::declare::key_text;
 
-/// What is wrong with what a function was given, and what to type.
+/// An invalid argument, and a hint.
 #[derive(Debug)]
 pub(super) struct Wrong {
-    /// What is wrong.
+    /// The message.
     pub(super) message: String,
-    /// What to type.
+    /// The hint.
     pub(super) note: String,
 }
 
@@ -21,7 +21,7 @@ impl Wrong {
     }
 }
 
-/// Returns whether a value is of a type as the schema writes it.
+/// Returns whether a value has a type of the schema.
 fn fits(ty: &str, value: &Value) -> bool {
     let (ty, is_optional) = match ty.strip_suffix('?') {
         Some(ty) => (ty, true),
@@ -78,7 +78,7 @@ fn what(value: &Value) -> String {
     }
 }
 
-/// Judges the arguments of a call.
+/// Validates the arguments of a call.
 pub(super) fn arguments(of: &Function, given: &[Value], lab: &Table) -> Result<(), Wrong> {
     let name = of.name;
     let usage = || format!("for example:\n{}", of.example);
@@ -112,7 +112,7 @@ pub(super) fn arguments(of: &Function, given: &[Value], lab: &Table) -> Result<(
     }
 }
 
-/// Judges the tables among the arguments.
+/// Validates the tables among the arguments.
 fn records(of: &Function, given: &[Value]) -> Result<(), Wrong> {
     let title = format!("t.{}", of.name);
     for (param, value) in of.params.iter().zip(given) {
@@ -126,7 +126,7 @@ fn records(of: &Function, given: &[Value]) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// Judges what a fake agent does.
+/// Validates the table of a fake agent.
 pub(super) fn agent(table: &Table) -> Result<(), Wrong> {
     fields(&DOES, table, "the fake agent")?;
     if let Ok(Value::Table(proposal)) = table.raw_get::<Value>("proposal") {
@@ -145,7 +145,7 @@ pub(super) fn agent(table: &Table) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// Judges the fields of a table by its record.
+/// Validates the fields of a table against its record.
 fn fields(record: &Record, table: &Table, title: &str) -> Result<(), Wrong> {
     for (key, value) in table.pairs::<Value, Value>().filter_map(Result::ok) {
         let name = key_text(&key);

@@ -1,15 +1,15 @@
-//! Values of a test: whether two are the same, and how they read.
+//! Compares and prints values of a test.
 //!
-//! **Invariant:** nothing of the test runs while its values are compared or written.
+//! **Invariant:** no code of the test runs while its values are compared or printed.
 
 use mlua::{Table, Value};
 
-/// Deepest table that is looked into.
+/// Deepest nesting that is compared.
 const DEPTH_MAX: usize = 32;
 /// Longest text of a value, in bytes.
 const TEXT_BYTES_MAX: usize = 256 * 1024;
 
-/// Returns whether two values are the same, however deep their tables are.
+/// Returns whether two values are equal, comparing tables deeply.
 pub(super) fn same(a: &Value, b: &Value) -> bool {
     same_at(a, b, 0)
 }
@@ -41,7 +41,7 @@ fn same_at(a: &Value, b: &Value, depth: usize) -> bool {
             .all(|((key_a, one), (key_b, other))| key_a == key_b && same_at(one, other, depth + 1))
 }
 
-/// Returns whether all that is in `part` is in `got`.
+/// Returns whether `got` contains everything in `part`.
 pub(super) fn has(got: &Value, part: &Value) -> bool {
     has_at(got, part, 0)
 }
@@ -55,7 +55,7 @@ fn has_at(got: &Value, part: &Value, depth: usize) -> bool {
         })
 }
 
-/// The key of a table, in the order in which they are shown.
+/// A key of a table, in display order.
 #[derive(Clone, Debug, PartialEq, PartialOrd)]
 enum Key {
     Place(i64),
@@ -75,7 +75,7 @@ fn key_of(value: &Value) -> Key {
     }
 }
 
-/// Returns what a table holds, in the order of the keys.
+/// Returns the entries of a table, ordered by key.
 fn pairs(table: &Table) -> Vec<(Key, Value)> {
     let mut found: Vec<(Key, Value)> = table
         .pairs::<Value, Value>()
@@ -90,8 +90,8 @@ fn field(table: &Table, key: &Key) -> Value {
     pairs(table).into_iter().find(|(it, _)| it == key).map_or(Value::Nil, |(_, value)| value)
 }
 
-/// Returns a value as a person would write it, a table on several lines; a text as it stands if
-/// `is_plain`.
+/// Prints a value as a person would write it, tables on several lines; if `is_plain`, a text
+/// without quotes.
 pub(super) fn written(value: &Value, is_plain: bool) -> String {
     match value {
         Value::String(text) if is_plain => text.to_string_lossy(),
@@ -103,7 +103,7 @@ pub(super) fn written(value: &Value, is_plain: bool) -> String {
     }
 }
 
-/// Returns of a value what the shape of another one asks for.
+/// Prints only those parts of a value that also occur in another one.
 pub(super) fn written_like(value: &Value, shape: &Value) -> String {
     let mut text = String::new();
     write(value, Some(shape), 0, &mut text);

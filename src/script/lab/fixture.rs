@@ -1,4 +1,4 @@
-//! One VM with a file of tests in it: loads the file, and runs one of its tests.
+//! One VM with a file of tests: loads the file, and runs one of its tests.
 
 use std::rc::Rc;
 
@@ -18,7 +18,7 @@ use crate::script::vm::session::{Module, Session};
 use crate::script::vm::thread::{Plan, protected, unreadable};
 use crate::script::vm::value::cause_text;
 
-/// A file of tests that was loaded.
+/// A loaded file of tests.
 pub(super) struct Bed {
     lua: Lua,
     lab: Rc<Lab>,
@@ -27,17 +27,17 @@ pub(super) struct Bed {
 
 impl Drop for Bed {
     fn drop(&mut self) {
-        // The session is held by functions inside the VM and holds functions itself.
+        // Break the cycle: functions inside the VM hold the session, which holds functions itself.
         self.lab.clear();
         self.lab.session.clear();
     }
 }
 
 impl Bed {
-    /// Loads a file of tests; none of them is run.
+    /// Loads a file of tests without running them.
     ///
     /// # Errors
-    /// All that is wrong with it.
+    /// Every error in it.
     pub(super) fn load(file: &File, said: Said, watched: Rc<Watched>) -> Result<Bed, Report> {
         let plan = Plan {
             folder: file.folder.clone(),
@@ -87,7 +87,7 @@ impl Bed {
         Ok((Bed { lua, lab, pcall }, main))
     }
 
-    /// Evaluates the file under the limits of a script that loads.
+    /// Evaluates the file under the limits of a loading script.
     fn evaluate(&self, main: &Function, file: &File) -> mlua::Result<()> {
         let session = &self.lab.session;
         let meter = Meter::start(&self.lua, Budget::TEST_LOAD, &self.lab.watched.is_abandoned)?;
@@ -122,7 +122,7 @@ impl Bed {
         Listed { tests: self.lab.named(), files }
     }
 
-    /// Runs one test; returns why it failed.
+    /// Runs one test; returns the failure, if any.
     pub(super) fn run(&self, place: usize, make: Make) -> Option<Failure> {
         let Some(body) = self.lab.body(place) else {
             let message = "the file has other tests than a moment ago";
@@ -151,7 +151,7 @@ impl Bed {
         }
     }
 
-    /// Gives a failure that names no line that of its test.
+    /// Gives a failure without a line the line of its test.
     fn placed(&self, place: usize, failure: Failure) -> Failure {
         let named = self.lab.named().into_iter().nth(place);
         match (failure.finding.at.is_none(), named) {

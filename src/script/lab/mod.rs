@@ -1,10 +1,11 @@
-//! Files of tests: Lua in the same locked-down VM as the script, with `wb.test` beside it.
+//! Files of tests: Lua in the same sandboxed VM as the script, with `wb.test` in addition.
 //!
-//! A test never touches a site by itself. What it wants is asked of a [`Stage`], which is made for
-//! that one test, does it with the code of the server, and answers with plain data.
+//! A test never touches a site directly. It sends requests to a [`Stage`], created for this one
+//! test, which executes them with the code of the server and returns plain data.
 //!
-//! **Invariant:** a test reaches no more of the machine than a script, and sees no variable of it.
-//! **Invariant:** each test runs in a fresh VM on a thread of its own, with an end.
+//! **Invariant:** a test can access no more of the machine than a script, and none of its
+//! variables.
+//! **Invariant:** each test runs in a fresh VM on its own thread, and always ends.
 
 mod api;
 mod check;
@@ -24,13 +25,13 @@ use crate::script::vm::outside::{Said, SaidLine};
 
 pub use thread::{list, run};
 
-/// What the fake clock shows where a test begins: Monday, 2026-01-05T09:00:00Z.
+/// Initial time of the fake clock: Monday, 2026-01-05T09:00:00Z.
 pub const START: Millis = Millis(1_767_603_600_000);
 
-/// What a test asks of its site.
+/// A request of a test to its site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// Say how it is; comes first.
+    /// Set the initial state; comes first.
     Site,
     /// Put a Source.
     Source,
@@ -42,21 +43,21 @@ pub enum Verb {
     Message,
     /// Make a prompt.
     Render,
-    /// Run a job that is asked for.
+    /// Request a job and run it.
     Run,
-    /// Run the job that comes next.
+    /// Run the next queued job.
     Next,
-    /// List the jobs that wait.
+    /// List the queued jobs.
     Jobs,
-    /// Tell handlers of something.
+    /// Fire an event.
     Fire,
     /// Call a webhook.
     Webhook,
     /// Move the clock.
     Advance,
-    /// Ask for a job and let it wait.
+    /// Request a job and leave it queued.
     Enqueue,
-    /// List what was proposed.
+    /// List the proposals.
     Proposals,
     /// Approve a proposal.
     Approve,
@@ -64,48 +65,48 @@ pub enum Verb {
     Reject,
     /// Have a proposal done again.
     Rework,
-    /// Commit texts, as somebody else does.
+    /// Commit files without the server.
     Commit,
-    /// Change a text and not commit it.
+    /// Edit a file without committing it.
     Edit,
     /// Reload the script.
     Reload,
 }
 
-/// How far the site has come with what a test asked for.
+/// Progress of the site with a request.
 #[derive(Debug)]
 pub enum Step {
-    /// It is done; this is the answer.
+    /// Done; this is the answer.
     Done(Value),
-    /// A job runs and waits for what its agent does: the job, and the number of the attempt, the
-    /// first of which is 1. Until [`Stage::played`] says it, the test can ask for other things:
-    /// they happen while the agent works.
+    /// A job runs and waits for its fake agent: the job, and the number of the attempt, from 1.
+    /// Until [`Stage::played`] provides that, the test can send other requests, which happen while
+    /// the agent works.
     Agent(Value, usize),
 }
 
-/// The site that one test works on.
+/// The site of one test.
 pub trait Stage {
-    /// Does what a test asks for, with its arguments as plain data.
+    /// Executes a request with its arguments as plain data.
     ///
     /// # Errors
-    /// What is wrong, with a hint for whoever wrote the test.
+    /// The error, with a hint for the author of the test.
     fn act(&mut self, verb: Verb, args: &[Value]) -> Result<Step>;
 
-    /// Goes on with the job that waits for its agent, of several with the one that began last, by
-    /// what the agent does.
+    /// Continues the job that waits for its agent, given what the agent does; if several wait, the
+    /// one that started last.
     ///
     /// # Errors
     /// Same as [`Stage::act`].
     fn played(&mut self, does: &Value) -> Result<Step>;
 
-    /// Goes on without that job: the test's own function failed that says what its agent does.
+    /// Continues without that job: the test's own function that plays the agent failed.
     fn forsake(&mut self);
 
-    /// Returns what the fake clock shows.
+    /// Returns the time of the fake clock.
     fn now(&self) -> Millis;
 }
 
-/// Makes the site of a test, when it first asks for something; the test's log goes with it.
+/// Creates the site of a test on first use; the test's log is part of it.
 pub type Make = Box<dyn FnOnce(Said) -> Result<Box<dyn Stage>> + Send>;
 
 /// Where a test is.
@@ -113,7 +114,7 @@ pub type Make = Box<dyn FnOnce(Said) -> Result<Box<dyn Stage>> + Send>;
 pub struct File {
     /// The canonical folder of the script.
     pub folder: Utf8PathBuf,
-    /// The file, relative to it.
+    /// Path of the file, relative to it.
     pub path: Utf8PathBuf,
 }
 
@@ -122,47 +123,47 @@ pub struct File {
 pub struct Named {
     /// Its name.
     pub name: String,
-    /// Where it stands.
+    /// Its place.
     pub at: Location,
 }
 
-/// What stands in a file of tests.
+/// The content of a file of tests.
 #[derive(Clone, Debug)]
 pub struct Listed {
     /// Its tests in their order.
     pub tests: Vec<Named>,
-    /// All files that it reads, itself first, relative to the folder.
+    /// All files that it reads, starting with itself, relative to the folder.
     pub files: Vec<Utf8PathBuf>,
 }
 
-/// What became of a test.
+/// The outcome of a test.
 #[derive(Clone, Debug)]
 pub struct Ran {
-    /// Why it failed; nothing for one that passed.
+    /// The failure; `None` if it passed.
     pub failure: Option<Failure>,
-    /// What it and the script have logged.
+    /// The log of the test and the script.
     pub said: Vec<SaidLine>,
     /// How long it took.
     pub took: Duration,
-    /// Whether its thread had to be given up.
+    /// Whether its thread had to be abandoned.
     pub is_lost: bool,
 }
 
 /// Why a test failed.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// What is wrong, with its place.
+    /// The finding.
     pub finding: Diagnostic,
-    /// What there is and what there must be, if two values were compared.
+    /// The difference, if two values were compared.
     pub difference: Option<Difference>,
 }
 
-/// Two values that should have been the same.
+/// Two values that should be equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// What there is.
+    /// The actual value.
     pub got: String,
-    /// What there must be; nothing if the value is shown only.
+    /// The expected value; `None` if the actual value is only shown.
     pub want: Option<String>,
 }
 
@@ -172,7 +173,7 @@ impl Failure {
     }
 }
 
-/// Returns a report on a file that could not even be looked at.
+/// Returns a report on a file that could not be read.
 fn unusable(message: String, note: &str) -> Report {
     Report::of(Diagnostic::error("test", message).note(note))
 }

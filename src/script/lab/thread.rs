@@ -1,4 +1,4 @@
-//! The thread of a test, and its end: a function of Lua that cannot be interrupted costs it.
+//! The thread of a test. A Lua C function cannot be interrupted, so a stuck one costs the thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,19 +11,19 @@ use crate::script::source::diagnostic::{Diagnostic, Report};
 use crate::script::vm::budget::{Budget, Credit, cpu_of, own_task};
 use crate::script::vm::outside::Said;
 
-/// How long the site may take for one thing that a test asks of it.
+/// Longest time that the site may take for one request of a test.
 const SITE_PATIENCE: Duration = Duration::from_secs(60);
-/// Bytes of a thread's stack: functions of a test that call themselves through those of its site
-/// run into the limit of the script engine before they run out of it.
+/// Stack size of a thread in bytes: functions of a test that recurse through its site hit the
+/// engine's limit before they overflow it.
 const STACK_BYTES: usize = 16 * 1024 * 1024;
-/// How often a thread is looked at that says nothing.
+/// How often a silent thread is checked.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// What a thread of a test tells whoever waits for it.
+/// An event from the thread of a test to its waiter.
 pub(super) enum Event {
-    /// It has begun; by this name its processor time is known.
+    /// It has started; the name identifies it for reading its processor time.
     Began(Option<String>),
-    /// It asks its site for something.
+    /// It has called its site.
     Entered,
     /// The site has answered.
     Left,
@@ -33,7 +33,8 @@ pub(super) enum Event {
     Ended(Option<Box<Failure>>),
 }
 
-/// What a thread is given: where it tells, whether it was given up, and time that does not count.
+/// The context of a thread: where it reports, whether it was abandoned, and time that does not
+/// count.
 pub(super) struct Watched {
     events: Sender<Event>,
     pub(super) is_abandoned: Arc<AtomicBool>,
@@ -41,28 +42,28 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    /// Says that the site works now; its time is not the test's.
+    /// Reports that the site works now; its time does not count against the test.
     pub(super) fn enter(&self) {
         self.tell(Event::Entered);
         self.credit.begin();
     }
 
-    /// Says that the test goes on.
+    /// Reports that the test continues.
     pub(super) fn leave(&self) {
         self.credit.end();
         self.tell(Event::Left);
     }
 
     fn tell(&self, event: Event) {
-        // Who does not wait any more has given this thread up: its next hook ends it.
+        // If nobody waits any more, this thread was abandoned: its next hook ends it.
         let _ = self.events.send(event);
     }
 }
 
-/// Reads a file of tests and lists them; nothing of them is run.
+/// Lists the tests in a file without running them.
 ///
 /// # Errors
-/// All that is wrong with the file.
+/// Every error in the file.
 pub fn list(file: &File) -> Result<Listed, Report> {
     let own = file.clone();
     let work = move |watched: Watched| {
@@ -82,7 +83,7 @@ pub fn list(file: &File) -> Result<Listed, Report> {
     }
 }
 
-/// Runs one test of a file; `make` makes its site.
+/// Runs one test of a file; `make` creates its site.
 pub fn run(file: &File, test: &Named, place: usize, make: Make) -> Ran {
     let (own, said, began) = (file.clone(), Said::default(), Instant::now());
     let kept = said.clone();
@@ -120,7 +121,7 @@ enum Waited {
     Without(String),
 }
 
-/// Runs work on a thread of its own and waits for its last word.
+/// Runs work on its own thread and waits for its last event.
 fn on_thread(work: impl FnOnce(Watched) -> Event + Send + 'static, budget: Budget) -> Waited {
     let (events, told) = mpsc::channel();
     let is_abandoned = Arc::new(AtomicBool::new(false));
@@ -143,8 +144,8 @@ fn on_thread(work: impl FnOnce(Watched) -> Event + Send + 'static, budget: Budge
     waited
 }
 
-/// Waits for the last word. The processor time tells whether a thread is stuck: on a busy machine
-/// one that is not may say nothing for long.
+/// Waits for the last event. A thread is stuck if its processor time says so: on a busy machine, a
+/// healthy thread may be silent for long.
 fn wait(told: &Receiver<Event>, budget: Budget) -> Waited {
     let (mut inside, mut task) = (0_u32, None::<String>);
     let used = |task: &Option<String>| task.as_deref().and_then(cpu_of);
@@ -158,7 +159,7 @@ fn wait(told: &Receiver<Event>, budget: Budget) -> Waited {
             Err(RecvTimeoutError::Disconnected) => return Waited::Gone,
             Err(RecvTimeoutError::Timeout) => {
                 let patience = if inside > 0 { SITE_PATIENCE } else { budget.wall };
-                // A thread that has just begun has used nothing yet.
+                // A thread that has just started has used nothing yet.
                 let then = used_then.unwrap_or_default();
                 let spent = used(&task).map(|now| now.saturating_sub(then));
                 let is_over = spent.is_some_and(|it| it > budget.cpu + Budget::PATIENCE);

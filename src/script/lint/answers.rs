@@ -1,6 +1,7 @@
-//! What a function of a script can never answer, and what it can never call where it is called.
+//! Finds functions that can never return a useful answer, and calls that can never succeed where
+//! they are.
 //!
-//! **Invariant:** only what stands there as it is counts: a value that is made up is left alone.
+//! **Invariant:** only literal values count; computed ones are not judged.
 
 use serde_json::Value;
 
@@ -10,14 +11,14 @@ use crate::script::lint::arguments::Given;
 use crate::script::lint::findings::Found;
 use crate::script::schema::{DECLARATIONS, FUNCTIONS, When};
 
-/// A check that lets everything pass.
+/// A check that accepts everything.
 pub(crate) fn no_answer(line: u32, kind: &Kind) -> Found {
     let message = format!("`verify` of {} returns nothing: every result passes", kind.title());
     let note = "write return TEST or \"what is wrong\"".to_owned();
     Found::warning("no-return", (line, "function"), message, note)
 }
 
-/// A literal value that whoever asks does not take.
+/// A literal return value that the caller does not accept.
 pub(crate) fn answer(line: u32, given: Given<'_>, returned: &[Option<Value>]) -> Option<Found> {
     let first = returned.first()?.as_ref()?;
     let field = given.field();
@@ -49,7 +50,7 @@ pub(crate) fn answer(line: u32, given: Given<'_>, returned: &[Option<Value>]) ->
     Some(Found::warning("wrong-return", (line, "return"), message, note.to_owned()))
 }
 
-/// A function of `wb` that raises an error wherever this one is called.
+/// A function of `wb` that always raises an error in this kind of function.
 pub(crate) fn phase(line: u32, given: Given<'_>, path: &str) -> Option<Found> {
     let name = path.strip_prefix("wb.")?;
     let is_declaration =

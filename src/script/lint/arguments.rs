@@ -1,4 +1,4 @@
-//! What the functions of a script are given, by the schema and by their kind.
+//! The arguments of the script's functions, by the schema and by their kind.
 
 use crate::base::EventKind;
 use crate::script::config::{Kind, Produces};
@@ -6,21 +6,21 @@ use crate::script::schema::{ALIASES, Member, RECORDS, event_data};
 use crate::script::source::diagnostic::nearest;
 use crate::script::vm::template::{AGENT_NAMES, INBOX_NAMES, PROMPT_NAMES};
 
-/// The input that kinds have by themselves.
+/// The input that every kind has.
 pub(crate) const TOPIC_IDS: &str = "topic_ids";
 
-/// What a function is given.
+/// The argument of a function.
 #[derive(Clone, Copy)]
 pub(crate) enum Given<'k> {
-    /// The event that a handler is for.
+    /// The event of a handler.
     Event(EventKind),
-    /// The job that `verify` looks at.
+    /// The job passed to `verify`.
     Produced(&'k Kind),
-    /// The job that `retry` is asked about.
+    /// The failed job passed to `retry`.
     Failed(&'k Kind),
     /// The values of a prompt.
     Prompt(&'k Kind),
-    /// The inputs from which a lane is made.
+    /// The inputs passed to a lane function.
     Lane(&'k Kind),
     /// The time of a schedule.
     Due,
@@ -28,17 +28,17 @@ pub(crate) enum Given<'k> {
     Call,
 }
 
-/// A name in what a function is given.
+/// A name in an argument.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Name<'k> {
     /// The name.
     pub(crate) name: &'k str,
-    /// Its type, as the schema has it.
+    /// Its type in the schema.
     pub(crate) ty: &'k str,
 }
 
 impl<'k> Given<'k> {
-    /// Returns how people call it.
+    /// Returns a description for messages.
     pub(crate) fn what(self) -> String {
         match self {
             Given::Event(kind) => format!("an event {}", kind.as_str()),
@@ -51,8 +51,7 @@ impl<'k> Given<'k> {
         }
     }
 
-    /// Returns the field of a declaration that holds such a function; for a handler what it is
-    /// given to.
+    /// Returns the field of a declaration that holds such a function; for a handler, the event.
     pub(crate) fn field(self) -> &'static str {
         match self {
             Given::Event(_) => "on",
@@ -64,7 +63,7 @@ impl<'k> Given<'k> {
         }
     }
 
-    /// Returns whether the function asks for jobs, and what it returns is read by nobody.
+    /// Returns whether the function can request jobs and its return value is ignored.
     pub(crate) fn acts(self) -> bool {
         matches!(self, Given::Event(_) | Given::Due | Given::Call)
     }
@@ -92,7 +91,7 @@ impl<'k> Given<'k> {
         .unwrap_or_default()
     }
 
-    /// Returns what is in one of its names; `None` if that may be anything.
+    /// Returns the members of one of its names; `None` if any member is possible.
     pub(crate) fn within(self, name: Name<'k>) -> Option<Vec<Name<'k>>> {
         match (self, name.name) {
             (Given::Event(kind), "data") => Some(event_data(kind).iter().map(name_of).collect()),
@@ -104,7 +103,7 @@ impl<'k> Given<'k> {
         }
     }
 
-    /// Says that a name, or the one that it may be, is in one of the tables that are given.
+    /// Returns a note if the name, or a similar one, is in one of the argument's tables.
     pub(crate) fn elsewhere(self, name: &str, is_first: bool, shown: &str) -> Option<String> {
         let root = shown.split('.').next()?;
         let names = self.names();
@@ -112,7 +111,7 @@ impl<'k> Given<'k> {
         if name != "kind" && nearest(name, here).is_some() {
             return None;
         }
-        // The data of an event stays as it was when it happened; a job is as it is now.
+        // The data of an event is a snapshot of when it happened; a job is in its current state.
         let tables = ["job", "data", "produced", "inputs", "body"];
         let mut tables = tables.iter().filter_map(|it| names.iter().find(|one| one.name == *it));
         tables.find_map(|table| {
@@ -128,7 +127,7 @@ fn name_of(member: &'static Member) -> Name<'static> {
     Name { name: member.name, ty: member.ty }
 }
 
-/// Returns the names of a record and of what it is based on; `None` if it may have others.
+/// Returns the names of a record and its bases; `None` if it may have others.
 fn of_record(name: &str) -> Option<Vec<Name<'static>>> {
     let record = RECORDS.iter().find(|it| it.name == name && it.others.is_none())?;
     let base = record.base.and_then(of_record).unwrap_or_default();
@@ -145,7 +144,7 @@ fn inputs<'k>(
     own.chain(several.then_some(Name { name: TOPIC_IDS, ty: "any" }))
 }
 
-/// Returns what a job of a kind leaves.
+/// Returns the output of jobs of a kind.
 fn produced(kind: &Kind) -> Vec<Name<'static>> {
     let names: &[&str] = match kind.produces {
         None if kind.inbox.is_some() => &["text", "value"],
@@ -158,7 +157,7 @@ fn produced(kind: &Kind) -> Vec<Name<'static>> {
     all.into_iter().filter(|it| names.contains(&it.name)).collect()
 }
 
-/// Returns the words that a value can be, if its type names them.
+/// Returns the possible values of a type, if it is an enumeration.
 pub(crate) fn words(ty: &str) -> &'static [&'static str] {
     let ty = ty.trim_end_matches('?');
     ALIASES.iter().find(|it| it.0 == ty).map_or(&[], |it| it.1)

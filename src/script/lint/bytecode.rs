@@ -1,38 +1,38 @@
-//! Reads what the engine has compiled: instructions, constants, locals and lines of each function.
+//! Reads the engine's bytecode: instructions, constants, locals and lines of each function.
 //!
-//! The engine knows which name is a local, which a captured one and which a global; a reader of
-//! the text would have to find all that out again. The bytes are made by the engine of this very
-//! program and are never run.
+//! The engine has already resolved names to locals, captures and globals; a parser of the text
+//! would have to do that again. The bytes come from the engine in this program and are never run
+//! from here.
 //!
-//! **Invariant:** total: bytes that are something else give nothing, never an error.
+//! **Invariant:** total: invalid bytes give `None`, never an error.
 
 use serde_json::Value;
 
-/// What every text of code begins with: the signature, version 5.4, the sizes and two samples.
+/// Header of all bytecode: the signature, version 5.4, the sizes and two samples.
 const HEAD_BYTES: usize = 4 + 1 + 1 + 6 + 3 + 8 + 8;
 /// Version and format after the signature.
 const VERSION: [u8; 2] = [0x54, 0];
-/// Deepest function within functions that is read.
+/// Deepest nesting of functions that is read.
 const DEPTH_MAX: u32 = 100;
-/// What stands for a line that is too far from the one before.
+/// Marker for a line too far from the previous one.
 const FAR_LINE: i8 = i8::MIN;
 
 /// A function.
 #[derive(Debug, Default)]
 pub(crate) struct Proto {
-    /// The line of its beginning; 0 for a file.
+    /// Its first line; 0 for a file.
     pub(crate) line: u32,
     /// How many parameters it has.
     pub(crate) params: usize,
     /// Its instructions.
     pub(crate) code: Vec<Instruction>,
-    /// Its constants; nothing for what is no plain value.
+    /// Its constants; `None` for those that are not plain values.
     pub(crate) constants: Vec<Option<Value>>,
-    /// What it captures.
+    /// Its captured variables.
     pub(crate) captures: Vec<Capture>,
-    /// The functions within it.
+    /// The functions defined in it.
     pub(crate) inner: Vec<Proto>,
-    /// Its locals, in the order of their beginning.
+    /// Its locals, ordered by the start of their scope.
     pub(crate) locals: Vec<Local>,
     /// The line of each instruction.
     pub(crate) lines: Vec<u32>,
@@ -43,7 +43,7 @@ pub(crate) struct Proto {
 pub(crate) struct Capture {
     /// Its name.
     pub(crate) name: String,
-    /// Whether it is a register of the function around, or else captured by that one, too.
+    /// Whether it is a register of the enclosing function, rather than a capture of that function.
     pub(crate) is_register: bool,
     /// Which.
     pub(crate) index: usize,
@@ -54,9 +54,9 @@ pub(crate) struct Capture {
 pub(crate) struct Local {
     /// Its name.
     pub(crate) name: String,
-    /// The instruction from which it is there.
+    /// The first instruction in its scope.
     pub(crate) from: usize,
-    /// The one from which it is not any more.
+    /// The first instruction after its scope.
     pub(crate) to: usize,
     /// Where it is.
     pub(crate) register: usize,
@@ -67,7 +67,7 @@ pub(crate) struct Local {
 pub(crate) struct Instruction(u32);
 
 impl Instruction {
-    /// Returns what it does.
+    /// Returns its opcode.
     pub(crate) fn op(self) -> u32 {
         self.0 & 0x7f
     }
@@ -97,23 +97,23 @@ impl Instruction {
         (self.0 >> 15) as usize
     }
 
-    /// Returns its large operand as a number that it loads.
+    /// Returns its large operand as the number it loads.
     pub(crate) fn number(self) -> i64 {
         self.bx() as i64 - i64::from(u16::MAX)
     }
 
-    /// Returns how far it jumps, from the instruction after it.
+    /// Returns its jump distance, relative to the next instruction.
     pub(crate) fn jump(self) -> i64 {
         i64::from(self.0 >> 7) - i64::from((1_u32 << 24) - 1)
     }
 }
 
-/// Reads a file as the engine has compiled it.
+/// Reads the compiled code of a file.
 pub(crate) fn read(bytes: &[u8]) -> Option<Proto> {
     if bytes.get(..4)? != b"\x1bLua" || bytes.get(4..6)? != VERSION {
         return None;
     }
-    // One byte more says how many variables the whole captures.
+    // One more byte is the number of variables captured by the main function.
     let mut reader = Reader { rest: bytes.get(HEAD_BYTES + 1..)? };
     reader.proto(0)
 }
@@ -133,7 +133,7 @@ impl Reader<'_> {
         self.take(1).map(|it| it[0])
     }
 
-    /// Seven bits a byte, the largest first; the last byte has its highest bit set.
+    /// Seven bits per byte, most significant first; the last byte has its highest bit set.
     fn size(&mut self) -> Option<usize> {
         let mut size: usize = 0;
         loop {
@@ -154,7 +154,7 @@ impl Reader<'_> {
         Some(Some(String::from_utf8_lossy(self.take(len)?).into_owned()))
     }
 
-    /// Reads a list; every item has a byte at least.
+    /// Reads a list; every item has at least one byte.
     fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let count = self.size()?;
         if count > self.rest.len() {
@@ -214,7 +214,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns the line of each instruction by the steps between them.
+/// Returns the line of each instruction, decoded from the differences.
 fn lines(first: u32, steps: &[i8], far: &[(usize, u32)]) -> Vec<u32> {
     let mut line = first;
     let next = |(at, step): (usize, &i8)| {
@@ -227,7 +227,7 @@ fn lines(first: u32, steps: &[i8], far: &[(usize, u32)]) -> Vec<u32> {
     steps.iter().enumerate().map(next).collect()
 }
 
-/// Gives locals their registers: each has the first that is free when it begins.
+/// Assigns registers to locals: each gets the first free one when its scope starts.
 fn placed(spans: Vec<(String, usize, usize)>) -> Vec<Local> {
     let mut open: Vec<usize> = Vec::new();
     let place = |(name, from, to): (String, usize, usize)| {

@@ -1,8 +1,8 @@
-//! What is wrong inside the functions of a script: names that are not there, words that a value
-//! never has, and jobs that would be refused.
+//! Mistakes inside functions of a script: unknown names, comparisons with impossible values, and
+//! requests that would be refused.
 //!
-//! **Invariant:** what may never be reached is a warning, though it is an error of the call when it
-//! is: a script that works is not refused. An error is only what makes a function good for nothing.
+//! **Invariant:** code that may never be reached gives only a warning, even if it would fail: a
+//! script that works is not refused. An error is reported only if it makes the function useless.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::script::source::span::Spot;
 use crate::script::vm::declare::global_note;
 use crate::script::vm::sandbox::global_names;
 
-/// Something that is wrong, before it has its place.
+/// A finding without its place.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     severity: Severity,
@@ -37,16 +37,16 @@ pub(crate) struct Found {
     note: String,
 }
 
-/// A table that is made for `wb.enqueue`, or for anything else.
+/// A table that may be passed to `wb.enqueue`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Request {
-    /// Each field with its value, if it is a literal one, and its line.
+    /// Each field with its value, if literal, and its line.
     pub(crate) fields: Vec<(String, Option<Value>, u32)>,
     is_open: bool,
 }
 
 impl Request {
-    /// Returns it as one that may have other fields, too.
+    /// Marks it as possibly having other fields, too.
     pub(crate) fn open(self) -> Request {
         Request { is_open: true, ..self }
     }
@@ -62,7 +62,7 @@ impl Found {
         Found { severity, code, line, word: word.to_owned(), message, note }
     }
 
-    /// Says something that leaves the script usable, at a word of a line.
+    /// Returns a warning at a word of a line.
     pub(crate) fn warning(
         code: &'static str,
         (line, word): (u32, &str),
@@ -72,30 +72,30 @@ impl Found {
         Found { severity: Severity::Warning, ..Found::error(code, (line, word), message, note) }
     }
 
-    /// Returns whether it says something of what the function is given.
+    /// Returns whether it is about the function's argument.
     pub(crate) fn is_of_given(&self) -> bool {
         matches!(self.code, "unknown-read" | "unknown-word")
     }
 
-    /// Returns whether another one is about the same.
+    /// Returns whether another one is about the same thing.
     pub(crate) fn is_like(&self, other: &Found) -> bool {
         (self.line, self.code, &self.word) == (other.line, other.code, &other.word)
     }
 }
 
-/// What the functions of one file are judged by.
+/// The context for judging the functions of one file.
 pub(crate) struct Judge<'k> {
     kinds: &'k BTreeMap<String, Kind>,
-    /// All that is declared, also what is wrong otherwise.
+    /// All declared names, also of invalid declarations.
     names: Vec<&'k str>,
     globals: Vec<String>,
-    /// What functions are given, by the line of their beginning.
+    /// Arguments of functions, by the line on which they begin.
     given: BTreeMap<u32, Vec<Given<'k>>>,
-    /// How many functions begin in a line.
+    /// Number of functions that begin on a line.
     starts: BTreeMap<u32, usize>,
 }
 
-/// Looks into the functions of all files.
+/// Checks the functions of all files.
 pub(crate) fn look(draft: &Draft, config: &Config, findings: &mut Findings) {
     let mut all: BTreeMap<&Utf8Path, BTreeMap<u32, Vec<Given<'_>>>> = BTreeMap::new();
     let slots = given(config);
@@ -127,7 +127,7 @@ pub(crate) fn look(draft: &Draft, config: &Config, findings: &mut Findings) {
     }
 }
 
-/// Returns every function with what it is given.
+/// Returns every function with its argument.
 fn given(config: &Config) -> Vec<(&Slot, Given<'_>)> {
     let mut all: Vec<(&Slot, Given<'_>)> = Vec::new();
     all.extend(config.handlers.iter().map(|it| (&it.slot, Given::Event(it.event))));
@@ -169,8 +169,8 @@ fn placed(source: &Arc<Source>, found: Found) -> Diagnostic {
 }
 
 impl<'k> Judge<'k> {
-    /// Returns what the function is given that begins in a line and is the value of a field. Where
-    /// several begin, only those of which it is sure.
+    /// Returns the arguments of the function that begins on a line and is the value of a field. If
+    /// several begin there, only those that are certain.
     pub(crate) fn given(&self, line: u32, field: Option<&str>) -> Vec<Given<'k>> {
         let all = self.given.get(&line).cloned().unwrap_or_default();
         match self.starts.get(&line) {
@@ -195,7 +195,7 @@ impl<'k> Judge<'k> {
         Found::warning("global-assignment", (line, name), message, format!("write local {name}"))
     }
 
-    /// A function that `wb`, or a table in it, does not have.
+    /// A function that does not exist in `wb` or a table in it.
     pub(crate) fn unknown_function(&self, line: u32, path: &str, key: &str) -> Option<Found> {
         let full = format!("{path}.{key}");
         let here = full.strip_prefix("wb.").unwrap_or(&full);
@@ -213,7 +213,7 @@ impl<'k> Judge<'k> {
         Some(Found::warning("unknown-function", (line, key), message, suggestion(key, names)))
     }
 
-    /// A name that what a function is given does not have.
+    /// A name that the argument of a function does not have.
     pub(crate) fn read(
         &self,
         (line, given): (u32, Given<'k>),
@@ -233,7 +233,7 @@ impl<'k> Judge<'k> {
         Found::warning("unknown-read", (line, key), message, note)
     }
 
-    /// The kind of an event is its name: it is never that of a job.
+    /// The kind of an event is its name, never the kind of a job.
     pub(crate) fn kind_of_event(
         &self,
         line: u32,
@@ -258,14 +258,14 @@ impl<'k> Judge<'k> {
         )
     }
 
-    /// A prompt that no job would have.
+    /// A prompt that no job could have.
     pub(crate) fn no_return(&self, line: u32, kind: &Kind) -> Found {
         let message = format!("the function of the prompt of {} returns nothing", kind.title());
         let note = "write return ([[…]]):format(…), or return \"…\" .. job.NAME".to_owned();
         Found::error("no-return", (line, "function"), message, note)
     }
 
-    /// A request that is returned, and that nobody reads.
+    /// A request that is returned, and therefore ignored.
     pub(crate) fn returned(&self, line: u32, request: &Request) -> Option<Found> {
         let (_, kind, _) = request.kind()?;
         let kind =
@@ -340,5 +340,5 @@ impl<'k> Judge<'k> {
     }
 }
 
-/// The code of a file, as the engine has compiled it.
+/// The path and the compiled code of a file.
 pub(crate) type Code = (Utf8PathBuf, Vec<u8>);

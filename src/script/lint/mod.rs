@@ -1,6 +1,6 @@
-//! What a script may say and hardly means: warnings.
+//! Warnings about probable mistakes in a script.
 //!
-//! **Invariant:** a script with warnings alone is fine; a kind that is wrong is not warned of.
+//! **Invariant:** a script with only warnings is valid; an invalid kind gets no warnings.
 
 pub(in crate::script) mod answers;
 pub(in crate::script) mod arguments;
@@ -21,11 +21,11 @@ use crate::script::source::diagnostic::{Diagnostic, Findings, suggestion};
 use crate::script::source::span::Spot;
 use crate::script::vm::template::{Piece, pieces};
 
-/// The whole site.
+/// The context of the warnings.
 pub(crate) struct Lint<'a> {
-    /// What was declared.
+    /// The declarations.
     pub(crate) draft: &'a Draft,
-    /// What may run at once.
+    /// The bounds.
     pub(crate) limits: &'a Limits,
     /// The engines that are right.
     pub(crate) engines: &'a BTreeMap<String, Engine>,
@@ -33,12 +33,12 @@ pub(crate) struct Lint<'a> {
     pub(crate) kinds: &'a BTreeMap<String, Kind>,
     /// The kinds of the assistant.
     pub(crate) private: &'a BTreeMap<String, Kind>,
-    /// Where findings go.
+    /// The findings.
     pub(crate) findings: &'a mut Findings,
 }
 
 impl Lint<'_> {
-    /// Looks at what concerns several declarations.
+    /// Checks what concerns several declarations.
     pub(crate) fn look(mut self, lanes: &BTreeMap<String, Spot>) {
         self.lanes(lanes);
         self.engines();
@@ -47,7 +47,7 @@ impl Lint<'_> {
         self.slots();
     }
 
-    /// An instance that waits for another job would hold the only slot.
+    /// Warns if an instance may wait for another job while it holds the only slot.
     fn slots(&mut self) {
         let first = self.draft.declared.iter().find(|it| it.word == "inbox");
         if let Some(first) = first.filter(|_| self.limits.jobs == 1) {
@@ -105,7 +105,7 @@ impl Lint<'_> {
         }
     }
 
-    /// A key that stands in the script is copied with it.
+    /// Warns about a literal API key, which is copied along with the script.
     fn keys(&mut self) {
         const BEGINNINGS: [&str; 6] = ["sk-", "sk_live_", "ghp_", "github_pat_", "xoxb-", "AKIA"];
         for declared in self.draft.declared.iter().filter(|it| it.word == "engine") {
@@ -124,7 +124,7 @@ impl Lint<'_> {
         }
     }
 
-    /// A cap that does not see what is spent is hardly meant.
+    /// Warns about caps that do not see the spending.
     fn caps(&mut self) {
         let names = self.draft.declared.iter().map(|it| ((it.word, it.name.as_deref()), &it.spot));
         let spots: BTreeMap<_, _> = names.rev().collect();
@@ -150,7 +150,7 @@ impl Lint<'_> {
     }
 }
 
-/// Looks at one kind that is right.
+/// Checks one valid kind.
 pub(crate) fn kind(
     title: &str,
     (kind, checked, engine): (&Kind, &Checked, Option<&Engine>),
@@ -165,7 +165,7 @@ pub(crate) fn kind(
     inputs(title, kind, checked, draft, findings);
 }
 
-/// Returns the fields that another one leaves without effect, and why.
+/// Returns the fields that are overridden by another one, and why.
 fn shadowed(
     kind: &Kind,
     checked: &Checked,
@@ -205,7 +205,7 @@ fn shadowed(
     found
 }
 
-/// An input that no template shows, and a skill of which no agent is told.
+/// Warns about inputs that no template shows, and a skill that no prompt mentions.
 fn inputs(title: &str, kind: &Kind, checked: &Checked, draft: &Draft, findings: &mut Findings) {
     let Prompt::Template(template) = &kind.prompt else { return };
     if template.is_empty() {
@@ -253,16 +253,16 @@ fn inputs(title: &str, kind: &Kind, checked: &Checked, draft: &Draft, findings: 
     }
 }
 
-/// Whether a handler reads an input of a job: as far as the text tells.
+/// Returns whether a handler seems to read an input of a job, judging by its text.
 fn is_read_later(draft: &Draft, name: &str) -> bool {
     let read = format!("inputs.{name}");
     !draft.handlers.is_empty() && draft.files.iter().any(|it| it.text.contains(&read))
 }
 
-/// Whether an input serves the lane, another input, a function of the kind, or what the job must
-/// produce.
+/// Returns whether an input serves the lane, another input, a function of the kind, or the required
+/// output.
 fn has_other_use(kind: &Kind, input: &Input) -> bool {
-    // Functions are given all inputs.
+    // Functions receive all inputs.
     let is_function = matches!(kind.lane, Some(Lane::Function(_)));
     if is_function || kind.verify.is_some() || kind.retry.is_some() {
         return true;

@@ -1,4 +1,4 @@
-//! What instructions of the engine do, by its numbers: which registers they set, where they jump.
+//! Effects of the engine's instructions, by opcode: registers they set, and jump targets.
 
 use std::collections::BTreeSet;
 
@@ -37,13 +37,13 @@ pub(crate) const TFORLOOP: u32 = 77;
 pub(crate) const SETLIST: u32 = 78;
 pub(crate) const CLOSURE: u32 = 79;
 pub(crate) const VARARG: u32 = 80;
-/// Comparisons, jumps, returns, and what follows an operator for a metamethod.
+/// Comparisons, jumps, returns, and the metamethod fallbacks after an operator.
 pub(crate) const SETS_NOTHING: [u32; 22] = [
     46, 47, 48, 54, 55, JMP, 57, 58, 59, EQK, 61, 62, 63, 64, 65, 66, RETURN, 71, RETURN1,
     TFORPREP, TFORLOOP, 82,
 ];
 
-/// Returns the instructions to which others jump.
+/// Returns the targets of jumps.
 pub(crate) fn targets(proto: &Proto) -> BTreeSet<usize> {
     let jump = |(at, it): (usize, &Instruction)| {
         let next = i64::try_from(at).ok()? + 1;
@@ -52,7 +52,7 @@ pub(crate) fn targets(proto: &Proto) -> BTreeSet<usize> {
             JMP => next + it.jump(),
             FORLOOP | TFORLOOP => next - far,
             FORPREP => next + far + 1,
-            // To the call of the iterator, which stands one before the end of a loop.
+            // To the call of the iterator, which precedes the loop instruction.
             TFORPREP => next + far,
             _ => return None,
         };

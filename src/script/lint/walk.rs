@@ -1,9 +1,8 @@
-//! Follows what a function of a script is given through its compiled code: what it reads of it,
-//! what it compares it with, and which jobs it asks for.
+//! Follows the argument of a function through its compiled code: which names it reads, which values
+//! it compares, and which jobs it requests.
 //!
-//! **Invariant:** a hint, not a proof: a value of which it is not sure is unknown, and nothing is
-//! said of it. A local that is set twice is unknown, and so is what is left in a register where
-//! code comes from elsewhere.
+//! **Invariant:** a heuristic, not a proof: an uncertain value is unknown and gives no findings. A
+//! local that is assigned twice is unknown, and so are temporaries at a jump target.
 
 use std::collections::BTreeSet;
 
@@ -15,20 +14,19 @@ use crate::script::lint::bytecode::{Instruction, Proto};
 use crate::script::lint::findings::{Found, Judge, Request};
 use crate::script::lint::op::{self, REGISTERS, targets, written};
 
-/// Most functions that are walked through for one file: one that is given several things has a walk
-/// for each.
+/// Most functions walked per file; one with several possible arguments is walked once for each.
 const WALKS_MAX: u32 = 10_000;
 
-/// What is known of a value.
+/// What is known about a value.
 #[derive(Clone)]
 enum Value<'k> {
     /// Nothing.
     Unknown,
-    /// What the function is given, or a table in it.
+    /// The argument of the function, or a table in it.
     Record { given: Given<'k>, shown: String, is_root: bool, names: Vec<Name<'k>> },
     /// A plain value in it.
     Leaf { given: Given<'k>, shown: String, is_root: bool, name: Name<'k> },
-    /// `wb`, or something in it.
+    /// `wb`, or a member of it.
     Wb(String),
     /// The function `require`.
     Require,
@@ -36,7 +34,7 @@ enum Value<'k> {
     Text(String),
     /// A number or a flag.
     Plain(Json),
-    /// A table that the function makes.
+    /// A table constructed by the function.
     Made(Request),
 }
 
@@ -58,10 +56,10 @@ impl<'k> Value<'k> {
     }
 }
 
-/// Walks through the functions of one file.
+/// Walks the functions of one file.
 pub(crate) struct Walk<'w, 'k> {
     judge: &'w Judge<'k>,
-    /// Names of captured variables that some function sets again.
+    /// Names of captured variables that some function assigns.
     reset: BTreeSet<String>,
     walks: u32,
 }
@@ -71,10 +69,10 @@ struct Frame<'p, 'k> {
     proto: &'p Proto,
     captured: Vec<Value<'k>>,
     registers: Vec<Value<'k>>,
-    /// Its locals by their registers, in the order of their beginning.
+    /// Its locals by register, ordered by the start of their scope.
     locals: Vec<Vec<Span>>,
     given: Option<Given<'k>>,
-    /// How many functions are around it.
+    /// Number of enclosing functions.
     depth: u32,
     found: Vec<Found>,
 }
@@ -83,12 +81,12 @@ struct Frame<'p, 'k> {
 struct Span {
     from: usize,
     to: usize,
-    /// Whether it is set again.
+    /// Whether it is assigned again.
     is_reset: bool,
 }
 
 impl<'w, 'k> Walk<'w, 'k> {
-    /// Returns what is found in a file.
+    /// Returns the findings in a file.
     pub(crate) fn file(judge: &'w Judge<'k>, proto: &Proto) -> Vec<Found> {
         let mut reset = BTreeSet::new();
         collect_reset(proto, &mut reset);
@@ -119,7 +117,7 @@ impl<'w, 'k> Walk<'w, 'k> {
             Some(Given::Prompt(kind)) if !returns(proto) => {
                 frame.found.push(self.judge.no_return(proto.line, kind));
             }
-            // One that raises an error refuses as well.
+            // A function that raises an error refuses as well.
             Some(Given::Produced(kind)) if !returns(proto) && !raises(proto) => {
                 frame.found.push(answers::no_answer(proto.line, kind));
             }
@@ -139,7 +137,7 @@ impl<'w, 'k> Walk<'w, 'k> {
         let it = frame.proto.code[at];
         let value = match it.op() {
             op::MOVE => match self.get(frame, it.b(), at) {
-                // Whoever has the table, too, may add to it.
+                // Other owners of the table may add fields.
                 Value::Made(request) => Value::Made(request.open()),
                 other => other,
             },
@@ -187,7 +185,7 @@ impl<'w, 'k> Walk<'w, 'k> {
     fn spans(&self, proto: &Proto) -> Vec<Vec<Span>> {
         let mut set: Vec<Vec<usize>> = vec![Vec::new(); REGISTERS];
         for (at, it) in proto.code.iter().enumerate() {
-            // A call sets what is above it, too, where no local is.
+            // A call also overwrites the registers above it that hold no local.
             for register in written(*it).take(8).filter(|it| *it < REGISTERS) {
                 set[register].push(at);
             }
@@ -204,7 +202,7 @@ impl<'w, 'k> Walk<'w, 'k> {
         spans
     }
 
-    /// Returns what is in a register, unless a local is there that is set twice.
+    /// Returns the value of a register; unknown for a local that is assigned twice.
     fn get(&self, frame: &Frame<'_, 'k>, register: usize, at: usize) -> Value<'k> {
         if frame.local(register, at).is_some_and(|it| it.is_reset) {
             return Value::Unknown;
@@ -230,7 +228,7 @@ impl<'w, 'k> Walk<'w, 'k> {
         if global == "require" {
             return Value::Require;
         }
-        // What a file itself reads, its evaluation has told.
+        // Globals that the file itself reads were reported by its evaluation.
         let found = self.judge.global(frame.line(at), global).filter(|_| frame.depth > 0);
         frame.found.extend(found);
         Value::Unknown
@@ -313,7 +311,7 @@ impl<'w, 'k> Walk<'w, 'k> {
     fn call(&self, frame: &mut Frame<'_, 'k>, it: Instruction, at: usize) -> Value<'k> {
         let function = self.get(frame, it.a(), at);
         let first = self.get(frame, it.a() + 1, at);
-        // What a function is called with stands above it, and is gone.
+        // The arguments of a call are above it and are overwritten.
         for register in it.a()..REGISTERS {
             frame.set(register, Value::Unknown);
         }
@@ -374,7 +372,7 @@ impl<'w, 'k> Walk<'w, 'k> {
         let first = given.pop();
         let mut found = self.function(inner, captured.clone(), first, depth);
         for given in given {
-            // One that is given several things is asked for what none of them has.
+            // With several possible arguments, report only what none of them has.
             let other = self.function(inner, captured.clone(), Some(given), depth);
             found.retain(|it| !it.is_of_given() || other.iter().any(|one| one.is_like(it)));
         }
@@ -402,17 +400,17 @@ impl<'k> Frame<'_, 'k> {
         }
     }
 
-    /// Returns the local that is in a register.
+    /// Returns the local in a register.
     fn local(&self, register: usize, at: usize) -> Option<&Span> {
         let spans = self.locals.get(register)?;
         let before = spans.partition_point(|it| it.from <= at).checked_sub(1)?;
         spans.get(before).filter(|it| at < it.to)
     }
 
-    /// Forgets all that is not a local: code comes here from elsewhere.
+    /// Forgets all temporaries: control flow merges here.
     fn forget_temporaries(&mut self, at: usize) {
         for register in 0..REGISTERS {
-            // One that begins just here was set by one of the ways that lead here.
+            // A local that begins exactly here was set by one of the merging branches.
             if self.local(register, at).is_none_or(|it| it.from == at) {
                 self.set(register, Value::Unknown);
             }
@@ -420,7 +418,7 @@ impl<'k> Frame<'_, 'k> {
     }
 }
 
-/// Collects the names of captured variables that are set.
+/// Collects the names of captured variables that are assigned.
 fn collect_reset(proto: &Proto, names: &mut BTreeSet<String>) {
     let set = proto.code.iter().filter(|it| it.op() == op::SETUPVAL);
     names.extend(set.filter_map(|it| Some(proto.captures.get(it.b())?.name.clone())));
@@ -436,7 +434,7 @@ fn returns(proto: &Proto) -> bool {
     })
 }
 
-/// Returns whether a function may raise an error by itself.
+/// Returns whether a function may raise an error of its own.
 fn raises(proto: &Proto) -> bool {
     let names = proto.constants.iter().flatten().filter_map(Json::as_str);
     names.into_iter().any(|it| it == "error" || it == "assert")

@@ -1,7 +1,7 @@
-//! Coding agents that are known by name: what of a command lets them do anything, and what keeps
-//! them from starting what the repository or their account configures.
+//! Known coding agents: which words of a command let them do anything, and which keep them from
+//! starting programs that the repository or their account configures.
 //!
-//! Each word was tried with the program itself; `docs/engines.md` says with which version.
+//! Each word was tried with the program itself; `docs/engines.md` lists the versions.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,15 @@ use serde_json::Value;
 use crate::script::config::secret::EnvValue;
 use crate::script::config::{Engine, EngineBody};
 
-/// Words by which an agent asks nobody before it acts, whichever agent it is.
+/// Flags by which any agent acts without asking for permission.
 const UNASKED: [&str; 4] = [
     "--dangerously-skip-permissions",
     "--dangerously-bypass-approvals-and-sandbox",
     "--yolo",
     "--approval-mode=yolo",
 ];
-/// What Claude Code is to be told about the settings that it finds: by each of these a file of the
-/// repository makes it start a program.
+/// Settings that Claude Code must override: each of these lets a file of the repository start a
+/// program.
 const SETTINGS: &str = concat!(
     r#""--settings", '{"disableAllHooks":true,"apiKeyHelper":"","awsAuthRefresh":"","#,
     r#""awsCredentialExport":"","gcpAuthRefresh":"","otelHeadersHelper":"","proxyAuthHelper":""}'"#
@@ -37,9 +37,9 @@ const SETTINGS_KEYS: [&str; 7] = [
 /// Parts of `sandbox` in Claude Code's settings that name programs.
 const SANDBOX_PROGRAMS: [&str; 4] = ["ripgrep", "seccomp", "bwrapPath", "socatPath"];
 
-/// Returns what of a settings file of Claude Code makes it start programs or sends what it reads
-/// elsewhere, whatever its command says: `env` beats the engine's own variables. What is no JSON to
-/// us might be to it.
+/// Returns the entry of a Claude Code settings file that starts programs or redirects its traffic
+/// whatever the command says: `env` overrides the engine's own variables. A file that is not JSON
+/// for us might be valid for Claude Code, so it is reported too.
 pub fn unkept_settings(text: &str) -> Option<&'static str> {
     let Ok(Value::Object(settings)) = serde_json::from_str(text) else {
         return Some("what is no JSON object");
@@ -72,7 +72,7 @@ pub enum Agent {
 }
 
 impl Agent {
-    /// Returns the agent that a program is, by the name of its file.
+    /// Returns the agent that a program is, judging by its file name.
     pub fn of(program: &str) -> Option<Agent> {
         match program.rsplit('/').next().unwrap_or(program) {
             "claude" => Some(Agent::Claude),
@@ -84,7 +84,8 @@ impl Agent {
         }
     }
 
-    /// Returns the files, relative to a folder, that make it start programs if its command lets it.
+    /// Returns the files, relative to a folder, that make it start programs unless its command
+    /// prevents it.
     pub fn starting_files(self) -> &'static [&'static str] {
         match self {
             Agent::Claude => &[
@@ -102,13 +103,13 @@ impl Agent {
     }
 
     /// Returns the files, relative to a folder, that it obeys whatever its command says: they make
-    /// it start programs, or send what it reads elsewhere.
+    /// it start programs, or redirect its traffic.
     pub fn unkept_files(self) -> &'static [&'static str] {
         match self {
-            // Of Claude Code only where they say what they must not: `unkept_settings`.
+            // Those of Claude Code are checked by content: `unkept_settings`.
             Agent::Claude | Agent::Codex => &[],
             Agent::Gemini => &[".env", ".gemini/.env"],
-            // A second loader of its own obeys neither `--pure` nor a variable.
+            // Its second loader obeys neither `--pure` nor a variable.
             Agent::Opencode => &[
                 "opencode.json",
                 "opencode.jsonc",
@@ -117,7 +118,7 @@ impl Agent {
                 ".opencode/plugin",
                 ".opencode/plugins",
             ],
-            // The shell of its commands, and what stands before each of them.
+            // They set the shell of its commands, and a prefix for each of them.
             Agent::Pi => &[".pi/settings.json"],
         }
     }
@@ -135,8 +136,8 @@ impl Agent {
         }
     }
 
-    /// Returns its files below the home of its account that make it start programs if its command
-    /// lets it.
+    /// Returns the files below its account's home that make it start programs unless its command
+    /// prevents it.
     pub fn account_files(self) -> &'static [&'static str] {
         match self {
             Agent::Claude => &[".claude/settings.json", ".claude/plugins", ".claude.json"],
@@ -147,7 +148,7 @@ impl Agent {
         }
     }
 
-    /// Returns its files below the home of its account that it obeys whatever its command says.
+    /// Returns the files below its account's home that it obeys whatever its command says.
     pub fn unkept_account_files(self) -> &'static [&'static str] {
         match self {
             Agent::Claude | Agent::Codex => &[],
@@ -166,12 +167,12 @@ impl Agent {
 }
 
 impl Engine {
-    /// Returns whether the engine sets a variable of the environment.
+    /// Returns whether the engine sets an environment variable.
     pub fn sets(&self, name: &str) -> bool {
         matches!(&self.body, EngineBody::Process { env, .. } if env.contains_key(name))
     }
 
-    /// Returns the agent that it runs, if that is known.
+    /// Returns the agent that it runs, if known.
     pub fn agent(&self) -> Option<Agent> {
         match &self.body {
             EngineBody::Process { command, .. } => Agent::of(command.first()?),
@@ -179,7 +180,7 @@ impl Engine {
         }
     }
 
-    /// Returns the word of its command that switches off the agent's questions for permission.
+    /// Returns the word of its command that disables the agent's permission prompts.
     pub fn unasked(&self) -> Option<&str> {
         let EngineBody::Process { command, .. } = &self.body else { return None };
         let agent = self.agent();
@@ -204,13 +205,14 @@ impl Engine {
         found.map(|(_, word)| word.as_str())
     }
 
-    /// Returns whether Claude Code refuses its command to root, unless told that it is contained.
+    /// Returns whether Claude Code refuses this command as root, unless it is told that it runs in
+    /// a sandbox.
     pub fn is_refused_to_root(&self) -> bool {
         self.unasked() == Some(UNASKED[0])
     }
 
-    /// Returns the settings of Claude Code that it reads in the repository, relative to a folder:
-    /// those of the folder in which it works, and those that also count from a folder above it.
+    /// Returns the settings files of Claude Code in the repository, relative to a folder: those
+    /// read in its working folder, and those also read in the folders above it.
     pub fn settings_files(&self) -> (Option<&'static str>, Option<&'static str>) {
         let EngineBody::Process { command, env, .. } = &self.body else { return (None, None) };
         if self.agent() != Some(Agent::Claude) {
@@ -227,8 +229,7 @@ impl Engine {
         )
     }
 
-    /// Returns whether its script says that its agent may obey a file, by the file's name or by
-    /// that of a folder around it.
+    /// Returns whether the script trusts a file, by its own path or that of a folder around it.
     pub fn trusts(&self, file: &str) -> bool {
         let is_in = |it: &String| {
             file.strip_prefix(it.as_str()).is_some_and(|it| it.is_empty() || it.starts_with('/'))
@@ -236,15 +237,15 @@ impl Engine {
         self.trusted.iter().any(is_in)
     }
 
-    /// Returns what to add, so that its agent starts no MCP server, hook or plugin that the command
-    /// does not name; nothing for an agent that is not known.
+    /// Returns the missing flags that keep its agent from starting MCP servers, hooks or plugins
+    /// that the command does not name; empty for an unknown agent.
     pub fn open_doors(&self) -> Vec<&'static str> {
         let EngineBody::Process { command, env, .. } = &self.body else { return Vec::new() };
         let Some(agent) = self.agent() else { return Vec::new() };
         let line = Line { command, env };
         let is_typed = self.speech.as_ref().is_some_and(|it| it.typed.is_some());
         let wanted: &[(bool, &'static str)] = match agent {
-            // Its own hooks tell what it does and stay on; nobody else's are read.
+            // Our own hooks report its turns and stay on; no others are read.
             Agent::Claude if is_typed => &[
                 (line.has(&["--strict-mcp-config"]), r#""--strict-mcp-config""#),
                 (line.reads_no_settings(), r#""--setting-sources=""#),
@@ -291,7 +292,7 @@ struct Line<'a> {
 }
 
 impl Line<'_> {
-    /// Returns whether one of these options is there, also as `--option=value`.
+    /// Returns whether one of these options is present, also as `--option=value`.
     fn has(&self, options: &[&str]) -> bool {
         let is_one = |word: &String| {
             let name = word.split_once('=').map_or(word.as_str(), |(name, _)| name);
@@ -313,8 +314,8 @@ impl Line<'_> {
         })
     }
 
-    /// Returns whether Claude Code is told about hooks and helpers: in so many words, or by a file
-    /// that the script names.
+    /// Returns whether the command decides about hooks and helpers of Claude Code: explicitly, or
+    /// with a settings file that the script names.
     fn decides_settings(&self) -> bool {
         let names = |value: &str, key: &&str| value.contains(&format!("\"{key}\""));
         let decides = |value: &str| {
@@ -329,7 +330,7 @@ impl Line<'_> {
         self.values("--setting-sources").any(str::is_empty)
     }
 
-    /// Returns whether a feature of Codex is switched on or off by name.
+    /// Returns whether a feature of Codex is explicitly enabled or disabled.
     fn decides_feature(&self, name: &str) -> bool {
         let switches = self.values("--disable").chain(self.values("--enable"));
         let mut settings = self.values("-c").chain(self.values("--config"));
@@ -417,7 +418,7 @@ mod tests {
         assert_eq!(adds(&["claude", "--strict-mcp-config"], &[]), 1);
         let hooks = r#"{"disableAllHooks":true}"#;
         assert_eq!(adds(&["claude", "--strict-mcp-config", "--settings", hooks], &[]), 1);
-        // The script's own word counts, whatever it says; so does a file that it names.
+        // The script's explicit choice counts, whatever it is; so does a file that it names.
         let other = SETTINGS.split('\'').nth(1).unwrap().replace("true", "false");
         for settings in [other.as_str(), "agents/settings.json"] {
             assert_eq!(adds(&["claude", "--strict-mcp-config", "--settings", settings], &[]), 0);
@@ -429,7 +430,7 @@ mod tests {
             let without = format!("--settings={}", ours.replace(&format!("\"{key}\""), "\"x\""));
             assert_eq!(adds(&["claude", "--strict-mcp-config", &without], &[]), 1, "{key}");
         }
-        // No settings of anybody: no hook and no helper.
+        // No settings at all: no hook and no helper.
         for none in [&["--setting-sources="][..], &["--setting-sources", ""]] {
             let command = [&["claude", "--strict-mcp-config"], none].concat();
             assert_eq!(adds(&command, &[]), 0, "{none:?}");

@@ -1,4 +1,4 @@
-//! An engine of type "anthropic": a model that this program asks itself, with a key of the site.
+//! Engines of type "anthropic": a model API that this program calls with a key of the site.
 
 use serde::Serialize;
 
@@ -14,15 +14,15 @@ pub(crate) const OF_MODEL: [&str; 7] =
 
 /// Where the models are.
 const BASE_URL: &str = "https://api.anthropic.com";
-/// Tokens of a step, and of all that the model reads and writes.
+/// Bounds for the tokens of a step, and for the context window.
 const MAX_OUTPUT: u32 = 8_192;
 const CONTEXT: u32 = 200_000;
 /// Bounds of both.
 const MAX_OUTPUT_BOUNDS: (u32, u32) = (256, 128_000);
 const CONTEXT_BOUNDS: (u32, u32) = (8_000, 2_000_000);
-/// The least that a model may be told to think, in tokens.
+/// Smallest thinking budget of a model, in tokens.
 const BUDGET_MIN: u32 = 1_024;
-/// Most dollars for a million tokens.
+/// Most dollars per million tokens.
 const PRICE_MAX: f64 = 10_000.0;
 
 /// A model by the Messages API.
@@ -32,15 +32,15 @@ pub struct Anthropic {
     pub model: String,
     /// The key.
     pub key: Secret,
-    /// Where it is asked.
+    /// Base URL of the API.
     pub base_url: BaseUrl,
     /// Most tokens of a step.
     pub max_output: u32,
-    /// Tokens that it reads and writes at once.
+    /// Context window in tokens.
     pub context: u32,
     /// How much it thinks before it answers.
     pub thinking: Thinking,
-    /// What it costs, if that was said.
+    /// Its price, if declared.
     pub price: Option<Price>,
 }
 
@@ -50,26 +50,26 @@ pub struct Anthropic {
 pub enum Thinking {
     /// Not at all.
     Off,
-    /// As much as it finds right at this effort.
+    /// The model decides, at this effort.
     Effort(&'static str),
     /// At most so many tokens.
     Budget(u32),
 }
 
-/// US dollars for a million tokens.
+/// US dollars per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Price {
-    /// Tokens that are read.
+    /// Input tokens.
     pub input: f64,
-    /// Tokens that are written.
+    /// Output tokens.
     pub output: f64,
     /// Tokens read from a cache.
     pub cache_read: f64,
-    /// Tokens kept in a cache.
+    /// Tokens written to a cache.
     pub cache_write: f64,
 }
 
-/// Makes the model of a declaration; nothing without a name or a key, which is reported.
+/// Builds the model of a declaration; `None` without a name or a key, which is reported.
 pub(crate) fn build(
     title: &str,
     checked: &Checked,

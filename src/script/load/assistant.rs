@@ -1,4 +1,4 @@
-//! `wb.assistant { … }`: who may talk with the assistant, what answers, and its bounds.
+//! `wb.assistant { … }`: who may use the assistant, its engines, and its bounds.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,22 +19,22 @@ use crate::script::source::diagnostic::{Diagnostic, Findings, suggestion};
 use crate::script::source::location::Location;
 use crate::script::source::span::Spot;
 
-/// What the names of the assistant's kinds begin with.
+/// Prefix of the names of the assistant's kinds.
 pub(crate) const KIND_PREFIX: &str = "assistant_";
 /// Modes of later releases.
 const LATER: [&str; 1] = ["gateway_subscription"];
-/// Most dollars that an answer may be allowed.
+/// Largest cost limit of an answer, in dollars.
 const COST_USD_MAX: f64 = 10_000.0;
-/// How long a run's process may take for its exit after the answer.
+/// How long a run's process may take to exit after the answer.
 const LINGER: Duration = Duration::from_secs(5);
 
 /// Which program answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// A model by HTTP, with a key of the site.
+    /// A model API over HTTP, with a key of the site.
     AnthropicApiKey,
-    /// Claude Code as a process, with the person's own subscription.
+    /// Claude Code as a process, on the person's own subscription.
     ClaudeCode,
 }
 
@@ -42,7 +42,7 @@ impl Mode {
     /// All modes.
     pub const ALL: [Mode; 2] = [Mode::AnthropicApiKey, Mode::ClaudeCode];
 
-    /// Returns the word in the script and over HTTP.
+    /// Returns the word used in the script and over HTTP.
     pub fn as_str(self) -> &'static str {
         match self {
             Mode::AnthropicApiKey => "anthropic_api_key",
@@ -72,15 +72,15 @@ impl fmt::Display for Mode {
 pub struct Assistant {
     /// The engine of each mode.
     pub runtimes: BTreeMap<Mode, String>,
-    /// The mode of persons who chose none.
+    /// The default mode.
     pub mode: Mode,
-    /// Who may use it; everybody who may write if it is not given.
+    /// Who may use it; everybody with write access by default.
     pub persons: Option<Vec<String>>,
     /// Who may use the mode `claude_code`.
     pub claude_code_persons: Vec<String>,
-    /// What it may do.
+    /// Its tools with their policies.
     pub tools: BTreeMap<&'static str, Policy>,
-    /// Where the files are that it works on.
+    /// The folders of the vaults.
     pub vaults: Vaults,
     /// Its bounds.
     pub limits: AssistantLimits,
@@ -101,18 +101,18 @@ pub struct AssistantLimits {
     pub prompt_bytes: u64,
     /// Longest answer, in bytes.
     pub output_bytes: u64,
-    /// How long a question to the person waits.
+    /// How long a confirmation waits for the person.
     #[serde(serialize_with = "write_duration")]
     pub confirm: Duration,
     /// Most calls of tools in a run.
     pub tool_calls: u32,
     /// Most requests to a model in a run.
     pub steps: u32,
-    /// Most US dollars of a run, if there is a bound.
+    /// Most US dollars per run, if bounded.
     pub cost_usd: Option<f64>,
     /// Most runs at once.
     pub running: u32,
-    /// Most runs of one person at once.
+    /// Most concurrent runs of one person.
     pub running_person: u32,
 }
 
@@ -120,7 +120,7 @@ fn write_duration<S: serde::Serializer>(it: &Duration, to: S) -> Result<S::Ok, S
     to.serialize_str(&format_duration(*it))
 }
 
-/// How many answers of assistants may be written at once.
+/// Bounds on concurrent answers of assistants.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct ChatCaps {
     /// For all persons together.
@@ -136,7 +136,7 @@ impl Default for ChatCaps {
 }
 
 impl Assistant {
-    /// Returns how many of its answers may be written at once.
+    /// Returns how many of its answers may be in progress at once.
     pub(crate) fn caps(&self) -> ChatCaps {
         let (running, running_person) = (self.limits.running, self.limits.running_person);
         ChatCaps { running, running_person }
@@ -158,7 +158,7 @@ impl Assistant {
 }
 
 impl Builder<'_> {
-    /// Judges the declaration of the assistant; returns it with the kinds of its runs.
+    /// Validates the declaration of the assistant; returns it with the kinds of its runs.
     pub(crate) fn assistant(
         &mut self,
         engines: &BTreeMap<String, Engine>,
@@ -219,7 +219,7 @@ impl Judge<'_> {
         self.findings.add(Diagnostic::warning(code, message).at(spot).note(note));
     }
 
-    /// Returns the mode with a word, or says why there is none.
+    /// Returns the mode with this name; reports an error if there is none.
     fn parse(&mut self, word: &str, spot: &Spot) -> Option<Mode> {
         let mode = Mode::parse(word);
         if mode.is_none() && LATER.contains(&word) {
@@ -378,7 +378,7 @@ impl Judge<'_> {
         None
     }
 
-    /// Warns of a bound of money that no price makes true.
+    /// Warns about a cost limit that cannot apply because no price is set.
     fn warn_unpriced(&mut self, runtimes: &BTreeMap<Mode, String>, limits: &AssistantLimits) {
         let engine = runtimes.get(&Mode::AnthropicApiKey).and_then(|it| self.engines.get(it));
         let is_unpriced = engine.and_then(Engine::model).is_some_and(|it| it.price.is_none());
@@ -401,7 +401,7 @@ impl Judge<'_> {
     }
 }
 
-/// Returns the kind of a mode's runs. No list has it and no request can name it.
+/// Returns the kind of a mode's runs. It is never listed and cannot be requested.
 fn kind(mode: Mode, engine: &str, assistant: &Assistant) -> Kind {
     Kind {
         name: mode.kind(),

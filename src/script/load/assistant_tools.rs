@@ -1,4 +1,4 @@
-//! What the assistant may do: its tools with their policies, and where the vaults of persons are.
+//! Permissions of the assistant: its tools with their policies, and the folders of the vaults.
 
 use std::collections::BTreeMap;
 
@@ -35,22 +35,22 @@ const LATER: [&str; 5] = [
     "linkedin_reply_comment",
 ];
 
-/// Whether a person is asked before a tool is used.
+/// Whether a person must confirm a tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Policy {
-    /// If the call cannot be undone easily, or changes what the assistant obeys.
+    /// Only if the call cannot easily be undone, or changes the assistant's own instructions.
     Allow,
     /// Each time.
     Ask,
 }
 
-/// Where the vaults of persons are.
+/// The folders of the vaults.
 #[derive(Clone, Debug, Serialize)]
 pub struct Vaults {
-    /// The folder in which each person gets one; in the data folder if there is none.
+    /// Parent folder of the vaults; in the data folder if `None`.
     pub base: Option<Utf8PathBuf>,
-    /// Folders of persons by their names.
+    /// Folders of individual persons, by name.
     pub of: BTreeMap<String, Utf8PathBuf>,
 }
 
@@ -59,7 +59,7 @@ impl Judge<'_> {
         let checked = self.checked;
         let mut tools = BTreeMap::new();
         let Some(Given::Texts(given)) = checked.given("tools") else {
-            // What is written on the site is seen by everybody.
+            // Everybody sees what is written on the site.
             let policy = |it: &'static str| match it {
                 "open_topic" => (it, Policy::Ask),
                 _ => (it, Policy::Allow),
@@ -117,8 +117,8 @@ impl Judge<'_> {
         Vaults { base, of }
     }
 
-    /// Two persons never have one folder. What links and mounts make the same is found when a vault
-    /// is opened.
+    /// Refuses vaults of two persons that are the same folder or nested. Links and mounts are
+    /// checked when a vault is opened.
     fn refuse_same(&mut self, of: &BTreeMap<String, Utf8PathBuf>) {
         let pairs = of.iter().flat_map(|one| of.iter().map(move |other| (one, other)));
         let pair =

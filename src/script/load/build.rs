@@ -1,4 +1,5 @@
-//! Makes a `Config` of what a script has declared: references, folders, and rules across fields.
+//! Builds a `Config` from the declarations of a script: references, folders, and rules across
+//! fields.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -29,16 +30,16 @@ use crate::script::source::location::ScriptFile;
 use crate::script::source::span::Spot;
 use crate::script::vm::thread::Plan;
 
-/// What to type for a script without an author.
+/// Hint for a script without an author.
 const IDENTITY_NOTE: &str = "write wb.identity { author_name = \"…\", author_email = \"…\" }";
 
-/// Jobs that handlers may ask for within an hour, unless the script says otherwise.
+/// Default number of jobs that handlers may request per hour.
 const SCRIPT_JOBS: u32 = 200;
 
-/// Agents that live on at once, unless the script says otherwise.
+/// Default number of long-running agents at once.
 const AGENTS: u32 = 8;
 
-/// What is judged, and what was found.
+/// The input and the findings of a build.
 pub(crate) struct Builder<'a> {
     draft: &'a Draft,
     pub(in crate::script) folder: &'a Utf8Path,
@@ -46,12 +47,12 @@ pub(crate) struct Builder<'a> {
     beside: Beside<'a>,
     findings: Findings,
     leads: Vec<Lead>,
-    /// Every declared name, also of declarations that are wrong otherwise.
+    /// Every declared name, also of invalid declarations.
     names: BTreeMap<&'static str, BTreeSet<String>>,
 }
 
 impl<'a> Builder<'a> {
-    /// Begins with what the evaluation has left.
+    /// Starts with the result of the evaluation.
     pub(crate) fn new(draft: &'a Draft, plan: &'a Plan) -> Self {
         let mut names: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
         for declared in &draft.declared {
@@ -68,7 +69,7 @@ impl<'a> Builder<'a> {
         Builder { draft, folder, script, beside, findings, leads: Vec::new(), names }
     }
 
-    /// Judges everything; the config is right only if no finding is an error.
+    /// Validates everything; the config is valid only if no finding is an error.
     pub(crate) fn build(mut self) -> (Config, Vec<Lead>, Vec<Diagnostic>) {
         self.check_names();
         let site = self.site();
@@ -122,7 +123,7 @@ impl<'a> Builder<'a> {
         self.findings.add(Diagnostic::error(code, message).at(spot).note(note));
     }
 
-    /// Two declarations of one thing are an error that names both lines.
+    /// Reports duplicate declarations as errors that name both lines.
     fn check_names(&mut self) {
         let mut first: BTreeMap<(&str, Option<&String>), &Spot> = BTreeMap::new();
         for declared in &self.draft.declared {
@@ -136,7 +137,7 @@ impl<'a> Builder<'a> {
                 first.insert(key, &declared.spot);
             }
         }
-        // Whatever else is wrong may be the reason for it.
+        // Any other error may be the reason, so this is reported only without one.
         if self.draft.declared.is_empty() && self.draft.is_whole && self.findings.errors() == 0 {
             let has_wb = self.draft.files.iter().any(|file| file.text.contains("wb.api"));
             let message = "the script declares nothing".to_owned();
@@ -157,12 +158,12 @@ impl<'a> Builder<'a> {
         Some(self.judge(declared))
     }
 
-    /// Returns the declaration of a word of which there can be one.
+    /// Returns the only declaration of an unnamed word.
     pub(crate) fn single_declared(&self, word: &str) -> Option<&'a Declared> {
         self.draft.declared.iter().find(|it| it.word == word)
     }
 
-    /// Returns where findings go.
+    /// Returns the list of findings.
     pub(crate) fn findings(&mut self) -> &mut Findings {
         &mut self.findings
     }
@@ -244,7 +245,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// What is written leads somewhere; a default that leads nowhere is no mistake of the script.
+    /// Adds a lead for each explicit value; a default that does not exist is not the script's
+    /// mistake.
     fn site_leads(&mut self, site: &Checked, root: &Utf8Path, wb_agent: Option<&Utf8Path>) {
         if site.has("root") {
             self.leads.push(Lead::new(Target::Root(root.to_owned()), site.spot("root")));
@@ -281,7 +283,7 @@ impl<'a> Builder<'a> {
 
     fn identity(&mut self) -> Identity {
         let Some(identity) = self.single("identity") else {
-            // After an error that ended the evaluation it may simply not have been reached.
+            // The evaluation may have failed before it reached the declaration.
             if self.draft.is_whole && !self.draft.declared.is_empty() {
                 let message = "the script has no wb.identity".to_owned();
                 self.error("missing-declaration", message, &self.top(), IDENTITY_NOTE);
@@ -300,7 +302,7 @@ impl<'a> Builder<'a> {
                 let note = "git would not be able to tell the name from the address";
                 self.error("bad-identity", message, identity.spot(name), note);
             } else if text.chars().all(|c| ".,:;\"\\' ".contains(c)) {
-                // Git cuts these off both ends and then has no name.
+                // Git strips these characters at both ends and is then left with an empty name.
                 let message = format!("`{name}` of identity has no letter");
                 self.error("bad-identity", message, identity.spot(name), "git would refuse it");
             } else if name.ends_with("email") && text.contains(char::is_whitespace) {
@@ -411,7 +413,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Returns the SHA-256 over all files, each with its path and lengths, so that no two sets agree.
+/// Returns the SHA-256 over all files, each with its path and lengths, so that no two sets collide.
 fn digest(files: &[ScriptFile]) -> String {
     let bytes: usize =
         files.iter().map(|file| file.path.as_str().len() + file.text.len() + 32).sum();

@@ -1,8 +1,8 @@
-//! `wb.channels { … }`, `wb.channel_type "NAME" { … }` and `wb.limits { channels = { … } }`: what a
-//! site says of its channels.
+//! Settings of channels: `wb.channels { … }`, `wb.channel_type "NAME" { … }` and `wb.limits {
+//! channels = { … } }`.
 //!
-//! **Invariant:** the text of a file is read when the script is loaded; one that is saved later
-//! changes nothing until a reload, whoever wrote it.
+//! **Invariant:** files are read when the script is loaded; later edits have no effect until a
+//! reload, whoever made them.
 
 use std::collections::BTreeMap;
 
@@ -16,15 +16,15 @@ use crate::script::source::location::Location;
 use crate::script::source::span::Spot;
 use crate::script::vm::template::{Piece, pieces};
 
-/// What the text of a primer may name.
+/// Placeholders allowed in a primer.
 const PRIMER_NAMES: [&str; 6] = ["channel", "about", "members", "chair", "intent", "you"];
 /// Largest file of a primer or an intent, in bytes.
 const TEXT_BYTES_MAX: u64 = 8 * 1024;
-/// Longest name of a type: slugs of channels begin with it.
+/// Longest name of a type: it is a prefix of the slugs of its channels.
 const NAME_BYTES_MAX: usize = 24;
-/// Messages that a newcomer is told, unless the script says otherwise.
+/// Default number of earlier messages shown to a new member.
 const CATCH_UP: u32 = 10;
-/// Most messages that a newcomer is told.
+/// Most earlier messages shown to a new member.
 const CATCH_UP_MAX: u32 = 50;
 /// Most types of channels.
 const TYPES_MAX: usize = 50;
@@ -33,16 +33,17 @@ const COST_MAX: f64 = 1e9;
 /// Most tokens that a budget may name.
 const TOKENS_MAX: f64 = 1e11;
 
-/// What a site says of its channels.
+/// Settings of channels.
 #[derive(Clone, Debug, Serialize)]
 pub struct Channels {
-    /// What an agent is told when it joins, with `{{name}}`; a text of the program without it.
+    /// Introduction for agents that join, with `{{name}}` placeholders; `None` for the built-in
+    /// text.
     pub primer: Option<String>,
-    /// The line from which on the end of an answer is cut off.
+    /// The line at which answers are cut off.
     pub footer: Option<String>,
-    /// How many messages a newcomer is told.
+    /// Number of earlier messages shown to a new member.
     pub catch_up: u32,
-    /// How far agents go on without a person, and how many members there may be.
+    /// Bounds on agents talking without a person, and on members.
     pub limits: ChannelLimits,
     /// The declared types, by name.
     pub types: BTreeMap<String, DeclaredType>,
@@ -51,15 +52,15 @@ pub struct Channels {
 /// Bounds of channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ChannelLimits {
-    /// Longest chain of answers to answers.
+    /// Longest chain of replies to replies.
     pub hops: u32,
-    /// Messages of agents since a person spoke.
+    /// Messages of agents since a person last wrote.
     pub without_person: u32,
-    /// Messages of one author in one chain.
+    /// Messages of one author in one chain of replies.
     pub per_root: u32,
-    /// Messages of one agent within a minute.
+    /// Messages of one agent per minute.
     pub pair: u32,
-    /// Messages of all agents within a minute.
+    /// Messages of all agents per minute.
     pub channel: u32,
     /// Members of a channel.
     pub members: u32,
@@ -78,7 +79,7 @@ impl Default for ChannelLimits {
     }
 }
 
-/// The ceilings of a site's own words, and those of `hops` and `per_root` for a type that has a
+/// Upper limits of the script's values; those of `hops` and `per_root` are higher for a type with a
 /// budget.
 const CEILINGS: ChannelLimits = ChannelLimits {
     hops: 16,
@@ -94,37 +95,37 @@ const WITH_BUDGET: ChannelLimits = ChannelLimits { hops: 64, per_root: 32, ..CEI
 /// A type of channel that the script declares.
 #[derive(Clone, Debug, Serialize)]
 pub struct DeclaredType {
-    /// Its name, with which slugs begin.
+    /// Its name, a prefix of slugs.
     pub name: String,
-    /// What it is for, for people.
+    /// Its purpose, for people.
     pub about: String,
-    /// What its channels are to come to, for agents.
+    /// The goal of its channels, for agents.
     pub intent: String,
-    /// Whether only the chair writes.
+    /// Whether only the chair may write.
     pub is_one_way: bool,
-    /// Which messages wake an agent that nobody mentions.
+    /// Which messages wake an agent that is not mentioned.
     pub wakes: ChannelWakes,
-    /// What its channels may spend: turns, tokens and US dollars.
+    /// The budget of its channels: turns, tokens and US dollars.
     pub budget: TypeBudget,
-    /// How far its agents go on without a person.
+    /// Bounds on its agents talking without a person.
     pub limits: ChannelLimits,
     /// Where it is declared.
     pub at: Location,
 }
 
-/// Which messages wake an agent that nobody mentions.
+/// Which messages wake an agent that is not mentioned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChannelWakes {
-    /// Those that are addressed to it.
+    /// Those addressed to it.
     Addressed,
-    /// All but mere acknowledgements.
+    /// All except mere acknowledgements.
     Everything,
     /// None.
     Nothing,
 }
 
-/// What the agents of a channel may spend, if nobody says otherwise.
+/// Default budget of a channel's agents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct TypeBudget {
     /// Turns.
@@ -141,7 +142,7 @@ impl TypeBudget {
     }
 }
 
-/// Judges what the script says of channels; `limits` is what `wb.limits` has.
+/// Validates the settings of channels; `limits` is from `wb.limits`.
 pub(crate) fn build(
     draft: &Draft,
     beside: &Beside<'_>,
@@ -169,7 +170,7 @@ pub(crate) fn build(
     channels
 }
 
-/// Reads bounds of channels on top of others.
+/// Parses bounds of channels, with others as the defaults.
 pub(crate) fn limits(
     given: Option<&Given>,
     before: ChannelLimits,
@@ -300,7 +301,7 @@ impl Judge<'_> {
         budget
     }
 
-    /// Returns the text of the file that a field names.
+    /// Returns the content of the file named by a field.
     fn text_of(&mut self, name: &str) -> Option<String> {
         let checked = self.checked;
         let written = checked.text(name)?;

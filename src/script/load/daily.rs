@@ -1,4 +1,4 @@
-//! Daily caps: what may be spent on a day, as the script declares it.
+//! Daily caps, as the script declares them.
 
 use std::time::Duration;
 
@@ -11,22 +11,22 @@ use crate::script::load::extract::{Checked, Given};
 use crate::script::source::diagnostic::{Diagnostic, Findings};
 use crate::script::source::span::Spot;
 
-/// Largest cap; more is hardly meant, and sums of it stay exact.
+/// Largest cap; anything larger is probably a mistake, and sums of it stay exact.
 const MEASURE_MAX: f64 = 1e12;
 
-/// What may be spent on one day (UTC). A measure that is not named has no cap.
+/// Cap per day (UTC). A measure that is not set has no cap.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Daily {
-    /// US dollars, as the agents tell them.
+    /// US dollars, as the agents report them.
     pub cost_usd: Option<f64>,
-    /// Tokens read and written, those from a cache included.
+    /// Tokens read and written, including cached ones.
     pub tokens: Option<i64>,
-    /// Time from the start of a job to its end, summed up.
+    /// Total time of jobs from start to end.
     #[serde(serialize_with = "write_time")]
     pub time: Option<Duration>,
 }
 
-/// Makes a cap of a field, if it is given and right.
+/// Builds a cap from a field, if it is present and valid.
 pub(crate) fn build(
     title: &str,
     name: &str,
@@ -55,7 +55,7 @@ pub(crate) fn build(
     Some(Daily { cost_usd, tokens, time: fields.duration("time") })
 }
 
-/// Warns of a cap that does not see what some of its engines spend.
+/// Warns about a cap on something that some of its engines do not report.
 pub(crate) fn warn_unseen(
     title: &str,
     daily: Option<&Daily>,
@@ -69,8 +69,8 @@ pub(crate) fn warn_unseen(
         ("cost_usd", daily.cost_usd.is_some(), tells_cost),
         ("tokens", daily.tokens.is_some(), Reads::tells_tokens),
     ] {
-        // What is built in needs no model and spends nothing; an engine that is spoken to may say
-        // with each turn what that took.
+        // Built-in engines need no model and spend nothing; a long-running engine may report its
+        // spending with each turn.
         let may_tell = |it: &Engine| it.speech.is_some() || it.reads().is_some_and(tells);
         let is_unseen = |it: &&&Engine| !it.is_builtin() && !may_tell(it);
         let unseen = engines.iter().filter(is_unseen).map(|it| format!("\"{}\"", it.name));

@@ -1,4 +1,4 @@
-//! Durations as a script writes them, and those that were meant.
+//! Parses durations of a script, and suggests one for an invalid text.
 
 use std::fmt::Arguments;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crate::script::load::extract::Given;
 use crate::script::load::node::Node;
 use crate::script::source::diagnostic::{Diagnostic, Findings};
 
-/// Reads a duration; what is none is told with the one that was probably meant.
+/// Parses a duration; reports an invalid one with the one that was probably meant.
 pub(crate) fn fit_duration(
     label: Arguments<'_>,
     text: &str,
@@ -29,7 +29,7 @@ pub(crate) fn fit_duration(
     }
 }
 
-/// Returns the duration that a person meant by `5 minutes`, `30 sec` or `1.5h`.
+/// Returns the duration meant by `5 minutes`, `30 sec` or `1.5h`.
 fn meant_duration(text: &str) -> Option<String> {
     let text = text.trim().to_ascii_lowercase();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -41,7 +41,7 @@ fn meant_duration(text: &str) -> Option<String> {
         ("h", &["h", "hr", "hrs", "hour", "hours"], 3.6e6),
         ("d", &["d", "day", "days"], 8.64e7),
     ];
-    // So large a number was meant in milliseconds.
+    // So large a number was probably meant in milliseconds.
     let word = if word.is_empty() && number >= 1e4 { "ms" } else { word };
     let (_, _, scale) = units.iter().find(|(_, words, _)| words.contains(&word))?;
     let whole = number * scale;

@@ -1,4 +1,4 @@
-//! Makes an `Engine` of a declaration.
+//! Builds an `Engine` from its declaration.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,30 +17,30 @@ use crate::script::schema::{BUILTINS, PROMPT_BY};
 use crate::script::source::diagnostic::{Diagnostic, Findings, expected};
 use crate::script::source::span::Spot;
 
-/// How long a stream may take to show that it has what was written, unless it says so itself.
+/// Default time for a stream to confirm that it received its input.
 const PROOF_WAIT: Duration = Duration::from_secs(60);
 
-/// Fields that a builtin engine has not.
+/// Fields that a builtin engine does not have.
 const OF_PROCESS: [&str; 9] =
     ["command", "prompt", "reads", "env", "on_rate_limit", "session", "resume", "asks", "trusts"];
 
 /// Fields that only an engine in a terminal has.
 const OF_TERMINAL: [&str; 5] = ["hooks", "submit", "input", "ready", "proof"];
-/// The keys that hand in what was typed: programs differ in which of them they heed.
+/// The keys that submit input: programs differ in which of them they accept.
 const SUBMIT: [&str; 2] = ["Enter", "C-m"];
 /// Longest name of a key.
 const KEY_BYTES_MAX: usize = 16;
 
-/// Where what is found on the way goes.
+/// Builds engines, and collects findings.
 pub(crate) struct EngineBuilder<'a> {
-    /// What is wrong.
+    /// The findings.
     pub(crate) findings: &'a mut Findings,
-    /// What is named outside of the script.
+    /// References to things outside the script.
     pub(crate) leads: &'a mut Vec<Lead>,
 }
 
 impl EngineBuilder<'_> {
-    /// Judges a declaration; the engine is right only if no finding is an error.
+    /// Validates a declaration; the engine is valid only if no finding is an error.
     pub(crate) fn build(&mut self, declared: &Declared) -> Option<Engine> {
         let (checked, name) = (declared.checked(), declared.name.clone()?);
         let body = self.body(declared, &name, checked)?;
@@ -53,7 +53,7 @@ impl EngineBuilder<'_> {
         Some(Engine { name, body, is_held_by_limits, speech, sessions, asks, trusted, at })
     }
 
-    /// Returns the arguments that make an engine ask people.
+    /// Returns the arguments that make an engine ask for permission.
     fn asks(&mut self, title: &str, checked: &Checked) -> Vec<String> {
         let words: Vec<String> =
             checked.lines("asks").iter().map(|(word, _)| word.clone()).collect();
@@ -97,7 +97,7 @@ impl EngineBuilder<'_> {
         Sessions { session: words("session"), resume: words("resume") }
     }
 
-    /// Returns how an engine is spoken to that lives on.
+    /// Returns the protocol of a long-running engine.
     fn speech(&mut self, title: &str, checked: &Checked) -> Option<Speech> {
         let ty = checked.text("type");
         let is_terminal = ty == Some("terminal");
@@ -142,7 +142,7 @@ impl EngineBuilder<'_> {
         Some(Speech { speaks, proof_wait, system, typed: None })
     }
 
-    /// Returns how an engine of type "terminal" is typed to.
+    /// Returns the settings for typing to an engine of type "terminal".
     fn typed(&mut self, title: &str, checked: &Checked) -> Typed {
         let hooks: Vec<String> =
             checked.lines("hooks").iter().map(|(word, _)| word.clone()).collect();
@@ -239,7 +239,7 @@ impl EngineBuilder<'_> {
         Some(EngineBody::Process { command, prompt, reads, env })
     }
 
-    /// Says which fields a program needs and has not.
+    /// Reports required fields that are missing.
     fn require(
         &mut self,
         declared: &Declared,

@@ -1,5 +1,5 @@
-//! What a script names outside of itself, and where it does: whether it is there is for others to
-//! look at, since that differs from machine to machine.
+//! References to things outside the script, with their places. Whether they exist is checked
+//! elsewhere, since that differs from machine to machine.
 
 use camino::Utf8PathBuf;
 
@@ -8,18 +8,18 @@ use crate::script::source::diagnostic::Diagnostic;
 use crate::script::source::location::Location;
 use crate::script::source::span::Spot;
 
-/// One name of something outside of the script.
+/// A reference to something outside the script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lead {
-    /// Where it leads to.
+    /// Its target.
     pub to: Target,
-    /// Where it stands.
+    /// Where it is written.
     pub at: Location,
-    /// Characters of it.
+    /// Its length in characters.
     len: u32,
 }
 
-/// What is outside of a script.
+/// Something outside the script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// The absolute folder of the repository.
@@ -35,12 +35,12 @@ pub enum Target {
 }
 
 impl Lead {
-    /// Returns a lead that stands at a place.
+    /// Returns a lead at a place.
     pub(crate) fn new(to: Target, spot: &Spot) -> Lead {
         Lead { to, at: spot.at(), len: spot.len() }
     }
 
-    /// Sets the place of a finding about it; `line` is the text of its line.
+    /// Sets the place of a finding about this lead; `line` is the text of its line.
     #[must_use]
     pub(crate) fn place(&self, finding: Diagnostic, line: Option<&str>) -> Diagnostic {
         let finding = finding.in_file(&self.at.file, self.at.line, line);

@@ -1,4 +1,4 @@
-//! Judges the table of a declaration by the schema: every field, one finding each.
+//! Validates the table of a declaration against the schema; one finding per mistake.
 
 use std::collections::BTreeMap;
 use std::fmt::Arguments;
@@ -21,12 +21,12 @@ use crate::script::source::span::Spot;
 /// Longest line of a declaration, in characters.
 const LINE_CHARS_MAX: usize = 1_000;
 
-/// A value that fits its field.
+/// A value that is valid for its field.
 #[derive(Clone, Debug)]
 pub(crate) enum Given {
     /// A line, a path, a name or a word.
     Text(String),
-    /// A whole number from one.
+    /// A positive integer.
     Count(u32),
     /// A number.
     Number(f64),
@@ -48,17 +48,17 @@ pub(crate) enum Given {
     Template(String),
     /// A function.
     Function(Slot),
-    /// A kind and its inputs, and where each of them stands.
+    /// A kind and its inputs, with the place of each.
     Request(Map<String, Value>, BTreeMap<String, Spot>),
     /// Inputs.
     Inputs(Vec<GivenInput>),
     /// A table with fields of its own.
     Fields(Checked),
-    /// It was wrong, and that was reported.
+    /// An invalid value, which was reported.
     Wrong,
 }
 
-/// An input whose fields fit.
+/// An input whose fields are valid.
 #[derive(Clone, Debug)]
 pub(crate) struct GivenInput {
     /// Its name.
@@ -71,7 +71,7 @@ pub(crate) struct GivenInput {
     pub(crate) fields: Checked,
 }
 
-/// The fields of a declaration that fit; defaults are filled in.
+/// The valid fields of a declaration, with defaults filled in.
 #[derive(Clone, Debug)]
 pub(crate) struct Checked {
     spot: Spot,
@@ -79,7 +79,7 @@ pub(crate) struct Checked {
     values: Values,
 }
 
-/// A few dozen fields at most, by their names.
+/// A few dozen fields at most, by name.
 #[derive(Clone, Debug, Default)]
 struct Values(Vec<(&'static str, Given, Option<Spot>)>);
 
@@ -89,12 +89,12 @@ impl Values {
         found.map(|(_, given, spot)| (given, spot.as_ref()))
     }
 
-    /// Returns whether a field of the schema, whose names are used here, is set.
+    /// Returns whether a field of the schema is set; compares names by address.
     fn has(&self, field: &'static Field) -> bool {
         self.0.iter().any(|it| std::ptr::eq(it.0, field.name))
     }
 
-    /// Sets a field; one that only stood for a misspelt name is set anew.
+    /// Sets a field; replaces one that only stood for a misspelt name.
     fn set(&mut self, name: &'static str, given: Given, spot: Option<Spot>) {
         match self.0.iter_mut().find(|it| it.0 == name) {
             Some(it) => *it = (name, given, spot),
@@ -104,17 +104,17 @@ impl Values {
 }
 
 impl Checked {
-    /// Returns whether no field was given at all.
+    /// Returns whether no field was given.
     pub(crate) fn is_empty(&self) -> bool {
         self.is_empty
     }
 
-    /// Returns whether the field was given, rightly or wrongly.
+    /// Returns whether the field was given, valid or not.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.values.get(name).is_some_and(|(_, spot)| spot.is_some())
     }
 
-    /// Returns whether the field was given wrongly.
+    /// Returns whether the field was given and is invalid.
     pub(crate) fn is_wrong(&self, name: &str) -> bool {
         matches!(self.values.get(name), Some((Given::Wrong, _)))
     }
@@ -178,7 +178,7 @@ impl Checked {
     }
 }
 
-/// Judges a table by its fields.
+/// Validates a table against its fields.
 pub(crate) fn check(
     title: Arguments<'_>,
     spot: &Spot,
@@ -191,7 +191,7 @@ pub(crate) fn check(
         let Some(field) = fields.iter().find(|field| field.name == name) else {
             let message = format!("{title} has no field `{}`", name.escape_debug());
             let note = suggestion(name, fields.iter().map(|field| field.name));
-            // One mistake is one finding: a misspelt field is not missing as well.
+            // One mistake gives one finding: a misspelt field is not also reported as missing.
             if let Some(meant) = nearest(name, fields.iter().map(|field| field.name))
                 && values.get(meant).is_none()
             {
@@ -233,7 +233,7 @@ pub(crate) fn check(
     Checked { spot: spot.clone(), is_empty: table.fields.is_empty(), values }
 }
 
-/// Reads the default of a field. The schema's own tests hold that each can be read.
+/// Parses the default of a field. The schema's tests check that every default parses.
 fn default(shape: Shape, text: &'static str, spot: &Spot) -> Given {
     match shape {
         Shape::Duration => parse_duration(text).map_or(Given::Wrong, Given::Duration),
@@ -314,7 +314,7 @@ fn fit(title: Arguments<'_>, field: &Field, node: &Node, findings: &mut Findings
     }
 }
 
-/// A text in place of a list of texts; a command is parted at its blanks.
+/// Handles a text given instead of a list of texts; a command is split at spaces.
 fn no_list(
     label: Arguments<'_>,
     field: &Field,
@@ -332,7 +332,7 @@ fn no_list(
     Given::Wrong
 }
 
-/// Returns a right value as a script would write it.
+/// Returns a valid value as a script would write it.
 pub(crate) fn how_to_write(field: &Field) -> String {
     format!("write {} = {}", field.name, field.example)
 }

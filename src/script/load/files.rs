@@ -1,7 +1,7 @@
-//! Files that declarations name beside the script: schemas, hooks, templates.
+//! Files that declarations name: schemas, hooks, templates.
 //!
-//! **Invariant:** each is read once, and its text belongs to the generation: what a job runs under
-//! is what the reload has shown, whatever becomes of the file.
+//! **Invariant:** each is read once, and its text belongs to the generation: a job runs with what
+//! was loaded, whatever happens to the file.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::script::source::location::ScriptFile;
 use crate::script::vm::builtins::beside;
 use crate::script::vm::require::Origin;
 
-/// The files beside one script.
+/// Reads the files next to one script.
 pub(crate) struct Beside<'a> {
     /// The script's folder.
     pub(crate) folder: &'a Utf8Path,
@@ -24,15 +24,15 @@ pub(crate) struct Beside<'a> {
 }
 
 impl<'a> Beside<'a> {
-    /// Returns the files beside a script; none is read yet.
+    /// Creates the reader; no file is read yet.
     pub(crate) fn new(folder: &'a Utf8Path, origin: &'a Origin) -> Beside<'a> {
         Beside { folder, origin, files: RefCell::default() }
     }
 
-    /// Reads a file by its path from the script's folder.
+    /// Reads a file by its path relative to the script's folder.
     ///
     /// # Errors
-    /// As `Origin::read`; `invalid` beyond `INBOX_FILES_MAX` files.
+    /// Same as `Origin::read`; `invalid` beyond `INBOX_FILES_MAX` files.
     pub(crate) fn read(&self, path: &Utf8Path, bytes_max: u64) -> Result<Arc<str>> {
         let mut files = self.files.borrow_mut();
         if let Some(known) = files.iter().find(|file| file.path == path) {
@@ -51,7 +51,7 @@ impl<'a> Beside<'a> {
         Ok(text)
     }
 
-    /// Adds to a file that is missing which one beside it was probably meant.
+    /// Adds to the error of a missing file the name of a similar file next to it.
     fn with_near_name(&self, path: &Utf8Path, cause: Error) -> Error {
         let is_missing = cause.kind() == ErrorKind::NotFound;
         match beside(self.folder, path).filter(|_| is_missing) {
@@ -60,14 +60,14 @@ impl<'a> Beside<'a> {
         }
     }
 
-    /// Returns the files that were read, and forgets them.
+    /// Returns the files that were read, and clears the list.
     pub(crate) fn take(&self) -> Vec<ScriptFile> {
         self.files.take()
     }
 }
 
-/// Returns the path from the script's folder of what a declaration in `file` names: `./X` and
-/// `../X` begin at that file's folder, everything else at the script's. Nothing if it leads out.
+/// Returns the path relative to the script's folder of a name in `file`: `./X` and `../X` are
+/// relative to that file's folder, anything else to the script's. `None` if it leads outside.
 pub(crate) fn below(written: &str, file: &Utf8Path) -> Option<Utf8PathBuf> {
     let is_relative = written.starts_with("./") || written.starts_with("../");
     let from = if is_relative { file.parent().unwrap_or(Utf8Path::new("")) } else { "".into() };
@@ -83,7 +83,7 @@ pub(crate) fn below(written: &str, file: &Utf8Path) -> Option<Utf8PathBuf> {
     (!path.as_str().is_empty()).then_some(path)
 }
 
-/// Returns the absolute path, without `.` and `..`, of what a declaration in `file` names.
+/// Returns the absolute path, without `.` and `..`, of a name in `file`.
 pub(crate) fn absolute(folder: &Utf8Path, written: &str, file: &Utf8Path) -> Utf8PathBuf {
     let is_relative = written.starts_with("./") || written.starts_with("../");
     let from = if is_relative { file.parent().unwrap_or(Utf8Path::new("")) } else { "".into() };

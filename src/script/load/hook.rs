@@ -1,7 +1,7 @@
-//! Commands that run around an agent: shell text, a script beside the declaration, or a list.
+//! Commands around an agent: shell text, a script file, or an argument list.
 //!
-//! **Invariant:** the text of `"./FILE"` is read when the script is loaded and handed to its
-//! interpreter as an argument; a file that is saved later changes nothing until a reload.
+//! **Invariant:** the text of `"./FILE"` is read when the script is loaded and passed to its
+//! interpreter as an argument; later edits have no effect until a reload.
 
 use std::fmt::Arguments;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::script::schema::Field;
 use crate::script::source::diagnostic::{Diagnostic, Findings};
 use crate::script::source::span::Spot;
 
-/// Interpreters that take their text as an argument, with the option for it.
+/// Interpreters that accept a program as an argument, with the option for it.
 const INTERPRETERS: [(&str, &str); 7] = [
     ("sh", "-c"),
     ("bash", "-c"),
@@ -37,7 +37,7 @@ pub(crate) enum Command {
     List(Vec<String>),
 }
 
-/// Reads a command: one text, or a list of texts.
+/// Parses a command: one text, or a list of texts.
 pub(crate) fn fit(
     label: Arguments<'_>,
     field: &Field,
@@ -86,24 +86,24 @@ impl Command {
     }
 }
 
-/// Makes the hooks of one declaration.
+/// Builds the hooks of one declaration.
 pub(crate) struct HookBuilder<'a> {
     /// `kind "x"` or `inbox "a/b"`.
     pub(crate) title: &'a str,
     /// Its fields.
     pub(crate) checked: &'a Checked,
-    /// The file that declares it, from the script's folder.
+    /// The file that declares it, relative to the script's folder.
     pub(crate) file: &'a Utf8Path,
-    /// Files beside the script.
+    /// Reader of files next to the script.
     pub(crate) beside: &'a Beside<'a>,
     /// Absolute folder of the site's repository.
     pub(crate) root: &'a Utf8Path,
-    /// Where findings go.
+    /// The findings.
     pub(crate) findings: &'a mut Findings,
 }
 
 impl HookBuilder<'_> {
-    /// Judges all fields about hooks and the workspace; right only if no finding is an error.
+    /// Validates the fields of hooks and workspace; valid only if no finding is an error.
     pub(crate) fn build(mut self, is_inbox: bool) -> Hooks {
         let checked = self.checked;
         let workspace = match checked.text("workspace") {
@@ -167,7 +167,7 @@ impl HookBuilder<'_> {
         timeout
     }
 
-    /// The folder of an instance must be another one for each message.
+    /// Validates the template of an instance's folder, which must differ for each message.
     fn cwd_template(&mut self, mode: WorkspaceMode, base: Option<&Utf8Path>) -> Option<String> {
         let written = self.checked.text("cwd_template")?;
         let (title, spot) = (self.title, self.checked.spot("cwd_template"));
@@ -208,7 +208,7 @@ impl HookBuilder<'_> {
         }
         match command {
             Command::List(words) if words[0].contains('/') => Some(words.clone()),
-            // Who runs it looks for no programs.
+            // The guard that runs it does not search PATH, so `env` does.
             Command::List(words) => {
                 let env = std::iter::once("/usr/bin/env".to_owned());
                 Some(env.chain(words.iter().cloned()).collect())
@@ -218,7 +218,7 @@ impl HookBuilder<'_> {
         }
     }
 
-    /// Returns the interpreter of a file with the file's text.
+    /// Returns the interpreter of a file followed by the file's text.
     fn file(&mut self, field: &'static str, written: &str) -> Option<Vec<String>> {
         let (title, spot) = (self.title, self.checked.spot(field));
         let Some(path) = below(written, self.file) else {
@@ -252,19 +252,19 @@ impl HookBuilder<'_> {
     }
 }
 
-/// Returns program and arguments of a text of the shell.
+/// Returns program and arguments that run a shell text.
 fn shell(program: &str, text: &str) -> Vec<String> {
     vec![program.to_owned(), "-c".to_owned(), text.to_owned()]
 }
 
-/// Returns whether a command is the path of a file beside the declaration.
+/// Returns whether a command is the path of a file next to the declaration.
 fn is_file(text: &str) -> bool {
     let text = text.trim();
     let begins = text.starts_with("./") || text.starts_with("../");
     begins && !text.contains(char::is_whitespace)
 }
 
-/// Returns the program of a script's first line, up to the option that takes its text.
+/// Returns the program of a script's shebang line, up to the option that accepts its text.
 fn interpreter(first: &str) -> Option<Vec<String>> {
     let Some(line) = first.strip_prefix("#!") else {
         return Some(vec!["/bin/sh".to_owned(), "-c".to_owned()]);
@@ -277,7 +277,7 @@ fn interpreter(first: &str) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// Returns a command as a person reads it: of a file its path and its text.
+/// Returns a command for display; for a file, its path and text.
 pub fn shown_command(argv: &[String]) -> String {
     match argv {
         [program, option, text] if program == "/bin/sh" && option == "-c" => text.clone(),

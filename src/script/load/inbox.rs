@@ -1,4 +1,4 @@
-//! What a kind has more if messages start its jobs: its address, its schemas, its hooks.
+//! Additional settings of kinds whose jobs are started by messages: address, schemas, hooks.
 
 use std::time::Duration;
 
@@ -14,70 +14,70 @@ use crate::script::load::hook::shown_command;
 use crate::script::load::node::Declared;
 use crate::script::source::diagnostic::{Diagnostic, Findings};
 
-/// Whom instances may write to if nothing is declared.
+/// Default recipients that instances may send to.
 const SENDS: [&str; 3] = ["person:*", "agent:*", "topic:*"];
 
 /// An inbox: a kind `TEMPLATE/NAME` whose jobs are started by messages to `topic:TEMPLATE/NAME`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Inbox {
-    /// What stands before the slash: whom the instances are instances of.
+    /// The part before the slash: the template of the instances.
     pub template: String,
-    /// What stands behind it.
+    /// The part after the slash.
     pub name: String,
-    /// What the payload of a message must be.
+    /// Schema of the payload of a message.
     pub schema: Option<JsonSchema>,
-    /// What the reply of an instance must be.
+    /// Schema of the reply of an instance.
     pub reply_schema: Option<JsonSchema>,
-    /// What happens to an instance that a crash ended.
+    /// What happens to an instance after a crash.
     pub on_lost: OnLost,
-    /// Patterns of the addresses that its instances may send to; `*` stands for any name.
+    /// Patterns of the addresses that its instances may send to; `*` matches any name.
     pub sends: Vec<String>,
 }
 
-/// What happens to an instance that a crash of server or guard ended.
+/// What happens to an instance after a crash of the server or the guard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnLost {
-    /// It has failed.
+    /// It fails.
     #[default]
     Fail,
-    /// It is repeated if its run had not begun; twice at most.
+    /// It is retried if its run had not started; twice at most.
     Requeue,
-    /// It is repeated, also after its run began and after a timeout; twice at most.
+    /// It is retried, even after its run started and after a timeout; twice at most.
     RequeueAlways,
 }
 
-/// What is run before and after the agent of a job, and where.
+/// Commands around the agent of a job, and its workspace.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Hooks {
     /// Program and arguments that run before the agent.
     pub prepare: Option<Vec<String>>,
-    /// Program and arguments that run after it, whatever it came to.
+    /// Program and arguments that run after it, whatever its outcome.
     pub cleanup: Option<Vec<String>>,
-    /// Program and arguments that run in place of the engine's command.
+    /// Program and arguments that run instead of the engine's command.
     pub start: Option<Vec<String>>,
     /// Longest run of a hook.
     pub timeout: Duration,
     /// Where the agent works.
     pub workspace: WorkspaceMode,
-    /// Absolute folder in which the hooks start, and below which worktrees are made.
+    /// Absolute folder in which the hooks start, and below which worktrees are created.
     pub cwd_base: Option<Utf8PathBuf>,
-    /// Absolute path of the folder of an instance, with `{{message_id}}` in it.
+    /// Absolute path template of the folder of an instance, containing `{{message_id}}`.
     pub cwd_template: Option<String>,
-    /// Absolute folder of the repository of which worktrees are made.
+    /// Absolute folder of the repository from which worktrees are created.
     pub repo: Option<Utf8PathBuf>,
 }
 
 impl Hooks {
-    /// Returns whether a job of this kind is more than one process: it has a folder of its own, or
-    /// something runs before or after it.
+    /// Returns whether its jobs need a workspace: they have a folder of their own, or hooks run
+    /// before or after the agent.
     pub fn needs_workspace(&self) -> bool {
         self.prepare.is_some()
             || self.cleanup.is_some()
             || self.workspace == WorkspaceMode::Worktree
     }
 
-    /// Returns what is executed beside the engine: the field, and the command as it was written.
+    /// Returns the commands besides the engine's: the field, and the command as written.
     pub fn commands(&self) -> Vec<(&'static str, String)> {
         let all = [("prepare", &self.prepare), ("start", &self.start), ("cleanup", &self.cleanup)];
         let given = all.into_iter().filter_map(|(name, argv)| Some((name, argv.as_deref()?)));
@@ -92,26 +92,26 @@ pub enum WorkspaceMode {
     /// In the folder that all jobs share.
     #[default]
     Shared,
-    /// In a worktree of its own, which is removed when its work is kept.
+    /// In a worktree of its own, which is removed once its work is saved.
     Worktree,
 }
 
-/// Makes the inbox of one declaration.
+/// Builds the inbox of one declaration.
 pub(crate) struct InboxBuilder<'a> {
-    /// The declaration; its name has two parts unless that was reported.
+    /// The declaration; its name has two parts, or that was reported.
     pub(crate) declared: &'a Declared,
     /// Its fields.
     pub(crate) checked: &'a Checked,
-    /// The file that declares it, from the script's folder.
+    /// The file that declares it, relative to the script's folder.
     pub(crate) file: &'a Utf8Path,
-    /// Files beside the script.
+    /// Reader of files next to the script.
     pub(crate) beside: &'a Beside<'a>,
-    /// Where findings go.
+    /// The findings.
     pub(crate) findings: &'a mut Findings,
 }
 
 impl InboxBuilder<'_> {
-    /// Judges what only an inbox has; right only if no finding is an error.
+    /// Validates the fields that only an inbox has; valid only if no finding is an error.
     pub(crate) fn build(mut self, is_builtin: bool) -> Inbox {
         let (checked, title) = (self.checked, self.declared.title());
         if is_builtin {
@@ -217,7 +217,7 @@ pub(crate) fn patterns(title: &str, checked: &Checked, findings: &mut Findings) 
     patterns
 }
 
-/// Returns whether a text is an address, in which `*` may stand for any text behind the class.
+/// Returns whether a text is an address, in which `*` may replace anything after the class.
 fn is_address_pattern(pattern: &str) -> bool {
     let Some((class, name)) = pattern.split_once(':') else { return false };
     let is_recipient = |it: Address| it.class().is_some();

@@ -1,4 +1,4 @@
-//! Makes the `Input`s of a kind: types, defaults, and what follows from what.
+//! Builds the `Input`s of a kind: types, defaults, and derivations.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crate::script::config::{Input, InputType};
 use crate::script::load::extract::{Given, GivenInput};
 use crate::script::source::diagnostic::{Diagnostic, Findings, suggestion};
 
-/// Judges one input.
+/// Validates one input.
 pub(crate) fn build(
     given: &GivenInput,
     all: &[GivenInput],
@@ -50,7 +50,7 @@ pub(crate) fn build(
     }
 }
 
-/// A Source that follows from a topic is there.
+/// Returns whether a new Source is allowed; one derived from a topic exists already.
 fn is_new(given: &GivenInput, title: &str, findings: &mut Findings) -> bool {
     let is_new = given.fields.flag("new").unwrap_or(false);
     if is_new && given.fields.has("from") {
@@ -64,7 +64,7 @@ fn is_new(given: &GivenInput, title: &str, findings: &mut Findings) -> bool {
     is_new
 }
 
-/// A source follows from a topic, a blob from a source, a hash from a persona.
+/// Sources derive from topics, blobs from sources, and hashes from personas.
 fn check_from(
     given: &GivenInput,
     from: Option<&str>,
@@ -111,7 +111,7 @@ fn check_from(
     findings.add(finding.at(spot));
 }
 
-/// Returns the default as text, if it would be accepted from a person.
+/// Returns the default as text, if a person could enter it.
 fn default(given: &GivenInput, title: &str, findings: &mut Findings) -> Option<String> {
     let fields = &given.fields;
     let text = match fields.given("default")? {
@@ -141,7 +141,7 @@ fn default(given: &GivenInput, title: &str, findings: &mut Findings) -> Option<S
     Some(text)
 }
 
-/// Brings the inputs into an order in which a derived one stands after its origin.
+/// Sorts the inputs so that a derived one follows the one that it is derived from.
 pub(crate) fn sort(
     inputs: Vec<Input>,
     given: &[GivenInput],
@@ -155,7 +155,7 @@ pub(crate) fn sort(
             let Some(from) = &input.from else { return true };
             !waiting.iter().any(|other| other.name == *from)
         };
-        // The first free one each time: the order of the text stays wherever it can.
+        // Taking the first free one each time keeps the order of the text wherever possible.
         let Some(index) = waiting.iter().position(is_free) else { break };
         sorted.push(waiting.remove(index));
     }

@@ -1,4 +1,4 @@
-//! Makes a `Kind` of a declaration: its inputs, their order, its skill, lane and prompt.
+//! Builds a `Kind` from its declaration: its inputs, their order, its skill, lane and prompt.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -26,23 +26,23 @@ use crate::script::vm::template::{
     AGENT_NAMES, AGENT_PROMPT, INBOX_NAMES, INBOX_PROMPT, PROMPT_NAMES, Piece, pieces,
 };
 
-/// What a request for a job can say beside the inputs.
+/// Names in a request besides the inputs.
 const REQUEST_NAMES: [&str; 3] = ["priority", "not_before", "replace_proposals"];
 
-/// How long an engine waits for the decision on a call, unless its kind says so itself.
+/// Default time that an engine waits for the decision on a tool call.
 pub(crate) const PERMISSION_WAIT: Duration = Duration::from_secs(600);
 
-/// What to type for a kind that tells its agent nothing.
+/// Hint for a kind without a prompt.
 const PROMPT_NOTE: &str =
     "write prompt = [[Use the {{skill}} skill. …]], with {{NAME}} for an input";
 
-/// One declaration and what it may refer to.
+/// One declaration and its context.
 pub(crate) struct KindBuilder<'a> {
     /// The declaration.
     pub(crate) declared: &'a Declared,
     /// Its fields.
     pub(crate) checked: &'a Checked,
-    /// Files beside the script.
+    /// Reader of files next to the script.
     pub(crate) beside: &'a Beside<'a>,
     /// Absolute folder of the site's repository.
     pub(crate) root: &'a Utf8Path,
@@ -50,12 +50,12 @@ pub(crate) struct KindBuilder<'a> {
     pub(crate) engines: &'a BTreeMap<String, Engine>,
     /// The names of all engines.
     pub(crate) engine_names: Option<&'a BTreeSet<String>>,
-    /// Where findings go.
+    /// The findings.
     pub(crate) findings: &'a mut Findings,
 }
 
 impl<'a> KindBuilder<'a> {
-    /// Judges everything; the kind is right only if no finding is an error.
+    /// Validates everything; the kind is valid only if no finding is an error.
     pub(crate) fn build(mut self) -> Kind {
         let checked = self.checked;
         let engine = self.engine();
@@ -90,7 +90,7 @@ impl<'a> KindBuilder<'a> {
         });
         self.refuse_engine(agent.is_some());
         let prompt = self.prompt(is_builtin, skill.is_some());
-        // What runs in place of the engine may tell nothing.
+        // A `start` command may print nothing, so its silence means nothing.
         let is_steady = is_steady && hooks.start.is_none() && agent.is_none();
         let own = self.declared.name.clone().unwrap_or_default();
         let by_reads = |seconds| is_steady.then(|| Duration::from_secs(seconds));
@@ -127,8 +127,8 @@ impl<'a> KindBuilder<'a> {
         }
     }
 
-    /// Refuses an engine that lives on for what ends with its answer, and one that only answers
-    /// people.
+    /// Refuses a long-running engine for jobs that end with their answer, and an engine that only
+    /// answers people.
     fn refuse_engine(&mut self, is_agent: bool) {
         let engine = self.checked.text("engine").and_then(|it| self.engines.get(it));
         if !is_agent && engine.is_some_and(|it| it.speech.is_some()) {
@@ -143,7 +143,7 @@ impl<'a> KindBuilder<'a> {
         }
     }
 
-    /// Returns what runs around the agent, and what it has more as an inbox.
+    /// Returns the hooks, and the additional settings of an inbox.
     fn around(&mut self, is_builtin: bool) -> (Hooks, Option<Inbox>) {
         let (declared, checked, at) = (self.declared, self.checked, self.declared.spot.at());
         let is_inbox = self.is_inbox();
@@ -236,7 +236,7 @@ impl<'a> KindBuilder<'a> {
         input::sort(inputs, given, self.declared.title(), self.findings)
     }
 
-    /// Every name in `inputs`, also of those that are wrong, sorted.
+    /// Every name in `inputs`, also of invalid ones, sorted.
     fn input_names(&self) -> Vec<&'a str> {
         let tables = self.declared.body.fields.iter().filter(|(name, _)| name == "inputs");
         let tables = tables.filter_map(|(_, node)| match &node.value {
@@ -283,7 +283,7 @@ impl<'a> KindBuilder<'a> {
         None
     }
 
-    /// What the database and the page rely on.
+    /// Checks rules that the database and the pages rely on.
     fn check_rules(&mut self, inputs: &[Input], produces: Option<Produces>) {
         if self.checked.is_wrong("inputs") || self.input_names().len() != inputs.len() {
             return;
@@ -408,8 +408,8 @@ impl<'a> KindBuilder<'a> {
         }
     }
 
-    /// Returns the place of a part of the template, if the template is one literal text in which
-    /// nothing is escaped; else the place of the field.
+    /// Returns the place of a part of the template, if it is one literal text without escapes;
+    /// otherwise the place of the field.
     fn spot_in(&self, template: &str, at: usize, len: usize) -> Spot {
         let field = self.checked.spot("prompt");
         let exact = || {
@@ -423,7 +423,7 @@ impl<'a> KindBuilder<'a> {
     }
 }
 
-/// Returns which inputs a job would lack for what it must produce, and what to write.
+/// Returns which inputs a job lacks for what it must produce, and what to write.
 fn lacks(inputs: &[Input], produces: Produces) -> Option<(&'static str, &'static str)> {
     let follows = |ty: InputType, from: InputType| {
         let is_origin = |it: &Input, other: &Input| {

@@ -1,4 +1,4 @@
-//! Judges all kinds of a script.
+//! Validates all kinds of a script.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,11 +12,11 @@ use crate::script::load::kind::KindBuilder;
 use crate::script::load::node::{Declared, Draft};
 use crate::script::source::diagnostic::{Diagnostic, Findings};
 
-/// What kinds are judged by.
+/// The context for validating kinds.
 pub(crate) struct Kinds<'a> {
-    /// What was declared.
+    /// The declarations.
     pub(crate) draft: &'a Draft,
-    /// Files beside the script.
+    /// Reader of files next to the script.
     pub(crate) beside: &'a Beside<'a>,
     /// Absolute folder of the site's repository.
     pub(crate) root: &'a Utf8Path,
@@ -24,36 +24,36 @@ pub(crate) struct Kinds<'a> {
     pub(crate) engines: &'a BTreeMap<String, Engine>,
     /// The names of all engines.
     pub(crate) engine_names: Option<&'a BTreeSet<String>>,
-    /// What may run at once.
+    /// The bounds.
     pub(crate) limits: &'a Limits,
 }
 
 impl Config {
-    /// Returns the kind with this name, or the one that had it before.
+    /// Returns the kind with this name or previous name.
     pub fn kind(&self, name: &str) -> Option<&Kind> {
         let renamed = || self.kinds.values().find(|it| it.was.as_deref() == Some(name));
         self.kinds.get(name).or_else(renamed)
     }
 
-    /// Returns the kind of a job that runs: one of the script, or one of the assistant.
+    /// Returns the kind of a running job: one of the script, or one of the assistant.
     pub fn kind_of_job(&self, name: &str) -> Option<&Kind> {
         self.kinds.get(name).or_else(|| self.private.get(name))
     }
 
-    /// Returns every kind of which there are jobs, those of the assistant among them.
+    /// Returns every kind that jobs may have, including those of the assistant.
     pub fn kinds_of_jobs(&self) -> impl Iterator<Item = &Kind> {
         self.kinds.values().chain(self.private.values())
     }
 
-    /// Returns whether some kind names an engine.
+    /// Returns whether any kind uses an engine.
     pub fn uses(&self, engine: &str) -> bool {
         self.kinds_of_jobs().any(|it| it.engine == engine)
     }
 }
 
 impl Kinds<'_> {
-    /// Returns all kinds, those of inboxes among them, in the order of their declarations; each is
-    /// right only if no finding is an error.
+    /// Returns all kinds, including those of inboxes, in the order of their declarations; each is
+    /// valid only if no finding is an error.
     pub(crate) fn all(&self, findings: &mut Findings) -> Vec<Kind> {
         let one = |declared: &Declared| {
             let errors = findings.errors();
@@ -89,7 +89,7 @@ impl Kinds<'_> {
         kinds
     }
 
-    /// The kinds of the assistant are made by `wb.assistant` alone.
+    /// Refuses the kinds of the assistant: only `wb.assistant` creates them.
     fn check_prefix(&self, findings: &mut Findings) {
         let kinds = self.draft.declared.iter().filter(|it| it.word == "kind");
         for declared in kinds {
@@ -105,7 +105,7 @@ impl Kinds<'_> {
         }
     }
 
-    /// A name that a kind had before is that of no other kind.
+    /// Refuses a previous name that is also the name of another kind.
     fn check_was(&self, findings: &mut Findings) {
         let mut taken: BTreeMap<&str, &Declared> = BTreeMap::new();
         let kinds = || self.draft.declared.iter().filter(|it| it.word == "kind");

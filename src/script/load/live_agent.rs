@@ -1,4 +1,4 @@
-//! What a kind has more if its jobs are starts of one agent that lives on.
+//! Additional settings of long-running agents.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::script::load::inbox::patterns;
 use crate::script::load::node::Declared;
 use crate::script::source::diagnostic::{Diagnostic, Findings};
 
-/// Longest name: that of the table that counts agents, with `-NUMBER` behind it.
+/// Longest name: the table of agents appends `-NUMBER` to it.
 const NAME_BYTES_MAX: usize = 56;
 
 /// An agent that lives on: its address is `agent:NAME`, and each start of it a job of the kind
@@ -21,13 +21,13 @@ pub struct LiveAgent {
     pub name: String,
     /// When it is started.
     pub autostart: Autostart,
-    /// Whether it is started again when it ends unasked.
+    /// Whether it is restarted when it ends unexpectedly.
     pub restart: bool,
-    /// Whether it goes on when the server ends, until the next one takes it over.
+    /// Whether it keeps running when the server ends, until the next one takes it over.
     pub is_kept: bool,
-    /// Patterns of the addresses that it may send to; `*` stands for any name.
+    /// Patterns of the addresses that it may send to; `*` matches any name.
     pub sends: Vec<String>,
-    /// Whether it may make channels.
+    /// Whether it may create channels.
     pub can_create_channel: bool,
     /// Whether it may add members to its channel.
     pub can_add_members: bool,
@@ -37,25 +37,25 @@ pub struct LiveAgent {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Autostart {
-    /// When a person says so.
+    /// When a person starts it.
     #[default]
     Never,
-    /// When something comes for it.
+    /// When a message arrives for it.
     OnMessage,
     /// With the server.
     Always,
 }
 
-/// How an engine whose process lives on is spoken to.
+/// Protocols of long-running engines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Speaks {
     /// `claude --input-format stream-json --output-format stream-json`.
     #[serde(rename = "claude-stream-json")]
     ClaudeStreamJson,
-    /// One JSON object a line, for programs of one's own.
+    /// One JSON object per line, for custom programs.
     #[serde(rename = "lines")]
     Lines,
-    /// Typed into its terminal; its hooks tell of its turns.
+    /// Typed into its terminal; its hooks report its turns.
     #[serde(rename = "hooks")]
     Hooks,
 }
@@ -74,44 +74,43 @@ impl Speaks {
     }
 }
 
-/// How an engine is spoken to while it runs.
+/// How to communicate with a long-running engine.
 #[derive(Clone, Debug, Serialize)]
 pub struct Speech {
     /// In which words.
     pub speaks: Speaks,
-    /// How long it may take until it shows that what was written has arrived.
+    /// Longest wait until it confirms that it received its input.
     #[serde(skip)]
     pub proof_wait: Duration,
-    /// Arguments that bring it what it is and what it may do: `{{system_file}}` is a file with
-    /// that.
+    /// Arguments that pass its system prompt: `{{system_file}}` is a file that contains it.
     pub system: Vec<String>,
-    /// How it is typed to, if it lives in a terminal.
+    /// How to type to it, if it runs in a terminal.
     pub typed: Option<Typed>,
 }
 
-/// How an engine is typed to that lives in a terminal.
+/// How to type to an engine in a terminal.
 #[derive(Clone, Debug, Serialize)]
 pub struct Typed {
-    /// Arguments that bring it our hooks: `{{hooks_file}}` is a file of settings with them.
+    /// Arguments that install our hooks: `{{hooks_file}}` is a settings file that contains them.
     pub hooks: Vec<String>,
-    /// The keys that hand in what was typed, the best first, by the names that tmux has for them.
+    /// The keys that submit input, in order of preference, by their tmux names.
     pub submit: Vec<String>,
-    /// What stands at the beginning of the line in which one types, if that is known.
+    /// Prefix of the input line, if known.
     pub input: Option<String>,
-    /// What stands on its screen while it waits to be spoken to, if that is known.
+    /// Text on its screen while it waits for input, if known.
     pub ready: Option<String>,
-    /// What shows that a text has arrived.
+    /// What confirms that a text was received.
     pub proof: Proof,
 }
 
-/// What shows that a text has arrived that was typed into a terminal.
+/// What confirms that a text typed into a terminal was received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Proof {
-    /// A hook names it, and hooks tell of turns.
+    /// A hook reports it, and hooks report turns.
     #[default]
     Hooks,
-    /// Its screen: the text has left the line in which one types. Its turns are seen there, too.
+    /// Its screen: the text has left the input line. Its turns are read from the screen, too.
     Screen,
 }
 
@@ -129,35 +128,35 @@ impl Proof {
 }
 
 impl Speech {
-    /// Returns whether all that is known of its turns is what its screen shows.
+    /// Returns whether its turns are known only from its screen.
     pub fn is_by_screen(&self) -> bool {
         self.typed.as_ref().is_some_and(|it| it.proof == Proof::Screen)
     }
 }
 
-/// What stands for the file with our hooks in [`Typed::hooks`].
+/// Placeholder of the file with our hooks in [`Typed::hooks`].
 pub const HOOKS_FILE: &str = "{{hooks_file}}";
 
-/// What stands for the file with the agent's rules in [`Speech::system`].
+/// Placeholder of the file with the agent's rules in [`Speech::system`].
 pub const SYSTEM_FILE: &str = "{{system_file}}";
-/// What stands for the configuration of our tools in [`Engine::asks`], as JSON.
+/// Placeholder of the configuration of our tools in [`Engine::asks`], as JSON.
 pub const MCP_CONFIG: &str = "{{mcp_config}}";
-/// What stands for the path of `wb-agent` in [`Engine::asks`].
+/// Placeholder of the path of `wb-agent` in [`Engine::asks`].
 pub const WB_AGENT: &str = "{{wb_agent}}";
 
 impl Kind {
-    /// Returns whether its jobs may ask people: for approvals, and before a tool is used.
+    /// Returns whether its jobs may ask people for approvals and for permissions.
     pub fn may_ask(&self) -> bool {
         self.asks || self.inbox.is_some() || self.agent.is_some()
     }
 }
 
-/// The kind of the starts of an agent.
+/// The kind of an agent's starts.
 pub fn kind_of_agent(name: &str) -> String {
     format!("@{name}")
 }
 
-/// Judges what only an agent has; right only if no finding is an error.
+/// Validates the fields that only an agent has; valid only if no finding is an error.
 pub(crate) fn build(
     declared: &Declared,
     checked: &Checked,

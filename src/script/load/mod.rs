@@ -1,4 +1,4 @@
-//! From the declarations of a script to a `Config`, with a finding for each fault.
+//! Turns the declarations of a script into a `Config`, with a finding for each mistake.
 
 pub(in crate::script) mod agent;
 pub(in crate::script) mod anthropic;

@@ -1,5 +1,5 @@
-//! What a script has declared, as a plain tree with places: the border between the script engine
-//! and everything that judges a declaration.
+//! Declarations as a plain tree with places: the border between the script engine and the code that
+//! validates declarations.
 
 use std::sync::Arc;
 
@@ -41,13 +41,13 @@ pub(crate) enum Plain {
     Function(Slot),
     /// `wb.secret.x`.
     Secret(Secret),
-    /// The handle of a declared thing.
+    /// The handle of a declaration.
     Handle(&'static str, String),
     /// `wb.input.x`.
     Input(InputType, Table),
-    /// Something about which an error was reported already.
+    /// An invalid value, which was already reported.
     Reported,
-    /// Something that no field can be, by its name.
+    /// A value of a type that no field accepts, by the name of its type.
     Other(&'static str),
 }
 
@@ -58,12 +58,12 @@ pub(crate) struct Table {
     pub(crate) items: Vec<Node>,
     /// Named entries.
     pub(crate) fields: Vec<(String, Node)>,
-    /// Names that are written there, but whose value is nil.
+    /// Names that are written but whose value is nil.
     pub(crate) nils: Vec<(String, Spot)>,
 }
 
 impl Plain {
-    /// Returns what it is, with an article.
+    /// Returns a description of its type, with an article.
     pub(crate) fn what(&self) -> String {
         match self {
             Plain::Flag(_) => "a flag".to_owned(),
@@ -89,20 +89,20 @@ impl Plain {
 pub(crate) struct Declared {
     /// `site`, `engine`, ….
     pub(crate) word: &'static str,
-    /// The name, unless there can be only one.
+    /// The name, unless the word is unnamed.
     pub(crate) name: Option<String>,
     /// The call.
     pub(crate) spot: Spot,
-    /// What was declared.
+    /// Its table.
     pub(crate) body: Table,
-    /// `kind "incorporate"` or `site`; every judgement of a field names it.
+    /// `kind "incorporate"` or `site`, for messages.
     title: String,
     checked: Checked,
     found: Findings,
 }
 
 impl Declared {
-    /// Returns a declaration, judged by the fields of its word.
+    /// Returns a declaration that is validated against the fields of its word.
     pub(crate) fn new(word: &'static str, name: Option<String>, spot: Spot, body: Table) -> Self {
         let title = title(word, name.as_deref());
         let fields = declaration(word).map_or(&[][..], |it| it.fields);
@@ -121,7 +121,7 @@ impl Declared {
         &self.checked
     }
 
-    /// Returns its fields, and adds what is wrong with them.
+    /// Returns its valid fields, and adds findings about the others.
     pub(crate) fn judge(&self, findings: &mut Findings) -> &Checked {
         self.found.iter().for_each(|it| findings.add(it.clone()));
         &self.checked
@@ -136,7 +136,7 @@ pub(crate) fn title(word: &str, name: Option<&str>) -> String {
     }
 }
 
-/// All that the evaluation of a script has left.
+/// The result of evaluating a script.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
     /// The files that were read, the script itself first.
@@ -145,13 +145,13 @@ pub(crate) struct Draft {
     pub(crate) declared: Vec<Declared>,
     /// `wb.on`, in their order.
     pub(crate) handlers: Vec<(EventKind, Slot)>,
-    /// Where each function is declared; the index is the slot.
+    /// Where each function is declared, indexed by slot.
     pub(crate) slots: Vec<Location>,
-    /// The code of each file, as the engine has compiled it.
+    /// The compiled code of each file.
     pub(crate) code: Vec<Code>,
-    /// What was found wrong so far.
+    /// The findings so far.
     pub(crate) findings: Vec<Diagnostic>,
-    /// Whether the evaluation came to the end.
+    /// Whether the evaluation ran to the end.
     pub(crate) is_whole: bool,
 }
 

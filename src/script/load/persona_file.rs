@@ -1,8 +1,8 @@
-//! Templates: files `agents/NAME.md` beside the script whose front matter has `engine`. Their
-//! topics are inboxes, judged like those of the script; a file without `engine` is a persona.
+//! Templates: files `agents/NAME.md` next to the script whose front matter has `engine`. Their
+//! topics are inboxes, validated like those of the script; a file without `engine` is a persona.
 //!
 //! **Invariant:** templates are read when the script is loaded, and their text belongs to the
-//! generation: a file that is saved changes nothing until a reload.
+//! generation: later edits have no effect until a reload.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,9 +24,9 @@ use crate::script::vm::require::Origin;
 use crate::script::vm::template::INBOX_PROMPT;
 use crate::script::vm::thread::Plan;
 
-/// The folder of personas and templates, beside the script.
+/// The folder of personas and templates, next to the script.
 const FOLDER: &str = "agents";
-/// Fields of a template that each of its topics has, with their names in an inbox.
+/// Fields of a template that all its topics inherit, with their names in an inbox.
 const SHARED: [(&str, &str); 11] = [
     ("about", "about"),
     ("asks", "asks"),
@@ -40,25 +40,25 @@ const SHARED: [(&str, &str); 11] = [
     ("start", "start"),
     ("workspace", "workspace"),
 ];
-/// Fields of a template beside those.
+/// Other fields of a template.
 const OWN: [&str; 7] = ["id", "model", "name", "on_server_loss", "paths", "persistent", "topics"];
 
-/// Returns whether a text in the folder of personas is a template.
+/// Returns whether a file in the folder of personas is a template.
 pub fn is_template(text: &str) -> bool {
     let source = Arc::new(Source::new(Arc::from(Utf8Path::new("")), text));
     Front::find(source).is_some_and(|front| front.has("engine"))
 }
 
-/// Adds what templates declare to what the script has declared.
+/// Adds the declarations of templates to those of the script.
 pub(crate) fn declare(plan: &Plan, draft: &mut Draft) {
-    // After an error that ended the evaluation the engines may simply not have been reached.
+    // If the evaluation ended with an error, the engines may not have been reached.
     if !draft.is_whole {
         return;
     }
     let mut findings = Findings::default();
     let mut count = 0;
     for path in files(plan) {
-        // What cannot be read is no template; whoever judges personas says so.
+        // An unreadable file is not a template; loading the personas reports it.
         let Ok(text) = plan.origin.read_at_most(&plan.folder, &path, PERSONA_BYTES_MAX as u64)
         else {
             continue;
@@ -118,7 +118,7 @@ impl Template<'_> {
         self.findings.add(Diagnostic::warning(code, message).at(spot).note(note));
     }
 
-    /// Judges the file and returns a declaration for each topic.
+    /// Validates the file and returns a declaration for each topic.
     fn inboxes(&mut self) -> Vec<Declared> {
         let name = self.path.file_stem().unwrap_or_default().to_owned();
         if self.front.source.text().len() as u64 > TEMPLATE_BYTES_MAX {
@@ -173,7 +173,7 @@ impl Template<'_> {
         Vec::new()
     }
 
-    /// What is not known is passed over, since files of earlier systems have more fields.
+    /// Unknown fields are ignored, since files of earlier systems have more fields.
     fn check_fields(&mut self, name: &str, fields: &[(String, Yaml)]) {
         for (field, value) in fields {
             let spot = self.front.field(field);
@@ -225,7 +225,7 @@ impl Template<'_> {
             return Vec::new();
         }
         let items = self.front.items("topics");
-        // In another layout than one item a line the places cannot be told apart.
+        // Unless each item is on its own line, the places cannot be told apart.
         let item = |index| items.get(index).filter(|_| items.len() == list.len());
         let mut declared = Vec::new();
         for (index, topic) in list.iter().enumerate() {
@@ -260,7 +260,7 @@ impl Template<'_> {
         declared
     }
 
-    /// Adds what a topic has of its template: fields, and the text as its prompt.
+    /// Adds to a topic what it inherits from its template: fields, and the text as its prompt.
     fn add_shared(
         &self,
         template: &str,

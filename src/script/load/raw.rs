@@ -1,4 +1,4 @@
-//! What a script declares, as its thread has it: plain values that have no places yet.
+//! Declarations as the script's thread sees them: plain values without places.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ pub(crate) enum Bare {
     Leaf(Plain),
     /// A table.
     Table(BareTable),
-    /// `wb.input.x`, its fields if it was given a table, and where it was called.
+    /// `wb.input.x`, its fields if it was given a table, and its caller.
     Input(InputType, Option<BareTable>, Caller),
 }
 
 /// A table.
 #[derive(Default)]
 pub(crate) struct BareTable {
-    /// Its list, by the numbers from one.
+    /// Its list, by index from 1.
     pub(crate) items: Vec<(i64, Bare)>,
     /// Its fields, by their names.
     pub(crate) fields: Vec<(String, Bare)>,
@@ -30,19 +30,19 @@ pub(crate) struct BareTable {
 pub(crate) struct BareDeclared {
     /// `site`, `engine`, ….
     pub(crate) word: &'static str,
-    /// The name, unless there can be only one.
+    /// The name, unless the word is unnamed.
     pub(crate) name: Option<String>,
-    /// Where its table was given.
+    /// The caller that passed its table.
     pub(crate) caller: Caller,
-    /// What was declared.
+    /// Its table.
     pub(crate) body: BareTable,
 }
 
-/// What the thread of a script says while it loads.
+/// What the thread of a script reports while it loads.
 pub(crate) enum News {
-    /// It has a file, which the engine parses now.
+    /// It has read a file, which is being compiled.
     Read(Arc<Source>),
-    /// It has declared something.
+    /// Declarations.
     Declared(Vec<BareDeclared>),
     /// It has come to the end.
     Loaded(Draft),

@@ -1,4 +1,4 @@
-//! A request for a job that stands in the script: `{ kind = "x", input = value }`.
+//! A request for a job written in the script: `{ kind = "x", input = value }`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::script::load::schedule::{Schedule, Wanted};
 use crate::script::schema::REQUEST_FIELDS;
 use crate::script::source::diagnostic::{Diagnostic, Findings, suggestion};
 
-/// What helps where a request names an inbox or an agent.
+/// Hint for a request that names an inbox or an agent.
 pub(crate) const TAKES_MESSAGES: &str =
     "no script can send one: name a wb.kind whose agent does the work, or sends";
 
@@ -48,7 +48,7 @@ pub(crate) fn fit(label: std::fmt::Arguments<'_>, table: &Table, findings: &mut 
     if is_wrong { Given::Wrong } else { Given::Request(request, spots) }
 }
 
-/// Judges the request of a schedule by the kind that it names.
+/// Validates the request of a schedule against the kind that it names.
 pub(crate) fn check(
     schedule: &Schedule,
     checked: &Checked,
@@ -58,7 +58,7 @@ pub(crate) fn check(
 ) {
     let Wanted::Job(request) = &schedule.enqueue else { return };
     if request.is_empty() {
-        // It was wrong, or there is none; both were said.
+        // It is invalid or missing; either was already reported.
         return;
     }
     let whole = checked.spot("enqueue");
@@ -113,7 +113,7 @@ pub(crate) fn check(
     }
 }
 
-/// Returns what a value that stands in a request must be, if it is something else.
+/// Returns what a value in a request must be, if it is invalid.
 pub(crate) fn refusal(kind: &Kind, name: &str, value: &Value) -> Option<String> {
     let is_time =
         |text: &str| parse_duration(text).is_ok() || text.parse::<jiff::Timestamp>().is_ok();

@@ -1,5 +1,5 @@
-//! Gives what was declared its places in the text, and judges it by the schema. This is done by
-//! whoever waits for the script, while the script goes on.
+//! Assigns places in the text to declarations, and validates them against the schema. The waiting
+//! thread does this while the script runs on.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use crate::script::source::source_map::Sources;
 use crate::script::source::span::Spot;
 use crate::script::vm::session::Caller;
 
-/// What is known of the places around a value.
+/// What is known about the places around a value.
 #[derive(Clone, Copy)]
 struct Around<'p> {
     /// Where the declaration was called.
     caller: &'p Caller,
     /// The call of the declaration.
     call: &'p Spot,
-    /// The nearest thing around it that has a place.
+    /// The nearest enclosing value that has a place.
     nearest: Option<&'p Spot>,
-    /// What is written in the constructor of the value, if it has one there.
+    /// The entries of the value's constructor, if it is written there.
     written: Option<&'p Written>,
 }
 
@@ -29,18 +29,18 @@ struct Around<'p> {
 #[derive(Default)]
 pub(crate) struct Placing {
     sources: Sources,
-    /// What was found wrong on the way.
+    /// The findings so far.
     pub(crate) findings: Vec<Diagnostic>,
 }
 
 impl Placing {
-    /// Takes a file of the script and reads its words, before anybody asks for them.
+    /// Receives a file of the script and lexes it ahead of time.
     pub(crate) fn read(&mut self, source: Arc<Source>) {
         source.read_words();
         self.sources.share(source);
     }
 
-    /// Places and judges a declaration.
+    /// Assigns places to a declaration and validates it.
     pub(crate) fn declared(&mut self, bare: BareDeclared) -> Declared {
         let BareDeclared { word, name, caller, body } = bare;
         let places = self.sources.places(&caller, word, name.as_deref());
@@ -94,7 +94,7 @@ impl Placing {
         placed
     }
 
-    /// Places a value. Known are what is written of it, if it is written there, and its name.
+    /// Assigns places to a value, given its name and the text of its constructor, if known.
     fn node(
         &self,
         value: Bare,
@@ -132,7 +132,7 @@ impl Placing {
         if around.written.is_some_and(|it| !it.is_empty()) {
             return self.table(fields, around);
         }
-        // Made elsewhere: its own call knows better where its fields are.
+        // Built elsewhere: its own call knows better where its fields are.
         let places = self.sources.places(caller, word, None);
         self.declaration(fields, caller, &places)
     }

@@ -1,7 +1,7 @@
-//! `wb.schedule "name" { … }`: when the script has a job made by itself, and which.
+//! `wb.schedule "name" { … }`: jobs that are requested regularly.
 //!
-//! **Invariant:** when a time comes next follows from the declaration and the time before it, so
-//! that a test needs neither a clock nor a server.
+//! **Invariant:** the next time follows from the declaration and the previous time alone, so that a
+//! test needs neither a clock nor a server.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::script::source::diagnostic::{Diagnostic, Findings, suggestion};
 use crate::script::source::location::{Location, Slot};
 use crate::script::vm::dates::{zone_note, zone_of};
 
-/// Days of a week as they are written.
+/// Names of the days of the week.
 const DAYS: [(&str, Weekday); 7] = [
     ("monday", Weekday::Monday),
     ("tuesday", Weekday::Tuesday),
@@ -29,24 +29,24 @@ const DAYS: [(&str, Weekday); 7] = [
     ("saturday", Weekday::Saturday),
     ("sunday", Weekday::Sunday),
 ];
-/// Shortest time between two runs.
+/// Shortest interval.
 const EVERY_MIN: Duration = Duration::from_secs(1);
 
-/// Something that happens by itself.
+/// A schedule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Schedule {
     /// Its name.
     pub name: String,
-    /// What it is for, for people.
+    /// Its purpose, for people.
     pub about: Option<String>,
     /// When it is due.
     pub timing: Timing,
-    /// Most that a time is moved back by.
+    /// Maximum delay.
     #[serde(skip)]
     pub jitter: Duration,
-    /// What times mean that no server served.
+    /// What happens to runs missed while no server ran.
     pub missed: Missed,
-    /// What is to be done.
+    /// What it requests.
     pub enqueue: Wanted,
     /// Where it is declared.
     pub at: Location,
@@ -56,7 +56,7 @@ pub struct Schedule {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Timing {
-    /// Again and again after some time, in milliseconds.
+    /// An interval, in milliseconds.
     Every(u64),
     /// At a time of some days.
     At {
@@ -69,33 +69,23 @@ pub enum Timing {
     },
 }
 
-/// What times mean that no server served.
+/// What happens to runs missed while no server ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Missed {
-    /// All of them together are served once, as soon as a server runs.
+    /// All of them together run once, as soon as a server runs.
     Once,
     /// They are left out.
     Skip,
-}
-
-impl Missed {
-    /// Returns the word in the script.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Missed::Once => "once",
-            Missed::Skip => "skip",
-        }
-    }
 }
 
 /// What a schedule has done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wanted {
-    /// A job: `kind`, and beside it its inputs.
+    /// A job: `kind`, together with its inputs.
     Job(Map<String, Value>),
-    /// What a function asks for.
+    /// Whatever a function requests.
     Function(Slot),
 }
 
@@ -118,8 +108,8 @@ impl Schedule {
         }
     }
 
-    /// Returns the first time after another; for `every` it is counted from `planned`, the time
-    /// that was planned last, and without one from `after`.
+    /// Returns the first time after `after`; `every` counts from `planned`, the previous scheduled
+    /// time, or from `after` without one.
     pub fn next(&self, planned: Option<Millis>, after: Millis) -> Millis {
         match &self.timing {
             Timing::Every(ms) => {
@@ -135,7 +125,7 @@ impl Schedule {
         }
     }
 
-    /// Returns a planned time with its jitter: always the same for the same time.
+    /// Returns a scheduled time with its jitter, which is always the same for the same time.
     pub fn with_jitter(&self, planned: Millis) -> Millis {
         let most = u64::try_from(self.jitter.as_millis()).unwrap_or(u64::MAX);
         if most == 0 {
@@ -147,8 +137,7 @@ impl Schedule {
     }
 }
 
-/// A time that a change of clocks leaves out comes right after it; one that comes twice counts
-/// once.
+/// A time skipped by a clock change runs right after it; a repeated one runs once.
 fn next_at(time: &str, days: &[String], zone: &TimeZone, after: Millis) -> Option<Millis> {
     let time = parse_time(time)?;
     let after = Timestamp::from_millisecond(after.0).ok()?;
@@ -169,7 +158,7 @@ fn next_at(time: &str, days: &[String], zone: &TimeZone, after: Millis) -> Optio
     None
 }
 
-/// Returns a time of day that may have been meant: `08:00` for `8:00`, `8am` or `8`.
+/// Returns the time of day that was probably meant: `08:00` for `8:00`, `8am` or `8`.
 fn time_meant(text: &str) -> String {
     let text = text.trim().to_ascii_lowercase();
     let (digits, shift) = match (text.strip_suffix("am"), text.strip_suffix("pm")) {
@@ -198,7 +187,7 @@ fn parse_time(text: &str) -> Option<Time> {
     Time::new(hour.parse().ok()?, minute.parse().ok()?, 0, 0).ok()
 }
 
-/// Makes a schedule of its declaration.
+/// Builds a schedule from its declaration.
 pub(crate) fn build(declared: &Declared, checked: &Checked, findings: &mut Findings) -> Schedule {
     let title = declared.title();
     let mut error = |code, message: String, name: &str, note: &str| {
@@ -342,7 +331,7 @@ mod tests {
         assert_eq!(berlin.next(None, at("2026-07-02T05:29:59Z")), at("2026-07-02T05:30:00Z"));
         let weekly = daily("09:00", &["monday"], "UTC");
         assert_eq!(weekly.next(None, at("2026-01-05T09:00:00Z")), at("2026-01-12T09:00:00Z"));
-        // 02:30 is left out on 29 March 2026 in Berlin, and comes twice on 25 October.
+        // 02:30 is skipped on 29 March 2026 in Berlin, and repeated on 25 October.
         let night = daily("02:30", &[], "Europe/Berlin");
         assert_eq!(night.next(None, at("2026-03-28T12:00:00Z")), at("2026-03-29T01:30:00Z"));
         assert_eq!(night.next(None, at("2026-10-24T12:00:00Z")), at("2026-10-25T00:30:00Z"));

@@ -8,11 +8,11 @@ use crate::script::config::Skill;
 use crate::script::load::kind::KindBuilder;
 use crate::script::source::diagnostic::nearest;
 
-/// Most folders that are looked at for a skill that was meant.
+/// Most folders searched for a similar name.
 const SKILLS_MAX: usize = 500;
 
 impl KindBuilder<'_> {
-    /// Judges the field `skill`.
+    /// Validates the field `skill`.
     pub(crate) fn skill(&mut self) -> Option<Skill> {
         let written = self.checked.text("skill")?;
         let spot = self.checked.spot("skill");
@@ -55,7 +55,7 @@ impl KindBuilder<'_> {
         Some(skill)
     }
 
-    /// Returns the folder beside it that was probably meant.
+    /// Returns the folder with the most similar name.
     fn meant_skill(&self, path: &Utf8Path) -> Option<String> {
         let parent = path.parent()?;
         let entries =

@@ -1,4 +1,4 @@
-//! `wb.webhook "name" { … }`: who may call from outside, and what is done with a call.
+//! `wb.webhook "name" { … }`: who may call from outside, and which function handles the call.
 
 use serde::Serialize;
 
@@ -7,22 +7,22 @@ use crate::script::load::extract::{Checked, Given};
 use crate::script::load::node::Declared;
 use crate::script::source::location::{Location, Slot};
 
-/// Something outside that may ask for jobs.
+/// A webhook.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Webhook {
-    /// Its name, which is also the end of its address.
+    /// Its name, which is also the end of its URL.
     pub name: String,
-    /// What it is for, for people.
+    /// Its purpose, for people.
     pub about: Option<String>,
-    /// What its calls are signed with.
+    /// The secret that signs its calls.
     pub secret: Secret,
-    /// What is done with a call.
+    /// The function that handles a call.
     pub enqueue: Slot,
     /// Where it is declared.
     pub at: Location,
 }
 
-/// Makes a webhook of its declaration; nothing if that is wrong, which was reported.
+/// Builds a webhook from its declaration; `None` if it is invalid, which was reported.
 pub(crate) fn build(declared: &Declared, checked: &Checked) -> Option<Webhook> {
     let Some(Given::Secret(secret)) = checked.given("secret") else { return None };
     let Some(Given::Function(enqueue)) = checked.given("enqueue") else { return None };

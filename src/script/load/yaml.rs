@@ -13,27 +13,27 @@ use crate::script::load::node::{Node, Plain, Table};
 use crate::script::source::field_span::Source;
 use crate::script::source::span::{Bytes, Given, Spot};
 
-/// Most values of one front matter, each use of an alias counted.
+/// Most values of one front matter; each use of an alias counts.
 const NODES_MAX: usize = 5_000;
 /// Deepest list or map.
 const DEPTH_MAX: usize = 8;
 
-/// A front matter: where it stands in its file.
+/// The front matter of a file.
 pub(crate) struct Front {
     /// The file's text with its path.
     pub(crate) source: Arc<Source>,
-    /// The first byte behind the opening line.
+    /// The first byte after the opening line.
     from: usize,
     /// The first byte of the closing line.
     to: usize,
-    /// The first byte behind it.
+    /// The first byte after it.
     body: usize,
 }
 
 /// A value of YAML.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Yaml {
-    /// Nothing.
+    /// Null.
     Null,
     /// `true` or `false`.
     Flag(bool),
@@ -50,8 +50,8 @@ pub(crate) enum Yaml {
 }
 
 impl Front {
-    /// Finds the front matter of a text: what stands between two lines `---`, the first line one of
-    /// them. Nothing if there is none, or it has no end.
+    /// Finds the front matter of a text: the part between two lines `---`, the first of which is
+    /// the first line. `None` if there is none, or it has no end.
     pub(crate) fn find(source: Arc<Source>) -> Option<Front> {
         let text = source.text();
         let start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
@@ -69,7 +69,7 @@ impl Front {
         None
     }
 
-    /// Returns what stands below it.
+    /// Returns the text after it.
     pub(crate) fn body(&self) -> &str {
         &self.source.text()[self.body..]
     }
@@ -78,7 +78,7 @@ impl Front {
         &self.source.text()[self.from..self.to]
     }
 
-    /// Returns whether a field stands at the beginning of a line.
+    /// Returns whether a field starts a line.
     pub(crate) fn has(&self, field: &str) -> bool {
         self.lines(self.from..self.to).any(|(_, line)| is_field(line, field))
     }
@@ -86,7 +86,7 @@ impl Front {
     /// Reads the values.
     ///
     /// # Errors
-    /// Where it is not YAML, or more than is allowed, and why.
+    /// The place and the reason, if it is not YAML or exceeds a bound.
     pub(crate) fn read(&self) -> Result<Vec<(String, Yaml)>, (Spot, String)> {
         let nodes = Cell::new(0);
         let seed = Seed { nodes: &nodes, depth: 0 };
@@ -120,7 +120,7 @@ impl Front {
         Spot::of(&self.source, Bytes::new(start, end), Given::default())
     }
 
-    /// Returns the lines of some bytes, each with its first byte.
+    /// Returns the lines of a byte range, each with its first byte.
     fn lines(&self, bytes: std::ops::Range<usize>) -> impl Iterator<Item = (usize, &str)> {
         let mut at = bytes.start;
         self.source.text()[bytes].split_inclusive('\n').map(move |line| {
@@ -129,13 +129,13 @@ impl Front {
         })
     }
 
-    /// Returns the place of a field at the beginning of a line.
+    /// Returns the place of a top-level field.
     pub(crate) fn field(&self, name: &str) -> Spot {
         let found = self.lines(self.from..self.to).find(|(_, line)| is_field(line, name));
         found.map_or_else(|| self.whole(), |(at, line)| self.spot(at, line, name))
     }
 
-    /// Returns the bytes of each item of the list that is the value of a field.
+    /// Returns the byte range of each item of a field's list.
     pub(crate) fn items(&self, name: &str) -> Vec<std::ops::Range<usize>> {
         let mut lines = self.lines(self.from..self.to).skip_while(|(_, it)| !is_field(it, name));
         let Some(_) = lines.next() else { return Vec::new() };
@@ -158,7 +158,7 @@ impl Front {
         items
     }
 
-    /// Returns the place of a field of such an item; without it that of the item.
+    /// Returns the place of a field of such an item, or of the item itself.
     pub(crate) fn field_of(&self, item: Option<&std::ops::Range<usize>>, name: &str) -> Spot {
         let Some(item) = item else { return self.field("topics") };
         let text = &self.source.text()[item.clone()];
@@ -167,7 +167,7 @@ impl Front {
         let mut lines = text.lines();
         let first = lines.next().and_then(|line| line.get(dash + 1..)).unwrap_or("");
         let mut below = lines.filter(|line| !line.trim_start().starts_with('#'));
-        // The first field stands behind the dash, or in the first line below it.
+        // The first field is after the dash, or on the first line below it.
         let column = match first.trim().is_empty() {
             false => dash + 1 + indent(first),
             true => below.find(|line| !line.trim().is_empty()).map_or(0, indent),
@@ -207,7 +207,7 @@ fn is_field(line: &str, name: &str) -> bool {
 }
 
 impl Yaml {
-    /// Returns it as a value of a script; everything in it stands at one place.
+    /// Converts it to a value of a script; everything in it has one place.
     pub(crate) fn plain(&self, spot: &Spot) -> Plain {
         let node = |it: &Yaml| Node { spot: spot.clone(), value: it.plain(spot) };
         match self {
@@ -227,7 +227,7 @@ impl Yaml {
     }
 }
 
-/// Reads one value, as long as there is room for it.
+/// Deserializes one value, within the bounds.
 #[derive(Clone, Copy)]
 struct Seed<'c> {
     nodes: &'c Cell<usize>,

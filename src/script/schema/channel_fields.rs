@@ -13,25 +13,20 @@ pub(in crate::script::schema) const CHANNELS: [Field; 3] = [
         "primer",
         Shape::Path,
         r#""channels/primer.md""#,
-        "A file with what an agent is told once when it joins; it may name `{{channel}}`, \
-         `{{about}}`, `{{members}}`, `{{chair}}`, `{{intent}}` and `{{you}}`.",
+        "A file with the introduction that an agent gets when it joins; it may use \
+         `{{channel}}`, `{{about}}`, `{{members}}`, `{{chair}}`, `{{intent}}` and `{{you}}`.",
     ),
-    field(
-        "footer",
-        Shape::Line,
-        r#""COMMAND COMPLETE""#,
-        "What begins with this line is cut off the end of answers.",
-    ),
-    with("catch_up", Shape::Count, "10", "20", "Messages that a new member receives; 1 to 50."),
+    field("footer", Shape::Line, r#""COMMAND COMPLETE""#, "Answers are cut off at this line."),
+    with("catch_up", Shape::Count, "10", "20", "Earlier messages shown to a new member; 1 to 50."),
 ];
 
 pub(in crate::script::schema) const CHANNEL_TYPE: [Field; 6] = [
-    needed("about", Shape::Line, r#""Find out what broke, and mend it""#, "A description."),
+    needed("about", Shape::Line, r#""Find out what broke, and mend it""#, "Its purpose."),
     field(
         "intent",
         Shape::Path,
         r#""channels/incident.md""#,
-        "A file with what its channels are to come to, for agents; `about` without it.",
+        "A file with the goal of its channels, for agents; `about` by default.",
     ),
     with("speaks", Shape::Word(&SPEAKS), "all", r#""chair""#, "Who may write."),
     with(
@@ -39,56 +34,56 @@ pub(in crate::script::schema) const CHANNEL_TYPE: [Field; 6] = [
         Shape::Word(&WAKES),
         "addressed",
         r#""everything""#,
-        "Which messages wake an agent that nobody mentions.",
+        "Which messages wake an agent that is not mentioned.",
     ),
     field(
         "budget",
         Shape::Fields(&BUDGET),
         "{ turns = 60, tokens = 2000000, cost_usd = 5 }",
-        "What the agents of a channel may spend, unless somebody says otherwise: it is told at \
-         two thirds, and pauses at the end.",
+        "Default budget of a channel's agents: the channel is warned at two thirds and paused \
+         when it is used up.",
     ),
     field(
         "limits",
         Shape::Fields(&TYPE_LIMITS),
         "{ hops = 12, per_root = 8 }",
-        "How far its agents go on without a person; otherwise as `wb.limits` says.",
+        "Bounds on agents talking without a person; as in `wb.limits` by default.",
     ),
 ];
 
 const BUDGET: [Field; 3] = [
-    field("turns", Shape::Count, "60", "Turns of agents."),
-    field("tokens", Shape::Number, "2000000", "Tokens, as far as the engines tell them."),
-    field("cost_usd", Shape::Number, "5", "US dollars, as far as the engines tell them."),
+    field("turns", Shape::Count, "60", "Turns of its agents."),
+    field("tokens", Shape::Number, "2000000", "Tokens, as far as the engines report them."),
+    field("cost_usd", Shape::Number, "5", "US dollars, as far as the engines report them."),
 ];
 
 const HOPS: Field =
-    field("hops", Shape::Count, "8", "Longest chain of answers to answers; 8 without it.");
+    field("hops", Shape::Count, "8", "Longest chain of replies to replies; 8 by default.");
 const WITHOUT_PERSON: Field = field(
     "without_person",
     Shape::Count,
     "20",
-    "Messages of agents since a person spoke; 20 without it.",
+    "Messages of agents since a person last wrote; 20 by default.",
 );
 const PER_ROOT: Field = field(
     "per_root",
     Shape::Count,
     "6",
-    "Messages of one agent in one chain of causes; 6 without it.",
+    "Messages of one agent in one chain of replies; 6 by default.",
 );
 const PAIR: Field =
-    field("pair", Shape::Count, "10", "Messages of one agent within a minute; 10 without it.");
+    field("pair", Shape::Count, "10", "Messages of one agent per minute; 10 by default.");
 const CHANNEL: Field =
-    field("channel", Shape::Count, "30", "Messages of all agents within a minute; 30 without it.");
+    field("channel", Shape::Count, "30", "Messages of all agents per minute; 30 by default.");
 
 const TYPE_LIMITS: [Field; 5] = [HOPS, WITHOUT_PERSON, PER_ROOT, PAIR, CHANNEL];
 
-/// What `wb.limits.channels` may say.
+/// The fields of `wb.limits.channels`.
 pub(in crate::script::schema) const CHANNEL_LIMITS: [Field; 6] = [
     HOPS,
     WITHOUT_PERSON,
     PER_ROOT,
     PAIR,
     CHANNEL,
-    field("members", Shape::Count, "20", "Members of a channel; 20 without it."),
+    field("members", Shape::Count, "20", "Members of a channel; 20 by default."),
 ];

@@ -20,7 +20,7 @@ const READS: [&str; 5] = [
     Reads::ALL[3].as_str(),
     Reads::ALL[4].as_str(),
 ];
-/// Engines that are a part of this program.
+/// Built-in engines.
 pub(crate) const BUILTINS: [&str; 1] = ["suggestions"];
 
 /// Words of `engine.on_rate_limit`.
@@ -31,8 +31,8 @@ pub(in crate::script::schema) const ENGINE: [Field; 25] = [
         "type",
         Shape::Word(&ENGINE_TYPES),
         r#""process""#,
-        "A program, a part of this one, a program that lives on in a pipe or in a terminal, or a \
-         model that this one asks for the assistant.",
+        "A program, a built-in engine, a long-running program on a pipe or in a terminal, or a \
+         model API for the assistant.",
     ),
     field(
         "command",
@@ -46,14 +46,14 @@ pub(in crate::script::schema) const ENGINE: [Field; 25] = [
         "env",
         Shape::Texts,
         r#"{ LANG = "C.UTF-8", API_KEY = wb.secret.env "API_KEY" }"#,
-        "Variables that are set in its environment: texts, or secrets.",
+        "Environment variables to set: texts or secrets.",
     ),
     with(
         "on_rate_limit",
         Shape::Word(&ON_RATE_LIMIT),
         "hold",
         r#""go_on""#,
-        "Whether its other jobs wait when its provider's rate limit is reached.",
+        "Whether its other jobs wait while its provider limits the rate.",
     ),
     field(
         "session",
@@ -65,82 +65,83 @@ pub(in crate::script::schema) const ENGINE: [Field; 25] = [
         "resume",
         Shape::Lines,
         r#"{ "--resume", "{{session}}" }"#,
-        "Arguments that go on with a session: its jobs can wait for an approval without a process.",
+        "Arguments that resume a session, so that a job can wait for an approval without a \
+         process.",
     ),
     field(
         "asks",
         Shape::Lines,
         r#"{ "--permission-prompt-tool=mcp__wb__permission", "--mcp-config={{mcp_config}}" }"#,
-        "Arguments that make it ask people before it uses a tool, for kinds that may ask.",
+        "Arguments that make it ask for permission before it uses a tool, for kinds that may ask.",
     ),
     field(
         "speaks",
         Shape::Word(&SPEAKS),
         r#""lines""#,
-        "How a stream is spoken to, and how it answers.",
+        "Protocol of a stream, in both directions.",
     ),
     field(
         "proof_wait",
         Shape::Duration,
         r#""2m""#,
-        "Longest wait until what lives on shows that it has what was written; 60s by default.",
+        "Longest wait until a long-running agent shows that it received its input; 60s by default.",
     ),
     field(
         "system",
         Shape::Lines,
         r#"{ "--append-system-prompt-file", "{{system_file}}" }"#,
-        "Arguments that bring what lives on what its agent is and what it may do.",
+        "Arguments that pass a long-running agent its system prompt.",
     ),
     field(
         "hooks",
         Shape::Lines,
         r#"{ "--settings", "{{hooks_file}}" }"#,
-        "Arguments that bring a program in a terminal our hooks, which tell of its turns.",
+        "Arguments that install our hooks in a program in a terminal; they report its turns.",
     ),
     field(
         "submit",
         Shape::Lines,
         r#"{ "Enter", "C-m" }"#,
-        "Keys that submit typed text in a terminal, best first; these two by default.",
+        "Keys that submit the input in a terminal, in order of preference; these two by default.",
     ),
     field(
         "input",
         Shape::Line,
         r#""❯""#,
-        "What begins the line of a terminal in which one types: nothing is pasted to a draft.",
+        "Prefix of a terminal's input line: nothing is pasted into an unfinished draft.",
     ),
     field(
         "ready",
         Shape::Line,
         r#""? for shortcuts""#,
-        "What stands on the screen of a terminal while it can be spoken to; its first hook says \
-         so without it.",
+        "Text on the screen of a terminal while it accepts input; without it, its first hook \
+         counts.",
     ),
     field(
         "proof",
         Shape::Word(&PROOFS),
         r#""hooks""#,
-        "What shows that a program in a terminal has what was typed: its hooks, or, of one \
-         without, its screen; needs `input`.",
+        "What confirms that a program in a terminal received its input: its hooks, or its screen \
+         if it has none (needs `input`).",
     ),
     field(
         "trusts",
         Shape::Lines,
         r#"{ ".opencode/plugin" }"#,
-        "Files of the repository that its agent may follow, although no option of its command \
-         keeps them out; without it such a file keeps its jobs from starting.",
+        "Configuration files in the repository that its agent may obey, although its command \
+         does not exclude them; any other such file keeps its jobs from starting.",
     ),
     field(
         "model",
         Shape::Line,
         r#""claude-sonnet-4-5""#,
-        "The model, by its provider's name; no default.",
+        "The provider's name for the model; it has no default.",
     ),
     field(
         "key",
         Shape::Secret,
         r#"wb.secret.env "ANTHROPIC_API_KEY""#,
-        "The key to the model, which is billed for every answer.",
+        "The API key, which is billed for every answer.",
     ),
     field(
         "base_url",
@@ -152,33 +153,38 @@ pub(in crate::script::schema) const ENGINE: [Field; 25] = [
         "max_output",
         Shape::Number,
         "8192",
-        "Most tokens of one step of an answer, thinking included; 8192 without it.",
+        "Most tokens in one step of an answer, including thinking; 8192 by default.",
     ),
     field(
         "context",
         Shape::Number,
         "200000",
-        "Tokens that the model reads and writes at once; 200000 without it.",
+        "Context window of the model in tokens; 200000 by default.",
     ),
     field(
         "thinking",
         Shape::Line,
         r#""low""#,
-        "How much a model thinks before it answers: `off`, `low`, `medium` or `high`, or for older \
-         models the number of tokens; `off` without it.",
+        "How much a model thinks before it answers: `off`, `low`, `medium` or `high`, or a \
+         number of tokens for older models; `off` by default.",
     ),
     field(
         "price",
         Shape::Fields(&PRICE),
         "{ input = 3, output = 15, cache_read = 0.3, cache_write = 3.75 }",
-        "US dollars for a million tokens; limits of money need it.",
+        "US dollars per million tokens; needed for limits in dollars.",
     ),
 ];
 
-/// What a model costs.
+/// The price of a model.
 const PRICE: [Field; 4] = [
-    needed("input", Shape::Number, "3", "Tokens that are read."),
-    needed("output", Shape::Number, "15", "Tokens that are written."),
-    field("cache_read", Shape::Number, "0.3", "Tokens read from a cache; as `input` without it."),
-    field("cache_write", Shape::Number, "3.75", "Tokens kept in a cache; as `input` without it."),
+    needed("input", Shape::Number, "3", "Input tokens."),
+    needed("output", Shape::Number, "15", "Output tokens."),
+    field("cache_read", Shape::Number, "0.3", "Tokens read from a cache; as `input` by default."),
+    field(
+        "cache_write",
+        Shape::Number,
+        "3.75",
+        "Tokens written to a cache; as `input` by default.",
+    ),
 ];

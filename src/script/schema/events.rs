@@ -1,4 +1,4 @@
-//! What functions of the script are given: events with their data, jobs, values of a prompt.
+//! Arguments of the script's functions: events with their data, jobs, values of a prompt.
 
 use crate::base::EventKind;
 use crate::script::schema::{Member, Record};
@@ -23,16 +23,16 @@ const JOB_ID: Member = text("id", "The job.");
 const KIND: Member = text("kind", "Its kind.");
 const STATUS: Member = Member { name: "status", ty: "wb.JobStatus", doc: "Its status." };
 const REASON: Member =
-    Member { name: "reason", ty: "wb.JobReason?", doc: "Why it ended so; nil for success." };
+    Member { name: "reason", ty: "wb.JobReason?", doc: "Why it ended this way; nil for success." };
 const PATH: Member = text("source_path", "The Source.");
 const MAYBE_PATH: Member = maybe("source_path", "The Source it works on.");
 const TOPIC: Member = text("topic_id", "The Topic.");
 const MAYBE_TOPIC: Member = maybe("topic_id", "The Topic it works on.");
 const PROPOSAL: Member = text("proposal_id", "The proposal.");
-const FROM: Member = text("from", "What it was.");
-const TO: Member = text("to", "What it is.");
+const FROM: Member = text("from", "The old value.");
+const TO: Member = text("to", "The new value.");
 const BRANCH: Member = maybe("branch", "The branch.");
-const COMMIT: Member = maybe("commit", "The commit; nil for an edit that is not committed.");
+const COMMIT: Member = maybe("commit", "The commit; nil for an uncommitted edit.");
 
 const JOB_BEGUN: &[Member] = &[JOB_ID, KIND, STATUS, MAYBE_PATH, MAYBE_TOPIC];
 const JOB_FINISHED: &[Member] = &[
@@ -42,108 +42,110 @@ const JOB_FINISHED: &[Member] = &[
     REASON,
     MAYBE_PATH,
     MAYBE_TOPIC,
-    maybe("retry_at", "When the provider's limit resets, if reported."),
+    maybe("retry_at", "When its provider's rate limit ends, if known."),
 ];
-const JOB_PARKED: &[Member] = &[JOB_ID, KIND, text("approval_id", "What it waits for.")];
+const JOB_PARKED: &[Member] =
+    &[JOB_ID, KIND, text("approval_id", "The approval that it waits for.")];
 const TOPIC_CREATED: &[Member] = &[
     TOPIC,
     PATH,
-    Member { name: "is_global", ty: "boolean", doc: "Whether it is about the whole source." },
+    Member { name: "is_global", ty: "boolean", doc: "Whether it is about the whole document." },
 ];
 const TOPIC_CHANGED: &[Member] = &[TOPIC, FROM, TO];
-const TOPIC_REATTACHED: &[Member] =
-    &[TOPIC, PATH, FROM, TO, maybe("from_path", "The Source that it was about; nil for this one.")];
+const TOPIC_REATTACHED: &[Member] = &[
+    TOPIC,
+    PATH,
+    FROM,
+    TO,
+    maybe("from_path", "The Source that it was about before; nil if it is the same."),
+];
 const MESSAGE_POSTED: &[Member] =
-    &[TOPIC, text("message_id", "The message."), number("sequence", "Its place in the Topic.")];
+    &[TOPIC, text("message_id", "The message."), number("sequence", "Its position in the Topic.")];
 const PROPOSAL_CREATED: &[Member] = &[
     PROPOSAL,
     TOPIC,
     maybe("job_id", "The job that submitted it."),
-    number("revision_number", "Its place among the revisions."),
+    number("revision_number", "Its revision number."),
     PATH,
 ];
 const PROPOSAL_DECIDED: &[Member] = &[
     PROPOSAL,
     TOPIC,
-    text("status", "What became of it."),
+    text("status", "Its outcome."),
     PATH,
     maybe("commit", "The commit, if it was approved."),
 ];
 const PROPOSAL_CONFLICTED: &[Member] =
-    &[PROPOSAL, TOPIC, PATH, maybe("blob", "The Source's version that it conflicts with.")];
+    &[PROPOSAL, TOPIC, PATH, maybe("blob", "The version of the Source that it conflicts with.")];
 const PERSPECTIVE_CREATED: &[Member] = &[
     PATH,
     text("persona", "The persona."),
-    text("source_sha", "The Source's version."),
-    text("persona_sha", "The persona's version."),
+    text("source_sha", "The version of the Source."),
+    text("persona_sha", "The version of the persona."),
     text("job_id", "The job that made it."),
 ];
 const CHANGES_DECIDED: &[Member] = &[JOB_ID, text("changes", "`restored`, `kept` or `expired`.")];
 const SOURCE_CHANGED: &[Member] = &[
     text("path", "The Source."),
-    maybe("blob", "Its version; nil if it is gone."),
+    maybe("blob", "Its version; nil if it was deleted."),
     COMMIT,
     BRANCH,
     maybe("proposal_id", "The proposal that was approved."),
 ];
-const SOURCES_CHANGED: &[Member] = &[
-    Member { name: "count", ty: "integer?", doc: "How many, if that can be said." },
-    COMMIT,
-    BRANCH,
-];
+const SOURCES_CHANGED: &[Member] =
+    &[Member { name: "count", ty: "integer?", doc: "How many, if known." }, COMMIT, BRANCH];
 const SOURCE_RENAMED: &[Member] = &[
-    text("path", "What it is called now."),
-    text("from", "What it was called."),
+    text("path", "Its new path."),
+    text("from", "Its old path."),
     COMMIT,
     BRANCH,
-    number("topics", "How many Topics went with it."),
+    number("topics", "Number of Topics that moved with it."),
 ];
 const CONFIG_RELOADED: &[Member] = &[
-    number("generation", "The number of the active generation."),
+    number("generation", "The number of the generation now in force."),
     text("digest", "The digest of its files."),
-    texts("changes", "What is different: `kind.NAME`, `engine.NAME`, …."),
-    texts("needs_restart", "Settings that take effect only after a restart."),
-    texts("removed_kinds", "The kinds that are gone."),
+    texts("changes", "What changed: `kind.NAME`, `engine.NAME`, …."),
+    texts("needs_restart", "Changes that take effect only after a restart."),
+    texts("removed_kinds", "The removed kinds."),
 ];
 const SCRIPT_FAILED: &[Member] = &[
     text("function", "`on.EVENT`, `kind.NAME.retry` or `schedule.NAME`."),
     text("at", "Its file and line."),
-    text("message", "What is wrong, with file and line."),
-    text("cause", "For what it was called."),
+    text("message", "The error, with file and line."),
+    text("cause", "What it was called for."),
 ];
 const SCHEDULE_FIRED: &[Member] = &[
     text("schedule", "The schedule."),
-    text("planned", "The time that was planned."),
-    number("late_ms", "How much later it was served, in milliseconds."),
+    text("planned", "The scheduled time."),
+    number("late_ms", "Delay in milliseconds."),
     texts("jobs", "The jobs that were accepted."),
-    maybe("skipped", "Why the time was left out."),
-    maybe("error", "What is wrong, with file and line."),
+    maybe("skipped", "Why this run was skipped."),
+    maybe("error", "The error, with file and line."),
 ];
 const ENGINE_HELD: &[Member] = &[
     text("engine", "The engine."),
-    maybe("until", "Until when, if that is known."),
+    maybe("until", "Until when, if known."),
     maybe("job_id", "The job that was refused."),
 ];
 const ENGINE_RELEASED: &[Member] = &[text("engine", "The engine.")];
 const WORKSPACE_CHANGED: &[Member] = &[
-    text("job_id", "The job that it was made for."),
+    text("job_id", "The job that it belongs to."),
     text("state", "`making`, `ready`, `cleaning`, `gone` or `failed`."),
 ];
 const MESSAGE_SENT: &[Member] = &[
     text("message_id", "The message."),
-    text("to_class", "Its recipient: agent, instance, topic, person or channel."),
+    text("to_class", "Type of its recipient: agent, instance, topic, person or channel."),
     maybe("job_id", "The job that it started, if it went to an inbox."),
-    text("state", "What became of it so far."),
+    text("state", "Its state so far."),
 ];
 const DELIVERY_CHANGED: &[Member] =
-    &[text("message_id", "The message."), text("state", "What became of it.")];
+    &[text("message_id", "The message."), text("state", "Its outcome.")];
 const AGENT_CHANGED: &[Member] = &[
     text("name", "The agent."),
     text("state", "`stopped`, `starting`, `idle`, `busy`, `blocked` or `failed`."),
-    maybe("job_id", "Its last start."),
+    maybe("job_id", "The job of its last start."),
 ];
-const PERSON_CHANGED: &[Member] =
-    &[text("id", "The person."), text("change", "What is different.")];
+const PERSON_CHANGED: &[Member] = &[text("id", "The person."), text("change", "What changed.")];
 const APPROVAL_CREATED: &[Member] = &[
     text("id", "The approval."),
     text("channel", "Its channel."),
@@ -178,7 +180,7 @@ const MEMBER_CHANGED: &[Member] = &[
 const CHANNEL_MESSAGE: &[Member] = &[
     CHANNEL,
     CHANNEL_NUMBER,
-    number("sequence", "Its place in the channel."),
+    number("sequence", "Its position in the channel."),
     text("message_id", "The message."),
     text("type", "`message`, `system`, `delegation` or `escalation`."),
 ];
@@ -191,16 +193,16 @@ const TURN: &[Member] = &[
 
 const HANDOFF: &[Member] = &[
     text("id", "The handover."),
-    text("agent", "The agent that leaves."),
+    text("agent", "The agent that is replaced."),
     text("persona", "Its persona."),
     text("state", "`asked`, `written`, `seated` or `failed`."),
-    maybe("successor", "The agent that follows."),
+    maybe("successor", "The agent that takes over."),
 ];
 
 /// States of a job.
 pub(crate) const JOB_STATUS: [&str; 7] =
     ["queued", "running", "parked", "succeeded", "failed", "timed_out", "cancelled"];
-/// Why a job ended otherwise than well.
+/// Reasons why a job ended unsuccessfully.
 pub(crate) const JOB_REASON: [&str; 23] = [
     "spawn_failed",
     "exit_status",
@@ -227,11 +229,11 @@ pub(crate) const JOB_REASON: [&str; 23] = [
     "internal",
 ];
 
-/// Types that are one of some words, by name.
+/// Enumeration types by name.
 pub(crate) const ALIASES: [(&str, &[&str]); 2] =
     [("wb.JobStatus", &JOB_STATUS), ("wb.JobReason", &JOB_REASON)];
 
-/// Returns what is in `data` of an event.
+/// Returns the members of `data` for an event.
 pub(crate) fn event_data(kind: EventKind) -> &'static [Member] {
     match kind {
         EventKind::JobQueued | EventKind::JobStarted => JOB_BEGUN,
@@ -270,21 +272,25 @@ pub(crate) fn event_data(kind: EventKind) -> &'static [Member] {
     }
 }
 
-/// What every handler is given; `data` and `job` differ from event to event.
+/// The argument of every handler; `data` and `job` depend on the event.
 const EVENT: Record = Record {
     name: "wb.Event",
     base: None,
     others: None,
     members: &[
-        number("id", "The place in the log of events."),
+        number("id", "Its position in the event log."),
         text("at", "When it happened (RFC 3339)."),
         Member { name: "kind", ty: "wb.EventName", doc: "The name of the event." },
         text("subject", "What it happened to: `job:ID`, `topic:ID`, `source:PATH`, …."),
         text("actor", "Who did it: `person:ID`, `job:ID`, `system`, …."),
-        Member { name: "data", ty: "table", doc: "Ids and states, by the event's name." },
-        Member { name: "job", ty: "wb.Job?", doc: "The job, for the events of jobs." },
+        Member {
+            name: "data",
+            ty: "table",
+            doc: "Ids and states; the fields depend on the event.",
+        },
+        Member { name: "job", ty: "wb.Job?", doc: "The job, for job events." },
     ],
-    doc: "Something that has happened.",
+    doc: "An event.",
 };
 
 /// A job as handlers see it.
@@ -301,32 +307,40 @@ const JOB: Record = Record {
         maybe("persona_name", "The persona it speaks for."),
         REASON,
         maybe("error_tail", "The end of its standard error; nil for success."),
-        maybe("summary", "The agent's last words."),
-        Member { name: "result", ty: "any", doc: "What the agent submitted with `finish`." },
+        maybe("summary", "The agent's summary."),
+        Member {
+            name: "result",
+            ty: "any",
+            doc: "The result that the agent submitted with `finish`.",
+        },
         Member { name: "inputs", ty: "table<string, any>", doc: "The values of its inputs." },
-        Member { name: "warnings", ty: "string[]", doc: "What should be known of a success." },
+        Member { name: "warnings", ty: "string[]", doc: "Warnings about a success." },
         Member { name: "exit_code", ty: "integer?", doc: "The agent's exit status." },
         Member { name: "signal", ty: "integer?", doc: "The signal that ended the agent." },
         text("created_at", "When it was accepted (RFC 3339)."),
         maybe("started_at", "When it was started."),
-        maybe("ending_at", "When its ending began."),
-        maybe("completed_at", "When it was settled."),
-        maybe("not_before", "Before this time it does not start."),
-        maybe("retry_at", "When the provider's limit resets, if reported."),
+        maybe("ending_at", "When it began to end."),
+        maybe("completed_at", "When it was completed."),
+        maybe("not_before", "It does not start before this time."),
+        maybe("retry_at", "When its provider's rate limit ends, if known."),
         maybe("retry_of", "The job that this one repeats."),
-        maybe("lane", "`NAME=VALUE`: jobs of one lane do not run at once."),
+        maybe("lane", "`NAME=VALUE`: jobs in one lane run one after another."),
         number("priority", "Higher starts earlier."),
         text("requested_by", "Who asked for it."),
         maybe("cancelled_by", "Who cancelled it."),
-        Member { name: "cost_usd", ty: "number?", doc: "What its engine says it cost." },
-        Member { name: "usage", ty: "table?", doc: "Tokens and turns, as its engine tells." },
+        Member { name: "cost_usd", ty: "number?", doc: "Its cost, as its engine reports it." },
+        Member {
+            name: "usage",
+            ty: "table?",
+            doc: "Tokens and turns, as its engine reports them.",
+        },
         maybe("session_ref", "The engine's name for the session."),
-        text("config_digest", "The script that it ran under."),
+        text("config_digest", "The digest of the script that it ran under."),
     ],
-    doc: "A job, in its state when the handler is called.",
+    doc: "A job, in its state at the time of the call.",
 };
 
-/// What a `prompt` function is given.
+/// The argument of a `prompt` function.
 const PROMPT_VALUES: Record = Record {
     name: "wb.PromptValues",
     base: None,
@@ -336,22 +350,22 @@ const PROMPT_VALUES: Record = Record {
         text("kind", "Its kind."),
         text("skill", "The name of the kind's skill."),
         text("root", "The folder of the repository."),
-        text("wb_agent", "The program with which an agent answers."),
+        text("wb_agent", "The agent's client program."),
         text("folder", "The folder of the script."),
     ],
-    doc: "What a prompt can say; the inputs of the kind are there as well, each a text.",
+    doc: "The values available to a prompt, together with the inputs of the kind as texts.",
 };
 
-/// What `verify` is given.
+/// The argument of `verify`.
 const PRODUCED_JOB: Record = Record {
     name: "wb.ProducedJob",
     base: Some("wb.Job"),
     others: None,
-    members: &[Member { name: "produced", ty: "wb.Produced", doc: "What it left." }],
-    doc: "A job that has ended, with what it left.",
+    members: &[Member { name: "produced", ty: "wb.Produced", doc: "Its output." }],
+    doc: "A finished job with its output.",
 };
 
-/// What a job left.
+/// The output of a job.
 const PRODUCED: Record = Record {
     name: "wb.Produced",
     base: None,
@@ -361,7 +375,7 @@ const PRODUCED: Record = Record {
         Member { name: "value", ty: "any", doc: "The result, or the reply of an inbox." },
         Member { name: "topics", ty: "wb.OpenedTopic[]", doc: "The Topics that it opened." },
     ],
-    doc: "What a job left, by `produces` of its kind.",
+    doc: "The output of a job, as `produces` of its kind says.",
 };
 
 /// A Topic that a job opened.
@@ -372,49 +386,49 @@ const OPENED: Record = Record {
     members: &[
         text("id", "The Topic."),
         text("source_path", "The Source."),
-        text("title", "What it is called."),
-        text("status", "Whether it is open."),
+        text("title", "Its title."),
+        text("status", "Its status."),
     ],
     doc: "A Topic that a job opened.",
 };
 
-/// What the function of a webhook is given.
+/// The argument of a webhook's function.
 const CALL: Record = Record {
     name: "wb.Call",
     base: None,
     others: None,
     members: &[
         text("name", "The webhook."),
-        maybe("event", "What the caller says has happened: `X-GitHub-Event` and its like."),
+        maybe("event", "The event named by the caller, in `X-GitHub-Event` or a similar header."),
         text("now", "The current time (RFC 3339)."),
-        Member { name: "body", ty: "any", doc: "The body, which is JSON." },
+        Member { name: "body", ty: "any", doc: "The body, parsed from JSON." },
     ],
-    doc: "A call of a webhook.",
+    doc: "A call to a webhook.",
 };
 
-/// What `retry` is given.
+/// The argument of `retry`.
 const FAILED_JOB: Record = Record {
     name: "wb.FailedJob",
     base: Some("wb.Job"),
     others: None,
-    members: &[number("attempt", "Which attempt it was, from 1.")],
-    doc: "A job that failed or took too long.",
+    members: &[number("attempt", "The number of the attempt, from 1.")],
+    doc: "A job that failed or timed out.",
 };
 
-/// What the function of a schedule is given.
+/// The argument of a schedule's function.
 const DUE: Record = Record {
     name: "wb.Due",
     base: None,
     others: None,
     members: &[
         text("name", "The schedule."),
-        text("planned", "The time that was planned (RFC 3339)."),
+        text("planned", "The scheduled time (RFC 3339)."),
         text("now", "The current time (RFC 3339)."),
     ],
-    doc: "A time of a schedule.",
+    doc: "A run of a schedule.",
 };
 
-/// What `wb.enqueue` and `schedule.enqueue` take.
+/// The argument of `wb.enqueue` and `schedule.enqueue`.
 const REQUEST: Record = Record {
     name: "wb.Request",
     base: None,
@@ -422,16 +436,16 @@ const REQUEST: Record = Record {
     members: &[
         Member { name: "kind", ty: "string|wb.Kind", doc: "The kind of the job." },
         Member { name: "priority", ty: "integer?", doc: "Higher starts earlier." },
-        maybe("not_before", "It does not start before: a time, or a duration like `10m`."),
+        maybe("not_before", "Earliest start: a time, or a duration like `10m`."),
         Member {
             name: "replace_proposals",
             ty: "boolean?",
             doc: "Whether it may replace the open proposal of its Topic.",
         },
     ],
-    doc: "A requested job; it also has the inputs of its kind.",
+    doc: "A request for a job, together with the inputs of its kind.",
 };
 
-/// Everything that functions of the script are given, and what they ask for.
+/// All arguments of the script's functions, and requests.
 pub(crate) const RECORDS: [Record; 10] =
     [EVENT, JOB, PRODUCED_JOB, PRODUCED, OPENED, FAILED_JOB, PROMPT_VALUES, DUE, CALL, REQUEST];

@@ -44,58 +44,63 @@ pub const DECLARATIONS: [Declaration; 12] = [
         word: "site",
         is_named: false,
         fields: &SITE,
-        doc: "Where the site's things are.",
+        doc: "Where the site's files are.",
     },
     Declaration {
         word: "identity",
         is_named: false,
         fields: &IDENTITY,
-        doc: "Who writes the commits that an agent's text ends in.",
+        doc: "Author and committer of the site's commits.",
     },
-    Declaration { word: "limits", is_named: false, fields: &LIMITS, doc: "What may run at once." },
+    Declaration {
+        word: "limits",
+        is_named: false,
+        fields: &LIMITS,
+        doc: "Bounds on what runs and what it may spend.",
+    },
     Declaration { word: "engine", is_named: true, fields: &ENGINE, doc: "How an agent is run." },
-    Declaration { word: "kind", is_named: true, fields: &KIND, doc: "A sort of job." },
+    Declaration { word: "kind", is_named: true, fields: &KIND, doc: "A kind of job." },
     Declaration {
         word: "inbox",
         is_named: true,
         fields: &INBOX,
-        doc: "Messages as jobs: each message to `topic:TEMPLATE/NAME` starts an agent.",
+        doc: "Jobs started by messages: each message to `topic:TEMPLATE/NAME` starts an agent.",
     },
     Declaration {
         word: "agent",
         is_named: true,
         fields: &AGENT,
-        doc: "A long-running agent, with the address `agent:NAME`.",
+        doc: "A long-running agent, reached at `agent:NAME`.",
     },
     Declaration {
         word: "schedule",
         is_named: true,
         fields: &SCHEDULE,
-        doc: "A job that is made by itself, again and again.",
+        doc: "Jobs that are requested regularly.",
     },
     Declaration {
         word: "webhook",
         is_named: true,
         fields: &WEBHOOK,
-        doc: "Requests from another program at `/hooks/NAME`, as jobs.",
+        doc: "Jobs requested by another program, which calls `/hooks/NAME`.",
     },
     Declaration {
         word: "assistant",
         is_named: false,
         fields: &ASSISTANT,
-        doc: "A conversation of each person with an agent of their own, at `/assistant`.",
+        doc: "Private conversations of each person with an assistant, at `/assistant`.",
     },
     Declaration {
         word: "channels",
         is_named: false,
         fields: &CHANNELS,
-        doc: "What agents receive in channels.",
+        doc: "Settings of all channels.",
     },
     Declaration {
         word: "channel_type",
         is_named: true,
         fields: &CHANNEL_TYPE,
-        doc: "A channel type; with the name of a built-in type, it replaces that one.",
+        doc: "A type of channel; it replaces a built-in type of the same name.",
     },
 ];
 
@@ -126,13 +131,13 @@ const SITE: [Field; 7] = [
         Shape::Lines,
         "**/*.md",
         r#"{ "docs/**/*.md", "README.md", "!docs/old/**" }"#,
-        "Globs of the tracked files that are Sources; one with `!` before it leaves files out.",
+        "Globs of the tracked files that are Sources; a leading `!` excludes files.",
     ),
     field(
         "wb_agent",
         Shape::Path,
         r#""/opt/wiki-browser/wb-agent""#,
-        "The agent's client, if not beside the running program.",
+        "The agent's client, if it is not next to the running program.",
     ),
     field(
         "public_hosts",
@@ -165,64 +170,59 @@ const IDENTITY: [Field; 4] = [
     ),
 ];
 
-/// What can be capped on a day.
+/// The measures of a daily cap.
 pub(in crate::script::schema) const DAILY: [Field; 3] = [
-    field("cost_usd", Shape::Number, "20", "US dollars, as the agents tell them."),
-    field(
-        "tokens",
-        Shape::Number,
-        "2000000",
-        "Tokens read and written, those from a cache included.",
-    ),
-    field("time", Shape::Duration, r#""4h""#, "Time of jobs from start to end, summed up."),
+    field("cost_usd", Shape::Number, "20", "US dollars, as the agents report them."),
+    field("tokens", Shape::Number, "2000000", "Tokens read and written, including cached ones."),
+    field("time", Shape::Duration, r#""4h""#, "Total time of jobs from start to end."),
 ];
 
 const LIMITS: [Field; 8] = [
-    with("jobs", Shape::Count, "1", "4", "Most agents that run at once."),
+    with("jobs", Shape::Count, "1", "4", "Most jobs that run at once."),
     with(
         "agents",
         Shape::Count,
         "8",
         "12",
-        "Maximum long-running agents, in addition to `jobs`; 1 to 200.",
+        "Most long-running agents at once, in addition to `jobs`; 1 to 200.",
     ),
-    with("grace", Shape::Duration, "5s", r#""10s""#, "Whole budget from the first signal to KILL."),
+    with("grace", Shape::Duration, "5s", r#""10s""#, "Time from the first signal to KILL."),
     field(
         "lanes",
         Shape::Counts,
         "{ source_path = 2 }",
-        "Jobs at once in a lane, by the name of its input.",
+        "Jobs that may run at once in a lane, by the name of its input.",
     ),
     field(
         "daily",
         Shape::Fields(&DAILY),
         r#"{ cost_usd = 20, time = "8h" }"#,
-        "What all jobs may spend on a day (UTC).",
+        "What all jobs may spend per day (UTC).",
     ),
     field(
         "daily_person",
         Shape::Fields(&DAILY),
         r#"{ time = "1h" }"#,
-        "What each person's jobs may spend on a day.",
+        "What each person's jobs may spend per day (UTC).",
     ),
     with(
         "script_jobs",
         Shape::Count,
         "200",
         "50",
-        "Jobs that all handlers together can enqueue within an hour.",
+        "Jobs that all handlers together may request per hour.",
     ),
     field(
         "channels",
         Shape::Fields(&CHANNEL_LIMITS),
         "{ hops = 8, members = 20 }",
-        "How far agents in channels go on without a person.",
+        "Bounds on agents in channels talking without a person.",
     ),
 ];
 
 /// Words of `schedule.missed`.
 const MISSED: [&str; 2] = ["once", "skip"];
-/// What a request says of its job beside the inputs.
+/// Names in a request besides the inputs.
 pub(crate) const REQUEST_FIELDS: [&str; 4] =
     ["kind", "priority", "not_before", "replace_proposals"];
 
@@ -238,28 +238,28 @@ const SCHEDULE: [Field; 8] = [
         "days",
         Shape::Lines,
         r#"{ "monday", "thursday" }"#,
-        "Days of the week for `at`; all without it.",
+        "Days of the week for `at`; all by default.",
     ),
     with("zone", Shape::Line, "local", r#""Europe/Berlin""#, "Time zone of `at`."),
     field(
         "jitter",
         Shape::Duration,
         r#""5m""#,
-        "Up to this much later, so that not all start at once.",
+        "Delay of up to this long, so that not all start at once.",
     ),
     with(
         "missed",
         Shape::Word(&MISSED),
         "once",
         r#""skip""#,
-        "What times mean that no server served.",
+        "What to do about runs missed while no server ran.",
     ),
-    field("about", Shape::Line, r#""Look at the links""#, "A description for people."),
+    field("about", Shape::Line, r#""Look at the links""#, "Its purpose, for people."),
     needed(
         "enqueue",
         Shape::Request(&DUE),
         r#"{ kind = "links" }"#,
-        "The job: a kind with its inputs, or a function.",
+        "The job: a kind with its inputs, or a function that requests jobs.",
     ),
 ];
 
@@ -268,15 +268,15 @@ const WEBHOOK: [Field; 3] = [
         "secret",
         Shape::Secret,
         r#"wb.secret.env "ISSUES_SECRET""#,
-        "What the caller signs with.",
+        "The secret that signs the calls.",
     ),
     needed(
         "enqueue",
         Shape::Function(&CALLED),
         r#"function(call) wb.enqueue { kind = "issue", title = call.body.title } end"#,
-        "What is done with a call.",
+        "The function that handles a call.",
     ),
-    field("about", Shape::Line, r#""Issues of the tracker""#, "A description for people."),
+    field("about", Shape::Line, r#""Issues of the tracker""#, "Its purpose, for people."),
 ];
 
 const ASSISTANT: [Field; 8] = [
@@ -284,40 +284,40 @@ const ASSISTANT: [Field; 8] = [
         "runtimes",
         Shape::Texts,
         r#"{ anthropic_api_key = "sonnet", claude_code = "claude-chat" }"#,
-        "The engine of each mode. `anthropic_api_key` asks a model with the site's key, \
-         `claude_code` runs Claude Code, with flags of ours.",
+        "The engine of each mode. `anthropic_api_key` calls a model with the site's key; \
+         `claude_code` runs Claude Code with fixed flags.",
     ),
-    field("mode", Shape::Line, r#""claude_code""#, "The mode of people who chose none."),
+    field("mode", Shape::Line, r#""claude_code""#, "The default mode."),
     field(
         "persons",
         Shape::Lines,
         r#"{ "ada", "bea" }"#,
-        "Who may use it; everybody who may write without it.",
+        "Who may use it; everybody with write access by default.",
     ),
     field(
         "claude_code_persons",
         Shape::Lines,
         r#"{ "ada" }"#,
-        "Who may use the mode `claude_code`; nobody without it.",
+        "Who may use the mode `claude_code`; nobody by default.",
     ),
     field(
         "tools",
         Shape::Texts,
         r#"{ read_file = "allow", write_file = "ask" }"#,
-        "What it may do: each tool with `allow` or `ask`; all tools without it, none with `{}`.",
+        "Its tools, each with `allow` or `ask`; all tools by default, none with `{}`.",
     ),
     field(
         "vaults",
         Shape::Path,
         r#""./data/vaults""#,
-        "The folder in which each person gets a vault, a folder that the assistant works on; \
-         `vaults` in the data folder without it.",
+        "Parent folder of the vaults, one per person, which the assistant works on; `vaults` in \
+         the data folder by default.",
     ),
     field(
         "vault_of",
         Shape::Texts,
         r#"{ ada = "/srv/notes/ada" }"#,
-        "Folders of your own as the vaults of persons.",
+        "Existing folders to use as vaults, by person.",
     ),
     field(
         "limits",
@@ -328,58 +328,59 @@ const ASSISTANT: [Field; 8] = [
 ];
 
 const ASSISTANT_LIMITS: [Field; 10] = [
-    field("run", Shape::Duration, r#""45m""#, "Longest answer; 45 minutes without it."),
-    field("idle", Shape::Duration, r#""90s""#, "Longest silence; 90 seconds without it."),
-    field("prompt_kib", Shape::Count, "64", "Longest question in KiB; 64 without it."),
-    field("output_kib", Shape::Count, "1024", "Longest answer in KiB; 1024 without it."),
-    field("confirm", Shape::Duration, r#""30m""#, "How long a question waits; 30m without it."),
-    field("tool_calls", Shape::Count, "40", "Most calls of tools in an answer; 40 without it."),
-    field("steps", Shape::Count, "40", "Most requests to a model in an answer; 40 without it."),
-    field("cost_usd", Shape::Number, "2", "What an answer may cost, with an API key."),
-    field("running", Shape::Count, "16", "Most answers at once; 16 without it."),
-    field("running_person", Shape::Count, "4", "Most answers of one person at once; 4 without it."),
+    field("run", Shape::Duration, r#""45m""#, "Longest run; 45 minutes by default."),
+    field("idle", Shape::Duration, r#""90s""#, "Longest silence; 90 seconds by default."),
+    field("prompt_kib", Shape::Count, "64", "Longest prompt in KiB; 64 by default."),
+    field("output_kib", Shape::Count, "1024", "Longest answer in KiB; 1024 by default."),
+    field("confirm", Shape::Duration, r#""30m""#, "How long a confirmation waits; 30m by default."),
+    field("tool_calls", Shape::Count, "40", "Most tool calls per answer; 40 by default."),
+    field("steps", Shape::Count, "40", "Most requests to a model per answer; 40 by default."),
+    field("cost_usd", Shape::Number, "2", "Most US dollars per answer, with an API key."),
+    field("running", Shape::Count, "16", "Most answers in progress at once; 16 by default."),
+    field(
+        "running_person",
+        Shape::Count,
+        "4",
+        "Most answers in progress per person; 4 by default.",
+    ),
 ];
 
 const PLAIN_INPUT: [Field; 2] = [REQUIRED, ABOUT];
 const SOURCE_INPUT: [Field; 4] = [
-    field("from", Shape::Line, r#""topic_id""#, "Topic input whose Source to use."),
+    field("from", Shape::Line, r#""topic_id""#, "The Topic input that it is derived from."),
     REQUIRED,
     ABOUT,
-    field("new", Shape::Flag, "true", "Whether it may be a Source that does not exist yet."),
+    field("new", Shape::Flag, "true", "Whether it may name a Source that does not exist yet."),
 ];
-const BLOB_INPUT: [Field; 2] =
-    [needed("from", Shape::Line, r#""source_path""#, "Source input whose version to use."), ABOUT];
+const BLOB_INPUT: [Field; 2] = [
+    needed("from", Shape::Line, r#""source_path""#, "The Source input whose version it is."),
+    ABOUT,
+];
 const HASH_INPUT: [Field; 2] = [
-    needed("from", Shape::Line, r#""persona_name""#, "Persona input whose version to use."),
+    needed("from", Shape::Line, r#""persona_name""#, "The persona input whose version it is."),
     ABOUT,
 ];
-const TEXT_INPUT: [Field; 3] = [
-    REQUIRED,
-    ABOUT,
-    field("default", Shape::Scalar, r#""plain""#, "The value of a job that gives none."),
-];
-const FLAG_INPUT: [Field; 3] = [
-    REQUIRED,
-    ABOUT,
-    field("default", Shape::Scalar, "false", "The value of a job that gives none."),
-];
+const TEXT_INPUT: [Field; 3] =
+    [REQUIRED, ABOUT, field("default", Shape::Scalar, r#""plain""#, "The default value.")];
+const FLAG_INPUT: [Field; 3] =
+    [REQUIRED, ABOUT, field("default", Shape::Scalar, "false", "The default value.")];
 const NUMBER_INPUT: [Field; 5] = [
     REQUIRED,
     ABOUT,
-    field("default", Shape::Scalar, "3", "The value of a job that gives none."),
+    field("default", Shape::Scalar, "3", "The default value."),
     field("min", Shape::Number, "1", "Smallest number."),
     field("max", Shape::Number, "10", "Largest number."),
 ];
 const CHOICE_INPUT: [Field; 4] = [
-    needed("choices", Shape::Lines, r#"{ "short", "long" }"#, "The words to choose from."),
+    needed("choices", Shape::Lines, r#"{ "short", "long" }"#, "The allowed words."),
     REQUIRED,
     ABOUT,
-    field("default", Shape::Scalar, r#""short""#, "The value of a job that gives none."),
+    field("default", Shape::Scalar, r#""short""#, "The default value."),
 ];
 
-const REQUIRED: Field = with("required", Shape::Flag, "true", "false", "Whether a job needs it.");
+const REQUIRED: Field = with("required", Shape::Flag, "true", "false", "Whether it is required.");
 const ABOUT: Field =
-    field("about", Shape::Line, r#""Written in the form""#, "A description for people.");
+    field("about", Shape::Line, r#""Written in the form""#, "Its purpose, for people.");
 
 /// Returns the fields of an input.
 pub fn input_fields(ty: InputType) -> &'static [Field] {

@@ -1,4 +1,4 @@
-//! Every function that a script can call, and the signatures of its own functions that are called.
+//! Every function that a script can call, and the signatures of its callbacks.
 
 use crate::script::schema::{Callback, Member};
 
@@ -7,11 +7,11 @@ use crate::script::schema::{Callback, Member};
 pub enum When {
     /// Only while the script loads.
     Loading,
-    /// Only inside of functions that are called later.
+    /// Only inside callbacks.
     Called,
-    /// Only inside of handlers, of schedules and of webhooks.
+    /// Only inside handlers, and functions of schedules and webhooks.
     Acting,
-    /// Only in a file of tests, outside of its tests.
+    /// Only in a file of tests, outside its tests.
     File,
     /// Only inside of a test.
     Testing,
@@ -38,20 +38,20 @@ impl When {
 pub struct Function {
     /// Its name after `wb.`, or alone if it is one of `BASE`: `log.info`, `require`.
     pub name: &'static str,
-    /// What it takes, in this order; the last one may be `...`.
+    /// Its parameters, in order; the last one may be `...`.
     pub params: &'static [Member],
-    /// The type of what it returns.
+    /// Its return type.
     pub returns: Option<&'static str>,
     /// When it can be called.
     pub when: When,
-    /// Lines of a script that use it.
+    /// An example of its use.
     pub example: &'static str,
     /// One line for people.
     pub doc: &'static str,
 }
 
 const FORMAT: [Member; 2] = [
-    Member { name: "format", ty: "any", doc: "A text, as `string.format` takes it." },
+    Member { name: "format", ty: "any", doc: "A format, as for `string.format`." },
     Member { name: "...", ty: "any", doc: "Values for its `%s` and `%d`." },
 ];
 
@@ -70,19 +70,19 @@ pub const FUNCTIONS: [Function; 17] = [
         returns: None,
         when: When::Loading,
         example: "wb.api(1)",
-        doc: "Says for which version of this interface the script is written; comes first.",
+        doc: "Declares the version of this interface that the script uses; must come first.",
     },
     Function {
         name: "on",
         params: &[
             Member { name: "event", ty: "wb.EventName", doc: "The name of an event." },
-            Member { name: "handler", ty: "fun(event: wb.Event)", doc: "What is called then." },
+            Member { name: "handler", ty: "fun(event: wb.Event)", doc: "The function to call." },
         ],
         returns: None,
         when: When::Loading,
         example: "wb.on(\"job_finished\", function(event)\n  \
             wb.log.info(\"%s is %s\", event.job.kind, event.job.status)\nend)",
-        doc: "Has a function called after each event of one name.",
+        doc: "Calls a function after each event of this name.",
     },
     Function {
         name: "enqueue",
@@ -91,7 +91,7 @@ pub const FUNCTIONS: [Function; 17] = [
         when: When::Acting,
         example: "wb.on(\"topic_created\", function(event)\n  \
             wb.enqueue { kind = \"answer\", topic_id = event.data.topic_id }\nend)",
-        doc: "Asks for a job, which is accepted when the function has returned without an error.",
+        doc: "Requests a job; it is queued once the function returns without an error.",
     },
     Function {
         name: "file",
@@ -99,7 +99,7 @@ pub const FUNCTIONS: [Function; 17] = [
         returns: Some("string"),
         when: When::Loading,
         example: "local rules = wb.file \"prompts/rules.md\"",
-        doc: "Returns the text of a file, which belongs to the script from then on.",
+        doc: "Returns the text of a file, which becomes part of the script.",
     },
     Function {
         name: "env",
@@ -118,19 +118,20 @@ pub const FUNCTIONS: [Function; 17] = [
         returns: Some("wb.Secret"),
         when: When::Always,
         example: "local key = wb.secret.env \"API_KEY\"",
-        doc: "Names a secret for `env` of an engine, or for a webhook; it is read when it is used.",
+        doc: "Refers to a secret in an environment variable, for `env` of an engine or for a \
+            webhook; read when it is used.",
     },
     Function {
         name: "secret.file",
         params: &[Member {
             name: "path",
             ty: "string",
-            doc: "A file: absolute, or seen from the script's folder.",
+            doc: "A file: absolute, or relative to the script's folder.",
         }],
         returns: Some("wb.Secret"),
         when: When::Always,
         example: "local key = wb.secret.file \"/run/secrets/api_key\"",
-        doc: "The same, from a file that is read when it is used.",
+        doc: "Refers to a secret in a file, which is read when it is used.",
     },
     Function {
         name: "json.encode",
@@ -138,7 +139,7 @@ pub const FUNCTIONS: [Function; 17] = [
         returns: Some("string"),
         when: When::Always,
         example: "local text = wb.json.encode({ a = 1 })",
-        doc: "Writes plain data as JSON.",
+        doc: "Encodes plain data as JSON.",
     },
     Function {
         name: "json.decode",
@@ -146,7 +147,7 @@ pub const FUNCTIONS: [Function; 17] = [
         returns: Some("any"),
         when: When::Always,
         example: "local value = wb.json.decode(\"[1, 2]\")",
-        doc: "Reads JSON.",
+        doc: "Decodes JSON.",
     },
     Function {
         name: "date.now",
@@ -154,30 +155,30 @@ pub const FUNCTIONS: [Function; 17] = [
         returns: Some("string"),
         when: When::Called,
         example: "wb.on(\"job_finished\", function() wb.log.info(wb.date.now()) end)",
-        doc: "Returns the time of the call (RFC 3339 in UTC), which does not change during it.",
+        doc: "Returns the time of the call (RFC 3339 in UTC); it does not change during the call.",
     },
     Function {
         name: "date.format",
         params: &[
             AT,
-            Member { name: "pattern", ty: "string", doc: "As in `%Y-%m-%d`, without widths." },
-            Member { name: "zone", ty: "string?", doc: "As in `Europe/Berlin`; UTC without it." },
+            Member { name: "pattern", ty: "string", doc: "Such as `%Y-%m-%d`, without widths." },
+            Member { name: "zone", ty: "string?", doc: "Such as `Europe/Berlin`; UTC by default." },
         ],
         returns: Some("string"),
         when: When::Always,
         example: "local day = wb.date.format(\"2026-01-02T03:04:05Z\", \"%A\", \"UTC\")",
-        doc: "Writes a time as people do.",
+        doc: "Formats a time.",
     },
     Function {
         name: "date.add",
         params: &[
             AT,
-            Member { name: "duration", ty: "string", doc: "As in `1h`, and `-7d` to go back." },
+            Member { name: "duration", ty: "string", doc: "Such as `1h`, or `-7d` to go back." },
         ],
         returns: Some("string"),
         when: When::Always,
         example: "local before = wb.date.add(\"2026-01-02T03:04:05Z\", \"-7d\")",
-        doc: "Returns another time.",
+        doc: "Adds a duration to a time.",
     },
     Function {
         name: "date.seconds",
@@ -185,7 +186,7 @@ pub const FUNCTIONS: [Function; 17] = [
         returns: Some("integer"),
         when: When::Always,
         example: "local seconds = wb.date.seconds(\"2026-01-02T03:04:05Z\")",
-        doc: "Returns the seconds since 1970, to compare times with.",
+        doc: "Returns the seconds since 1970, for comparing times.",
     },
     log("log.debug", "wb.log.debug(\"loaded\")", "Writes to the log if WB_LOG=debug is set."),
     log("log.info", "wb.log.info(\"%d kinds\", 3)", "Writes to the server's log."),
@@ -193,7 +194,7 @@ pub const FUNCTIONS: [Function; 17] = [
     log("log.error", "wb.log.error({ a = 1 })", "Writes an error to the log."),
 ];
 
-/// Functions that are no part of `wb`, where they differ from those of Lua.
+/// Functions outside `wb` that differ from those of Lua.
 #[cfg(test)]
 pub(crate) const BASE: [Function; 2] = [
     Function {
@@ -202,11 +203,11 @@ pub(crate) const BASE: [Function; 2] = [
         returns: Some("any"),
         when: When::Loading,
         example: "require \"kinds.review\"",
-        doc: "Reads a file below the folder of the script, once, without following links.",
+        doc: "Loads a file below the script's folder once, without following links.",
     },
     Function {
         name: "print",
-        params: &[Member { name: "...", ty: "any", doc: "What is written." }],
+        params: &[Member { name: "...", ty: "any", doc: "The values to write." }],
         returns: None,
         when: When::Always,
         example: "print(\"loaded\", 3)",
@@ -219,7 +220,7 @@ pub(crate) const PROMPT: Callback = Callback {
     params: &[Member {
         name: "job",
         ty: "wb.PromptValues",
-        doc: "The names of a template, with the inputs of the kind.",
+        doc: "The values of a template, with the inputs of the kind.",
     }],
     returns: Some("string"),
     doc: "Returns the prompt.",
@@ -230,7 +231,7 @@ pub(crate) const LANE: Callback = Callback {
     params: &[Member {
         name: "inputs",
         ty: "table<string, any>",
-        doc: "The inputs that are known when the job is accepted.",
+        doc: "The inputs known when the job is queued.",
     }],
     returns: Some("string?"),
     doc: "Returns the lane as `NAME=VALUE`, or nil for none.",
@@ -238,9 +239,9 @@ pub(crate) const LANE: Callback = Callback {
 
 /// `kind.verify`.
 pub(crate) const VERIFY: Callback = Callback {
-    params: &[Member { name: "job", ty: "wb.ProducedJob", doc: "The job with what it left." }],
+    params: &[Member { name: "job", ty: "wb.ProducedJob", doc: "The job with its output." }],
     returns: Some("string|boolean|nil"),
-    doc: "Returns true or nil for a good result; false, or the reason, to refuse it.",
+    doc: "Returns true or nil to accept the result; false, or a reason, to reject it.",
 };
 
 /// `kind.retry`.
@@ -252,16 +253,20 @@ pub(crate) const RETRY: Callback = Callback {
 
 /// `schedule.enqueue` as a function.
 pub(crate) const DUE: Callback = Callback {
-    params: &[Member { name: "time", ty: "wb.Due", doc: "The time that has come." }],
+    params: &[Member { name: "time", ty: "wb.Due", doc: "The run that is due." }],
     returns: None,
-    doc: "Asks for its jobs by `wb.enqueue`.",
+    doc: "Requests jobs with `wb.enqueue`.",
 };
 
 /// `webhook.enqueue`.
 pub(crate) const CALLED: Callback = Callback {
-    params: &[Member { name: "call", ty: "wb.Call", doc: "The call, whose signature is right." }],
+    params: &[Member {
+        name: "call",
+        ty: "wb.Call",
+        doc: "The call; its signature has been verified.",
+    }],
     returns: None,
-    doc: "Asks for its jobs by `wb.enqueue`.",
+    doc: "Requests jobs with `wb.enqueue`.",
 };
 
 /// All functions of the script that are called, by their place.

@@ -1,4 +1,4 @@
-//! Every field of a kind and of an inbox: what they share is written once.
+//! The fields of kinds, inboxes and agents; shared ones are defined once.
 
 use crate::script::schema::fields::{DAILY, field, needed, with};
 use crate::script::schema::functions::{LANE, RETRY, VERIFY};
@@ -26,38 +26,38 @@ const ABOUT: Field = needed(
     "What it does, for people.",
 );
 const BY_ENGINE: Field =
-    needed("engine", Shape::Reference("engine"), r#""codex""#, "How its agent is run.");
+    needed("engine", Shape::Reference("engine"), r#""codex""#, "The engine that runs its agent.");
 const SKILL: Field =
     field("skill", Shape::Path, r#""skills/answer""#, "Folder of the skill, with a SKILL.md.");
 const PRIORITY: Field = field(
     "priority",
     Shape::Number,
     "10",
-    "Place among waiting jobs, -100 to 100: higher is earlier.",
+    "Priority among queued jobs, -100 to 100: higher starts earlier.",
 );
 const DAILY_CAP: Field = field(
     "daily",
     Shape::Fields(&DAILY),
     r#"{ time = "2h" }"#,
-    "What jobs of this kind may spend on a day (UTC).",
+    "What jobs of this kind may spend per day (UTC).",
 );
 const CHECKED_BY: Field = field(
     "verify",
     Shape::Function(&VERIFY),
     r#"function(job) return #job.produced.text > 20 or "too short" end"#,
-    "A check of the result, in addition to that of `produces`.",
+    "An additional check of the result, after that of `produces`.",
 );
 const REPEATED_BY: Field = field(
     "retry",
     Shape::Function(&RETRY),
     r#"function(job) return job.reason == "rate_limited" and "15m" end"#,
-    "Whether a job that failed is repeated, and when.",
+    "Whether and when a failed job is retried.",
 );
 const IDLE: Field = field(
     "idle",
     Shape::Duration,
     r#""3m""#,
-    "Longest silence outside of tool calls; 3m if the engine reads JSON.",
+    "Longest silence outside tool calls; 3m by default if the engine reads JSON.",
 );
 const LINGER: Field = with(
     "linger",
@@ -78,19 +78,19 @@ const PERMISSION_WAIT: Field = with(
     Shape::Duration,
     "10m",
     r#""2m""#,
-    "Longest wait of an engine with `asks` for the decision on a call; then its job is parked.",
+    "How long an engine with `asks` waits for a decision on a tool call before its job is parked.",
 );
 const PREPARE: Field = field(
     "prepare",
     Shape::Command,
     r#""git fetch --quiet""#,
-    "What runs before the agent, without a token; if it fails, so does the job.",
+    "Command to run before the agent, without a token; if it fails, so does the job.",
 );
 const CLEANUP: Field = field(
     "cleanup",
     Shape::Command,
     r#"{ "/bin/rm", "-rf", "scratch" }"#,
-    "What runs after the agent, however it ended; also after a crash, so it may run twice.",
+    "Command to run after the agent, however it ended, even after a crash; it may run twice.",
 );
 const HOOK_TIMEOUT: Field = with(
     "hook_timeout",
@@ -106,12 +106,8 @@ const WORKSPACE: Field = with(
     r#""worktree""#,
     "Where the agent works: in the site's folder, or in a git worktree of its own.",
 );
-const REPO: Field = field(
-    "repo",
-    Shape::Path,
-    r#""..""#,
-    "Repository of the worktrees; that of the site by default.",
-);
+const REPO: Field =
+    field("repo", Shape::Path, r#""..""#, "Repository of the worktrees; the site's by default.");
 
 /// The fields of `wb.kind`.
 pub(in crate::script::schema) const KIND: [Field; 27] = [
@@ -122,42 +118,42 @@ pub(in crate::script::schema) const KIND: [Field; 27] = [
         "prompt",
         Shape::Prompt,
         r#""Use the {{skill}} skill on topic {{topic_id}}. Call {{wb_agent}}.""#,
-        "The prompt, with `{{{{` for a literal `{{`; required unless the engine is builtin.",
+        "The prompt, with `{{{{` for a literal `{{`; required unless the engine is built in.",
     ),
     field(
         "inputs",
         Shape::Inputs,
         "{ topic_id = wb.input.topic(), tone = wb.input.line { required = false } }",
-        "What a job is given.",
+        "The inputs of a job.",
     ),
     field(
         "lane",
         Shape::LineOr(&LANE),
         r#""topic_id""#,
-        "Input whose value is not worked on twice at once.",
+        "Input whose value only one job at a time may work on.",
     ),
     with(
         "on_busy",
         Shape::Word(&ON_BUSY),
         "queue",
         r#""reject""#,
-        "What happens if the lane is taken.",
+        "What happens if the lane is occupied.",
     ),
-    field("max_running", Shape::Count, "2", "Most jobs of this kind at once."),
+    field("max_running", Shape::Count, "2", "Most jobs of this kind that run at once."),
     PRIORITY,
     DAILY_CAP,
     field(
         "produces",
         Shape::Word(&PRODUCES),
         r#""message""#,
-        "What a job must leave behind to be a success.",
+        "What a job must produce to succeed.",
     ),
     with(
         "sees",
         Shape::Word(&SEES),
         "inputs",
         r#""site""#,
-        "What its agents can read: what they were given, or every source and topic.",
+        "What its agents may read: only their inputs, or every source and topic.",
     ),
     ASKS,
     PERMISSION_WAIT,
@@ -168,7 +164,7 @@ pub(in crate::script::schema) const KIND: [Field; 27] = [
         "start",
         Shape::Duration,
         r#""30s""#,
-        "Longest wait for output; 30s if the engine reads JSON.",
+        "Longest wait for the first output; 30s by default if the engine reads JSON.",
     ),
     IDLE,
     LINGER,
@@ -177,13 +173,13 @@ pub(in crate::script::schema) const KIND: [Field; 27] = [
         Shape::Word(&ON_SERVER_LOSS),
         "kill",
         r#""kill""#,
-        "What a lost server means.",
+        "What happens to its jobs when the server is lost.",
     ),
     field(
         "was",
         Shape::Line,
         r#""review""#,
-        "Name that the kind had before: its waiting jobs go on under the present one.",
+        "Previous name of the kind: jobs queued under it are kept.",
     ),
     PREPARE,
     CLEANUP,
@@ -231,7 +227,7 @@ pub(in crate::script::schema) const INBOX: [Field; 26] = [
         Shape::Word(&ON_LOST),
         "fail",
         r#""requeue""#,
-        "What happens after a crash: fail, requeue if its run had not started, or always requeue.",
+        "What happens after a crash: fail, retry if the run had not started, or always retry.",
     ),
     PREPARE,
     CLEANUP,
@@ -240,7 +236,7 @@ pub(in crate::script::schema) const INBOX: [Field; 26] = [
         "start",
         Shape::Command,
         r#""cd \"$WORKTREE_PATH\" && exec my-agent < \"$MESSAGE_PATH\"""#,
-        "What runs in place of the engine's command.",
+        "Command to run instead of the engine's.",
     ),
     WORKSPACE,
     REPO,
@@ -248,13 +244,14 @@ pub(in crate::script::schema) const INBOX: [Field; 26] = [
         "cwd_base",
         Shape::Path,
         r#""/var/work/accounts""#,
-        "Folder in which hooks start and below which worktrees are made.",
+        "Folder in which hooks start and below which worktrees are created.",
     ),
     field(
         "cwd_template",
         Shape::Path,
         r#""/var/work/accounts/wt-{{message_id}}""#,
-        "Folder of an instance that `prepare` makes: `$WORKTREE_PATH`; knows `{{cwd_base}}` too.",
+        "Folder of an instance, created by `prepare` (`$WORKTREE_PATH`); may also use \
+         `{{cwd_base}}`.",
     ),
     field(
         "sends",
@@ -266,7 +263,7 @@ pub(in crate::script::schema) const INBOX: [Field; 26] = [
 
 /// The fields of `wb.agent`.
 pub(in crate::script::schema) const AGENT: [Field; 13] = [
-    needed("about", Shape::Line, r#""Knows the forge""#, "A description for people."),
+    needed("about", Shape::Line, r#""Knows the forge""#, "Its purpose, for people."),
     BY_ENGINE,
     SKILL,
     field(
@@ -280,15 +277,22 @@ pub(in crate::script::schema) const AGENT: [Field; 13] = [
         Shape::Word(&AUTOSTART),
         "never",
         r#""on_message""#,
-        "When it starts: by a person, on the first message, or with the server.",
+        "When it is started: by a person, when a message arrives for it, or with the server.",
     ),
-    with("restart", Shape::Flag, "true", "false", "Whether it starts again when it ends unasked."),
+    with(
+        "restart",
+        Shape::Flag,
+        "true",
+        "false",
+        "Whether it is restarted when it ends unexpectedly.",
+    ),
     with(
         "on_server_loss",
         Shape::Word(&ON_SERVER_LOSS),
         "keep",
         r#""kill""#,
-        "Whether it keeps running without a server, up to a day, until the next one takes it over.",
+        "Whether it keeps running for up to a day after the server ends, until the next server \
+         takes it over.",
     ),
     ASKS,
     PERMISSION_WAIT,
@@ -299,12 +303,12 @@ pub(in crate::script::schema) const AGENT: [Field; 13] = [
         r#"{ "person:*", "agent:robbo" }"#,
         "Addresses it may send to; people, agents and inboxes by default.",
     ),
-    with("can_create_channel", Shape::Flag, "false", "true", "Whether it may make channels."),
+    with("can_create_channel", Shape::Flag, "false", "true", "Whether it may create channels."),
     with(
         "can_add_members",
         Shape::Flag,
         "false",
         "true",
-        "Whether it may add members to the channel in which it has a seat.",
+        "Whether it may add members to its channel.",
     ),
 ];

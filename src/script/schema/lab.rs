@@ -1,4 +1,4 @@
-//! What a file of tests can say: the functions of `wb.test`, what they take and what they return.
+//! The vocabulary of test files: the functions of `wb.test`, their parameters and results.
 
 use crate::script::schema::{Function, Member, When};
 
@@ -14,18 +14,18 @@ const KIND: Member = given("kind", "string", "The name of a kind.");
 const INPUTS: Member = given(
     "inputs",
     "table<string, any>?",
-    "Its inputs by name. A source is a path, which is made if it is not there; a topic is what \
+    "Its inputs by name. A source is a path, created if it does not exist; a topic is what \
      `t.topic` returned.",
 );
 const AGENT: Member = given(
     "agent",
     "wb.test.Agent|wb.test.Agent[]|fun(job: wb.test.Job): wb.test.Agent?",
-    "What the fake agent does: a table, one table for each attempt, or a function that returns \
-     one, and what else it does happens while the agent works; nil for one that exits with 0 and \
-     leaves nothing.",
+    "What the fake agent does: a table, a list with one table for each attempt, or a function \
+     that returns a table and whose other calls happen while the agent works; nil for an agent \
+     that exits with 0 and produces nothing.",
 );
 
-const ASKED_FOR: Member = given("asked", "wb.test.Asked?", "How it is asked for.");
+const ASKED_FOR: Member = given("asked", "wb.test.Asked?", "Options of the request.");
 const OF: Member = given(
     "of",
     "wb.test.Job|wb.test.Revision|string",
@@ -37,51 +37,51 @@ pub const TEST_FUNCTIONS: [Function; 28] = [
     Function {
         name: "test",
         params: &[
-            given("name", "string", "What holds, in words."),
-            given("body", "fun()", "What is run."),
+            given("name", "string", "What the test checks, in words."),
+            given("body", "fun()", "The body of the test."),
         ],
         returns: None,
         when: When::File,
         example: "t.test(\"a page is named in the prompt\", function()\n  \
             t.contains(t.render(\"links\", { source_path = \"guide.md\" }), \"guide.md\")\nend)",
-        doc: "Adds a test. Each one has a site of its own.",
+        doc: "Adds a test. Each test has its own site.",
     },
     Function {
         name: "site",
-        params: &[given("fields", "wb.test.Site", "What is there.")],
+        params: &[given("fields", "wb.test.Site", "The initial state.")],
         returns: None,
         when: When::Testing,
         example: "t.site { now = \"2026-03-01T08:00:00Z\", sources = { [\"guide.md\"] = \"# \
             Guide\\n\" } }\n\
             t.eq(t.now(), \"2026-03-01T08:00:00.000Z\")",
-        doc: "Says how the site is where the test begins; comes first in a test.",
+        doc: "Sets the initial state of the site; must come first in a test.",
     },
     Function {
         name: "source",
         params: &[
-            given("path", "string", "Where it is, as the globs of the script name it."),
-            given("text", "string", "The full text, as if it were committed."),
+            given("path", "string", "Its path, matching the globs of the script."),
+            given("text", "string", "Its text, as if committed."),
         ],
         returns: None,
         when: When::Testing,
         example: "t.source(\"guide.md\", \"# Guide\\n\\nThe old words.\\n\")",
-        doc: "Puts a source into the site, or changes its text.",
+        doc: "Adds a source to the site, or changes its text.",
     },
     Function {
         name: "persona",
         params: &[
             given("name", "string", "Its name."),
-            given("text", "string", "What would be in agents/NAME.md."),
+            given("text", "string", "The content of agents/NAME.md."),
         ],
         returns: None,
         when: When::Testing,
         example: "t.persona(\"nurse\", \"---\\nname: nurse\\nabout: A nurse\\n---\\nYou are a \
             nurse.\\n\")",
-        doc: "Replaces a persona in agents/; the others are those next to the script.",
+        doc: "Adds or replaces a persona; the others are those in agents/ next to the script.",
     },
     Function {
         name: "topic",
-        params: &[given("fields", "wb.test.Topic", "What it is about.")],
+        params: &[given("fields", "wb.test.Topic", "The topic.")],
         returns: Some("wb.test.OpenTopic"),
         when: When::Testing,
         example: "t.source(\"guide.md\", \"# Guide\\n\\nThe old words.\\n\")\n\
@@ -94,7 +94,7 @@ pub const TEST_FUNCTIONS: [Function; 28] = [
         name: "message",
         params: &[
             given("topic", "wb.test.OpenTopic|string", "What `t.topic` returned, or its id."),
-            given("body", "string", "What a person writes."),
+            given("body", "string", "The text of the message."),
         ],
         returns: None,
         when: When::Testing,
@@ -109,7 +109,7 @@ pub const TEST_FUNCTIONS: [Function; 28] = [
         when: When::Testing,
         example: "t.eq(t.render(\"links\", { source_path = \"guide.md\" }), \"Check the links \
             in guide.md.\")",
-        doc: "Returns the prompt that a job would get; for an inbox, pass `{ payload = … }`.",
+        doc: "Returns the prompt of a job; for an inbox, pass `{ payload = … }`.",
     },
     Function {
         name: "run",
@@ -119,9 +119,9 @@ pub const TEST_FUNCTIONS: [Function; 28] = [
         example: "local job = t.run(\"links\", { source_path = \"guide.md\" }, { result = { \
             checked = 4 } })\n\
             t.eq(job.status, \"succeeded\")",
-        doc: "Asks for a job as a person would and runs it with a fake agent to its end, with \
-            every \
-              repetition that `retry` asks for; returns the last one. Then the handlers are told.",
+        doc: "Requests a job as a person would and runs it to completion with a fake agent, \
+            including every retry that `retry` asks for; returns the last attempt. Then calls \
+            the handlers.",
     },
     Function {
         name: "enqueue",
@@ -131,7 +131,7 @@ pub const TEST_FUNCTIONS: [Function; 28] = [
         example: "t.enqueue(\"links\", { source_path = \"a.md\" })\n\
             t.enqueue(\"links\", { source_path = \"b.md\" }, { priority = 10 })\n\
             t.has(t.next { result = { checked = 1 } }, { source_path = \"b.md\", priority = 10 })",
-        doc: "Asks for a job as a person would and lets it wait, for `t.next`.",
+        doc: "Requests a job as a person would and leaves it queued, for `t.next`.",
     },
     Function {
         name: "next",
@@ -141,8 +141,8 @@ pub const TEST_FUNCTIONS: [Function; 28] = [
         example: "t.fire(\"topic_created\", { source_path = \"guide.md\" })\n\
             local job = t.next { message = \"Because nobody changed them.\" }\n\
             t.has(job, { kind = \"answer\", status = \"succeeded\" })",
-        doc: "Runs the job that waits and comes next as `t.run` does; moves the clock to its time \
-              if all wait for theirs. Returns nil if none waits.",
+        doc: "Runs the next queued job as `t.run` does, moving the clock forward if all are \
+            scheduled for later. Returns nil if none is queued.",
     },
     Function {
         name: "jobs",
@@ -150,7 +150,7 @@ pub const TEST_FUNCTIONS: [Function; 28] = [
         returns: Some("wb.Job[]"),
         when: When::Testing,
         example: "t.fire(\"topic_created\", { source_path = \"guide.md\" })\nt.eq(#t.jobs(), 1)",
-        doc: "Returns the jobs that wait, the oldest first.",
+        doc: "Returns the queued jobs, oldest first.",
     },
     Function {
         name: "fire",
@@ -159,8 +159,8 @@ pub const TEST_FUNCTIONS: [Function; 28] = [
             given(
                 "data",
                 "table<string, any>?",
-                "Its data. An id that is left out is made up; `topic_created` takes what `t.topic` \
-                 takes, and events of jobs take `kind` and `inputs`.",
+                "Its data. Missing ids are made up; `topic_created` takes the fields of \
+                 `t.topic`, and job events take `kind` and `inputs`.",
             ),
         ],
         returns: Some("wb.test.Effects"),
@@ -168,20 +168,20 @@ pub const TEST_FUNCTIONS: [Function; 28] = [
         example: "local effects = t.fire(\"topic_created\", { source_path = \"guide.md\", body \
             = \"Why?\" })\n\
             t.eq(effects.jobs[1].kind, \"answer\")",
-        doc: "Fires an event, calls its handlers and returns what they did.",
+        doc: "Fires an event and calls its handlers; returns their effects.",
     },
     Function {
         name: "webhook",
         params: &[
             given("name", "string", "The name of a webhook."),
-            any("body", "What was sent; a table is sent as JSON."),
-            given("event", "string?", "What the caller says has happened."),
+            any("body", "The body of the call; a table is sent as JSON."),
+            given("event", "string?", "The event that the caller names."),
         ],
         returns: Some("wb.test.Effects"),
         when: When::Testing,
         example: "local effects = t.webhook(\"tracker\", { path = \"guide.md\" }, \"opened\")\n\
             t.has(effects.jobs[1], { kind = \"links\", source_path = \"guide.md\" })",
-        doc: "Calls a webhook as if its proof were right; returns what came of it.",
+        doc: "Calls a webhook with a valid signature; returns its effects.",
     },
     Function {
         name: "advance",
@@ -189,12 +189,12 @@ pub const TEST_FUNCTIONS: [Function; 28] = [
         returns: Some("wb.test.Effects"),
         when: When::Testing,
         example: "local effects = t.advance \"1d\"\nt.has(effects.jobs[1], { kind = \"links\" })",
-        doc: "Moves the fake clock; every schedule that comes due meanwhile is served at its time. \
-              Returns what they did.",
+        doc: "Moves the fake clock, running each schedule when it comes due; returns their \
+            effects.",
     },
     Function {
         name: "approve",
-        params: &[OF, given("says", "wb.test.Approval?", "What the person writes.")],
+        params: &[OF, given("says", "wb.test.Approval?", "The text of the approval.")],
         returns: Some("wb.test.Decision"),
         when: When::Testing,
         example: "local topic = t.topic { source_path = \"guide.md\" }\n\
@@ -202,8 +202,8 @@ pub const TEST_FUNCTIONS: [Function; 28] = [
             local decision = t.approve(job)\n\
             t.eq(decision.proposal.status, \"approved\")\n\
             t.contains(decision.commit.message, \"Approved-by: tester\")",
-        doc: "Approves a proposal as a person would, and tells the handlers; returns the commit \
-              and what the handlers did.",
+        doc: "Approves a proposal as a person would and calls the handlers; returns the commit and \
+            the handlers' effects.",
     },
     Function {
         name: "reject",
@@ -213,11 +213,11 @@ pub const TEST_FUNCTIONS: [Function; 28] = [
         example: "local topic = t.topic { source_path = \"guide.md\" }\n\
             local job = t.run(\"shorten\", { topic_id = topic }, { proposal = \"# Guide\\n\" })\n\
             t.eq(t.reject(job, \"Too short.\").proposal.reason, \"Too short.\")",
-        doc: "Rejects a proposal as a person would, and calls the handlers.",
+        doc: "Rejects a proposal as a person would and calls the handlers.",
     },
     Function {
         name: "rework",
-        params: &[OF, given("reason", "string", "What should be different."), AGENT],
+        params: &[OF, given("reason", "string", "The requested changes."), AGENT],
         returns: Some("wb.test.Job"),
         when: When::Testing,
         example: "local topic = t.topic { source_path = \"guide.md\" }\n\
@@ -225,8 +225,8 @@ pub const TEST_FUNCTIONS: [Function; 28] = [
             local again = t.rework(job, \"Keep the heading.\", { proposal = \"# The guide\\n\" })\n\
             t.contains(again.prompt, \"Keep the heading.\")\n\
             t.approve(again)",
-        doc: "Sends a proposal back as a person would, and runs the job that does it again to its \
-              end.",
+        doc: "Requests changes to a proposal as a person would, and runs the job that revises it \
+            to completion.",
     },
     Function {
         name: "proposals",
@@ -236,7 +236,7 @@ pub const TEST_FUNCTIONS: [Function; 28] = [
         example: "local topic = t.topic { source_path = \"guide.md\" }\n\
             local job = t.run(\"shorten\", { topic_id = topic }, { proposal = \"# Guide\\n\" })\n\
             t.has(t.proposals()[1], { id = job.proposal_id, status = \"open\" })",
-        doc: "Returns what was proposed, the newest first.",
+        doc: "Returns the proposals, newest first.",
     },
     Function {
         name: "commit",
@@ -244,41 +244,41 @@ pub const TEST_FUNCTIONS: [Function; 28] = [
             given(
                 "files",
                 "table<string, string|false>",
-                "Whole new texts by path; false for a page that is deleted.",
+                "New texts by path; false deletes the file.",
             ),
-            given("message", "string?", "What the commit says."),
+            given("message", "string?", "The commit message."),
         ],
         returns: Some("wb.test.Committed"),
         when: When::Testing,
         example: "local effects = t.commit { [\"guide.md\"] = \"# Another guide\\n\" }\n\
             t.has(effects.events[1], { kind = \"source_changed\", data = { path = \"guide.md\" \
             } })",
-        doc: "Has somebody else commit pages, with git and without this program; the server \
-              notices it, and the handlers are told.",
+        doc: "Commits files with git, bypassing the server; the server notices the commit and \
+            calls the handlers.",
     },
     Function {
         name: "edit",
         params: &[
-            given("path", "string", "A page that is there."),
-            given("text", "string", "Its whole new text."),
+            given("path", "string", "An existing source."),
+            given("text", "string", "Its new text."),
         ],
         returns: Some("wb.test.Effects"),
         when: When::Testing,
         example: "local effects = t.edit(\"guide.md\", \"# Not committed yet\\n\")\n\
             t.eq(effects.events[1].data.commit, nil)",
-        doc: "Has somebody change a page in the working tree and not commit it; the server notices \
-              it, and the handlers are told.",
+        doc: "Changes a source in the working tree without committing it; the server notices the \
+            edit and calls the handlers.",
     },
     Function {
         name: "reload",
-        params: &[given("fields", "wb.test.Reload?", "What is different; nil for nothing.")],
+        params: &[given("fields", "wb.test.Reload?", "The changes; nil for none.")],
         returns: Some("wb.test.Reloaded"),
         when: When::Testing,
         example: "t.has(t.reload(), { generation = 2, changes = {} })",
-        doc: "Reloads the script as the operator would: with another text, or as it is. Fails if \
-              it is wrong; then the one before stays in force. Called by the function of a fake \
-              agent it happens while the agent works: its job ends under the script that it began \
-              with.",
+        doc: "Reloads the script as the operator would, with changes or as it is. Fails if the \
+            script has errors; the previous one then stays in force. Called from the function of \
+            a fake agent, it happens while the agent works: the job ends under the script that \
+            it started with.",
     },
     Function {
         name: "now",
@@ -286,58 +286,55 @@ pub const TEST_FUNCTIONS: [Function; 28] = [
         returns: Some("string"),
         when: When::Testing,
         example: "t.eq(t.now(), \"2026-01-05T09:00:00.000Z\")",
-        doc: "Returns the time of the fake clock. It begins on a Monday and moves only when it is \
-              moved.",
+        doc: "Returns the time of the fake clock. It starts on a Monday and moves only when told \
+            to.",
     },
     Function {
         name: "eq",
-        params: &[any("got", "What there is."), any("want", "What there must be.")],
+        params: &[any("got", "The actual value."), any("want", "The expected value.")],
         returns: None,
         when: When::Testing,
         example: "t.eq({ 1, { a = \"x\" } }, { 1, { a = \"x\" } })",
-        doc: "Fails unless both are the same, however deep the tables are.",
+        doc: "Fails unless both are equal, comparing tables deeply.",
     },
     Function {
         name: "has",
         params: &[
-            given("got", "table", "What there is."),
-            given("part", "table", "What must be in it; it may have more."),
+            given("got", "table", "The actual value."),
+            given("part", "table", "The expected fields; others are ignored."),
         ],
         returns: None,
         when: When::Testing,
         example: "t.has({ status = \"failed\", exit_code = 3, id = \"x\" }, { status = \
             \"failed\" })",
-        doc: "Fails unless every field of the second table is in the first one, at every depth.",
+        doc: "Fails unless the first table has every field of the second, at every depth.",
     },
     Function {
         name: "contains",
         params: &[
             given("whole", "string|table", "A text, or a list."),
-            any("part", "What it must contain, literally, not as a pattern."),
+            any("part", "What it must contain, literally (not a pattern)."),
         ],
         returns: None,
         when: When::Testing,
         example: "t.contains(\"Check guide.md.\", \"guide.md\")\nt.contains({ \"a\", \"b\" }, \
             \"b\")",
-        doc: "Fails unless the text has that part, or the list such an element.",
+        doc: "Fails unless the text contains the part, or the list has such an element.",
     },
     Function {
         name: "matches",
         params: &[
             given("text", "string", "A text."),
-            given("pattern", "string", "A pattern, as `string.find` takes it."),
+            given("pattern", "string", "A pattern, as for `string.find`."),
         ],
         returns: None,
         when: When::Testing,
         example: "t.matches(t.now(), \"^%d+%-%d+%-%d+T\")",
-        doc: "Fails unless the pattern is found in the text.",
+        doc: "Fails unless the text matches the pattern.",
     },
     Function {
         name: "ok",
-        params: &[
-            any("value", "Anything but nil and false is fine."),
-            given("why", "string?", "Message on failure."),
-        ],
+        params: &[any("value", "The value."), given("why", "string?", "The message on failure.")],
         returns: None,
         when: When::Testing,
         example: "t.ok(#t.jobs() == 0, \"nothing waits yet\")",
@@ -346,12 +343,12 @@ pub const TEST_FUNCTIONS: [Function; 28] = [
     Function {
         name: "fails",
         params: &[
-            given("body", "fun()", "What must fail."),
+            given("body", "fun()", "The function."),
             given("part", "string?", "What its message must contain, literally."),
         ],
         returns: Some("string"),
         when: When::Testing,
         example: "t.fails(function() t.run(\"links\", {}) end, \"needs the input\")",
-        doc: "Fails unless the function ends in an error; returns its message.",
+        doc: "Fails unless the function raises an error; returns its message.",
     },
 ];

@@ -1,41 +1,45 @@
-//! What the functions of `wb.test` take and return, field by field.
+//! Parameters and results of the functions of `wb.test`, field by field.
 
 use crate::script::schema::Record;
 use crate::script::schema::lab::given;
 
-/// What functions of `wb.test` take and return.
+/// Parameters and results of the functions of `wb.test`.
 pub(crate) const TEST_RECORDS: [Record; 16] = [
     SITE, TOPIC, OPEN_TOPIC, ASKED, DOES, PROPOSES, RAN, APPROVAL, DECISION, REVISION, COMMITTED,
     COMMIT, RELOAD, RELOADED, EFFECTS, SAID,
 ];
 
-/// What `t.site` takes.
+/// The argument of `t.site`.
 const SITE: Record = Record {
     name: "wb.test.Site",
     base: None,
     others: None,
     members: &[
-        given("now", "string?", "What the fake clock shows first (RFC 3339)."),
+        given("now", "string?", "Initial time of the fake clock (RFC 3339)."),
         given("sources", "table<string, string>?", "Texts of sources by path."),
-        given("env", "table<string, string>?", "What `wb.env` returns; nothing else is set."),
+        given(
+            "env",
+            "table<string, string>?",
+            "The variables that `wb.env` returns; no others are set.",
+        ),
         given(
             "secrets",
             "table<string, string|false>?",
-            "Values of secrets by variable or path; false for one that is missing. Others have a \
+            "Values of secrets by variable or path; false for a missing one. Others have a \
              made-up value.",
         ),
     ],
-    doc: "How a site is where a test begins.",
+    doc: "The initial state of a site.",
 };
 
-/// What `t.topic` takes.
+/// The argument of `t.topic`.
 pub(crate) const TOPIC: Record = Record {
     name: "wb.test.Topic",
     base: None,
     others: None,
     members: &[
-        given("source_path", "string", "The source; it is created if missing."),
-        given("quote", "string?", "The passage; nil for the whole source."),
+        given("source_path", "string", "The source, created if it does not exist."),
+        given("quote", "string?", "The passage that it is about; nil for the whole source."),
         given("body", "string?", "The first message."),
         given("title", "string?", "Its title."),
     ],
@@ -52,50 +56,42 @@ const OPEN_TOPIC: Record = Record {
         given("title", "string?", "Its title."),
         given("body", "string", "The first message."),
     ],
-    doc: "An opened topic; as an input, it is used as its id.",
+    doc: "An open topic; it can be used as an input in place of its id.",
 };
 
-/// What a fake agent does.
+/// The behaviour of a fake agent.
 pub(crate) const DOES: Record = Record {
     name: "wb.test.Agent",
     base: None,
     others: None,
     members: &[
-        given("result", "any", "What it submits with `finish`."),
-        given("message", "string?", "What it writes in its topic."),
-        given("proposal", "string|wb.test.Proposal|nil", "The full new text that it proposes."),
-        given("view", "string?", "The view of its persona that it stores."),
+        given("result", "any", "The result it submits with `finish`."),
+        given("message", "string?", "The message it writes in its topic."),
+        given("proposal", "string|wb.test.Proposal|nil", "The new text that it proposes."),
+        given("view", "string?", "The persona view that it stores."),
         given("topics", "wb.test.Topic[]|nil", "The topics that it opens."),
         given("summary", "string?", "One sentence about the result."),
         given("exit", "integer?", "Its exit status, 0 by default."),
         given("signal", "integer?", "The signal that ends it."),
-        given("stdout", "string?", "What it prints; read as the engine's `reads` says."),
-        given("stderr", "string?", "What it prints on standard error."),
-        given(
-            "takes",
-            "wb.Duration?",
-            "How long it works in all by the fake clock; 1s by default.",
-        ),
-        given(
-            "timeout",
-            "\"wall\"|\"idle\"|\"start\"|nil",
-            "Which clock of the kind it runs into.",
-        ),
+        given("stdout", "string?", "Its standard output, parsed as the engine's `reads` says."),
+        given("stderr", "string?", "Its standard error."),
+        given("takes", "wb.Duration?", "How long it works by the fake clock; 1s by default."),
+        given("timeout", "\"wall\"|\"idle\"|\"start\"|nil", "Which timeout of the kind it hits."),
         given("cancelled", "boolean?", "Whether a person cancels it while it works."),
-        given("unreachable", "string?", "Why it cannot even be started."),
+        given("unreachable", "string?", "Why it cannot be started."),
     ],
-    doc: "What a fake agent does, in this order: work, submit, print and end.",
+    doc: "What a fake agent does, in this order: work, submit, print, exit.",
 };
 
-/// What a fake agent proposes.
+/// A proposal of a fake agent.
 pub(crate) const PROPOSES: Record = Record {
     name: "wb.test.Proposal",
     base: None,
     others: None,
     members: &[
-        given("text", "string", "The whole new text."),
+        given("text", "string", "The new text."),
         given("summary", "string?", "One sentence about the change."),
-        given("title", "string?", "The title of the topic that it opens, if it has none."),
+        given("title", "string?", "The title of the topic to open, if it has none."),
     ],
     doc: "A proposal of a fake agent.",
 };
@@ -105,22 +101,30 @@ const RAN: Record = Record {
     base: Some("wb.Job"),
     others: None,
     members: &[
-        given("prompt", "string", "The prompt; empty if the job did not get that far."),
-        given("attempt", "integer", "Which attempt it was, from 1."),
-        given("attempts", "wb.test.Job[]", "All attempts, this one last."),
-        given("env", "table<string, string>", "What the engine adds to the agent's environment."),
+        given("prompt", "string", "The prompt; empty if the agent was not started."),
+        given("attempt", "integer", "The number of the attempt, from 1."),
+        given("attempts", "wb.test.Job[]", "All attempts, ending with this one."),
+        given(
+            "env",
+            "table<string, string>",
+            "Variables that the engine adds to the agent's environment.",
+        ),
         given("proposal", "string?", "The text that it proposed."),
-        given("proposal_id", "string?", "The proposal, for `t.approve` and its like."),
-        given("message", "string?", "What it wrote last in its topic."),
+        given(
+            "proposal_id",
+            "string?",
+            "The id of the proposal, for `t.approve` and similar functions.",
+        ),
+        given("message", "string?", "The last message that it wrote in its topic."),
         given("view", "string?", "The view that it stored."),
         given("topics", "wb.OpenedTopic[]", "The topics that it opened, oldest first."),
         given(
             "effects",
             "wb.test.Effects",
-            "What handlers and `retry` did from its start to its end.",
+            "Effects of handlers and `retry` from its start to its end.",
         ),
     ],
-    doc: "A job that was run. A function that is the agent gets one that has no end yet.",
+    doc: "A job that was run. A function given as the agent gets one that has not ended yet.",
 };
 
 const ASKED: Record = Record {
@@ -128,12 +132,8 @@ const ASKED: Record = Record {
     base: None,
     others: None,
     members: &[
-        given("priority", "integer?", "Higher starts earlier; the kind's own without it."),
-        given(
-            "not_before",
-            "string?",
-            "It does not start before: a time, or a duration like `10m`.",
-        ),
+        given("priority", "integer?", "Higher starts earlier; that of the kind by default."),
+        given("not_before", "string?", "Earliest start: a time, or a duration like `10m`."),
         given("replace_proposals", "boolean?", "Whether it may replace an open proposal."),
     ],
     doc: "How a job is asked for.",
@@ -144,11 +144,11 @@ const APPROVAL: Record = Record {
     base: None,
     others: None,
     members: &[
-        given("subject", "string?", "The first line of the commit's message."),
-        given("body", "string?", "What follows in the commit's message."),
-        given("text", "string?", "The full text as edited by the person first."),
+        given("subject", "string?", "The first line of the commit message."),
+        given("body", "string?", "The body of the commit message."),
+        given("text", "string?", "The text as edited by the person before approval."),
     ],
-    doc: "What a person writes who approves.",
+    doc: "The text of an approval.",
 };
 
 const DECISION: Record = Record {
@@ -156,10 +156,10 @@ const DECISION: Record = Record {
     base: Some("wb.test.Effects"),
     others: None,
     members: &[
-        given("proposal", "wb.test.Revision", "The proposal in its current state."),
-        given("commit", "wb.test.Commit?", "The commit of an approval."),
+        given("proposal", "wb.test.Revision", "The proposal after the decision."),
+        given("commit", "wb.test.Commit?", "The commit, for an approval."),
     ],
-    doc: "What came of a decision.",
+    doc: "The outcome of a decision.",
 };
 
 const REVISION: Record = Record {
@@ -168,7 +168,7 @@ const REVISION: Record = Record {
     others: None,
     members: &[
         given("id", "string", "Its id."),
-        given("topic_id", "string", "The topic that it settles."),
+        given("topic_id", "string", "The topic that it belongs to."),
         given("source_path", "string", "The source."),
         given("revision_number", "integer", "Its number within the topic, from 1."),
         given(
@@ -179,15 +179,15 @@ const REVISION: Record = Record {
         given(
             "has_conflict",
             "boolean",
-            "Whether it cannot be merged with what its source is now.",
+            "Whether it conflicts with the current version of its source.",
         ),
-        given("text", "string", "The whole text."),
+        given("text", "string", "The full text."),
         given("summary", "string?", "One sentence about the change."),
         given("job_id", "string?", "The job that made it."),
         given("decided_by_name", "string?", "Who decided."),
-        given("reason", "string?", "Why it was decided so."),
+        given("reason", "string?", "The reason for the decision."),
         given("commit", "string?", "The commit that it became."),
-        given("superseded_by", "string?", "The revision that took its place."),
+        given("superseded_by", "string?", "The revision that replaced it."),
     ],
     doc: "A proposal.",
 };
@@ -197,7 +197,7 @@ const COMMITTED: Record = Record {
     base: Some("wb.test.Effects"),
     others: None,
     members: &[given("commit", "wb.test.Commit", "The commit.")],
-    doc: "The effects of someone else's commit.",
+    doc: "The outcome of `t.commit`.",
 };
 
 const COMMIT: Record = Record {
@@ -208,8 +208,12 @@ const COMMIT: Record = Record {
         given("id", "string", "Its id."),
         given("author", "string", "Who wrote it: `Name <mail>`."),
         given("committer", "string", "Who committed it: `Name <mail>`."),
-        given("message", "string", "Its whole message, with `Approved-by` and `Topic` at its end."),
-        given("paths", "string[]", "What it made different."),
+        given(
+            "message",
+            "string",
+            "The full message, with the trailers `Approved-by` and `Topic`.",
+        ),
+        given("paths", "string[]", "The changed paths."),
     ],
     doc: "A commit.",
 };
@@ -219,13 +223,17 @@ const RELOAD: Record = Record {
     base: None,
     others: None,
     members: &[
-        given("script", "string?", "The full text of the script from now on."),
-        given("files", "table<string, string>?", "Texts of files that it reads, by path."),
-        given("env", "table<string, string>?", "What `wb.env` returns now; nothing else is set."),
-        given("secrets", "table<string, string|false>?", "Values of secrets now."),
-        given("drop", "boolean?", "Whether waiting jobs that it has no place for are cancelled."),
+        given("script", "string?", "The new text of the script."),
+        given("files", "table<string, string>?", "New texts of files that it reads, by path."),
+        given(
+            "env",
+            "table<string, string>?",
+            "The variables that `wb.env` now returns; no others are set.",
+        ),
+        given("secrets", "table<string, string|false>?", "New values of secrets."),
+        given("drop", "boolean?", "Whether to cancel queued jobs that it no longer supports."),
     ],
-    doc: "What is different when the script is read again.",
+    doc: "Changes to apply before a reload.",
 };
 
 const RELOADED: Record = Record {
@@ -233,12 +241,16 @@ const RELOADED: Record = Record {
     base: Some("wb.test.Effects"),
     others: None,
     members: &[
-        given("generation", "integer", "The number of the active generation, from 1."),
-        given("changes", "string[]", "What is different, as `kind \"x\" removed`."),
-        given("needs_restart", "string[]", "What takes effect only after a restart."),
-        given("removed_kinds", "table[]", "Each with `what`, and `waiting`: how many jobs wait."),
+        given("generation", "integer", "The number of the script now in force, from 1."),
+        given("changes", "string[]", "What changed, such as `kind \"x\" removed`."),
+        given("needs_restart", "string[]", "Changes that take effect only after a restart."),
+        given(
+            "removed_kinds",
+            "table[]",
+            "The removed kinds, each with `what` and `waiting`, the number of queued jobs.",
+        ),
     ],
-    doc: "What came of a reload.",
+    doc: "The outcome of a reload.",
 };
 
 const EFFECTS: Record = Record {
@@ -246,12 +258,12 @@ const EFFECTS: Record = Record {
     base: None,
     others: None,
     members: &[
-        given("jobs", "wb.Job[]", "The jobs that were requested and accepted."),
-        given("log", "wb.test.Line[]", "What the script has logged."),
-        given("failures", "string[]", "What failed or was refused, with file and line."),
-        given("events", "wb.Event[]", "What has happened, in order."),
+        given("jobs", "wb.Job[]", "The jobs that were requested and queued."),
+        given("log", "wb.test.Line[]", "What the script logged."),
+        given("failures", "string[]", "Errors and refusals, with file and line."),
+        given("events", "wb.Event[]", "The events, in order."),
     ],
-    doc: "What the script did because something happened.",
+    doc: "The effects of the script.",
 };
 
 const SAID: Record = Record {
@@ -260,7 +272,7 @@ const SAID: Record = Record {
     others: None,
     members: &[
         given("level", "string", "`debug`, `info`, `warn` or `error`."),
-        given("text", "string", "What was logged."),
+        given("text", "string", "The text."),
         given("at", "string", "File and line."),
     ],
     doc: "A line of the log.",

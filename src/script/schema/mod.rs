@@ -1,7 +1,7 @@
-//! What a script can say: fields, functions, and what functions of the script are given. It is the
-//! only source of the validator, the stubs for editors, the reference and "expected one of".
+//! The vocabulary of scripts: fields, functions, and arguments of the script's functions. It is the
+//! only source of the validator, the editor stubs, the reference and "expected one of" messages.
 //!
-//! **Invariant:** tables of data. What a field means across declarations is judged in `build`.
+//! **Invariant:** tables of data. Rules across declarations are checked in `build`.
 
 mod channel_fields;
 mod engine_fields;
@@ -31,14 +31,14 @@ use crate::base::is_segment;
 /// The version of the script's interface.
 pub(crate) const API_VERSION: i64 = 1;
 
-/// What a field holds.
+/// The type of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// One line of text that is not empty.
     Line,
     /// A path.
     Path,
-    /// A whole number from one.
+    /// A positive integer.
     Count,
     /// A number.
     Number,
@@ -54,7 +54,7 @@ pub enum Shape {
     Command,
     /// Names with texts or secrets.
     Texts,
-    /// Names with whole numbers from one.
+    /// Names with positive integers.
     Counts,
     /// `wb.secret.env` or `wb.secret.file`.
     Secret,
@@ -62,11 +62,11 @@ pub enum Shape {
     Prompt,
     /// A function with this signature.
     Function(&'static Callback),
-    /// A line, or a function with this signature that answers with one.
+    /// A line, or a function with this signature that returns one.
     LineOr(&'static Callback),
     /// A kind and its inputs in one table, or a function with this signature.
     Request(&'static Callback),
-    /// The name or the handle of a declared thing.
+    /// The name or the handle of a declaration.
     Reference(&'static str),
     /// Names with `wb.input.x`.
     Inputs,
@@ -77,7 +77,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// Returns what it is, with an article.
+    /// Returns a description, with an article.
     pub fn what(self) -> String {
         match self {
             Shape::Line => "a line of text".to_owned(),
@@ -115,11 +115,11 @@ impl Shape {
 pub struct Field {
     /// Its name.
     pub name: &'static str,
-    /// What it holds.
+    /// Its type.
     pub shape: Shape,
-    /// Whether a declaration without it is refused.
+    /// Whether it is required.
     pub is_required: bool,
-    /// Its value if none is given, as it would be written for its shape.
+    /// Its default value, as a script would write it.
     pub default: Option<&'static str>,
     /// A value as a script would write it, on one line.
     pub example: &'static str,
@@ -127,12 +127,12 @@ pub struct Field {
     pub doc: &'static str,
 }
 
-/// Something that a script declares.
+/// A word that declares something.
 #[derive(Clone, Copy, Debug)]
 pub struct Declaration {
     /// The word after `wb.`.
     pub word: &'static str,
-    /// Whether there are several, by name.
+    /// Whether it takes a name and can be used several times.
     pub is_named: bool,
     /// Its fields.
     pub fields: &'static [Field],
@@ -140,7 +140,7 @@ pub struct Declaration {
     pub doc: &'static str,
 }
 
-/// A value that a function is given or returns, or one name in a record.
+/// A parameter or return value of a function, or a member of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Member {
     /// Its name.
@@ -151,16 +151,16 @@ pub struct Member {
     pub doc: &'static str,
 }
 
-/// A table that a function of the script is given.
+/// A table passed to a function of the script.
 #[derive(Clone, Copy, Debug)]
 pub struct Record {
     /// Its type's name: `wb.Job`.
     pub name: &'static str,
     /// The type whose names it has as well.
     pub base: Option<&'static str>,
-    /// The type of all names beside its own.
+    /// The type of all other names, if they are allowed.
     pub others: Option<&'static str>,
-    /// What is in it.
+    /// Its members.
     pub members: &'static [Member],
     /// One line for people.
     pub doc: &'static str,
@@ -169,9 +169,9 @@ pub struct Record {
 /// The signature of a function of the script that the program calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Callback {
-    /// What it is given, in this order.
+    /// Its parameters, in order.
     pub params: &'static [Member],
-    /// What it returns; `None` if that is not looked at.
+    /// Its return type; `None` if the value is ignored.
     pub returns: Option<&'static str>,
     /// One line for people.
     pub doc: &'static str,
@@ -203,7 +203,7 @@ pub(crate) fn is_name_of(word: &str, name: &str) -> bool {
     }
 }
 
-/// Returns what a name of this word is.
+/// Returns the rule for names of this word.
 pub(crate) fn name_note(word: &str) -> &'static str {
     match word {
         "inbox" => {

@@ -1,8 +1,8 @@
-//! What editors are told of the script's functions and fields: annotations for the Lua language
-//! server and EmmyLua, made of the schema.
+//! Editor stubs for the script's functions and fields: annotations for the Lua language server and
+//! EmmyLua, generated from the schema.
 //!
-//! An editor does not flag a field too many in a table; `check` does. It does flag missing fields,
-//! wrong types, misspelt functions and events, and what an event does not have.
+//! An editor does not flag unknown fields in a table; `check` does. It does flag missing fields,
+//! wrong types, misspelt functions and events, and unknown members of events.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ use crate::script::schema::{
     TEST_FUNCTIONS, TEST_RECORDS, event_data, input_fields,
 };
 
-/// The settings that have an editor read the annotations: a `.luarc.json` beside the script.
+/// Settings that make an editor read the annotations: a `.luarc.json` next to the script.
 pub const EDITOR_SETTINGS: &str = r#"{
   "runtime.version": "Lua 5.4",
   "runtime.builtin": {
@@ -31,7 +31,7 @@ pub const EDITOR_SETTINGS: &str = r#"{
 }
 "#;
 
-/// Returns the annotations: `.wiki-browser/types/wb.lua` beside the script.
+/// Returns the annotations: `.wiki-browser/types/wb.lua` next to the script.
 pub fn stubs() -> String {
     let mut text = String::from(
         "---@meta wb\n\
@@ -55,7 +55,7 @@ pub fn stubs() -> String {
         push(
             &mut text,
             format_args!(
-                "\n---What `wb.{}` returns; usable where the name is.\n---@class wb.{class}\n\
+                "\n---What `wb.{}` returns; usable in place of the name.\n---@class wb.{class}\n\
                  ---@field package is_{} true\n",
                 it.word, it.word
             ),
@@ -72,9 +72,9 @@ pub fn stubs() -> String {
     }
     for ty in InputType::ALL {
         let name = format!("wb.{}Input", class(ty.as_str()));
-        text += &fields(&name, "What is known of such an input.", input_fields(ty));
+        text += &fields(&name, "The fields of such an input.", input_fields(ty));
     }
-    // Each table has a class of its own: of a plain one an editor takes any name.
+    // Each table needs its own class: an editor accepts any name in a plain one.
     text += "\n---@class wb\nlocal wb = {}\n\n---@class wb.InputFunctions\nwb.input = {}\n";
     let mut tables: Vec<&str> =
         FUNCTIONS.iter().filter_map(|it| Some(it.name.rsplit_once('.')?.0)).collect();
@@ -91,7 +91,7 @@ pub fn stubs() -> String {
     text
 }
 
-/// Returns the annotations of files of tests: `.wiki-browser/types/wb/test.lua` beside the script.
+/// Returns the annotations for files of tests: `.wiki-browser/types/wb/test.lua`.
 pub fn test_stubs() -> String {
     let mut text = String::from(
         "---@meta wb.test\n\
@@ -104,7 +104,7 @@ pub fn test_stubs() -> String {
     text += "\n---@class wb.Test\nlocal t = {}\n";
     for function in &TEST_FUNCTIONS {
         let described = self::described("t", function, |_| String::new());
-        // What a job has left may be nothing: then the test fails, which is what it is for.
+        // A job may lack the value: allow nil, since the assertion then fails as it should.
         text += &match function.name {
             "contains" => described.replace("whole string|table", "whole string|table|nil"),
             "matches" => described.replacen("text string", "text string|nil", 1),
@@ -120,7 +120,7 @@ fn push(text: &mut String, what: std::fmt::Arguments<'_>) {
     text.write_fmt(what).unwrap_or_default();
 }
 
-/// Returns a word as a part of a class's name: `on_busy` becomes `OnBusy`.
+/// Converts a word to part of a class name: `on_busy` becomes `OnBusy`.
 fn class(word: &str) -> String {
     let mut name = String::new();
     for part in word.split('_') {
@@ -159,7 +159,7 @@ fn type_of(owner: &str, field: &Field) -> String {
     }
 }
 
-/// Returns the class of a table with these fields, after the classes of the tables in it.
+/// Returns the class of a table with these fields, preceded by the classes of nested tables.
 fn fields(name: &str, doc: &str, fields: &[Field]) -> String {
     let mut text = String::new();
     for field in fields {
@@ -184,7 +184,7 @@ fn fields(name: &str, doc: &str, fields: &[Field]) -> String {
     text
 }
 
-/// Returns the class of a table that a function of the script is given.
+/// Returns the class of a table passed to a function of the script.
 fn members(name: &str, doc: &str, members: &[Member]) -> String {
     let mut text = format!("\n---{doc}\n---@class {name}\n");
     for it in members {
@@ -214,7 +214,7 @@ fn event(kind: EventKind) -> String {
     push(
         &mut text,
         format_args!(
-            "\n---What a handler of `{word}` is given.\n---@class {name}Event: wb.Event\n\
+            "\n---The event given to handlers of `{word}`.\n---@class {name}Event: wb.Event\n\
              ---@field kind \"{word}\" Its name.\n---@field data {name}Data Ids and states.\n"
         ),
     );
@@ -279,7 +279,7 @@ fn function(it: &Function) -> String {
     })
 }
 
-/// Returns a function of a table, with more lines before its own.
+/// Returns the stub of a function, with additional lines before it.
 fn described(table: &str, it: &Function, more: impl Fn(&Function) -> String) -> String {
     let mut text = format!("\n---{}\n", it.doc);
     for param in it.params {

@@ -1,18 +1,18 @@
-//! What is written in the table constructor of a declaration: its names and its list, with places.
+//! The entries of a declaration's table constructor, named and listed, with their places.
 
 use std::sync::Arc;
 
 use crate::script::source::field_span::Source;
 use crate::script::source::span::{Bytes, Given, Spot};
 
-/// What is written in one constructor, in the order of the text.
+/// The entries of one constructor, in the order of the text.
 #[derive(Clone, Default)]
 pub(crate) struct Written {
     source: Option<Arc<Source>>,
     entries: Vec<Entry>,
 }
 
-/// What an entry is known by.
+/// The key of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Key {
     /// The bytes of its name.
@@ -24,18 +24,18 @@ pub(crate) enum Key {
 /// A field, or an entry of the list.
 #[derive(Clone)]
 pub(crate) struct Entry {
-    /// What it is known by.
+    /// Its key.
     pub(crate) key: Key,
     /// Its bytes.
     pub(crate) bytes: Bytes,
     /// Its value.
     pub(crate) given: Given,
-    /// What is written in the constructor that it is set to.
+    /// The entries of the constructor that it is set to.
     pub(crate) inner: Written,
 }
 
 impl Written {
-    /// Returns what is written in a constructor of a text.
+    /// Returns the entries of a constructor in a text.
     pub(crate) fn new(source: &Arc<Source>, entries: Vec<Entry>) -> Written {
         Written { source: Some(Arc::clone(source)), entries }
     }
@@ -45,7 +45,7 @@ impl Written {
         self.entries.iter().find(|it| self.name_of(it) == Some(name))
     }
 
-    /// Returns the entry of the list with a number, from one.
+    /// Returns an entry of the list by its index, from 1.
     pub(crate) fn item(&self, number: i64) -> Option<&Entry> {
         self.entries.iter().find(|it| it.key == Key::Item(number))
     }
@@ -62,7 +62,7 @@ impl Written {
         }
     }
 
-    /// Returns whether nothing is written there.
+    /// Returns whether it has no entries.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Walks the table constructor of a declaration: what is written there, and where.
+//! Walks the table constructor of a declaration, collecting its entries and their places.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,12 +11,12 @@ use crate::script::source::span::{Bytes, Given, Spot};
 
 /// Deepest constructor that is walked.
 const DEPTH_MAX: usize = 16;
-/// Most entries of one constructor that are told apart; no declaration may have more.
+/// Most entries of one constructor that are recorded; no declaration may have more.
 const ENTRIES_MAX: usize = 2_000;
 
 impl Source {
-    /// Walks a constructor from its bracket and returns what is written there. What stands there
-    /// twice is added, with its names from here on.
+    /// Walks a constructor from its bracket and returns its entries. Duplicate keys are added to
+    /// the list of duplicates, with their path from here.
     pub(crate) fn walk(
         self: &Arc<Source>,
         open: usize,
@@ -69,7 +69,7 @@ impl Source {
                 Some(first) => {
                     let spot = |it: &Entry| Spot::of(self, it.bytes, it.given);
                     twice.push((self.shown(key), spot(&entry), spot(first)));
-                    // What Lua keeps is the last one.
+                    // Lua keeps the last one.
                     *first = entry;
                 }
                 None => found.push(entry),

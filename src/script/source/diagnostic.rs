@@ -1,4 +1,4 @@
-//! What is wrong with a script: findings with the place, and their text for people and programs.
+//! Findings about a script with their places, and their text for people and programs.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -22,7 +22,7 @@ const MESSAGE_CHARS_MAX: usize = 1_000;
 /// Longest source line that is shown, in characters.
 const LINE_CHARS_MAX: usize = 160;
 
-/// Codes of findings about what a field holds; all others are about the field.
+/// Codes of findings about the value of a field; all others are about the field itself.
 const OF_VALUES: [&str; 31] = [
     "bad-address",
     "bad-choices",
@@ -58,7 +58,7 @@ const OF_VALUES: [&str; 31] = [
 ];
 
 /// How bad a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
@@ -69,24 +69,24 @@ pub enum Severity {
 }
 
 /// One finding.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Diagnostic {
     /// How bad it is.
     pub severity: Severity,
     /// Stable word for programs.
-    pub code: Cow<'static, str>,
-    /// What is wrong.
+    pub code: &'static str,
+    /// The message.
     pub message: String,
-    /// Where it is, if there is a place.
+    /// Its place, if it has one.
     pub at: Option<Location>,
     /// The line at that place.
     pub line_text: Option<String>,
     /// Number of characters that are meant.
     pub span_len: u32,
-    /// What to do about it.
+    /// The hint.
     pub note: Option<String>,
-    /// Whether the place is that of a declaration whose table is made elsewhere.
+    /// Whether the place is that of a declaration whose table is built elsewhere.
     #[serde(skip)]
     pub(crate) is_elsewhere: bool,
     /// Bytes of the file that it is about, where the place is that of a field and this its value.
@@ -115,7 +115,7 @@ impl Diagnostic {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(code, message) }
     }
 
-    /// Returns the finding on one line: its place and what is wrong.
+    /// Returns the finding on one line: place and message.
     pub fn headline(&self) -> String {
         let at = self.at.as_ref();
         let at =
@@ -123,7 +123,7 @@ impl Diagnostic {
         format!("{at}{}", plain(&self.message))
     }
 
-    /// Sets the place: of a field its value, if the finding is about that.
+    /// Sets the place; for a finding about a value, that of the field's value.
     #[must_use]
     pub(crate) fn at(self, spot: &Spot) -> Diagnostic {
         let given = spot.value().filter(|_| OF_VALUES.contains(&&*self.code));
@@ -157,7 +157,7 @@ impl Diagnostic {
         self
     }
 
-    /// Sets what to do about it.
+    /// Sets the hint.
     #[must_use]
     pub(crate) fn note(mut self, note: impl Into<String>) -> Diagnostic {
         let note = note.into();
@@ -173,7 +173,7 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// Adds a finding; the same one twice is left out, and what is beyond the limit is said to be.
+    /// Adds a finding, unless it is a duplicate; beyond the limit, adds a note about it once.
     pub(crate) fn add(&mut self, finding: Diagnostic) {
         if self.list.len() > FINDINGS_MAX || self.list.contains(&finding) {
             return;
@@ -197,23 +197,23 @@ impl Findings {
         self.list.iter().filter(|it| it.severity == Severity::Error).count()
     }
 
-    /// Returns all findings and leaves none.
+    /// Returns all findings and clears the list.
     pub(crate) fn take(&mut self) -> Vec<Diagnostic> {
         std::mem::take(&mut self.list)
     }
 }
 
-/// All that is wrong with a script.
+/// All findings about a script.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// Why it cannot be used.
     pub errors: Vec<Diagnostic>,
-    /// What is hardly meant.
+    /// Warnings.
     pub warnings: Vec<Diagnostic>,
 }
 
 impl Report {
-    /// Sorts findings by place, the script itself first, and adds the lines that they are about.
+    /// Sorts findings by place, the script itself first, and adds the lines they are about.
     pub(crate) fn new(mut findings: Vec<Diagnostic>, files: &[ScriptFile]) -> Report {
         for finding in &mut findings {
             let (Some(at), Some(given)) = (&mut finding.at, &finding.given) else { continue };
@@ -249,7 +249,7 @@ impl Report {
         Report { errors, warnings }
     }
 
-    /// Returns the report on a script that could not even be read.
+    /// Returns the report on an unreadable script.
     pub(crate) fn of(finding: Diagnostic) -> Report {
         Report::new(vec![finding], &[])
     }
@@ -294,7 +294,7 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// A finding as people see it, with its line and what is meant underlined.
+/// A finding for display, with its line and the relevant part underlined.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown<'a> {
     severity: Severity,
@@ -307,7 +307,7 @@ pub struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    /// Reads an error that a server has told as JSON.
+    /// Reads an error that a server reported as JSON.
     pub fn error(json: &'a Value) -> Shown<'a> {
         let text = |value: &'a Value| value.as_str();
         let number =
@@ -355,7 +355,7 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// Cuts a line to what can be shown: the text, the blanks before the carets, and their number.
+/// Cuts a line to the visible part: the text, the spaces before the carets, and their number.
 fn window(line: &str, column: usize, len: usize) -> (String, String, usize) {
     let skipped = if column + len > LINE_CHARS_MAX { column.saturating_sub(20) } else { 0 };
     let width = |c: char| if c == '\t' { 2 } else { c.width().unwrap_or(1) };
@@ -375,19 +375,19 @@ fn window(line: &str, column: usize, len: usize) -> (String, String, usize) {
     (shown.trim_end().to_owned(), indent, carets)
 }
 
-/// Replaces what could deceive a terminal, or look like another finding.
+/// Replaces characters that could deceive a terminal or imitate another finding.
 fn plain(text: &str) -> String {
     let text = text.replace('\n', "\\n");
     text.chars().map(|c| if is_hidden(c) { '\u{fffd}' } else { c }).collect()
 }
 
-/// Control characters, and those that change the direction of the text.
+/// Control characters, and those that change the text direction.
 fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Returns `did you mean …?` if one of the names is near, else the names themselves.
+/// Returns `did you mean …?` if one of the names is similar, otherwise the list of names.
 pub(crate) fn suggestion<'a>(
     given: &str,
     names: impl IntoIterator<Item = &'a str> + Clone,

@@ -1,8 +1,8 @@
-//! Finds in the text of a script the field that a declaration is about.
+//! Finds the text of a declaration's field.
 //!
-//! The script engine knows only the line of a call. The text is read again, and the table
-//! constructor of that call is walked. A table that is built elsewhere has no constructor there:
-//! then the place of the call must do.
+//! The script engine reports only the line of a call. So the text is parsed again, and the table
+//! constructor of that call is walked. A table built elsewhere has no constructor there; then the
+//! place of the call is used.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -14,29 +14,28 @@ use crate::script::source::lexer::{Token, Word, tokens};
 use crate::script::source::location::Location;
 use crate::script::source::span::{Bytes, Given, Spot};
 
-/// Most words of a line that are looked through: a table that is made elsewhere may have thousands
-/// of names, and each is looked for.
+/// Most words of a line that are searched: a table built elsewhere may have thousands of names, and
+/// each of them is looked up.
 const WORDS_OF_A_LINE_MAX: usize = 1_000;
 
-/// A text with its tokens, which are read when somebody first asks for them.
+/// A text with its tokens, which are lexed on first use.
 pub(crate) struct Source {
     file: Arc<Utf8Path>,
     text: Arc<str>,
     words: OnceLock<Words>,
 }
 
-/// The tokens of a text, and how they are found.
+/// The tokens of a text, with indices for lookup.
 struct Words {
     tokens: Vec<Token>,
     line_starts: Vec<usize>,
-    /// Names that may begin a call, by themselves and by the literal text that follows them: a
-    /// script of 300 declarations asks 600 times.
+    /// Names that may begin a call, by name and by the literal text after it: a script of 300
+    /// declarations makes 600 lookups.
     heads: Index,
     named: Index,
 }
 
-/// Tokens by a number that a text always has; others may have it too, so what is found is looked
-/// at.
+/// Tokens by the hash of their text; matches must be compared, since hashes collide.
 #[derive(Default)]
 struct Index(Vec<(u64, usize)>);
 
@@ -58,13 +57,13 @@ fn number(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
-/// The places of a declaration's fields.
+/// The places of a declaration and its fields.
 pub(crate) struct Places {
     /// The call itself.
     pub(crate) call: Spot,
-    /// What stands in the constructor.
+    /// The entries of its constructor.
     pub(crate) fields: Written,
-    /// Fields that stand there twice: the name, the second place and the first.
+    /// Duplicate fields: the name, the second place and the first.
     pub(crate) twice: Vec<Twice>,
 }
 
@@ -79,7 +78,7 @@ struct Call {
 }
 
 impl Places {
-    /// Returns the place of a call whose table stands elsewhere.
+    /// Returns the place of a call whose table is built elsewhere.
     pub(crate) fn at(call: Spot) -> Places {
         Places { call, fields: Written::default(), twice: Vec::new() }
     }
@@ -108,12 +107,12 @@ impl Words {
 }
 
 impl Source {
-    /// Returns a text of which nothing was read yet.
+    /// Creates a text that is not lexed yet.
     pub(crate) fn new(file: Arc<Utf8Path>, text: impl Into<Arc<str>>) -> Source {
         Source { file, text: text.into(), words: OnceLock::new() }
     }
 
-    /// Reads the tokens, if nobody has done so; whoever needs them meanwhile waits.
+    /// Lexes the text, unless that was done; concurrent callers wait.
     pub(crate) fn read_words(&self) {
         self.words();
     }
@@ -132,12 +131,12 @@ impl Source {
         &self.text
     }
 
-    /// Returns the words of the text.
+    /// Returns the tokens.
     pub(crate) fn tokens(&self) -> &[Token] {
         &self.words().tokens
     }
 
-    /// Returns what stands at some bytes.
+    /// Returns a range of the text.
     pub(crate) fn slice(&self, bytes: Range<usize>) -> &str {
         self.text.get(bytes).unwrap_or("")
     }
@@ -150,7 +149,7 @@ impl Source {
         self.slice(start..end).trim_end_matches('\n').trim_end_matches('\r')
     }
 
-    /// Returns the places of the declaration that was called at a line.
+    /// Returns the places of the declaration called on a line.
     pub(crate) fn declaration(
         self: &Arc<Source>,
         word: &str,
@@ -165,7 +164,7 @@ impl Source {
         Some(places)
     }
 
-    /// Returns the place of the call of a declaration at a line, without its fields.
+    /// Returns the place of a declaration's call on a line, without its fields.
     pub(crate) fn call(
         self: &Arc<Source>,
         word: &str,
@@ -188,7 +187,7 @@ impl Source {
         calls.min_by_key(distance)
     }
 
-    /// Returns the place of a name in a line; for a misspelt global.
+    /// Returns the place of a name in a line, for an unknown global.
     pub(crate) fn name_in_line(self: &Arc<Source>, name: &str, line: u32) -> Option<Spot> {
         self.token_in_line(line, |token| token.name(&self.text) == Some(name))
     }
@@ -210,7 +209,7 @@ impl Source {
         Some(self.spot(first + step..first + step + 1))
     }
 
-    /// Returns the place of the text of a line.
+    /// Returns the place of a line, without surrounding whitespace.
     pub(crate) fn whole_line(self: &Arc<Source>, line: u32) -> Spot {
         let first = (line.max(1) as usize) - 1;
         let Some(start) = self.words().line_starts.get(first).copied() else {
@@ -221,7 +220,7 @@ impl Source {
         self.bytes(from..from + text.trim().len())
     }
 
-    /// Returns the place of some bytes.
+    /// Returns the place of a byte range.
     pub(crate) fn bytes(self: &Arc<Source>, bytes: Range<usize>) -> Spot {
         Spot::of(self, Bytes::new(bytes.start, bytes.end), Given::default())
     }
@@ -235,7 +234,7 @@ impl Source {
         Location { file: Arc::clone(&self.file), line, column }
     }
 
-    /// Reads a call `word {`, `word "name" {` or `word "name"`, each also with round brackets.
+    /// Parses a call `word {`, `word "name" {` or `word "name"`, each also with parentheses.
     fn call_at(&self, head: usize, word: &str, name: Option<&str>) -> Option<Call> {
         let given = self.tokens()[head].name(&self.text)?;
         let mut next = head + 1;
@@ -251,7 +250,7 @@ impl Source {
         }
         next += usize::from(self.is_sign(next, '('));
         let open = self.is_sign(next, '{').then_some(next);
-        // `local k = wb.kind` is a fair alias, but a text after any other name is no declaration.
+        // `local k = wb.kind` is a valid alias, but a text after any other name is no declaration.
         let is_call = given == word || open.is_some();
         is_call.then_some(Call {
             head: self.start_of(head),
@@ -273,7 +272,7 @@ impl Source {
         self.tokens().get(index).is_some_and(|token| token.is(sign))
     }
 
-    /// Returns the place of some tokens.
+    /// Returns the place of a token range.
     pub(crate) fn spot(self: &Arc<Source>, range: Range<usize>) -> Spot {
         match self.extent(range) {
             Some(bytes) => Spot::of(self, bytes, Given::default()),
@@ -281,7 +280,7 @@ impl Source {
         }
     }
 
-    /// Returns the bytes of some tokens, of one at least.
+    /// Returns the byte range of a token range, which has at least one token.
     pub(crate) fn extent(&self, range: Range<usize>) -> Option<Bytes> {
         let last = range.end.max(range.start + 1) - 1;
         let (first, last) = (self.tokens().get(range.start)?, self.tokens().get(last)?);

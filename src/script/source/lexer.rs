@@ -1,33 +1,33 @@
-//! The words of a Lua text with their places: enough to find a field again, not a parser.
+//! The tokens of a Lua text with their places: enough to find a field again, not a parser.
 //!
-//! **Invariant:** linear in the text and total: any bytes give tokens, never an error.
+//! **Invariant:** linear in the text and total: any input gives tokens, never an error.
 
 use std::ops::Range;
 
 use crate::script::source::span::Bytes;
 
-/// About how many bytes of a script there are for each of its tokens.
+/// Average number of bytes per token of a script.
 const BYTES_OF_A_TOKEN: usize = 5;
 
-/// What a token is. What it says stands in the text: a script of 300 kinds has 25,000 tokens.
+/// The type of a token. Its text stays in the file: a script of 300 kinds has 25,000 tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
     /// A name or keyword.
     Name,
-    /// A text, and how long each of its quotes is; zero if it has escapes.
+    /// A string, and the length of each of its quotes; zero if it has escapes.
     Text(u8),
     /// A number.
     Number,
-    /// One character of anything else.
+    /// Any other character.
     Sign(char),
 }
 
 /// A token and its bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Token {
-    /// What it is.
+    /// Its type.
     pub(crate) word: Word,
-    /// Where it is.
+    /// Its byte range.
     pub(crate) bytes: Bytes,
 }
 
@@ -42,12 +42,12 @@ impl Token {
         self.bytes.from as usize..self.bytes.to as usize
     }
 
-    /// Returns whether it is this sign.
+    /// Returns whether it is this character.
     pub(crate) fn is(&self, sign: char) -> bool {
         self.word == Word::Sign(sign)
     }
 
-    /// Returns the name, if it is one; `text` is that of the file.
+    /// Returns its name, for a name; `text` is the text of the file.
     pub(crate) fn name<'t>(&self, text: &'t str) -> Option<&'t str> {
         match self.word {
             Word::Name => text.get(self.range()),
@@ -55,7 +55,7 @@ impl Token {
         }
     }
 
-    /// Returns the bytes between the quotes of a literal text without escapes.
+    /// Returns the byte range between the quotes of a string without escapes.
     pub(crate) fn inner(&self) -> Option<Bytes> {
         match self.word {
             Word::Text(quote) if quote > 0 => {
@@ -66,13 +66,13 @@ impl Token {
         }
     }
 
-    /// Returns what a literal text says, if it has no escapes.
+    /// Returns the value of a string without escapes.
     pub(crate) fn literal<'t>(&self, text: &'t str) -> Option<&'t str> {
         text.get(self.inner()?.range())
     }
 }
 
-/// Returns the tokens of a text, without blanks and comments.
+/// Returns the tokens of a text, without whitespace and comments.
 pub(crate) fn tokens(text: &str) -> Vec<Token> {
     let bytes = text.as_bytes();
     let mut found = Vec::with_capacity(bytes.len() / BYTES_OF_A_TOKEN);
@@ -131,7 +131,7 @@ pub(crate) fn tokens(text: &str) -> Vec<Token> {
     found
 }
 
-/// Returns the first byte of what a long bracket `[==[ … ]==]` says, and its end.
+/// Returns the start of the content of a long bracket `[==[ … ]==]`, and its end.
 fn long_bracket(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
     if bytes.get(at) != Some(&b'[') {
         return None;

@@ -1,4 +1,4 @@
-//! Files of the script, places in them, and functions of it by number.
+//! Files of the script, places in them, and numbered functions.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A place in a file of the script; lines and columns count from one, columns count characters.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Location {
     /// Path relative to the script's folder; shared, since a script has thousands of places.
@@ -34,7 +34,7 @@ impl fmt::Display for Location {
     }
 }
 
-/// A function of the script by its number.
+/// A numbered function of the script.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Slot {
     /// Its number; the same in every VM of a generation.
@@ -48,7 +48,7 @@ pub struct Slot {
 pub struct ScriptFile {
     /// Path relative to the script's folder.
     pub path: Utf8PathBuf,
-    /// The text as it was when it was loaded; shared, since whoever loads a script needs it thrice.
+    /// The text when it was loaded; shared, since it is used three times during loading.
     #[serde(serialize_with = "shared_text")]
     pub text: Arc<str>,
 }

@@ -1,4 +1,4 @@
-//! The text of a script: words, spans, places of declarations, and findings about them.
+//! The text of a script: tokens, spans, places of declarations, and findings about them.
 
 pub(in crate::script) mod ast;
 pub(in crate::script) mod constructor;

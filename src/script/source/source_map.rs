@@ -1,5 +1,5 @@
-//! The files of a script with their words: where a thing of it stands. Two threads ask: the one
-//! that runs the script, and the one that gives what was declared its places.
+//! The files of a script with their tokens. Two threads use it: the one that runs the script, and
+//! the one that assigns places to declarations.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use crate::script::source::span::Spot;
 use crate::script::source::syntax;
 use crate::script::vm::session::Caller;
 
-/// The files that were read, in the order of their paths.
+/// The files that were read, ordered by path.
 #[derive(Clone, Default)]
 pub(crate) struct Sources(Arc<Mutex<BTreeMap<String, Arc<Source>>>>);
 
@@ -28,18 +28,18 @@ impl Sources {
         source
     }
 
-    /// Adds a file of which others know.
+    /// Adds a file that is already shared.
     pub(crate) fn share(&self, source: Arc<Source>) {
         self.all().insert(source.file().as_str().to_owned(), source);
     }
 
-    /// Returns the path of the only file; nothing if there are several.
+    /// Returns the path of the only file; `None` if there are several.
     pub(crate) fn only(&self) -> Option<Arc<Utf8Path>> {
         let all = self.all();
         all.values().next().filter(|_| all.len() == 1).map(|it| it.file())
     }
 
-    /// Returns a path as it is shared.
+    /// Returns the shared copy of a path.
     pub(crate) fn file(&self, path: &str) -> Arc<Utf8Path> {
         let known = self.all().get(path).map(|it| it.file());
         known.unwrap_or_else(|| Arc::from(Utf8Path::new(path)))
@@ -63,7 +63,7 @@ impl Sources {
         found.unwrap_or_else(|| self.line(caller))
     }
 
-    /// Returns the place of a name in the caller's line, if it is there.
+    /// Returns the place of a name in the caller's line, if it occurs there.
     pub(crate) fn named_spot(&self, caller: &Caller, name: &str) -> Option<Spot> {
         let source = self.source(&caller.file);
         source.and_then(|source| source.name_in_line(name, caller.line))
@@ -84,7 +84,7 @@ impl Sources {
         }
     }
 
-    /// Returns the finding about a text that the engine could not read, by the engine's message.
+    /// Returns the finding for a syntax error, given the engine's message.
     pub(crate) fn syntax(&self, text: &str) -> Diagnostic {
         let (spot, message) = self.split_message(text);
         let at = spot.as_ref().map(Spot::at);
@@ -95,7 +95,7 @@ impl Sources {
         }
     }
 
-    /// Turns `file:line: message` into a place and the message.
+    /// Splits `file:line: message` into a place and the message.
     pub(crate) fn split_message(&self, text: &str) -> (Option<Spot>, String) {
         for (path, source) in self.all().iter() {
             let Some(rest) = text.strip_prefix(path.as_str()).and_then(|it| it.strip_prefix(':'))
@@ -107,9 +107,9 @@ impl Sources {
                 (rest[..digits].parse(), rest[digits..].strip_prefix(':'))
             {
                 let message = message.trim_start();
-                // The engine names what was nil: `(local 'x')`.
+                // The engine names the value that was nil: `(local 'x')`.
                 let name = message.strip_suffix("')").and_then(|it| it.rsplit_once(" '"));
-                // Or one of its functions says what it does not do: `wb.file: there is no …`.
+                // Or one of our functions names itself: `wb.file: there is no …`.
                 let name = name.map(|it| it.1).or_else(|| function_in(message));
                 let spot = name.and_then(|name| source.name_in_line(name, line));
                 let spot = spot.unwrap_or_else(|| source.whole_line(line));
@@ -120,7 +120,7 @@ impl Sources {
     }
 }
 
-/// Returns the last name of the function of this program that a message begins with: `wb.file: …`.
+/// Returns the last part of the function name that begins a message: `wb.file: …`.
 fn function_in(message: &str) -> Option<&str> {
     let rest = message.strip_prefix("wb.")?;
     let end = rest.find(|c: char| !c.is_ascii_lowercase() && c != '.').unwrap_or(rest.len());

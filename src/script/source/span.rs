@@ -1,4 +1,4 @@
-//! Where something stands that a finding may be about.
+//! Places in a text that findings refer to.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -10,12 +10,12 @@ use camino::Utf8Path;
 use crate::script::source::field_span::Source;
 use crate::script::source::location::Location;
 
-/// A place with its extent: what a finding underlines. A script has thousands of them, and hardly
-/// one of them is ever shown: line and column are counted by whoever asks.
+/// A place with its extent, for underlining. A script has thousands of them and few are ever shown,
+/// so line and column are computed on demand.
 #[derive(Clone)]
 pub(crate) struct Spot {
     place: Place,
-    /// Whether it is the nearest place that is known, of a table that is made elsewhere.
+    /// Whether it is only the nearest known place, of a table built elsewhere.
     is_elsewhere: bool,
 }
 
@@ -23,11 +23,11 @@ pub(crate) struct Spot {
 enum Place {
     /// Some bytes of a text.
     Bytes(Arc<Source>, Bytes, Given),
-    /// A place of which the text is not known.
+    /// A place whose text is not known.
     Line(Location),
 }
 
-/// Bytes of a text: the first, and the one after the last.
+/// A byte range: the first byte, and the one after the last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Bytes {
     /// The first.
@@ -36,19 +36,19 @@ pub(crate) struct Bytes {
     pub(crate) to: u32,
 }
 
-/// What is known of the value of a field or an entry.
+/// How the value of a field or an entry is written.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Given {
     /// Its bytes.
     pub(crate) value: Bytes,
-    /// Whether it is set by a name.
+    /// Whether it is set by name.
     pub(crate) is_named: bool,
-    /// Whether it is one literal text.
+    /// Whether it is one literal string.
     pub(crate) is_literal: bool,
 }
 
 impl Bytes {
-    /// Returns some bytes; a file of a script is far smaller than what four bytes count.
+    /// Returns a byte range; a file of a script is far smaller than 4 GiB.
     pub(crate) fn new(from: usize, to: usize) -> Bytes {
         let short = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
         Bytes { from: short(from), to: short(to) }
@@ -61,7 +61,7 @@ impl Bytes {
 }
 
 impl Spot {
-    /// Returns some bytes of a text, with what is known of the value there.
+    /// Returns a byte range of a text, with how the value there is written.
     pub(crate) fn of(source: &Arc<Source>, bytes: Bytes, given: Given) -> Spot {
         Spot { place: Place::Bytes(Arc::clone(source), bytes, given), is_elsewhere: false }
     }
@@ -72,17 +72,17 @@ impl Spot {
         Spot { place: Place::Line(at), is_elsewhere: false }
     }
 
-    /// Marks the place of a call as the nearest one to a field that stands elsewhere.
+    /// Marks the place of a call as the nearest one to a field written elsewhere.
     pub(crate) fn elsewhere(self) -> Spot {
         Spot { is_elsewhere: true, ..self }
     }
 
-    /// Returns whether it is so marked.
+    /// Returns whether it is marked as elsewhere.
     pub(crate) fn is_elsewhere(&self) -> bool {
         self.is_elsewhere
     }
 
-    /// Returns the text in which it is, if that is known.
+    /// Returns its text, if known.
     pub(crate) fn source(&self) -> Option<&Arc<Source>> {
         match &self.place {
             Place::Bytes(source, ..) => Some(source),
@@ -110,7 +110,7 @@ impl Spot {
         }
     }
 
-    /// Returns the bytes of the file that hold the value, if it is one literal text.
+    /// Returns the bytes of the file that hold the value, if it is one literal string.
     pub(crate) fn literal(&self) -> Option<Range<usize>> {
         self.given().filter(|it| it.is_literal).map(|it| it.value.range())
     }
@@ -127,7 +127,7 @@ impl Spot {
         }
     }
 
-    /// Compares places as they are ordered.
+    /// Compares places in display order.
     pub(crate) fn order(&self, other: &Spot) -> Ordering {
         match (&self.place, &other.place) {
             (Place::Bytes(one, a, _), Place::Bytes(two, b, _)) if Arc::ptr_eq(one, two) => {

@@ -1,4 +1,4 @@
-//! Says what to type when a text is no Lua: the engine's own words name a line and a token.
+//! Hints for syntax errors: the engine's own message names only a line and a token.
 
 use std::sync::Arc;
 
@@ -7,8 +7,7 @@ use crate::script::source::field_span::Source;
 use crate::script::source::lexer::{Token, Word};
 use crate::script::source::span::Spot;
 
-/// Returns the finding about a text that the engine could not read. `message` is the engine's,
-/// without file and line.
+/// Returns the finding for a syntax error. `message` is the engine's, without file and line.
 pub(crate) fn explain(source: &Arc<Source>, line: u32, message: &str) -> Diagnostic {
     let near = near(message);
     if near == Some("<eof>")
@@ -29,14 +28,14 @@ pub(crate) fn explain(source: &Arc<Source>, line: u32, message: &str) -> Diagnos
     Diagnostic::error("syntax", message).at(&spot).note(note)
 }
 
-/// Returns the token that the engine names.
+/// Returns the token named by the engine.
 fn near(message: &str) -> Option<&str> {
     let (_, near) = message.rsplit_once(" near ")?;
     Some(near.strip_prefix('\'').and_then(|it| it.strip_suffix('\'')).unwrap_or(near))
 }
 
-/// Finds that token in its line. Of several it is the first one where a value is complete, since
-/// the engine stops at what cannot come there; where it misses a value, the first one without it.
+/// Finds that token in its line. Of several, it is the first one after a complete value, since the
+/// engine stops where no operator follows; if a value is missing, the first one without it.
 fn find(source: &Arc<Source>, line: u32, near: &str, is_cut_short: bool) -> Option<usize> {
     let tokens = source.tokens();
     let is_it = |token: &Token| {
@@ -44,7 +43,7 @@ fn find(source: &Arc<Source>, line: u32, near: &str, is_cut_short: bool) -> Opti
         source.line_of(token.start()) == line
             && match token.word {
                 Word::Text(_) => text.starts_with(near),
-                // A sign of two characters, such as `//`, is two words here.
+                // An operator of two characters, such as `//`, is two tokens here.
                 Word::Sign(_) => source.slice(token.start()..token.start() + near.len()) == near,
                 _ => text == near,
             }
@@ -62,13 +61,13 @@ fn ends_value(source: &Arc<Source>, token: &Token) -> bool {
     }
 }
 
-/// Words after which a value is not complete.
+/// Words after which an expression is incomplete.
 const KEYWORDS: [&str; 18] = [
     "and", "break", "do", "else", "elseif", "for", "function", "goto", "if", "in", "local", "not",
     "or", "repeat", "return", "then", "until", "while",
 ];
 
-/// Returns what to type.
+/// Returns the hint.
 fn note(source: &Arc<Source>, line: u32, message: &str, at: Option<usize>) -> String {
     let tokens = source.tokens();
     let before = |back: usize| at.and_then(|at| at.checked_sub(back)).and_then(|it| tokens.get(it));
@@ -124,7 +123,7 @@ fn note(source: &Arc<Source>, line: u32, message: &str, at: Option<usize>) -> St
     }
 }
 
-/// Returns a character that looks like another one, and what to write for it.
+/// Returns a character that is easily mistaken for another one, and its replacement.
 fn odd(source: &Arc<Source>, line: u32) -> Option<(Spot, &'static str)> {
     let note = |c: char| match c {
         '“' | '”' | '„' | '«' | '»' => Some("write the plain quote \""),
@@ -145,7 +144,7 @@ fn odd(source: &Arc<Source>, line: u32) -> Option<(Spot, &'static str)> {
     })
 }
 
-/// Says how that is written in Lua which another language would take.
+/// Returns the Lua syntax for a construct of another language.
 fn foreign(source: &Arc<Source>, at: Option<usize>) -> Option<String> {
     let tokens = source.tokens();
     let before = |back: usize| at.and_then(|at| at.checked_sub(back)).and_then(|it| tokens.get(it));
@@ -190,7 +189,7 @@ fn foreign(source: &Arc<Source>, at: Option<usize>) -> Option<String> {
     None
 }
 
-/// Says which block is not closed before a bracket that closes what stands around it.
+/// Returns which block is still open at a bracket that closes its enclosing one.
 fn unended(source: &Arc<Source>, at: usize) -> Option<String> {
     let tokens = source.tokens();
     let here = tokens.get(at).filter(|it| [')', '}', ']'].into_iter().any(|sign| it.is(sign)))?;
@@ -217,8 +216,7 @@ fn unended(source: &Arc<Source>, at: usize) -> Option<String> {
     Some(format!("write `end` before `{shown}`: `{word}` in line {} is not closed", line(open)))
 }
 
-/// Returns the last bracket or block before a token that is opened and not closed, and what closes
-/// it.
+/// Returns the last unclosed bracket or block before a token, and what closes it.
 fn unclosed(source: &Arc<Source>, until: usize) -> Option<(usize, &'static str)> {
     let mut open: Vec<(usize, &'static str)> = Vec::new();
     for (index, token) in source.tokens().iter().take(until).enumerate() {

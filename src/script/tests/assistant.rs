@@ -1,4 +1,4 @@
-//! `wb.assistant`: what it becomes, and what is said of mistakes.
+//! `wb.assistant`: the resulting config, and messages about mistakes.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! What a hostile script tries: none of it reads a file, starts a process, reaches the network,
-//! sees a secret, or outlives its deadline.
+//! Hostile scripts: none of them reads a file, starts a process, reaches the network, sees a
+//! secret, or exceeds its deadline.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::base::EventKind;
 use crate::script::tests::Site;
 
-/// Evaluated while the script loads: each must end in an error whose text holds the words.
+/// Evaluated while the script loads: each must end with an error that contains the words.
 const AT_LOAD: &[(&str, &str)] = &[
     // Files.
     ("wb.file \"/etc/passwd\"", "is not a file below the script"),
@@ -33,7 +33,7 @@ const AT_LOAD: &[(&str, &str)] = &[
     ("wb.file \"data/operator.tokn\"", "is in the data of a site"),
     ("wb.file \"in/x\\0y\"", "cannot read"),
     ("require \"../x\"", "is not a module"),
-    // Processes, the network, other code.
+    // Processes, the network, loading of code.
     ("os.execute(\"id\")", "undefined global `os`"),
     ("io.popen(\"id\")", "undefined global `io`"),
     ("package.loadlib(\"libc.so.6\", \"system\")", "undefined global `package`"),
@@ -46,7 +46,7 @@ const AT_LOAD: &[(&str, &str)] = &[
     ("(\"\").dump(print)", "attempt to call a nil value"),
     ("require(\"wb\").require \"os\"", "has no function `require`"),
     ("_ENV.os.exit()", "undefined global `os`"),
-    // Floods: each counts, and none is kept.
+    // Floods: each item counts, and none is kept.
     ("for i = 1, 1e6 do wb.on(\"job_queued\", function() end) end", "at most 1000 functions"),
     ("for i = 1, 1e6 do wb.kind(\"k\" .. i) {} end", "at most 1000 declarations"),
     ("for i = 1, 1e6 do local x = _ENV[\"x\" .. i] end", "only 100 findings"),
@@ -105,12 +105,12 @@ const AT_LOAD: &[(&str, &str)] = &[
     ("error(wb.json.encode { s = wb.secret.env \"PATH\" })", "a userdata"),
     ("error((wb.secret.env \"PATH\").name)", "attempt to index"),
     ("wb.secret.env \"WB_TOKEN\"", "that is not the server's"),
-    // What is only there while a function is called.
+    // Available only while a function is called.
     ("wb.date.now()", "inside of functions only"),
     ("wb.enqueue { kind = \"x\" }", "inside of functions only"),
 ];
 
-/// Evaluated in a handler: each ends in an error, and soon.
+/// Evaluated in a handler: each ends with an error, and soon.
 const AT_CALL: &[(&str, &str)] = &[
     ("wb.file \"in/x\"", "only while the script loads"),
     ("wb.env \"HOME\"", "only while the script loads"),
@@ -172,7 +172,7 @@ fn site() -> Site {
     }
     std::os::unix::fs::symlink("/etc/passwd", site.path().join("link")).unwrap();
     std::os::unix::fs::symlink("in", site.path().join("linked")).unwrap();
-    // As good as a pipe or a device: no plain file, and reading it would wait.
+    // Like a pipe or a device, it is no regular file, and reading it would block.
     for name in ["socket", "pipe.lua"] {
         std::os::unix::net::UnixListener::bind(site.path().join(name)).unwrap();
     }
@@ -187,7 +187,7 @@ fn site() -> Site {
 fn g27_a_script_reaches_nothing_while_it_loads() {
     let site = site();
     for (attack, words) in AT_LOAD {
-        // What was reported goes on as a value that stands for nothing.
+        // A reported value goes on as a value that stands for nothing.
         site.write("wiki-browser.lua", &format!("{}{attack}\n", crate::script::tests::HEAD));
         let started = Instant::now();
         let report = site.load().expect_err(attack);
@@ -222,7 +222,7 @@ async fn g27_a_function_reaches_nothing_and_ends_in_time() {
     assert_eq!(loaded.vm.wear().abandoned(), 0);
 }
 
-/// What one call does to the libraries of Lua is not there for the next. Fails with
+/// Changes of one call to the libraries of Lua are not visible to the next. Fails with
 /// `WB_WITHOUT=closed_libraries`.
 #[tokio::test]
 async fn no_call_changes_the_libraries_of_later_ones() {
@@ -261,7 +261,7 @@ async fn no_call_changes_the_libraries_of_later_ones() {
     }
 }
 
-/// A function that answers only cannot act, whatever it tries.
+/// A function that only returns a value cannot act, whatever it tries.
 #[tokio::test]
 async fn only_handlers_and_schedules_ask_for_jobs() {
     let site = Site::with_head(

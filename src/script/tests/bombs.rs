@@ -383,7 +383,7 @@ fn loading_is_bounded_too() {
     }
 }
 
-/// Tables that are made elsewhere have their places looked for in the line of the call.
+/// For tables built elsewhere, places are searched for in the line of the call.
 #[test]
 fn what_takes_too_long_to_place_is_given_up_and_costs_no_thread() {
     let long = "t[1] = 1 ".repeat(12_000);
@@ -445,7 +445,7 @@ fn a_script_has_no_way_out() {
             Ok(_) => assert_eq!(name, "string.dump"),
         }
     }
-    // What is there has no way to what is not.
+    // Removed functions cannot be reached through the remaining ones.
     for text in [
         "assert(string.dump == nil and (\"\").dump == nil)",
         "assert(next(wb) == nil and next(wb.input) == nil)",

@@ -1,4 +1,4 @@
-//! What functions of a script are given and what they want, without a server.
+//! Inputs and effects of functions of a script, without a server.
 
 use std::time::{Duration, Instant};
 
@@ -88,7 +88,7 @@ async fn dates_and_json_are_plain_data() {
     );
     site.write("words.txt", "some words\n");
     let loaded = site.loaded();
-    // What was read belongs to the generation, whatever the disk holds by now.
+    // A file that was read belongs to the generation, whatever is on disk now.
     site.write("words.txt", "others");
     let slot = &loaded.config.handlers[0].slot;
     let answer = loaded.vm.ask("test", slot, json!({"at": "2026-01-02T23:04:05Z"})).await.unwrap();
@@ -186,7 +186,7 @@ wb.schedule \"s\" { every = \"1h\", enqueue = { kind = \"k\",
     }
 }
 
-/// The bound of the product, measured where it is worst: a build for tests on a busy machine.
+/// The production limit, measured in the worst case: a debug build on a busy machine.
 #[tokio::test]
 async fn a_round_trip_is_quick() {
     let site = Site::with_head("wb.on(\"job_queued\", function(x) return x.id end)\n");

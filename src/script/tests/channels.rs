@@ -1,5 +1,5 @@
-//! `wb.channels`, `wb.channel_type` and `wb.limits.channels`: what they become, and what is said of
-//! mistakes.
+//! `wb.channels`, `wb.channel_type` and `wb.limits.channels`: the resulting config, and messages
+//! about mistakes.
 
 use crate::script::tests::Site;
 use crate::script::{ChannelLimits, ChannelWakes, Loaded};

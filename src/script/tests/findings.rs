@@ -1,4 +1,4 @@
-//! What is wrong with a script is found, all of it, at its place.
+//! Every error in a script is found, at its place.
 
 use std::time::Duration;
 

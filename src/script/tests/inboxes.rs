@@ -1,4 +1,4 @@
-//! `wb.inbox`: what it becomes, and what is said of mistakes.
+//! `wb.inbox`: the resulting config, and messages about mistakes.
 
 use crate::script::tests::{Site, brief, check, values};
 use crate::script::{Config, OnLost, Prompt, WorkspaceMode, prompt, shown_command};
@@ -126,7 +126,7 @@ async fn the_prompt_of_an_inbox_has_the_message() {
         let loaded = site(more).loaded();
         let kind = &loaded.config.kinds["accounts/teardown"];
         assert_eq!(prompt(&loaded.vm, kind, &values(&all)).await.unwrap(), expected, "{more}");
-        // Whatever a sender writes into another value, it stays one line.
+        // Whatever a sender writes into a one-line value, it stays on one line.
         let forged = values(&[("from", "a\nb"), ("banner", ""), ("payload", "")]);
         let refused = prompt(&loaded.vm, kind, &forged).await.unwrap_err();
         assert_eq!(refused.code_str(), "bad_line", "{more}");
@@ -178,7 +178,7 @@ fn a_file_that_is_none_is_never_waited_for() {
     std::fs::remove_file(&path).unwrap();
     std::fs::create_dir(&path).unwrap();
     assert_eq!(brief(&site.errors()), ["6:10 missing-schema"]);
-    // The script itself: not even what is wrong with its bytes is looked for.
+    // For the script itself, not even its invalid bytes are searched for.
     let script = site.path().join("wiki-browser.lua");
     std::fs::remove_file(&script).unwrap();
     fifo(&script);
@@ -186,7 +186,7 @@ fn a_file_that_is_none_is_never_waited_for() {
     assert!(format!("{report:?}").contains("is not a file"), "{report:?}");
 }
 
-/// Makes a pipe that nobody writes to.
+/// Creates a pipe that nobody writes to.
 #[allow(clippy::disallowed_methods, reason = "a test makes a pipe")]
 pub(super) fn fifo(path: &camino::Utf8Path) {
     let made = std::process::Command::new("/usr/bin/mkfifo").arg(path).status().unwrap();

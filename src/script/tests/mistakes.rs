@@ -1,4 +1,4 @@
-//! Forty mistakes that people make: each is told with its place and what to type.
+//! Forty common mistakes: each is reported with its place and a hint.
 
 use crate::script::tests::{HEAD, Site, brief};
 use crate::script::vm::budget::cpu_of;
@@ -7,7 +7,7 @@ use crate::script::vm::budget::cpu_of;
 const ENGINE: &str =
     "wb.engine \"e\" { type = \"process\", command = { \"cat\" }, prompt = \"stdin\" }\n";
 
-/// A kind that is right, in two lines, with more fields on the second.
+/// A valid kind in two lines, with more fields on the second.
 fn kind(more: &str) -> String {
     format!(
         "{ENGINE}wb.kind \"k\" {{ about = \"a\", engine = \"e\", timeout = \"1m\", \
@@ -281,7 +281,7 @@ fn warnings_are_about_what_is_hardly_meant() {
         let loaded = Site::with_head(&kind(more)).loaded();
         assert_eq!(brief(&loaded.warnings), expected, "{more}");
     }
-    // What a handler reads is used, and a function may give a lane any name.
+    // An input that a handler reads is used, and a function may give a lane any name.
     let (input, limits) =
         ("inputs = { a = wb.input.line() }", "wb.limits { lanes = { any = 1 } }\n");
     let handler = "wb.on(\"job_finished\", function(e) wb.log.info(e.job.inputs.a) end)\n";
@@ -292,15 +292,15 @@ fn warnings_are_about_what_is_hardly_meant() {
     let lane = "lane = function() return \"any=1\" end";
     let any = Site::with_head(&format!("{limits}{}", kind(lane))).loaded();
     assert!(any.warnings.is_empty(), "{:?}", any.warnings);
-    // What is built in is there without a block; a block that no kind uses is a choice.
+    // A builtin engine needs no declaration; declaring one that no kind uses is fine.
     let builtin = format!("{}wb.engine \"suggestions\" {{ type = \"builtin\" }}\n", kind(""));
     assert!(Site::with_head(&builtin).loaded().warnings.is_empty());
     let unused = kind("").replace(ENGINE, &format!("{ENGINE}{}", ENGINE.replace("\"e\"", "\"f\"")));
     assert_eq!(brief(&Site::with_head(&unused).loaded().warnings), ["5:1 unused"]);
 }
 
-/// The place of each declaration is looked up in the text, by whoever waits for the script. How
-/// that grows is told by the processor time of this thread, which other work does not lengthen.
+/// The waiting thread looks up the place of each declaration in the text. How that grows is
+/// measured by the processor time of this thread, which other work does not increase.
 #[test]
 fn loading_grows_with_the_script_and_no_faster() {
     let script = |kinds: usize| {
@@ -316,7 +316,7 @@ fn loading_grows_with_the_script_and_no_faster() {
     };
     let (few, many) = (script(40), script(640));
     let best = |site: &Site, times: u32| {
-        // Of a thread that has just begun nothing is counted yet.
+        // A thread that has just started has no times yet.
         let spent = || cpu_of("thread-self").unwrap_or_default();
         let time = |_| {
             let before = spent();
@@ -325,8 +325,8 @@ fn loading_grows_with_the_script_and_no_faster() {
         };
         (0..4).map(time).min().unwrap()
     };
-    // A short load alone may not be counted at all.
+    // A single short load may not be measurable.
     let (short, long) = (best(&few, 16), best(&many, 1));
-    // 16 times the kinds; looking each up among all would take 256 times as long.
+    // 16 times the kinds; a linear search for each would take 256 times as long.
     assert!(long < short * 4, "16 times 40 kinds: {short:?}, 640 kinds: {long:?}");
 }

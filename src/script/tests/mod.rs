@@ -1,4 +1,4 @@
-//! Whole scripts, from the text on disk to the report, the config and the answers of functions.
+//! Complete scripts, from the text on disk to the report, the config and the results of functions.
 
 mod assistant;
 mod attacks;
@@ -32,7 +32,7 @@ struct Site {
 }
 
 impl Site {
-    /// Makes a folder with a script, and one skill "s".
+    /// Creates a folder with a script, and one skill "s".
     fn new(script: &str) -> Site {
         let folder = tempfile::tempdir().unwrap();
         let site = Site { folder };
@@ -41,7 +41,7 @@ impl Site {
         site
     }
 
-    /// Makes a folder whose script has the right beginning in its first three lines.
+    /// Creates a folder with a script whose first three lines are valid.
     fn with_head(rest: &str) -> Site {
         Site::new(&format!("{HEAD}{rest}"))
     }

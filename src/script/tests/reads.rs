@@ -1,8 +1,8 @@
-//! What functions read in vain is told, and nothing else is.
+//! Reads of unknown fields in functions are reported, and nothing else is.
 
 use crate::script::tests::Site;
 
-/// Returns the warnings of a script with these lines: what is wrong, and what to type.
+/// Returns the warnings of a script with these lines: messages and hints.
 fn warnings(lines: &str) -> Vec<String> {
     let site = Site::with_head(lines);
     let loaded = site.loaded();
@@ -65,13 +65,13 @@ fn what_checks_and_repeats_jobs_is_looked_at_too() {
     }
 }
 
-/// The kinds of which functions ask for jobs.
+/// Kinds whose functions request jobs.
 const KINDS: &str = "wb.engine \"e\" { type = \"process\", command = { \"true\" }, prompt = \
     \"stdin\" }\nwb.kind \"digest\" { about = \"a\", engine = \"e\", timeout = \"5m\", prompt = \
     \"{{word}} {{more}}\", inputs = { word = wb.input.line(), \
     more = wb.input.line { default = \"x\" } } }\n";
 
-/// Returns `code: message: note` of all that is wrong in the body of a function, and expects one.
+/// Returns `code: message: note` of the only finding in the body of a function.
 #[track_caller]
 fn finding(before: &str, body: &str, after: &str) -> String {
     let site = Site::with_head(&format!("{KINDS}{before}{body}{after}"));

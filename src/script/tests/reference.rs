@@ -1,4 +1,4 @@
-//! docs/lua.md and the stubs for editors say what the schema says, and every example loads.
+//! docs/lua.md and the editor stubs match the schema, and every example loads.
 
 use std::fmt::Write;
 
@@ -30,12 +30,12 @@ fn rows(before: &str, fields: &[Field]) -> String {
 
 const HEAD: &str = "| field | holds | default | for example | |\n|---|---|---|---|---|\n";
 
-/// Fields of an engine that is spoken to while it runs.
+/// Fields of a long-running engine.
 const OF_STREAM: [&str; 3] = ["speaks", "proof_wait", "system"];
 /// Fields of an engine that only a model has.
 const OF_MODEL: [&str; 7] =
     ["model", "key", "base_url", "max_output", "context", "thinking", "price"];
-/// Fields of an engine that lives in a terminal.
+/// Fields of an engine in a terminal.
 const OF_TERMINAL: [&str; 5] = ["hooks", "submit", "input", "ready", "proof"];
 
 /// Returns a declaration with all its fields.
@@ -52,8 +52,8 @@ fn whole(it: &Declaration) -> String {
     };
     let width = it.fields.iter().map(|it| it.name.len()).max().unwrap_or(0);
     let line = |field: &Field| format!("  {:<width$} = {},\n", field.name, field.example);
-    // A schedule has either `every` or `at`, an inbox a worktree or a folder that a hook makes; an
-    // engine is a process or is spoken to while it runs.
+    // A schedule has either `every` or `at`, an inbox a worktree or a folder created by a hook; an
+    // engine is a one-shot or a long-running process.
     let either = [&["every", "cwd_template"][..], &OF_STREAM, &OF_MODEL, &OF_TERMINAL].concat();
     let fields = it.fields.iter().filter(|it| !either.contains(&it.name));
     let lines: String = fields.map(line).collect();
@@ -88,7 +88,7 @@ fn members(head: &str, members: &[Member]) -> String {
 }
 
 fn function(prefix: &str, it: &Function) -> String {
-    // What needs a test around it is run by a test of its own.
+    // Examples that need a test around them have their own test.
     let fence = if prefix == "t." { "lua test" } else { "lua" };
     let names: Vec<&str> = it.params.iter().map(|it| it.name).collect();
     let returns = it.returns.map(|it| format!(" It returns `{it}`.")).unwrap_or_default();
@@ -109,7 +109,7 @@ fn callback(name: &str, it: &Callback) -> String {
 
 fn record(it: &Record) -> String {
     let base =
-        it.base.map(|base| format!(" It has the names of `{base}` as well.")).unwrap_or_default();
+        it.base.map(|base| format!(" It also has the names of `{base}`.")).unwrap_or_default();
     format!("### {}\n{}{base}\n\n{}", it.name, it.doc, members("name", it.members))
 }
 
@@ -121,20 +121,17 @@ fn functions() -> String {
     for it in &BASE {
         text += &function("", it);
     }
-    text += "Of Lua there are `assert`, `error`, `ipairs`, `next`, `pairs`, `pcall`, `rawequal`, \
-    `rawget`, \
-        `rawlen`, `select`, `tonumber`, `tostring`, `type`, and the libraries `math`, `string`, \
-        `table` and \
-        `utf8`.\n\n## Functions of yours\nThey are called after the script was loaded, with \
-        plain tables, and \
-        return plain values.\n\n";
+    text += "These parts of Lua are available: `assert`, `error`, `ipairs`, `next`, `pairs`, \
+        `pcall`, `rawequal`, `rawget`, `rawlen`, `select`, `tonumber`, `tostring`, `type`, and the \
+        libraries `math`, `string`, `table` and `utf8`.\n\n## Functions of yours\nThey are called \
+        with plain tables after the script has loaded, and return plain values.\n\n";
     for (name, it) in CALLBACKS {
         text += &callback(name, it);
     }
     for it in RECORDS {
         text += &record(&it);
     }
-    text += "### `event.data`, by event\nWhen each comes is in [events.md](events.md).\n\n\
+    text += "### `event.data`, by event\n[events.md](events.md) says when each occurs.\n\n\
         | event | `data` |\n|---|---|\n";
     for kind in EventKind::ALL {
         let names: Vec<String> =
@@ -145,12 +142,12 @@ fn functions() -> String {
     text
 }
 
-/// Returns what a file of tests can call.
+/// Returns the reference of functions for tests.
 fn testing() -> String {
     let mut text = String::from(
-        "\n## Files of tests\n`wiki-browser test` runs them; [testing.md](testing.md) says how. \
-         They begin with `local t = require \"wb.test\"`; what a script has is there as well, but \
-         for declarations.\n\n",
+        "\n## Files of tests\nRun them with `wiki-browser test`; see [testing.md](testing.md). They \
+         begin with `local t = require \"wb.test\"`, and have everything that a script has except \
+         declarations.\n\n",
     );
     for it in &TEST_FUNCTIONS {
         text += &function("t.", it);
@@ -161,7 +158,7 @@ fn testing() -> String {
     text
 }
 
-/// Compares a file of the repository with what it must be; `UPDATE_DOCS=1` writes it.
+/// Compares a file of the repository with its expected content; `UPDATE_DOCS=1` writes it.
 #[track_caller]
 fn same(path: &str, make: impl FnOnce(&str) -> String) {
     let full = repository().join(path);
@@ -200,13 +197,13 @@ fn what_editors_read_is_that_of_this_version() {
     assert_eq!(settings["workspace.library"][0], ".wiki-browser/types");
 }
 
-/// What an engine needs that is spoken to while it runs.
+/// What an engine needs for input while it runs.
 const STREAM: &str = "stream";
 const MODEL: &str = "model";
 /// The same of one in a terminal.
 const TERMINAL: &str = "terminal";
 
-/// What a declaration needs beside the field that is shown.
+/// Required fields of a declaration besides the one shown.
 fn around(word: &str) -> &'static [(&'static str, &'static str)] {
     match word {
         "identity" => &[("author_name", "\"A\""), ("author_email", "\"a@x\"")],
@@ -241,7 +238,7 @@ fn around(word: &str) -> &'static [(&'static str, &'static str)] {
     }
 }
 
-/// Returns a declaration with its least fields and these.
+/// Returns a declaration with its required fields and these.
 fn declared(word: &str, name: &str, fields: &[(&str, &str)]) -> String {
     let has = |name: &str| fields.iter().any(|it| it.0 == name);
     let given = |name: &str| has(name) || (name == "at" && has("every"));
@@ -257,7 +254,7 @@ fn declared(word: &str, name: &str, fields: &[(&str, &str)]) -> String {
     format!("wb.{word}{name} {{ {lines} }}\n")
 }
 
-/// Loads an example with what it leaves out.
+/// Loads an example together with what it omits.
 #[track_caller]
 fn loads(example: &str) {
     let mut text = String::new();
@@ -312,8 +309,8 @@ fn loads(example: &str) {
     }
 }
 
-/// Returns what a field is set to, with any number of blanks: `engine = "x"`, not
-/// `wb.engine "x"`.
+/// Returns the values that a field is set to, with any spacing: `engine = "x"`, not `wb.engine
+/// "x"`.
 fn set_to<'t>(text: &'t str, field: &str) -> std::collections::BTreeSet<&'t str> {
     let mut words = text.split_whitespace().peekable();
     let mut found = std::collections::BTreeSet::new();
@@ -325,7 +322,7 @@ fn set_to<'t>(text: &'t str, field: &str) -> std::collections::BTreeSet<&'t str>
     found
 }
 
-/// Returns what stands between a word and the next quote, wherever the word is.
+/// Returns the texts between a word and the next quote.
 fn after<'t>(text: &'t str, word: &'t str) -> impl Iterator<Item = &'t str> {
     text.split(word).skip(1).filter_map(|rest| rest.split('"').next())
 }

@@ -1,4 +1,4 @@
-//! The shipped script: its two prompts, to the letter.
+//! The shipped script: its two prompts, verbatim.
 
 use std::fs;
 

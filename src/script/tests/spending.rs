@@ -1,4 +1,4 @@
-//! What a script says about reading an agent's output, about what may be spent, and about order.
+//! Settings for parsing an agent's output, for spending, and for priorities.
 
 use std::time::Duration;
 
@@ -58,10 +58,10 @@ fn caps_priority_and_holds_are_taken_as_written() {
     assert_eq!((daily.tokens, daily.time), (Some(2_000_000), Some(Duration::from_secs(7_200))));
     assert_eq!(config.kinds["k"].priority, -3);
     assert!(!config.engines["e"].is_held_by_limits);
-    // Codex tells no cost, so what it spends is not seen by these caps.
+    // Codex reports no cost, so these caps do not see what it spends.
     let unseen = loaded.warnings.iter().filter(|it| it.code == "cap-unseen").count();
     assert_eq!(unseen, 2, "{:?}", loaded.warnings);
-    // Of several engines each cap is told of once, with their names.
+    // With several engines, each cap is reported once, with their names.
     let more = "wb.engine \"f\" { type = \"process\", command = { \"x\" }, prompt = \"stdin\" }\n\
         wb.kind \"l\" { about = \"a\", engine = \"f\", timeout = \"5m\", prompt = 'p' }\n";
     let two = script("daily = { cost_usd = 5 }", "", "") + more;
@@ -74,7 +74,7 @@ fn caps_priority_and_holds_are_taken_as_written() {
     assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
     assert!(loaded.config.engines["e"].is_held_by_limits);
     assert_eq!(loaded.config.kinds["k"].priority, 0);
-    // A program that is spoken to says with each turn what that took.
+    // A long-running program reports its spending with each turn.
     let lines = "wb.limits { daily = { cost_usd = 5, tokens = 7 } }\n\
         wb.engine \"e\" { type = \"stream\", command = { \"x\" }, speaks = \"lines\" }\n\
         wb.agent \"a\" { about = \"a\", engine = \"e\", daily = { cost_usd = 1 } }\n";

@@ -6,7 +6,7 @@ use crate::script::tests::inboxes::fifo;
 use crate::script::tests::{Site, brief, values};
 use crate::script::{OnLost, Prompt, is_template, prompt};
 
-/// A template as another system wrote it.
+/// A template written by another system.
 const LEAD: &str = r#"---
 id: aws-account-lead
 persistent: false
@@ -197,7 +197,7 @@ fn a_finding_names_the_topic_that_it_is_about() {
     let front = &format!("{head}{one}{two}");
     let text = wrong(front, &["13:14 bad-duration"]);
     assert!(text.contains("inbox \"lead/two\""), "{text}");
-    // All in one line: there the list must do.
+    // All on one line: there the place is that of the list.
     let flow = "engine: claude\npersistent: false\ntopics: [{name: one}, {name: two, timeout: 5x}]";
     wrong(flow, &["4:9 bad-duration"]);
 }
@@ -252,7 +252,7 @@ fn a_persona_stays_a_persona() {
     assert!(site.loaded().config.kinds.is_empty());
 }
 
-/// Expects one error about the front matter, whatever its line, and returns its text.
+/// Expects one error about the front matter, on any line, and returns its text.
 #[track_caller]
 fn refused(front: &str) -> String {
     let start = Instant::now();

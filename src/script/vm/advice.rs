@@ -1,14 +1,13 @@
-//! What to type about an error that a function of the script has raised.
+//! Hints for errors raised by functions of the script.
 //!
-//! **Invariant:** what the script says itself by `error` is left as it is.
+//! **Invariant:** messages of the script's own `error` calls are left as they are.
 
 use crate::base::EventKind;
 use crate::script::schema::{DECLARATIONS, RECORDS, event_data};
 use crate::script::source::diagnostic::nearest;
 use crate::script::vm::template::PROMPT_NAMES;
 
-/// What the engine says of a value that is not there, and what helps against it; `_` stands for the
-/// name.
+/// Messages of the engine about a missing value, and hints for them; `_` stands for the name.
 const NIL: [(&str, &str); 5] = [
     ("index a nil value", "write if _ then … end, or (_ or {}).name"),
     ("call a nil value", "there is no such function"),
@@ -16,7 +15,7 @@ const NIL: [(&str, &str); 5] = [
     ("perform arithmetic on a nil value", "write (_ or 0)"),
     ("get length of a nil value", "write #(_ or {})"),
 ];
-/// What the engine says otherwise, and what helps against it.
+/// Other messages of the engine, and hints for them.
 const OTHERS: [(&str, &str); 18] = [
     ("attempt to compare nil with", "one side is not there: write (x or 0) for it"),
     ("attempt to compare number with nil", "one side is not there: write (x or 0) for it"),
@@ -44,17 +43,17 @@ const OTHERS: [(&str, &str); 18] = [
     ),
     ("MiB of memory", "look for a text or a table that grows without an end"),
 ];
-/// What helps if the functions of this program are not where they were.
+/// Hint for functions of this program that were shadowed.
 const HIDDEN: &str = "`wb` is another value here: write local wb = require \"wb\" once, and give \
     nothing else that name";
-/// Functions of texts, lists and numbers that people look for.
+/// Functions of strings, tables and numbers that people look for.
 const KNOWN: [&str; 24] = [
     "byte", "char", "find", "format", "gmatch", "gsub", "len", "lower", "match", "rep", "reverse",
     "sub", "upper", "concat", "insert", "remove", "sort", "unpack", "floor", "ceil", "max", "min",
     "tostring", "tonumber",
 ];
 
-/// Returns what helps against an error of the engine, if that is known.
+/// Returns the hint for an error of the engine, if there is one.
 pub(crate) fn advice(message: &str) -> Option<String> {
     let nil = NIL.iter().find(|(says, _)| message.contains(&format!("attempt to {says}")));
     if let Some((says, helps)) = nil {
@@ -81,13 +80,13 @@ pub(crate) fn advice(message: &str) -> Option<String> {
     other.map(|(_, helps)| (*helps).to_owned())
 }
 
-/// Returns the name of which the engine speaks: `(field 'dta')`.
+/// Returns the name mentioned by the engine: `(field 'dta')`.
 fn name_in(message: &str) -> Option<&str> {
     let (_, rest) = message.rsplit_once(" '")?;
     rest.strip_suffix("')").filter(|it| !it.is_empty() && *it != "?")
 }
 
-/// Returns the name that was probably meant, unless the given one is right and only not there now.
+/// Returns the name that was probably meant, unless the name is valid but unavailable here.
 fn meant(name: &str, is_function: bool) -> Option<&'static str> {
     let names: Vec<&'static str> = match is_function {
         true => KNOWN.to_vec(),

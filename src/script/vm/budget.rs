@@ -1,7 +1,7 @@
-//! What one call into a script may use: processor time, wall-clock time and memory.
+//! Bounds of one call into a script: processor time, wall-clock time and memory.
 //!
-//! **Invariant:** `pcall` cannot get a script beyond its budget. Once it is used up the hook fires
-//! at every instruction, so that whatever catches the error is stopped by the next one.
+//! **Invariant:** `pcall` cannot extend the budget. Once it is used up, the hook fires at every
+//! instruction, so that code which catches the error is stopped at its next instruction.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -13,24 +13,24 @@ use mlua::{HookTriggers, Lua, VmState};
 
 use crate::base::fault;
 
-/// Most memory of one VM, in bytes.
+/// Memory limit of one VM, in bytes.
 pub(crate) const MEMORY_BYTES_MAX: usize = crate::base::limit::SCRIPT_MEMORY_BYTES_MAX;
-/// Instructions between two looks at the clock; about 5 µs.
+/// Instructions between two checks of the clock; about 5 µs.
 const STRIDE: u32 = 250;
-/// Instructions until the first look. Each pause grows from there, so that a loop of long calls is
-/// found out early, and a short call is not looked at.
+/// Instructions before the first check. The interval grows from there, so that a loop of long calls
+/// is detected early and a short call is never checked.
 const FIRST_STRIDE: u32 = 16;
-/// Instructions that take longer are calls of long functions in C: then there is a look after each
-/// one, until they are short again.
+/// If this many instructions take longer, they call slow C functions: then every instruction is
+/// checked until they are fast again.
 const SLOW: Duration = Duration::from_millis(1);
-/// A call that takes no longer does not ask for its processor time, which costs as much as a short
-/// call. One that does is taken to have used all of it until then.
+/// Shorter calls skip reading the processor time, which takes as long as a short call. A longer
+/// call is assumed to have used all of the elapsed time so far.
 const UNASKED: Duration = Duration::from_millis(5);
 
-/// Frames that are looked at for the one of the script.
+/// Stack frames searched for one of the script.
 const FRAMES_MAX: usize = 8;
 
-/// Time that one call may use.
+/// Time limits of one call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
     /// Processor time.
@@ -46,17 +46,17 @@ impl Budget {
     /// The budget of loading all files.
     pub(crate) const LOAD: Budget =
         Budget { cpu: Duration::from_millis(500), wall: Duration::from_secs(2) };
-    /// The budget of one test, without what its site does for it. Nobody waits behind it: a busy
-    /// machine may make it slow.
+    /// The budget of one test, excluding the time of its site. Nobody waits for it in a queue, and
+    /// a busy machine may make it slow.
     pub(crate) const TEST: Budget =
         Budget { cpu: Duration::from_secs(1), wall: Duration::from_secs(60) };
     /// The budget of loading a file of tests.
     pub(crate) const TEST_LOAD: Budget = Budget { cpu: Budget::LOAD.cpu, wall: Budget::TEST.wall };
-    /// How long to wait beyond the budget until the thread is given up.
+    /// Extra wait beyond the budget before the thread is abandoned.
     pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 }
 
-/// Time within a call that does not count: what others did for it. Clones share it.
+/// Time within a call that does not count: work of others on its behalf. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Credit(Rc<CreditInner>);
 
@@ -68,12 +68,12 @@ struct CreditInner {
 }
 
 impl Credit {
-    /// Begins a time that does not count.
+    /// Starts an interval that does not count.
     pub(crate) fn begin(&self) {
         self.0.since.set(Some((Instant::now(), thread_cpu())));
     }
 
-    /// Ends it.
+    /// Ends the interval.
     pub(crate) fn end(&self) {
         let Some((at, cpu)) = self.0.since.take() else { return };
         self.0.wall.set(self.0.wall.get() + at.elapsed());
@@ -83,7 +83,7 @@ impl Credit {
     }
 }
 
-/// Watches one call.
+/// Meters one call.
 pub(crate) struct Meter {
     lua: Lua,
     state: Rc<State>,
@@ -92,7 +92,7 @@ pub(crate) struct Meter {
 struct State {
     budget: Budget,
     started: Instant,
-    /// Processor time of the thread when the call began; known once it was asked for.
+    /// Processor time of the thread at the start of the call; read on first use.
     cpu_before: Cell<Option<Option<Duration>>>,
     look_at: Cell<Instant>,
     looked_at: Cell<Instant>,
@@ -112,7 +112,7 @@ impl Meter {
         Meter::start_with(lua, budget, is_abandoned, Credit::default())
     }
 
-    /// Begins to watch a call of which some time does not count.
+    /// Starts to meter a call of which some time does not count.
     pub(crate) fn start_with(
         lua: &Lua,
         budget: Budget,
@@ -135,7 +135,7 @@ impl Meter {
         Ok(Meter { lua: lua.clone(), state })
     }
 
-    /// Ends watching; returns the message with the place if the budget was used up.
+    /// Stops metering; returns the message with the place if the budget was used up.
     pub(crate) fn stop(self) -> Option<String> {
         self.lua.remove_global_hook();
         let place = self.state.tripped_at.take()?;
@@ -143,7 +143,7 @@ impl Meter {
     }
 }
 
-/// Has the clock looked at after so many instructions.
+/// Schedules the next check after this many instructions.
 fn arm(lua: &Lua, state: &Rc<State>, stride: u32) -> mlua::Result<()> {
     state.stride.set(stride);
     let watched = Rc::clone(state);
@@ -167,7 +167,7 @@ fn arm(lua: &Lua, state: &Rc<State>, stride: u32) -> mlua::Result<()> {
     })
 }
 
-/// Returns `FILE:LINE: ` of the script, of which a function of ours may have been called.
+/// Returns `FILE:LINE: ` of the script's code that is running, perhaps inside one of our functions.
 fn place(lua: &Lua) -> String {
     let frame = |level| {
         lua.inspect_stack(level, |debug| {
@@ -180,7 +180,7 @@ fn place(lua: &Lua) -> String {
 }
 
 impl State {
-    /// Returns how many instructions there are until the next look.
+    /// Returns the number of instructions until the next check.
     fn next_stride(&self, now: Instant) -> u32 {
         match now.duration_since(self.looked_at.replace(now)) > SLOW {
             true => 1,
@@ -223,13 +223,13 @@ fn over_text(budget: Budget) -> String {
     format!("used more than {} ms of processor time", budget.cpu.as_millis())
 }
 
-/// Returns the processor time of this thread; `None` where the kernel does not say, and then the
-/// wall clock counts alone.
+/// Returns the processor time of this thread; `None` if the kernel does not report it, in which
+/// case only the wall clock counts.
 fn thread_cpu() -> Option<Duration> {
     cpu_of("thread-self")
 }
 
-/// Returns the name by which another thread can ask for the processor time of this one.
+/// Returns the name by which another thread can read the processor time of this one.
 pub(crate) fn own_task() -> Option<String> {
     std::fs::read_link("/proc/thread-self").ok()?.into_os_string().into_string().ok()
 }

@@ -1,7 +1,7 @@
-//! What a script can call beside its declarations: effects, files, the environment, JSON.
+//! Functions of a script besides its declarations: effects, files, the environment, JSON.
 //!
-//! **Invariant:** nothing here acts. A file or a variable is read while the script loads, below its
-//! folder and without secrets; what is wanted from the core is noted.
+//! **Invariant:** nothing here acts. Files and variables are read only while the script loads,
+//! below its folder and excluding secrets; effects are only recorded.
 
 use std::rc::Rc;
 
@@ -17,9 +17,9 @@ use crate::script::vm::effect::Effect;
 use crate::script::vm::session::{Caller, Session};
 use crate::script::vm::value::{Leaving, to_lua};
 
-/// Longest JSON text that is read, in bytes.
+/// Longest JSON text that is parsed, in bytes.
 const JSON_BYTES_MAX: usize = 256 * 1024;
-/// Most names of a folder that are compared with that of a file that is not there.
+/// Most names in a folder that are compared with the name of a missing file.
 const NAMES_MAX: usize = 500;
 
 /// `wb.enqueue { kind = "x", … }`.
@@ -101,7 +101,7 @@ pub(crate) fn file(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Function> {
         let is_below = !path.as_str().is_empty()
             && path.components().all(|part| matches!(part, Utf8Component::Normal(_)))
             && path.as_str() == path.components().collect::<camino::Utf8PathBuf>().as_str();
-        // What is hidden is not for prompts: `.env`, `.git/config`, `.ssh`. Nor are tokens.
+        // Hidden files are not for prompts: `.env`, `.git/config`, `.ssh`. Neither are tokens.
         let is_hidden = path.components().any(|part| part.as_str().starts_with('.'));
         if !is_below || is_hidden {
             let shown = path.as_str().escape_debug();
@@ -123,7 +123,7 @@ pub(crate) fn file(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Function> {
     })
 }
 
-/// Returns the file of the same folder whose name is most like that of one that is not there.
+/// Returns the file in the same folder whose name is most similar to that of a missing one.
 pub(crate) fn beside(folder: &Utf8Path, path: &Utf8Path) -> Option<Utf8PathBuf> {
     let parent = path.parent()?;
     let entries = folder.join(parent).read_dir_utf8().ok()?.take(NAMES_MAX).flatten();
@@ -134,7 +134,7 @@ pub(crate) fn beside(folder: &Utf8Path, path: &Utf8Path) -> Option<Utf8PathBuf> 
     may_be_read.then_some(meant)
 }
 
-/// Whether a path leads into a site's data, where its tokens, prompts and logs are.
+/// Returns whether a path leads into a site's data folder, with its tokens, prompts and logs.
 fn is_data(folder: &Utf8Path, path: &Utf8Path) -> bool {
     let marks = ["operator.token", "wiki.db"];
     let parents = path.ancestors().skip(1).filter(|it| !it.as_str().is_empty());

@@ -1,7 +1,7 @@
-//! The calls into the VM of one generation: those that wait, and the one that runs.
+//! The queue of calls into the VM of one generation, and the running call.
 //!
-//! **Invariant:** calls run one at a time, in their order, and each one's time counts from its own
-//! start. A thread that was given up takes no further call, and its answer reaches nobody.
+//! **Invariant:** calls run one at a time, in order, and the time of each counts from its own
+//! start. An abandoned thread takes no further call, and its answer is dropped.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use crate::base::{Error, Result};
 use crate::script::source::location::Slot;
 use crate::script::vm::effect::{Answer, Rights};
 
-/// Most calls that wait.
+/// Most queued calls.
 const WAITING_MAX: usize = 1_000;
 
 /// One call into the VM.
@@ -25,17 +25,17 @@ pub(crate) struct Call {
     pub(crate) slot: Slot,
     /// Its argument.
     pub(crate) arg: Value,
-    /// What it may do.
+    /// Its rights.
     pub(crate) rights: Rights,
-    /// Where the answer goes.
+    /// Receiver of the answer.
     pub(crate) reply: oneshot::Sender<Result<Answer>>,
 }
 
 /// Why a call was not taken.
 pub(crate) enum Refused {
-    /// Too many wait.
+    /// The queue is full.
     Full,
-    /// Nothing runs here any more.
+    /// The queue is closed.
     Closed,
 }
 
@@ -49,15 +49,15 @@ pub(crate) struct Line {
 #[derive(Debug, Default)]
 struct State {
     waiting: VecDeque<Call>,
-    /// The thread whose turn it is; one with another number was given up.
+    /// The current thread; one with another number was abandoned.
     thread: u32,
     running: Option<Running>,
-    /// Tells the thread that nobody waits for it.
+    /// Tells the thread that it was abandoned.
     is_abandoned: Arc<AtomicBool>,
     is_closed: bool,
 }
 
-/// What the thread is at: a call, or loading.
+/// What the thread is doing: a call, or loading.
 #[derive(Debug)]
 struct Running {
     since: Instant,
@@ -70,21 +70,21 @@ struct Running {
 pub(crate) struct Turn {
     line: Arc<Line>,
     thread: u32,
-    /// Whether nobody waits for it any more; the script's own limits look at it.
+    /// Whether it was abandoned; checked by the hook that limits the script.
     pub(crate) is_abandoned: Arc<AtomicBool>,
 }
 
-/// What a look at the running call found.
+/// Result of a check of the running call.
 pub(crate) enum Look {
-    /// All is well; there is nothing to see for so long.
+    /// Nothing to do for this long.
     Fine(Duration),
-    /// It does not end and was given up, and another thread may take the next call.
+    /// It did not end and was abandoned; another thread may take the next call.
     GivenUp(Option<Slot>, Turn),
 }
 
 impl Line {
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing that runs under the lock can fail half-way.
+        // Nothing that runs under the lock can panic half-way.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -109,8 +109,8 @@ impl Line {
         Ok(())
     }
 
-    /// Looks whether what runs takes too long. If so its thread is given up: whoever asked has an
-    /// error, and the thread with the new turn has `patience` to load.
+    /// Checks whether the running call takes too long. If so, its thread is abandoned: the caller
+    /// gets an error, and the thread with the new turn has `patience` to load.
     pub(crate) fn look(self: &Arc<Line>, patience: Duration) -> Look {
         let mut state = self.state();
         let rest = match &state.running {
@@ -132,7 +132,7 @@ impl Line {
         };
         drop(state);
         let slot = stuck.map(|(slot, reply)| {
-            // Whoever asked may be gone; there is nobody else to tell.
+            // If the caller is gone, there is nobody else to notify.
             let _ =
                 reply.send(Err(Error::invalid(format!("{}: the function does not end", slot.at))
                     .code("script_failed")
@@ -142,7 +142,7 @@ impl Line {
         Look::GivenUp(slot, turn)
     }
 
-    /// Ends it: what waits is dropped, and the thread ends with what it is at.
+    /// Closes the queue: waiting calls are dropped, and the thread ends after its current call.
     pub(crate) fn close(&self) {
         let mut state = self.state();
         state.is_closed = true;
@@ -155,14 +155,14 @@ impl Line {
 }
 
 impl Turn {
-    /// Waits for a call, which may take `patience`; none comes any more once the turn is over.
+    /// Waits for a call, which may take `patience`; `None` once the turn is over.
     pub(crate) fn next(&self, patience: Duration) -> Option<(Slot, Value, Rights)> {
         let mut state = self.line.state();
         loop {
             if state.is_closed || state.thread != self.thread {
                 return None;
             }
-            // Loading, if that was it, is over.
+            // Loading, if that was running, is over.
             state.running = None;
             while let Some(call) = state.waiting.pop_front() {
                 let Call { slot, arg, rights, reply } = call;
@@ -178,7 +178,7 @@ impl Turn {
         }
     }
 
-    /// Answers the call that runs, unless it was given up.
+    /// Answers the running call, unless it was abandoned.
     pub(crate) fn answer(&self, answer: Result<Answer>) {
         let mut state = self.line.state();
         if state.thread != self.thread {
@@ -192,7 +192,7 @@ impl Turn {
         }
     }
 
-    /// Ends the whole line.
+    /// Closes the queue.
     pub(crate) fn close(&self) {
         self.line.close();
     }

@@ -1,4 +1,4 @@
-//! Takes the table of a declaration out of the VM, as plain values.
+//! Converts the table of a declaration to plain values.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ const DEPTH_MAX: usize = 8;
 /// Longest text, in bytes.
 const TEXT_BYTES_MAX: usize = 1024 * 1024;
 
-/// What a declaration returns; usable where its name is.
+/// The value that a declaration returns; usable in place of its name.
 pub(crate) struct Handle {
     /// `engine` or `kind`.
     pub(crate) word: &'static str,
@@ -34,7 +34,7 @@ impl UserData for Handle {
     }
 }
 
-/// What `wb.input.x` returns.
+/// The value that `wb.input.x` returns.
 pub(crate) struct InputCall {
     /// The type.
     pub(crate) ty: InputType,
@@ -46,7 +46,7 @@ pub(crate) struct InputCall {
 
 impl UserData for InputCall {}
 
-/// Returns a text of the script, whatever its bytes are.
+/// Returns a string of the script, which may be invalid UTF-8.
 fn owned(text: &mlua::LuaString) -> String {
     let bytes = text.as_bytes();
     std::str::from_utf8(&bytes).map_or_else(|_| text.to_string_lossy(), str::to_owned)
@@ -59,7 +59,7 @@ pub(crate) struct Converter<'a> {
     word: &'static str,
     name: Option<&'a str>,
     nodes: usize,
-    /// Functions in the order in which Lua gave them.
+    /// Functions in the order in which Lua iterates them.
     functions: Vec<Function>,
 }
 
@@ -82,8 +82,8 @@ impl<'a> Converter<'a> {
         Ok(bare)
     }
 
-    /// Converts a table; `depth` is the number of tables around it. Its list and its fields are
-    /// sorted, since the order in which Lua gives the keys differs from VM to VM.
+    /// Converts a table; `depth` is the number of enclosing tables. Its list and its fields are
+    /// sorted, since the order in which Lua iterates keys differs from VM to VM.
     fn table(&mut self, table: &Table, depth: usize) -> mlua::Result<BareTable> {
         let mut bare = BareTable::default();
         let mut is_full = false;
@@ -110,7 +110,7 @@ impl<'a> Converter<'a> {
             self.session.report(Diagnostic::error("too-many", message).at(&call));
         }
         bare.items.sort_by_key(|it| it.0);
-        // Names that cannot be told apart as texts are the same field: the last one stays.
+        // Keys with the same text are the same field: the last one wins.
         bare.fields.sort_by(|a, b| a.0.cmp(&b.0));
         bare.fields.dedup_by(|next, last| {
             let is_same = next.0 == last.0;
@@ -144,7 +144,7 @@ impl<'a> Converter<'a> {
             }
             Value::Table(table) => return Ok(Bare::Table(self.table(&table, depth)?)),
             Value::Function(function) => {
-                // Where it is among those of this table, until all have their numbers.
+                // Its index in this list, until all functions have their numbers.
                 let number = u32::try_from(self.functions.len()).unwrap_or(u32::MAX);
                 self.functions.push(function);
                 let (file, line) = (Arc::clone(&self.caller.file), self.caller.line);
@@ -167,7 +167,7 @@ impl<'a> Converter<'a> {
         }))
     }
 
-    /// Gives the functions their numbers, which must be the same in every VM.
+    /// Numbers the functions; the numbers must be the same in every VM.
     fn number(&self, table: &mut BareTable) {
         let items = table.items.iter_mut().map(|it| &mut it.1);
         for value in items.chain(table.fields.iter_mut().map(|it| &mut it.1)) {

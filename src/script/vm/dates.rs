@@ -1,7 +1,7 @@
-//! `wb.date`: the present time of a call, and what can be made of times.
+//! `wb.date`: the time of a call, and arithmetic on times.
 //!
-//! **Invariant:** the time of a call comes from the core and stands still while it runs; a script
-//! that loads has none, so that it loads the same every time.
+//! **Invariant:** the time of a call comes from the core and does not change during it; a loading
+//! script has none, so that it loads the same every time.
 
 use std::rc::Rc;
 
@@ -70,14 +70,14 @@ fn format(lua: &Lua) -> mlua::Result<Function> {
     })
 }
 
-/// A width could ask for a text of many gigabytes.
+/// A width could request a text of many gigabytes.
 fn has_width(pattern: &str) -> bool {
     let after =
         |part: &str| part.starts_with(|c: char| c.is_ascii_digit() || "_-+^#:.".contains(c));
     pattern.split('%').skip(1).any(after)
 }
 
-/// `wb.date.add(at, "1h")`; a leading `-` goes back.
+/// `wb.date.add(at, "1h")`; a leading `-` subtracts.
 fn add(lua: &Lua) -> mlua::Result<Function> {
     lua.create_function(|lua, (at, duration): (Value, Value)| {
         let caller = Caller::of(lua);
@@ -124,7 +124,7 @@ pub(crate) fn zone_of(name: &str) -> Option<TimeZone> {
     }
 }
 
-/// Returns what to type for a zone that there is not: a city stands behind its continent.
+/// Returns the hint for an unknown zone: a city must follow its continent.
 pub(crate) fn zone_note(name: &str) -> String {
     let meant = name.trim().replace(' ', "_").to_ascii_lowercase();
     let city = |zone: &str| zone.rsplit('/').next().is_some_and(|it| it == meant);

@@ -1,4 +1,4 @@
-//! The table `wb`: what a script can call.
+//! The table `wb`: the functions available to a script.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ use crate::script::vm::dates;
 use crate::script::vm::session::{Caller, Session};
 use crate::script::vm::value::{cause_text, render};
 
-/// Words of later releases, and what is said about them now.
+/// Words of later releases, and the messages about them.
 const LATER: [(&str, &str); 2] = [
     ("auth", "there is no authenticating mode: this release listens on loopback only"),
     ("send", "functions of the script cannot send messages yet: have an agent do it"),
@@ -46,7 +46,7 @@ pub(crate) fn wb_table(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Table> 
     seal(lua, session, "wb", wb)
 }
 
-/// Closes a table: unknown names are findings while loading and errors later; nothing can be set.
+/// Seals a table: unknown names are findings while loading and errors later; nothing can be set.
 pub(crate) fn seal(
     lua: &Lua,
     session: &Rc<Session>,
@@ -84,8 +84,8 @@ pub(crate) fn seal(
     sealed(lua, inner, missing, assign)
 }
 
-/// Closes a library of Lua: its fields are read as ever, and none can be set, which would be seen
-/// by all later calls.
+/// Closes a library of Lua: its fields can be read as usual but not set, since all later calls
+/// would see the change.
 pub(crate) fn closed(
     lua: &Lua,
     session: &Rc<Session>,
@@ -99,7 +99,7 @@ pub(crate) fn closed(
     outer(lua, inner, assign)
 }
 
-/// Returns what refuses to set a field of a table.
+/// Returns the function that refuses to set a field of a table.
 fn unset(lua: &Lua, session: &Rc<Session>, title: &'static str) -> mlua::Result<Function> {
     let known = Rc::clone(session);
     lua.create_function(move |lua, (_, key, _): (Value, Value, Value)| {
@@ -116,7 +116,7 @@ fn unset(lua: &Lua, session: &Rc<Session>, title: &'static str) -> mlua::Result<
     })
 }
 
-/// Hides a table behind an empty one, so that reading an unknown name and any writing is noticed.
+/// Hides a table behind an empty one, to detect writes and reads of unknown names.
 pub(crate) fn sealed(
     lua: &Lua,
     inner: Table,
@@ -129,7 +129,7 @@ pub(crate) fn sealed(
     outer(lua, inner, assign)
 }
 
-/// Returns an empty table through which another one is read.
+/// Returns an empty table that delegates reads to another one.
 fn outer(lua: &Lua, inner: Table, assign: Function) -> mlua::Result<Table> {
     let above = lua.create_table()?;
     above.raw_set("__index", inner)?;
@@ -140,8 +140,8 @@ fn outer(lua: &Lua, inner: Table, assign: Function) -> mlua::Result<Table> {
     Ok(outer)
 }
 
-/// Reports a finding while the script loads, so that the rest is looked at too; later it is an
-/// error of the call.
+/// Reports a finding while the script loads, so that the rest is checked too; later it is an error
+/// of the call.
 pub(crate) fn refuse(
     session: &Session,
     caller: &Caller,
@@ -155,7 +155,7 @@ pub(crate) fn refuse(
     Err(caller.error(format!("{}{note}", finding.message)))
 }
 
-/// Returns a key as it can be shown.
+/// Returns a key for display.
 pub(crate) fn key_text(key: &Value) -> String {
     match key {
         Value::String(text) => text.to_string_lossy().chars().take(100).collect(),
@@ -189,7 +189,7 @@ fn api(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Function> {
     })
 }
 
-/// Looks whether a declaration may come now.
+/// Checks whether a declaration is allowed now.
 fn check_time(session: &Session, caller: &Caller, word: &str) -> mlua::Result<()> {
     if session.lab().is_some() {
         let message = format!("wb.{word} belongs in the script: a file of tests declares nothing");
@@ -395,7 +395,7 @@ fn log_table(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Table> {
     seal(lua, session, "wb.log", table)
 }
 
-/// `print`, which is a line of the log.
+/// `print`, which writes a line to the log.
 pub(crate) fn print(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Function> {
     let session = Rc::clone(session);
     lua.create_function(move |lua, args: MultiValue| {
@@ -406,7 +406,7 @@ pub(crate) fn print(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Function> 
     })
 }
 
-/// What Lua has and a script has not, or other languages have, and what to write for it.
+/// Functions of Lua that a script lacks and constructs of other languages, with replacements.
 const ELSEWHERE: [(&str, &str); 16] = [
     ("os", "a script cannot ask the system; what an engine runs can"),
     ("io", "a script opens no files; what an engine runs can"),
@@ -426,7 +426,7 @@ const ELSEWHERE: [(&str, &str); 16] = [
     ("undefined", "write nil"),
 ];
 
-/// Returns what to type for a global that is not there.
+/// Returns the hint for an unknown global.
 pub(crate) fn global_note(name: &str, names: &[String]) -> String {
     if name == "wb" {
         return "begin with local wb = require \"wb\"".to_owned();

@@ -1,61 +1,61 @@
-//! What a function of the script may do while it is called, and what it wants done.
+//! Rights of a function of the script during a call, and the effects it requests.
 //!
-//! **Invariant:** an effect is a wish. The core validates it and commits it after the function has
-//! returned; a call that fails has no effects.
+//! **Invariant:** an effect is only a request. The core validates and commits it after the function
+//! has returned; a failed call has no effects.
 
 use serde_json::{Map, Value};
 
 use crate::base::{Millis, Result};
 use crate::script::source::location::Location;
 
-/// Something that a function of the script wants done.
+/// A requested effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// A job is to be accepted.
     Enqueue {
-        /// `kind`, and beside it the inputs and when, as in `POST /api/agent/jobs`.
+        /// `kind`, with the inputs and options, as in `POST /api/agent/jobs`.
         request: Map<String, Value>,
         /// Where `wb.enqueue` was called.
         at: Location,
     },
 }
 
-/// What a function has answered.
+/// The result of a call.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
-    /// What it returned.
+    /// The returned value.
     pub(crate) value: Value,
-    /// What it wants done, in the order of its calls.
+    /// The requested effects, in the order of its calls.
     pub(crate) effects: Vec<Effect>,
 }
 
-/// What one handler of an event came to.
+/// The result of one event handler.
 #[derive(Debug)]
 pub struct Told {
-    /// What its calls are counted under: `on.EVENT`.
+    /// Its name in the statistics: `on.EVENT`.
     pub name: String,
     /// Where it is declared.
     pub at: Location,
-    /// What it wants done, or why it failed.
+    /// The requested effects, or the error.
     pub outcome: Result<Vec<Effect>>,
 }
 
-/// What a call may do.
+/// The rights of a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rights {
-    /// The present time, which stands still during the call.
+    /// The current time, constant during the call.
     pub(crate) now: Millis,
-    /// Whether it may ask for effects.
+    /// Whether it may request effects.
     pub(crate) acts: bool,
 }
 
 impl Rights {
-    /// Returns the rights of a function that answers only.
+    /// Returns the rights of a function that only returns a value.
     pub(crate) fn answers(now: Millis) -> Rights {
         Rights { now, acts: false }
     }
 
-    /// Returns the rights of a function that may ask for effects.
+    /// Returns the rights of a function that may request effects.
     pub(crate) fn acts(now: Millis) -> Rights {
         Rights { now, acts: true }
     }

@@ -1,10 +1,11 @@
 //! The handle to the VM of one generation.
 //!
-//! A C function of Lua cannot be interrupted. So a call that does not answer costs its thread: it
-//! is given up, and a fresh VM of the same text takes the next call. Whoever waits for an answer
-//! watches over the call that runs: a thread for that would cost each call two more switches.
+//! A Lua C function cannot be interrupted. So a call that does not answer costs its thread: the
+//! thread is abandoned, and a fresh VM of the same text takes the next call. The callers waiting
+//! for answers monitor the running call themselves: a separate watchdog thread would cost each call
+//! two more context switches.
 //!
-//! **Invariant:** whoever waits behind a call that is stuck is answered by the next VM.
+//! **Invariant:** callers queued behind a stuck call are answered by the next VM.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,12 +29,12 @@ use crate::script::vm::require::Origin;
 use crate::script::vm::stats::{ABANDONED_MAX, Wear};
 use crate::script::vm::thread::{CALL_PATIENCE, Plan, run};
 
-/// How long loading may take until its thread is given up.
+/// How long loading may take before its thread is abandoned.
 const LOAD_PATIENCE: Duration = Budget::LOAD.wall.saturating_add(Budget::PATIENCE);
-/// How long an event waits if too many calls wait already.
+/// How long an event waits if the queue is full.
 const BUSY_PAUSE: Duration = Duration::from_millis(50);
 
-/// A handle to the VM of one generation. It ends with its last handle.
+/// A handle to the VM of one generation, which ends when the last handle is dropped.
 #[derive(Clone, Debug)]
 pub struct Vm {
     line: Arc<Line>,
@@ -44,26 +45,26 @@ pub struct Vm {
 }
 
 impl Vm {
-    /// Returns the same functions with another clock, for whoever runs a script without a server.
+    /// Returns the same functions with another clock, for running a script without a server.
     #[must_use]
     pub fn with_clock(mut self, clock: Clock) -> Vm {
         self.clock = clock;
         self
     }
 
-    /// Calls a function that answers with a plain value. `name` is what it is counted under.
+    /// Calls a function that returns a plain value. `name` is its name in the statistics.
     ///
     /// # Errors
-    /// `script_failed` with file and line, `script_stuck` once the functions are switched off,
-    /// `busy` if too many calls wait.
+    /// `script_failed` with file and line, `script_stuck` once the functions are disabled, `busy`
+    /// if too many calls wait.
     pub async fn ask(&self, name: &str, slot: &Slot, arg: Value) -> Result<Value> {
         self.call(name, slot, arg, Rights::answers(self.clock.now())).await.map(|it| it.value)
     }
 
-    /// Calls a function that asks for effects. They are what it wants, and nothing was done yet.
+    /// Calls a function that requests effects; nothing has been done about them yet.
     ///
     /// # Errors
-    /// Same as [`Vm::ask`]; the effects of a call that failed are gone.
+    /// Same as [`Vm::ask`]; a failed call has no effects.
     pub async fn tell(&self, name: &str, slot: &Slot, arg: Value) -> Result<Vec<Effect>> {
         self.call(name, slot, arg, Rights::acts(self.clock.now())).await.map(|it| it.effects)
     }
@@ -94,20 +95,20 @@ impl Vm {
         answer
     }
 
-    /// Returns what the functions have cost so far, in all generations.
+    /// Returns the statistics of the functions, over all generations.
     pub fn wear(&self) -> &Wear {
         &self.wear
     }
 
-    /// Tells all handlers of an event, in their order, and returns what each of them wants. One
-    /// that fails is logged, and does not keep the others from being told.
+    /// Calls all handlers of an event in order, and returns the effects that each requests. A
+    /// failing handler is logged and does not stop the others.
     pub async fn fire(&self, event: EventKind, payload: Value) -> Vec<Told> {
         let name = format!("on.{}", event.as_str());
         let mut all = Vec::new();
         for handler in self.handlers.iter().filter(|handler| handler.event == event) {
             let mut told = self.tell(&name, &handler.slot, payload.clone()).await;
             while told.as_ref().is_err_and(|it| it.kind() == ErrorKind::Busy) {
-                // Prompts go first; an event can wait.
+                // Prompts take precedence; an event can wait.
                 tokio::time::sleep(BUSY_PAUSE).await;
                 told = self.tell(&name, &handler.slot, payload.clone()).await;
             }
@@ -125,7 +126,7 @@ impl Vm {
         all
     }
 
-    /// Returns whether the functions of the script are switched off.
+    /// Returns whether the functions of the script are disabled.
     pub fn stuck(&self) -> bool {
         self.wear.is_out()
     }
@@ -137,9 +138,9 @@ fn stuck() -> Error {
         .hint("mend the script, then restart the server")
 }
 
-/// Starts a thread that evaluates the script and then answers calls while it is its turn.
-/// `told` hears what it declares; `loaded` is given what else it has left, and says whether the
-/// thread goes on.
+/// Starts a thread that evaluates the script and then answers calls while it has the turn. `told`
+/// receives its declarations; `loaded` receives the rest of the result, and returns whether the
+/// thread continues.
 fn start(
     plan: Plan,
     turn: Turn,
@@ -153,11 +154,11 @@ fn start(
         .context(ErrorKind::Unavailable, || "cannot start a thread".to_owned())
 }
 
-/// Ends the line with its last handle.
+/// Closes the queue with its last handle.
 #[derive(Debug)]
 struct Owner {
     line: Arc<Line>,
-    /// What the next VM is built from, and what it must have.
+    /// What the next VM is built from, and its requirements.
     plan: Plan,
     slots: Vec<Location>,
     wear: Wear,
@@ -165,24 +166,25 @@ struct Owner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        // Harmless for a thread that ends by itself; one that runs on is stopped by its next hook.
+        // No effect on a thread that ends by itself; one that is still running is stopped by its
+        // next hook.
         self.line.close();
     }
 }
 
-/// A script that was evaluated, before its declarations are judged.
+/// An evaluated script whose declarations are not validated yet.
 pub(crate) struct Started {
-    /// What it has left.
+    /// The result of the evaluation.
     pub(crate) draft: Draft,
     owner: Owner,
 }
 
-/// Evaluates a script on a thread of its own. Meanwhile this one reads the same text, gives what is
-/// declared its places, and judges it.
+/// Evaluates a script on its own thread. Meanwhile, this thread lexes the same text, assigns places
+/// to the declarations, and validates them.
 ///
 /// # Errors
 /// If the thread cannot start, or the script does not end; `script_stuck` if too many threads were
-/// given up already.
+/// abandoned already.
 pub(crate) fn evaluate(plan: Plan, wear: Wear) -> Result<Started> {
     if wear.is_out() {
         return Err(stuck());
@@ -191,7 +193,7 @@ pub(crate) fn evaluate(plan: Plan, wear: Wear) -> Result<Started> {
     let owner = Owner { line: Arc::clone(&line), plan: plan.clone(), slots: Vec::new(), wear };
     let (told, news) = mpsc::channel();
     let last = told.clone();
-    // A receiver that is gone has given this thread up; then there is nothing to do here.
+    // If the receiver is gone, this thread was abandoned, and there is nothing to do.
     let loaded = move |draft| last.send(News::Loaded(draft)).is_ok();
     start(plan, line.first(), Some(told), loaded)?;
     match hear(&news) {
@@ -210,17 +212,17 @@ pub(crate) fn evaluate(plan: Plan, wear: Wear) -> Result<Started> {
     }
 }
 
-/// Why a script was not heard until it had loaded.
+/// Why a loading script was abandoned.
 enum Unheard {
     /// Its thread does not end.
     Stuck,
-    /// Its thread has ended or will, and there is too much to place.
+    /// Its thread has ended or will end, and there are too many places to assign.
     Late,
     /// Its thread is gone.
     Gone,
 }
 
-/// Hears the thread of a script until it has loaded.
+/// Receives the events of a script's thread until it has loaded.
 fn hear(news: &Receiver<News>) -> std::result::Result<Draft, Unheard> {
     let until = Instant::now() + LOAD_PATIENCE;
     let (mut placing, mut declared) = (Placing::default(), Vec::new());
@@ -250,7 +252,7 @@ fn hear(news: &Receiver<News>) -> std::result::Result<Draft, Unheard> {
 }
 
 impl Started {
-    /// Makes the handle for the calls.
+    /// Creates the handle for calls.
     pub(crate) fn serve(self, handlers: Vec<Handler>) -> Vm {
         let Started { draft, mut owner } = self;
         let files = draft.files.iter().map(|file| (file.path.clone(), Arc::clone(&file.text)));
@@ -263,7 +265,7 @@ impl Started {
 }
 
 impl Owner {
-    /// Goes on after a thread was given up: with a fresh one, unless that has happened too often.
+    /// Replaces an abandoned thread with a fresh one, unless that has happened too often.
     fn replace(&self, stuck: Option<Slot>, turn: Turn) {
         let abandoned = self.wear.abandon();
         match stuck.map(|it| it.at) {

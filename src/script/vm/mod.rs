@@ -1,4 +1,4 @@
-//! The engine of the script: its thread, its bounds, its world, and calls into it.
+//! The script engine: its thread, its limits, its sandbox, and calls into it.
 
 pub(in crate::script) mod advice;
 pub(in crate::script) mod budget;

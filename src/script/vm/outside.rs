@@ -1,7 +1,7 @@
-//! What of the machine a script reaches while it runs: variables, and the log.
+//! What a running script accesses of the machine: variables, and the log.
 //!
-//! **Invariant:** in a test both are made up: no variable of the machine is seen, and no line
-//! leaves the test.
+//! **Invariant:** in a test both are fake: it sees no variable of the machine, and its log lines
+//! stay within the test.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +16,7 @@ const LINES_MAX: usize = 1_000;
 /// Longest line that is kept, in characters.
 const LINE_CHARS_MAX: usize = crate::base::limit::SCRIPT_LOG_CHARS_MAX;
 
-/// What stands around a script.
+/// The environment of a script.
 #[derive(Clone, Debug, Default)]
 pub struct Outside(Option<Feigned>);
 
@@ -26,7 +26,7 @@ struct Feigned {
     said: Said,
 }
 
-/// A line that a script has logged.
+/// A line logged by a script.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SaidLine {
     /// `debug`, `info`, `warn` or `error`.
@@ -37,12 +37,12 @@ pub struct SaidLine {
     pub text: String,
 }
 
-/// The lines that scripts have logged in a test, in their order; clones share them.
+/// The lines logged by scripts in a test, in order; clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Said(Arc<Mutex<Vec<SaidLine>>>);
 
 impl Said {
-    /// Adds a line, unless there are very many.
+    /// Adds a line, unless there are too many.
     pub(crate) fn add(&self, level: tracing::Level, at: Location, text: &str) {
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.len() < LINES_MAX {
@@ -64,7 +64,7 @@ impl Said {
 }
 
 impl Outside {
-    /// Returns a made-up one: these variables, and a log of its own.
+    /// Returns a fake one: these variables, and its own log.
     pub fn feigned(variables: BTreeMap<String, String>, said: Said) -> Outside {
         Outside(Some(Feigned { variables, said }))
     }
@@ -77,7 +77,7 @@ impl Outside {
         }
     }
 
-    /// Returns where lines go instead of the server's log.
+    /// Returns the destination of log lines instead of the server's log.
     pub(crate) fn said(&self) -> Option<&Said> {
         self.0.as_ref().map(|it| &it.said)
     }

@@ -1,29 +1,29 @@
-//! Text patterns as Lua 5.4 has them, with an end: the engine's own matcher cannot be interrupted,
-//! and a short pattern can keep it busy for years.
+//! Patterns as in Lua 5.4, with a step limit: the engine's own matcher cannot be interrupted, and a
+//! short pattern can keep it busy for years.
 //!
-//! **Invariant:** total, in bounded steps and bounded depth: any bytes are a pattern or an error.
+//! **Invariant:** total, with bounded steps and depth: any bytes are a pattern or an error.
 
-/// Most steps of one search: some tens of milliseconds.
+/// Most steps of one search, which take some tens of milliseconds.
 const STEPS_MAX: u32 = 4_000_000;
 /// Deepest nesting, as in the engine.
 const DEPTH_MAX: u32 = 200;
 /// Most captures, as in the engine.
 const CAPTURES_MAX: usize = 32;
-/// What makes a text more than itself.
+/// Characters with a special meaning in patterns.
 const SPECIALS: &[u8] = b"^$*+?.([%-";
 const ESCAPE: u8 = b'%';
 
 /// Why a pattern cannot be matched.
 pub(crate) type Wrong = String;
 
-/// What was captured.
+/// A capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Captured {
-    /// A part of the text, from its first byte to the one after its last.
+    /// A range of the text: its first byte, and the one after its last.
     Part(usize, usize),
     /// A place in the text, counted from 0.
     Place(usize),
-    /// Nothing: its bracket is never closed. It is an error only for whoever reads it.
+    /// Never closed. It is an error only when it is used.
     Open,
 }
 
@@ -45,7 +45,7 @@ enum Length {
     Bytes(usize),
 }
 
-/// A pattern that is looked for in one text.
+/// A search for a pattern in one text.
 pub(crate) struct Search<'t> {
     text: &'t [u8],
     pattern: &'t [u8],
@@ -55,20 +55,20 @@ pub(crate) struct Search<'t> {
     depth: u32,
 }
 
-/// Returns whether a pattern stands for itself.
+/// Returns whether a pattern has no special characters.
 pub(crate) fn is_plain(pattern: &[u8]) -> bool {
     !pattern.iter().any(|byte| SPECIALS.contains(byte))
 }
 
 impl<'t> Search<'t> {
-    /// Begins; the steps of all that is asked of it count together. `is_bounded` is false only
-    /// where a test needs a search without an end.
+    /// Creates a search; all calls count towards the same step limit. `is_bounded` is false only
+    /// where a test needs an unbounded search.
     pub(crate) fn new(text: &'t [u8], pattern: &'t [u8], is_bounded: bool) -> Search<'t> {
         let steps_max = if is_bounded { STEPS_MAX } else { u32::MAX };
         Search { text, pattern, captures: Vec::new(), steps: 0, steps_max, depth: 0 }
     }
 
-    /// Returns the first place from a byte on where the text itself stands.
+    /// Returns the first literal occurrence at or after a byte.
     pub(crate) fn plain(&mut self, from: usize) -> Result<Option<usize>, Wrong> {
         for at in from..=self.text.len() {
             let rest = &self.text[at..];
@@ -85,7 +85,7 @@ impl<'t> Search<'t> {
         Ok(None)
     }
 
-    /// Returns the first fit from a byte on that does not end where the last one did.
+    /// Returns the first match at or after a byte that does not end where the previous one did.
     pub(crate) fn find(
         &mut self,
         from: usize,
@@ -125,7 +125,7 @@ impl<'t> Search<'t> {
         }
     }
 
-    /// Returns where the rest of the pattern ends in the text.
+    /// Returns where the rest of the pattern stops matching.
     fn fit(&mut self, at: usize, from: usize) -> Result<Option<usize>, Wrong> {
         if self.depth >= DEPTH_MAX {
             return Err("pattern too complex".to_owned());
@@ -166,7 +166,7 @@ impl<'t> Search<'t> {
         }
     }
 
-    /// One class with what says how often.
+    /// Matches one class with its quantifier.
     fn repeated(&mut self, at: usize, item: usize) -> Result<Step, Wrong> {
         let end = self.class_end(item)?;
         let often = self.pattern.get(end).copied();
@@ -240,7 +240,7 @@ impl<'t> Search<'t> {
         Ok(fit)
     }
 
-    /// `%1`: the same once more.
+    /// `%1`: the text of a capture again.
     fn again(&mut self, at: usize, digit: u8) -> Result<Option<usize>, Wrong> {
         let number = i32::from(digit) - i32::from(b'0');
         let index = usize::try_from(number - 1).ok();
@@ -256,7 +256,7 @@ impl<'t> Search<'t> {
         Ok(same.then_some(at + count))
     }
 
-    /// `%b()`: from a bracket to its own end.
+    /// `%b()`: from a bracket to the matching one.
     fn balanced(&mut self, at: usize, item: usize) -> Result<Option<usize>, Wrong> {
         let (Some(open), Some(close)) = (self.pattern.get(item), self.pattern.get(item + 1)) else {
             return Err("malformed pattern (missing arguments to '%b')".to_owned());
@@ -280,8 +280,8 @@ impl<'t> Search<'t> {
         Ok(None)
     }
 
-    /// `%f[set]`: between a byte outside of the set and one inside; returns the rest of the
-    /// pattern.
+    /// `%f[set]`: the boundary between a byte outside the set and one inside; returns the rest of
+    /// the pattern.
     fn frontier(&mut self, at: usize, item: usize) -> Result<Option<usize>, Wrong> {
         if self.pattern.get(item) != Some(&b'[') {
             return Err("missing '[' after '%f' in pattern".to_owned());
@@ -318,7 +318,7 @@ impl<'t> Search<'t> {
         }
     }
 
-    /// Returns whether a byte of the text is of a class.
+    /// Returns whether a byte of the text matches a class.
     fn is_one(&self, at: usize, item: usize, end: usize) -> bool {
         let Some(byte) = self.text.get(at).copied() else { return false };
         match self.pattern[item] {
@@ -329,7 +329,7 @@ impl<'t> Search<'t> {
         }
     }
 
-    /// Returns whether a byte is in the set between two brackets.
+    /// Returns whether a byte matches the set between two brackets.
     fn is_in_set(&self, byte: u8, item: usize, end: usize) -> bool {
         let is_negated = self.pattern.get(item + 1) == Some(&b'^');
         let (mut at, last) = (item + 1 + usize::from(is_negated), end - 1);
@@ -354,13 +354,13 @@ impl<'t> Search<'t> {
     }
 }
 
-/// Where it goes on, or how it ends.
+/// Where matching continues, or how it ends.
 enum Step {
     On(usize, usize),
     End(Option<usize>),
 }
 
-/// Returns whether a byte is of the class after a `%`.
+/// Returns whether a byte matches the class after a `%`.
 fn is_of(byte: u8, class: u8) -> bool {
     let is_it = match class.to_ascii_lowercase() {
         b'a' => byte.is_ascii_alphabetic(),
@@ -369,12 +369,12 @@ fn is_of(byte: u8, class: u8) -> bool {
         b'g' => byte.is_ascii_graphic(),
         b'l' => byte.is_ascii_lowercase(),
         b'p' => byte.is_ascii_punctuation(),
-        // Rust does not count the vertical tab.
+        // Rust does not treat the vertical tab as whitespace.
         b's' => byte.is_ascii_whitespace() || byte == 0x0b,
         b'u' => byte.is_ascii_uppercase(),
         b'w' => byte.is_ascii_alphanumeric(),
         b'x' => byte.is_ascii_hexdigit(),
-        // Of older versions; the engine still knows it.
+        // From older versions of Lua; the engine still supports it.
         b'z' => byte == 0,
         _ => return class == byte,
     };

@@ -1,6 +1,6 @@
-//! Reads the files of a script: only below its folder, without links.
+//! Reads the files of a script: only below its folder, without following links.
 //!
-//! **Invariant:** a generation that is built again takes its stored text, never the disk.
+//! **Invariant:** rebuilding a generation uses its stored texts, never the disk.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -17,12 +17,12 @@ pub(crate) const FILE_BYTES_MAX: u64 = crate::base::limit::SCRIPT_FILE_BYTES_MAX
 /// Most files of a script.
 pub(crate) const FILES_MAX: usize = crate::base::limit::SCRIPT_FILES_MAX;
 
-/// The code of a file that is not UTF-8.
+/// The code for a file that is not UTF-8.
 pub(crate) const NOT_UTF8: &str = "not-utf8";
-/// Most files and folders that are looked at for a module that was meant.
+/// Most files and folders searched for a similar module name.
 const LOOKED_AT_MAX: usize = 500;
 
-/// Where the text of a script comes from.
+/// The origin of the texts of a script.
 #[derive(Clone, Debug)]
 pub(crate) enum Origin {
     /// The folder.
@@ -65,7 +65,7 @@ impl Origin {
     }
 }
 
-/// Returns the names of the modules that are there, as `require` takes them.
+/// Returns the names of the existing modules, as for `require`.
 pub(crate) fn modules(folder: &Utf8Path) -> Vec<String> {
     let mut found = Vec::new();
     let mut looked_at = 0;
@@ -92,10 +92,10 @@ pub(crate) fn modules(folder: &Utf8Path) -> Vec<String> {
     found
 }
 
-/// Returns line, column and text of the line of the first byte that is not UTF-8.
+/// Returns line, column and line text of the first byte that is not UTF-8.
 pub(crate) fn first_bad_byte(folder: &Utf8Path, path: &Utf8Path) -> Option<(u32, u32, String)> {
     let full = folder.join(path);
-    // Opening a pipe would wait for its writer.
+    // Opening a pipe would block until it has a writer.
     let is_file = fs::symlink_metadata(&full).is_ok_and(|it| it.is_file());
     let bytes = is_file.then(|| fs::read(&full).ok()).flatten()?;
     let end = std::str::from_utf8(&bytes).err()?.valid_up_to();
@@ -107,10 +107,10 @@ pub(crate) fn first_bad_byte(folder: &Utf8Path, path: &Utf8Path) -> Option<(u32,
     Some((line, column, String::from_utf8_lossy(text).into_owned()))
 }
 
-/// Returns the file that `require "a.b"` means.
+/// Returns the file for `require "a.b"`.
 ///
 /// # Errors
-/// `invalid` unless the name is plain words parted by dots.
+/// `invalid` unless the name consists of plain words separated by dots.
 pub(crate) fn module_path(name: &str) -> Result<Utf8PathBuf> {
     let is_plain = |part: &str| {
         !part.is_empty()
@@ -125,17 +125,17 @@ pub(crate) fn module_path(name: &str) -> Result<Utf8PathBuf> {
     Ok(Utf8PathBuf::from(format!("{}.lua", name.replace('.', "/"))))
 }
 
-/// Reads a text file below a folder. The folder must be canonical.
+/// Reads a text file below a folder, which must be canonical.
 ///
 /// # Errors
-/// As `Origin::read`.
+/// Same as `Origin::read`.
 pub(crate) fn read_below(folder: &Utf8Path, path: &Utf8Path, bytes_max: u64) -> Result<String> {
     let full = folder.join(path);
     let cannot = |cause: std::io::Error| match cause.kind() {
         std::io::ErrorKind::NotFound => Error::not_found(format!("there is no {path}")),
         _ => Error::unavailable(format!("cannot read {path}: {cause}")),
     };
-    // Looked at before it is opened: opening a pipe would wait for its writer.
+    // Checked before opening: opening a pipe would block until it has a writer.
     let about = fs::symlink_metadata(&full).map_err(cannot)?;
     if about.is_symlink() {
         return Err(Error::invalid(format!("{path} is a link")));
@@ -144,7 +144,7 @@ pub(crate) fn read_below(folder: &Utf8Path, path: &Utf8Path, bytes_max: u64) -> 
         return Err(Error::invalid(format!("{path} is not a file")));
     }
     let mut file = File::open(&full).map_err(cannot)?;
-    // The name of the open file tells whether a link was on the way, even one made just now.
+    // The name of the open file shows whether a link was followed, even one created just now.
     let real = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).map_err(cannot)?;
     if real != full.as_std_path() {
         return Err(Error::invalid(format!("{path} is reached through a link")));

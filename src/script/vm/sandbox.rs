@@ -1,7 +1,7 @@
-//! The world of a script: a trimmed Lua without files, processes, loading of code, or globals.
+//! The sandbox of a script: a trimmed Lua without files, processes, loading of code, or globals.
 //!
-//! **Invariant:** nothing of the script runs where the hook that bounds a call is not looked at. So
-//! there are no coroutines, no `xpcall`, and no metatables: a finalizer runs without hooks, and a
+//! **Invariant:** no code of the script runs where the hook that limits a call is not checked.
+//! Hence no coroutines, no `xpcall`, and no metatables: a finalizer runs without hooks, and a
 //! `__close` runs inside the hook itself while the engine makes room for the hook's error.
 
 use std::borrow::Cow;
@@ -20,7 +20,7 @@ use crate::script::vm::session::{Caller, Module, Session};
 use crate::script::vm::strings;
 use crate::script::vm::value::cause_text;
 
-/// What is kept of Lua's own functions.
+/// The functions of Lua that are kept.
 const BASE: [&str; 17] = [
     "_VERSION", "assert", "error", "ipairs", "math", "next", "pairs", "pcall", "rawequal",
     "rawget", "rawlen", "select", "string", "table", "tonumber", "tostring", "type",
@@ -28,10 +28,9 @@ const BASE: [&str; 17] = [
 const UTF8: &str = "utf8";
 /// Those of them that are tables.
 const LIBRARIES: [&str; 4] = ["math", "string", "table", UTF8];
-/// Two functions of Lua count to any number without looking up: here they refuse what has no end.
-/// A third compares for as long as a list is long: a long one is compared by Lua, where the time is
-/// looked at.
-/// They are in Lua, so that an error has the line of whoever called.
+/// Two functions of Lua loop over any range without checking the hook: here they refuse unbounded
+/// ranges. A third compares for as long as a list is: a long list is compared in Lua, where the
+/// hook is checked. They are written in Lua, so that an error has the line of the caller.
 const COUNTED: &str = r#"
 local rep, move, tonumber, error = string.rep, table.move, tonumber, error
 local sort, type, pcall, find, sub = table.sort, type, pcall, string.find, string.sub
@@ -56,7 +55,7 @@ function table.move(from, first, last, ...)
 end
 "#;
 
-/// Returns a VM with its limits of memory.
+/// Returns a VM with its memory limits.
 pub(crate) fn new_lua() -> mlua::Result<Lua> {
     let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH | StdLib::UTF8;
     let lua = Lua::new_with(libraries, LuaOptions::default())?;
@@ -66,7 +65,7 @@ pub(crate) fn new_lua() -> mlua::Result<Lua> {
     Ok(lua)
 }
 
-/// Returns the names of all that a script finds there.
+/// Returns the names of all globals of a script.
 pub(crate) fn global_names() -> Vec<String> {
     let names = BASE.into_iter().chain([UTF8, "print", "require"]);
     names.map(str::to_owned).collect()
@@ -84,7 +83,7 @@ pub(crate) fn environment(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Tabl
     strings::install(lua)?;
     lua.load(COUNTED).set_name("=string").exec()?;
     for name in LIBRARIES {
-        // Methods of texts (`text:rep(2)`) and this program go on with the open tables.
+        // Methods of strings (`text:rep(2)`) and this program keep using the open tables.
         base.raw_set(name, closed(lua, session, name, globals.get(name)?)?)?;
     }
     session.set_reported(reported(lua)?);
@@ -103,14 +102,14 @@ pub(crate) fn environment(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Tabl
     Ok(outer)
 }
 
-/// Reads a text as a function; binary code is refused.
+/// Compiles a text to a function; bytecode is refused.
 pub(crate) fn compile(
     lua: &Lua,
     path: &Utf8Path,
     text: &str,
     env: Table,
 ) -> mlua::Result<Function> {
-    // A first line `#!…` is allowed in a program's file only; here it is for every file.
+    // Lua allows a first line `#!…` only in the main file; here every file may have it.
     let text = match text.starts_with('#') {
         true => Cow::Owned(format!("--{text}")),
         false => Cow::Borrowed(text),
@@ -122,8 +121,8 @@ pub(crate) fn compile(
         .into_function()
 }
 
-/// What stands for a thing that was reported: it can be called, read and joined, so that the
-/// evaluation goes on.
+/// Stands for a value that was reported as an error: it can be called, indexed and concatenated, so
+/// that the evaluation continues.
 fn reported(lua: &Lua) -> mlua::Result<Table> {
     let table = lua.create_table()?;
     let itself = table.clone();
@@ -153,7 +152,7 @@ fn missing(
 ) -> mlua::Result<Function> {
     let (session, shadow) = (Rc::clone(session), shadow.clone());
     lua.create_function(move |lua, (_, key): (Value, Value)| {
-        // It was assigned, which has been reported; once is enough.
+        // The assignment was already reported; once is enough.
         let assigned: Value = shadow.raw_get(&key)?;
         if !assigned.is_nil() {
             return Ok(assigned);
@@ -179,7 +178,7 @@ fn assign(lua: &Lua, session: &Rc<Session>, shadow: Table) -> mlua::Result<Funct
     })
 }
 
-/// `require`, for files below the script's folder, each once.
+/// `require`, which loads each file below the script's folder once.
 fn require(lua: &Lua, session: &Rc<Session>, wb: Table, env: &Table) -> mlua::Result<Function> {
     let (session, env) = (Rc::clone(session), env.clone());
     lua.create_function(move |lua, name: Value| {
@@ -235,7 +234,7 @@ fn require(lua: &Lua, session: &Rc<Session>, wb: Table, env: &Table) -> mlua::Re
         let function = match compile(lua, &path, &text, env.clone()) {
             Ok(function) => function,
             Err(cause) => {
-                // The rest is looked at too: all that is wrong is told at once.
+                // Continue, so that all errors are reported at once.
                 session.report(session.sources().syntax(&cause_text(&cause)));
                 session.set_module(&name, Module::Done(session.reported()));
                 return Ok(session.reported());

@@ -1,4 +1,4 @@
-//! What one VM remembers while its script runs: files, declarations, functions, findings.
+//! The state of one VM while its script runs: files, declarations, functions, findings.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ use crate::script::vm::thread::Plan;
 
 /// Most declarations of one script.
 const DECLARED_MAX: usize = crate::base::limit::SCRIPT_DECLARED_MAX;
-/// How many declarations are told of at once: waking somebody takes as long as one of them.
+/// Declarations sent at once: waking the receiver takes as long as processing one of them.
 const TOLD_AT_ONCE: usize = 16;
 /// Most functions of one script.
 const SLOTS_MAX: usize = 1_000;
@@ -35,7 +35,7 @@ const SLOTS_MAX: usize = 1_000;
 const LOG_LINES_MAX: u32 = crate::base::limit::SCRIPT_LOG_LINES_MAX;
 /// Longest log line, in characters.
 const LOG_CHARS_MAX: usize = crate::base::limit::SCRIPT_LOG_CHARS_MAX;
-/// Most frames that are searched for the caller's place.
+/// Most stack frames searched for the caller's place.
 const FRAMES_MAX: usize = 16;
 
 /// A declaration that waits for its table.
@@ -60,14 +60,14 @@ pub(crate) struct Session {
     folder: Utf8PathBuf,
     origin: Origin,
     outside: Outside,
-    /// What `require "wb.test"` returns; in a file of tests only.
+    /// The value of `require "wb.test"`; only in a file of tests.
     lab: RefCell<Option<Table>>,
     draft: RefCell<Draft>,
     findings: RefCell<Findings>,
     sources: Sources,
-    /// Whoever waits for the script, while it loads; nobody waits for one that is loaded again.
+    /// Receiver of declarations while the script loads; `None` for a script that is loaded again.
     told: RefCell<Option<Sender<News>>>,
-    /// What was declared and not told yet.
+    /// Declarations not sent yet.
     declared: RefCell<Vec<BareDeclared>>,
     declared_count: Cell<usize>,
     declared_bytes: Cell<usize>,
@@ -77,15 +77,15 @@ pub(crate) struct Session {
     is_loading: Cell<bool>,
     has_api: Cell<bool>,
     log_lines: Cell<u32>,
-    /// What the call under way may do; nothing between calls.
+    /// The rights of the current call; `None` between calls.
     rights: Cell<Option<Rights>>,
     effects: RefCell<Vec<Effect>>,
-    /// What stands for a thing that an error was reported about.
+    /// Stands for values that were reported as errors.
     reported: RefCell<Option<Table>>,
 }
 
 impl Session {
-    /// Returns a session in which nothing was loaded.
+    /// Creates the session of a script that is not loaded yet.
     pub(crate) fn new(plan: &Plan) -> Session {
         Session {
             folder: plan.folder.clone(),
@@ -111,7 +111,7 @@ impl Session {
         }
     }
 
-    /// Reads a text beside the script, once, and remembers it as a part of the generation.
+    /// Reads a text next to the script once, and records it as part of the generation.
     pub(crate) fn read_text(&self, path: &Utf8Path) -> crate::base::Result<Arc<str>> {
         let mut draft = self.draft.borrow_mut();
         if let Some(text) = draft.text_of(path) {
@@ -126,7 +126,7 @@ impl Session {
         Ok(text)
     }
 
-    /// Reads a file of the script and remembers it.
+    /// Reads a file of the script and records it.
     pub(crate) fn read(&self, path: &Utf8Path) -> crate::base::Result<Arc<str>> {
         let mut draft = self.draft.borrow_mut();
         if draft.files.len() >= FILES_MAX {
@@ -134,7 +134,7 @@ impl Session {
         }
         let mut text = self.origin.read(&self.folder, path)?;
         if text.starts_with('\u{feff}') {
-            // Some editors write a mark of the byte order; Lua would call it a symbol.
+            // Some editors write a byte order mark, which Lua would report as an unexpected symbol.
             text.drain(..'\u{feff}'.len_utf8());
         }
         let text: Arc<str> = Arc::from(text);
@@ -144,26 +144,26 @@ impl Session {
         Ok(text)
     }
 
-    /// Keeps what a file was compiled to, for whoever judges its functions.
+    /// Keeps the compiled code of a file for the lints.
     pub(crate) fn compiled(&self, path: &Utf8Path, function: &Function) {
         if self.told.borrow().is_some() {
             self.draft.borrow_mut().code.push((path.to_owned(), function.dump(false)));
         }
     }
 
-    /// Says to somebody what is declared from here on.
+    /// Sets the receiver of declarations.
     pub(crate) fn set_told(&self, told: Sender<News>) {
         *self.told.borrow_mut() = Some(told);
     }
 
     fn tell(&self, news: News) {
         if let Some(told) = &*self.told.borrow() {
-            // Who does not wait any more has given this thread up: its next hook ends it.
+            // If nobody waits any more, this thread was abandoned: its next hook ends it.
             let _ = told.send(news);
         }
     }
 
-    /// Returns the files with their words.
+    /// Returns the files with their tokens.
     pub(crate) fn sources(&self) -> &Sources {
         &self.sources
     }
@@ -173,17 +173,17 @@ impl Session {
         &self.folder
     }
 
-    /// Returns what stands around the script.
+    /// Returns the environment of the script.
     pub(crate) fn outside(&self) -> &Outside {
         &self.outside
     }
 
-    /// Makes this the session of a file of tests, by what `require "wb.test"` returns there.
+    /// Makes this the session of a file of tests, with the value of `require "wb.test"`.
     pub(crate) fn set_lab(&self, table: Table) {
         *self.lab.borrow_mut() = Some(table);
     }
 
-    /// Returns what `require "wb.test"` returns; nothing in a script.
+    /// Returns the value of `require "wb.test"`; `None` in a script.
     pub(crate) fn lab(&self) -> Option<Table> {
         self.lab.borrow().clone()
     }
@@ -193,7 +193,7 @@ impl Session {
         self.draft.borrow().files.clone()
     }
 
-    /// Returns whether declarations are still taken.
+    /// Returns whether declarations are still accepted.
     pub(crate) fn is_loading(&self) -> bool {
         self.is_loading.get()
     }
@@ -213,12 +213,12 @@ impl Session {
         self.findings.borrow_mut().add(finding);
     }
 
-    /// Sets the value that stands for what was reported.
+    /// Sets the value that stands for reported values.
     pub(crate) fn set_reported(&self, table: Table) {
         *self.reported.borrow_mut() = Some(table);
     }
 
-    /// Returns the value that stands for what was reported.
+    /// Returns the value that stands for reported values.
     pub(crate) fn reported(&self) -> Value {
         self.reported.borrow().clone().map_or(Value::Nil, Value::Table)
     }
@@ -229,7 +229,7 @@ impl Session {
         reported.as_ref().is_some_and(|it| it.to_pointer() == table.to_pointer())
     }
 
-    /// Returns the place of a name in the caller's line, or that of the line.
+    /// Returns the place of a name in the caller's line, or of the line.
     pub(crate) fn name_spot(&self, caller: &Caller, name: &str) -> Spot {
         self.sources.named_spot(caller, name).unwrap_or_else(|| self.line(caller))
     }
@@ -249,7 +249,7 @@ impl Session {
         self.sources.line(caller)
     }
 
-    /// Notes the first half of a declaration.
+    /// Records the first half of a declaration.
     pub(crate) fn begin(&self, word: &'static str, name: String, caller: Caller) -> Rc<Pending> {
         let pending = Rc::new(Pending { word, name, caller, is_done: Cell::new(false) });
         self.pending.borrow_mut().push(Rc::clone(&pending));
@@ -277,8 +277,8 @@ impl Session {
         }
     }
 
-    /// Returns whether the declarations may hold that many more bytes of text, and counts them: the
-    /// engine has a text once that is named in a thousand places.
+    /// Reserves room for that many more bytes of text in the declarations; false if there is none.
+    /// The engine stores a string once even if it is used in a thousand places.
     pub(crate) fn has_room(&self, bytes: usize) -> bool {
         let all = self.declared_bytes.get() + bytes;
         let has_room = all <= MEMORY_BYTES_MAX;
@@ -335,13 +335,13 @@ impl Session {
         self.modules.borrow_mut().insert(name.to_owned(), module);
     }
 
-    /// Ends loading and returns all that was declared.
+    /// Ends loading and returns all declarations.
     pub(crate) fn finish(&self, is_whole: bool) -> Draft {
         self.is_loading.set(false);
         self.tell_declared();
         *self.told.borrow_mut() = None;
         for pending in self.pending.borrow().iter().filter(|it| !it.is_done.get()) {
-            // After an error that ended the evaluation the table may simply not have been reached.
+            // If the evaluation ended with an error, the table may not have been reached.
             if is_whole {
                 let title = format!("{} \"{}\"", pending.word, pending.name);
                 let finding = Diagnostic::error("half-finished", format!("{title} has no table"));
@@ -357,7 +357,7 @@ impl Session {
         draft
     }
 
-    /// Lets go of all values of the VM; called before it ends.
+    /// Drops all values of the VM; called before it ends.
     pub(crate) fn clear(&self) {
         self.functions.borrow_mut().clear();
         self.modules.borrow_mut().clear();
@@ -365,30 +365,30 @@ impl Session {
         *self.lab.borrow_mut() = None;
     }
 
-    /// Sets what the call under way may do: the time of a test has moved.
+    /// Sets the rights of the current call, after the time of a test has moved.
     pub(crate) fn set_rights(&self, rights: Rights) {
         self.rights.set(Some(rights));
     }
 
-    /// Begins a call: its log lines and its effects count from here.
+    /// Starts a call, with its own log lines and effects.
     pub(crate) fn begin_call(&self, rights: Rights) {
         self.log_lines.set(0);
         self.rights.set(Some(rights));
         self.effects.borrow_mut().clear();
     }
 
-    /// Ends a call and returns what it wants done.
+    /// Ends a call and returns its requested effects.
     pub(crate) fn end_call(&self) -> Vec<Effect> {
         self.rights.set(None);
         std::mem::take(&mut *self.effects.borrow_mut())
     }
 
-    /// Returns what the call under way may do; nothing while the script loads.
+    /// Returns the rights of the current call; `None` while the script loads.
     pub(crate) fn rights(&self) -> Option<Rights> {
         self.rights.get()
     }
 
-    /// Notes an effect; whether the call has room for it.
+    /// Records an effect; returns false if the call has too many.
     pub(crate) fn want(&self, effect: Effect) -> bool {
         let mut effects = self.effects.borrow_mut();
         let has_room = effects.len() < SCRIPT_ENQUEUES_MAX;
@@ -427,7 +427,7 @@ fn too_many_files() -> crate::base::Error {
     crate::base::Error::invalid(format!("a script has at most {FILES_MAX} files"))
 }
 
-/// Writes control characters as escapes, so that a text cannot pretend to be another log line.
+/// Escapes control characters, so that a text cannot imitate another log line.
 fn one_line(text: &str) -> String {
     let mut line = String::new();
     for c in text.chars().take(LOG_CHARS_MAX) {
@@ -436,7 +436,7 @@ fn one_line(text: &str) -> String {
     truncate_chars(&line, LOG_CHARS_MAX)
 }
 
-/// The place in the script from which a function of ours was called.
+/// The place in the script that called one of our functions.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     /// File relative to the script's folder.
@@ -446,14 +446,13 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Finds the nearest frame that has a line.
+    /// Finds the nearest stack frame that has a line.
     pub(crate) fn of(lua: &Lua) -> Caller {
         Caller::in_file(lua, |path| Arc::from(Utf8Path::new(path)))
     }
 
-    /// Finds it for a function that a script calls once for each thing that it declares. In a
-    /// script of one file only the line is asked for: the engine makes the name of a file anew for
-    /// whoever asks.
+    /// Finds the caller of a function that a script calls once per declaration. For a script with
+    /// one file only the line is requested: the engine allocates the file name on each request.
     pub(crate) fn among(lua: &Lua, session: &Session) -> Caller {
         let Some(only) = session.sources.only() else {
             return Caller::in_file(lua, |path| session.sources.file(path));
@@ -475,7 +474,7 @@ impl Caller {
 
     fn nearest(lua: &Lua, caller: impl Fn(&Debug<'_>) -> Option<Caller>) -> Caller {
         let frame = |level| lua.inspect_stack(level, &caller);
-        // The innermost frame is the function of ours.
+        // The innermost frame is our function.
         let nearest = (1..FRAMES_MAX).map_while(frame).flatten().next();
         nearest.unwrap_or_else(|| Caller { file: Arc::from(Utf8Path::new("script")), line: 1 })
     }

@@ -1,7 +1,7 @@
-//! What the functions of a script have cost so far, over all its generations: threads that were
-//! given up, and calls, errors and time by function.
+//! Statistics of the functions of a script over all its generations: abandoned threads, and calls,
+//! errors and time per function.
 //!
-//! **Invariant:** a reload gives nobody new threads to lose: the count goes on.
+//! **Invariant:** a reload does not reset the number of abandoned threads.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use crate::base::histogram::{Counted, Histogram, QUICK_US};
 
-/// Threads that are given up before the functions are switched off.
+/// Abandoned threads before the functions are disabled.
 pub(crate) const ABANDONED_MAX: u32 = 2;
-/// Most functions that are counted by name; the others are counted together.
+/// Most functions with their own statistics; the others are counted together.
 const NAMES_MAX: usize = 1_000;
 /// The name of all others.
 const OTHER: &str = "other";
 
-/// A handle to the counts; clones share them.
+/// A handle to the statistics; clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Wear(Arc<Inner>);
 
@@ -33,29 +33,29 @@ struct Counts {
     times: Histogram,
 }
 
-/// What the calls of one function came to.
+/// The statistics of one function.
 #[derive(Clone, Debug)]
 pub struct Called {
     /// Its name: `kind.NAME.prompt`, `on.EVENT`, `schedule.NAME`.
     pub name: String,
     /// Calls that failed.
     pub errors: u64,
-    /// How long the calls took, with their wait for those before them.
+    /// How long the calls took, including their time in the queue.
     pub times: Counted,
 }
 
 impl Wear {
-    /// Returns whether the functions are switched off.
+    /// Returns whether the functions are disabled.
     pub fn is_out(&self) -> bool {
         self.abandoned() >= ABANDONED_MAX
     }
 
-    /// Returns how many threads were given up.
+    /// Returns the number of abandoned threads.
     pub fn abandoned(&self) -> u32 {
         self.0.abandoned.load(Ordering::SeqCst)
     }
 
-    /// Returns what every function that was called has cost, by name.
+    /// Returns the statistics of every called function, by name.
     pub fn functions(&self) -> Vec<Called> {
         let functions = self.0.functions.lock().unwrap_or_else(PoisonError::into_inner);
         let called = functions.iter().map(|(name, counts)| Called {
@@ -66,7 +66,7 @@ impl Wear {
         called.collect()
     }
 
-    /// Counts a thread that is given up; returns how many there are now.
+    /// Counts an abandoned thread; returns the new number.
     pub(crate) fn abandon(&self) -> u32 {
         self.0.abandoned.fetch_add(1, Ordering::SeqCst) + 1
     }

@@ -1,12 +1,12 @@
-//! `string.find`, `match`, `gmatch` and `gsub` with patterns that end.
+//! `string.find`, `match`, `gmatch` and `gsub` with a step limit.
 
 use mlua::{Lua, LuaString, MultiValue, Value};
 
 use crate::base::fault;
 use crate::script::vm::pattern::{Captured, Fit, Search, Wrong, is_plain};
 
-/// The functions as scripts call them. They are in Lua, so that an error is a text with the line of
-/// whoever called, and a function that replaces is called by Lua itself.
+/// The functions as scripts call them. They are written in Lua, so that an error has the line of
+/// the caller, and a replacement function is called by Lua itself.
 const FUNCTIONS: &str = r#"
 local find, match, step, start, replace = ...
 local error, type, concat, tostring = error, type, table.concat, tostring
@@ -66,10 +66,10 @@ function string.gsub(...)
 end
 "#;
 
-/// What is wrong with a capture whose bracket is never closed.
+/// Error for a capture that is never closed.
 const OPEN: &str = "unfinished capture";
 
-/// Puts the functions in place of the engine's own.
+/// Replaces the engine's own functions.
 pub(crate) fn install(lua: &Lua) -> mlua::Result<()> {
     let bound = !fault::is_off("pattern_steps");
     let find = lua.create_function(move |lua, args| answer(lua, found(lua, &args, true, bound)))?;
@@ -84,7 +84,7 @@ pub(crate) fn install(lua: &Lua) -> mlua::Result<()> {
 
 type Values = Result<Vec<Value>, Wrong>;
 
-/// Returns true and the values, or false and what is wrong.
+/// Returns true and the values, or false and the error.
 fn answer(lua: &Lua, values: Values) -> mlua::Result<MultiValue> {
     let mut all = MultiValue::new();
     match values {
@@ -145,7 +145,7 @@ impl Args<'_> {
         }
     }
 
-    /// Returns the byte at which to begin; beyond the end there is nothing.
+    /// Returns the first byte to search; beyond the end there are no matches.
     fn first(&self, lua: &Lua, place: usize, len: usize) -> Result<usize, Wrong> {
         let at = self.number(lua, place, 1)?;
         let len = i64::try_from(len).unwrap_or(i64::MAX);
@@ -204,7 +204,7 @@ fn started(lua: &Lua, values: &MultiValue) -> Values {
 
 type Stepped = (LuaString, LuaString, usize, Option<usize>, bool);
 
-/// Returns the next fit: its first byte, the one after its last, and its captures.
+/// Returns the next match: its first byte, the one after its last, and its captures.
 fn stepped(lua: &Lua, args: Stepped, is_bounded: bool) -> Values {
     let (text, pattern, at, last, is_anchored) = args;
     let (text, pattern) = (text.as_bytes(), pattern.as_bytes());
@@ -243,7 +243,7 @@ fn replaced(lua: &Lua, values: &MultiValue, is_bounded: bool) -> Values {
     Ok(vec![string(lua, &made)?, Value::Integer(count)])
 }
 
-/// Writes what stands for one fit: `%1` is a capture, `%0` the whole.
+/// Writes the replacement for one match: `%1` is a capture, `%0` the whole match.
 fn write(made: &mut Vec<u8>, text: &[u8], by: &[u8], fit: &Fit) -> Result<(), Wrong> {
     let mut bytes = by.iter();
     while let Some(byte) = bytes.next() {
@@ -273,7 +273,7 @@ fn write(made: &mut Vec<u8>, text: &[u8], by: &[u8], fit: &Fit) -> Result<(), Wr
     Ok(())
 }
 
-/// Returns the captures as values; the whole, if there are none and it is wanted.
+/// Returns the captures as values; the whole match, if there are none and `wants_whole`.
 fn captures(lua: &Lua, text: &[u8], fit: &Fit, wants_whole: bool) -> Values {
     if fit.captures.is_empty() && wants_whole {
         return Ok(vec![string(lua, &text[fit.from..fit.to])?]);
@@ -300,7 +300,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs a function that is given a text and a pattern, with our functions and the engine's own.
+    /// Runs functions that accept a text and a pattern, with our versions and the engine's own.
     const CALLS: [&str; 8] = [
         "text:find(pattern)",
         "text:find(pattern, at)",
@@ -333,7 +333,7 @@ mod tests {
         let (text, pattern, by, at) = args;
         let string = |bytes: &[u8]| lua.create_string(bytes).unwrap();
         let given = (string(text), string(pattern), string(by), *at);
-        // Who calls it last of all has no frame any more, and so no line.
+        // A tail call has no frame any more, and so no line.
         let shown = function.call::<LuaString>(given).unwrap().to_string_lossy();
         (1..20).fold(shown, |text, line| text.replace(&format!("x:{line}: "), ""))
     }

@@ -1,6 +1,6 @@
 //! Prompts: `{{name}}` in a text, or a function of the script.
 //!
-//! **Invariant:** a value of one line stays one line; what it holds is never read as a template.
+//! **Invariant:** a one-line value stays on one line; its content is never parsed as a template.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,16 @@ use crate::script::config::{InputType, Kind, Prompt};
 use crate::script::schema::is_name;
 use crate::script::vm::handle::Vm;
 
-/// Names that every prompt can use beside the inputs of its kind.
+/// Names available to every prompt, besides the inputs of its kind.
 pub const PROMPT_NAMES: [&str; 6] = ["job_id", "kind", "skill", "root", "wb_agent", "folder"];
-/// Names that the prompt of an inbox can use as well.
+/// Additional names for the prompt of an inbox.
 pub const INBOX_NAMES: [&str; 6] =
     ["banner", "message_id", "message_path", "payload", "from", "reply_to"];
-/// Names that the prompt of an agent that lives on can use as well.
+/// Additional names for the prompt of a long-running agent.
 pub(crate) const AGENT_NAMES: [&str; 2] = ["banner", "agent"];
-/// What an agent that lives on is told about itself if nothing else is.
+/// Default system prompt of a long-running agent.
 pub(crate) const AGENT_PROMPT: &str = "{{banner}}";
-/// The prompt of an inbox that has none of its own.
+/// Default prompt of an inbox.
 pub(crate) const INBOX_PROMPT: &str = "{{banner}}\n\n{{payload}}";
 /// Longest prompt, in bytes.
 const PROMPT_BYTES_MAX: usize = crate::base::limit::PROMPT_BYTES_MAX;
@@ -33,7 +33,7 @@ pub(crate) enum Piece<'a> {
     Text(&'a str),
     /// `{{name}}`.
     Name(&'a str),
-    /// `{{{{`, which stands for `{{`.
+    /// `{{{{`, an escaped `{{`.
     Braces,
     /// `{{` without a name and `}}`.
     Bad,
@@ -69,10 +69,10 @@ pub(crate) fn pieces(template: &str) -> impl Iterator<Item = (usize, Piece<'_>)>
     })
 }
 
-/// Puts values in place of their names.
+/// Replaces names with their values.
 ///
 /// # Errors
-/// `invalid` for a name without a value and for `{{` that begins no name; `too_large`.
+/// `invalid` for a name without a value and for a `{{` that begins no name; `too_large`.
 pub fn fill_template(template: &str, values: &BTreeMap<String, String>) -> Result<String> {
     let mut filled = String::with_capacity(template.len());
     for (_, piece) in pieces(template) {
@@ -94,11 +94,11 @@ pub fn fill_template(template: &str, values: &BTreeMap<String, String>) -> Resul
     Ok(filled)
 }
 
-/// Returns the prompt of a job. `values` holds what belongs to `PROMPT_NAMES` and the inputs, and
-/// for an inbox to `INBOX_NAMES`; an input that is not required and not given is empty.
+/// Returns the prompt of a job. `values` holds `PROMPT_NAMES` and the inputs, and for an inbox
+/// `INBOX_NAMES`; a missing optional input is empty.
 ///
 /// # Errors
-/// `invalid` if a value of one line is more than that, and if the script fails.
+/// `invalid` if a one-line value has line breaks, and if the script fails.
 pub async fn prompt(vm: &Vm, kind: &Kind, values: &BTreeMap<String, String>) -> Result<String> {
     let mut values = values.clone();
     for input in &kind.inputs {
@@ -130,7 +130,7 @@ pub async fn prompt(vm: &Vm, kind: &Kind, values: &BTreeMap<String, String>) -> 
     }
 }
 
-/// A line break in a value of one line could forge a line of the prompt's parameter block.
+/// Refuses line breaks in one-line values: they could forge a line of the prompt's parameter block.
 fn check_lines(kind: &Kind, values: &BTreeMap<String, String>) -> Result<()> {
     for (name, value) in values {
         let is_message = kind.inbox.is_some() || kind.agent.is_some();
@@ -154,7 +154,7 @@ fn check_lines(kind: &Kind, values: &BTreeMap<String, String>) -> Result<()> {
     Ok(())
 }
 
-/// Control characters, and the two separators that some readers take for a line break.
+/// Control characters, and the two separators that some readers treat as line breaks.
 fn breaks_line(c: char) -> bool {
     (c.is_control() && c != '\t') || c == '\u{2028}' || c == '\u{2029}'
 }

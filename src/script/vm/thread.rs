@@ -1,4 +1,4 @@
-//! One VM on its thread: evaluates the script, then answers calls one after another.
+//! A VM on its thread: evaluates the script, then answers calls one at a time.
 //!
 //! **Invariant:** values of the VM never leave this thread; a function and its VM end together.
 
@@ -28,9 +28,9 @@ use crate::script::vm::sandbox::{compile, environment, new_lua};
 use crate::script::vm::session::{Module, Session};
 use crate::script::vm::value::{Leaving, cause_text, render, to_lua};
 
-/// What is to be done about a function that fails; the message says where and why.
+/// Hint for a function that fails; the message has the place and the reason.
 pub const MEND: &str = "mend the function in the script, then reload";
-/// How long a call may take until its thread is given up.
+/// How long a call may take before its thread is abandoned.
 pub(crate) const CALL_PATIENCE: Duration = Budget::CALL.wall.saturating_add(Budget::PATIENCE);
 /// Longest message of a failed call, in characters.
 const MESSAGE_CHARS_MAX: usize = 2_000;
@@ -42,14 +42,14 @@ pub(crate) struct Plan {
     pub(crate) folder: Utf8PathBuf,
     /// The script's file name.
     pub(crate) script: Utf8PathBuf,
-    /// Where the text comes from.
+    /// The origin of the texts.
     pub(crate) origin: Origin,
-    /// What stands around it.
+    /// Its environment.
     pub(crate) outside: Outside,
 }
 
-/// Runs a VM until nobody can call it any more, or it was given up. `told` hears what the script
-/// declares; `loaded` is given what else it has left, and says whether it goes on.
+/// Runs a VM until its last handle is gone or it was abandoned. `told` receives the declarations of
+/// the script; `loaded` receives the rest of the result, and returns whether to continue.
 pub(crate) fn run(
     plan: &Plan,
     turn: &Turn,
@@ -78,7 +78,7 @@ struct Machine {
 }
 
 impl Machine {
-    /// Evaluates the script under its limits. Whatever it does, what it declared is kept.
+    /// Evaluates the script under its limits. Its declarations are kept even if it fails.
     fn load(
         plan: &Plan,
         told: Option<Sender<News>>,
@@ -93,8 +93,8 @@ impl Machine {
         let pcall: Function = lua.globals().get("pcall")?;
         let is_abandoned = Arc::clone(is_abandoned);
         let machine = Machine { lua, session, pcall, is_abandoned };
-        // Hardly anything that a script makes while it loads is garbage. At the limit of its memory
-        // the engine collects all the same.
+        // Little that a script allocates while it loads is garbage. At the memory limit, the engine
+        // collects anyway.
         machine.lua.gc_stop();
         let evaluated = machine.evaluate(plan, env);
         machine.lua.gc_restart();
@@ -172,8 +172,8 @@ impl Machine {
                 .hint(MEND)
         });
         if answer.is_err() {
-            // What a failed call has left must not count against the next one. A script has no
-            // finalizers, so this runs nothing of its own and cannot fail.
+            // Memory of a failed call must not count against the next one. A script has no
+            // finalizers, so this runs none of its code and cannot fail.
             if let Err(cause) = self.lua.gc_collect() {
                 tracing::warn!("a collection after a failed call: {}", cause_text(&cause));
             }
@@ -207,13 +207,13 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        // The session is held by functions inside the VM and holds functions itself.
+        // Break the cycle: functions inside the VM hold the session, which holds functions itself.
         self.session.clear();
     }
 }
 
-/// Says that nobody reads what a handler, a schedule or a webhook returns: a request that is
-/// returned would be lost without a word.
+/// Returns the warning about a value returned from a handler, a schedule or a webhook: it is
+/// ignored, and a returned request would be lost silently.
 fn returned(table: &Table) -> String {
     let kind = match table.raw_get("kind") {
         Ok(Value::String(kind)) => truncate_chars(&kind.to_string_lossy(), 64),
@@ -226,7 +226,7 @@ fn returned(table: &Table) -> String {
     )
 }
 
-/// Calls a function through `pcall`, which alone keeps an error that is not a text.
+/// Calls a function through `pcall`, which alone preserves an error that is not a string.
 pub(crate) fn protected(
     pcall: &Function,
     function: &Function,
@@ -245,8 +245,7 @@ pub(crate) fn protected(
     }
 }
 
-/// Returns the finding about a script that cannot be read, with the place of the first byte that
-/// is not UTF-8.
+/// Returns the finding about an unreadable script, at the first byte that is not UTF-8.
 pub(crate) fn unreadable(plan: &Plan, cause: &Error) -> Diagnostic {
     let finding = Diagnostic::error("missing-file", cause.message());
     match first_bad_byte(&plan.folder, &plan.script) {
@@ -271,9 +270,9 @@ fn out_of_memory() -> String {
     format!("used more than {} MiB of memory", MEMORY_BYTES_MAX / (1024 * 1024))
 }
 
-/// Returns `FILE:LINE: ` of the last line that a script came to: the engine does not say it when
-/// its memory is used up. The script is evaluated once more, line by line, and what it declares is
-/// dropped. Nothing if that comes to no line.
+/// Returns `FILE:LINE: ` of the last line that the script reached: the engine does not report it
+/// when it runs out of memory. The script is evaluated again line by line, and its declarations are
+/// dropped. Empty if that reaches no line.
 fn last_place(plan: &Plan) -> String {
     let last = Rc::new(RefCell::new(String::new()));
     let seen = Rc::clone(&last);
@@ -298,7 +297,7 @@ fn last_place(plan: &Plan) -> String {
         session.clear();
         evaluated
     };
-    // That it fails is why it is evaluated again.
+    // It is evaluated again precisely because it fails.
     let _ = again();
     last.take()
 }

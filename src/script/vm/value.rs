@@ -1,4 +1,4 @@
-//! Values that cross into and out of a VM: plain data with bounds, and errors as text.
+//! Values that enter and leave a VM: plain data with bounds, and errors as text.
 
 use mlua::{Lua, Value};
 use serde_json::{Map, Number, Value as Json};
@@ -8,14 +8,14 @@ use crate::script::vm::convert::Handle;
 
 /// Deepest table that crosses.
 const DEPTH_MAX: usize = 32;
-/// Most values that cross at once.
+/// Most values that are converted at once.
 const NODES_MAX: usize = 100_000;
-/// Most bytes of text that cross at once.
+/// Most bytes of text that are converted at once.
 pub(crate) const BYTES_MAX: usize = TEXT_INPUT_BYTES_MAX + 1024 * 1024;
 /// Longest rendering of a value, in bytes.
 const RENDER_BYTES_MAX: usize = 4_000;
 
-/// Makes a value of the VM.
+/// Converts JSON to a value of the VM.
 ///
 /// # Errors
 /// If it is nested too deeply, or does not fit into the VM's memory.
@@ -48,7 +48,7 @@ pub(crate) fn to_lua(lua: &Lua, json: &Json, depth: usize) -> mlua::Result<Value
     })
 }
 
-/// What is left of the bounds while a value leaves the VM.
+/// The remaining bounds while a value is converted to plain data.
 pub(crate) struct Leaving {
     nodes: usize,
     bytes: usize,
@@ -60,10 +60,10 @@ impl Leaving {
         Leaving { nodes: NODES_MAX, bytes: BYTES_MAX }
     }
 
-    /// Makes plain data of a value of the VM. No function of the script runs for it.
+    /// Converts a value of the VM to plain data, without running any function of the script.
     ///
     /// # Errors
-    /// Says in words what cannot leave.
+    /// Describes the value that cannot be converted.
     pub(crate) fn take(&mut self, value: &Value, depth: usize) -> Result<Json, String> {
         if depth > DEPTH_MAX {
             return Err(format!("a table that is nested deeper than {DEPTH_MAX} levels"));
@@ -122,12 +122,12 @@ impl Leaving {
     }
 }
 
-/// Returns the name that a declaration's value stands for.
+/// Returns the name of a declaration's handle.
 fn handle(value: &Value) -> Option<String> {
     value.as_userdata()?.borrow::<Handle>().ok().map(|it| it.name.clone())
 }
 
-/// Returns a value as a person would write it, bounded, without calling anything of the script.
+/// Prints a value as a person would write it, bounded, without running code of the script.
 pub(crate) fn render(value: &Value) -> String {
     let mut text = String::new();
     render_into(value, 0, &mut text);
@@ -185,7 +185,7 @@ fn render_key(key: &Value) -> String {
     }
 }
 
-/// Returns the innermost message of an error, without the trace of the stack.
+/// Returns the innermost message of an error, without the stack trace.
 pub(crate) fn cause_text(error: &mlua::Error) -> String {
     let text = match error {
         mlua::Error::CallbackError { cause, .. } => return cause_text(cause),

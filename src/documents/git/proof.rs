@@ -7,6 +7,9 @@ use crate::base::{BlobId, Error, Result, fault};
 use crate::documents::git::failure::damaged;
 use crate::documents::git::{Repo, hash_object};
 
+/// The code of an object that is not what its name says.
+pub const OBJECT_MISMATCH: &str = "object_mismatch";
+
 /// Most bytes that the objects of one commit may hold together: a text, the trees on the way to
 /// it, and a commit.
 const OBJECTS_BYTES_MAX: usize = 160 * 1024 * 1024;
@@ -80,7 +83,7 @@ impl Repo {
                 .to_owned(),
         };
         damaged(format!("object {id} of the repository does not hold what its name stands for"))
-            .code("object_mismatch")
+            .code(OBJECT_MISMATCH)
             .hint(hint)
     }
 }

@@ -10,10 +10,11 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::base::{Context, Error, ErrorKind, Result, TopicId};
-use crate::cli::commands::job::{input_text, split_input};
+use crate::cli::commands::job::inputs::{input_text, split_input};
 use crate::cli::commands::{Desk, RenderRequest};
 use crate::cli::terminal::screen::{Form, Style};
 use crate::cli::terminal::short_id::{Noun, resolve};
+use crate::client::NO_SERVER;
 use crate::flows;
 use crate::flows::check::Purpose;
 use crate::script::{self, Diagnostic, InputType, Loaded, Report, Wear};
@@ -190,7 +191,7 @@ fn source_of_topic(
             *id = whole;
             Ok(source)
         }
-        Err(cause) if cause.code_str() == "no_server" => {
+        Err(cause) if cause.code_str() == NO_SERVER => {
             id.parse::<TopicId>().map_err(|cause| {
                 cause.hint("an abbreviated id can be looked up only while the server runs")
             })?;

@@ -11,6 +11,9 @@ use crate::base::limit::{APPROVAL_PAYLOAD_BYTES_MAX, SUMMARY_BYTES_MAX};
 use crate::base::{Actor, ApprovalId, Error, ErrorKind, Result, fault};
 use crate::store::Tx;
 
+/// The code of a second decision.
+pub const APPROVAL_DECIDED: &str = "approval_decided";
+
 const DECIDE: &str = "
     UPDATE approvals SET state = :state, version = version + 1, changed_json = :changes,
         note = :note, decided_by = :by, decided_ms = MAX(:now, created_ms)
@@ -74,10 +77,10 @@ fn refusal(tx: &Tx<'_>, found: &Approval) -> Error {
     match (&found.decided_by, found.expires_at) {
         (Some(by), _) => {
             let message = format!("approval {id} was {} by {by}", found.state);
-            Error::conflict("approval_decided", message).hint("review it again")
+            Error::conflict(APPROVAL_DECIDED, message).hint("review it again")
         }
         (None, Some(at)) if at <= tx.now() => {
-            Error::conflict("approval_decided", format!("approval {id} has expired"))
+            Error::conflict(APPROVAL_DECIDED, format!("approval {id} has expired"))
                 .hint("whoever asked can ask again")
         }
         _ => {

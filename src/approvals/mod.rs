@@ -16,10 +16,10 @@ pub use approval::{
     Filter, Viewer, find, history, list, oldest_pending, pending_count, pending_of_person,
     pending_of_root, texts,
 };
-pub use decide::{Decision, decide, remove_call};
+pub use decide::{APPROVAL_DECIDED, Decision, decide, remove_call};
 pub use expire::{due, next_due};
 pub use insert::{NewApproval, insert};
-pub use permission::{last_of_call, leave, use_once};
+pub use permission::{PERMISSION_USED, last_of_call, leave, use_once};
 
 /// The bell rung when an approval with an expiry is created.
 pub const BELL: &str = "approvals";

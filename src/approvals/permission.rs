@@ -7,6 +7,9 @@ use crate::approvals::approval::facts;
 use crate::base::{ApprovalId, Error, JobId, Result};
 use crate::store::Tx;
 
+/// The code of a second use of a permission.
+pub const PERMISSION_USED: &str = "permission_used";
+
 const LAST_OF_CALL: &str = facts!(
     "WHERE call_digest = :digest AND sort = 'permission'
         AND (root_id = :root OR (from_class = 'agent' AND from_name = :agent))
@@ -48,7 +51,7 @@ pub fn use_once(tx: &Tx<'_>, id: &ApprovalId) -> Result<()> {
     let params = named_params! {":id": id, ":now": tx.now()};
     match tx.prepare_cached(USE)?.execute(params)? {
         1 => Ok(()),
-        _ => Err(Error::conflict("permission_used", format!("permission {id} was used before"))
+        _ => Err(Error::conflict(PERMISSION_USED, format!("permission {id} was used before"))
             .hint("ask again")),
     }
 }

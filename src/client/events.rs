@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use crate::base::limit::EVENT_BYTES_MAX;
 use crate::base::sse::{Frame, Frames};
 use crate::base::{Error, ErrorKind, Result};
+use crate::client::exchange::CONNECTION_LOST;
 use crate::client::exchange::{self, Answer, Request};
 use crate::client::{CONNECT_WAIT_MAX, Client};
 
@@ -158,5 +159,5 @@ impl<'c> Events<'c> {
 }
 
 fn ended(message: &str) -> Error {
-    Error::unavailable(message).code("connection_lost")
+    Error::unavailable(message).code(CONNECTION_LOST)
 }

@@ -13,6 +13,9 @@ use tokio::task::JoinSet;
 use crate::base::{Context, Error, ErrorKind, Result, truncate_chars};
 use crate::client::{ANSWER_BYTES_MAX, socket};
 
+/// The code of a connection that broke off.
+pub const CONNECTION_LOST: &str = "connection_lost";
+
 /// What is asked.
 pub(super) struct Request<'a> {
     method: Method,
@@ -157,7 +160,7 @@ pub(super) fn lost(cause: hyper::Error) -> Error {
 
 fn broken() -> Error {
     Error::unavailable("the connection to the server ended before its answer")
-        .code("connection_lost")
+        .code(CONNECTION_LOST)
         .hint("the server may have stopped; look before you ask again")
 }
 

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::base::{Error, ErrorKind, Result};
 use crate::client::Client;
+use crate::client::exchange::CONNECTION_LOST;
 use crate::client::exchange::{self, Answer, Request};
 
 /// Longest silence of such an answer: the server sends a line every 10 seconds.
@@ -63,5 +64,5 @@ impl<'c> Lines<'c> {
 }
 
 fn lost(message: &str) -> Error {
-    Error::new(ErrorKind::Unavailable, message).code("connection_lost")
+    Error::new(ErrorKind::Unavailable, message).code(CONNECTION_LOST)
 }

@@ -21,8 +21,10 @@ use tokio::time::Instant;
 use crate::base::{Context, Error, ErrorKind, Result, fault};
 
 pub use events::{Events, Next, ServerEvent};
+pub use exchange::CONNECTION_LOST;
 pub use lines::Lines;
 pub use site::{Search, Site, find_script, working_folder};
+pub use socket::NO_SERVER;
 
 /// Largest answer that is read, in bytes.
 pub const ANSWER_BYTES_MAX: usize = crate::base::limit::ANSWER_BYTES_MAX;
@@ -224,7 +226,7 @@ impl Client {
             Ok(answer) => answer,
             Err(_) => Err(timeout(self.wait_max)),
         };
-        let is_heard = answer.as_ref().err().is_none_or(|it| it.code_str() != "no_server");
+        let is_heard = answer.as_ref().err().is_none_or(|it| it.code_str() != NO_SERVER);
         self.was_there.set(self.was_there.get() || is_heard);
         answer
     }
@@ -233,8 +235,8 @@ impl Client {
     /// is sent; of a server that was never there nothing is expected.
     fn may_repeat(&self, request: &exchange::Request<'_>, cause: &Error) -> bool {
         let may = match cause.code_str() {
-            "no_server" => self.was_there.get(),
-            "connection_lost" => request.is_repeatable(),
+            NO_SERVER => self.was_there.get(),
+            CONNECTION_LOST => request.is_repeatable(),
             _ => false,
         };
         may && !fault::is_off("client_retry")

@@ -9,6 +9,9 @@ use tokio::net::UnixStream;
 use crate::base::{Error, Result};
 use crate::client::CONNECT_WAIT_MAX;
 
+/// The code of an answer that no server gave: none listens.
+pub const NO_SERVER: &str = "no_server";
+
 /// Connects to the socket of a server.
 ///
 /// # Errors
@@ -26,7 +29,7 @@ pub(super) async fn connect(path: &Utf8Path) -> Result<UnixStream> {
 
 /// Returns the error that says that no server runs.
 pub(super) fn no_server(message: String) -> Error {
-    Error::unavailable(message).code("no_server").hint("start it with: wiki-browser serve")
+    Error::unavailable(message).code(NO_SERVER).hint("start it with: wiki-browser serve")
 }
 
 async fn open(path: &Utf8Path) -> std::io::Result<UnixStream> {

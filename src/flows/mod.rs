@@ -12,6 +12,7 @@ pub mod assistant;
 pub mod automation;
 pub mod channels;
 pub mod check;
+mod clock;
 pub mod decisions;
 pub mod doctor;
 pub mod instances;

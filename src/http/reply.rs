@@ -21,6 +21,8 @@ use crate::base::{Error, ErrorKind, Result, TokenId, fault};
 use crate::http::assets;
 use crate::http::pages::parts::message::{self, ErrorPage, SignInPage};
 use crate::http::pages::{Frame, Look, Reader};
+use crate::http::server::body::ANSWERS_FULL;
+use crate::http::server::streams::TOO_MANY_STREAMS;
 
 /// What a page may load: its own files. Scripts may make HTML only through the policy `wb`.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
@@ -202,7 +204,7 @@ pub(super) fn finish_error(error: &Error, shown: &Shown<'_>) -> Response {
         let id = shown.request_id.as_str();
         // Limits that are met say so to the client; a line of the log for each would be another way
         // to fill the disk.
-        if matches!(error.code_str(), "answers_full" | "too_many_streams") {
+        if matches!(error.code_str(), ANSWERS_FULL | TOO_MANY_STREAMS) {
             debug!(request_id = %id, "request {id} was refused: {}", error.chain());
         } else {
             error!(request_id = %id, "request {id} failed: {}", error.chain());

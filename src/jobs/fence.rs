@@ -8,6 +8,9 @@ use crate::jobs::Job;
 use crate::jobs::rows::table::slim;
 use crate::store::Tx;
 
+/// The code of a refusal because a job has ended, or is ending.
+pub const JOB_ENDED: &str = "job_ended";
+
 const OWNER: &str = "
     SELECT id, status, ending_ms, owner IS NOT NULL FROM agent_jobs WHERE token_hash = :hash";
 const BY_TOKEN: &str = slim!("WHERE token_hash = :hash");
@@ -69,6 +72,6 @@ pub fn fence(tx: &Tx<'_>, token_hash: &str) -> Result<Job> {
     if is_running || crate::base::fault::is_off("fence") {
         return Ok(job);
     }
-    Err(Error::conflict("job_ended", format!("job {} has ended; nothing was changed", job.id))
+    Err(Error::conflict(JOB_ENDED, format!("job {} has ended; nothing was changed", job.id))
         .hint("stop: this job can no longer write"))
 }

@@ -51,7 +51,7 @@ pub use schema::{
 #[cfg(test)]
 pub(crate) use schema::{JOB_REASON, JOB_STATUS};
 pub(crate) use source::diagnostic::suggestion;
-pub use source::diagnostic::{Diagnostic, Report, Severity, Shown, nearest};
+pub use source::diagnostic::{Diagnostic, Report, Severity, nearest};
 pub use source::location::{Location, ScriptFile, Slot};
 pub use vm::effect::{Effect, Told};
 pub use vm::handle::Vm;

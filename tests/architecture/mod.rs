@@ -2,6 +2,7 @@
 
 mod circles;
 mod fences;
+mod lookups;
 mod named_files;
 mod statements;
 mod viewers;

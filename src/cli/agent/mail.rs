@@ -12,6 +12,7 @@ use crate::cli::agent::args::Place;
 use crate::cli::agent::{client, job_id, print};
 use crate::cli::terminal::input;
 use crate::cli::terminal::screen::Screen;
+use crate::jobs::JOB_ENDED;
 
 /// Longest reply or payload that is read from a file, in bytes.
 const JSON_BYTES_MAX: usize = 1024 * 1024;
@@ -111,7 +112,7 @@ fn give(
         Err(cause) if cause.kind() == ErrorKind::Unavailable => {
             screen.note("no server is running; it reads the status file when it is back");
         }
-        Err(cause) if cause.code_str() == "job_ended" => {
+        Err(cause) if cause.code_str() == JOB_ENDED => {
             // A server that was started again refuses the token, and still reads the file.
             replace(&mode.status, status.as_bytes())?;
             return Err(cause);

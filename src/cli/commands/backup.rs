@@ -13,7 +13,7 @@ use crate::cli::commands::{Desk, plain};
 use crate::cli::terminal::escape;
 use crate::cli::terminal::screen::typed;
 use crate::cli::terminal::table::Table;
-use crate::client::Client;
+use crate::client::{Client, NO_SERVER};
 use crate::flows::site::backup as copies;
 use crate::flows::site::backup::BackupRequest;
 use crate::flows::site::housekeeping::Cleaned;
@@ -152,7 +152,7 @@ fn root_around(desk: &Desk, path: &Utf8Path) -> Option<Utf8PathBuf> {
 fn list(desk: &Desk) -> Result<()> {
     let answer = match desk.client().and_then(|it| it.get("/api/backups")) {
         Ok(answer) => answer,
-        Err(cause) if cause.code_str() == "no_server" => {
+        Err(cause) if cause.code_str() == NO_SERVER => {
             let folder = copies::folder(&loaded(desk)?.config.site.data);
             let (items, aside) = (copies::list(&folder, desk.now())?, copies::list_aside(&folder)?);
             json!(BackupList { items, next: None, folder, aside })
@@ -182,7 +182,7 @@ fn by_server_or(
 ) -> Result<Value> {
     let asked = desk.client().and_then(|it| ask(&it.waiting_at_most(WORK_WAIT_MAX)));
     match asked {
-        Err(cause) if cause.code_str() == "no_server" => offline(desk, request),
+        Err(cause) if cause.code_str() == NO_SERVER => offline(desk, request),
         answer => answer,
     }
 }

@@ -1,12 +1,12 @@
 //! `wiki-browser new channel-type`: a type of channel, with what its agents are told.
 
 use camino::Utf8PathBuf;
-use serde_json::json;
 
 use crate::base::{Context, Error, ErrorKind, Result};
 use crate::cli::commands::Desk;
-use crate::cli::new::kind::{tell, try_out, with_block};
-use crate::cli::new::plan::{self, Item};
+use crate::cli::new::addition::{Addition, INSTEAD, loaded};
+use crate::cli::new::kind::with_block;
+use crate::cli::new::plan::Item;
 use crate::cli::new::{ChannelTypeArgs, check_line, folder_of};
 use crate::cli::terminal::escape::lua as quoted;
 use crate::script;
@@ -14,11 +14,7 @@ use crate::script;
 /// Writes a type of channel and its file.
 pub(super) fn add(desk: &Desk, args: &ChannelTypeArgs) -> Result<()> {
     let path = desk.script()?;
-    let loaded = script::load(&path).map_err(|report| {
-        Error::invalid(format!("{path} has {}", report.summary()))
-            .code("bad_script")
-            .hint("fix it first: wiki-browser check")
-    })?;
+    let loaded = loaded(&path)?;
     let name = args.name.as_str();
     if let Some(known) = loaded.config.channels.types.get(name) {
         let message = format!("channel_type \"{name}\" is already declared at {}", known.at);
@@ -55,22 +51,18 @@ pub(super) fn add(desk: &Desk, args: &ChannelTypeArgs) -> Result<()> {
         Item::File(file.clone().into(), intent),
         Item::Text { path: first, before: Some(before), after },
     ];
-    let found = plan::in_the_way(&folder, &items);
-    if !found.is_empty() {
-        return Err(plan::refusal(&folder, &found, "move it, or choose another name"));
-    }
-    try_out(&path, &items)?;
-    let written = match args.dry_run {
-        true => items.iter().map(Item::describe).collect(),
-        false => plan::write(&folder, &items)?,
-    };
     let next = [
         format!("edit {file}: say what such a channel is to come to"),
         "wiki-browser reload, or wiki-browser serve if no server is running".to_owned(),
         format!("wiki-browser channel create NAME --type {name} --with AGENT"),
     ];
-    let value = json!({
-        "channel_type": name, "written": written, "next": next, "dry_run": args.dry_run,
-    });
-    desk.screen.answer(&value, |screen, _| tell(screen, args.dry_run, &written, &next))
+    let addition = Addition {
+        noun: "channel_type",
+        name,
+        items: &items,
+        instead: INSTEAD,
+        next: &next,
+        is_dry_run: args.dry_run,
+    };
+    addition.add(desk, &path)
 }

@@ -5,11 +5,12 @@ use serde_json::json;
 
 use crate::base::{Context, Error, ErrorKind, Result, is_segment};
 use crate::cli::commands::Desk;
-use crate::cli::new::kind::{engine, tell, try_out, with_block};
-use crate::cli::new::plan::{self, Item};
+use crate::cli::new::addition::{Addition, INSTEAD, loaded};
+use crate::cli::new::kind::{engine, with_block};
+use crate::cli::new::plan::Item;
 use crate::cli::new::{InboxArgs, check_line, folder_of};
 use crate::cli::terminal::escape::lua as quoted;
-use crate::script::{self, Config};
+use crate::script::Config;
 
 /// Schema of the payload and of the reply: a person writes what they hold.
 const SCHEMA: &str = r#"{
@@ -24,11 +25,7 @@ const SCHEMA: &str = r#"{
 pub(super) fn add(desk: &Desk, args: &InboxArgs) -> Result<()> {
     let path = desk.script()?;
     let (template, name) = parts(&args.name)?;
-    let loaded = script::load(&path).map_err(|report| {
-        Error::invalid(format!("{path} has {}", report.summary()))
-            .code("bad_script")
-            .hint("fix it first: wiki-browser check")
-    })?;
+    let loaded = loaded(&path)?;
     let (config, folder) = (&*loaded.config, folder_of(&path));
     if let Some(kind) = config.kinds.get(&args.name) {
         let message = format!("{} is already declared at {}", kind.title(), kind.at);
@@ -43,28 +40,24 @@ pub(super) fn add(desk: &Desk, args: &InboxArgs) -> Result<()> {
     }
     let inbox = Inbox { template, name, about, engine };
     let items = items(config, &folder, args, &inbox)?;
-    let found = plan::in_the_way(&folder, &items);
-    if !found.is_empty() {
-        let what = match args.markdown {
-            true => "add the topic to that file, or choose another name",
-            false => "move it, or choose another name",
-        };
-        return Err(plan::refusal(&folder, &found, what));
-    }
-    try_out(&path, &items)?;
-    let written = match args.dry_run {
-        true => items.iter().map(Item::describe).collect(),
-        false => plan::write(&folder, &items)?,
-    };
     let next = [
         format!("edit {}: describe the fields of a message", inbox.schema(args.markdown, "")),
         format!("wiki-browser check && wiki-browser test {}", inbox.test()),
         "wiki-browser reload, or wiki-browser serve if no server is running".to_owned(),
     ];
-    let value = json!({
-        "inbox": args.name, "written": written, "next": next, "dry_run": args.dry_run,
-    });
-    desk.screen.answer(&value, |screen, _| tell(screen, args.dry_run, &written, &next))
+    let instead = match args.markdown {
+        true => "add the topic to that file, or choose another name",
+        false => INSTEAD,
+    };
+    let addition = Addition {
+        noun: "inbox",
+        name: &args.name,
+        items: &items,
+        instead,
+        next: &next,
+        is_dry_run: args.dry_run,
+    };
+    addition.add(desk, &path)
 }
 
 /// Returns both parts of a name.

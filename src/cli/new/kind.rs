@@ -1,62 +1,35 @@
 //! `wiki-browser new kind`: asks, composes, tries the script with it, and only then writes.
 
-use std::collections::BTreeMap;
-
 use camino::{Utf8Path, Utf8PathBuf};
-use serde_json::json;
 
 use crate::base::{Context, Error, ErrorKind, Result};
 use crate::cli::commands::Desk;
-use crate::cli::new::plan::{self, Item};
+use crate::cli::new::addition::{Addition, INSTEAD, loaded};
+use crate::cli::new::plan::Item;
 use crate::cli::new::shape::{Block, Produce, Wanted, complete, slug};
 use crate::cli::new::{KindArgs, check_line, first_test, folder_of, skill};
-use crate::cli::terminal::screen::{Screen, Style};
-use crate::cli::terminal::{escape, question};
-use crate::script::{self, Config, Engine, InputType, is_name};
+use crate::cli::terminal::question;
+use crate::cli::terminal::screen::Screen;
+use crate::script::{Config, Engine, InputType, is_name};
 
 /// Writes the block and the skill of a new kind.
 pub(super) fn add(desk: &Desk, args: &KindArgs) -> Result<()> {
     let path = desk.script()?;
     check_name(&args.name)?;
-    let loaded = script::load(&path).map_err(|report| {
-        let message = format!("{path} has {}", report.summary());
-        Error::invalid(message).code("bad_script").hint("fix it first: wiki-browser check")
-    })?;
+    let loaded = loaded(&path)?;
     let (config, folder) = (&*loaded.config, folder_of(&path));
     check_free(config, &folder, &args.name)?;
     let block = block(&desk.screen, config, args)?;
     let items = items(config, &folder, args, &block)?;
-    let found = plan::in_the_way(&folder, &items);
-    if !found.is_empty() {
-        return Err(plan::refusal(&folder, &found, "move it, or choose another name"));
-    }
-    try_out(&path, &items)?;
-    let written = match args.dry_run {
-        true => items.iter().map(Item::describe).collect(),
-        false => plan::write(&folder, &items)?,
+    let addition = Addition {
+        noun: "kind",
+        name: &block.name,
+        items: &items,
+        instead: INSTEAD,
+        next: &next(&block),
+        is_dry_run: args.dry_run,
     };
-    let next = next(&block);
-    let value = json!({
-        "kind": block.name, "written": written, "next": next, "dry_run": args.dry_run,
-    });
-    desk.screen.answer(&value, |screen, _| tell(screen, args.dry_run, &written, &next))
-}
-
-pub(super) fn tell(
-    screen: &Screen,
-    dry_run: bool,
-    written: &[String],
-    next: &[String],
-) -> Result<()> {
-    screen.put(if dry_run { "would write:" } else { "wrote:" })?;
-    for line in written {
-        screen.put(&format!("  {}", escape::line(line)))?;
-    }
-    if dry_run {
-        return Ok(());
-    }
-    screen.put(&screen.paint(Style::Bold, "\nnext:"))?;
-    next.iter().try_for_each(|line| screen.put(&format!("  {line}")))
+    addition.add(desk, &path)
 }
 
 /// What a person does then.
@@ -316,31 +289,6 @@ fn wb_name(line: &str) -> Option<&str> {
     let name = name.trim();
     let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     (is_wb && is_plain && !name.is_empty()).then_some(name)
-}
-
-/// Loads the script as it would be; what does not pass is not written.
-pub(super) fn try_out(path: &Utf8Path, items: &[Item]) -> Result<()> {
-    let mut files = BTreeMap::new();
-    for item in items {
-        match item {
-            Item::File(path, text) | Item::Text { path, after: text, .. } => {
-                let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-                files.insert(path.clone(), text.to_owned());
-            }
-            Item::Link(..) | Item::Line(..) => {}
-        }
-    }
-    match script::load_changed(path, files) {
-        Ok(_) => Ok(()),
-        Err(report) => {
-            let first = report.errors.first();
-            let message = first.map_or_else(String::new, script::Diagnostic::headline);
-            let note = first.and_then(|it| it.note.clone()).map(|it| format!(" ({it})"));
-            Err(Error::invalid(format!("the script would be wrong: {message}"))
-                .code("bad_script")
-                .hint(format!("nothing was written{}", note.unwrap_or_default())))
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! `wiki-browser new`: a kind with its skill, a persona, an inbox or a type of channel, which pass
 //! `check` and `test` at once.
 
+mod addition;
 mod channel_type;
 mod first_test;
 mod inbox;

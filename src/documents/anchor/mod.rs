@@ -28,7 +28,7 @@ pub use given::weigh;
 pub use ladder::place;
 pub use map::PairMap;
 pub use quote::place_by_quote;
-pub use selection::{Portrait, Selection, describe, resolve};
+pub use selection::{Portrait, QUOTE_NOT_FOUND, Selection, describe, resolve};
 pub use together::{part, place_together};
 pub(in crate::documents) use words::Words;
 

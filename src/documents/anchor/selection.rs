@@ -9,7 +9,10 @@ use crate::documents::anchor::quote::{OCCURRENCES_MAX, occurrences};
 use crate::documents::anchor::{CONTEXT_BYTES_MAX, NewAnchor, QUOTE_BYTES_MAX};
 use crate::documents::sources::headings::Outline;
 
-/// Most places named in the error for an ambiguous quote.
+/// The code of a quote that is not in the text.
+pub const QUOTE_NOT_FOUND: &str = "quote_not_found";
+
+/// Most places that the refusal of an ambiguous quote names.
 const PLACES_NAMED_MAX: usize = 5;
 
 /// Longest prefix or suffix of a selection, in bytes.
@@ -203,7 +206,7 @@ fn find_words(text: &str, quote: &str, prefix: &str, suffix: &str) -> Result<Ran
     }
     places.pop().ok_or_else(|| {
         Error::invalid("the quote of the selection does not occur in the source")
-            .code("quote_not_found")
+            .code(QUOTE_NOT_FOUND)
             .hint("copy it from the source exactly, with markup and line endings")
     })
 }

@@ -5,6 +5,7 @@ use crate::base::{AttemptId, ProposalId, Result, fault};
 use crate::documents::commit::place::{Change, Place, Step};
 use crate::documents::commit::replaced::Aside;
 use crate::documents::commit::{Committed, Settle, Settled, aside_index, drop_row, settle_row};
+use crate::documents::git::OBJECT_MISMATCH;
 use crate::documents::git::{Moved, Person, Repo};
 use crate::documents::proposals::attempt::{self, Prepared};
 use crate::process::Spare;
@@ -144,7 +145,7 @@ impl Recovery<'_> {
         }
         if let Err(refusal) = self.change.prove(self.repo, &attempt.commit).await {
             return match refusal.code_str() {
-                "object_mismatch" => self.drop(&refusal.chain()).await,
+                OBJECT_MISMATCH => self.drop(&refusal.chain()).await,
                 _ => Err(refusal),
             };
         }

@@ -42,6 +42,7 @@ pub use head::Head;
 pub use history::{HistoryPage, HistoryPlace};
 pub use last_change::LastChanges;
 pub use papers::PaperCommit;
+pub use proof::OBJECT_MISMATCH;
 pub use write::Person;
 
 pub(in crate::documents) use aside::{Checkout, joined};

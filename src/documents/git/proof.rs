@@ -7,7 +7,11 @@ use crate::base::{BlobId, Error, Result, fault};
 use crate::documents::git::failure::damaged;
 use crate::documents::git::{Repo, hash_object};
 
-/// Most bytes in the objects of one commit together: a text, the trees above it, and a commit.
+/// The code of an object that is not what its name says.
+pub const OBJECT_MISMATCH: &str = "object_mismatch";
+
+/// Most bytes that the objects of one commit may hold together: a text, the trees on the way to
+/// it, and a commit.
 const OBJECTS_BYTES_MAX: usize = 160 * 1024 * 1024;
 
 /// An object as returned by git.
@@ -79,7 +83,7 @@ impl Repo {
                 .to_owned(),
         };
         damaged(format!("object {id} of the repository does not hold what its name stands for"))
-            .code("object_mismatch")
+            .code(OBJECT_MISMATCH)
             .hint(hint)
     }
 }

@@ -3,42 +3,18 @@
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::info;
 
 use crate::approvals::{self, BELL, Decision, State};
 use crate::base::{Actor, Result};
-use crate::flows::Works;
 use crate::flows::approvals::{notice, resume};
-
-/// Longest sleep: the clock of the machine may be set, and a machine may have slept.
-const LOOK_AGAIN: Duration = Duration::from_secs(20);
-/// The pause after a read or a write that failed.
-const AGAIN: Duration = Duration::from_secs(2);
+use crate::flows::{Works, clock};
 
 /// Expires approvals when their time has passed, until `stop`. Without one that can expire, it
 /// sleeps until one is created.
 pub async fn serve(works: Works, stop: CancellationToken) {
     let bell = works.store.bell(BELL);
-    loop {
-        let pause = match round(&works).await {
-            Ok(pause) => pause,
-            Err(cause) => {
-                warn!("approvals expire later: {}", cause.chain());
-                Some(AGAIN)
-            }
-        };
-        let asleep = async {
-            match pause {
-                Some(pause) => tokio::time::sleep(pause).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            () = asleep => {}
-            () = bell.notified() => {}
-            () = stop.cancelled() => return,
-        }
-    }
+    while clock::sleep(round(&works).await, "approvals expire", &bell, &stop).await {}
 }
 
 /// Expires what is due; returns how long there is nothing to do, or nothing if nothing expires.
@@ -50,8 +26,7 @@ async fn round(works: &Works) -> Result<Option<Duration>> {
             .read(move |c| Ok((approvals::due(c, now)?, approvals::next_due(c)?)))
             .await?;
         if due.is_empty() {
-            let wait = next.map(|at| u64::try_from(at.0.saturating_sub(now.0)).unwrap_or(0));
-            return Ok(wait.map(|ms| Duration::from_millis(ms.max(1)).min(LOOK_AGAIN)));
+            return Ok(next.map(|at| clock::until(at, now)));
         }
         let site = works.clone();
         let expired = works.store.write(move |tx| {
@@ -66,7 +41,7 @@ async fn round(works: &Works) -> Result<Option<Duration>> {
                         expired.push(id.clone());
                     }
                     // A person was faster.
-                    Err(cause) if cause.code_str() == "approval_decided" => {}
+                    Err(cause) if cause.code_str() == approvals::APPROVAL_DECIDED => {}
                     Err(cause) => return Err(cause),
                 }
             }

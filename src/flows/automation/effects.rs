@@ -293,7 +293,7 @@ pub(in crate::flows) fn is_refusal(error: &Error) -> bool {
 
 /// What may be accepted in a moment: jobs that wait come to their turn. A daily cap does not.
 pub(in crate::flows) fn is_momentary(error: &Error) -> bool {
-    error.code_str() == "queue_full" && !crate::base::fault::is_off("handler_again")
+    error.code_str() == jobs::QUEUE_FULL && !crate::base::fault::is_off("handler_again")
 }
 
 /// Returns how deep a job would be that is asked for because of an event: one deeper than the job

@@ -13,22 +13,17 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::api::config::ScheduleView;
-use crate::base::Page;
-use crate::base::{Actor, Error, Event, EventKind, JobId, Millis, Result, fault};
+use crate::base::{Actor, Error, Event, EventKind, JobId, Millis, Page, Result, fault};
 use crate::flows::automation::effects::{self, Failure, Origin, Turn, Wish};
-use crate::flows::{Site, Works};
+use crate::flows::{Site, Works, clock};
 use crate::jobs;
 use crate::script::{Missed, Schedule, Wanted};
 use crate::store::Tx;
 
 /// The bell that is rung when the schedules are other ones.
 pub const BELL: &str = "schedules";
-/// Longest sleep: the clock of the machine may be set, and a machine may have slept.
-const LOOK_AGAIN: Duration = Duration::from_secs(20);
 /// How late a time counts as missed.
 const MISSED_MS: i64 = 60_000;
-/// How long it is waited after a read or a write that failed.
-const AGAIN: Duration = Duration::from_secs(2);
 
 const FIND: &str = "
     SELECT timing, planned_ms, next_ms, last_ms, last_job, last_error FROM schedules
@@ -128,23 +123,9 @@ pub async fn serve(site: Site, stop: CancellationToken) {
     let bell = site.store.bell(BELL);
     let mut is_kept = false;
     loop {
-        let pause = match round(&site, &mut is_kept, &stop).await {
-            Ok(pause) => pause,
-            Err(cause) => {
-                warn!("the schedules are looked at later: {}", cause.chain());
-                Some(AGAIN)
-            }
-        };
-        let asleep = async {
-            match pause {
-                Some(pause) => tokio::time::sleep(pause).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            () = asleep => {}
-            () = bell.notified() => {}
-            () = stop.cancelled() => return,
+        let looked = round(&site, &mut is_kept, &stop).await;
+        if !clock::sleep(looked, "the schedules are looked at", &bell, &stop).await {
+            return;
         }
     }
 }
@@ -193,8 +174,7 @@ async fn round(
             true => fire(&site, schedule, &state, now).await?,
             false => state.next,
         };
-        let ms = u64::try_from(next.0.saturating_sub(now.0)).unwrap_or(0).max(1);
-        let wait = Duration::from_millis(ms).min(LOOK_AGAIN);
+        let wait = clock::until(next, now);
         pause = Some(pause.map_or(wait, |it: Duration| it.min(wait)));
     }
     Ok(pause)

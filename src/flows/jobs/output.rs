@@ -12,6 +12,9 @@ use crate::jobs::{self, Job, job_dir};
 use crate::people::Caller;
 use crate::process::{self, JobFolder, OutputChunk, Stream};
 
+/// The code of files that were given up.
+pub const LOG_EXPIRED: &str = "log_expired";
+
 /// Most bytes of a log in one answer.
 const LOG_BYTES_MAX: usize = crate::base::limit::LOG_BYTES_MAX;
 /// Bytes of a log as lines, if nothing is asked.
@@ -212,7 +215,7 @@ async fn with_files(site: &Site, caller: &Caller, id: &JobId) -> Result<Job> {
                 Some(at) => {
                     let day: String = at.rfc3339().chars().take(10).collect();
                     Err(Error::not_found(format!("the files of job {asked} were removed on {day}"))
-                        .code("log_expired")
+                        .code(LOG_EXPIRED)
                         .hint("logs and prompts are kept for 30 days, up to 2 GiB"))
                 }
             }

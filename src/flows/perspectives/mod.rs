@@ -24,6 +24,9 @@ use crate::people::Caller;
 use crate::script::{Input, InputType, Kind, Produces};
 use crate::store::idempotency;
 
+/// The code of a view that is not there.
+pub const NO_PERSPECTIVE: &str = "no_perspective";
+
 /// Jobs that are looked at to find one that already makes a view.
 const ACTIVE_SEEN: u32 = 20;
 /// How long a view is kept that no version needs.
@@ -281,7 +284,7 @@ pub async fn show(site: &Site, caller: &Caller, query: &ViewQuery) -> Result<Vie
     let (view, body) = shown.await?;
     let Some(body) = body else {
         let message = format!("{} has no view of {}", view.persona, view.source_path);
-        let none = Error::not_found(message).code("no_perspective");
+        let none = Error::not_found(message).code(NO_PERSPECTIVE);
         return Err(refusal.unwrap_or_else(|| {
             none.hint("request it: wiki-browser perspective request, or use the button on the page")
         }));

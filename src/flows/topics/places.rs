@@ -9,6 +9,7 @@ use crate::base::limit::{QUOTE_BYTES_MAX, SOURCE_BYTES_MAX};
 use crate::base::{Actor, BlobId, Context, Error, ErrorKind, Result, SourcePath, TopicId, fault};
 use crate::documents::Placed;
 use crate::documents::anchor::{self, NewAnchor, Portrait};
+use crate::documents::git::OBJECT_MISMATCH;
 use crate::documents::sources::text;
 use crate::documents::topics::placement::{self, Baseline, TopicOrigin};
 use crate::flows::topics::deletion;
@@ -395,7 +396,7 @@ pub(in crate::flows) async fn text_of(
         Ok(bytes) => Ok(String::from_utf8(bytes).ok()),
         Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(None),
         // A text under a false name is as good as none.
-        Err(cause) if cause.code_str() == "object_mismatch" => {
+        Err(cause) if cause.code_str() == OBJECT_MISMATCH => {
             tracing::warn!(source_path = %path, "{}", cause.chain());
             Ok(None)
         }

@@ -11,6 +11,7 @@ use crate::http::access::origin::bearer;
 use crate::http::access::table::{OF_PRIVATE_JOBS, Route, Who};
 use crate::http::server::listen::Peer;
 use crate::http::{Edge, JobTokenState};
+use crate::jobs::JOB_ENDED;
 use crate::people::{self, Caller, Login, TokenOwner, TokenScope, Via};
 use crate::store::Tx;
 
@@ -158,7 +159,7 @@ async fn by_token(edge: &Edge, peer: &Peer, token: &str) -> Result<Identified> {
             let caller = Caller::Job { id: found.job, token_hash: hash };
             Ok(Identified { is_private_job: found.is_private, ..of(caller) })
         }
-        Some(found) => Err(Error::conflict("job_ended", format!("job {} has ended", found.job))
+        Some(found) => Err(Error::conflict(JOB_ENDED, format!("job {} has ended", found.job))
             .hint("this job can no longer write; start another job")),
         None => Err(unknown()),
     }

@@ -14,6 +14,9 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::base::limit::{ANSWERS_BYTES_MAX, BODY_PAUSE_MS_MAX, BODY_TIME_MS_MAX, format_duration};
 use crate::base::{Error, ErrorKind, Result, fault, truncate_chars};
 
+/// The code of a large answer for which there is no room.
+pub(in crate::http) const ANSWERS_FULL: &str = "answers_full";
+
 /// A body that nobody has read yet.
 pub(in crate::http) type BodyStream = Pin<Box<dyn Stream<Item = Result<Bytes>> + Send>>;
 
@@ -70,7 +73,7 @@ impl Room {
             Err(_) => Err(Error::unavailable(format!(
                 "responses of {ANSWERS_BYTES_MAX} bytes are already being sent"
             ))
-            .code("answers_full")
+            .code(ANSWERS_FULL)
             .hint("try again in a moment")),
         }
     }

@@ -15,6 +15,9 @@ use crate::base::{Error, Result, digest_hex, fault};
 use crate::http::access::who::Credential;
 use crate::people::Caller;
 
+/// The code of a stream for which there is no room.
+pub(in crate::http) const TOO_MANY_STREAMS: &str = "too_many_streams";
+
 /// A handle to all streams of a site; clones share it.
 #[derive(Clone)]
 pub(in crate::http) struct Streams(Arc<Shared>);
@@ -105,7 +108,7 @@ impl Drop for Place {
 }
 
 fn refusal(message: String) -> Error {
-    Error::unavailable(message).code("too_many_streams").hint("close some of them, then try again")
+    Error::unavailable(message).code(TOO_MANY_STREAMS).hint("close some of them, then try again")
 }
 
 /// A stream that is `Sync` because nobody can reach it through a shared reference: warp demands it.

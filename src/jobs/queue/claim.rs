@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension as _, named_params};
 use serde_json::json;
 
 use crate::base::{Actor, Error, Event, EventKind, JobId, Millis, Result, fault};
+use crate::jobs::fence::JOB_ENDED;
 use crate::jobs::queue::lane::{self, Capacities};
 use crate::jobs::queue::waiting::{Gate, Rules};
 use crate::jobs::rows::pool::{Load, Pool, PoolCaps};
@@ -223,7 +224,7 @@ pub(in crate::jobs) fn unclaim(tx: &Tx<'_>, job: &Job, lanes: &Capacities) -> Re
     let changed =
         tx.prepare_cached(UNCLAIM)?.execute(named_params! {":id": job.id, ":ready": ready})?;
     if changed == 0 {
-        return Err(Error::conflict("job_ended", format!("job {} is already stopping", job.id)));
+        return Err(Error::conflict(JOB_ENDED, format!("job {} is already stopping", job.id)));
     }
     if let Some(lane) = &job.lane {
         lane::refresh(tx, lane, lanes)?;

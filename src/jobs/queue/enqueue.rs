@@ -15,6 +15,9 @@ use crate::jobs::{BELL, Grant, Reason, Viewer};
 use crate::script::OnBusy;
 use crate::store::Tx;
 
+/// The code of a job for which the queue has no room.
+pub const QUEUE_FULL: &str = "queue_full";
+
 const INSERT: &str = "
     INSERT INTO agent_jobs (id, kind, lane_key, status, source_path, topic_id, persona_name,
         inputs_json, grants_json, requested_by, priority, not_before_ms, ready, created_ms,
@@ -236,7 +239,7 @@ fn refuse_unfair(tx: &Tx<'_>, new: &NewJob, queued: i64) -> Result<()> {
 
 fn full(message: String) -> Error {
     Error::new(ErrorKind::Busy, message)
-        .code("queue_full")
+        .code(QUEUE_FULL)
         .hint("try again when some have ended, or cancel some")
 }
 

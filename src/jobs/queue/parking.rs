@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::base::limit::PRIORITY_MAX;
 use crate::base::{Actor, ApprovalId, Error, Event, EventKind, Ids, JobId, Result};
+use crate::jobs::fence::JOB_ENDED;
 use crate::jobs::queue::lane::{self, Capacities};
 use crate::jobs::rows::{long_inputs, table};
 use crate::jobs::{BELL, Job, Reason, Status, Viewer};
@@ -71,7 +72,7 @@ pub fn wait_for(tx: &Tx<'_>, job: &Job, approval: &ApprovalId) -> Result<()> {
             tx.ring(BELL);
             Ok(())
         }
-        _ => Err(Error::conflict("job_ended", format!("job {} is ending", job.id))),
+        _ => Err(Error::conflict(JOB_ENDED, format!("job {} is ending", job.id))),
     }
 }
 
@@ -105,7 +106,7 @@ pub(in crate::jobs) fn keep_session(tx: &Tx<'_>, id: &JobId, session: &str) -> R
     let params = named_params! {":id": id, ":session": session};
     match tx.prepare_cached(KEEP_SESSION)?.execute(params)? {
         1 => Ok(()),
-        _ => Err(Error::conflict("job_ended", format!("job {id} is not running"))),
+        _ => Err(Error::conflict(JOB_ENDED, format!("job {id} is not running"))),
     }
 }
 

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::base::{Error, ErrorKind, JobId, Result, fault, tail_of};
+use crate::jobs::fence::JOB_ENDED;
 use crate::jobs::rows::table;
 use crate::jobs::run::dispatch::Inner;
 use crate::jobs::run::settle::{Ended, Outcome};
@@ -103,7 +104,7 @@ pub fn give_verdict(tx: &Tx<'_>, id: &JobId, given: &Given) -> Result<()> {
             Err(Error::conflict("already_completed", message)
                 .hint("the first one stands; nothing was changed"))
         }
-        _ => Err(Error::conflict("job_ended", format!("job {id} has ended"))
+        _ => Err(Error::conflict(JOB_ENDED, format!("job {id} has ended"))
             .hint("stop: this job can no longer write")),
     }
 }

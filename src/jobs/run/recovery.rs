@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
 use crate::base::{Clock, Context, Error, ErrorKind, JobId, Millis, Result, fault};
+use crate::jobs::fence::JOB_ENDED;
 use crate::jobs::queue::lane;
 use crate::jobs::rows::{retention, table};
 use crate::jobs::run::dispatch::Inner;
@@ -221,7 +222,7 @@ async fn try_to_settle(inner: &Arc<Inner>, job: &Job, stop: &CancellationToken) 
                 execution::log_end(&settled);
                 true
             }
-            Err(cause) if cause.code_str() == "job_ended" => true,
+            Err(cause) if cause.code_str() == JOB_ENDED => true,
             Err(cause) => {
                 error!(job_id = %job.id, "job {} is not settled yet: {}", job.id, cause.chain());
                 false

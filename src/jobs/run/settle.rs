@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::base::limit::{ERROR_TAIL_BYTES_MAX, SUMMARY_BYTES_MAX};
 use crate::base::{Actor, Error, Event, EventKind, JobId, Result, TopicId, tail_of};
+use crate::jobs::fence::JOB_ENDED;
 use crate::jobs::queue::lane::{self, Capacities};
 use crate::jobs::queue::{engine_hold, parking};
 use crate::jobs::rows::usage;
@@ -145,7 +146,7 @@ pub fn request_cancel(tx: &Tx<'_>, id: &JobId, by: &Actor) -> Result<()> {
                     .hint("its agent is being stopped; its result is final"));
             }
             let state = if job.status.is_final() { "has ended" } else { "is ending" };
-            Err(Error::conflict("job_ended", format!("job {id} already {state}"))
+            Err(Error::conflict(JOB_ENDED, format!("job {id} already {state}"))
                 .hint("see the outcome: wiki-browser job show"))
         }
     }
@@ -214,7 +215,7 @@ pub fn keep_topic(tx: &Tx<'_>, job: &Job, topic: &TopicId, verbs: &[Verb]) -> Re
 fn one(changed: usize, id: &JobId) -> Result<()> {
     match changed {
         1 => Ok(()),
-        _ => Err(Error::conflict("job_ended", format!("job {id} is not running"))),
+        _ => Err(Error::conflict(JOB_ENDED, format!("job {id} is not running"))),
     }
 }
 

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use camino::Utf8Path;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use unicode_width::UnicodeWidthChar;
 
 use crate::base::truncate_chars;
@@ -296,7 +295,7 @@ impl fmt::Display for Diagnostic {
 
 /// A finding for display, with its line and the relevant part underlined.
 #[derive(Clone, Copy, Debug)]
-pub struct Shown<'a> {
+struct Shown<'a> {
     severity: Severity,
     code: &'a str,
     message: &'a str,
@@ -304,26 +303,6 @@ pub struct Shown<'a> {
     line_text: Option<&'a str>,
     span_len: u32,
     note: Option<&'a str>,
-}
-
-impl<'a> Shown<'a> {
-    /// Reads an error that a server reported as JSON.
-    pub fn error(json: &'a Value) -> Shown<'a> {
-        let text = |value: &'a Value| value.as_str();
-        let number =
-            |value: &Value| value.as_u64().and_then(|it| u32::try_from(it).ok()).unwrap_or(0);
-        let at = &json["at"];
-        let place = text(&at["file"]);
-        Shown {
-            severity: Severity::Error,
-            code: text(&json["code"]).unwrap_or_default(),
-            message: text(&json["message"]).unwrap_or_default(),
-            at: place.map(|it| (it, number(&at["line"]), number(&at["column"]).max(1))),
-            line_text: text(&json["line_text"]),
-            span_len: number(&json["span_len"]),
-            note: text(&json["note"]),
-        }
-    }
 }
 
 impl fmt::Display for Shown<'_> {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::approvals::PERMISSION_USED;
 use crate::base::limit::APPROVAL_WAIT_MS_MAX;
 use crate::base::{Error, ErrorKind, Result, random_token};
 use crate::cli::agent::args::Place;
@@ -48,11 +49,11 @@ impl<'p> Permission<'p> {
         let client = client(self.place)?;
         for _ in 0..TRIES_MAX {
             match self.ask(&client, call) {
-                Err(cause) if cause.code_str() == "permission_used" => {}
+                Err(cause) if cause.code_str() == PERMISSION_USED => {}
                 answered => return answered,
             }
         }
-        Err(Error::conflict("permission_used", "other calls use each permission for this one"))
+        Err(Error::conflict(PERMISSION_USED, "other calls use each permission for this one"))
     }
 
     /// Asks, waits for the decision, and returns what the engine is to be told.

@@ -14,7 +14,7 @@ use crate::cli::commands::site::Absence;
 use crate::cli::commands::{Desk, plain};
 use crate::cli::terminal::screen::{Form, Style, typed};
 use crate::cli::terminal::{escape, table, when};
-use crate::client::{Client, Events, Next};
+use crate::client::{CONNECTION_LOST, Client, Events, Next};
 use crate::flows::jobs::JobView;
 use crate::jobs::{Job, Reason, Status};
 
@@ -227,7 +227,7 @@ impl Watch<'_> {
                     }
                 }
                 // A stream may break off alone: whether a server is there says the next connection.
-                Next::Lost(cause) if cause.code_str() == "connection_lost" && !is_broken => {
+                Next::Lost(cause) if cause.code_str() == CONNECTION_LOST && !is_broken => {
                     is_broken = true;
                 }
                 // Said now: the next look asks a server that was there again and again.

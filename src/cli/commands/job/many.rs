@@ -5,10 +5,14 @@ use serde_json::json;
 
 use crate::base::{Error, Result};
 use crate::cli::commands::job::follow::Show;
-use crate::cli::commands::{Desk, job, text};
+use crate::cli::commands::{Desk, job};
 use crate::cli::terminal::question;
+use crate::cli::terminal::screen::typed;
 use crate::cli::terminal::short_id::Noun;
 use crate::cli::terminal::{escape, when};
+use crate::flows::jobs::JobView;
+use crate::flows::jobs::bulk::Bulk;
+use crate::jobs::Status;
 
 /// Which jobs, if it is not one.
 #[derive(Args, Debug)]
@@ -54,9 +58,9 @@ pub(in crate::cli::commands) fn cancel(desk: &Desk, given: &str) -> Result<()> {
     let client = desk.client()?;
     let id = desk.id(&client, Noun::Job, given)?;
     let job = client.post(&format!("/api/agent/jobs/{id}/cancel"), &json!({}))?;
-    desk.screen.answer(&job, |screen, job| match text(job, "status") {
-        "running" => screen.put(&format!("job {id} is stopping")),
-        status => screen.put(&format!("job {id} is {}", screen.state(status))),
+    desk.screen.tell(&job, |screen, JobView { job, .. }: JobView| match job.status {
+        Status::Running => screen.put(&format!("job {id} is stopping")),
+        status => screen.put(&format!("job {id} is {}", screen.state(status.as_str()))),
     })
 }
 
@@ -83,7 +87,7 @@ pub(in crate::cli::commands) fn run(desk: &Desk, many: &Many, deed: Deed) -> Res
         "kind": many.kind, "status": many.status, "older_than": many.older_than, "dry_run": true,
     });
     let counted = client.post(&route, &body)?;
-    let jobs = counted["jobs"].as_i64().unwrap_or(0);
+    let jobs = typed::<Bulk>(&counted)?.jobs;
     let what = title(many, deed.status, jobs);
     if many.dry_run || jobs == 0 {
         desk.screen.answer(&counted, |screen, _| screen.put(&what))?;
@@ -100,26 +104,24 @@ pub(in crate::cli::commands) fn run(desk: &Desk, many: &Many, deed: Deed) -> Res
         }
     }
     body["dry_run"] = json!(false);
-    let (mut done, mut refused) = (0, Vec::new());
+    let mut all = Bulk::default();
     loop {
-        let answer = client.post(&route, &body)?;
-        done += answer["jobs"].as_i64().unwrap_or(0);
-        refused.extend(answer["refused"].as_array().into_iter().flatten().cloned());
-        match answer["next"].as_i64() {
+        let answer: Bulk = typed(&client.post(&route, &body)?)?;
+        all.jobs += answer.jobs;
+        all.refused.extend(answer.refused);
+        match answer.next {
             Some(next) => body["after"] = json!(next),
             None => break,
         }
     }
-    let has_refused = !refused.is_empty();
-    let answer = json!({"jobs": done, "refused": refused, "next": null});
-    desk.screen.answer(&answer, |screen, answer| {
-        for one in answer["refused"].as_array().into_iter().flatten() {
-            let said = format!("job {}: {}", text(one, "job_id"), text(one, "message"));
-            screen.note(&escape::line(&said));
+    let done = all.jobs;
+    desk.screen.answer(&json!(all), |screen, _| {
+        for one in &all.refused {
+            screen.note(&escape::line(&format!("job {}: {}", one.job_id, one.message)));
         }
         screen.put(&format!("{done} {} {}", if done == 1 { "job" } else { "jobs" }, deed.done))
     })?;
-    Ok(u8::from(has_refused))
+    Ok(u8::from(!all.refused.is_empty()))
 }
 
 /// Returns `37 failed jobs of kind "review"`.

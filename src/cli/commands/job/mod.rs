@@ -2,24 +2,22 @@
 
 pub(in crate::cli::commands) mod changes;
 pub(in crate::cli::commands) mod follow;
+pub(in crate::cli::commands) mod inputs;
 pub(in crate::cli::commands) mod log;
 pub(in crate::cli::commands) mod many;
 pub(in crate::cli::commands) mod outcome;
 pub(in crate::cli::commands) mod transcript;
 
-use camino::Utf8Path;
 use clap::{Args, Subcommand};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::api::config::{ConfigView, KindView};
 use crate::api::jobs::{AlsoOpen, Prompt};
-use crate::base::limit::TEXT_INPUT_BYTES_MAX;
-use crate::base::{Context, Error, ErrorKind, JobId, Page as List, Result, SourcePath};
+use crate::base::{Error, JobId, Page as List, Result, SourcePath};
 use crate::cli::commands::job::follow::{Follow, Show};
+use crate::cli::commands::job::inputs::{kind_of, split_input, value_of};
 use crate::cli::commands::job::many::Many;
 use crate::cli::commands::{Desk, Page, plain};
-use crate::cli::terminal::input;
 use crate::cli::terminal::screen::typed;
 use crate::cli::terminal::short_id::{Noun, shorten};
 use crate::cli::terminal::table::Table;
@@ -275,14 +273,18 @@ fn describe(desk: &Desk, view: &JobView) -> Result<()> {
     desk.detail("job", job.id.as_str())?;
     desk.detail("kind", &escape::line(&job.kind))?;
     desk.detail("status", &desk.screen.state(job.status.as_str()))?;
-    desk.detail("reason", job.reason.map_or("", |it| it.as_str()))?;
-    desk.detail("message", &plain(view.message.as_ref()))?;
-    desk.detail("source_path", &plain(job.source_path.as_ref()))?;
-    desk.detail("topic_id", &plain(job.topic_id.as_ref()))?;
-    desk.detail("persona_name", &plain(job.persona_name.as_ref()))?;
-    desk.detail("proposal_id", &plain(view.proposal_id.as_ref()))?;
-    desk.detail("lane", &plain(job.lane.as_ref()))?;
-    desk.detail("waits", &plain(view.waiting.as_ref().map(|it| &it.message)))?;
+    for (name, value) in [
+        ("reason", job.reason.map(|it| it.as_str().to_owned())),
+        ("message", view.message.clone()),
+        ("source_path", job.source_path.as_ref().map(ToString::to_string)),
+        ("topic_id", job.topic_id.as_ref().map(ToString::to_string)),
+        ("persona_name", job.persona_name.clone()),
+        ("proposal_id", view.proposal_id.as_ref().map(ToString::to_string)),
+        ("lane", job.lane.clone()),
+        ("waits", view.waiting.as_ref().map(|it| it.message.clone())),
+    ] {
+        desk.detail(name, &plain(value.as_ref()))?;
+    }
     if job.priority != 0 {
         desk.detail("priority", &job.priority.to_string())?;
     }
@@ -385,122 +387,4 @@ fn prompt(desk: &Desk, given: &str) -> Result<()> {
     let id = desk.id(&client, Noun::Job, given)?;
     let answer = client.get(&format!("/api/agent/jobs/{id}/prompt"))?;
     desk.screen.tell(&answer, |screen, it: Prompt| screen.raw(&it.prompt))
-}
-
-/// How an input was written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Given<'a> {
-    /// `NAME=VALUE`.
-    Text(&'a str),
-    /// `NAME=@FILE`.
-    File(&'a str),
-    /// `NAME:=JSON`.
-    Json(&'a str),
-}
-
-/// Returns name and value of an input.
-///
-/// # Errors
-/// `invalid` if it is not written like one.
-pub(super) fn split_input(pair: &str) -> Result<(&str, Given<'_>)> {
-    let wrong = || {
-        let shown = crate::base::truncate_chars(pair, 60);
-        Error::invalid(format!("`{shown}` is not NAME=VALUE"))
-            .hint("for example: topic_id=7f3a, notes=@FILE or count:=3")
-    };
-    let (name, value) = pair.split_once('=').ok_or_else(wrong)?;
-    let (name, value) = match (name.strip_suffix(':'), value.strip_prefix('@')) {
-        (Some(name), _) => (name, Given::Json(value)),
-        (None, Some(file)) => (name, Given::File(file)),
-        (None, None) => (name, Given::Text(value)),
-    };
-    let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-    let reserved = matches!(name, "kind" | "priority" | "not_before");
-    if name.is_empty() || !plain || reserved {
-        return Err(wrong());
-    }
-    Ok((name, value))
-}
-
-/// Returns an input's value as text.
-///
-/// # Errors
-/// `invalid` if its file cannot be read or its JSON is not a single value.
-pub(super) fn input_text(name: &str, given: Given<'_>) -> Result<String> {
-    match given {
-        Given::Text(text) => Ok(text.to_owned()),
-        Given::File(path) => {
-            input::file(Utf8Path::new(path), &format!("the input {name}"), TEXT_INPUT_BYTES_MAX)
-        }
-        Given::Json(json) => match serde_json::from_str(json) {
-            Ok(Value::String(text)) => Ok(text),
-            Ok(value @ (Value::Number(_) | Value::Bool(_))) => Ok(value.to_string()),
-            _ => Err(Error::invalid(format!("`{name}` is not a single JSON value"))),
-        },
-    }
-}
-
-fn kind_of(client: &Client, name: &str) -> Result<KindView> {
-    let kinds = typed::<ConfigView>(&client.get("/api/config")?)?.kinds;
-    kinds.iter().find(|kind| kind.name == name).cloned().ok_or_else(|| {
-        let names: Vec<&str> = kinds.iter().map(|kind| kind.name.as_str()).collect();
-        let shown = crate::base::truncate_chars(name, 60);
-        let meant = crate::script::nearest(name, names.iter().copied());
-        let meant = meant.map(|it| format!("did you mean `{it}`? ")).unwrap_or_default();
-        Error::invalid(format!("unknown kind `{shown}`"))
-            .code("unknown_kind")
-            .hint(format!("{meant}one of: {}", names.join(", ")))
-    })
-}
-
-/// Returns an input's value as the type that the kind declares; what the kind does not declare goes
-/// as text, and the server says what is wrong with it.
-fn value_of(
-    desk: &Desk,
-    client: &Client,
-    kind: &KindView,
-    name: &str,
-    given: Given<'_>,
-) -> Result<Value> {
-    let declared = kind.inputs.iter().find(|input| input.name == name);
-    let sort = declared.map_or("", |input| input.kind.as_str());
-    if let Given::Json(json) = given {
-        return serde_json::from_str(json)
-            .context(ErrorKind::Invalid, || format!("`{name}` is not JSON"))
-            .map_err(|cause| cause.hint("use `=` to pass it as text"));
-    }
-    let value = input_text(name, given)?;
-    match sort {
-        "" if name == "topic_ids" => {
-            value.split(',').map(|it| Ok(json!(desk.id(client, Noun::Topic, it.trim())?))).collect()
-        }
-        "topic" => Ok(json!(desk.id(client, Noun::Topic, &value)?)),
-        "number" | "flag" => match serde_json::from_str::<Value>(value.trim()) {
-            Ok(number @ Value::Number(_)) if sort == "number" => Ok(number),
-            Ok(flag @ Value::Bool(_)) if sort == "flag" => Ok(flag),
-            _ => {
-                let shown = crate::base::truncate_chars(&value, 60);
-                let wanted = if sort == "number" { "a number" } else { "true or false" };
-                Err(Error::invalid(format!("`{name}` must be {wanted}, not `{shown}`"))
-                    .hint("wiki-browser check --print lists the inputs of the kind"))
-            }
-        },
-        _ => Ok(json!(value)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_input_is_text_a_file_or_json() {
-        assert_eq!(split_input("a=b=c").unwrap(), ("a", Given::Text("b=c")));
-        assert_eq!(split_input("a=").unwrap(), ("a", Given::Text("")));
-        assert_eq!(split_input("a=@-").unwrap(), ("a", Given::File("-")));
-        assert_eq!(split_input("a:=[1]").unwrap(), ("a", Given::Json("[1]")));
-        for bad in ["", "a", "=b", "a b=c", "kind=x", "not_before=x", ":=1"] {
-            assert_eq!(split_input(bad).unwrap_err().kind(), ErrorKind::Invalid, "{bad}");
-        }
-    }
 }

@@ -7,6 +7,7 @@ use crate::cli::commands::text;
 use crate::cli::terminal::screen::{Screen, Style};
 use crate::cli::terminal::{escape, table};
 use crate::client::Client;
+use crate::flows::jobs::output::LOG_EXPIRED;
 use crate::jobs::{Step, StepKind};
 use crate::script::Reads;
 
@@ -47,7 +48,7 @@ impl Transcript {
             Ok(page) => page,
             // A job that has not started has no steps yet.
             Err(cause) if cause.kind() == ErrorKind::NotFound && self.after == 0 => {
-                return if cause.code_str() == "log_expired" { Err(cause) } else { Ok(None) };
+                return if cause.code_str() == LOG_EXPIRED { Err(cause) } else { Ok(None) };
             }
             Err(cause) => return Err(cause),
         };

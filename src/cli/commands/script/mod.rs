@@ -10,10 +10,11 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::base::{Context, Error, ErrorKind, Result, TopicId};
-use crate::cli::commands::job::{input_text, split_input};
+use crate::cli::commands::job::inputs::{input_text, split_input};
 use crate::cli::commands::{Desk, RenderRequest};
 use crate::cli::terminal::screen::{Form, Style};
 use crate::cli::terminal::short_id::{Noun, resolve};
+use crate::client::NO_SERVER;
 use crate::flows;
 use crate::flows::check::Purpose;
 use crate::script::{self, Diagnostic, InputType, Loaded, Report, Wear};
@@ -189,9 +190,10 @@ fn source_of_topic(
             *id = whole;
             Ok(source)
         }
-        Err(cause) if cause.code_str() == "no_server" => {
-            id.parse::<TopicId>()
-                .map_err(|cause| cause.hint("start the server to use an abbreviated id"))?;
+        Err(cause) if cause.code_str() == NO_SERVER => {
+            id.parse::<TopicId>().map_err(|cause| {
+                cause.hint("start the server to use an abbreviated id")
+            })?;
             Ok(None)
         }
         Err(cause) => Err(cause),

@@ -1,15 +1,15 @@
 //! `wiki-browser reload` and `schedule`: the script of a server, and what it does by itself.
 
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::base::Result;
-use crate::cli::commands::{Desk, line, text};
+use crate::api::config::ScheduleView;
+use crate::base::{Page, Result};
+use crate::cli::commands::{Desk, plain};
 use crate::cli::terminal::escape;
-use crate::cli::terminal::screen::Style;
-use crate::cli::terminal::short_id::items;
+use crate::cli::terminal::screen::{Style, typed};
 use crate::cli::terminal::table::Table;
-use crate::script::Shown;
+use crate::flows::automation::reload::{Difference, Reloaded};
 
 /// Most lines of a command that `reload` prints.
 const COMMAND_LINES_MAX: usize = 40;
@@ -46,40 +46,38 @@ pub(in crate::cli::commands) fn run(desk: &Desk, args: &ReloadArgs) -> Result<u8
     let answer = desk
         .client()?
         .post("/api/config/reload", &json!({"dry_run": args.dry_run, "drop": args.drop}))?;
-    let is_right = answer["ok"] == true;
-    desk.screen.answer(&answer, |_, answer| match is_right {
-        true => right(desk, answer),
-        false => wrong(desk, answer),
+    let reloaded: Reloaded = typed(&answer)?;
+    desk.screen.answer(&answer, |_, _| match reloaded.ok {
+        true => right(desk, &reloaded),
+        false => wrong(desk, &reloaded),
     })?;
-    Ok(u8::from(!is_right))
+    Ok(u8::from(!reloaded.ok))
 }
 
-fn wrong(desk: &Desk, answer: &Value) -> Result<()> {
-    differences(desk, &answer["difference"])?;
-    let trouble = &answer["trouble"];
-    for error in trouble["errors"].as_array().into_iter().flatten() {
+fn wrong(desk: &Desk, answer: &Reloaded) -> Result<()> {
+    differences(desk, answer.difference.as_ref())?;
+    let trouble = answer.trouble.as_ref();
+    for error in trouble.map_or(&[][..], |it| &it.errors) {
         // It makes harmless what it quotes, as for `check`.
-        desk.screen.put(&format!("{}\n", Shown::error(error)))?;
+        desk.screen.put(&format!("{error}\n"))?;
     }
-    let number = &answer["generation"];
-    desk.screen.put(&format!("{}: generation {number} stays active", line(trouble, "summary")))
+    let (summary, number) = (plain(trouble.map(|it| &it.summary)), answer.generation);
+    desk.screen.put(&format!("{summary}: generation {number} stays active"))
 }
 
-fn right(desk: &Desk, answer: &Value) -> Result<()> {
-    let difference = &answer["difference"];
+fn right(desk: &Desk, answer: &Reloaded) -> Result<()> {
+    let difference = answer.difference.as_ref();
     differences(desk, difference)?;
-    for lost in answer["lost"].as_array().into_iter().flatten() {
-        let (kind, count) = (text(lost, "kind"), &lost["jobs"]);
-        let verb = if answer["dry_run"] == true { "would be" } else { "were" };
+    for lost in &answer.lost {
+        let (kind, count) = (&lost.kind, lost.jobs);
+        let verb = if answer.dry_run { "would be" } else { "were" };
         let said = format!("{count} waiting jobs of kind \"{kind}\" {verb} cancelled");
         desk.screen.put(&desk.screen.paint(Style::Red, &escape::line(&said)))?;
     }
-    for warning in answer["warnings"].as_array().into_iter().flatten() {
-        desk.screen.note(&escape::line(warning.as_str().unwrap_or_default()));
-    }
-    let files = difference["files"].as_array().map_or(0, Vec::len);
-    let number = &answer["generation"];
-    let said = match (answer["dry_run"] == true, files) {
+    answer.warnings.iter().for_each(|it| desk.screen.note(&escape::line(it)));
+    let files = difference.map_or(0, |it| it.files.len());
+    let number = answer.generation;
+    let said = match (answer.dry_run, files) {
         (true, 0) => format!("no changes from generation {number}"),
         (true, _) => format!("the script is valid; generation {number} stays active"),
         (false, _) => format!("generation {number} is active"),
@@ -88,10 +86,11 @@ fn right(desk: &Desk, answer: &Value) -> Result<()> {
 }
 
 /// Prints what another script has different.
-fn differences(desk: &Desk, difference: &Value) -> Result<()> {
-    for change in difference["changes"].as_array().into_iter().flatten() {
-        let is_agent = text(change, "what").starts_with("agent ");
-        let waiting = match change["waiting"].as_i64() {
+fn differences(desk: &Desk, difference: Option<&Difference>) -> Result<()> {
+    let Some(difference) = difference else { return Ok(()) };
+    for change in &difference.changes {
+        let is_agent = change.what.starts_with("agent ");
+        let waiting = match change.waiting {
             Some(1) if is_agent => ": 1 message is waiting until it returns".to_owned(),
             Some(count) if is_agent && count > 0 => {
                 format!(": {count} messages are waiting until it returns")
@@ -101,14 +100,14 @@ fn differences(desk: &Desk, difference: &Value) -> Result<()> {
             _ => String::new(),
         };
         let style = if waiting.is_empty() { Style::Dim } else { Style::Red };
-        let said = format!("{:<8} {}{waiting}", text(change, "how"), text(change, "what"));
+        let said = format!("{:<8} {}{waiting}", change.how, change.what);
         desk.screen.put(&desk.screen.paint(style, &escape::line(&said)))?;
-        for run in change["runs"].as_array().into_iter().flatten() {
-            commands(desk, text(run, "when"), text(run, "command"))?;
+        for run in &change.runs {
+            commands(desk, &run.when, &run.command)?;
         }
     }
-    for name in difference["needs_restart"].as_array().into_iter().flatten() {
-        let name = escape::line(name.as_str().unwrap_or_default());
+    for name in &difference.needs_restart {
+        let name = escape::line(name);
         desk.screen.put(&format!("{name} takes effect after a restart"))?;
     }
     Ok(())
@@ -133,19 +132,15 @@ fn commands(desk: &Desk, when: &str, command: &str) -> Result<()> {
 pub(in crate::cli::commands) fn schedule(desk: &Desk, command: &ScheduleCommand) -> Result<()> {
     let ScheduleCommand::List = command;
     let answer = desk.client()?.get("/api/schedules")?;
-    desk.screen.answer(&answer, |screen, answer| {
+    desk.screen.tell(&answer, |screen, page: Page<ScheduleView>| {
         let mut table = Table::new(&["SCHEDULE", "WHEN", "KIND", "NEXT", "LAST", "CAME TO"]);
-        for it in items(answer) {
-            let last = desk.ago(&it["last_at"]);
-            let came = match text(it, "last_error") {
-                "" => text(it, "last_status"),
-                error => error,
-            };
-            let kind = match text(it, "kind") {
-                "" => text(it, "at"),
-                kind => kind,
-            };
-            table.row([text(it, "name"), text(it, "when"), kind, text(it, "next_at"), &last, came]);
+        for it in &page.items {
+            let last = desk.since(it.last_at);
+            let came = it.last_error.as_ref().or(it.last_status.as_ref());
+            let came = came.map_or("", String::as_str);
+            let next = it.next_at.map_or_else(String::new, |at| at.rfc3339());
+            let kind = it.kind.as_ref().unwrap_or(&it.at);
+            table.row([&it.name, &it.when, kind, &next, &last, came]);
         }
         screen.table(&table, "the script has no schedules")
     })

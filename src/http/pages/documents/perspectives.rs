@@ -156,7 +156,7 @@ pub(in crate::http::pages) async fn show(
     let place = tabs.iter().position(|it| it.persona == persona);
     let (tab, body) = match (shown, place) {
         (Ok(shown), _) => (read::<Tab>(shown.view)?, shown.body),
-        (Err(cause), Some(place)) if cause.code_str() == "no_perspective" => {
+        (Err(cause), Some(place)) if cause.code_str() == flows::perspectives::NO_PERSPECTIVE => {
             (tabs[place].clone(), String::new())
         }
         (Err(cause), _) => return Err(cause),

@@ -13,6 +13,7 @@ use warp::reply::Response;
 use crate::api::topics::Topic as OpenedTopic;
 use crate::base::{BlobId, Error, Result, SourcePath};
 use crate::documents::Selection;
+use crate::documents::anchor::QUOTE_NOT_FOUND;
 use crate::flows::topics::{TopicQuery, TopicRequest};
 use crate::flows::{self, Site};
 use crate::http::pages::Frame;
@@ -120,7 +121,7 @@ async fn open_as_sent(
     }
     let made = flows::topics::create(site, caller, request(quote.clone()), Some(key.clone())).await;
     match made {
-        Err(cause) if cause.code_str() == "quote_not_found" && quote.contains('\n') => {
+        Err(cause) if cause.code_str() == QUOTE_NOT_FOUND && quote.contains('\n') => {
             let quote = quote.replace('\n', "\r\n");
             flows::topics::create(site, caller, request(quote), Some(key)).await
         }

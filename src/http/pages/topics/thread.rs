@@ -8,6 +8,7 @@ use warp::reply::Response;
 use crate::api::topics::TopicStatus;
 use crate::base::{Millis, Result, SourcePath, TopicId};
 use crate::documents::Selection;
+use crate::documents::anchor::QUOTE_NOT_FOUND;
 use crate::documents::topics::suggestion::blocks;
 use crate::documents::topics::{placement, topic};
 use crate::flows::topics::reattach::ReattachRequest;
@@ -432,7 +433,7 @@ async fn reattach(site: Site, mut call: Call) -> Result<Response> {
     let done = flows::topics::reattach::reattach(&site, &caller, &id, request(quote.clone())).await;
     let done = match done {
         // As when a Topic is opened: a document with `\r\n` has it with these.
-        Err(cause) if cause.code_str() == "quote_not_found" && quote.contains('\n') => {
+        Err(cause) if cause.code_str() == QUOTE_NOT_FOUND && quote.contains('\n') => {
             let again = request(quote.replace('\n', "\r\n"));
             flows::topics::reattach::reattach(&site, &caller, &id, again).await
         }

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use crate::base::{Error, JobId, Result, fault};
+use crate::jobs::fence::JOB_ENDED;
 use crate::jobs::queue::claim;
 use crate::jobs::queue::parking;
 use crate::jobs::queue::parking::Session;
@@ -301,7 +302,7 @@ async fn run_agent(
         match around::begin(inner, job, Phase::Run).await {
             Ok(()) => {}
             // Somebody cancelled it in this moment.
-            Err(cause) if cause.code_str() == "job_ended" => return Some(Outcome::default()),
+            Err(cause) if cause.code_str() == JOB_ENDED => return Some(Outcome::default()),
             Err(cause) => return Some(failed(Reason::Internal, cause.chain())),
         }
     }
@@ -439,7 +440,7 @@ pub(super) async fn settle_until_done(
             }
             Err(cause) => {
                 error!(job_id = %job.id, "job {} could not be settled: {}", job.id, cause.chain());
-                if cause.code_str() == "job_ended" || stop.is_cancelled() {
+                if cause.code_str() == JOB_ENDED || stop.is_cancelled() {
                     return;
                 }
             }

@@ -137,7 +137,7 @@ pub struct Approval {
     pub state: State,
     /// Number of its changes, from 1.
     pub version: i64,
-    /// Who asks.
+    /// Who requests it.
     pub requester: Actor,
     /// The requester's display name; filled by a flow.
     pub requester_name: Option<String>,

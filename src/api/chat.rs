@@ -105,7 +105,7 @@ pub struct Answered {
 pub struct RunError {
     /// A stable word.
     pub code: String,
-    /// What is wrong.
+    /// The message.
     pub message: String,
     /// What to do.
     pub hint: String,
@@ -406,7 +406,7 @@ pub struct ConfigView {
     pub modes: Vec<ModeView>,
     /// Longest question, in bytes.
     pub prompt_bytes_max: u64,
-    /// Most runs of one person at once.
+    /// Most concurrent runs of one person.
     pub running_person: u32,
 }
 

@@ -69,9 +69,9 @@ pub struct IdentityView {
     pub author_name: String,
     /// Author's mail address.
     pub author_email: String,
-    /// Committer's name, if it is not the author's.
+    /// Committer's name, if different from the author's.
     pub committer_name: Option<String>,
-    /// Committer's mail address, if it is not the author's.
+    /// Committer's mail address, if different from the author's.
     pub committer_email: Option<String>,
 }
 
@@ -81,7 +81,7 @@ pub struct IdentityView {
 pub struct LimitsView {
     /// Most agents that run at once.
     pub jobs: u32,
-    /// Most agents that live on at once, beside those.
+    /// Most long-running agents at once, in addition to `jobs`.
     pub agents: u32,
     /// From the first signal to KILL.
     pub grace: String,
@@ -145,7 +145,7 @@ pub struct InputView {
     pub kind: String,
     /// The input from which it follows.
     pub from: Option<String>,
-    /// Whether a job without it is refused.
+    /// Whether it is required.
     pub required: bool,
     /// What it is for.
     pub about: Option<String>,
@@ -155,7 +155,7 @@ pub struct InputView {
     pub default: Option<String>,
     /// Whether it is computed, and never given.
     pub computed: bool,
-    /// Whether it may be a Source that does not exist yet.
+    /// Whether it may name a Source that does not exist yet.
     pub new: bool,
 }
 

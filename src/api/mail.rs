@@ -252,7 +252,7 @@ pub struct InboxView {
     pub name: String,
     /// Its address.
     pub address: Address,
-    /// What it does, for people.
+    /// Its purpose, for people.
     pub about: String,
     /// Name of the engine.
     pub engine: String,

@@ -16,22 +16,6 @@ pub struct Version<'t> {
     pub text: &'t str,
 }
 
-/// What happens to one Topic.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Fate {
-    /// The Topic.
-    pub topic_id: TopicId,
-    /// Its title.
-    pub title: String,
-    /// The quoted passage; empty for a global Topic.
-    pub quote: String,
-    /// The placement in the base; absent for a global Topic.
-    pub before: Option<Placement>,
-    /// The placement in the proposed text; absent for a global Topic.
-    pub after: Option<Placement>,
-}
-
 /// Returns the fate of every open Topic except those that the proposal resolves. `topics` are the
 /// open Topics of the Source, each with its placement in the base text, if known.
 ///

@@ -25,11 +25,11 @@ pub struct Ground {
     pub in_terminals: BTreeSet<String>,
     /// Those of them whose last words nobody hears.
     pub unheard: BTreeSet<String>,
-    /// How many messages a newcomer is told.
+    /// Number of earlier messages shown to a new member.
     pub catch_up: u32,
     /// What a newcomer is told, with `{{name}}`; a text of the program without it.
     primer: Option<String>,
-    /// The line from which on the end of an answer is cut off.
+    /// The line at which answers are cut off.
     footer: Option<String>,
 }
 

@@ -79,6 +79,16 @@ pub enum Missed {
     Skip,
 }
 
+impl Missed {
+    /// Returns the word in the script.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Missed::Once => "once",
+            Missed::Skip => "skip",
+        }
+    }
+}
+
 /// What a schedule has done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -57,7 +57,7 @@ const OF_VALUES: [&str; 31] = [
 ];
 
 /// How bad a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
@@ -68,13 +68,13 @@ pub enum Severity {
 }
 
 /// One finding.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Diagnostic {
     /// How bad it is.
     pub severity: Severity,
     /// Stable word for programs.
-    pub code: &'static str,
+    pub code: Cow<'static, str>,
     /// The message.
     pub message: String,
     /// Its place, if it has one.

@@ -113,7 +113,7 @@ pub(super) struct Ready {
     pub(super) reads: Option<Reads>,
     /// How its agent is spoken to, if it lives on.
     speaks: Option<Speaks>,
-    /// How it is typed to, if it lives in a terminal.
+    /// How to type to it, if it runs in a terminal.
     typed: Option<Typed>,
     /// What runs around the agent.
     plan: Option<Plan>,

@@ -37,7 +37,7 @@ pub(in crate::jobs) struct Ears {
     pub(in crate::jobs) reads: Option<Reads>,
     /// How its agent is spoken to, if it lives on.
     pub(in crate::jobs) speaks: Option<Speaks>,
-    /// How it is typed to, if it lives in a terminal.
+    /// How to type to it, if it runs in a terminal.
     pub(in crate::jobs) typed: Option<Typed>,
     /// Whether it goes on when the server ends.
     pub(in crate::jobs) is_kept: bool,

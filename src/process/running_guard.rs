@@ -24,6 +24,7 @@ use crate::process::launch::{
     ExitCause, ExitRecord, GuardEvent, LINE_BYTES_MAX, Stream, read_exit_record,
 };
 use crate::process::lifeline::{GuardStopper, Lifeline};
+use crate::process::lookout::{LOOK_EVERY, Lookout};
 use crate::process::tree::{Children, Listing, Sweep};
 
 /// How late a guard may be, on a busy machine, before its work is done from here.
@@ -34,11 +35,7 @@ const AFTER_EXIT_MAX: Duration = Duration::from_millis(2_700);
 const SILENCE_MAX: Duration = Duration::from_secs(5);
 /// Longer than any job.
 pub(in crate::process) const FAR: Duration = Duration::from_secs(400 * 86_400);
-/// How often it is looked whether somebody stopped the guard, while its agent runs.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// The same of a job that may live for days: many of them must cost nothing.
-const LOOK_EVERY_LIVE: Duration = Duration::from_secs(30);
-/// The same while the job ends.
+/// How often it is looked whether somebody stopped the guard, while the job ends.
 const LOOK_EVERY_ENDING: Duration = Duration::from_millis(50);
 /// A guard that was found stopped this often has an agent that will not have it: one STOP may be
 /// anybody's mistake, and is made good.
@@ -63,7 +60,7 @@ pub struct Guard {
     step: Step,
     /// When the next step must have been taken.
     deadline: Instant,
-    look_at: Instant,
+    lookout: Lookout,
     standstills: u32,
 }
 
@@ -138,6 +135,8 @@ impl Guard {
     pub(in crate::process) fn new(started: Started) -> Guard {
         let Started { held, children, identity, job_dir, line, cgroup, wall, grace } = started;
         let (line, now) = (Arc::new(line), Instant::now());
+        let is_child = matches!(held, Held::Child(_));
+        let lookout = Lookout::new(wall >= FAR, is_child, children.since());
         Guard {
             held,
             children,
@@ -154,7 +153,7 @@ impl Guard {
             step: Step::Running,
             // Its clock starts with its agent, and says so.
             deadline: now + wall.min(FAR) + SILENCE_MAX,
-            look_at: now + LOOK_EVERY,
+            lookout,
             standstills: 0,
         }
     }
@@ -207,7 +206,7 @@ impl Guard {
                 return None;
             }
             self.note_stop();
-            let (deadline, look_at) = (self.deadline, self.look_at);
+            let deadline = self.deadline;
             tokio::select! {
                 biased;
                 ready = self.line.socket.readable() => {
@@ -225,7 +224,7 @@ impl Guard {
                 () = self.line.bell.notified() => {}
                 () = self.line.write_rest() => {}
                 () = tokio::time::sleep_until(deadline) => self.take_step().await,
-                () = tokio::time::sleep_until(look_at) => self.look(),
+                () = self.lookout.wait() => self.look(),
             }
         }
     }
@@ -275,7 +274,7 @@ impl Guard {
             GuardEvent::AgentExited { .. } if self.step == Step::Running => {
                 self.step = Step::Ending;
                 self.deadline = now + AFTER_EXIT_MAX.max(self.grace + LATE_MAX);
-                self.look_at = now + LOOK_EVERY_ENDING;
+                self.lookout.after(LOOK_EVERY_ENDING);
             }
             GuardEvent::Ended(_) => {
                 self.step = Step::Over;
@@ -295,7 +294,7 @@ impl Guard {
         let now = Instant::now();
         self.step = Step::Ending;
         self.deadline = now + self.grace + LATE_MAX;
-        self.look_at = now + LOOK_EVERY_ENDING;
+        self.lookout.after(LOOK_EVERY_ENDING);
     }
 
     /// Does what the guard has not done in time.
@@ -335,12 +334,11 @@ impl Guard {
 
     /// Looks whether somebody stopped the guard, and lets it go on.
     fn look(&mut self) {
-        let every = match self.step {
-            Step::Running if self.wall >= FAR => LOOK_EVERY_LIVE,
-            Step::Running => LOOK_EVERY,
-            _ => LOOK_EVERY_ENDING,
-        };
-        self.look_at = Instant::now() + every;
+        match self.step {
+            Step::Running if self.wall >= FAR => self.lookout.until_reason(),
+            Step::Running => self.lookout.after(LOOK_EVERY),
+            _ => self.lookout.after(LOOK_EVERY_ENDING),
+        }
         let is_it = |it: &Stat| it.start == self.identity.start;
         let is_stopped =
             Stat::of(self.identity.pid).is_some_and(|it| is_it(&it) && it.is_stopped());

@@ -37,8 +37,10 @@ use crate::process::{Adopted, Cgroups, Children, Terminals};
 use crate::script::{Produces, Speaks};
 use crate::store::{Store, Trouble, Tx};
 
-/// How long the queue sleeps if nothing rings: twice a minute at most.
-const FALLBACK: Duration = Duration::from_secs(30);
+/// Longest sleep while something opens by itself: clocks are set, and machines sleep.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
+/// The same while nothing does, and nothing rings.
+const FALLBACK: Duration = Duration::from_secs(600);
 /// How long until a full disk is looked at again: nobody tells when there is room.
 const WITHOUT_ROOM: Duration = Duration::from_secs(2);
 
@@ -414,12 +416,12 @@ impl Queue {
         match self.inner.setup.store.look(|c| self.current().caps.rules.next_opening(c, since)) {
             Ok(Some(at)) => {
                 let ms = at.0.saturating_sub(self.inner.setup.store.clock().now().0).max(0);
-                Duration::from_millis(ms.unsigned_abs()).min(FALLBACK)
+                Duration::from_millis(ms.unsigned_abs()).min(LOOK_AGAIN)
             }
             Ok(None) => FALLBACK,
             Err(cause) => {
                 warn!("the queue cannot be read: {}", cause.chain());
-                FALLBACK
+                LOOK_AGAIN
             }
         }
     }

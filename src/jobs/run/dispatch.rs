@@ -26,7 +26,7 @@ use crate::jobs::run::recovery::Left;
 use crate::jobs::run::task::RunTask;
 use crate::jobs::run::watch::{Recall, Steady, Watch};
 use crate::jobs::run::workspace::Workspaces;
-use crate::jobs::run::{execution, recovery, settle};
+use crate::jobs::run::{execution, recovery, settle, speech};
 use crate::jobs::speak::{Fact, Voice};
 use crate::jobs::telemetry::refusal::Refusals;
 use crate::jobs::{
@@ -247,7 +247,8 @@ impl Queue {
             let outside = Running::default();
             if let Some(speaks) = self.speaks(&job) {
                 let last = adopted.last_input.clone();
-                outside.voice.open(adopted.guard.stopper(), speaks, last);
+                let greeting = speech::greeting_of(&self.inner, &job, job.session_ref.clone());
+                outside.voice.open(adopted.guard.stopper(), (speaks, greeting), last);
             }
             self.remember(&job.id, &outside);
             let (pool, inner) = (job.pool, Arc::clone(&self.inner));

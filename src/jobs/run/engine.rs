@@ -7,7 +7,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use crate::base::{Error, Result};
 use crate::process;
 use crate::script::{
-    Builtin, Config, Engine, EngineBody, EnvValue, PromptBy, Reads, Secret, Sessions, Speech,
+    Builtin, Config, Engine, EngineBody, EnvValue, PromptBy, Reads, Secret, Sessions, Speaks,
+    Speech,
 };
 
 /// An engine that can be started on this machine.
@@ -34,6 +35,14 @@ pub struct ResolvedEngine {
     /// Variables of the server that are not for agents: with the secret of a webhook one could ask
     /// for jobs.
     pub withheld: Vec<String>,
+}
+
+impl ResolvedEngine {
+    /// Returns whether it can go on with a session: by arguments, or because it is told so.
+    pub fn can_resume(&self) -> bool {
+        let is_told = |it: &Speech| it.speaks == Speaks::CodexAppServer;
+        !self.sessions.resume.is_empty() || self.speech.as_ref().is_some_and(is_told)
+    }
 }
 
 /// The engines that some kind names, resolved at start.

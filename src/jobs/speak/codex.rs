@@ -174,6 +174,10 @@ fn answer(hearing: &mut Hearing, line: &Value) -> Vec<Fact> {
         }
         // It knows the conversation no more: another one is begun.
         Some(RESUME) => vec![Fact::SessionLost],
+        Some(START) => {
+            hearing.talk.is_lost = true;
+            Vec::new()
+        }
         Some(TURNS) if hearing.talk.bearings.thread.is_some() => {
             let mut facts = taken(result);
             facts.push(Fact::Ready);
@@ -221,6 +225,9 @@ pub(super) fn steps(line: &Value) -> Vec<Value> {
             vec![answered(&item["id"], is_ok, text("aggregatedOutput"))]
         }
         (Some("error"), _) => vec![said(&why(&line["params"]["error"]))],
+        (None, _) if line["id"] == START && !line["error"].is_null() => {
+            vec![said(&why(&line["error"]))]
+        }
         _ => Vec::new(),
     }
 }
@@ -312,6 +319,11 @@ mod tests {
         assert_eq!(heard(r#"{"id":"wb-turns","result":{"data":[]}}"#), [Fact::Ready]);
         let unknown = Fact::Taken { block: None, answer: None };
         assert_eq!(heard(r#"{"id":"wb-turns","error":{"code":1}}"#), [unknown, Fact::Ready]);
+        // One that begins none is of no use, and says why.
+        let mut hearing = Hearing::new(Speaks::CodexAppServer);
+        let refused = r#"{"id":"wb-start","error":{"message":"no such model"}}"#;
+        assert_eq!((hearing.line(refused), hearing.is_lost()), (Vec::new(), true));
+        assert_eq!(hearing.steps(refused).unwrap()[0]["text"], "no such model");
         // A thread that is gone: another one is begun, and that one is ready.
         let mut hearing = Hearing::new(Speaks::CodexAppServer);
         let gone = r#"{"id":"wb-resume","error":{"message":"no rollout found"}}"#;

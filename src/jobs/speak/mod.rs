@@ -209,6 +209,11 @@ impl Hearing {
         Told { stance, bearings: self.talk.bearings.clone(), lines: self.talk.take_lines() }
     }
 
+    /// Returns whether the process cannot be spoken to at all.
+    pub(super) fn is_lost(&self) -> bool {
+        self.talk.is_lost
+    }
+
     /// Returns what a line tells a person who looks at the job; nothing for output that is read as
     /// it is.
     pub(super) fn steps(&self, line: &str) -> Option<Vec<Value>> {

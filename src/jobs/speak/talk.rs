@@ -55,6 +55,8 @@ pub(super) struct Talk {
     pub(super) is_again: bool,
     /// Whether a part of its output was not read, so that it is asked where it is.
     pub(super) has_gap: bool,
+    /// Whether it cannot be spoken to at all, and must end.
+    pub(super) is_lost: bool,
     /// Whether it has refused a block because it was busy.
     pub(super) has_refused: bool,
     lines: Vec<String>,

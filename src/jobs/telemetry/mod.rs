@@ -179,9 +179,9 @@ impl Telemetry {
         self
     }
 
-    /// Returns whether whoever hears the agent wants it to end.
+    /// Returns whether whoever hears the agent wants it to end, or nobody can speak to it.
     pub(super) fn is_enough(&self) -> bool {
-        self.is_enough
+        self.is_enough || self.hearing.as_ref().is_some_and(Hearing::is_lost)
     }
 
     fn tell(&mut self, hear: impl FnOnce(&mut dyn Listener) -> Result<bool>) {

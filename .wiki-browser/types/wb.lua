@@ -637,7 +637,7 @@
 ---@field session? string[] Arguments that name a new session.
 ---@field resume? string[] Arguments that go on with a session: its jobs can wait for an approval without a process.
 ---@field asks? string[] Arguments that make it ask people before it uses a tool, for kinds that may ask.
----@field speaks? "claude-stream-json"|"lines" How a stream is spoken to, and how it answers.
+---@field speaks? "claude-stream-json"|"codex-app-server"|"pi-rpc"|"lines" How a stream is spoken to, and how it answers.
 ---@field proof_wait? wb.Duration Longest wait until what lives on shows that it has what was written; 60s by default.
 ---@field system? string[] Arguments that bring what lives on what its agent is and what it may do.
 ---@field hooks? string[] Arguments that bring a program in a terminal our hooks, which tell of its turns.

@@ -12,6 +12,7 @@ use crate::jobs::settled;
 use crate::report::{Aim, Report};
 use crate::site::{Outcome, Server, Site, progress};
 use crate::wire::Line;
+use crate::{legs, terminals};
 
 /// Agents that are left alone, and agents that are taken over.
 const IDLE: usize = 20;
@@ -29,11 +30,14 @@ const ECHO: &str = concat!(
 pub(crate) async fn measure(asked: &Asked, base: &Path, report: &mut Report) -> Outcome<()> {
     accepted(asked, base, report).await?;
     hooked(asked, base, report).await?;
+    legs::worktrees(asked, base, report).await?;
+    legs::resumed(asked, base, report).await?;
+    terminals::measure(asked, base, report).await?;
     agents(asked, base, report).await
 }
 
 /// A site with the declarations of this measurement after its own.
-fn site(base: &Path, name: &str, (jobs, more): (u32, &str)) -> Outcome<Site> {
+pub(crate) fn site(base: &Path, name: &str, (jobs, more): (u32, &str)) -> Outcome<Site> {
     let site = Site::new(base, name, jobs)?;
     let path = site.top.join("wiki-browser.lua");
     let limits = format!("grace = \"2s\", agents = {KEPT}");
@@ -122,7 +126,11 @@ wb.inbox "t/ok" {
 }
 
 /// Posts so many, and waits until all is done; returns the milliseconds.
-async fn all(server: &Server, (target, body): (&str, &str), count: usize) -> Outcome<f64> {
+pub(crate) async fn all(
+    server: &Server,
+    (target, body): (&str, &str),
+    count: usize,
+) -> Outcome<f64> {
     let begin = Instant::now();
     let request = server.request("POST", target, Some(body));
     rate(server, &request, count).await?;
@@ -182,7 +190,7 @@ fn declared(count: usize) -> String {
     text
 }
 
-async fn until_all(server: &Server, count: usize) -> Outcome<()> {
+pub(crate) async fn until_all(server: &Server, count: usize) -> Outcome<()> {
     let begin = Instant::now();
     loop {
         let all = server.get("/api/agents").await?;
@@ -215,7 +223,7 @@ async fn answered(server: &Server, count: usize) -> Outcome<()> {
 }
 
 /// Ends the agents, which would outlive their server, and then the server.
-async fn end(server: Server) -> Outcome<()> {
+pub(crate) async fn end(server: Server) -> Outcome<()> {
     let all = server.get("/api/agents").await?;
     for agent in all["items"].as_array().ok_or("no list of agents")? {
         let name = agent["name"].as_str().unwrap_or_default();

@@ -29,7 +29,7 @@ pub(crate) fn stamp() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn now_ns() -> u128 {
+pub(crate) fn now_ns() -> u128 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos()
 }
 

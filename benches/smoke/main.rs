@@ -7,6 +7,7 @@ mod claim;
 mod idle;
 mod instances;
 mod jobs;
+mod legs;
 mod million;
 mod peers;
 mod reads;
@@ -14,6 +15,7 @@ mod report;
 mod script;
 mod search;
 mod site;
+mod terminals;
 mod wire;
 
 use std::process::ExitCode;
@@ -45,7 +47,7 @@ const ALL: [(&str, &str); 10] = [
     ("lists", "the newest 20 of a million jobs under each filter"),
     ("claim", "a claim among a million ended and ten thousand waiting jobs"),
     ("script", "a script of 300 kinds: loading, a function's answer, reloads"),
-    ("instances", "messages to inboxes against plain jobs; agents that wait and are taken over"),
+    ("instances", "messages to inboxes and agents: rates, hooks, worktrees, decisions, wake-ups"),
     ("search", "10,000 documents and 50,000 Topics: start-up, indexing, searches; only if named"),
 ];
 
@@ -61,6 +63,11 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     if args.first().is_some_and(|it| it == "__stamp") {
         return jobs::stamp();
+    }
+    if let [word, hooks_file] = &args[..]
+        && word == "__terminal"
+    {
+        return terminals::program(hooks_file);
     }
     let asked = match parse(&args) {
         Ok(asked) => asked,

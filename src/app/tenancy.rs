@@ -15,7 +15,7 @@ use tracing::{error, warn};
 
 use crate::app::data;
 use crate::base::{Error, Result, fault};
-use crate::process::FileLock;
+use crate::process::{FileLock, NameWatch};
 
 /// File name of the socket in the data folder.
 pub(super) const SOCKET: &str = "wb.sock";
@@ -23,8 +23,10 @@ pub(super) const SOCKET: &str = "wb.sock";
 const LOCK_WAIT: Duration = Duration::from_secs(2);
 /// How long a listening server may take to accept a connection, before it counts as busy.
 const CONNECT_WAIT: Duration = Duration::from_millis(500);
-/// How often it is looked whether the lock is still ours.
+/// How often it is looked whether the lock is still ours, if the kernel does not tell.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// The same if it tells of the file: a folder above it may be moved all the same.
+const LOOK_EVERY_WATCHED: Duration = Duration::from_secs(600);
 
 /// The data folder as held by this process.
 #[derive(Clone)]
@@ -76,12 +78,14 @@ impl Tenancy {
     /// was quicker.
     pub(super) async fn keep(self, stop: CancellationToken) {
         while !stop.is_cancelled() {
+            // Watched first and looked at then: what happens in between is noticed.
+            let watch = NameWatch::of(&lock_path(&self.data));
             if let Err(cause) = self.look() {
                 error!("{}", cause.chain());
                 return;
             }
             tokio::select! {
-                () = tokio::time::sleep(LOOK_EVERY) => {}
+                () = until_touched(watch) => {}
                 () = stop.cancelled() => {}
             }
         }
@@ -109,6 +113,17 @@ impl Tenancy {
                 Ok(())
             }
         }
+    }
+}
+
+/// Waits until the file of the lock may have lost its name.
+async fn until_touched(watch: Result<NameWatch>) {
+    let Ok(mut watch) = watch else { return tokio::time::sleep(LOOK_EVERY).await };
+    tokio::select! {
+        told = watch.touched() => if told.is_err() {
+            tokio::time::sleep(LOOK_EVERY).await;
+        },
+        () = tokio::time::sleep(LOOK_EVERY_WATCHED) => {}
     }
 }
 

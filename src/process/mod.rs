@@ -14,7 +14,9 @@ mod job_folder;
 mod launch;
 mod lifeline;
 mod lock;
+mod lookout;
 mod machine;
+mod name_watch;
 mod notices;
 mod output;
 mod own_folder;
@@ -46,6 +48,7 @@ pub use launch::{
 pub use lifeline::GuardStopper;
 pub use lock::FileLock;
 pub use machine::{disk, free_bytes, machine, may_write};
+pub use name_watch::NameWatch;
 pub use notices::{Noticed, Notices};
 pub use output::{OutputChunk, last_printed, output_tail, put_output, read_output};
 pub use own_folder::own_folder;

@@ -24,6 +24,7 @@ use crate::process::launch::{
     ExitCause, ExitRecord, GuardEvent, LINE_BYTES_MAX, Stream, read_exit_record,
 };
 use crate::process::lifeline::{GuardStopper, Lifeline};
+use crate::process::lookout::{LOOK_EVERY, Lookout};
 use crate::process::tree::{Children, Listing, Sweep};
 
 /// How late a guard may be, on a busy machine, before its work is done from here.
@@ -34,11 +35,7 @@ const AFTER_EXIT_MAX: Duration = Duration::from_millis(2_700);
 const SILENCE_MAX: Duration = Duration::from_secs(5);
 /// Longer than any job.
 pub(in crate::process) const FAR: Duration = Duration::from_secs(400 * 86_400);
-/// How often to check whether the guard was stopped, while its agent runs.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// The same for a job that may live for days: many of them must cost nothing.
-const LOOK_EVERY_LIVE: Duration = Duration::from_secs(30);
-/// The same while the job ends.
+/// How often it is looked whether somebody stopped the guard, while the job ends.
 const LOOK_EVERY_ENDING: Duration = Duration::from_millis(50);
 /// A guard found stopped this often has a hostile agent. A single STOP may be a mistake, and is
 /// undone.
@@ -63,7 +60,7 @@ pub struct Guard {
     step: Step,
     /// When the next step must have been taken.
     deadline: Instant,
-    look_at: Instant,
+    lookout: Lookout,
     standstills: u32,
 }
 
@@ -137,6 +134,8 @@ impl Guard {
     pub(in crate::process) fn new(started: Started) -> Guard {
         let Started { held, children, identity, job_dir, line, cgroup, wall, grace } = started;
         let (line, now) = (Arc::new(line), Instant::now());
+        let is_child = matches!(held, Held::Child(_));
+        let lookout = Lookout::new(wall >= FAR, is_child, children.since());
         Guard {
             held,
             children,
@@ -153,7 +152,7 @@ impl Guard {
             step: Step::Running,
             // The agent's clock starts with `Started`, which resets this deadline.
             deadline: now + wall.min(FAR) + SILENCE_MAX,
-            look_at: now + LOOK_EVERY,
+            lookout,
             standstills: 0,
         }
     }
@@ -205,7 +204,7 @@ impl Guard {
                 return None;
             }
             self.note_stop();
-            let (deadline, look_at) = (self.deadline, self.look_at);
+            let deadline = self.deadline;
             tokio::select! {
                 biased;
                 ready = self.line.socket.readable() => {
@@ -224,7 +223,7 @@ impl Guard {
                 () = self.line.bell.notified() => {}
                 () = self.line.write_rest() => {}
                 () = tokio::time::sleep_until(deadline) => self.take_step().await,
-                () = tokio::time::sleep_until(look_at) => self.look(),
+                () = self.lookout.wait() => self.look(),
             }
         }
     }
@@ -274,7 +273,7 @@ impl Guard {
             GuardEvent::AgentExited { .. } if self.step == Step::Running => {
                 self.step = Step::Ending;
                 self.deadline = now + AFTER_EXIT_MAX.max(self.grace + LATE_MAX);
-                self.look_at = now + LOOK_EVERY_ENDING;
+                self.lookout.after(LOOK_EVERY_ENDING);
             }
             GuardEvent::Ended(_) => {
                 self.step = Step::Over;
@@ -294,7 +293,7 @@ impl Guard {
         let now = Instant::now();
         self.step = Step::Ending;
         self.deadline = now + self.grace + LATE_MAX;
-        self.look_at = now + LOOK_EVERY_ENDING;
+        self.lookout.after(LOOK_EVERY_ENDING);
     }
 
     /// Takes over what the guard has not done in time.
@@ -335,12 +334,11 @@ impl Guard {
 
     /// Checks whether somebody stopped the guard, and resumes it.
     fn look(&mut self) {
-        let every = match self.step {
-            Step::Running if self.wall >= FAR => LOOK_EVERY_LIVE,
-            Step::Running => LOOK_EVERY,
-            _ => LOOK_EVERY_ENDING,
-        };
-        self.look_at = Instant::now() + every;
+        match self.step {
+            Step::Running if self.wall >= FAR => self.lookout.until_reason(),
+            Step::Running => self.lookout.after(LOOK_EVERY),
+            _ => self.lookout.after(LOOK_EVERY_ENDING),
+        }
         let is_it = |it: &Stat| it.start == self.identity.start;
         let is_stopped =
             Stat::of(self.identity.pid).is_some_and(|it| is_it(&it) && it.is_stopped());

@@ -35,8 +35,17 @@ const SEEN_MAX: usize = 100_000;
 
 /// The processes that this server started itself, which tells them from strays among its children.
 /// A cheap handle.
-#[derive(Clone, Default, Debug)]
-pub struct Children(Arc<Mutex<HashMap<i32, u64>>>);
+#[derive(Clone, Debug)]
+pub struct Children {
+    known: Arc<Mutex<HashMap<i32, u64>>>,
+    since: Instant,
+}
+
+impl Default for Children {
+    fn default() -> Children {
+        Children { known: Arc::default(), since: Instant::now() }
+    }
+}
 
 impl Children {
     /// Returns an empty registry.
@@ -44,9 +53,14 @@ impl Children {
         Children::default()
     }
 
+    /// Returns when it was made: what is done every so often for each is counted from then.
+    pub(in crate::process) fn since(&self) -> Instant {
+        self.since
+    }
+
     /// Starts a command and registers it before a sweep can take it for a stray.
     pub(in crate::process) fn spawn(&self, command: &mut Command) -> io::Result<(Child, i32)> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let mut child = command.spawn()?;
         let pid = child.id().and_then(|it| i32::try_from(it).ok());
         let pid = pid.ok_or_else(|| io::Error::other("a new process has no pid"))?;
@@ -72,7 +86,7 @@ impl Children {
         if fault::is_off("adopt") {
             return;
         }
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let me = unistd::getpid().as_raw();
         match Listing::new().and_then(|it| it.children(me)) {
             Ok(present) => known.extend(present.into_iter().map(|it| (it.pid, it.start))),
@@ -83,14 +97,14 @@ impl Children {
     /// Forgets a process that was reaped. (One whose handle was dropped is forgotten by the next
     /// sweep: its start time tells it from a later process with the same pid.)
     pub(in crate::process) fn forget(&self, pid: i32) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&pid);
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(&pid);
     }
 
     /// Returns the children that this process did not start, and reaps the dead among them. One
     /// caller at a time: if another one reaped an orphan, this list would miss it, and with it the
     /// hint that it may have left a child.
     fn take_strays(&self) -> io::Result<Vec<Stat>> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         // One that cannot be read stays registered: otherwise it would be ended as a stray.
         known.retain(|pid, start| match Stat::read(*pid) {
             Ok(stat) => stat.is_some_and(|it| it.start == *start),

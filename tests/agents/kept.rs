@@ -68,6 +68,8 @@ fn an_agent_whose_output_is_gone_is_not_busy_for_ever() {
         let server = bench.serve();
         let message = send(&bench, "robbo", json!("wait"));
         bench.wait_left("waits");
+        // What nobody has heard yet could be missed by nobody.
+        wait_state(&bench, "robbo", "busy");
         let job = job_of(&bench, "robbo");
         server.kill();
         let output = bench.data.join("jobs").join(&job).join("stdout.log");

@@ -328,3 +328,23 @@ fn an_instance_is_no_start_of_the_agent_whose_name_its_template_has() {
     assert_eq!(show(&bench, "robbo")["job_id"], before["job_id"]);
     server.stop();
 }
+
+/// Nobody looks at the guard of an agent that waits: the kernel tells that it was stopped. Fails
+/// with `WB_WITHOUT=standstill`.
+#[test]
+fn a_guard_that_somebody_stops_goes_on() {
+    let bench = Bench::new();
+    let script = "while :; do hear; began
+case $text in
+  stop) kill -STOP $PPID
+    until [ \"$(cut -d' ' -f3 /proc/$PPID/stat)\" != T ]; do sleep 0.02; done; say 'went on' ;;
+  *) say \"again $text\" ;;
+esac
+done";
+    declare(&bench, "robbo", "autostart = \"always\"", script);
+    let server = bench.serve();
+    assert_eq!(ask(&bench, "robbo", json!("hello"))["reply"], "again hello");
+    assert_eq!(ask(&bench, "robbo", json!("stop"))["reply"], "went on");
+    assert_eq!(ask(&bench, "robbo", json!("more"))["reply"], "again more");
+    server.stop();
+}

@@ -1,5 +1,6 @@
 //! Agents that live on: started, spoken to, ended and started again.
 
+mod asked;
 mod kept;
 mod kills;
 mod life;

@@ -37,6 +37,11 @@ pub(in crate::flows) fn heard(tx: &Tx<'_>, works: &Works, job: &Job, fact: &Fact
         Fact::Free => Ok(()),
         Fact::Works => see(State::Busy, "works"),
         Fact::SessionLost => agent::keep_session(tx, name, None),
+        // It is the agent's from its first turn on.
+        Fact::Session { .. } => Ok(()),
+        Fact::Taken { block, answer } => {
+            taken(tx, works, (&agent, job), (block.as_ref(), answer.as_deref()))
+        }
         Fact::Began { block } => {
             let own = own_block(tx, &agent, block.as_ref())?;
             let proof = if is_by_screen(works, &agent) { "screen" } else { "turn" };
@@ -149,6 +154,36 @@ fn began(
     }
     let (agent, job, block) = (agent.name.clone(), job.id.clone(), block.cloned());
     (rooms::rooms(works).turn)(tx, &Turn::Began { agent, job, block })
+}
+
+/// Writes what became of a block that an earlier start was given and had not begun with, as far as
+/// anybody knew: the engine remembers it.
+fn taken(
+    tx: &Tx<'_>,
+    works: &Works,
+    (agent, job): (&Agent, &Job),
+    (block, answer): (Option<&BlockId>, Option<&str>),
+) -> Result<()> {
+    let open = mail::open_block(tx.connection(), &agent.name)?;
+    let Some(open) = open.filter(|it| it.begun_at.is_none() && it.job_id != job.id) else {
+        return Ok(());
+    };
+    let Some(block) = block else {
+        // Neither given again nor said to have arrived: a person looks.
+        return mail::end_block(tx, &agent.name, &open.id, "agent_ended");
+    };
+    if *block != open.id {
+        return Ok(());
+    }
+    began(tx, works, (agent, job), (Some(block), "turn"))?;
+    let end = End {
+        text: answer.unwrap_or_default(),
+        how: if answer.is_some() { TurnEnd::Answered } else { TurnEnd::Lost },
+        tokens: Tokens::default(),
+        cost_usd: None,
+        is_mixed: false,
+    };
+    ended(tx, works, (agent, job), Some(block), end)
 }
 
 /// How a turn ended.

@@ -19,8 +19,11 @@ use crate::mail::{self, BELL, OpenBlock};
 use crate::script::{Autostart, Config, Kind, kind_of_agent};
 use crate::store::Tx;
 
-/// Longest sleep: the clock of the machine may be set, and a machine may have slept.
+/// Longest sleep while something comes due by itself: the clock of the machine may be set, and a
+/// machine may have slept.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
+/// The same while nothing does, and nothing rings.
+const FALLBACK: Duration = Duration::from_secs(600);
 /// The pause after a read or a write that failed.
 const AGAIN: Duration = Duration::from_secs(2);
 /// The pause before a start that the queue refused is tried again, in milliseconds.
@@ -75,7 +78,7 @@ struct Words {
 async fn round(site: &Site) -> Result<Duration> {
     let works = site.works.now();
     let agents = works.store.read(agent::list).await?;
-    let mut wake = works.store.clock().now().plus(duration_ms(LOOK_AGAIN));
+    let mut wake: Option<Millis> = None;
     for agent in agents {
         // What is wrong with one agent keeps no other waiting.
         let again = match look_after(site, &works, &agent.name).await {
@@ -85,8 +88,9 @@ async fn round(site: &Site) -> Result<Duration> {
                 Some(works.store.clock().now().plus(duration_ms(AGAIN)))
             }
         };
-        wake = again.map_or(wake, |at| at.min(wake));
+        wake = wake.into_iter().chain(again).min();
     }
+    let Some(wake) = wake else { return Ok(FALLBACK) };
     let left = wake.0.saturating_sub(works.store.clock().now().0).max(1);
     Ok(Duration::from_millis(left.unsigned_abs()).min(LOOK_AGAIN))
 }

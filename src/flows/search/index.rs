@@ -25,7 +25,8 @@ use crate::flows::Works;
 use crate::store::Tx;
 
 /// How long it waits for the bell before it looks by itself whether the repository has changed.
-const LOOK_EVERY: Duration = Duration::from_secs(60);
+/// Whoever searches looks, too.
+const LOOK_EVERY: Duration = Duration::from_secs(900);
 /// How many changed paths are looked at one by one; of more the whole repository is compared.
 const PATHS_MAX: usize = 50;
 /// Text that is taken in by one transaction, in bytes, if it is more than one Source.

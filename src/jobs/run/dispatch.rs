@@ -26,7 +26,7 @@ use crate::jobs::run::recovery::Left;
 use crate::jobs::run::task::RunTask;
 use crate::jobs::run::watch::{Recall, Steady, Watch};
 use crate::jobs::run::workspace::Workspaces;
-use crate::jobs::run::{execution, recovery, settle};
+use crate::jobs::run::{execution, recovery, settle, speech};
 use crate::jobs::speak::{Fact, Voice};
 use crate::jobs::telemetry::refusal::Refusals;
 use crate::jobs::{
@@ -37,8 +37,10 @@ use crate::process::{Adopted, Cgroups, Children, Terminals};
 use crate::script::{Produces, Speaks};
 use crate::store::{Store, Trouble, Tx};
 
-/// Longest sleep without a bell.
-const FALLBACK: Duration = Duration::from_secs(30);
+/// Longest sleep while something opens by itself: clocks are set, and machines sleep.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
+/// The same while nothing does, and nothing rings.
+const FALLBACK: Duration = Duration::from_secs(600);
 /// How often a full disk is checked again: nothing rings when space becomes available.
 const WITHOUT_ROOM: Duration = Duration::from_secs(2);
 
@@ -245,7 +247,8 @@ impl Queue {
             let outside = Running::default();
             if let Some(speaks) = self.speaks(&job) {
                 let last = adopted.last_input.clone();
-                outside.voice.open(adopted.guard.stopper(), speaks, last);
+                let greeting = speech::greeting_of(&self.inner, &job, job.session_ref.clone());
+                outside.voice.open(adopted.guard.stopper(), (speaks, greeting), last);
             }
             self.remember(&job.id, &outside);
             let (pool, inner) = (job.pool, Arc::clone(&self.inner));
@@ -414,12 +417,12 @@ impl Queue {
         match self.inner.setup.store.look(|c| self.current().caps.rules.next_opening(c, since)) {
             Ok(Some(at)) => {
                 let ms = at.0.saturating_sub(self.inner.setup.store.clock().now().0).max(0);
-                Duration::from_millis(ms.unsigned_abs()).min(FALLBACK)
+                Duration::from_millis(ms.unsigned_abs()).min(LOOK_AGAIN)
             }
             Ok(None) => FALLBACK,
             Err(cause) => {
                 warn!("the queue cannot be read: {}", cause.chain());
-                FALLBACK
+                LOOK_AGAIN
             }
         }
     }

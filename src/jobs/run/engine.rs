@@ -7,7 +7,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use crate::base::{Error, Result};
 use crate::process;
 use crate::script::{
-    Builtin, Config, Engine, EngineBody, EnvValue, PromptBy, Reads, Secret, Sessions, Speech,
+    Builtin, Config, Engine, EngineBody, EnvValue, PromptBy, Reads, Secret, Sessions, Speaks,
+    Speech,
 };
 
 /// An engine that can be started on this machine.
@@ -33,6 +34,14 @@ pub struct ResolvedEngine {
     pub env: BTreeMap<String, EnvValue>,
     /// Server variables withheld from agents: with a webhook's secret they could start jobs.
     pub withheld: Vec<String>,
+}
+
+impl ResolvedEngine {
+    /// Returns whether it can go on with a session: by arguments, or because it is told so.
+    pub fn can_resume(&self) -> bool {
+        let is_told = |it: &Speech| it.speaks == Speaks::CodexAppServer;
+        !self.sessions.resume.is_empty() || self.speech.as_ref().is_some_and(is_told)
+    }
 }
 
 /// The engines used by kinds, resolved at start.

@@ -1,16 +1,36 @@
 //! Talks to long-lived agents, and shows their terminals.
 
+use tracing::warn;
+
 use crate::base::{BlockId, JobId};
-use crate::jobs::Queue;
 use crate::jobs::run::dispatch::Inner;
+use crate::jobs::speak::Greeting;
 use crate::jobs::speak::typist::session_of;
 use crate::jobs::speak::veil::{secrets, veiled};
+use crate::jobs::{Job, Queue, job_dir};
+use crate::process::{PROMPT_FILE, read_small};
+
+/// Longest text about what an agent is.
+const ABOUT_BYTES_MAX: u64 = 256 * 1024;
 
 /// Returns the secrets to hide on a job's screen.
 pub(in crate::jobs) fn secrets_of(inner: &Inner, job: &JobId) -> Vec<String> {
     let generations = &inner.setup.generations;
     let generation = generations.of(job).unwrap_or_else(|| generations.current());
     secrets(&generation.config, (&inner.ground.folder, &inner.ground.env))
+}
+
+/// Returns what the conversation with the agent of a job begins with.
+pub(in crate::jobs) fn greeting_of(inner: &Inner, job: &Job, session: Option<String>) -> Greeting {
+    let path = job_dir(&inner.ground.data, &job.id).join(PROMPT_FILE);
+    let about = match read_small(&path, ABOUT_BYTES_MAX) {
+        Ok(about) => String::from_utf8_lossy(&about.unwrap_or_default()).into_owned(),
+        Err(cause) => {
+            warn!(job_id = %job.id, "its agent is not told what it is: {}", cause.chain());
+            String::new()
+        }
+    };
+    Greeting { session, about }
 }
 
 impl Queue {

@@ -4,12 +4,15 @@
 //! **Invariant:** a turn has one beginning and one end, and neither is taken back.
 
 mod claude;
+mod codex;
 mod hand_in;
 pub(in crate::jobs) mod hooks;
 pub(in crate::jobs) mod last_screen;
 mod lines;
 pub(in crate::jobs) mod listener;
+mod pi;
 mod screen;
+mod talk;
 mod transcript;
 pub(in crate::jobs) mod typist;
 pub(in crate::jobs) mod veil;
@@ -21,8 +24,11 @@ use crate::base::{BlockId, read_loose_json, truncate_chars};
 use crate::process::with_token;
 use crate::script::Speaks;
 
+use talk::{Bearings, Talk};
+
 pub use hooks::tell_hook;
 pub use last_screen::last_screen;
+pub(in crate::jobs) use talk::{Greeting, Told, is_greeted};
 pub(super) use voice::Voice;
 
 /// What an agent says that has no answer.
@@ -68,6 +74,18 @@ pub enum Fact {
     Works,
     /// Its engine does not know the session any more that it was to go on with.
     SessionLost,
+    /// Its engine has said by which name it knows the session.
+    Session {
+        /// The name.
+        name: String,
+    },
+    /// An earlier process had taken a block, of which nothing was heard; its turn is over.
+    Taken {
+        /// The block; none if the engine cannot say.
+        block: Option<BlockId>,
+        /// What it said last, if the turn was ended in good order.
+        answer: Option<String>,
+    },
     /// It asks a person something, and takes nothing else until that is answered.
     Waits {
         /// What it asks, in a word.
@@ -151,6 +169,8 @@ pub(super) struct Hearing {
     is_mixed: bool,
     /// Whether it has said anything yet.
     is_up: bool,
+    /// What is known of one that answers requests.
+    talk: Talk,
 }
 
 impl Hearing {
@@ -164,6 +184,7 @@ impl Hearing {
             ended_prompt: None,
             is_mixed: false,
             is_up: false,
+            talk: Talk::default(),
         }
     }
 
@@ -176,13 +197,32 @@ impl Hearing {
         match self.speaks {
             Speaks::ClaudeStreamJson => claude::read(self, &value),
             Speaks::Lines => lines::read(self, &value),
+            Speaks::CodexAppServer => codex::read(self, &value),
+            Speaks::PiRpc => pi::read(self, &value),
             Speaks::Hooks => hooks::read(self, &value),
         }
     }
 
-    /// Returns whether the process has said anything yet, and whether a turn runs.
-    pub(super) fn stance(&self) -> (bool, bool) {
-        (self.is_up, self.turn.is_some())
+    /// Returns what is known beside turns; the lines in it were not returned before.
+    pub(super) fn told(&mut self) -> Told {
+        let stance = (self.is_up, self.turn.is_some());
+        Told { stance, bearings: self.talk.bearings.clone(), lines: self.talk.take_lines() }
+    }
+
+    /// Returns whether the process cannot be spoken to at all.
+    pub(super) fn is_lost(&self) -> bool {
+        self.talk.is_lost
+    }
+
+    /// Returns what a line tells a person who looks at the job; nothing for output that is read as
+    /// it is.
+    pub(super) fn steps(&self, line: &str) -> Option<Vec<Value>> {
+        let steps = match self.speaks {
+            Speaks::CodexAppServer => codex::steps,
+            Speaks::PiRpc => pi::steps,
+            Speaks::ClaudeStreamJson | Speaks::Lines | Speaks::Hooks => return None,
+        };
+        Some(read_loose_json(line).as_ref().map(steps).unwrap_or_default())
     }
 
     /// Notes that the turn that runs was ended by somebody, of which no line tells.
@@ -236,6 +276,10 @@ impl Hearing {
     /// Notes that a part of the output is not there: what turn runs is not known any more.
     pub(super) fn lose(&mut self) -> Vec<Fact> {
         match self.turn.is_some() {
+            true if self.speaks == Speaks::PiRpc => {
+                pi::ask(self);
+                Vec::new()
+            }
             true => {
                 let how = Ending::Failed("a part of its output is lost".to_owned());
                 self.end("", how, Tokens::default(), None)
@@ -247,36 +291,63 @@ impl Hearing {
     /// Notes a line that cannot be read. In lines of our own it may have been the answer.
     pub(super) fn skip_line(&mut self) -> Vec<Fact> {
         match self.speaks {
-            Speaks::Lines => self.lose(),
-            Speaks::ClaudeStreamJson | Speaks::Hooks => Vec::new(),
+            Speaks::Lines | Speaks::PiRpc => self.lose(),
+            // What they say at the end of a turn is short.
+            Speaks::ClaudeStreamJson | Speaks::CodexAppServer | Speaks::Hooks => Vec::new(),
         }
     }
 }
 
-/// Returns the line that gives an agent a block.
-pub(super) fn block_line(speaks: Speaks, id: &BlockId, text: &str) -> String {
+/// Returns the lines that begin the conversation with a process.
+pub(super) fn greeting_lines(speaks: Speaks, greeting: &Greeting) -> String {
+    let lines = match speaks {
+        Speaks::CodexAppServer => codex::greeting(greeting),
+        Speaks::PiRpc => vec![pi::greeting()],
+        Speaks::ClaudeStreamJson | Speaks::Lines | Speaks::Hooks => Vec::new(),
+    };
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+/// Returns what is said to a process that does not know the conversation that it was to go on
+/// with, and lives on.
+pub(super) fn anew_line(speaks: Speaks, greeting: &Greeting) -> Option<String> {
+    (speaks == Speaks::CodexAppServer).then(|| format!("{}\n", codex::start(&greeting.about)))
+}
+
+/// Returns the line that gives an agent a block; nothing if it cannot be written yet.
+pub(super) fn block_line(
+    speaks: Speaks,
+    id: &BlockId,
+    text: &str,
+    at: &Bearings,
+) -> Option<String> {
     let line = match speaks {
         Speaks::ClaudeStreamJson => claude::block(id, text),
         Speaks::Lines => lines::block(id, text),
-        Speaks::Hooks => return with_token(id.as_str(), text),
+        Speaks::CodexAppServer => codex::block(id, text, at)?,
+        Speaks::PiRpc => pi::block(id, text),
+        Speaks::Hooks => return Some(with_token(id.as_str(), text)),
     };
-    format!("{line}\n")
+    Some(format!("{line}\n"))
 }
 
-/// Returns the line that interrupts an agent.
-pub(super) fn interrupt_line(speaks: Speaks, number: u64) -> String {
+/// Returns the line that interrupts an agent; nothing if there is nothing to interrupt.
+pub(super) fn interrupt_line(speaks: Speaks, number: u64, at: &Bearings) -> Option<String> {
     let line = match speaks {
         Speaks::ClaudeStreamJson => claude::interrupt(number),
         Speaks::Lines => lines::interrupt(),
-        Speaks::Hooks => return String::new(),
+        Speaks::CodexAppServer => codex::interrupt(number, at)?,
+        Speaks::PiRpc => pi::interrupt(number),
+        Speaks::Hooks => return None,
     };
-    format!("{line}\n")
+    Some(format!("{line}\n"))
 }
 
 /// Returns whether an engine that is given a block again under its own id, in a new process that
-/// goes on with the session, runs it once: it forgets or ignores what it had taken.
+/// goes on with the session, runs it once: it forgets or ignores what it had taken, or says first
+/// what that was.
 pub fn knows_a_block_again(speaks: Speaks) -> bool {
-    speaks == Speaks::ClaudeStreamJson
+    matches!(speaks, Speaks::ClaudeStreamJson | Speaks::CodexAppServer)
 }
 
 fn block_of(value: &Value) -> Option<BlockId> {

@@ -3,8 +3,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::base::BlockId;
+use crate::jobs::speak::talk::{Bearings, GREETING};
 use crate::jobs::speak::typist::Desk;
-use crate::jobs::speak::{Noted, block_line, interrupt_line};
+use crate::jobs::speak::{
+    Fact, Greeting, Noted, Told, anew_line, block_line, greeting_lines, interrupt_line, is_greeted,
+};
 use crate::process::GuardStopper;
 use crate::script::Speaks;
 
@@ -22,32 +25,60 @@ struct Line {
     last: Option<String>,
     /// Where what is to be typed waits, for an agent in a terminal.
     desk: Option<Arc<Desk>>,
+    /// What the conversation begins with.
+    greeting: Greeting,
+    /// What must be known to write to it.
+    bearings: Bearings,
+}
+
+impl Line {
+    /// Returns whether it is not known yet how to write to it.
+    fn is_deaf(&self) -> bool {
+        is_greeted(self.speaks) && self.bearings.thread.is_none()
+    }
 }
 
 impl Voice {
     /// Begins to speak to a process, which may have been given something before.
-    pub(in crate::jobs) fn open(&self, guard: GuardStopper, speaks: Speaks, last: Option<String>) {
+    pub(in crate::jobs) fn open(
+        &self,
+        guard: GuardStopper,
+        (speaks, greeting): (Speaks, Greeting),
+        mut last: Option<String>,
+    ) {
         let given = last.as_deref().and_then(|it| it.parse().ok());
         let desk = (speaks == Speaks::Hooks).then(|| Arc::new(Desk::new(given)));
-        *self.line() = Some(Line { guard, speaks, count: 0, last, desk });
+        if is_greeted(speaks) && last.is_none() {
+            guard.input(GREETING, &greeting_lines(speaks, &greeting));
+            last = Some(GREETING.to_owned());
+        }
+        let bearings = Bearings::default();
+        *self.line() = Some(Line { guard, speaks, count: 0, last, desk, greeting, bearings });
     }
 
-    /// Returns whether a block was written to the process; nothing while there is none.
+    /// Returns whether a block was written to the process; nothing while there is none, or while
+    /// it has not said yet how it is spoken to.
     pub(in crate::jobs) fn has_said(&self, id: &BlockId) -> Option<bool> {
-        self.line().as_ref().map(|it| it.last.as_deref() == Some(id.as_str()))
+        let line = self.line();
+        let line = line.as_ref()?;
+        let has_said = line.last.as_deref() == Some(id.as_str());
+        (has_said || !line.is_deaf()).then_some(has_said)
     }
 
     /// Writes a block; whether there is a process that may read it.
     pub(in crate::jobs) fn say(&self, id: &BlockId, text: &str) -> bool {
-        if let Some(line) = self.line().as_mut() {
-            line.last = Some(id.to_string());
-            if let Some(desk) = &line.desk {
+        let mut line = self.line();
+        let Some(line) = line.as_mut() else { return false };
+        let Some(words) = block_line(line.speaks, id, text, &line.bearings) else { return false };
+        line.last = Some(id.to_string());
+        match &line.desk {
+            Some(desk) => {
                 // The guard keeps the name: a later server then knows that it may be typed.
-                desk.put(id, block_line(line.speaks, id, text));
-                return line.guard.input(id.as_str(), "");
+                desk.put(id, words);
+                line.guard.input(id.as_str(), "")
             }
+            None => line.guard.input(id.as_str(), &words),
         }
-        self.write(|speaks, _| (id.to_string(), block_line(speaks, id, text)))
     }
 
     /// Notes that nothing of the last block was written.
@@ -64,15 +95,33 @@ impl Voice {
             desk.interrupt();
             return true;
         }
-        self.write(|speaks, count| (String::new(), interrupt_line(speaks, count)))
+        let mut line = self.line();
+        let Some(line) = line.as_mut() else { return false };
+        line.count += 1;
+        match interrupt_line(line.speaks, line.count, &line.bearings) {
+            Some(words) => line.guard.input("", &words),
+            None => false,
+        }
     }
 
-    /// Hears what the process tells of itself.
-    pub(in crate::jobs) fn hear(&self, lines: &[Noted], stance: Option<(bool, bool)>) {
-        let Some(desk) = self.desk() else { return };
-        lines.iter().flat_map(|it| &it.facts).for_each(|fact| desk.hear(fact));
-        if let Some(stance) = stance {
-            desk.know(stance);
+    /// Hears what the process tells of itself, and answers at once what needs no thought.
+    pub(in crate::jobs) fn hear(&self, lines: &[Noted], told: Option<Told>) {
+        let mut facts = lines.iter().flat_map(|it| &it.facts);
+        if let Some(desk) = self.desk() {
+            facts.for_each(|fact| desk.hear(fact));
+            if let Some(told) = told {
+                desk.know(told.stance);
+            }
+            return;
+        }
+        let (Some(line), Some(told)) = (&mut *self.line(), told) else { return };
+        line.bearings = told.bearings;
+        let anew = match facts.any(|it| *it == Fact::SessionLost) {
+            true => anew_line(line.speaks, &line.greeting),
+            false => None,
+        };
+        for words in told.lines.iter().chain(&anew) {
+            line.guard.input("", words);
         }
     }
 
@@ -84,17 +133,14 @@ impl Voice {
         }
     }
 
+    /// Returns whether the process can be spoken to as soon as it runs: it says nothing of that.
+    pub(in crate::jobs) fn is_ready_at_once(&self) -> bool {
+        self.line().as_ref().is_none_or(|it| it.desk.is_none() && !is_greeted(it.speaks))
+    }
+
     /// Returns where what is to be typed waits.
     pub(in crate::jobs) fn desk(&self) -> Option<Arc<Desk>> {
         self.line().as_ref().and_then(|it| it.desk.clone())
-    }
-
-    fn write(&self, words: impl FnOnce(Speaks, u64) -> (String, String)) -> bool {
-        let mut line = self.line();
-        let Some(line) = line.as_mut() else { return false };
-        line.count += 1;
-        let (id, text) = words(line.speaks, line.count);
-        line.guard.input(&id, &text)
     }
 
     fn line(&self) -> MutexGuard<'_, Option<Line>> {

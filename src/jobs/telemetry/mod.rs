@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::base::{Clock, Context, ErrorKind, Millis, Result, truncate_chars};
 use crate::jobs::Listener;
-use crate::jobs::speak::{Fact, Hearing, Noted, hooks};
+use crate::jobs::speak::{Fact, Hearing, Noted, Told, hooks};
 use crate::jobs::telemetry::refusal::Refusal;
 use crate::process::{JobFolder, Stream, read_output};
 use crate::script::{Reads, Speaks};
@@ -180,9 +180,9 @@ impl Telemetry {
         self
     }
 
-    /// Returns whether the listener wants the agent to end.
+    /// Returns whether whoever hears the agent wants it to end, or nobody can speak to it.
     pub(super) fn is_enough(&self) -> bool {
-        self.is_enough
+        self.is_enough || self.hearing.as_ref().is_some_and(Hearing::is_lost)
     }
 
     fn tell(&mut self, hear: impl FnOnce(&mut dyn Listener) -> Result<bool>) {
@@ -202,9 +202,9 @@ impl Telemetry {
         self
     }
 
-    /// Returns whether a long-lived agent has said anything yet, and whether a turn is running.
-    pub(super) fn stance(&self) -> Option<(bool, bool)> {
-        self.hearing.as_ref().map(Hearing::stance)
+    /// Returns what an agent that lives on has told beside its turns.
+    pub(super) fn told(&mut self) -> Option<Told> {
+        self.hearing.as_mut().map(Hearing::told)
     }
 
     /// Records that somebody ended the current turn.
@@ -360,6 +360,17 @@ impl Telemetry {
             let facts = hearing.line(text);
             self.hear(self.at, facts);
         }
+        if let Some(entries) = self.hearing.as_ref().and_then(|it| it.steps(text)) {
+            for entry in entries {
+                if entry["type"] == "text" {
+                    self.report.summary = entry["text"].as_str().map(str::to_owned);
+                }
+                self.calls.note(&entry);
+                self.append(entry)?;
+            }
+            self.report.doing = self.calls.doing();
+            return Ok(false);
+        }
         if self.reads != Some(Reads::Plain) && !text.starts_with('{') {
             self.report.stray = Some(truncate_chars(text, TEXT_CHARS_MAX));
         }
@@ -374,7 +385,7 @@ impl Telemetry {
                     None => return Ok(false),
                 }
             }
-            Some(Reads::Plain) => plain::read_line(text, now, &mut self.report),
+            Some(Reads::Plain | Reads::PiRpc) => plain::read_line(text, now, &mut self.report),
             None => return Ok(false),
         };
         for entry in reading.entries {

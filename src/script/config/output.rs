@@ -18,13 +18,16 @@ pub enum Reads {
     /// One JSON object a line, as `gemini -o stream-json` writes.
     #[serde(rename = "gemini-stream-json")]
     GeminiStreamJson,
+    /// Events as `pi --mode rpc` writes them: what lives on only.
+    #[serde(rename = "pi-rpc")]
+    PiRpc,
     /// Lines of text.
     #[serde(rename = "plain")]
     Plain,
 }
 
 impl Reads {
-    /// All forms, in the order of the schema's words.
+    /// All forms of a process, in the order of the schema's words.
     pub const ALL: [Reads; 5] = [
         Reads::ClaudeStreamJson,
         Reads::CodexJsonl,
@@ -40,6 +43,7 @@ impl Reads {
             Reads::CodexJsonl => "codex-jsonl",
             Reads::OpencodeJson => "opencode-json",
             Reads::GeminiStreamJson => "gemini-stream-json",
+            Reads::PiRpc => "pi-rpc",
             Reads::Plain => "plain",
         }
     }
@@ -56,16 +60,17 @@ impl Reads {
 
     /// Returns whether it reports the cost.
     pub fn tells_cost(self) -> bool {
-        matches!(self, Reads::ClaudeStreamJson | Reads::OpencodeJson)
+        matches!(self, Reads::ClaudeStreamJson | Reads::OpencodeJson | Reads::PiRpc)
     }
 
     /// Returns whether it reports the end of the run.
     pub fn tells_end(self) -> bool {
-        !matches!(self, Reads::OpencodeJson | Reads::Plain)
+        !matches!(self, Reads::OpencodeJson | Reads::PiRpc | Reads::Plain)
     }
 
     /// Returns whether the form with this word tells calls of tools apart from text.
     pub fn tells_steps(word: &str) -> bool {
-        Self::ALL.into_iter().any(|it| it.as_str() == word && it != Reads::Plain)
+        let mut all = Self::ALL.into_iter().chain([Reads::PiRpc]);
+        all.any(|it| it.as_str() == word && it != Reads::Plain)
     }
 }

@@ -254,6 +254,13 @@ impl Engine {
                 (line.has(&["--strict-mcp-config"]), r#""--strict-mcp-config""#),
                 (line.decides_settings() || line.reads_no_settings(), SETTINGS),
             ],
+            // It reads the account's configuration whatever it is told.
+            Agent::Codex if command.iter().any(|it| it == "app-server") => &[
+                (line.sets("CODEX_HOME"), r#"env = { CODEX_HOME = "/srv/codex" }"#),
+                (line.decides_feature("hooks"), r#""--disable", "hooks""#),
+                (line.decides_feature("plugins"), r#""--disable", "plugins""#),
+                (line.decides_feature("apps"), r#""--disable", "apps""#),
+            ],
             Agent::Codex => &[
                 (line.has(&["--ignore-user-config"]), r#""--ignore-user-config""#),
                 (line.decides_feature("hooks"), r#""--disable", "hooks""#),

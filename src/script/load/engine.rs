@@ -231,6 +231,8 @@ impl EngineBuilder<'_> {
         let reads = reads.and_then(|word| Reads::ALL.into_iter().find(|it| it.as_str() == word));
         let reads = match checked.text("speaks") {
             Some("claude-stream-json") => Some(Reads::ClaudeStreamJson),
+            Some("codex-app-server") => Some(Reads::CodexJsonl),
+            Some("pi-rpc") => Some(Reads::PiRpc),
             Some(_) => Some(Reads::Plain),
             None if is_terminal => Some(Reads::Plain),
             None => reads,
@@ -253,7 +255,7 @@ impl EngineBuilder<'_> {
             ("hooks", "arguments: write hooks = { \"--settings\", \"{{hooks_file}}\" }"),
             ("input", "the beginning of its line, which is looked at: write input = \"❯\""),
             ("prompt", "\"stdin\" or \"argument\": write prompt = \"stdin\""),
-            ("speaks", "\"claude-stream-json\" or \"lines\": write speaks = \"lines\""),
+            ("speaks", "how it is spoken to: write speaks = \"lines\" for a program of your own"),
         ] {
             let is_needed = match field {
                 "command" => true,

@@ -52,6 +52,12 @@ pub enum Speaks {
     /// `claude --input-format stream-json --output-format stream-json`.
     #[serde(rename = "claude-stream-json")]
     ClaudeStreamJson,
+    /// `codex app-server`.
+    #[serde(rename = "codex-app-server")]
+    CodexAppServer,
+    /// `pi --mode rpc`.
+    #[serde(rename = "pi-rpc")]
+    PiRpc,
     /// One JSON object per line, for custom programs.
     #[serde(rename = "lines")]
     Lines,
@@ -62,12 +68,15 @@ pub enum Speaks {
 
 impl Speaks {
     /// Those of streams, in the order of the schema's words.
-    pub const ALL: [Speaks; 2] = [Speaks::ClaudeStreamJson, Speaks::Lines];
+    pub const ALL: [Speaks; 4] =
+        [Speaks::ClaudeStreamJson, Speaks::CodexAppServer, Speaks::PiRpc, Speaks::Lines];
 
     /// Returns the word in the script.
     pub const fn as_str(self) -> &'static str {
         match self {
             Speaks::ClaudeStreamJson => "claude-stream-json",
+            Speaks::CodexAppServer => "codex-app-server",
+            Speaks::PiRpc => "pi-rpc",
             Speaks::Lines => "lines",
             Speaks::Hooks => "hooks",
         }

@@ -8,7 +8,12 @@ use crate::script::schema::{Field, Shape};
 /// Words of `engine.type`.
 const ENGINE_TYPES: [&str; 5] = ["process", "builtin", "stream", "terminal", "anthropic"];
 /// Words of `engine.speaks`.
-const SPEAKS: [&str; 2] = [Speaks::ALL[0].as_str(), Speaks::ALL[1].as_str()];
+const SPEAKS: [&str; 4] = [
+    Speaks::ALL[0].as_str(),
+    Speaks::ALL[1].as_str(),
+    Speaks::ALL[2].as_str(),
+    Speaks::ALL[3].as_str(),
+];
 const PROOFS: [&str; 2] = [Proof::ALL[0].as_str(), Proof::ALL[1].as_str()];
 /// Words of `engine.prompt`.
 pub(crate) const PROMPT_BY: [&str; 2] = ["stdin", "argument"];

@@ -10,11 +10,12 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
 use crate::base::{ApprovalId, Error, ErrorKind, Result, fault};
+use crate::jobs::queue::parking;
 use crate::jobs::rows::table;
 use crate::jobs::run::dispatch::{Inner, Running};
 use crate::jobs::run::instance_reply::given;
 use crate::jobs::run::{settle, takeover};
-use crate::jobs::speak::Noted;
+use crate::jobs::speak::{Fact, Noted};
 use crate::jobs::telemetry::Telemetry;
 use crate::jobs::telemetry::refusal::Refusal;
 use crate::jobs::{Job, Phase, Pool, Viewer};
@@ -109,7 +110,7 @@ pub(super) async fn follow(
 /// Returns whether an agent that lives on can be spoken to once it runs; one in a terminal says so
 /// by itself.
 fn is_ready_then(job: &Job, outside: &Running) -> bool {
-    job.pool == Pool::Live && outside.voice.desk().is_none()
+    job.pool == Pool::Live && outside.voice.is_ready_at_once()
 }
 
 /// Writes down that a turn was ended of whose end no line tells.
@@ -144,7 +145,7 @@ async fn note_all(
     stop: &CancellationToken,
 ) -> Option<Telemetry> {
     let facts = telemetry.as_mut().map(Telemetry::take_facts).unwrap_or_default();
-    outside.voice.hear(&facts, telemetry.as_ref().and_then(Telemetry::stance));
+    outside.voice.hear(&facts, telemetry.as_mut().and_then(Telemetry::told));
     note(inner, job, facts, stop).await;
     telemetry
 }
@@ -190,7 +191,12 @@ async fn note_batch(
         let (heard, about) = (Arc::clone(&inner.setup.hooks.heard), job.clone());
         let told = batch.to_vec();
         let write = move |tx: &crate::store::Tx<'_>| {
-            told.iter().flat_map(|it| &it.facts).try_for_each(|fact| heard(tx, &about, fact))?;
+            for fact in told.iter().flat_map(|it| &it.facts) {
+                if let Fact::Session { name } = fact {
+                    parking::keep_session(tx, &about.id, name)?;
+                }
+                heard(tx, &about, fact)?;
+            }
             match told.iter().map(|it| it.at).max().filter(|at| *at > 0) {
                 Some(at) => takeover::note_heard(tx, &about.id, at),
                 None => Ok(()),

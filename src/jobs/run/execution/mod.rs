@@ -115,6 +115,8 @@ pub(super) struct Ready {
     speaks: Option<Speaks>,
     /// How to type to it, if it runs in a terminal.
     typed: Option<Typed>,
+    /// The session that its agent goes on with.
+    going_on: Option<String>,
     /// What runs around the agent.
     plan: Option<Plan>,
     /// Whether it counts if the agent was started: its inbox may repeat what was lost before.
@@ -184,13 +186,14 @@ async fn session(
 ) -> std::result::Result<Option<Session>, Outcome> {
     let Ok(engine) = generation.engines.find(&kind.engine) else { return Ok(None) };
     let going_on = |name: &str| Session { name: name.to_owned(), is_resumed: true };
-    if let Some(earlier) = earlier.filter(|_| !engine.sessions.resume.is_empty()) {
+    let can_resume = engine.can_resume();
+    if let Some(earlier) = earlier.filter(|_| can_resume) {
         keep_session(inner, job, &earlier).await?;
         return Ok(Some(going_on(&earlier)));
     }
     if job.resumes.is_some() {
         return match &job.session_ref {
-            Some(session) if !engine.sessions.resume.is_empty() => Ok(Some(going_on(session))),
+            Some(session) if can_resume => Ok(Some(going_on(session))),
             _ => {
                 let tail = "its engine can no longer resume sessions".to_owned();
                 Err(failed(Reason::SessionLost, tail))
@@ -230,6 +233,7 @@ fn ready(
     if let Some(speech) = &engine.speech {
         engine.argv.extend(launch::system_arguments(&inner.ground, &job.id, speech));
     }
+    let going_on = session.filter(|it| it.is_resumed).map(|it| it.name);
     let plan = Plan::of(&inner.ground, job, kind, &env)?;
     let started = match &kind.hooks.start {
         Some(start) => {
@@ -249,7 +253,8 @@ fn ready(
     }
     let speaks = engine.speech.as_ref().map(|it| it.speaks);
     let typed = engine.speech.as_ref().and_then(|it| it.typed.clone());
-    Ok(Ready { spec, reads: engine.reads, speaks, typed, plan, is_marked: kind.inbox.is_some() })
+    let is_marked = kind.inbox.is_some();
+    Ok(Ready { spec, reads: engine.reads, speaks, typed, going_on, plan, is_marked })
 }
 
 /// Runs the agent, and the hooks around it; nothing if the server stops before all is over.
@@ -326,14 +331,14 @@ async fn supervise(
         None => Some((inner.setup.hooks.watch)(job.id.clone(), Beginning::Now).await),
         Some(_) => None,
     };
-    let Ready { spec, reads, speaks, typed, .. } = ready;
+    let Ready { spec, reads, speaks, typed, going_on: session, .. } = ready;
     let is_kept =
         matches!(spec.launch.on_server_loss, OnServerLoss::Keep { keep_ms, .. } if keep_ms > 0);
     let listener = match (inner.setup.hooks.listen)(generation, job) {
         Ok(listener) => listener,
         Err(cause) => return Some(failed(Reason::Internal, cause.chain())),
     };
-    let ears = phase::Ears { reads, speaks, typed, is_kept };
+    let ears = phase::Ears { reads, speaks, typed, session, is_kept };
     let run = phase::run(inner, job, (Phase::Run, spec, ears), listener, &outside, stop);
     let (end, telemetry) = match run.await {
         Ran::Ended(end, telemetry) => (end, telemetry.map(|it| *it)),
@@ -375,7 +380,7 @@ pub(super) async fn go_on(
     let engine = generation.config.kind_of_job(&job.kind).map(|it| &it.engine);
     let engine = engine.and_then(|it| generation.engines.find(it).ok());
     let typed = engine.and_then(|it| it.speech.as_ref()).and_then(|it| it.typed.clone());
-    if typed.is_none() {
+    if typed.is_none() && outside.voice.is_ready_at_once() {
         // One whose process had begun when its server ended, and nobody had noted it.
         follow::note(&inner, &job, vec![Noted::ready()], &stop).await;
     }

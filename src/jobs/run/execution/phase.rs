@@ -15,7 +15,7 @@ use crate::base::{Error, fault};
 use crate::jobs::run::dispatch::{Inner, Running};
 use crate::jobs::run::execution::follow::{Followed, fence, follow, note};
 use crate::jobs::run::settle;
-use crate::jobs::run::speech::secrets_of;
+use crate::jobs::run::speech::{greeting_of, secrets_of};
 use crate::jobs::speak::Noted;
 use crate::jobs::speak::last_screen::put_away;
 use crate::jobs::speak::typist::{self, Place, session_of};
@@ -39,6 +39,8 @@ pub(in crate::jobs) struct Ears {
     pub(in crate::jobs) speaks: Option<Speaks>,
     /// How to type to it, if it runs in a terminal.
     pub(in crate::jobs) typed: Option<Typed>,
+    /// The session that its agent goes on with.
+    pub(in crate::jobs) session: Option<String>,
     /// Whether it goes on when the server ends.
     pub(in crate::jobs) is_kept: bool,
 }
@@ -83,7 +85,8 @@ pub(super) async fn run(
         telemetry.heard_by(listener)
     });
     if let Some(speaks) = ears.speaks {
-        outside.voice.open(guard.stopper(), speaks, None);
+        let greeting = greeting_of(inner, job, ears.session);
+        outside.voice.open(guard.stopper(), (speaks, greeting), None);
     }
     // What the guard says is heard while its pid is written down.
     let pid = identity.pid;

@@ -188,6 +188,10 @@ impl Store {
             Keeping::Kept => Tally::open(path, &writing)?.map(Arc::new),
             Keeping::Aside | Keeping::Nothing => None,
         };
+        let readers = Readers::new(path);
+        if keeping == Keeping::Kept {
+            readers.fill().map_err(named)?;
+        }
         let watch = Watch::new(path, clock.clone());
         let (writes, queue) = mpsc::channel(WRITES_QUEUED_MAX);
         let (published, _) = broadcast::channel(EVENTS_BUFFERED_MAX);
@@ -197,7 +201,7 @@ impl Store {
             epoch,
             clock: clock.clone(),
             writes,
-            readers: Readers::new(path),
+            readers,
             published: published.clone(),
             bells: bells.clone(),
             watch: watch.clone(),

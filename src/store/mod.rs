@@ -33,7 +33,7 @@ use crate::base::{Clock, Context, Error, ErrorKind, Ids, JobId, Result};
 pub use events::StoredEvent;
 pub use migrate::{MIGRATIONS, Migration, migrate};
 pub use stats::WriterStats;
-pub use tally::{STATEMENTS as TALLY_STATEMENTS, lost_commits};
+pub use tally::{Loss, STATEMENTS as TALLY_STATEMENTS, loss};
 pub use trouble::{CORRUPT, Trouble};
 pub use tx::Tx;
 pub use writer::{STATEMENTS as WRITER_STATEMENTS, Writer};

@@ -3,10 +3,12 @@
 //! Nobody can tell who changed a file: a person at work looks like an agent. So a change is never
 //! called the agent's; it was made "while the job ran".
 
+mod alike;
 mod hold;
 mod plan;
 mod restore;
 pub mod row;
+mod unread;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -246,6 +248,7 @@ pub async fn compare(
         ..Changes::default()
     };
     gone_from_sight(repo, &mut changes).await?;
+    unread::drop_unchanged(repo, &mut changes).await?;
     let mut named = named.to_vec();
     named.extend(repo.steering_links((&before, after), &named).await?);
     // A decision about one holds for all: before the rest is cut off.
@@ -262,9 +265,10 @@ pub async fn compare(
 }
 
 impl Snapshot {
-    /// Takes what steers agents as it was found later for what there was.
-    pub fn accept(&mut self, found: &Changes) {
-        for it in found.files.iter().filter(|it| found.steering.contains(&it.path)) {
+    /// Takes what steers agents as it was found later for what there was, where it is wanted.
+    pub fn accept(&mut self, found: &Changes, is_wanted: impl Fn(&FileChange) -> bool) {
+        let steering = found.files.iter().filter(|it| found.steering.contains(&it.path));
+        for it in steering.filter(|it| is_wanted(it)) {
             let head = it.after.staged().map(|it| it.spot.clone());
             self.paths.insert(it.path.clone(), Unclean { head, state: it.after.clone() });
         }

@@ -231,12 +231,18 @@ impl Present {
         };
         let is_before = now == was && index == it.before.index;
         // Index and file count apart: somebody may have put one of them back already.
-        let is_after = (now == is || now == was)
+        // It can be read now that there are fewer: whether it is what there was nobody knows.
+        let is_unread = matches!((&is, &now), (Want::Seen(facts), Want::File { .. }) if facts != FOLDER)
+            && now != was;
+        let is_after = (now == is || now == was || is_unread)
             && (index == it.after.index.as_slice() || index == it.before.index.as_slice());
         let lost = match (&it.obstacle, &was) {
             (Some(why), _) => Some(why.clone()),
             (None, Want::Unknown(why)) => Some((*why).to_owned()),
             (None, Want::Seen(_)) if was != is => Some("it was too large to be kept".to_owned()),
+            (None, _) if is_unread => {
+                Some("it was not read, because too many files were changed".to_owned())
+            }
             (None, _) if it.path.ends_with('/') => {
                 Some("it is a repository of its own, to be removed by hand".to_owned())
             }

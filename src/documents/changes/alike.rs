@@ -4,7 +4,7 @@ use crate::documents::changes::{Changes, FileChange, PrivateChange, RefChange};
 
 impl Changes {
     /// Returns the files that steer agents, also of changes that were read from their row. `named`
-    /// as for [`compare`].
+    /// are files and folders by which a script steers its agents.
     pub fn steering_files<'a>(
         &'a self,
         named: &'a [String],

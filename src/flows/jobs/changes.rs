@@ -13,7 +13,6 @@ use crate::flows::requests::inputs;
 use crate::flows::{Site, Works, viewer};
 use crate::jobs;
 use crate::people::{self, Caller};
-use crate::store::Tx;
 
 /// Most changes that an answer shows.
 const SHOWN_MAX: usize = 200;
@@ -68,7 +67,9 @@ pub async fn restore(
     let is_done = is_all && plan.is_done();
     if is_done {
         let asked = id.clone();
-        site.store.write(move |tx| decide(tx, &asked, ChangesState::Restored, &by)).await?;
+        site.store
+            .write(move |tx| one_decision::decide(tx, &asked, ChangesState::Restored, &by))
+            .await?;
         info!(job_id = %id, "what changed while job {id} ran was put back");
     }
     Ok(json!({
@@ -88,7 +89,9 @@ pub async fn keep(site: &Site, caller: &Caller, id: &JobId) -> Result<Value> {
     }
     let found = undecided(site, caller, id).await?;
     let (asked, actor) = (id.clone(), by.clone());
-    site.store.write(move |tx| decide(tx, &asked, ChangesState::Kept, &actor)).await?;
+    site.store
+        .write(move |tx| one_decision::decide(tx, &asked, ChangesState::Kept, &actor))
+        .await?;
     info!(job_id = %id, "what changed while job {id} ran is kept");
     one_decision::keep_alike(site, id, &found.changes, &by).await;
     Ok(json!({"kept": true, "held_at": held_at(id)}))
@@ -141,12 +144,6 @@ async fn keep_unseen(site: &Site, caller: &Caller, id: &JobId, by: &Actor) -> Re
 async fn is_changed(site: &Site, id: &JobId) -> Result<bool> {
     let asked = id.clone();
     Ok(site.store.read(move |c| row::find(c, &asked)).await?.is_some())
-}
-
-/// Settles the changes of a job; what steers agents holds none of them any longer.
-pub(super) fn decide(tx: &Tx<'_>, job: &JobId, state: ChangesState, by: &Actor) -> Result<()> {
-    row::decide(tx, job, state, by)?;
-    jobs::release_steering(tx, job)
 }
 
 /// Returns the changes of a job that nobody decided about.

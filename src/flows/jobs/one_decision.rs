@@ -9,8 +9,9 @@ use crate::base::{Actor, JobId, Result, fault};
 use crate::documents::changes::{Changes, ChangesRow, ChangesState, FileChange, row};
 use crate::documents::snapshot::PathState;
 use crate::flows::Works;
-use crate::flows::jobs::{changes, tree_guard};
+use crate::flows::jobs::tree_guard;
 use crate::jobs;
+use crate::store::Tx;
 
 /// What is wanted where agents are steered from, by path.
 type Wanted<'a> = BTreeMap<&'a str, &'a PathState>;
@@ -83,11 +84,17 @@ async fn settle_ended(
         }
         let (id, is_all, by) = (job.clone(), found.changes.are_within(kept), by.clone());
         let settled = works.store.write(move |tx| match is_all {
-            true => changes::decide(tx, &id, ChangesState::Kept, &by),
+            true => decide(tx, &id, ChangesState::Kept, &by),
             false => jobs::release_steering(tx, &id),
         });
         settled.await?;
         info!(job_id = %job, "what agents obey, as it is since job {job}, is kept");
     }
     Ok(())
+}
+
+/// Settles the changes of a job; what steers agents holds none of them any longer.
+pub(super) fn decide(tx: &Tx<'_>, job: &JobId, state: ChangesState, by: &Actor) -> Result<()> {
+    row::decide(tx, job, state, by)?;
+    jobs::release_steering(tx, job)
 }

@@ -230,10 +230,10 @@ impl Present {
             _ => "put the earlier text back",
         };
         let is_before = now == was && index == it.before.index;
-        // Index and file count apart: somebody may have put one of them back already.
         // It can be read now that there are fewer: whether it is what there was nobody knows.
         let is_unread = matches!((&is, &now), (Want::Seen(facts), Want::File { .. }) if facts != FOLDER)
             && now != was;
+        // Index and file count apart: somebody may have put one of them back already.
         let is_after = (now == is || now == was || is_unread)
             && (index == it.after.index.as_slice() || index == it.before.index.as_slice());
         let lost = match (&it.obstacle, &was) {

@@ -91,7 +91,7 @@ pub(in crate::jobs) fn outcome_of(
         outcome.error_tail = report.summary.clone().or(report.stray.clone()).unwrap_or_default();
     }
     if matches!(outcome.ended, Ended::Not(_, Reason::ExitStatus)) && report.is_error {
-        outcome.error_tail = with_complaint(report, &outcome.error_tail);
+        outcome.error_tail = with_complaint(report.summary.as_deref(), &outcome.error_tail);
     }
     if matches!(outcome.ended, Ended::Not(Status::TimedOut, _)) {
         outcome.error_tail = with_doing(report, &outcome.error_tail);
@@ -119,8 +119,8 @@ fn with_doing(report: &Report, stderr: &str) -> String {
 
 /// Returns the end of what an agent printed on standard error, and below it why it failed, if it
 /// says so elsewhere: Codex prints there what it reads and which tools it could not load.
-fn with_complaint(report: &Report, stderr: &str) -> String {
-    let Some(said) = report.summary.as_deref().map(str::trim).filter(|it| !it.is_empty()) else {
+fn with_complaint(said: Option<&str>, stderr: &str) -> String {
+    let Some(said) = said.map(str::trim).filter(|it| !it.is_empty()) else {
         return stderr.to_owned();
     };
     let said = crate::base::tail_of(said.as_bytes(), ERROR_TAIL_BYTES_MAX);
@@ -198,10 +198,7 @@ mod tests {
 
     #[test]
     fn why_an_agent_failed_stands_last() {
-        let of = |said: &str, stderr: &str| {
-            let report = Report { summary: Some(said.to_owned()), ..Report::default() };
-            with_complaint(&report, stderr)
-        };
+        let of = |said: &str, stderr: &str| with_complaint(Some(said), stderr);
         assert_eq!(
             of("no key", "Reading prompt from stdin...\n"),
             "Reading prompt from stdin...\nno key"

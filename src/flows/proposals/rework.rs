@@ -169,7 +169,7 @@ pub(super) fn failed(c: &rusqlite::Connection, it: &Proposal) -> Result<Option<F
     };
     let job = jobs::find(c, &jobs::Viewer::Program, &rework.job_id)?;
     let is_failed = job.status.is_final() && job.status != jobs::Status::Succeeded;
-    Ok(is_failed.then(|| FailedRework {
+    Ok(is_failed.then_some(FailedRework {
         job_id: job.id,
         status: job.status,
         reason: job.reason,

@@ -1,6 +1,6 @@
 //! How many commits were acknowledged, told by a file beside the database: a log that lost some of
-//! them is whole to SQLite, which drops what follows a damaged frame without a word. And which lives
-//! the database had before its present one: a copy of such a life lacks all that came after it.
+//! them is whole to SQLite, which drops what follows a damaged frame without a word. And which
+//! lives the database had before its present one: a copy of such a life lacks what came after it.
 //!
 //! **Invariant:** the file never names a commit that is not durable: it is written after COMMIT.
 //! **Invariant:** nobody is answered before the file has been written. It is synced within a

@@ -231,8 +231,8 @@ impl Present {
         };
         let is_before = now == was && index == it.before.index;
         // It can be read now that there are fewer: whether it is what there was nobody knows.
-        let is_unread = matches!((&is, &now), (Want::Seen(facts), Want::File { .. }) if facts != FOLDER)
-            && now != was;
+        let is_file = matches!(&now, Want::File { .. }) && now != was;
+        let is_unread = is_file && matches!(&is, Want::Seen(facts) if facts != FOLDER);
         // Index and file count apart: somebody may have put one of them back already.
         let is_after = (now == is || now == was || is_unread)
             && (index == it.after.index.as_slice() || index == it.before.index.as_slice());

@@ -1,5 +1,5 @@
-//! What a person keeps of the files that steer agents is kept for every job that saw the same change:
-//! each agent that lives on would ask for it once more.
+//! What a person keeps of the files that steer agents is kept for every job that saw the same
+//! change: each agent that lives on would ask for it once more.
 
 use std::collections::BTreeMap;
 

@@ -123,7 +123,7 @@ fn with_complaint(said: Option<&str>, stderr: &str) -> String {
     let Some(said) = said.map(str::trim).filter(|it| !it.is_empty()) else {
         return stderr.to_owned();
     };
-    let said = crate::base::tail_of(said.as_bytes(), ERROR_TAIL_BYTES_MAX);
+    let said = crate::base::tail_of(said.as_bytes(), ERROR_TAIL_BYTES_MAX / 2);
     let before = stderr.trim_end();
     if before.contains(&said) || before.is_empty() {
         return if before.is_empty() { said } else { stderr.to_owned() };

@@ -18,7 +18,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
 use crate::base::{Context, Error, ErrorKind, Result, fault, random_token};
 use crate::store::read::refuse_emptied;
 use crate::store::trouble::{BACKUPS, is_of_index};
-use crate::store::{Migration, lost_commits};
+use crate::store::{Migration, loss};
 
 /// Suffix of a copy that is being written.
 const PART: &str = ".part";
@@ -200,9 +200,9 @@ pub fn faults_of(path: &Utf8Path) -> Result<Vec<String>> {
         _ => Err(cause),
     })?;
     // If the commits cannot be counted, the faults above are enough.
-    match lost_commits(path) {
-        Ok(lost @ 1..) => found.push(format!("the last {lost} commits are lost")),
-        Ok(_) => {}
+    match loss(path) {
+        Ok(Some(loss)) => found.push(loss.to_string()),
+        Ok(None) => {}
         Err(cause) if !found.is_empty() => {
             tracing::debug!("its commits cannot be counted: {}", cause.chain());
         }

@@ -34,7 +34,7 @@ use crate::base::{Clock, Context, Error, ErrorKind, Ids, JobId, Result};
 pub use events::StoredEvent;
 pub use migrate::{MIGRATIONS, Migration, migrate};
 pub use stats::WriterStats;
-pub use tally::{STATEMENTS as TALLY_STATEMENTS, lost_commits};
+pub use tally::{Loss, STATEMENTS as TALLY_STATEMENTS, loss};
 pub use trouble::{CORRUPT, Trouble};
 pub use tx::Tx;
 pub use writer::{STATEMENTS as WRITER_STATEMENTS, Writer};
@@ -189,6 +189,10 @@ impl Store {
             Keeping::Kept => Tally::open(path, &writing)?.map(Arc::new),
             Keeping::Aside | Keeping::Nothing => None,
         };
+        let readers = Readers::new(path);
+        if keeping == Keeping::Kept {
+            readers.fill().map_err(named)?;
+        }
         let watch = Watch::new(path, clock.clone());
         let (writes, queue) = mpsc::channel(WRITES_QUEUED_MAX);
         let (published, _) = broadcast::channel(EVENTS_BUFFERED_MAX);
@@ -198,7 +202,7 @@ impl Store {
             epoch,
             clock: clock.clone(),
             writes,
-            readers: Readers::new(path),
+            readers,
             published: published.clone(),
             bells: bells.clone(),
             watch: watch.clone(),

@@ -2,8 +2,10 @@
 //!
 //! **Invariant:** a connection serves one read at a time and is returned when that ends.
 //! **Invariant:** a read is one transaction: all its statements see the same snapshot.
+//! **Invariant:** as many connections as may look at one time are open from the start and stay so:
+//! no request has to find descriptors for the database, and none keeps those that it found.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -24,7 +26,7 @@ type Look = dyn FnOnce(&Connection) -> Result<Answer> + Send;
 /// A read that stores its result where the caller finds it.
 type Looking<'a> = dyn FnMut(&Connection) -> Result<()> + 'a;
 
-/// The pool. Opens a connection if none is idle, and keeps it.
+/// The pool. Keeps some connections; opens another when none is idle, and closes it after use.
 pub(super) struct Readers {
     shared: Arc<Shared>,
 }
@@ -43,6 +45,24 @@ impl Readers {
             permits: Arc::new(Semaphore::new(READERS_MAX)),
         };
         Readers { shared: Arc::new(shared) }
+    }
+
+    /// Opens what the pool keeps. A connection that nothing was read on has not opened the log yet.
+    ///
+    /// # Errors
+    /// `unavailable` if one cannot be opened.
+    pub(super) fn fill(&self) -> Result<()> {
+        if fault::is_off("readers_filled") {
+            return Ok(());
+        }
+        let opened = (0..READERS_MAX).map(|_| {
+            let connection = open(&self.shared.path)?;
+            connection.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))?;
+            Ok(connection)
+        });
+        let opened = opened.collect::<Result<Vec<_>>>()?;
+        self.shared.free().extend(opened);
+        Ok(())
     }
 
     /// Reads on the calling thread.
@@ -100,7 +120,7 @@ impl Shared {
         let outcome = look(&connection);
         connection.progress_handler(0, None::<fn() -> bool>)?;
         step(&connection, "COMMIT")?;
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+        self.give_back(connection);
         outcome.map_err(|cause| match is_interrupt(&cause) {
             true => Error::unavailable(format!("the search took more than {limit:?}"))
                 .code("search_timeout")
@@ -117,16 +137,27 @@ impl Shared {
         let outcome = look(&connection);
         // If the transaction cannot be ended, the connection is closed instead of returned.
         step(&connection, "COMMIT")?;
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+        self.give_back(connection);
         outcome
     }
 
     fn take(&self) -> Result<Connection> {
-        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let free = self.free().pop();
         match free {
             Some(connection) => Ok(connection),
             None => open(&self.path),
         }
+    }
+
+    fn give_back(&self, connection: Connection) {
+        let mut free = self.free();
+        if free.len() < READERS_MAX {
+            free.push(connection);
+        }
+    }
+
+    fn free(&self) -> MutexGuard<'_, Vec<Connection>> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -197,6 +228,37 @@ mod tests {
         // A look that fails leaves nothing behind either.
         assert!(readers.look(|_| Err::<(), _>(closed())).is_err());
         assert_eq!(readers.look(|c| Ok(count(c)?)).unwrap(), 1);
+    }
+
+    /// Fails with `WB_WITHOUT=readers_filled`.
+    #[tokio::test]
+    async fn looks_at_one_time_open_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = Utf8Path::from_path(folder.path()).unwrap().join("x.db");
+        let writing = Connection::open(&path).unwrap();
+        writing.pragma_update(None, "journal_mode", "WAL").unwrap();
+        writing.execute_batch("CREATE TABLE t (a INTEGER)").unwrap();
+        let descriptors = || {
+            let links = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+            let files = links.filter_map(|it| std::fs::read_link(it.path()).ok());
+            files.filter(|it| it.starts_with(folder.path())).count()
+        };
+        let readers = Readers::new(&path);
+        readers.fill().unwrap();
+        let before = descriptors();
+        let met = Arc::new(std::sync::Barrier::new(READERS_MAX));
+        let looks = (0..READERS_MAX).map(|_| {
+            let met = Arc::clone(&met);
+            readers.run(None, move |c| {
+                met.wait();
+                let rows: i64 = c.query_row("SELECT COUNT(*) FROM t", [], |row| row.get(0))?;
+                met.wait();
+                Ok(rows)
+            })
+        });
+        let seen = futures_util::future::join_all(looks).await;
+        assert!(seen.into_iter().all(|it| it.unwrap() == 0));
+        assert_eq!(descriptors(), before);
     }
 
     #[test]

@@ -30,6 +30,8 @@ const SLOTS: [u64; 2] = [0, 512];
 const SLOT_BYTES: usize = 128;
 /// Size of the file, allocated when it is created so that later writes succeed on a full disk.
 const FILE_BYTES: usize = 1_024;
+/// Behind each slot stand the earlier lives, the newest first, as far as there is room.
+const EARLIER_BYTES: usize = 384;
 /// Hexadecimal digits of a slot's digest.
 const SUM_DIGITS: usize = 16;
 /// Longest time that the file stays unsynced.
@@ -69,21 +71,25 @@ impl Tally {
             Error::of_disk(cannot(), cause).hint("if it is not a file, remove it")
         })?;
         let tally = Tally { file, path: path.clone(), epoch, state: Mutex::default() };
-        let known = known(&path);
-        if known.as_ref().is_some_and(|it| it.is_damaged) {
+        let known = known(&path).unwrap_or_default();
+        if known.is_damaged {
             warn!("{path} was damaged: whether commits were lost before this start is not known");
         }
-        if known.is_none_or(|it| it.of(&tally.epoch) != Some(commits)) {
-            tally.begin(commits).map_err(|cause| Error::of_disk(cannot(), cause))?;
+        let is_of_another = known.slots.iter().any(|it| it.0 != tally.epoch);
+        if known.of(&tally.epoch) != Some(commits) || is_of_another {
+            let begun = tally.begin(commits, &known.before(&tally.epoch));
+            begun.map_err(|cause| Error::of_disk(cannot(), cause))?;
         }
         Ok(Some(tally))
     }
 
-    fn begin(&self, commits: i64) -> io::Result<()> {
+    fn begin(&self, commits: i64, before: &[String]) -> io::Result<()> {
         let mut bytes = vec![b' '; FILE_BYTES];
-        let slot = slot(&self.epoch, commits);
+        let (slot, earlier) = (slot(&self.epoch, commits), earlier(before));
         for at in SLOTS.iter().filter_map(|it| usize::try_from(*it).ok()) {
             bytes[at..at + SLOT_BYTES].copy_from_slice(&slot);
+            let at = at + SLOT_BYTES;
+            bytes[at..at + EARLIER_BYTES].copy_from_slice(&earlier);
         }
         self.file.write_all_at(&bytes, 0)?;
         self.file.sync_all()?;
@@ -137,10 +143,34 @@ impl Tally {
     }
 }
 
+/// What a database lacks of what was acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// Its last commits, so many of them.
+    Commits(i64),
+    /// All that was committed since it was replaced: it is of an earlier life.
+    Life,
+}
+
+impl std::fmt::Display for Loss {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Loss::Commits(1) => f.write_str("the last commit is lost"),
+            Loss::Commits(count) => write!(f, "the last {count} commits are lost"),
+            Loss::Life => f.write_str(
+                "it is a copy from before it was restored: what was committed since is not in it",
+            ),
+        }
+    }
+}
+
 /// The contents of a file.
+#[derive(Default)]
 struct Known {
     /// Epoch and count of each valid slot.
     slots: Vec<(String, i64)>,
+    /// The epochs before them, the newest first.
+    earlier: Vec<String>,
     /// Whether the file is not empty but has no valid slot.
     is_damaged: bool,
 }
@@ -158,16 +188,28 @@ impl Known {
     fn of(&self, epoch: &str) -> Option<i64> {
         self.slots.iter().filter(|(life, _)| life == epoch).map(|(_, commits)| *commits).max()
     }
+
+    /// Returns the lives before this one, the newest first.
+    fn before(&self, epoch: &str) -> Vec<String> {
+        let mut before: Vec<String> = Vec::new();
+        let slots = self.slots.iter().map(|it| &it.0);
+        for life in slots.chain(&self.earlier).filter(|it| *it != epoch) {
+            if !before.contains(life) {
+                before.push(life.clone());
+            }
+        }
+        before
+    }
 }
 
-/// Returns how many acknowledged commits a database has lost. Changes nothing.
+/// Returns which acknowledged commits a database has lost. Changes nothing.
 ///
 /// # Errors
 /// Fails if the database cannot be read.
-pub fn lost_commits(database: &Utf8Path) -> Result<i64> {
-    let Some(known) = known(&path_of(database)) else { return Ok(0) };
+pub fn loss(database: &Utf8Path) -> Result<Option<Loss>> {
+    let Some(known) = known(&path_of(database)) else { return Ok(None) };
     if fault::is_off("tally") || database.metadata().map_or(true, |it| it.len() == 0) {
-        return Ok(0);
+        return Ok(None);
     }
     let reading = read::open(database)?;
     // A copy from before an upgrade does not count commits yet.
@@ -177,9 +219,14 @@ pub fn lost_commits(database: &Utf8Path) -> Result<i64> {
     };
     if epoch.is_empty() {
         // Cut off before its first row: everything ever acknowledged is lost.
-        return Ok(known.slots.iter().map(|it| it.1).max().unwrap_or(0));
+        let lost = known.slots.iter().map(|it| it.1).max();
+        return Ok(lost.filter(|it| *it > 0).map(Loss::Commits));
     }
-    Ok(known.of(&epoch).map_or(0, |acknowledged| (acknowledged - commits).max(0)))
+    if let Some(acknowledged) = known.of(&epoch) {
+        return Ok((acknowledged > commits).then(|| Loss::Commits(acknowledged - commits)));
+    }
+    let is_earlier = known.earlier.contains(&epoch) && !fault::is_off("earlier_life");
+    Ok(is_earlier.then_some(Loss::Life))
 }
 
 /// Refuses a database that has lost commits: it is intact, but too old.
@@ -188,15 +235,20 @@ pub fn lost_commits(database: &Utf8Path) -> Result<i64> {
 /// `unavailable` with code `database_corrupt` and a hint that names the newest backup; otherwise
 /// same as [`lost_commits`].
 pub(super) fn refuse_loss(database: &Utf8Path) -> Result<()> {
-    let lost = lost_commits(database)?;
-    if lost == 0 {
-        return Ok(());
-    }
-    let commits = if lost == 1 { "commit" } else { "commits" };
-    let message = format!(
-        "the database {database} has lost its last {lost} {commits}: its log (-wal) is damaged, or \
-         an older copy is in its place"
-    );
+    let message = match loss(database)? {
+        None => return Ok(()),
+        Some(Loss::Commits(lost)) => {
+            let commits = if lost == 1 { "commit" } else { "commits" };
+            format!(
+                "the database {database} has lost its last {lost} {commits}: its log (-wal) is \
+                 damaged, or an older copy is in its place"
+            )
+        }
+        Some(Loss::Life) => format!(
+            "the database {database} is a copy from before it was restored: what was committed \
+             since is not in it"
+        ),
+    };
     let advice = trouble::advice(database);
     let hint = format!("{advice}; or keep what is left: wiki-browser recover");
     Err(Error::unavailable(message).code(CORRUPT).hint(hint))
@@ -224,7 +276,32 @@ fn known(path: &Utf8Path) -> Option<Known> {
         (sum == sum_of(epoch, commits)).then_some((epoch.to_owned(), commits.parse().ok()?))
     });
     let slots: Vec<(String, i64)> = slots.collect();
-    Some(Known { is_damaged: slots.is_empty() && !bytes.is_empty(), slots })
+    let earlier = SLOTS.iter().find_map(|at| {
+        let at = usize::try_from(*at).ok()? + SLOT_BYTES;
+        let text = std::str::from_utf8(bytes.get(at..at + EARLIER_BYTES)?).ok()?;
+        let (lives, sum) = text.trim().rsplit_once(' ')?;
+        let is_whole = sum == sum_of("before", lives);
+        is_whole.then(|| lives.split(' ').map(str::to_owned).collect())
+    });
+    let is_damaged = slots.is_empty() && !bytes.is_empty();
+    Some(Known { is_damaged, slots, earlier: earlier.unwrap_or_default() })
+}
+
+fn earlier(lives: &[String]) -> [u8; EARLIER_BYTES] {
+    let mut text = String::new();
+    for life in lives {
+        if text.len() + life.len() + SUM_DIGITS + 2 > EARLIER_BYTES {
+            break;
+        }
+        text += life;
+        text += " ";
+    }
+    let mut bytes = [b' '; EARLIER_BYTES];
+    if !text.is_empty() {
+        text += &sum_of("before", text.trim_end());
+        bytes[..text.len()].copy_from_slice(text.as_bytes());
+    }
+    bytes
 }
 
 fn slot(epoch: &str, commits: i64) -> [u8; SLOT_BYTES] {
@@ -267,7 +344,7 @@ mod tests {
         tally.note(8);
         assert_eq!(told(), Some(8));
         assert!(tally.due().is_some());
-        assert_eq!(lost_commits(&database).unwrap(), 2);
+        assert_eq!(loss(&database).unwrap(), Some(Loss::Commits(2)));
         assert!(refuse_loss(&database).unwrap_err().message().contains("its last 2 commits"));
         tally.file.write_all_at(b"x", SLOTS[0]).unwrap();
         assert_eq!(told(), Some(7));
@@ -275,6 +352,44 @@ mod tests {
         // The next open takes the database's own count.
         drop(tally);
         Tally::open(&database, &writing).unwrap().unwrap();
-        assert_eq!((told(), lost_commits(&database).unwrap()), (Some(6), 0));
+        assert_eq!((told(), loss(&database).unwrap()), (Some(6), None));
+    }
+
+    /// Fails with `WB_WITHOUT=earlier_life`.
+    #[test]
+    fn a_copy_of_an_earlier_life_is_known_however_many_there_were() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Utf8Path::from_path(folder.path()).unwrap().join("one.db");
+        let writing = Connection::open(&database).unwrap();
+        let table = "CREATE TABLE site (one INTEGER PRIMARY KEY, epoch TEXT, commits INTEGER);
+            INSERT INTO site VALUES (1, '', 6)";
+        writing.execute_batch(table).unwrap();
+        let life = |number: u32| format!("01998d4e-6c1a-7f00-8000-{number:012}");
+        let live = |number: u32| {
+            writing.execute("UPDATE site SET epoch = ?1", [life(number)]).unwrap();
+        };
+        for number in 0..20 {
+            live(number);
+            // One that is new, and one whose number is known.
+            assert_eq!(loss(&database).unwrap(), None, "{number}");
+            Tally::open(&database, &writing).unwrap().unwrap().note(7);
+            assert_eq!(loss(&database).unwrap(), Some(Loss::Commits(1)), "{number}");
+        }
+        for number in 11..19 {
+            live(number);
+            assert_eq!(loss(&database).unwrap(), Some(Loss::Life), "{number}");
+        }
+        assert!(refuse_loss(&database).unwrap_err().message().contains("from before"));
+        // The last life is served as before, and so is a database of which nothing is known.
+        live(19);
+        Tally::open(&database, &writing).unwrap().unwrap();
+        assert_eq!(loss(&database).unwrap(), None);
+        live(99);
+        assert_eq!(loss(&database).unwrap(), None);
+        // A list that is torn in one place stands in the other.
+        live(12);
+        let file = OpenOptions::new().write(true).open(path_of(&database)).unwrap();
+        file.write_all_at(b"x", SLOTS[0] + 200).unwrap();
+        assert_eq!(loss(&database).unwrap(), Some(Loss::Life));
     }
 }

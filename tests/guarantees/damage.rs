@@ -265,5 +265,20 @@ fn g29_an_older_copy_in_place_of_the_database_is_noticed() {
     let mut server = bench.start(&[]);
     assert_eq!(server.wait().0.code(), Some(6), "{}", server.log());
     bench.json(&["restore", copy.as_str()]);
+    let server = bench.serve();
+    // Also one from before that: what was committed since the restore is not in it.
+    bench.topic("guide.md", "The first line.", "Say it shorter.");
+    server.stop();
+    fs::copy(&copy, bench.data.join("wiki.db")).unwrap();
+    let mut server = bench.start(&[]);
+    assert_eq!(server.wait().0.code(), Some(6), "{}", server.log());
+    assert!(server.log().contains("from before it was restored"), "{}", server.log());
+    // Whoever wants that copy says so.
+    bench.json(&["restore", copy.as_str()]);
+    bench.serve().stop();
+    fs::copy(&copy, bench.data.join("wiki.db")).unwrap();
+    bench.start(&[]).wait();
+    let (code, said, _) = bench.cli(&["recover"]);
+    assert_eq!(code, 0, "{said}");
     bench.serve().stop();
 }

@@ -283,6 +283,52 @@ fn g31_no_agent_starts_while_a_job_that_runs_has_changed_what_it_would_obey() {
     server.stop();
 }
 
+/// Fails with `WB_WITHOUT=one_decision`.
+#[test]
+fn g31_what_is_kept_for_one_job_is_kept_for_all_that_saw_the_same() {
+    let bench = Bench::new();
+    bench.limits("jobs = 8");
+    bench.write("CLAUDE.md", "good\n");
+    bench.git(&["add", "CLAUDE.md"]);
+    bench.git(&["commit", "-q", "-m", "agents"]);
+    let stays = "echo ready > \"$OUT/$WB_JOB_ID\"; until [ -e \"$OUT/go\" ]; do sleep 0.02; done";
+    declare(&bench, "stays", stays);
+    declare(&bench, "ends", &stays.replace("/go", "/end"));
+    declare(&bench, "next", "cat CLAUDE.md > \"$OUT/read\"; true");
+    let server = bench.serve();
+    let jobs = ["stays", "stays", "stays", "ends", "ends"].map(|it| bench.job(it, json!({})));
+    jobs.iter().for_each(|it| drop(bench.wait_left(it)));
+    // Somebody commits a change while all of them run, and two of them end.
+    bench.write("CLAUDE.md", "better\n");
+    bench.git(&["commit", "-q", "-a", "-m", "better"]);
+    std::fs::write(bench.out.join("end"), "").unwrap();
+    for job in &jobs[3..] {
+        assert!(told(&bench.ended(job)).contains("agent_files: CLAUDE.md"));
+    }
+    let next = bench.job("next", json!({}));
+    until("it is held", || bench.show(&next)["waiting"]["code"] == "engine_held");
+    let first = bench.show(&next)["waiting"]["job_id"].as_str().unwrap().to_owned();
+    bench.json(&["job", "keep", &first]);
+    assert_eq!(bench.ended(&next)["status"], "succeeded");
+    assert_eq!(bench.left("read"), "better");
+    for job in &jobs[3..] {
+        assert_eq!(bench.show(job)["changes"]["state"], "kept");
+    }
+    // Another change is another decision, and one for a job that runs is one for the others.
+    bench.write("CLAUDE.md", "other\n");
+    let next = bench.job("next", json!({}));
+    until("it is held", || bench.show(&next)["waiting"]["code"] == "engine_held");
+    bench.json(&["job", "keep", &jobs[1]]);
+    assert_eq!(bench.ended(&next)["status"], "succeeded");
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    for job in &jobs[..3] {
+        let ended = bench.ended(job);
+        assert!(!told(&ended).contains("agent_files"), "{ended:#}");
+    }
+    assert_eq!(bench.ended(&bench.job("next", json!({})))["status"], "succeeded");
+    server.stop();
+}
+
 #[test]
 fn g31_links_and_repositories_within_lead_around_nothing() {
     let bench = Bench::new();

@@ -137,6 +137,29 @@ fn g31_a_job_that_makes_very_many_files_is_blamed_for_nothing_else() {
     server.stop();
 }
 
+/// Fails with `WB_WITHOUT=unread_files`.
+#[test]
+fn g31_files_of_the_users_own_are_told_from_two_thousand_others() {
+    let bench = Bench::new();
+    let many = "mkdir many; for i in $(seq 2000); do echo $i > many/$i; done; exit 0";
+    bench.word_kind("makes_many", FIELDS, &format!("cd '{}'\n{many}\n", bench.top));
+    bench.write("own.txt", "mine\n");
+    bench.write("zz.txt", "mine\n");
+    let server = bench.serve();
+    let job = bench.job("makes_many", json!({}));
+    let told = warnings(&bench.ended(&job));
+    assert!(!told.iter().any(|it| it.contains("more than is written down")), "{told:?}");
+    // What was not read for the number of others is not said to be somebody's since.
+    let refused = bench.post(&format!("/api/agent/jobs/{job}/restore"), json!({}));
+    assert_eq!(refused.refusal(), (409, "not_kept"));
+    assert!(
+        refused.body.to_string().contains("because too many files were changed"),
+        "{refused:?}"
+    );
+    assert_eq!(bench.read("own.txt") + &bench.read("zz.txt"), "mine\nmine\n");
+    server.stop();
+}
+
 /// Fails with `WB_WITHOUT=watch`.
 #[test]
 fn g31_what_changes_unasked_is_named_and_can_be_put_back() {

@@ -32,6 +32,9 @@ fn the_agent_stays_the_author_and_the_person_becomes_the_co_author() {
     assert_eq!(refused.refusal(), (409, "superseded"));
     assert!(hint(&refused).contains(made["id"].as_str().unwrap()), "{refused:?}");
     let edited = look(&bench, made["id"].as_str().unwrap());
+    // What the agent said of its own text is not said of this one.
+    assert_eq!(edited["subject"], "Update Guide");
+    assert_ne!(shown["subject"], "Update Guide");
     assert_eq!(edited["editors"], json!(["bo <bo@example.org>"]));
     assert_eq!(edited["fate"][0]["topic_id"], aside.id);
     assert_eq!(edited["fate"][0]["after"]["state"], "shifted");

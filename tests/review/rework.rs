@@ -140,13 +140,19 @@ fn while_a_rework_is_under_way_the_earlier_text_is_not_approved() {
     // It came to nothing: the earlier text stands, and a repetition is a rework again.
     let seen = look(&bench, id);
     assert_eq!((&seen["approvable"]["ok"], &seen["rework_job_id"]), (&json!(true), &Value::Null));
+    assert_eq!(seen["failed_rework"]["job_id"], job);
+    assert_eq!(seen["failed_rework"]["reason"], "exit_status");
+    let page = bench.get(&format!("/proposals/{id}"));
+    assert!(page.body.as_str().unwrap().contains("No revision came"), "{page:?}");
     std::fs::write(bench.base.join("agents/better.sh"), super::BEGIN.to_owned() + super::BETTER)
         .unwrap();
     let retried = bench.post(&format!("/api/agent/jobs/{job}/retry"), json!({})).ok();
     let ended = bench.ended(retried["job_id"].as_str().unwrap());
     let next = look(&bench, ended["proposal_id"].as_str().unwrap());
     assert_eq!(next["proposal"]["origin"]["from_id"], id);
-    assert_eq!(look(&bench, id)["proposal"]["status"], "superseded");
+    let seen = look(&bench, id);
+    assert_eq!(seen["proposal"]["status"], "superseded");
+    assert_eq!(seen["failed_rework"], Value::Null);
     server.stop();
 }
 

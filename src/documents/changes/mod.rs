@@ -3,10 +3,12 @@
 //! Nobody can tell who changed a file: a person's edit looks like an agent's. So a change is never
 //! attributed to the agent; it was made "while the job ran".
 
+mod alike;
 mod hold;
 mod plan;
 mod restore;
 pub mod row;
+mod unread;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -248,6 +250,7 @@ pub async fn compare(
         ..Changes::default()
     };
     gone_from_sight(repo, &mut changes).await?;
+    unread::drop_unchanged(repo, &mut changes).await?;
     let mut named = named.to_vec();
     named.extend(repo.steering_links((&before, after), &named).await?);
     // Collected before the list is truncated: one decision covers all of them.
@@ -264,9 +267,10 @@ pub async fn compare(
 }
 
 impl Snapshot {
-    /// Adopts the newly found state of steering files as the known state.
-    pub fn accept(&mut self, found: &Changes) {
-        for it in found.files.iter().filter(|it| found.steering.contains(&it.path)) {
+    /// Adopts the newly found state of the wanted steering files as the known state.
+    pub fn accept(&mut self, found: &Changes, is_wanted: impl Fn(&FileChange) -> bool) {
+        let steering = found.files.iter().filter(|it| found.steering.contains(&it.path));
+        for it in steering.filter(|it| is_wanted(it)) {
             let head = it.after.staged().map(|it| it.spot.clone());
             self.paths.insert(it.path.clone(), Unclean { head, state: it.after.clone() });
         }

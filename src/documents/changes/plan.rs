@@ -198,13 +198,19 @@ impl Present {
             _ => "put the earlier text back",
         };
         let is_before = now == was && index == it.before.index;
+        // It can be read now that there are fewer: whether it is what there was nobody knows.
+        let is_file = matches!(&now, Want::File { .. }) && now != was;
+        let is_unread = is_file && matches!(&is, Want::Seen(facts) if facts != FOLDER);
         // Index and file are judged separately: somebody may have restored one of them already.
-        let is_after = (now == is || now == was)
+        let is_after = (now == is || now == was || is_unread)
             && (index == it.after.index.as_slice() || index == it.before.index.as_slice());
         let lost = match (&it.obstacle, &was) {
             (Some(why), _) => Some(why.clone()),
             (None, Want::Unknown(why)) => Some((*why).to_owned()),
             (None, Want::Seen(_)) if was != is => Some("it was too large to be kept".to_owned()),
+            (None, _) if is_unread => {
+                Some("it was not read, because too many files were changed".to_owned())
+            }
             (None, _) if it.path.ends_with('/') => {
                 Some("it is a repository of its own, to be removed by hand".to_owned())
             }

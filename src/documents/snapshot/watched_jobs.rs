@@ -64,6 +64,14 @@ impl Looks {
         self.running().values_mut().for_each(|it| amend(&mut it.before));
     }
 
+    /// Changes what one job is compared with, if it is still watched; returns what is known of it.
+    pub fn amend_one(&self, job: &JobId, amend: impl FnOnce(&mut Snapshot)) -> Option<Look> {
+        let mut running = self.running();
+        let look = running.get_mut(job)?;
+        amend(&mut look.before);
+        Some(look.clone())
+    }
+
     /// Returns the content that may have to be restored when a running job ends.
     pub fn needed(&self) -> BTreeSet<BlobId> {
         let running = self.running();

@@ -10,12 +10,11 @@ use crate::api::changes::{ChangeView, ChangesView, Kept, Restored};
 use crate::base::{Actor, Error, ErrorKind, Event, EventKind, JobId, Result, SourcePath, fault};
 use crate::documents::changes::{Changes, ChangesRow, ChangesState, Wish, name_of, row};
 use crate::documents::proposals::attempt;
-use crate::flows::jobs::tree_guard;
+use crate::flows::jobs::{one_decision, tree_guard};
 use crate::flows::requests::inputs;
 use crate::flows::{Site, Works, viewer};
 use crate::jobs;
 use crate::people::{self, Caller};
-use crate::store::Tx;
 
 /// Most changes that an answer shows.
 const SHOWN_MAX: usize = 200;
@@ -69,7 +68,9 @@ pub async fn restore(
     let is_done = is_all && plan.is_done();
     if is_done {
         let asked = id.clone();
-        site.store.write(move |tx| decide(tx, &asked, ChangesState::Restored, &by)).await?;
+        site.store
+            .write(move |tx| one_decision::decide(tx, &asked, ChangesState::Restored, &by))
+            .await?;
         info!(job_id = %id, "what changed while job {id} ran was put back");
     }
     let restorable = plan.is_free();
@@ -85,10 +86,13 @@ pub async fn keep(site: &Site, caller: &Caller, id: &JobId) -> Result<Kept> {
     if keep_unseen(site, caller, id, &by).await? {
         return Ok(Kept { kept: true, held_at: None });
     }
-    undecided(site, caller, id).await?;
-    let asked = id.clone();
-    site.store.write(move |tx| decide(tx, &asked, ChangesState::Kept, &by)).await?;
+    let found = undecided(site, caller, id).await?;
+    let (asked, actor) = (id.clone(), by.clone());
+    site.store
+        .write(move |tx| one_decision::decide(tx, &asked, ChangesState::Kept, &actor))
+        .await?;
     info!(job_id = %id, "what changed while job {id} ran is kept");
+    one_decision::keep_alike(site, id, &found.changes, &by).await;
     Ok(Kept { kept: true, held_at: Some(held_at(id)) })
 }
 
@@ -108,6 +112,7 @@ async fn keep_unseen(site: &Site, caller: &Caller, id: &JobId, by: &Actor) -> Re
     if !is_open {
         return Ok(false);
     }
+    let mut kept = Changes::default();
     if job.status.is_final() {
         match tree_guard::look_late(site, id).await {
             // Now there may be something to decide about.
@@ -115,32 +120,29 @@ async fn keep_unseen(site: &Site, caller: &Caller, id: &JobId, by: &Actor) -> Re
             Ok(_) => {}
             Err(cause) => info!(job_id = %id, "kept unseen: {}", cause.chain()),
         }
-    } else if !tree_guard::accept(site, id).await? {
+    } else if let Some(found) = tree_guard::accept(site, id).await? {
+        kept = found;
+    } else {
         return Ok(false);
     }
-    let (asked, by) = (id.clone(), by.clone());
+    let (asked, actor) = (id.clone(), by.clone());
     site.store
         .write(move |tx| {
             jobs::release_steering(tx, &asked)?;
             let data = json!({"id": asked, "changes": ChangesState::Kept});
-            let (subject, by) = (format!("job:{asked}"), by.clone());
+            let (subject, by) = (format!("job:{asked}"), actor.clone());
             let event = Event::new(EventKind::ChangesDecided, subject, by, data);
             tx.emit(event.audited())
         })
         .await?;
     info!(job_id = %id, "what changed while job {id} ran is kept");
+    one_decision::keep_alike(site, id, &kept, by).await;
     Ok(true)
 }
 
 async fn is_changed(site: &Site, id: &JobId) -> Result<bool> {
     let asked = id.clone();
     Ok(site.store.read(move |c| row::find(c, &asked)).await?.is_some())
-}
-
-/// Settles the changes of a job; what steers agents holds none of them any longer.
-fn decide(tx: &Tx<'_>, job: &JobId, state: ChangesState, by: &Actor) -> Result<()> {
-    row::decide(tx, job, state, by)?;
-    jobs::release_steering(tx, job)
 }
 
 /// Returns the changes of a job that nobody decided about.

@@ -6,6 +6,7 @@ pub(in crate::flows) mod cancel;
 pub(in crate::flows) mod cancel_obsolete;
 pub mod changes;
 pub mod failure;
+pub(in crate::flows) mod one_decision;
 pub mod output;
 pub mod tree_guard;
 pub mod usage;

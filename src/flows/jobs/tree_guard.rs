@@ -183,12 +183,25 @@ async fn steering_since(
 ) -> Result<Option<Changes>> {
     let kept = open_kept(works).await?;
     let now = look(works, &kept, known).await?;
-    if begun.before == now {
+    steering_between(works, job, (&begun.before, &now)).await
+}
+
+/// Returns what is different between two moments of a job; nothing if nothing is.
+pub(super) async fn steering_between(
+    works: &Works,
+    job: &JobId,
+    moments: (&Snapshot, &Snapshot),
+) -> Result<Option<Changes>> {
+    if moments.0 == moments.1 {
         return Ok(None);
     }
-    let named = steering_files::named_by_script(&works.config_of(job), works.repo.top());
-    let found = changes::compare(&works.repo, &works.store, (&begun.before, &now), &named).await?;
-    Ok(Some(found))
+    let named = named_for(works, job);
+    changes::compare(&works.repo, &works.store, moments, &named).await.map(Some)
+}
+
+/// Returns the files and folders by which a job's script steers its agents.
+pub(super) fn named_for(works: &Works, job: &JobId) -> Vec<String> {
+    steering_files::named_by_script(&works.config_of(job), works.repo.top())
 }
 
 async fn is_builtin(works: &Works, job: &JobId) -> bool {
@@ -207,7 +220,7 @@ async fn hold(works: &Works, job: &JobId, files: Vec<String>) {
     }
 }
 
-async fn let_go_of(works: &Works, job: &JobId) {
+pub(super) async fn let_go_of(works: &Works, job: &JobId) {
     let (asked, id) = (job.clone(), job.clone());
     let is_held = works.store.read(move |c| Ok(jobs::holding(c)?.contains(&asked)));
     let gone = match is_held.await {
@@ -272,21 +285,22 @@ pub(in crate::flows) async fn look_late(works: &Works, job: &JobId) -> Result<bo
 }
 
 /// Takes what steers agents as it is now for what there was before a job that runs: a person
-/// wants it. Returns whether anything was held.
+/// wants it. Returns what had changed, unless the job is not watched.
 ///
 /// # Errors
 /// What git says if it cannot look.
-pub(in crate::flows) async fn accept(works: &Works, job: &JobId) -> Result<bool> {
+pub(in crate::flows) async fn accept(works: &Works, job: &JobId) -> Result<Option<Changes>> {
     let looks = works.repo.looks();
-    let Some((_, mut begun)) = looks.others(None).into_iter().find(|it| it.0 == *job) else {
-        return Ok(false);
+    let Some((_, begun)) = looks.others(None).into_iter().find(|it| it.0 == *job) else {
+        return Ok(None);
     };
-    if let Some(found) = steering_since(works, job, &begun, None).await? {
-        begun.before.accept(&found);
-        looks.resume(job, begun.clone());
+    let Some(found) = steering_since(works, job, &begun, None).await? else {
+        return Ok(Some(Changes::default()));
+    };
+    if let Some(begun) = looks.amend_one(job, |before| before.accept(&found, |_| true)) {
         remember(works, job, begun).await?;
     }
-    Ok(true)
+    Ok(Some(found))
 }
 
 /// Returns a warning if the job's agent is going to start programs that the repository names.
@@ -357,8 +371,7 @@ async fn compare(
     let after = look(works, &kept, known).await?;
     let mut found = Changes::default();
     if begun.before != after {
-        let named = steering_files::named_by_script(&works.config_of(job), works.repo.top());
-        let moments = (&begun.before, &after);
+        let (named, moments) = (named_for(works, job), (&begun.before, &after));
         found = changes::compare(&works.repo, &works.store, moments, &named).await?;
     }
     if found.agent_files.is_empty() {
@@ -405,7 +418,7 @@ pub(in crate::flows) async fn open_kept(works: &Works) -> Result<Kept> {
 }
 
 /// Writes down what there was: a server that is killed cannot compare.
-async fn remember(works: &Works, job: &JobId, look: Look) -> Result<()> {
+pub(super) async fn remember(works: &Works, job: &JobId, look: Look) -> Result<()> {
     let folder = job_dir(&works.config.site.data, job);
     blocking(move || {
         let text = serde_json::to_vec(&look)

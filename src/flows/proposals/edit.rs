@@ -107,7 +107,15 @@ pub async fn edit(
         .await
 }
 
+const EDITED: &str = "Edited; based on revision ";
+
 /// Says where an edited text comes from: what the agent said is about its own text.
 fn edited(revision: i64) -> String {
-    format!("Edited; based on revision {revision}.")
+    format!("{EDITED}{revision}.")
+}
+
+/// Returns whether a summary says only that.
+pub(super) fn is_made(summary: &str) -> bool {
+    let revision = summary.strip_prefix(EDITED).and_then(|it| it.strip_suffix('.'));
+    revision.is_some_and(|it| it.parse::<i64>().is_ok())
 }

@@ -28,6 +28,7 @@ use crate::documents::topics::{message, topic};
 use crate::flows::jobs::{cancel_obsolete, changes};
 use crate::flows::people::names;
 use crate::flows::proposals::fates::Judge;
+use crate::flows::proposals::rework::FailedRework;
 use crate::flows::{Site, page_limit};
 use crate::jobs::{self, Job, Status};
 use crate::people::Caller;
@@ -87,6 +88,7 @@ pub(super) struct Dossier {
     pub(super) conflict: Option<Standing>,
     /// The job that does it again.
     pub(super) rework: Option<JobId>,
+    pub(super) failed_rework: Option<FailedRework>,
 }
 
 pub(super) async fn dossier(site: &Site, id: &ProposalId) -> Result<Dossier> {
@@ -116,18 +118,22 @@ fn read_dossier(c: &Connection, id: &ProposalId) -> Result<Dossier> {
         editors: editors.iter().map(|it| names::trailer(c, it)).collect::<Result<_>>()?,
         conflict: lineage::conflict(c, id)?.filter(|_| proposal.status == ProposalStatus::Open),
         rework: rework::running(c, id)?,
+        failed_rework: rework::failed(c, &proposal)?,
         proposal,
     })
 }
 
 /// Returns the subject of a proposal's commit: the first line of what the agent says of its change,
-/// also if a person edited that or it was merged since; else that the document was updated.
+/// also if it was merged since, or of what a person said who edited it; else that the document was
+/// updated. What an agent said is not true of a text that somebody edited.
 fn subject(c: &Connection, proposal: &Proposal, text: &str) -> Result<String> {
     let mut said = proposal.clone();
-    while let Some(origin) = said.origin.as_ref().filter(|it| it.how != How::Reworked) {
+    while let Some(origin) = said.origin.as_ref().filter(|it| it.how == How::Merged) {
         said = proposal::find(c, &origin.from_id)?;
     }
+    let is_edited = said.origin.as_ref().is_some_and(|it| it.how == How::Edited);
     let summary = said.summary.unwrap_or_default();
+    let summary = if is_edited && edit::is_made(&summary) { "" } else { summary.as_str() };
     let line = summary.lines().map(str::trim).find(|it| !it.is_empty());
     let line = line.map(|it| Plain::of(it).text).filter(|it| !it.trim().is_empty());
     Ok(line.unwrap_or_else(|| {
@@ -136,6 +142,40 @@ fn subject(c: &Connection, proposal: &Proposal, text: &str) -> Result<String> {
         let title = title.map_or(proposal.source_path.as_str(), |it| it.text.as_str());
         format!("Update {title}")
     }))
+}
+
+/// A proposal with all that a reviewer needs.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ProposalPage {
+    proposal: Proposal,
+    topic: Topic,
+    further_topics: Vec<Topic>,
+    revisions: Vec<Revision>,
+    text: String,
+    base_text: String,
+    against: Option<Revision>,
+    diff: String,
+    fate: Vec<Fate>,
+    base: Base,
+    conflict: Option<Standing>,
+    rework_job_id: Option<JobId>,
+    /// What became of the last request for changes, if it came to nothing.
+    failed_rework: Option<FailedRework>,
+    subject: String,
+    editors: Vec<String>,
+    /// What is to be known of the approval by which it was committed.
+    note: Option<String>,
+    approvable: Approvable,
+}
+
+/// A revision of the same Topic.
+#[derive(Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Revision {
+    id: ProposalId,
+    revision_number: i64,
+    status: ProposalStatus,
 }
 
 /// The query of `GET /api/proposals/{id}`.
@@ -212,6 +252,7 @@ pub async fn show(
         further_topics: dossier.further,
         conflict: dossier.conflict,
         rework_job_id: dossier.rework,
+        failed_rework: dossier.failed_rework,
         subject: commit::made_subject(&dossier.subject),
         editors: dossier.editors,
         note,

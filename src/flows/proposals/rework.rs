@@ -1,7 +1,8 @@
 //! Rework: a person says what should be different, and the same kind of job does it again with the
 //! earlier text in hand.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::api::proposals::{AgentProposal, ReworkAccepted};
 use crate::api::proposals::{Proposal, ProposalStatus};
@@ -151,6 +152,35 @@ pub(in crate::flows) fn running(
     let Some(rework) = lineage::last_rework(c, id)? else { return Ok(None) };
     let is_final = jobs::find_brief(c, &jobs::Viewer::Program, &rework.job_id)?.status.is_final();
     Ok((!is_final).then_some(rework.job_id))
+}
+
+/// A job that was to do a proposal again, and has not.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FailedRework {
+    job_id: JobId,
+    status: jobs::Status,
+    reason: Option<jobs::Reason>,
+    error_tail: Option<String>,
+}
+
+/// Returns the job that was to do a proposal again and came to nothing, while nobody has decided.
+///
+/// # Errors
+/// As any read.
+pub(super) fn failed(c: &rusqlite::Connection, it: &Proposal) -> Result<Option<FailedRework>> {
+    let is_decided = refuse_decided(it).is_err();
+    let Some(rework) = lineage::last_rework(c, &it.id)?.filter(|_| !is_decided) else {
+        return Ok(None);
+    };
+    let job = jobs::find(c, &jobs::Viewer::Program, &rework.job_id)?;
+    let is_failed = job.status.is_final() && job.status != jobs::Status::Succeeded;
+    Ok(is_failed.then_some(FailedRework {
+        job_id: job.id,
+        status: job.status,
+        reason: job.reason,
+        error_tail: job.error_tail,
+    }))
 }
 
 /// Returns what the caller's job is to do again, as `get-topic` shows it.

@@ -159,8 +159,8 @@ pub async fn restore(site: &Offline, file: &Utf8Path, keep_tokens: bool) -> Resu
 
 fn since(database: &Utf8Path) -> Since {
     let read = || -> Result<Old> {
-        if store::lost_commits(database)? > 0 {
-            return Err(Error::unavailable("its last commits are lost").code(CORRUPT));
+        if let Some(loss) = store::loss(database)? {
+            return Err(Error::unavailable(loss.to_string()).code(CORRUPT));
         }
         let rows = backup::row_counts(database)?;
         backup::look(database, |c| {

@@ -91,6 +91,9 @@ pub(in crate::jobs) fn outcome_of(
         // Claude Code reports on standard output why it could not work ("Not logged in").
         outcome.error_tail = report.summary.clone().or(report.stray.clone()).unwrap_or_default();
     }
+    if matches!(outcome.ended, Ended::Not(_, Reason::ExitStatus)) && report.is_error {
+        outcome.error_tail = with_complaint(report.summary.as_deref(), &outcome.error_tail);
+    }
     if matches!(outcome.ended, Ended::Not(Status::TimedOut, _)) {
         outcome.error_tail = with_doing(report, &outcome.error_tail);
     }
@@ -113,6 +116,21 @@ fn with_doing(report: &Report, stderr: &str) -> String {
         "" => doing.clone(),
         _ => format!("{doing}\n{}", crate::base::tail_of(stderr.as_bytes(), room)),
     }
+}
+
+/// Returns the end of what an agent printed on standard error, and below it why it failed, if it
+/// says so elsewhere: Codex prints there what it reads and which tools it could not load.
+fn with_complaint(said: Option<&str>, stderr: &str) -> String {
+    let Some(said) = said.map(str::trim).filter(|it| !it.is_empty()) else {
+        return stderr.to_owned();
+    };
+    let said = crate::base::tail_of(said.as_bytes(), ERROR_TAIL_BYTES_MAX / 2);
+    let before = stderr.trim_end();
+    if before.contains(&said) || before.is_empty() {
+        return if before.is_empty() { said } else { stderr.to_owned() };
+    }
+    let room = ERROR_TAIL_BYTES_MAX.saturating_sub(said.len() + 1);
+    format!("{}\n{said}", crate::base::tail_of(before.as_bytes(), room))
 }
 
 fn engine_of<'g>(generation: &'g Generation, job: &Job) -> Option<&'g Engine> {
@@ -173,4 +191,24 @@ fn judge(outcome: &mut Outcome, record: ExitRecord, is_stopping: bool) {
             Ended::Not(Status::Failed, Reason::ServerRestarted)
         }
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn why_an_agent_failed_stands_last() {
+        let of = |said: &str, stderr: &str| with_complaint(Some(said), stderr);
+        assert_eq!(
+            of("no key", "Reading prompt from stdin...\n"),
+            "Reading prompt from stdin...\nno key"
+        );
+        assert_eq!(of("no key", "error: no key\n"), "error: no key\n");
+        assert_eq!((of("no key", " "), of("", "x\n")), ("no key".to_owned(), "x\n".to_owned()));
+        let long = of(&"a".repeat(9_000), &"b".repeat(9_000));
+        assert!(long.len() <= ERROR_TAIL_BYTES_MAX && long.ends_with('a'));
+        let both = of("no key", &"b".repeat(9_000));
+        assert!(both.len() <= ERROR_TAIL_BYTES_MAX && both.ends_with("b\nno key"));
+    }
 }

@@ -78,7 +78,8 @@ fn step_finish(part: &Value, report: &mut Report) -> Vec<Value> {
     let mut usage = report.tally.usage().unwrap_or_default();
     usage.insert("turns".to_owned(), json!(turns.saturating_add(1)));
     usage.insert("is_error".to_owned(), json!(false));
-    if let Some(dollars) = cost(&part["cost"]) {
+    // Of a model without a price it says 0: what that costs is not known.
+    if let Some(dollars) = cost(&part["cost"]).filter(|it| *it > 0.0) {
         report.cost_usd = cost(&json!(report.cost_usd.unwrap_or(0.0) + dollars));
     }
     report.usage = Some(Value::Object(usage.clone()));
@@ -187,6 +188,14 @@ mod tests {
             .unwrap()
             .replace("\"connection\"", "\"retry-after\":\"90\",\"connection\"");
         assert_eq!(run(&soon).0.limit.unwrap().retry_at, Some(NOW.plus(90_000)));
+    }
+
+    #[test]
+    fn a_model_without_a_price_costs_what_nobody_knows() {
+        let line =
+            r#"{"type":"step_finish","part":{"reason":"stop","cost":0,"tokens":{"input":9}}}"#;
+        let (report, ..) = run(line);
+        assert_eq!((report.cost_usd, &report.usage.unwrap()["input_tokens"]), (None, &json!(9)));
     }
 
     #[test]

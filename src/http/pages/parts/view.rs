@@ -207,6 +207,7 @@ pub(in crate::http::pages) struct ProposalView {
     pub(in crate::http::pages) base: Base,
     pub(in crate::http::pages) conflict: Option<Conflict>,
     pub(in crate::http::pages) rework_job_id: Option<String>,
+    pub(in crate::http::pages) failed_rework: Option<FailedRework>,
     pub(in crate::http::pages) subject: String,
     pub(in crate::http::pages) editors: Vec<String>,
     pub(in crate::http::pages) note: Option<String>,
@@ -219,6 +220,14 @@ impl ProposalView {
         let split = |editor: &'_ str| editor.rfind(" <").unwrap_or(editor.len());
         self.editors.iter().map(|editor| editor.split_at(split(editor))).collect()
     }
+}
+
+/// A job that was to do a proposal again, and has not.
+#[derive(Debug, Deserialize)]
+pub(in crate::http::pages) struct FailedRework {
+    pub(in crate::http::pages) job_id: String,
+    pub(in crate::http::pages) status: String,
+    pub(in crate::http::pages) error_tail: Option<String>,
 }
 
 /// A revision of the same Topic.

@@ -206,8 +206,8 @@ impl ProposalPage {
 pub(in crate::http::pages) fn live(view: &ProposalView) -> String {
     let it = &view.proposal;
     let source = form::source_subject(&it.source_path);
-    let job = it.job_id.as_ref().map(|it| format!(" job:{it}")).unwrap_or_default();
-    format!("proposal:{} topic:{} {source}{job}", it.id, view.topic.id)
+    let jobs = it.job_id.iter().chain(&view.rework_job_id).map(|it| format!(" job:{it}"));
+    format!("proposal:{} topic:{} {source}{}", it.id, view.topic.id, jobs.collect::<String>())
 }
 
 async fn show(site: Site, call: Call) -> Result<Response> {

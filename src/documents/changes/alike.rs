@@ -1,0 +1,39 @@
+//! Whether changes of one job are those of another as well.
+
+use crate::documents::changes::{Changes, FileChange, PrivateChange, RefChange};
+
+impl Changes {
+    /// Returns the files that steer agents, also of changes that were read from their row. `named`
+    /// are files and folders by which a script steers its agents.
+    pub fn steering_files<'a>(
+        &'a self,
+        named: &'a [String],
+    ) -> impl Iterator<Item = &'a FileChange> {
+        self.files.iter().filter(|it| {
+            let is_listed = self.steering.contains(&it.path) || self.agent_files.contains(&it.path);
+            is_listed || it.steers(named)
+        })
+    }
+
+    /// Returns whether all that these changes led to is what others led to as well.
+    pub fn are_within(&self, others: &Changes) -> bool {
+        let tip = self.tip.as_ref().map(|it| &it.1);
+        let has_file = |it: &FileChange| {
+            others.files.iter().any(|other| (&other.path, &other.after) == (&it.path, &it.after))
+        };
+        let has_ref = |it: &RefChange| {
+            others.refs.iter().any(|other| {
+                (&other.name, &other.after, &other.entries_after)
+                    == (&it.name, &it.after, &it.entries_after)
+            })
+        };
+        let has_private = |it: &PrivateChange| {
+            others.private.iter().any(|other| (&other.name, &other.after) == (&it.name, &it.after))
+        };
+        self.more == 0
+            && (tip.is_none() || tip == others.tip.as_ref().map(|it| &it.1))
+            && self.files.iter().all(has_file)
+            && self.refs.iter().all(has_ref)
+            && self.private.iter().all(has_private)
+    }
+}

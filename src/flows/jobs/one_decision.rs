@@ -1,0 +1,100 @@
+//! What a person keeps of the files that steer agents is kept for every job that saw the same
+//! change: each agent that lives on would ask for it once more.
+
+use std::collections::BTreeMap;
+
+use tracing::{info, warn};
+
+use crate::base::{Actor, JobId, Result, fault};
+use crate::documents::changes::{Changes, ChangesRow, ChangesState, FileChange, row};
+use crate::documents::snapshot::PathState;
+use crate::flows::Works;
+use crate::flows::jobs::tree_guard;
+use crate::jobs;
+use crate::store::Tx;
+
+/// What is wanted where agents are steered from, by path.
+type Wanted<'a> = BTreeMap<&'a str, &'a PathState>;
+
+/// Decides in the same way about what other jobs saw, as far as it led to the same content. What
+/// cannot be looked at is asked for as before.
+pub(super) async fn keep_alike(works: &Works, decided: &JobId, kept: &Changes, by: &Actor) {
+    let named = tree_guard::named_for(works, decided);
+    let steering = kept.steering_files(&named);
+    let wanted: Wanted<'_> = steering.map(|it| (it.path.as_str(), &it.after)).collect();
+    if wanted.is_empty() || fault::is_off("one_decision") {
+        return;
+    }
+    if let Err(cause) = accept_running(works, decided, &wanted).await {
+        warn!(job_id = %decided, "jobs that run are asked about: {}", cause.chain());
+    }
+    if let Err(cause) = settle_ended(works, kept, &wanted, by).await {
+        warn!(job_id = %decided, "jobs that ended are asked about: {}", cause.chain());
+    }
+}
+
+fn is_wanted(wanted: &Wanted<'_>, file: &FileChange) -> bool {
+    wanted.get(file.path.as_str()).is_some_and(|it| **it == file.after)
+}
+
+/// Takes what is wanted for what there was before each job that runs.
+async fn accept_running(works: &Works, decided: &JobId, wanted: &Wanted<'_>) -> Result<()> {
+    let looks = works.repo.looks();
+    let running = looks.others(Some(decided));
+    if running.is_empty() {
+        return Ok(());
+    }
+    let now = works.repo.look(&tree_guard::open_kept(works).await?).await?;
+    for (job, begun) in running {
+        let moments = (&begun.before, &now);
+        let Some(found) = tree_guard::steering_between(works, &job, moments).await? else {
+            continue;
+        };
+        let begun = looks.amend_one(&job, |before| {
+            before.accept(&found, |file| is_wanted(wanted, file));
+        });
+        let Some(begun) = begun else { continue };
+        tree_guard::remember(works, &job, begun).await?;
+        let named = tree_guard::named_for(works, &job);
+        if found.steering_files(&named).all(|it| is_wanted(wanted, it)) {
+            tree_guard::let_go_of(works, &job).await;
+        }
+    }
+    Ok(())
+}
+
+/// Lets go of what jobs are held for that have ended. Whose changes are all among those that are
+/// kept is decided about; of others the rest can still be put back.
+async fn settle_ended(
+    works: &Works,
+    kept: &Changes,
+    wanted: &Wanted<'_>,
+    by: &Actor,
+) -> Result<()> {
+    let read = works.store.read(|c| {
+        let held = jobs::holding(c)?.into_iter();
+        let rows = held.map(|job| row::find(c, &job)).collect::<Result<Vec<_>>>()?;
+        Ok(rows.into_iter().flatten().collect::<Vec<ChangesRow>>())
+    });
+    for found in read.await?.into_iter().filter(|it| it.state == ChangesState::Open) {
+        let (job, named) = (found.job.clone(), tree_guard::named_for(works, &found.job));
+        let is_alike = found.changes.steering_files(&named).all(|it| is_wanted(wanted, it));
+        if !is_alike || found.changes.more > 0 {
+            continue;
+        }
+        let (id, is_all, by) = (job.clone(), found.changes.are_within(kept), by.clone());
+        let settled = works.store.write(move |tx| match is_all {
+            true => decide(tx, &id, ChangesState::Kept, &by),
+            false => jobs::release_steering(tx, &id),
+        });
+        settled.await?;
+        info!(job_id = %job, "what agents obey, as it is since job {job}, is kept");
+    }
+    Ok(())
+}
+
+/// Settles the changes of a job; what steers agents holds none of them any longer.
+pub(super) fn decide(tx: &Tx<'_>, job: &JobId, state: ChangesState, by: &Actor) -> Result<()> {
+    row::decide(tx, job, state, by)?;
+    jobs::release_steering(tx, job)
+}

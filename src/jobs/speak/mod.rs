@@ -14,6 +14,7 @@ mod transcript;
 pub(in crate::jobs) mod typist;
 pub(in crate::jobs) mod veil;
 mod voice;
+mod written;
 
 use serde_json::Value;
 
@@ -151,6 +152,21 @@ pub(super) struct Hearing {
     is_mixed: bool,
     /// Whether it has said anything yet.
     is_up: bool,
+    /// The file in which it writes down what it does.
+    transcript: Option<String>,
+}
+
+/// What is known of a process that is typed to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::jobs) struct Stance {
+    /// Whether it has said anything yet.
+    pub(super) is_up: bool,
+    /// Whether a turn of it runs.
+    pub(super) has_turn: bool,
+    /// The engine's own name for that.
+    pub(super) prompt: Option<String>,
+    /// The file in which it writes down what it does.
+    pub(super) transcript: Option<String>,
 }
 
 impl Hearing {
@@ -164,6 +180,7 @@ impl Hearing {
             ended_prompt: None,
             is_mixed: false,
             is_up: false,
+            transcript: None,
         }
     }
 
@@ -180,9 +197,14 @@ impl Hearing {
         }
     }
 
-    /// Returns whether the process has said anything yet, and whether a turn runs.
-    pub(super) fn stance(&self) -> (bool, bool) {
-        (self.is_up, self.turn.is_some())
+    /// Returns what is known of the process now.
+    pub(in crate::jobs) fn stance(&self) -> Stance {
+        Stance {
+            is_up: self.is_up,
+            has_turn: self.turn.is_some(),
+            prompt: self.prompt.clone(),
+            transcript: self.transcript.clone(),
+        }
     }
 
     /// Notes that the turn that runs was ended by somebody, of which no line tells.

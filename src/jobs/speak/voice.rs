@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::base::BlockId;
 use crate::jobs::speak::typist::Desk;
-use crate::jobs::speak::{Noted, block_line, interrupt_line};
+use crate::jobs::speak::{Noted, Stance, block_line, interrupt_line};
 use crate::process::GuardStopper;
 use crate::script::Speaks;
 
@@ -68,7 +68,7 @@ impl Voice {
     }
 
     /// Hears what the process tells of itself.
-    pub(in crate::jobs) fn hear(&self, lines: &[Noted], stance: Option<(bool, bool)>) {
+    pub(in crate::jobs) fn hear(&self, lines: &[Noted], stance: Option<Stance>) {
         let Some(desk) = self.desk() else { return };
         lines.iter().flat_map(|it| &it.facts).for_each(|fact| desk.hear(fact));
         if let Some(stance) = stance {

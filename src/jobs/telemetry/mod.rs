@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::base::{Clock, Context, ErrorKind, Millis, Result, truncate_chars};
 use crate::jobs::Listener;
-use crate::jobs::speak::{Fact, Hearing, Noted, hooks};
+use crate::jobs::speak::{Fact, Hearing, Noted, Stance, hooks};
 use crate::jobs::telemetry::refusal::Refusal;
 use crate::process::{JobFolder, Stream, read_output};
 use crate::script::{Reads, Speaks};
@@ -201,8 +201,8 @@ impl Telemetry {
         self
     }
 
-    /// Returns whether an agent that lives on has said anything yet, and whether a turn of it runs.
-    pub(super) fn stance(&self) -> Option<(bool, bool)> {
+    /// Returns what is known of an agent that lives on.
+    pub(super) fn stance(&self) -> Option<Stance> {
         self.hearing.as_ref().map(Hearing::stance)
     }
 

@@ -11,6 +11,7 @@ pub mod error;
 pub mod handoffs;
 pub mod mail;
 pub mod people;
+pub mod promotion;
 
 pub use error::Refusal;
 

@@ -83,6 +83,9 @@ pub struct ChangeRequest {
     /// What its agents may spend.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
+    /// Whether what members from outside say wakes agents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outside_wakes: Option<bool>,
 }
 
 /// The body of `POST /api/channels/{slug}/resume`.
@@ -209,6 +212,12 @@ pub struct ChannelView {
     pub budget: Budget,
     /// What they have spent.
     pub spent: Spent,
+    /// Whether what members from outside say wakes agents.
+    #[serde(default)]
+    pub outside_wakes: bool,
+    /// The agent whose conversation with a person it was made of.
+    #[serde(default)]
+    pub promoted_from: Option<String>,
     /// When it was made.
     pub created_at: Millis,
     /// When it ended.
@@ -260,7 +269,7 @@ pub struct MemberView {
     pub handle: String,
     /// For people to read.
     pub name: String,
-    /// `agent` or `person`.
+    /// `agent`, `person`, or `outside` for somebody who is not of this site.
     pub sort: String,
     /// The agent that hears and speaks for it; none of a person, and of a seat that is empty.
     pub agent: Option<String>,

@@ -17,12 +17,7 @@ pub mod health;
 pub mod jobs;
 pub mod mail;
 pub mod people;
-pub mod perspectives;
-pub mod proposals;
-pub mod sources;
-pub mod topics;
-pub mod usage;
-pub mod workspaces;
+pub mod promotion;
 
 pub use error::Refusal;
 

@@ -31,6 +31,9 @@ pub struct Person {
     pub email: Option<String>,
     /// Their role.
     pub role: Role,
+    /// Whether this is somebody from outside, who takes part in channels and does nothing else.
+    #[serde(default)]
+    pub is_external: bool,
     /// When the row was made.
     pub created_at: Millis,
     /// Since when nothing of this person's counts any more.
@@ -50,6 +53,8 @@ pub enum TokenScope {
     Decide,
     /// Reads what the program measures of itself, and nothing else.
     Metrics,
+    /// Takes part in channels as somebody from outside, and does nothing else.
+    Channel,
 }
 
 /// A token as it is listed; the secret is shown once, when it is made.

@@ -12,8 +12,9 @@ use crate::store::Tx;
 
 const INSERT: &str = "
     INSERT INTO channels (id, slug, name, folded, type, about, intent, created_by, status,
-        created_ms, last_ms, budget_json)
-    VALUES (:id, :id, :name, :folded, :type, :about, :intent, :by, 'pending', :now, :now, :budget)";
+        created_ms, last_ms, budget_json, promoted_from)
+    VALUES (:id, :id, :name, :folded, :type, :about, :intent, :by, 'pending', :now, :now, :budget,
+        :promoted)";
 const NAME_SLUG: &str = "
     UPDATE channels SET slug = :slug, folded = :folded WHERE number = :number";
 const FIND: &str = "SELECT * FROM channels WHERE number = :number";
@@ -29,7 +30,8 @@ const COUNT_OPEN: &str = "
     SELECT COUNT(*) FROM channels INDEXED BY channels_by_status
     WHERE status IN ('pending', 'active')";
 const CHANGE: &str = "
-    UPDATE channels SET about = :about, intent = :intent, budget_json = :budget, warned_ms = NULL
+    UPDATE channels SET about = :about, intent = :intent, budget_json = :budget, warned_ms = NULL,
+        outside_wakes = :outside_wakes
     WHERE number = :number";
 const COMPLETE: &str = "
     UPDATE channels SET status = 'complete', completed_ms = :now, completed_by = :by,
@@ -134,6 +136,10 @@ pub struct Channel {
     pub intent: Option<String>,
     /// Who made it.
     pub created_by: Actor,
+    /// The agent whose conversation with a person it was made of.
+    pub promoted_from: Option<String>,
+    /// Whether what members from outside say wakes agents.
+    pub outside_wakes: bool,
     /// Where it is in its life.
     pub status: Status,
     /// When it was made.
@@ -205,6 +211,8 @@ impl Channel {
             about: row.get("about")?,
             intent: row.get("intent")?,
             created_by: row.get("created_by")?,
+            promoted_from: row.get("promoted_from")?,
+            outside_wakes: row.get("outside_wakes")?,
             status: status.ok_or_else(|| wrong("no status of a channel"))?,
             created_at: row.get("created_ms")?,
             completed_at: row.get("completed_ms")?,
@@ -243,6 +251,8 @@ pub struct NewChannel {
     pub by: Actor,
     /// What its agents may spend.
     pub budget: Budget,
+    /// The agent whose conversation with a person it is made of.
+    pub promoted_from: Option<String>,
 }
 
 /// Makes a channel, with its number and its slug; members are written by whoever calls this.
@@ -271,7 +281,7 @@ pub fn create(tx: &Tx<'_>, ids: &Ids, new: &NewChannel) -> Result<Channel> {
     tx.prepare_cached(INSERT)?.execute(named_params! {
         ":id": id, ":name": new.name.trim(), ":folded": id, ":type": new.kind,
         ":about": new.about, ":intent": new.intent, ":by": new.by, ":now": tx.now(),
-        ":budget": json!(new.budget).to_string(),
+        ":budget": json!(new.budget).to_string(), ":promoted": new.promoted_from,
     })?;
     let number = tx.connection().last_insert_rowid();
     let slug = slug(&new.kind, &folded, number);
@@ -360,7 +370,8 @@ fn shown(text: &str) -> String {
     crate::base::truncate_chars(text, 80).escape_debug().to_string()
 }
 
-fn nothing(text: &str) -> Error {
+/// Returns the error for a channel that is not there, or not for whoever asks.
+pub fn nothing(text: &str) -> Error {
     Error::not_found(format!("there is no channel {}", shown(text)))
         .code("no_channel")
         .hint("`wiki-browser channel list` names those that are open")
@@ -393,7 +404,7 @@ pub fn change(tx: &Tx<'_>, channel: &Channel, by: &Actor) -> Result<()> {
     channel.budget.check()?;
     tx.prepare_cached(CHANGE)?.execute(named_params! {
         ":about": channel.about, ":intent": channel.intent, ":number": channel.number,
-        ":budget": json!(channel.budget).to_string(),
+        ":budget": json!(channel.budget).to_string(), ":outside_wakes": channel.outside_wakes,
     })?;
     changed(tx, channel, by, "changed")
 }

@@ -40,8 +40,13 @@ const SEATS: &str = "
     ORDER BY channel";
 const LEAVE: &str = "
     UPDATE channel_members SET status = 'left', agent = NULL, is_chair = 0, left_ms = :now,
-        changed_ms = :now
+        changed_ms = :now, by = :by
     WHERE channel = :channel AND member = :member AND status <> 'left'";
+const IS_MEMBER: &str = "
+    SELECT EXISTS (SELECT 1 FROM channel_members
+        JOIN channels ON channels.number = channel_members.channel
+        WHERE channels.id = :id AND channel_members.member = :member
+            AND channel_members.status <> 'left')";
 const UNCHAIR: &str = "
     UPDATE channel_members SET is_chair = 0 WHERE channel = :channel AND is_chair = 1";
 const CHAIR: &str = "
@@ -68,6 +73,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("member::reseat", RESEAT),
     ("member::seats", SEATS),
     ("member::leave", LEAVE),
+    ("member::is_member", IS_MEMBER),
     ("member::unchair", UNCHAIR),
     ("member::chair", CHAIR),
     ("member::release", RELEASE),
@@ -125,6 +131,10 @@ pub struct Member {
     pub is_chair: bool,
     /// Whether it takes part.
     pub standing: Standing,
+    /// Whether it is from outside.
+    pub is_outside: bool,
+    /// Who put it there, or took it out.
+    pub by: Actor,
     /// When it joined last.
     pub joined_at: Millis,
     /// The last message before it joined.
@@ -155,7 +165,10 @@ impl Member {
 
     fn from_row(row: &Row<'_>) -> rusqlite::Result<Member> {
         let status: String = row.get("status")?;
+        let sort: String = row.get("persona_type")?;
         Ok(Member {
+            is_outside: sort.ends_with("_external"),
+            by: row.get("by")?,
             channel: row.get("channel")?,
             member: row.get("member")?,
             handle: row.get("handle")?,
@@ -180,6 +193,8 @@ pub struct Joining {
     pub name: String,
     /// The agent that hears and speaks for it.
     pub agent: Option<String>,
+    /// Whether it is from outside.
+    pub is_outside: bool,
 }
 
 /// Makes somebody a member; the same row for one who was here before. The first member is the
@@ -213,7 +228,11 @@ pub fn join(
         Some(before) => before.handle.clone(),
         None => free_handle(&members, &new.name),
     };
-    let sort = if new.member.person().is_some() { "person_internal" } else { "agent_internal" };
+    let sort = match (new.member.person().is_some(), new.is_outside) {
+        (true, false) => "person_internal",
+        (true, true) => "person_external",
+        (false, _) => "agent_internal",
+    };
     tx.prepare_cached(PUT)?.execute(named_params! {
         ":channel": channel.number, ":member": new.member, ":handle": handle, ":type": sort,
         ":agent": new.agent, ":is_chair": members.is_empty(), ":by": by, ":now": tx.now(),
@@ -355,6 +374,16 @@ pub fn reseat(
     }
 }
 
+/// Returns whether somebody is a member of the channel with this id.
+///
+/// # Errors
+/// As any read.
+pub fn is_member(connection: &Connection, id: &str, member: &Actor) -> Result<bool> {
+    let mut statement = connection.prepare_cached(IS_MEMBER)?;
+    let params = named_params! {":id": id, ":member": member};
+    Ok(statement.query_row(params, |row| row.get(0))?)
+}
+
 /// Returns the channels in which an agent has a seat, muted ones too, with the member that it is.
 ///
 /// # Errors
@@ -367,20 +396,20 @@ pub fn seats_of(connection: &Connection, agent: &str) -> Result<Vec<(i64, Actor)
 }
 
 /// Takes a member out of a channel. A chair hands on to the member who is here longest: people
-/// before agents, muted ones last; whether somebody is left.
+/// before agents, muted ones last, nobody from outside; whether somebody of the site is left.
 ///
 /// # Errors
 /// `conflict` with code `not_changed` for one who has left.
 pub fn leave(tx: &Tx<'_>, channel: &Channel, member: &Member, by: &Actor) -> Result<bool> {
     let left = tx.prepare_cached(LEAVE)?.execute(named_params! {
-        ":channel": channel.number, ":member": member.member, ":now": tx.now(),
+        ":channel": channel.number, ":member": member.member, ":now": tx.now(), ":by": by,
     })?;
     if left == 0 {
         return Err(Error::conflict("not_changed", format!("{} has left", member.handle)));
     }
     changed(tx, channel, member, by, "left")?;
     let mut rest = of_channel(tx.connection(), channel.number)?;
-    rest.retain(|it| !it.has_left());
+    rest.retain(|it| !it.has_left() && !it.is_outside);
     if member.is_chair {
         rest.sort_by_key(|it| (!it.is_active(), !it.is_person()));
         if let Some(heir) = rest.first() {
@@ -393,8 +422,13 @@ pub fn leave(tx: &Tx<'_>, channel: &Channel, member: &Member, by: &Actor) -> Res
 /// Makes a member the chair.
 ///
 /// # Errors
-/// `conflict` with code `not_changed` for one who has left.
+/// `conflict` with code `not_changed` for one who has left; `invalid` with code `bad_member` for
+/// one from outside.
 pub fn set_chair(tx: &Tx<'_>, channel: &Channel, member: &Member, by: &Actor) -> Result<()> {
+    if member.is_outside {
+        let message = format!("{} is from outside and cannot be the chair", member.handle);
+        return Err(Error::invalid(message).code("bad_member"));
+    }
     tx.prepare_cached(UNCHAIR)?.execute(named_params! {":channel": channel.number})?;
     let made = tx.prepare_cached(CHAIR)?.execute(named_params! {
         ":channel": channel.number, ":member": member.member,

@@ -37,6 +37,9 @@ const RECENT: &str = "
     SELECT COUNT(*), COALESCE(SUM(author = :author), 0) FROM channel_messages
     WHERE channel = :channel AND created_ms > :since AND created_ms <= :now
         AND agent IS NOT NULL";
+const RECENT_OF: &str = "
+    SELECT COUNT(*) FROM channel_messages
+    WHERE channel = :channel AND author = :author AND created_ms > :since AND created_ms <= :now";
 const MENTIONS_AFTER: &str = "
     SELECT COUNT(*) FROM mentions
     WHERE member = :member AND channel = :channel AND sequence > :after";
@@ -50,6 +53,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("channel_message::before", BEFORE),
     ("channel_message::of_root", OF_ROOT),
     ("channel_message::recent", RECENT),
+    ("channel_message::recent_of", RECENT_OF),
     ("channel_message::mentions_after", MENTIONS_AFTER),
 ];
 
@@ -240,4 +244,17 @@ pub fn mentions_after(c: &Connection, channel: i64, member: &Actor, after: i64) 
     let mut statement = c.prepare_cached(MENTIONS_AFTER)?;
     let params = named_params! {":channel": channel, ":member": member, ":after": after};
     Ok(statement.query_row(params, |row| row.get(0))?)
+}
+
+/// Returns how many messages somebody wrote in a span of time.
+pub(super) fn recent_of(
+    c: &Connection,
+    channel: i64,
+    author: &Actor,
+    (since, now): (Millis, Millis),
+) -> Result<u32> {
+    let params = named_params! {
+        ":channel": channel, ":author": author, ":since": since, ":now": now,
+    };
+    Ok(c.prepare_cached(RECENT_OF)?.query_row(params, |row| row.get(0))?)
 }

@@ -24,19 +24,19 @@ pub use block::{
     read as read_block,
 };
 pub use channel::{
-    Channel, NewChannel, Status, archive, change, complete, create, find, list, resolve, resume,
-    spend, warned,
+    Channel, NewChannel, Status, archive, change, complete, create, find, list,
+    nothing as no_channel, resolve, resume, spend, warned,
 };
 pub use kind::{ChannelType, Limits, Speaks, Wakes};
 pub use member::{
-    Joining, Member, Standing, channels_of, find as find_member, join, leave,
+    Joining, Member, Standing, channels_of, find as find_member, is_member, join, leave,
     of_channel as members, read, release_all, require_free, reseat, seat_of, seats_of, seen,
     set_chair, set_muted,
 };
 pub use mention::mentions;
 pub use message::{Sort, Spoken, after, before, find as find_message, mentions_after};
 pub use pause::Pause;
-pub use post::{Author, NewPost, TEXT_CHARS_MAX, brief, is_too_fast, pause, post};
+pub use post::{Author, NewPost, TEXT_CHARS_MAX, brief, is_flooding, is_too_fast, pause, post};
 pub use primer::{PrimerWords, briefing, own_primer, primer, primer_words};
 pub use provenance::Cause;
 

@@ -48,6 +48,7 @@ pub enum Author {
 impl Author {
     fn voice(&self) -> Voice {
         match self {
+            Author::Member { member, .. } if member.is_outside => Voice::Outside,
             Author::Member { member, .. } if member.is_person() => Voice::Person,
             Author::Member { .. } => Voice::Agent,
             Author::Script(_) => Voice::Script,
@@ -224,7 +225,7 @@ fn admit(
 
 fn is_called(member: &Member, called: &BTreeSet<String>, voice: Voice, new: &NewPost) -> bool {
     let is_author = new.author.member().is_some_and(|it| it.member == member.member);
-    let may_call_all = voice != Voice::Agent || new.author.member().is_some_and(|it| it.is_chair);
+    let may_call_all = !voice.is_guarded() || new.author.member().is_some_and(|it| it.is_chair);
     let is_named = |word: &str| called.contains(&word.to_ascii_lowercase());
     !is_author
         && (is_named(&member.handle)
@@ -238,6 +239,7 @@ fn write(tx: &Tx<'_>, ids: &Ids, channel: &Channel, new: &NewPost) -> Result<Spo
     let voice = match new.author.voice() {
         Voice::Person => "person",
         Voice::Agent => "agent",
+        Voice::Outside => "outside",
         Voice::Script => "script",
         Voice::System => "system",
     };
@@ -329,7 +331,8 @@ fn deliver(
             is_chair: listener.is_chair,
             is_only_other: others.len() == 1,
         };
-        let wakes = wake::wakes((kind.speaks, kind.wakes), &said, &who);
+        let is_let = said.voice != Voice::Outside || channel.outside_wakes;
+        let wakes = is_let && wake::wakes((kind.speaks, kind.wakes), &said, &who);
         make_room(tx, agent, channel.number)?;
         mail::deliver_in_room(tx, &spoken.id, agent, channel.number, wakes)?;
     }
@@ -383,6 +386,22 @@ pub fn is_too_fast(
     let (of_all, own) =
         message::recent(tx.connection(), channel.number, &member.member, (since, tx.now()))?;
     Ok(own >= kind.limits.pair || of_all >= kind.limits.channel)
+}
+
+/// Returns whether a member from outside has written as much within a minute as it may.
+///
+/// # Errors
+/// As any read.
+pub fn is_flooding(
+    tx: &Tx<'_>,
+    channel: &Channel,
+    kind: &ChannelType,
+    member: &Member,
+) -> Result<bool> {
+    let since = tx.now().plus(-RATE_WINDOW_MS);
+    let (c, when) = (tx.connection(), (since, tx.now()));
+    let own = message::recent_of(c, channel.number, &member.member, when)?;
+    Ok(own >= kind.limits.pair)
 }
 
 /// Emits that a message was posted: ids only.

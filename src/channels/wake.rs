@@ -17,10 +17,19 @@ pub(super) enum Voice {
     Person,
     /// An agent.
     Agent,
+    /// A member from outside.
+    Outside,
     /// A handler or a schedule of the script.
     Script,
     /// The program.
     System,
+}
+
+impl Voice {
+    /// Whether its words wake only whom they name.
+    pub(super) fn is_guarded(self) -> bool {
+        matches!(self, Voice::Agent | Voice::Outside)
+    }
 }
 
 /// A message, as far as it decides who is woken.
@@ -59,11 +68,11 @@ pub(super) fn wakes((speaks, wakes): (Speaks, Wakes), said: &Said<'_>, who: &Lis
         return false;
     }
     let is_weighty = matches!(said.sort, Sort::Delegation | Sort::Escalation);
-    let is_thanks = said.voice == Voice::Agent && is_acknowledgement(said.text);
+    let is_thanks = said.voice.is_guarded() && is_acknowledgement(said.text);
     if is_thanks && !said.is_chair && !is_weighty && !said.answers_a_question {
         return false;
     }
-    let may_call_all = said.voice != Voice::Agent || said.is_chair;
+    let may_call_all = !said.voice.is_guarded() || said.is_chair;
     let is_called = |word: &str| said.mentions.contains(&word.to_ascii_lowercase());
     let is_mentioned = is_called(who.handle)
         || is_called(who.agent)
@@ -119,7 +128,7 @@ mod tests {
     #[test]
     fn who_is_woken_by_whom() {
         use Sort::{Delegation, Escalation, Message};
-        use Voice::{Agent, Person, Script, System};
+        use Voice::{Agent, Outside, Person, Script, System};
         let everything = (Speaks::All, Wakes::Everything);
         let nothing = (Speaks::All, Wakes::Nothing);
         let broadcast = (Speaks::Chair, Wakes::Addressed);
@@ -138,6 +147,10 @@ mod tests {
             (WORKSHOP, Agent, true, Message, "thanks", "rp"),
             (WORKSHOP, Agent, false, Delegation, "@robbo go", "r"),
             (WORKSHOP, Agent, false, Escalation, "I cannot go on", "p"),
+            // Where they may wake anybody at all.
+            (WORKSHOP, Outside, false, Message, LONG, ""),
+            (WORKSHOP, Outside, false, Message, "@robbo what do you think of this?", "r"),
+            (WORKSHOP, Outside, false, Message, "@all what do you think of this?", ""),
             (everything, Agent, false, Message, LONG, "rp"),
             (everything, Agent, false, Message, "thank you all", ""),
             (nothing, Person, true, Message, "@all wake up", ""),

@@ -60,12 +60,12 @@ const RECORDS: [(&str, &str); 9] = [
     ),
     (
         "channel",
-        "id number slug name type is_type_gone about intent status paused{reason since sentence} \
-         budget{turns tokens cost_usd} spent{turns tokens cost_usd} created_at completed_at \
-         last_sequence last_at members[handle name sort agent state works_since is_chair standing \
-         joined_at] me unread mentions last*",
+        "id number slug name type is_type_gone outside_wakes promoted_from about intent status \
+         paused{reason since sentence} budget{turns tokens cost_usd} spent{turns tokens cost_usd} \
+         created_at completed_at last_sequence last_at members[handle name sort agent state \
+         works_since is_chair standing joined_at] me unread mentions last*",
     ),
-    ("person", "id name display_name email role created_at disabled_at"),
+    ("person", "id name display_name email role is_external created_at disabled_at"),
     ("link", "url expires_at"),
     (
         "view",
@@ -340,6 +340,8 @@ fn of_agent(command: &AgentCommand) -> Option<&'static str> {
         AgentCommand::Handover { .. } => {
             Some("handoff_id agent state reason file successor asked_at")
         }
+        AgentCommand::Promote { show: true, .. } => None,
+        AgentCommand::Promote { .. } => Some("@channel"),
         AgentCommand::Rehydrate { .. } => Some("message_id files[]"),
         _ => Some("@agent"),
     }

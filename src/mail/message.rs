@@ -35,6 +35,11 @@ const RECENT_OF_JOB: &str = "
     SELECT COUNT(*) FROM messages WHERE job_id = :job
         AND created_ms > :since AND created_ms <= :now";
 
+const OTHER_PERSON: &str = "
+    SELECT sender FROM messages WHERE to_class = 'agent' AND to_name = :agent
+        AND sender LIKE 'person:%' AND sender <> :person
+    ORDER BY seq DESC LIMIT 1";
+
 pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("mail::insert", INSERT),
     ("mail::find", FIND),
@@ -45,6 +50,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("mail::answer", ANSWER),
     ("mail::answered_by_job", ANSWERED_BY_JOB),
     ("mail::recent_of_job", RECENT_OF_JOB),
+    ("mail::other_person", OTHER_PERSON),
 ];
 
 /// A message.
@@ -300,4 +306,14 @@ pub fn recent_of_job(
     let mut statement = connection.prepare_cached(RECENT_OF_JOB)?;
     let params = named_params! {":job": job, ":since": since, ":now": now};
     Ok(statement.query_row(params, |row| row.get(0))?)
+}
+
+/// Returns the last person but this one who has written to an agent.
+///
+/// # Errors
+/// As any read.
+pub fn other_person(c: &Connection, agent: &str, person: &Actor) -> Result<Option<Actor>> {
+    let mut statement = c.prepare_cached(OTHER_PERSON)?;
+    let params = named_params! {":agent": agent, ":person": person};
+    Ok(statement.query_row(params, |row| row.get(0)).optional()?)
 }

@@ -22,8 +22,8 @@ pub use delivery::{
 };
 pub use forget::{forget, forgettable};
 pub use message::{
-    Filter, Message, NewMessage, answer_of, find, is_answered_by_job, list, recent_of_job, send,
-    thread,
+    Filter, Message, NewMessage, answer_of, find, is_answered_by_job, list, other_person,
+    recent_of_job, send, thread,
 };
 
 pub use room::{

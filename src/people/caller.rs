@@ -41,6 +41,52 @@ impl Caller {
         matches!(self, Caller::Job { .. })
     }
 
+    /// Whether it is somebody from outside, who takes part in channels and does nothing else.
+    pub fn is_outside(&self) -> bool {
+        matches!(self, Caller::Person { person, .. } if person.is_external)
+    }
+
+    /// Refuses somebody from outside.
+    ///
+    /// # Errors
+    /// `forbidden` with code `outside_forbidden`.
+    pub fn from_inside(&self) -> Result<()> {
+        match self.is_outside() {
+            true => Err(forbidden("outside_forbidden", "members from outside may not do this")
+                .hint("they read and write in their channels")),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns whether the caller may look at channels: whoever reads the site, and somebody from
+    /// outside at those in which it takes part.
+    ///
+    /// # Errors
+    /// As [`Caller::may_read`]; `forbidden` with code `scope` for a token that is for something
+    /// else.
+    pub fn may_listen(&self) -> Result<()> {
+        match self.is_outside() {
+            true => self.may_speak().map(|_| ()),
+            false => self.may_read(),
+        }
+    }
+
+    /// Returns the person, if they may speak in channels in which they take part.
+    ///
+    /// # Errors
+    /// As [`Caller::may_write`].
+    pub fn may_speak(&self) -> Result<&Person> {
+        match self {
+            Caller::Person { person, via: Via::Token, scopes } if person.is_external => {
+                if scopes.contains(&TokenScope::Channel) {
+                    return Ok(person);
+                }
+                Err(no_scope(TokenScope::Channel))
+            }
+            _ => self.may_write(),
+        }
+    }
+
     /// Returns the actor for rows and events.
     pub fn actor(&self) -> Actor {
         match self {
@@ -97,6 +143,7 @@ impl Caller {
     /// # Errors
     /// `forbidden` with code `scope` for a token without a scope that includes reading.
     pub fn may_read(&self) -> Result<()> {
+        self.from_inside()?;
         match self {
             Caller::Person { scopes, .. } if scopes.iter().all(|it| !it.includes_reading()) => {
                 Err(no_scope(TokenScope::Read))
@@ -111,6 +158,7 @@ impl Caller {
     /// # Errors
     /// `forbidden`: `agent_forbidden` for a job, `token_forbidden` for a token.
     pub fn in_person(&self) -> Result<&Person> {
+        self.from_inside()?;
         let person = self.person()?;
         match self {
             Caller::Person { via: Via::Token, .. } => {
@@ -152,6 +200,7 @@ impl Caller {
     }
 
     fn may(&self, scope: TokenScope) -> Result<&Person> {
+        self.from_inside()?;
         let person = self.person()?;
         let Caller::Person { scopes, .. } = self else { return Ok(person) };
         if person.role == Role::Viewer {
@@ -186,6 +235,7 @@ mod tests {
             display_name: "Ada".to_owned(),
             email: None,
             role,
+            is_external: false,
             created_at: START,
             disabled_at: None,
         };
@@ -235,6 +285,40 @@ mod tests {
         let reads = person(Role::Admin, &[Read]);
         assert!(reads.may_read().is_ok());
         assert_eq!(reads.may_measure().unwrap_err().code_str(), "scope");
+    }
+
+    #[test]
+    fn somebody_from_outside_takes_part_in_channels_and_does_nothing_else() {
+        use TokenScope::{Channel, Metrics, Read, Write};
+        let outside = |scopes: &[TokenScope], via| {
+            let Caller::Person { person, .. } = person(Role::Viewer, &[]) else { unreachable!() };
+            let person = Person { is_external: true, ..person };
+            Caller::Person { person, via, scopes: scopes.to_vec() }
+        };
+        let guest = outside(&[Channel], Via::Token);
+        assert!(guest.is_outside() && guest.may_speak().is_ok() && guest.may_listen().is_ok());
+        // Whatever its credential claims.
+        for via in [Via::Token, Via::Cookie, Via::Operator] {
+            let all = outside(&[Read, Write, Metrics, Channel], via);
+            let refused = [
+                all.may_read().err(),
+                all.may_write().err(),
+                all.may_decide().err(),
+                all.in_person().err(),
+                all.may_administer().err(),
+                all.from_inside().err(),
+            ];
+            for cause in refused {
+                assert_eq!(cause.unwrap().code_str(), "outside_forbidden");
+            }
+            assert_eq!(all.may_speak().is_ok(), via == Via::Token);
+        }
+        let other = outside(&[Read], Via::Token);
+        assert_eq!(other.may_speak().unwrap_err().code_str(), "scope");
+        // The scope is for nobody else.
+        let inside = person(Role::Admin, &[Channel]);
+        assert_eq!(inside.may_speak().unwrap_err().code_str(), "scope");
+        assert_eq!(inside.may_listen().unwrap_err().code_str(), "scope");
     }
 
     #[test]

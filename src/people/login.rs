@@ -33,10 +33,10 @@ const INSERT: &str = "
     VALUES (:hash, :person, :now, :now, :expires)";
 const FIND: &str = "
     SELECT logins.last_seen_ms, persons.id, persons.name, persons.display_name, persons.email,
-           persons.role, persons.created_ms, persons.disabled_ms
+           persons.role, persons.is_external, persons.created_ms, persons.disabled_ms
     FROM logins JOIN persons ON persons.id = logins.person_id
     WHERE logins.hash = :hash AND logins.expires_ms > :now AND logins.last_seen_ms > :idle
-      AND persons.disabled_ms IS NULL";
+      AND persons.disabled_ms IS NULL AND persons.is_external = 0";
 const TOUCH: &str = "UPDATE logins SET last_seen_ms = :now WHERE hash = :hash";
 const END: &str = "DELETE FROM logins WHERE hash = :hash";
 const END_ALL: &str = "DELETE FROM logins WHERE person_id = :person";

@@ -22,12 +22,13 @@ pub use login::{
 pub use operator::keep_operator_token;
 pub use person::{
     NewPerson, actor_name, create_person, disable, display_name, enable, ensure_operator, find,
-    find_by_name, has_other_admin, is_address, list, names, set_profile, set_role,
+    find_by_name, has_other_admin, is_address, list, names, set_external, set_profile, set_role,
 };
 pub use persona::{Persona, PersonaFault, is_persona_name, parse_persona};
 pub use token::{
     OPERATOR_TOKEN_NAME, TokenOwner, create_token, ensure_operator_token, find_by_secret,
-    list_tokens, revoke_all_tokens, revoke_token, revoke_tokens, revoked_tokens, touch_token,
+    list_tokens, revoke_all_tokens, revoke_token, revoke_tokens, revoked_tokens, set_token_maker,
+    touch_token,
 };
 
 /// The statements of this module, for the schema test.

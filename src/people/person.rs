@@ -75,21 +75,22 @@ const INSERT: &str = "
     INSERT INTO persons (id, name, display_name, email, role, created_ms)
     VALUES (:id, :name, :display_name, :email, :role, :now)";
 const FIND: &str = "
-    SELECT id, name, display_name, email, role, created_ms, disabled_ms
+    SELECT id, name, display_name, email, role, is_external, created_ms, disabled_ms
     FROM persons WHERE id = :id";
 const FIND_BY_NAME: &str = "
-    SELECT id, name, display_name, email, role, created_ms, disabled_ms
+    SELECT id, name, display_name, email, role, is_external, created_ms, disabled_ms
     FROM persons WHERE name = :name";
 const LIST: &str = "
-    SELECT id, name, display_name, email, role, created_ms, disabled_ms
+    SELECT id, name, display_name, email, role, is_external, created_ms, disabled_ms
     FROM persons ORDER BY id LIMIT :limit";
 const FIRST_ADMIN: &str = "
-    SELECT id, name, display_name, email, role, created_ms, disabled_ms
+    SELECT id, name, display_name, email, role, is_external, created_ms, disabled_ms
     FROM persons WHERE role = 'admin' AND disabled_ms IS NULL ORDER BY id LIMIT 1";
 const DISABLE: &str = "
     UPDATE persons SET disabled_ms = :now WHERE id = :id AND disabled_ms IS NULL";
 const ENABLE: &str = "
     UPDATE persons SET disabled_ms = NULL WHERE id = :id AND disabled_ms IS NOT NULL";
+const SET_EXTERNAL: &str = "UPDATE persons SET is_external = 1 WHERE id = :id";
 const SET_ROLE: &str = "UPDATE persons SET role = :role WHERE id = :id";
 const SET_PROFILE: &str = "
     UPDATE persons SET display_name = :display_name, email = :email WHERE id = :id";
@@ -106,6 +107,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("person::first_admin", FIRST_ADMIN),
     ("person::disable", DISABLE),
     ("person::enable", ENABLE),
+    ("person::set_external", SET_EXTERNAL),
     ("person::set_role", SET_ROLE),
     ("person::set_profile", SET_PROFILE),
     ("person::other_admin", OTHER_ADMIN),
@@ -189,6 +191,16 @@ pub fn enable(tx: &Tx<'_>, id: &PersonId) -> Result<()> {
         1 => Ok(()),
         _ => Err(Error::conflict("not_disabled", format!("person {id} is not disabled"))),
     }
+}
+
+/// Makes a new person somebody from outside, who takes part in channels by token and does nothing
+/// else. There is no way back: what they may read was decided for an outsider.
+///
+/// # Errors
+/// As any write.
+pub fn set_external(tx: &Tx<'_>, id: &PersonId) -> Result<()> {
+    tx.prepare_cached(SET_EXTERNAL)?.execute(named_params! {":id": id})?;
+    Ok(())
 }
 
 /// Gives a person another role.
@@ -360,6 +372,7 @@ pub(super) fn from_row(row: &Row<'_>) -> rusqlite::Result<Person> {
         display_name: row.get("display_name")?,
         email: row.get("email")?,
         role: row.get("role")?,
+        is_external: row.get("is_external")?,
         created_at: row.get("created_ms")?,
         disabled_at: row.get("disabled_ms")?,
     })

@@ -29,12 +29,13 @@ impl TokenScope {
             TokenScope::Write => "write",
             TokenScope::Decide => "decide",
             TokenScope::Metrics => "metrics",
+            TokenScope::Channel => "channel",
         }
     }
 
     /// Returns whether this scope includes reading the site.
     pub fn includes_reading(self) -> bool {
-        self != TokenScope::Metrics
+        !matches!(self, TokenScope::Metrics | TokenScope::Channel)
     }
 }
 
@@ -61,14 +62,17 @@ const INSERT: &str = "
 const FIND_BY_HASH: &str = "
     SELECT tokens.id AS token_id, tokens.name AS token_name, tokens.scopes_json,
            tokens.last_used_ms, persons.id, persons.name, persons.display_name, persons.email,
-           persons.role, persons.created_ms, persons.disabled_ms
+           persons.role, persons.is_external, persons.created_ms, persons.disabled_ms
     FROM tokens JOIN persons ON persons.id = tokens.person_id
     WHERE tokens.hash = :hash AND tokens.revoked_ms IS NULL
       AND (tokens.expires_ms IS NULL OR tokens.expires_ms > :now)
-      AND persons.disabled_ms IS NULL";
+      AND persons.disabled_ms IS NULL
+      AND NOT EXISTS (SELECT 1 FROM persons AS makers
+                      WHERE makers.id = tokens.made_by AND makers.disabled_ms IS NOT NULL)";
 const LIST: &str = "
     SELECT id, person_id, name, scopes_json, created_ms, last_used_ms, expires_ms, revoked_ms
     FROM tokens WHERE person_id = :person ORDER BY id";
+const SET_MAKER: &str = "UPDATE tokens SET made_by = :maker WHERE id = :id";
 const REVOKE: &str = "
     UPDATE tokens SET revoked_ms = :now
     WHERE id = :id AND person_id = :person AND revoked_ms IS NULL";
@@ -90,6 +94,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("token::insert", INSERT),
     ("token::find_by_hash", FIND_BY_HASH),
     ("token::list", LIST),
+    ("token::set_maker", SET_MAKER),
     ("token::revoke", REVOKE),
     ("token::revoke_former", REVOKE_FORMER),
     ("token::name_of_hash", NAME_OF_HASH),
@@ -119,7 +124,9 @@ pub fn create_token(
             .hint(format!("`{OPERATOR_TOKEN_NAME}` is reserved for the operator's token")));
     }
     if scopes.is_empty() {
-        return Err(Error::invalid("a token needs a scope").hint("read, write, decide or metrics"));
+        return Err(
+            Error::invalid("a token needs a scope").hint("read, write, decide, metrics or channel")
+        );
     }
     let mut alive = list_tokens(tx.connection(), person)?;
     alive.retain(|it| it.revoked_at.is_none() && it.expires_at.is_none_or(|at| at > tx.now()));
@@ -198,6 +205,15 @@ pub fn find_by_secret(
         })
     });
     Ok(found.optional()?)
+}
+
+/// Has a token end with the account of whoever made it.
+///
+/// # Errors
+/// As any write.
+pub fn set_token_maker(tx: &Tx<'_>, id: &TokenId, maker: &PersonId) -> Result<()> {
+    tx.prepare_cached(SET_MAKER)?.execute(named_params! {":id": id, ":maker": maker})?;
+    Ok(())
 }
 
 /// Records that a token was used.

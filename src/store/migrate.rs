@@ -160,6 +160,16 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "held_answers",
         sql: include_str!("../../migrations/038_held_answers.sql"),
     },
+    Migration {
+        version: 45,
+        name: "promoted_channels",
+        sql: include_str!("../../migrations/045_promoted_channels.sql"),
+    },
+    Migration {
+        version: 46,
+        name: "outside_members",
+        sql: include_str!("../../migrations/046_outside_members.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction to rebuild tables: `PRAGMA

@@ -34,6 +34,11 @@ const OF_BLOCK: &str = "
 const NEWEST_OF_CHANNEL: &str = "
     SELECT * FROM turns WHERE channel = :channel ORDER BY started_ms DESC LIMIT :limit";
 
+const DIRECT_OF_AGENT: &str = "
+    SELECT * FROM turns WHERE agent = :agent AND channel IS NULL AND block_id IS NOT NULL
+        AND state = 'answered' AND is_mixed = 0
+    ORDER BY started_ms DESC LIMIT :limit";
+
 pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("turn::insert", INSERT),
     ("turn::end", END),
@@ -45,6 +50,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("turn::running", RUNNING),
     ("turn::of_block", OF_BLOCK),
     ("turn::newest_of_channel", NEWEST_OF_CHANNEL),
+    ("turn::direct_of_agent", DIRECT_OF_AGENT),
 ];
 
 /// Longest answer that is kept, in characters.
@@ -327,6 +333,17 @@ pub fn of_end(c: &Connection, agent: &str, block: Option<&BlockId>) -> Result<Op
 pub fn newest_of_channel(connection: &Connection, channel: i64, limit: u32) -> Result<Vec<Turn>> {
     let mut statement = connection.prepare_cached(NEWEST_OF_CHANNEL)?;
     let params = named_params! {":channel": channel, ":limit": limit};
+    Ok(statement.query_map(params, Turn::from_row)?.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Returns the newest turns of an agent that messages to it alone caused and that it answered,
+/// newest first; none that may hold what somebody typed.
+///
+/// # Errors
+/// As any read.
+pub fn direct_of_agent(connection: &Connection, agent: &str, limit: u32) -> Result<Vec<Turn>> {
+    let mut statement = connection.prepare_cached(DIRECT_OF_AGENT)?;
+    let params = named_params! {":agent": agent, ":limit": limit};
     Ok(statement.query_map(params, Turn::from_row)?.collect::<rusqlite::Result<_>>()?)
 }
 

@@ -52,7 +52,7 @@ wb.agent "{name}" {{ about = "A test", engine = "{name}", {fields} }}
 
 /// Sends a message to an agent; returns its id.
 #[track_caller]
-fn send(bench: &Bench, name: &str, payload: Value) -> String {
+pub(crate) fn send(bench: &Bench, name: &str, payload: Value) -> String {
     let body = json!({"to": format!("agent:{name}"), "payload": payload});
     let sent = bench.post("/api/messages", body).ok();
     sent["message_id"].as_str().unwrap().to_owned()

@@ -2,6 +2,8 @@
 
 pub(crate) mod agents;
 mod manage;
+mod outside;
+mod promote;
 pub(crate) mod seats;
 pub(crate) mod terminals;
 mod types;

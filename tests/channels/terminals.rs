@@ -112,11 +112,6 @@ fn an_agent_in_a_terminal_answers_and_what_is_typed_there_stays_there() {
     mark(&bench, "kill-UserPromptSubmit");
     say(&bench, &slug, "unseen");
     wait_for("it answers", || (answers(&said(&bench, &slug), "robbo").len() == 4).then_some(()));
-    mark(&bench, "kill-Stop");
-    say(&bench, &slug, "unended");
-    wait_for("its end is seen", || {
-        said(&bench, &slug).last().filter(|it| it.1 == "robbo was interrupted.").map(drop)
-    });
     // Nothing tells what it was typed: a person looks.
     std::fs::remove_file(bench.out.join("transcripts")).unwrap();
     type_turn(&bench, &tmux, "a canary alone");
@@ -129,6 +124,61 @@ fn an_agent_in_a_terminal_answers_and_what_is_typed_there_stays_there() {
     assert_eq!(canaries, 1, "{told:?}");
     let numbers = sequences(&bench, &slug);
     assert_eq!(numbers, (1..=numbers.len() as i64).collect::<Vec<_>>());
+    control(&bench, "robbo", "stop").ok();
+    wait_state(&bench, "robbo", "stopped");
+    server.stop();
+}
+
+/// Where no `Stop` hook tells of the end of a turn, or a late one, its transcript does.
+#[test]
+fn a_turn_whose_end_no_hook_tells_of_is_answered_once_and_nothing_private_is_posted() {
+    let bench = Bench::new();
+    let Some(tmux) = Tmux::of(&bench) else { return };
+    declare(&bench, "robbo", ("autostart = \"always\"", ""));
+    mark(&bench, "transcripts");
+    let server = bench.serve();
+    let slug = seated(&bench);
+    let wait_answers = |count: usize| {
+        wait_for("it answers", || {
+            (answers(&said(&bench, &slug), "robbo").len() == count).then_some(())
+        });
+        wait_state(&bench, "robbo", "idle");
+    };
+    // No end, and neither beginning nor end.
+    mark(&bench, "kill-Stop");
+    say(&bench, &slug, "unended");
+    wait_answers(1);
+    for hook in ["kill-Stop", "kill-UserPromptSubmit"] {
+        mark(&bench, hook);
+    }
+    say(&bench, &slug, "untold");
+    wait_answers(2);
+    // One that comes when everybody knows.
+    say(&bench, &slug, "late");
+    wait_answers(3);
+    until("it is late", || bench.out.join("late").exists());
+    mark(&bench, "go");
+    say(&bench, &slug, "next");
+    wait_answers(4);
+    // What is typed is private, and what may hold it is held.
+    mark(&bench, "kill-Stop");
+    type_turn(&bench, &tmux, "a canary");
+    mark(&bench, "kill-Stop");
+    say(&bench, &slug, "fold");
+    works_on(&bench, "fold", 1);
+    type_line(&tmux, "a canary");
+    assert_eq!(held(&bench, &slug, 1)["held"], "waiting");
+    // Nothing says that it is over but that the program has waited long.
+    wait_state(&bench, "robbo", "idle");
+    for name in ["kill-Stop", "no-end", "idle"] {
+        mark(&bench, name);
+    }
+    say(&bench, &slug, "quiet");
+    assert_eq!(held(&bench, &slug, 2)["held"], "waiting");
+    let told = said(&bench, &slug);
+    let all = ["again unended", "again untold", "again late", "again next"];
+    assert_eq!(answers(&told, "robbo"), all, "{told:?}");
+    assert!(!format!("{told:?}").contains("canary"), "{told:?}");
     control(&bench, "robbo", "stop").ok();
     wait_state(&bench, "robbo", "stopped");
     server.stop();

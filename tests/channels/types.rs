@@ -73,3 +73,72 @@ fn a_reload_names_what_is_different_of_channels() {
     assert_eq!(bench.json(&["channel", "show", "1"])["intent"], "Two.");
     server.stop();
 }
+
+/// Returns the blocks of the handbook whose fence ends so, with the end.
+fn blocks(mark: &str) -> Vec<(String, String)> {
+    let book = include_str!("../../docs/channels.md");
+    let mut found = Vec::new();
+    let mut lines = book.lines();
+    while let Some(line) = lines.next() {
+        let Some(what) = line.strip_prefix("```") else { continue };
+        let body: Vec<&str> = lines.by_ref().take_while(|it| *it != "```").collect();
+        if let Some(name) = what.strip_prefix(mark) {
+            found.push((name.trim().to_owned(), body.join("\n") + "\n"));
+        }
+    }
+    found
+}
+
+#[test]
+fn the_rooms_of_the_handbook_work_as_they_stand_there() {
+    let bench = Bench::new();
+    agents(&bench, &["robbo", "paula"]);
+    let (rooms, files) = (blocks("lua room"), blocks("md channels/"));
+    assert_eq!((rooms.len(), files.len()), (3, 3));
+    for (_, block) in &rooms {
+        bench.lua(block);
+    }
+    std::fs::create_dir_all(bench.top.join("channels")).unwrap();
+    for (name, text) in &files {
+        bench.write(&format!("channels/{name}"), text);
+    }
+    let server = bench.serve();
+    wait_known(&bench, 2);
+    let (code, out, err) = bench.cli(&["check"]);
+    assert_eq!(code, 0, "{out}{err}");
+    for (kind, goes_on) in [("daily", false), ("critique", false), ("outage", true)] {
+        let (code, slug, err) = bench.cli(&[
+            "channel",
+            "create",
+            kind,
+            "--type",
+            kind,
+            "--with",
+            "robbo",
+            "--with",
+            "paula",
+            "--message",
+            "@all What do you see?",
+        ]);
+        assert_eq!(code, 0, "{err}");
+        let slug = slug.trim();
+        wait_for("both answer", || {
+            let told = said(&bench, slug);
+            let is_there = |who: &str| told.iter().any(|it| it.0 == who);
+            (is_there("robbo") && is_there("paula")).then_some(())
+        });
+        if goes_on {
+            // Everything wakes: what stops them is the type's limit.
+            let shown = wait_for("it pauses", || {
+                let shown = bench.json(&["channel", "show", slug]);
+                (!shown["paused"].is_null()).then_some(shown)
+            });
+            let reason = shown["paused"]["reason"].as_str().unwrap();
+            assert_ne!(reason, "person", "{shown}");
+        }
+        bench.json(&["channel", "complete", slug]);
+    }
+    let heard = bench.left("heard.robbo");
+    assert!(heard.contains("Say in three lines what is done"), "{heard}");
+    server.stop();
+}

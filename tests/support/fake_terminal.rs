@@ -165,25 +165,47 @@ impl Fake {
             "cut" => return self.until_cut(),
             _ => {}
         }
-        let mut stop = json!({"prompt_id": id, "last_assistant_message": said});
-        if self.writes_down() {
-            stop["transcript_path"] = json!(self.transcript());
-            // The real ones write it while the hook runs.
-            let content = [json!({"type": "text", "text": said})];
-            let message = json!({"content": content, "stop_reason": "end_turn"});
-            let (path, line) =
-                (self.transcript(), json!({"type": "assistant", "message": message}));
-            std::thread::spawn(move || {
-                let until = Instant::now() + Duration::from_millis(90);
-                while Instant::now() < until {
-                    std::thread::sleep(Duration::from_millis(10));
-                }
+        self.end(&id, &said, text == "late");
+    }
+
+    /// Ends a turn: its last words are written down while the hook runs, its end behind that.
+    fn end(&mut self, id: &str, said: &str, is_late: bool) {
+        let content = [json!({"type": "text", "text": said})];
+        let line = json!({"type": "assistant",
+            "message": {"content": content, "stop_reason": "end_turn"}});
+        let (path, is_kept) = (self.transcript(), self.writes_down());
+        let writing = std::thread::spawn(move || {
+            let wait = if is_late || !is_kept { 0 } else { 90 };
+            let until = Instant::now() + Duration::from_millis(wait);
+            while Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            if is_kept {
                 append(&path, &line);
-            });
+            }
+        });
+        let stop = json!({"prompt_id": id, "last_assistant_message": said});
+        if is_late {
+            writing.join().unwrap();
+            self.note_end();
+            self.wait("late");
+            self.hook("Stop", stop);
+            return;
         }
-        if !self.hook("Stop", stop) {
-            // The real ones say so a minute later.
+        let is_told = self.hook("Stop", stop);
+        writing.join().unwrap();
+        self.note_end();
+        // The real ones say so a minute later, and not always.
+        let is_quiet = std::fs::remove_file(format!("{}/idle", self.out)).is_ok();
+        if !is_told && (is_quiet || !self.writes_down()) {
             self.hook("Notification", json!({"notification_type": "idle_prompt"}));
+        }
+    }
+
+    /// Writes down that a turn is over.
+    fn note_end(&self) {
+        if std::fs::remove_file(format!("{}/no-end", self.out)).is_err() {
+            self.note(json!({"type": "system", "subtype": "turn_duration"}));
         }
     }
 
@@ -210,7 +232,7 @@ impl Fake {
     }
 
     fn transcript(&self) -> String {
-        format!("{}/transcript.jsonl", self.out)
+        format!("{}/01998d4e-6c1a-7f00-8000-000000000009.jsonl", self.out)
     }
 
     fn note(&self, line: Value) {
@@ -266,9 +288,12 @@ impl Fake {
     }
 
     /// Calls a hook; one that a file names is killed before it is told anything.
-    fn hook(&self, event: &str, given: Value) -> bool {
+    fn hook(&self, event: &str, mut given: Value) -> bool {
         if self.hooks.is_null() {
             return true;
+        }
+        if self.writes_down() {
+            given["transcript_path"] = json!(self.transcript());
         }
         if std::fs::remove_file(format!("{}/twice-{event}", self.out)).is_ok() {
             self.hook(event, given.clone());

@@ -4,8 +4,10 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 
 use crate::api::agents::{AgentList, AgentView, Peek};
+use crate::api::channels::{ChannelView, MemberRequest};
 use crate::api::handoffs::{HandoverRequest, RehydrateRequest, Rehydrated};
-use crate::base::{Error, Result};
+use crate::api::promotion::{PromoteRequest, Promotion};
+use crate::base::{Error, Result, TurnId};
 use crate::cli::commands::mail::typed;
 use crate::cli::commands::{Desk, line};
 use crate::cli::terminal::escape;
@@ -57,6 +59,38 @@ replaces it with a fresh agent.")]
         /// Instructions for the agent
         #[arg(long, value_name = "TEXT")]
         note: Option<String>,
+    },
+    /// Go on with an agent in a channel: what you said to each other is told there
+    #[command(after_help = "\
+The agent keeps its session and takes a seat in the channel. Everybody who joins is told your last
+turns with it, twenty at most; --show prints what that would be, --turn chooses among them.")]
+    Promote {
+        /// Its name
+        name: String,
+        /// The name of the channel; the agent's without it
+        #[arg(long, value_name = "NAME")]
+        channel: Option<String>,
+        /// The type of the channel
+        #[arg(long = "type", value_name = "TYPE")]
+        kind: Option<String>,
+        /// A further persona or agent that takes part; may be given several times
+        #[arg(long = "with", value_name = "NAME")]
+        with: Vec<String>,
+        /// A person who takes part; may be given several times
+        #[arg(long, value_name = "NAME")]
+        person: Vec<String>,
+        /// A turn that is told, by its id; may be given several times
+        #[arg(long = "turn", value_name = "ID", conflicts_with = "no_turns")]
+        turns: Vec<TurnId>,
+        /// Tell none of them
+        #[arg(long)]
+        no_turns: bool,
+        /// Print what would be told, and change nothing
+        #[arg(
+            long,
+            conflicts_with_all = ["channel", "kind", "with", "person", "turns", "no_turns"]
+        )]
+        show: bool,
     },
     /// Stop an agent until you start it again
     Stop {
@@ -126,6 +160,22 @@ pub(in crate::cli) fn run(desk: &Desk, command: AgentCommand) -> Result<()> {
                 screen.put(&format!("told to read {}", told.files.join(", ")))
             })
         }
+        AgentCommand::Promote { name, show: true, .. } => promotion(desk, &name),
+        AgentCommand::Promote { name, channel, kind, with, person, turns, no_turns, .. } => {
+            let persona = |it| MemberRequest { persona: Some(it), ..MemberRequest::default() };
+            let person_of = |it| MemberRequest { person: Some(it), ..MemberRequest::default() };
+            let people = person.into_iter().map(person_of);
+            let request = PromoteRequest {
+                kind,
+                name: channel,
+                members: with.into_iter().map(persona).chain(people).collect(),
+                turns: (no_turns || !turns.is_empty()).then_some(turns),
+            };
+            let path = format!("/api/agents/{}/promote", part(&name));
+            let answer = desk.client()?.create(&path, &json!(request))?;
+            let made: ChannelView = typed(answer.clone())?;
+            desk.screen.answer(&answer, |screen, _| screen.put(&made.slug))
+        }
         AgentCommand::Stop { name: Some(name), .. } => ask(desk, &name, "stop"),
         AgentCommand::Stop { name: None, .. } => stop_all(desk),
         AgentCommand::Restart { name } => ask(desk, &name, "restart"),
@@ -149,6 +199,19 @@ fn ask(desk: &Desk, name: &str, verb: &str) -> Result<()> {
         desk.screen.note("stopping");
     }
     Ok(())
+}
+
+/// Prints what a channel of a conversation would begin with.
+fn promotion(desk: &Desk, name: &str) -> Result<()> {
+    let answer = desk.client()?.get(&format!("/api/agents/{}/promote", part(name)))?;
+    let found: Promotion = typed(answer.clone())?;
+    desk.screen.answer(&answer, |screen, _| {
+        found.turns.iter().try_for_each(|it| {
+            screen.put(&format!("{}  {}", it.turn_id, desk.ago(&json!(it.at))))?;
+            screen.put(&format!("  you: {}", escape::line(&it.asked)))?;
+            screen.put(&format!("  {}: {}", found.agent, escape::line(&it.answered)))
+        })
+    })
 }
 
 fn peek(desk: &Desk, name: &str, lines: u32) -> Result<()> {

@@ -37,8 +37,12 @@ impl RoleWord {
 pub(in crate::cli) enum PersonCommand {
     /// Add a person and print a one-time login link for them
     #[command(after_help = "\
-Example:
-  wiki-browser person add bo --display-name 'Bo Berg' --role member")]
+Somebody from outside does not sign in: they take part in channels to which a member adds them, with
+a token for that (`token create NAME --scope channel --person NAME`), and see nothing else.
+
+Examples:
+  wiki-browser person add bo --display-name 'Bo Berg' --role member
+  wiki-browser person add acme-bot --outside")]
     Add {
         /// User name, unique on the site
         name: String,
@@ -51,6 +55,9 @@ Example:
         /// Role of the person
         #[arg(long, value_enum, value_name = "ROLE", default_value = "member")]
         role: RoleWord,
+        /// Somebody from outside, a person or a program, who takes part in channels only
+        #[arg(long, conflicts_with = "role")]
+        outside: bool,
     },
     /// List people
     List,
@@ -98,12 +105,24 @@ Example:
 /// Runs a command.
 pub(in crate::cli) fn run(desk: &Desk, command: PersonCommand) -> Result<()> {
     match command {
-        PersonCommand::Add { name, display_name, email, role } => {
+        PersonCommand::Add { name, display_name, email, role, outside } => {
+            let role = if outside { RoleWord::Viewer } else { role };
             let body = json!({
                 "name": name, "display_name": display_name, "email": email, "role": role.as_str(),
+                "is_external": outside,
             });
             let client = desk.client()?;
             let mut person = client.post("/api/persons", &body)?;
+            if outside {
+                return desk.screen.answer(&person, |screen, person| {
+                    say(desk, person, "was added")?;
+                    screen.note(&format!(
+                        "next: wiki-browser token create NAME --scope channel --person {}",
+                        line(person, "name")
+                    ));
+                    Ok(())
+                });
+            }
             let link = client.post("/api/login-links", &json!({"person": name}))?;
             person["link"] = link;
             desk.screen.answer(&person, |screen, person| {

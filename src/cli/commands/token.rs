@@ -27,6 +27,8 @@ pub(in crate::cli) enum ScopeWord {
     Decide,
     /// Read /metrics and nothing else
     Metrics,
+    /// Takes part in channels as somebody from outside, and nothing else
+    Channel,
 }
 
 /// What can be done with tokens.
@@ -91,6 +93,7 @@ fn create(desk: &Desk, args: &CreateArgs) -> Result<()> {
             ScopeWord::Write => "write",
             ScopeWord::Decide => "decide",
             ScopeWord::Metrics => "metrics",
+            ScopeWord::Channel => "channel",
         })
         .collect();
     let expires = args.expires.as_deref().map(parse_duration).transpose()?;

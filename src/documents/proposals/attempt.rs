@@ -377,7 +377,8 @@ mod tests {
         };
         let person: crate::base::PersonId = ids.mint();
         let rows = format!(
-            "INSERT INTO persons VALUES ('{person}', 'p', 'P', NULL, 'admin', NULL, 0, NULL);
+            "INSERT INTO persons (id, name, display_name, role, created_ms)
+             VALUES ('{person}', 'p', 'P', 'admin', 0);
              INSERT INTO topics VALUES ('{topic}', 'a.md', 1, NULL, 'open', 'system', 0, NULL);
              INSERT INTO incorporation_proposals (id, topic_id, revision_number, proposed_by,
                 source_path, base_source_sha, proposed_sha, text_digest, proposed_source, status,

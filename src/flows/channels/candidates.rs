@@ -11,7 +11,7 @@ use crate::people::{self, Caller};
 pub struct Candidates {
     /// Agents, by name.
     pub agents: Vec<FreeAgent>,
-    /// People who may write: their names, and what others see.
+    /// People who may write, also from outside: their names, and what others see.
     pub people: Vec<(String, String)>,
 }
 
@@ -45,9 +45,13 @@ pub async fn candidates(site: &Site, caller: &Caller) -> Result<Candidates> {
                 });
             }
             let people = people::list(c)?.into_iter();
-            let is_here =
-                |it: &people::Person| it.disabled_at.is_none() && it.role != people::Role::Viewer;
-            let people = people.filter(is_here).map(|it| (it.name, it.display_name));
+            let may_take_part =
+                |it: &people::Person| it.is_external || it.role != people::Role::Viewer;
+            let people = people.filter(|it| it.disabled_at.is_none() && may_take_part(it));
+            let people = people.map(|it| match it.is_external {
+                true => (it.name, format!("{} (outside)", it.display_name)),
+                false => (it.name, it.display_name),
+            });
             found.people = people.collect();
             Ok(found)
         })

@@ -43,15 +43,7 @@ pub async fn create(
             return kept_slug(&kept);
         }
         let own = own((tx, &ground), &config, &asking, &request)?;
-        let kind = request.kind.as_deref().unwrap_or(KIND_DEFAULT);
-        if !ground.knows(kind) {
-            let names: Vec<String> = ground.kinds.iter().map(|it| it.name.clone()).collect();
-            let message = format!("there is no type of channel `{}`", kind.escape_debug());
-            return Err(Error::invalid(message)
-                .code("unknown_type")
-                .of_input("type")
-                .hint(format!("types: {}", names.join(", "))));
-        }
+        let kind = known_kind(&ground, request.kind.as_deref())?;
         let new = NewChannel {
             kind: kind.to_owned(),
             name: request.name.clone(),
@@ -59,6 +51,7 @@ pub async fn create(
             intent: request.intent.clone(),
             by: by.clone(),
             budget: request.budget.unwrap_or(kind_of(&ground, kind).budget),
+            promoted_from: None,
         };
         let channel = channels::create(tx, &ground.ids, &new)?;
         let kind = kind_of(&ground, &channel.kind);
@@ -84,6 +77,23 @@ pub async fn create(
     show::changed(site, caller, slug).await
 }
 
+/// Returns the name of a type that the site knows.
+///
+/// # Errors
+/// `invalid` with code `unknown_type`.
+pub(super) fn known_kind<'k>(ground: &Ground, asked: Option<&'k str>) -> Result<&'k str> {
+    let kind = asked.unwrap_or(KIND_DEFAULT);
+    if ground.knows(kind) {
+        return Ok(kind);
+    }
+    let names: Vec<String> = ground.kinds.iter().map(|it| it.name.clone()).collect();
+    let message = format!("there is no type of channel `{}`", kind.escape_debug());
+    Err(Error::invalid(message)
+        .code("unknown_type")
+        .of_input("type")
+        .hint(format!("types: {}", names.join(", "))))
+}
+
 /// Returns who is the first member, which is the chair: whoever makes the channel, or the person
 /// whom an agent names that takes no seat in it.
 fn own(
@@ -99,7 +109,8 @@ fn own(
             return Err(Error::invalid(message).code("bad_member").of_input("without_me"));
         }
         let member = Actor::Person(creator.id.clone());
-        return Ok(Joining { member, name: creator.name.clone(), agent: None });
+        let name = creator.name.clone();
+        return Ok(Joining { member, name, agent: None, is_outside: false });
     };
     if !who::declared(config, &agent).is_some_and(|it| it.can_create_channel) {
         let message = format!("{} may not make channels", agent.name);
@@ -115,7 +126,7 @@ fn own(
         (false, _) => members::seat(tx, ground, &agent),
         (true, Some(person)) => {
             let request = MemberRequest { person: Some(person.clone()), ..Default::default() };
-            members::joining(tx, ground, &request)
+            members::joining(tx, ground, &request, &asking.actor())
         }
         (true, None) => Err(Error::invalid("a channel without its maker has a person as chair")
             .code("bad_member")
@@ -124,19 +135,20 @@ fn own(
     }
 }
 
-fn kept_slug(kept: &Value) -> Result<String> {
+pub(super) fn kept_slug(kept: &Value) -> Result<String> {
     let slug = kept["slug"].as_str().map(str::to_owned);
     slug.ok_or_else(|| Error::internal("a kept answer is none of a channel"))
 }
 
-fn seat_all(
+pub(super) fn seat_all(
     (tx, ground): (&Tx<'_>, &Ground),
     room: (&channels::Channel, &channels::ChannelType),
     by: &Actor,
     asked: &[MemberRequest],
 ) -> Result<()> {
     for request in asked {
-        let joining = members::joining(tx, ground, request)?;
+        let joining = members::joining(tx, ground, request, by)?;
+        members::require_inside(&joining, by)?;
         channels::join(tx, room, &joining, by)?;
     }
     Ok(())

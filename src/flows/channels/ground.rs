@@ -27,6 +27,8 @@ pub struct Ground {
     pub unheard: BTreeSet<String>,
     /// Number of earlier messages shown to a new member.
     pub catch_up: u32,
+    /// The digest of the script, for agents that are made.
+    pub digest: String,
     /// What a newcomer is told, with `{{name}}`; a text of the program without it.
     primer: Option<String>,
     /// The line at which answers are cut off.
@@ -53,6 +55,7 @@ impl Ground {
             in_terminals: agents(&works.config, |it| it.typed.is_some()),
             unheard: agents(&works.config, Speech::is_by_screen),
             catch_up: declared.catch_up,
+            digest: works.config.digest.clone(),
             primer: declared.primer.clone(),
             footer: declared.footer.clone(),
         }
@@ -63,8 +66,16 @@ impl Ground {
     pub(super) fn plain(ids: Ids) -> Ground {
         let kinds = ChannelType::built_in();
         let (in_terminals, unheard) = (BTreeSet::new(), BTreeSet::new());
-        let catch_up = CATCH_UP;
-        Ground { ids, kinds, in_terminals, unheard, catch_up, primer: None, footer: None }
+        Ground {
+            ids,
+            kinds,
+            in_terminals,
+            unheard,
+            catch_up: CATCH_UP,
+            digest: "digest".to_owned(),
+            primer: None,
+            footer: None,
+        }
     }
 
     /// Returns the type of a channel; a workshop if there is no type of that name any more.
@@ -182,6 +193,7 @@ mod tests {
             chair: "sam".to_owned(),
             intent: "[#room] sam (operator):".to_owned(),
             you: "robbo".to_owned(),
+            has_outsiders: false,
         };
         let text = ground.primer(&words).unwrap();
         assert_eq!(text, "[CHANNEL CONTEXT]\n\\[#room] sam (operator):\nYou are robbo in #room.\n");

@@ -127,6 +127,7 @@ fn envelope(c: &Connection, channel: &Channel, spoken: &Spoken) -> Result<Envelo
     let role = match (&spoken.author, &spoken.agent) {
         (_, Some(agent)) => format!("agent:{agent}"),
         (Actor::Person(id), None) => match people::find(c, id)? {
+            Some(person) if person.is_external => "outside".to_owned(),
             Some(person) if person.role == Role::Admin => "operator".to_owned(),
             _ => "person".to_owned(),
         },

@@ -44,14 +44,20 @@ pub async fn change(
 ) -> Result<ChannelView> {
     changing(site, caller, slug, move |tx, ground, caller, channel| {
         who::require_chair(tx.connection(), caller, channel)?;
-        if request.budget.is_some() {
+        if request.budget.is_some() || request.outside_wakes.is_some() {
             who::require_person(caller)?;
         }
         let mut changed = channel.clone();
         changed.about = request.about.clone().or(changed.about);
         changed.intent = request.intent.clone().or(changed.intent);
         changed.budget = request.budget.unwrap_or(changed.budget);
+        changed.outside_wakes = request.outside_wakes.unwrap_or(changed.outside_wakes);
         channels::change(tx, &changed, &caller.actor())?;
+        if changed.outside_wakes != channel.outside_wakes {
+            let word = if changed.outside_wakes { "can" } else { "cannot" };
+            let line = format!("Members from outside {word} wake agents from now on.");
+            say(tx, ground, channel, line)?;
+        }
         match &request.intent {
             Some(intent) => say(tx, ground, channel, format!("The intent is now: {intent}")),
             None => Ok(()),

@@ -4,7 +4,7 @@ use crate::api::channels::{ChannelView, MemberRequest};
 use crate::base::{Actor, Address, Error, ErrorKind, Result};
 use crate::channels::{self, Channel, ChannelType, Joining, Member};
 use crate::flows::Site;
-use crate::flows::channels::{Ground, hear, kind_of, say, show, who};
+use crate::flows::channels::{Ground, fresh, hear, kind_of, say, show, who};
 use crate::flows::people::named;
 use crate::jobs;
 use crate::mail;
@@ -55,7 +55,8 @@ pub async fn add(
         }
         let channel = who::channel(tx.connection(), &asking, &text)?;
         who::require_part(tx.connection(), &asking, &channel)?;
-        let joining = joining(tx, &ground, &request)?;
+        let joining = joining(tx, &ground, &request, &by)?;
+        require_inside(&joining, &by)?;
         let kind = kind_of(&ground, &channel.kind);
         let member = channels::join(tx, (&channel, &kind), &joining, &by)?;
         arrived(tx, &ground, &channel, &member)?;
@@ -70,12 +71,17 @@ pub async fn add(
 /// # Errors
 /// As [`add`].
 pub async fn join(site: &Site, caller: &Caller, slug: &str) -> Result<ChannelView> {
-    let person = caller.may_write()?.clone();
+    let person = caller.may_speak()?.clone();
     let (ground, asking, text) = (Ground::of(site), caller.clone(), slug.to_owned());
     let write = site.store.write(move |tx| {
-        let channel = who::channel(tx.connection(), &asking, &text)?;
         let by = Actor::Person(person.id.clone());
-        let joining = Joining { member: by.clone(), name: person.name.clone(), agent: None };
+        let is_outside = asking.is_outside();
+        let channel = match is_outside {
+            true => left_by_itself(tx, &by, &text)?,
+            false => who::channel(tx.connection(), &asking, &text)?,
+        };
+        let name = person.name.clone();
+        let joining = Joining { member: by.clone(), name, agent: None, is_outside };
         let kind = kind_of(&ground, &channel.kind);
         let member = channels::join(tx, (&channel, &kind), &joining, &by)?;
         arrived(tx, &ground, &channel, &member)?;
@@ -83,6 +89,31 @@ pub async fn join(site: &Site, caller: &Caller, slug: &str) -> Result<ChannelVie
     });
     let slug = write.await?;
     show::changed(site, caller, slug).await
+}
+
+/// Returns a channel that somebody from outside has left of their own will: they may come back.
+/// Any other one is not there for them.
+fn left_by_itself(tx: &Tx<'_>, member: &Actor, text: &str) -> Result<Channel> {
+    let c = tx.connection();
+    let none = || channels::no_channel(text);
+    let channel = channels::resolve(c, text).map_err(|_| none())?;
+    let row = channels::find_member(c, channel.number, member)?.ok_or_else(none)?;
+    match row.has_left() && row.by != *member {
+        true => Err(none()),
+        false => Ok(channel),
+    }
+}
+
+/// Refuses an agent that lets somebody in from outside.
+///
+/// # Errors
+/// `forbidden` with code `agent_forbidden`.
+pub(super) fn require_inside(joining: &Joining, by: &Actor) -> Result<()> {
+    if !joining.is_outside || by.person().is_some() {
+        return Ok(());
+    }
+    let message = format!("{} is from outside: a person adds them", joining.name);
+    Err(Error::new(ErrorKind::Forbidden, message).code("agent_forbidden"))
 }
 
 /// Takes whoever asks out of a channel.
@@ -177,12 +208,20 @@ pub(super) fn take_out(
     }
     match channels::leave(tx, channel, member, by)? {
         true => say(tx, ground, channel, format!("{} left the channel.", member.handle)),
-        false => channels::complete(tx, channel, &Actor::System),
+        false => {
+            channels::complete(tx, channel, &Actor::System)?;
+            channels::release_all(tx, channel.number)
+        }
     }
 }
 
 /// Returns whom a request means, with the agent that is to sit there.
-pub(super) fn joining(tx: &Tx<'_>, ground: &Ground, request: &MemberRequest) -> Result<Joining> {
+pub(super) fn joining(
+    tx: &Tx<'_>,
+    ground: &Ground,
+    request: &MemberRequest,
+    by: &Actor,
+) -> Result<Joining> {
     match (&request.persona, &request.agent, &request.person) {
         (None, None, Some(name)) => {
             let person = named(tx.connection(), name)?;
@@ -190,7 +229,12 @@ pub(super) fn joining(tx: &Tx<'_>, ground: &Ground, request: &MemberRequest) -> 
                 let message = format!("{} is disabled", person.name);
                 return Err(Error::conflict("recipient_ended", message));
             }
-            Ok(Joining { member: Actor::Person(person.id), name: person.name, agent: None })
+            Ok(Joining {
+                member: Actor::Person(person.id),
+                name: person.name,
+                agent: None,
+                is_outside: person.is_external,
+            })
         }
         (None, Some(name), None) => {
             let found = agent::find(tx.connection(), name)?;
@@ -206,14 +250,24 @@ pub(super) fn joining(tx: &Tx<'_>, ground: &Ground, request: &MemberRequest) -> 
             };
             let mut meant: Vec<&Agent> = agents.iter().filter(is_meant).collect();
             meant.sort_by_key(|it| it.name != *persona);
+            let c = tx.connection();
+            let mut is_any_free = false;
             for it in &meant {
-                if channels::seat_of(tx.connection(), &it.name)?.is_none() {
+                if channels::seat_of(c, &it.name)?.is_some() {
+                    continue;
+                }
+                if mail::other_person(c, &it.name, by)?.is_none() {
                     return seat(tx, ground, it);
                 }
+                is_any_free = true;
             }
             let first = meant.first().ok_or_else(|| no_agent(persona))?;
+            if is_any_free {
+                // What somebody else has told the others stays with them.
+                return seat(tx, ground, &fresh(tx, first, &ground.digest)?);
+            }
             // Names the channel in which it sits.
-            channels::require_free(tx.connection(), &first.name)?;
+            channels::require_free(c, &first.name)?;
             seat(tx, ground, first)
         }
         _ => Err(Error::invalid("a member is one of `persona`, `agent` and `person`")
@@ -231,6 +285,7 @@ pub(super) fn seat(tx: &Tx<'_>, ground: &Ground, agent: &Agent) -> Result<Joinin
         member: Actor::Persona(persona.clone()),
         name: persona,
         agent: Some(agent.name.clone()),
+        is_outside: false,
     })
 }
 
@@ -276,15 +331,25 @@ fn arrived(tx: &Tx<'_>, ground: &Ground, channel: &Channel, member: &Member) -> 
 pub(super) fn brief(
     tx: &Tx<'_>,
     ground: &Ground,
-    (channel, kind): (&Channel, &ChannelType),
+    room: (&Channel, &ChannelType),
     member: &Member,
+) -> Result<()> {
+    brief_with(tx, ground, room, (member, ground.catch_up))
+}
+
+/// The same with so many of the last messages.
+pub(super) fn brief_with(
+    tx: &Tx<'_>,
+    ground: &Ground,
+    (channel, kind): (&Channel, &ChannelType),
+    (member, count): (&Member, u32),
 ) -> Result<()> {
     let Some(agent) = &member.agent else { return Ok(()) };
     let c = tx.connection();
     let members = channels::members(c, channel.number)?;
     let words = channels::primer_words(channel, kind, &members, &member.handle);
     let primer = ground.primer(&words)?;
-    let mut last = channels::before(c, channel.number, None, ground.catch_up)?;
+    let mut last = channels::before(c, channel.number, None, count)?;
     // What waits for it comes as it is.
     let waiting = mail::waiting_in_room(c, agent, channel.number)?;
     last.retain(|it| waiting.iter().all(|row| row.message_id != it.id));

@@ -11,7 +11,7 @@ use crate::api::channels::{
 use crate::base::{Actor, Error, Result};
 use crate::channels::{self, Channel, Member, Sort, Spoken, Status};
 use crate::flows::channels::hear::body;
-use crate::flows::channels::{Ground, again, kind_of, who};
+use crate::flows::channels::{Ground, again, kind_of, outside, who};
 use crate::flows::{Site, page_limit};
 use crate::mail::{self, agent};
 use crate::people::{self, Caller};
@@ -27,7 +27,7 @@ const TURNS_SEEN: u32 = 50;
 /// # Errors
 /// `invalid` for an unknown state; `forbidden` for a job.
 pub async fn list(site: &Site, caller: &Caller, query: ChannelQuery) -> Result<ChannelList> {
-    caller.may_read()?;
+    caller.may_listen()?;
     caller.person()?;
     let wanted: Vec<Status> = match query.status.as_deref() {
         None | Some("open") => vec![Status::Pending, Status::Active],
@@ -40,7 +40,8 @@ pub async fn list(site: &Site, caller: &Caller, query: ChannelQuery) -> Result<C
             })?]
         }
     };
-    let (ground, caller, is_mine) = (Ground::of(site), caller.clone(), query.mine == Some(true));
+    let is_mine = query.mine == Some(true) || caller.is_outside();
+    let (ground, caller) = (Ground::of(site), caller.clone());
     site.store
         .read(move |c| {
             let mut found = Vec::new();
@@ -62,7 +63,7 @@ pub async fn list(site: &Site, caller: &Caller, query: ChannelQuery) -> Result<C
 /// # Errors
 /// `not_found`: `no_channel`; `forbidden`: `not_a_member` for an agent that sits elsewhere.
 pub async fn show(site: &Site, caller: &Caller, slug: &str) -> Result<ChannelView> {
-    caller.may_read()?;
+    caller.may_listen()?;
     let (ground, caller, text) = (Ground::of(site), caller.clone(), slug.to_owned());
     site.store
         .read(move |c| {
@@ -95,7 +96,7 @@ pub async fn history(
     slug: &str,
     query: HistoryQuery,
 ) -> Result<History> {
-    caller.may_read()?;
+    caller.may_listen()?;
     let limit = page_limit(query.limit)?;
     let (caller, text) = (caller.clone(), slug.to_owned());
     site.store
@@ -105,10 +106,14 @@ pub async fn history(
                 Some(after) => channels::after(c, channel.number, after, limit)?,
                 None => channels::before(c, channel.number, query.before, limit)?,
             };
+            let from = outside::first(c, &caller, &channel)?;
             let mut names = BTreeMap::new();
-            let items: Result<Vec<MessageView>> =
-                found.into_iter().map(|it| message(c, &mut names, it)).collect();
-            Ok(History { items: items?, last_sequence: channel.last_sequence })
+            let mut items = Vec::new();
+            for it in found.into_iter().filter(|it| it.sequence >= from) {
+                let shown = message(c, &mut names, it)?;
+                items.push(if caller.is_outside() { outside::message(shown) } else { shown });
+            }
+            Ok(History { items, last_sequence: channel.last_sequence })
         })
         .await
 }
@@ -158,13 +163,15 @@ pub(super) fn view(
         Some(own) => unread(c, &channel, own)?,
         None => Unread::default(),
     };
-    let last = channels::before(c, channel.number, None, 1)?.pop();
+    let from = outside::first(c, caller, &channel)?;
+    let last = channels::before(c, channel.number, None, 1)?.pop().filter(|it| it.sequence >= from);
     let paused = channel.paused.map(|(why, since)| PausedView {
         reason: why.as_str().to_owned(),
         since,
         sentence: why.sentence(&kind.limits),
     });
-    Ok(ChannelView {
+    let shown = ChannelView {
+        outside_wakes: channel.outside_wakes,
         id: channel.id,
         number: channel.number,
         slug: channel.slug,
@@ -177,6 +184,7 @@ pub(super) fn view(
         paused,
         budget: channel.budget,
         spent: Spent { turns: channel.turns, tokens: channel.tokens, cost_usd: channel.cost_usd },
+        promoted_from: channel.promoted_from,
         created_at: channel.created_at,
         completed_at: channel.completed_at,
         last_sequence: channel.last_sequence,
@@ -185,7 +193,8 @@ pub(super) fn view(
         me: own.map(|it| it.handle),
         unread,
         last: last.map(|it| message(c, &mut BTreeMap::new(), it)).transpose()?,
-    })
+    };
+    Ok(if caller.is_outside() { outside::channel(shown) } else { shown })
 }
 
 fn member(c: &Connection, newest: &[turns::Turn], member: Member) -> Result<MemberView> {
@@ -201,7 +210,12 @@ fn member(c: &Connection, newest: &[turns::Turn], member: Member) -> Result<Memb
             Actor::Person(_) => people::display_name(c, &member.member)?,
             _ => member.handle.clone(),
         },
-        sort: if member.is_person() { "person" } else { "agent" }.to_owned(),
+        sort: match member.is_person() {
+            true if member.is_outside => "outside",
+            true => "person",
+            false => "agent",
+        }
+        .to_owned(),
         handle: member.handle,
         agent: member.agent,
         state,
@@ -253,6 +267,7 @@ fn author(
     spoken: &Spoken,
 ) -> Result<AuthorView> {
     let sort = match &spoken.author {
+        Actor::Person(id) if people::find(c, id)?.is_some_and(|it| it.is_external) => "outside",
         Actor::Person(_) => "person",
         Actor::Persona(_) => "agent",
         Actor::System => "system",

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::api::channels::{PostRequest, Posted};
 use crate::base::{Actor, Address, Error, ErrorKind, Result};
-use crate::channels::{self, Author, Channel, NewPost, Sort, Spoken};
+use crate::channels::{self, Author, Channel, Member, NewPost, Sort, Spoken};
 use crate::flows::channels::{Ground, kind_of, members, who};
 use crate::flows::people::refuse_disabled;
 use crate::flows::{Site, kept_answer};
@@ -28,7 +28,7 @@ pub async fn post(
     key: Option<idempotency::Key>,
 ) -> Result<Posted> {
     if !caller.is_job() {
-        caller.may_write()?;
+        caller.may_speak()?;
     }
     if let Some(kept) = kept_answer(site, key.as_ref()).await? {
         return kept_posted(kept);
@@ -120,6 +120,9 @@ fn by_person(
     let person = caller.person()?;
     refuse_disabled(tx.connection(), &caller.actor())?;
     let member = who::require_member(tx.connection(), caller, channel)?;
+    if member.is_outside {
+        require_calm(tx, ground, (channel, &member), words.sort)?;
+    }
     let post = NewPost {
         author: Author::Member {
             sender: caller.actor(),
@@ -139,6 +142,36 @@ fn by_person(
     // Whoever writes has read what stands above.
     channels::read(tx, channel.number, &member.member, spoken.sequence)?;
     Ok(spoken)
+}
+
+/// Refuses what somebody from outside may not say, or not now.
+fn require_calm(
+    tx: &Tx<'_>,
+    ground: &Ground,
+    (channel, member): (&Channel, &Member),
+    sort: Sort,
+) -> Result<()> {
+    if sort != Sort::Message {
+        let message = "members from outside hand no work on";
+        return Err(Error::new(ErrorKind::Forbidden, message).code("outside_forbidden"));
+    }
+    if channel.paused.is_some() {
+        return Err(paused(channel));
+    }
+    if channels::is_flooding(tx, channel, &kind_of(ground, &channel.kind), member)? {
+        return Err(too_fast(channel));
+    }
+    Ok(())
+}
+
+fn paused(channel: &Channel) -> Error {
+    let message = format!("{} is paused", channel.slug);
+    Error::new(ErrorKind::Busy, message).code("channel_paused").hint("a person lets it go on")
+}
+
+fn too_fast(channel: &Channel) -> Error {
+    let message = format!("too many messages within a minute in {}", channel.slug);
+    Error::new(ErrorKind::Busy, message).code("too_fast").hint("say it in one message")
 }
 
 /// An agent speaks only in a turn that this channel caused: its other turns are between it and
@@ -168,16 +201,10 @@ fn by_agent(
     }
     let kind = kind_of(ground, &channel.kind);
     if channel.paused.is_some() {
-        let message = format!("{} is paused", channel.slug);
-        return Err(Error::new(ErrorKind::Busy, message)
-            .code("channel_paused")
-            .hint("a person lets it go on"));
+        return Err(paused(channel));
     }
     if channels::is_too_fast(tx, channel, &kind, &member)? {
-        let message = format!("too many messages within a minute in {}", channel.slug);
-        return Err(Error::new(ErrorKind::Busy, message)
-            .code("too_fast")
-            .hint("say it in one message"));
+        return Err(too_fast(channel));
     }
     let cause = match &turn.cause_message {
         Some(id) => channels::find_message(c, id)?.map(|it| it.as_cause()),

@@ -5,13 +5,15 @@ mod model;
 mod seats;
 
 use rusqlite::Connection;
+use serde_json::json;
 
 use crate::api::channels::{MemberRequest, PostRequest};
-use crate::base::{Actor, BlockId, Clock, Ids, JobId, Millis, Result};
+use crate::api::mail::Sort;
+use crate::base::{Actor, Address, BlockId, Clock, Ids, JobId, Millis, Result};
 use crate::channels::{self, Channel, ChannelType, Joining, NewChannel};
 use crate::flows::channels::{Ground, answers, hear, members, show, speak};
 use crate::mail::agent::{self, Wanted};
-use crate::mail::{self, Block, Turn, TurnEnd};
+use crate::mail::{self, Block, NewMessage, Turn, TurnEnd};
 use crate::people::for_test::{START, database};
 use crate::people::{self, Caller, NewPerson, Person, Role, TokenScope, Via};
 use crate::store::Tx;
@@ -89,9 +91,15 @@ impl Site {
                 intent: None,
                 by: sam.actor(),
                 budget: Default::default(),
+                promoted_from: None,
             };
             let channel = channels::create(tx, &ground.ids, &new)?;
-            let own = Joining { member: sam.actor(), name: "sam".to_owned(), agent: None };
+            let own = Joining {
+                member: sam.actor(),
+                name: "sam".to_owned(),
+                agent: None,
+                is_outside: false,
+            };
             channels::join(tx, (&channel, &ChannelType::workshop()), &own, &sam.actor())?;
             Ok(channel)
         });
@@ -107,7 +115,7 @@ impl Site {
         self.try_write(|tx, ground| {
             let channel = channels::find(tx.connection(), number)?;
             let kind = ChannelType::workshop();
-            let joining = members::joining(tx, ground, &request)?;
+            let joining = members::joining(tx, ground, &request, &sam)?;
             let member = channels::join(tx, (&channel, &kind), &joining, &sam)?;
             members::brief(tx, ground, (&channel, &kind), &member)
         })
@@ -118,6 +126,27 @@ impl Site {
         let request = PostRequest { body: text.to_owned(), kind: None, to: None };
         self.try_write(|tx, ground| speak::post_in_room(tx, ground, (&caller, &slug), &request))
             .map(|it| it.sequence)
+    }
+
+    /// Writes to an agent alone.
+    fn write_to(&mut self, agent: &str, person: usize) {
+        let (sender, to) = (self.people[person].actor(), Address::Agent(agent.to_owned()));
+        self.write(|tx, ground| {
+            let message = NewMessage {
+                sort: Sort::Message,
+                sender: sender.clone(),
+                from: None,
+                to: to.clone(),
+                payload: json!("in private"),
+                category: None,
+                in_reply_to: None,
+                reply_to: None,
+                depth: 0,
+                job_id: None,
+                approval_id: None,
+            };
+            mail::send(tx, &ground.ids, &message).map(drop)
+        });
     }
 
     /// What the deliverer does with an agent that is idle; nothing if nothing wakes it.

@@ -61,7 +61,7 @@ pub(super) fn seated_or_followed(
 /// # Errors
 /// `forbidden` for viewers, and with code `not_an_agent` for jobs in which no agent lives.
 pub(super) fn agent_or_writer(c: &Connection, caller: &Caller) -> Result<Option<Agent>> {
-    let Caller::Job { id, .. } = caller else { return caller.may_write().map(|_| None) };
+    let Caller::Job { id, .. } = caller else { return caller.may_speak().map(|_| None) };
     match agent_of(c, id)? {
         Some(agent) => Ok(Some(agent)),
         None => {
@@ -96,6 +96,12 @@ pub(super) fn require_person(caller: &Caller) -> Result<()> {
 /// `not_found` with code `no_channel`; `forbidden` with code `not_a_member` for an agent that asks
 /// for another than its own.
 pub(super) fn channel(c: &Connection, caller: &Caller, text: &str) -> Result<Channel> {
+    if caller.is_outside() {
+        // Another one is not there for them, whatever it is called.
+        let found = channels::resolve(c, text).map_err(|_| channels::no_channel(text))?;
+        let own = member(c, caller, &found)?;
+        return own.map(|_| found).ok_or_else(|| channels::no_channel(text));
+    }
     let Caller::Job { id, .. } = caller else { return channels::resolve(c, text) };
     let agent = agent_of(c, id)?;
     let seat = match &agent {

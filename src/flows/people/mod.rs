@@ -45,6 +45,10 @@ pub struct PersonRequest {
     pub email: Option<String>,
     /// `admin`, `member` or `viewer`.
     pub role: String,
+    /// Whether this is somebody from outside, who takes part in channels by token and does nothing
+    /// else; a `viewer`.
+    #[serde(default)]
+    pub is_external: bool,
 }
 
 /// Returns all people, oldest first.
@@ -66,13 +70,21 @@ pub async fn add(site: &People, caller: &Caller, request: PersonRequest) -> Resu
     let by = Actor::Person(caller.may_administer()?.id.clone());
     let display_name = request.display_name.unwrap_or_else(|| request.name.clone());
     let role: Role = request.role.parse()?;
+    let is_external = request.is_external;
+    if is_external && role != Role::Viewer {
+        let message = "somebody from outside is a viewer, who takes part in channels";
+        return Err(Error::invalid(message).code("bad_role").of_input("role"));
+    }
     let new = NewPerson { name: request.name, display_name, email: request.email, role };
     let ids = site.ids.clone();
     site.store
         .write(move |tx| {
             let person = people::create_person(tx, &ids, &new)?;
+            if is_external {
+                people::set_external(tx, &person.id)?;
+            }
             changed(tx, &person.id, &by, "added")?;
-            Ok(person)
+            Ok(Person { is_external, ..person })
         })
         .await
 }

@@ -69,6 +69,11 @@ pub async fn set_role(site: &People, caller: &Caller, name: &str, role: &str) ->
     let role: Role = role.parse()?;
     let (by, lanes, ids) = (caller.actor(), site.lanes.clone(), site.ids.clone());
     change(site, caller, name, "role", move |tx, person| {
+        if person.is_external {
+            let message = format!("{} is from outside and has no other role", person.name);
+            return Err(Error::conflict("outside_person", message)
+                .hint("add them under another name, with that role"));
+        }
         if role != Role::Admin {
             keep_an_admin(tx, person)?;
         }

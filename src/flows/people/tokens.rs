@@ -94,9 +94,13 @@ pub async fn create(site: &People, caller: &Caller, request: TokenRequest) -> Re
                     .hint("enable the person first: wiki-browser person enable"));
             }
             refuse_beyond_role(&owner, &request.scopes)?;
+            refuse_beyond_channels(&owner, &request.scopes)?;
             let expires_at = request.expires_in_ms.map(|ms| in_future(tx.now(), ms));
             let (name, scopes) = (request.name.as_str(), request.scopes.as_slice());
             let made = people::create_token(tx, &ids, &owner.id, name, scopes, expires_at)?;
+            if owner.is_external {
+                people::set_token_maker(tx, &made.0, &caller.in_person()?.id)?;
+            }
             changed(tx, &owner.id, &by, "token_created")?;
             let (id, token) = made;
             let (name, scopes, person) = (name.to_owned(), scopes.to_vec(), owner.name);
@@ -118,6 +122,24 @@ fn refuse_beyond_role(owner: &Person, scopes: &[TokenScope]) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// Somebody from outside has tokens for channels alone, and nobody else has those.
+fn refuse_beyond_channels(owner: &Person, scopes: &[TokenScope]) -> Result<()> {
+    let is_right = match owner.is_external {
+        true => scopes == [TokenScope::Channel],
+        false => !scopes.contains(&TokenScope::Channel),
+    };
+    if is_right {
+        return Ok(());
+    }
+    let message = match owner.is_external {
+        true => format!("a token of {}, who is from outside, has the scope `channel`", owner.name),
+        false => format!("{} is not from outside: `channel` is no scope of theirs", owner.name),
+    };
+    Err(Error::invalid(message)
+        .code("scope_of_role")
+        .hint("wiki-browser person add NAME --outside adds somebody from outside"))
 }
 
 fn in_future(now: Millis, ms: u64) -> Millis {

@@ -160,6 +160,7 @@ mod tests {
             email: None,
             role,
             created_at: Millis(0),
+            is_external: false,
             disabled_at: None,
         }
     }

@@ -1,15 +1,25 @@
 //! Which events a reader of the stream sees.
 
-use crate::base::{EventKind, Result, fault};
+use tracing::warn;
+
+use crate::base::{Actor, EventKind, Result, fault};
+use crate::channels;
 use crate::http::Edge;
 use crate::jobs;
 use crate::people::Caller;
-use crate::store::StoredEvent;
+use crate::store::{Store, StoredEvent};
 
 /// Which events somebody sees.
 pub(in crate::http) enum View {
     /// Those of the site, and of this scope.
     Person(String),
+    /// Those of the channels in which somebody from outside takes part.
+    Outside {
+        /// Where that is looked up, at each event.
+        store: Store,
+        /// Who.
+        member: Actor,
+    },
     /// Those that are about one of these: the agent of a job sees what its job is granted, and the
     /// Topic that its job opens.
     Job {
@@ -27,6 +37,10 @@ impl View {
     /// As any read.
     pub(in crate::http) async fn of(edge: &Edge, caller: &Caller) -> Result<View> {
         let id = match caller {
+            Caller::Person { person, .. } if person.is_external => {
+                let member = Actor::Person(person.id.clone());
+                return Ok(View::Outside { store: edge.store.clone(), member });
+            }
             Caller::Person { person, .. } => {
                 return Ok(View::Person(format!("person:{}", person.id)));
             }
@@ -42,6 +56,7 @@ impl View {
     pub(in crate::http) fn has(&mut self, event: &StoredEvent) -> bool {
         let subjects = match self {
             View::Person(own) => return event.scope == "site" || event.scope == *own,
+            View::Outside { store, member } => return is_of_own_channel(store, member, event),
             View::Job { actor, subjects } => {
                 if event.kind == EventKind::TopicCreated && event.actor == *actor {
                     subjects.push(event.subject.clone());
@@ -58,6 +73,22 @@ impl View {
                 || about("topic_id", "topic")
                 || about("source_path", "source")
                 || fault::is_off("job_events"))
+    }
+}
+
+/// Whether an event tells what was said in a channel in which somebody takes part now, or who does.
+fn is_of_own_channel(store: &Store, member: &Actor, event: &StoredEvent) -> bool {
+    let is_told = matches!(
+        event.kind,
+        EventKind::ChannelMessage | EventKind::ChannelChanged | EventKind::MemberChanged
+    );
+    let Some(channel) = event.data["channel"].as_str().filter(|_| is_told) else { return false };
+    match store.look(|c| channels::is_member(c, channel, member)) {
+        Ok(is_member) => event.scope == "site" && is_member,
+        Err(cause) => {
+            warn!("an event is not told to somebody from outside: {}", cause.chain());
+            false
+        }
     }
 }
 

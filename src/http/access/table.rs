@@ -182,6 +182,8 @@ pub const ROUTES: &[Route] = &[
     on(Verb::Post, "/api/agent/claude/login", Who::Session),
     on(Verb::Delete, "/api/agent/claude/login", Who::Session),
     on(Verb::Post, "/api/agents/{name}/handover", Who::Write),
+    on(Verb::Get, "/api/agents/{name}/promote", Who::Write),
+    on(Verb::Post, "/api/agents/{name}/promote", Who::Write),
     on(Verb::Post, "/api/agents/{name}/rehydrate", Who::Write),
     on(Verb::Post, "/api/handoffs", Who::Job),
     on(Verb::Get, "/api/handoffs/{file}", Who::Job),
@@ -268,6 +270,8 @@ pub const ROUTES: &[Route] = &[
     on(Verb::Get, "/inboxes/{template}/{name}", Who::Read),
     on(Verb::Post, "/inboxes/{template}/{name}", Who::Write),
     on(Verb::Post, "/agents/{name}/handover", Who::Write),
+    on(Verb::Get, "/agents/{name}/promote", Who::Write),
+    on(Verb::Post, "/agents/{name}/promote", Who::Write),
     on(Verb::Get, "/channels", Who::Read),
     on(Verb::Post, "/channels", Who::Write),
     on(Verb::Get, "/channels/new", Who::Read),
@@ -284,6 +288,7 @@ pub const ROUTES: &[Route] = &[
     on(Verb::Post, "/channels/{slug}/members/{handle}/seat", Who::Write),
     on(Verb::Post, "/channels/{slug}/join", Who::Write),
     on(Verb::Post, "/channels/{slug}/leave", Who::Write),
+    on(Verb::Post, "/channels/{slug}/outside", Who::Write),
     on(Verb::Post, "/channels/{slug}/pause", Who::Write),
     on(Verb::Post, "/channels/{slug}/resume", Who::Write),
     on(Verb::Post, "/channels/{slug}/complete", Who::Write),
@@ -322,6 +327,19 @@ pub const ROUTES: &[Route] = &[
 /// The routes that take the token of a private job: its agent has no other way to the site.
 pub(in crate::http) const OF_PRIVATE_JOBS: &[&str] =
     &["/api/agent/tools", "/api/agent/tools/execute"];
+
+/// The routes of members from outside: in their channels, and about themselves.
+pub(in crate::http) const OF_OUTSIDERS: &[(Verb, &str)] = &[
+    (Verb::Get, "/api/me"),
+    (Verb::Get, "/api/events"),
+    (Verb::Get, "/api/channels"),
+    (Verb::Get, "/api/channels/{slug}"),
+    (Verb::Post, "/api/channels/{slug}/join"),
+    (Verb::Post, "/api/channels/{slug}/leave"),
+    (Verb::Get, "/api/channels/{slug}/messages"),
+    (Verb::Post, "/api/channels/{slug}/messages"),
+    (Verb::Post, "/api/channels/{slug}/read"),
+];
 
 const fn on(verb: Verb, path: &'static str, who: Who) -> Route {
     Route { verb, path, who, is_socket_only: false }

@@ -8,7 +8,7 @@ use tracing::warn;
 
 use crate::base::{Error, ErrorKind, Result, digest_hex, fault};
 use crate::http::access::origin::bearer;
-use crate::http::access::table::{OF_PRIVATE_JOBS, Route, Who};
+use crate::http::access::table::{OF_OUTSIDERS, OF_PRIVATE_JOBS, Route, Who};
 use crate::http::server::listen::Peer;
 use crate::http::{Edge, JobTokenState};
 use crate::jobs::JOB_ENDED;
@@ -117,6 +117,12 @@ pub(in crate::http) fn authorize(route: &Route, who: &Identified) -> Result<()> 
             .code("private_job")
             .hint("use only the tools of the run"));
     }
+    if caller.is_outside() && !fault::is_off("outside") {
+        return match OF_OUTSIDERS.contains(&(route.verb, route.path)) {
+            true => caller.may_listen(),
+            false => caller.from_inside(),
+        };
+    }
     match route.who {
         Who::All | Who::Signed => Ok(()),
         Who::Read => caller.may_read(),
@@ -202,4 +208,48 @@ where
 fn unknown() -> Error {
     Error::new(ErrorKind::Unauthenticated, "unknown token or session")
         .hint("open a new login link, or use an active token (for agents, WB_TOKEN)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::access::table::{ROUTES, Verb};
+    use crate::people::Person;
+
+    /// Whatever routes there will be: somebody from outside has those of channels alone.
+    #[test]
+    fn somebody_from_outside_is_refused_everywhere_but_in_channels() {
+        let person = Person {
+            id: "018bcfe5-6800-7000-8000-000000000001".parse().unwrap(),
+            name: "acme".to_owned(),
+            display_name: "Acme".to_owned(),
+            email: None,
+            role: people::Role::Viewer,
+            is_external: true,
+            created_at: people::for_test::START,
+            disabled_at: None,
+        };
+        let mut let_in = Vec::new();
+        for scope in [TokenScope::Channel, TokenScope::Write] {
+            let (person, scopes) = (person.clone(), vec![scope, TokenScope::Read]);
+            let caller = Caller::Person { person, via: Via::Token, scopes };
+            let who = Identified { caller, login_hash: None, is_private_job: false };
+            for route in ROUTES {
+                let is_own = OF_OUTSIDERS.contains(&(route.verb, route.path));
+                match authorize(route, &who) {
+                    Ok(()) => {
+                        assert!(is_own && scope == TokenScope::Channel, "{}", route.path);
+                        let_in.push((route.verb, route.path));
+                    }
+                    Err(cause) if is_own => assert_eq!(cause.code_str(), "scope"),
+                    Err(cause) => {
+                        assert_eq!(cause.code_str(), "outside_forbidden", "{}", route.path)
+                    }
+                }
+            }
+        }
+        assert_eq!(let_in.len(), OF_OUTSIDERS.len(), "each of them is a route");
+        let is_small = |it: &&(Verb, &str)| it.1.starts_with("/api/channels");
+        assert_eq!(let_in.iter().filter(is_small).count(), let_in.len() - 2);
+    }
 }

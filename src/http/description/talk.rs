@@ -14,6 +14,7 @@ use crate::api::mail::{
     AwaitQuery, Awaited, InboxList, InboxView, MessagePage, MessageQuery, MessageRead, MessageView,
     PullQuery, Pulled, SendRequest, Sent,
 };
+use crate::api::promotion::{PromoteRequest, Promotion};
 use crate::http::description::operation::{Operation, get, post};
 
 pub(super) fn all() -> Vec<Operation> {
@@ -63,6 +64,15 @@ fn of_agents() -> Vec<Operation> {
         post("/api/agents/{name}/handover", "Asks an agent to hand over")
             .may_take::<HandoverRequest>()
             .answers_with::<HandoverView>(202),
+        get(
+            "/api/agents/{name}/promote",
+            "Shows what a channel of a conversation would begin with",
+        )
+        .answers::<Promotion>(),
+        post("/api/agents/{name}/promote", "Makes a channel of a conversation with an agent")
+            .may_take::<PromoteRequest>()
+            .once()
+            .answers_with::<ChannelView>(201),
         post("/api/agents/{name}/rehydrate", "Has an agent read handoffs")
             .may_take::<RehydrateRequest>()
             .answers_with::<Rehydrated>(202),

@@ -6,6 +6,7 @@ use warp::reply::Response;
 
 use crate::api::agents::{PeekQuery, StartRequest};
 use crate::api::handoffs::{HandoffQuery, HandoverRequest, RehydrateRequest, WriteHandoff};
+use crate::api::promotion::PromoteRequest;
 use crate::flows::{self, Site};
 use crate::http::{Call, any_of, get, post, reply};
 
@@ -47,6 +48,17 @@ pub(in crate::http) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
             call.nothing().await?;
             let name = call.text_param("name")?;
             reply::ok(&flows::agents::interrupt(&site, &call.caller()?, name).await?)
+        }),
+        get("/api/agents/{name}/promote", site, async |site: Site, call: Call| {
+            let name = call.text_param("name")?;
+            reply::ok(&flows::channels::promotion(&site, &call.caller()?, name).await?)
+        }),
+        post("/api/agents/{name}/promote", site, async |site: Site, mut call: Call| {
+            let (request, key): (PromoteRequest, _) =
+                call.json_or_nothing_with_key(SMALL_BODY_BYTES_MAX).await?;
+            let (caller, name) = (call.caller()?, call.text_param("name")?);
+            let made = flows::channels::promote(&site, &caller, name, request, key).await?;
+            reply::json(StatusCode::CREATED, &made)
         }),
         handovers(site),
     ])

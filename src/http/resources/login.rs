@@ -127,6 +127,13 @@ async fn new_link(edge: &Edge, caller: &Caller, person: Option<String>) -> Resul
         return Err(Error::conflict("not_active", format!("{} is disabled", person.name))
             .hint("enable the person first: wiki-browser person enable"));
     }
+    if person.is_external {
+        let message = format!("{} is from outside and does not sign in", person.name);
+        return Err(Error::conflict("outside_person", message).hint(format!(
+            "wiki-browser token create NAME --scope channel --person {}",
+            person.name
+        )));
+    }
     login_link(edge, &person.id)
 }
 

@@ -9,10 +9,11 @@
 //! for sure: `Stop` looks for it in the transcript (`transcript.rs`), before its program goes on.
 
 use camino::Utf8Path;
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use crate::base::{BlockId, Result, fault, read_loose_json, truncate_chars};
-use crate::jobs::speak::transcript::{self, Told};
+use crate::jobs::speak::transcript::{self, Over, Told, Turn};
 use crate::jobs::speak::{ANSWER_CHARS_MAX, Ending, Fact, Hearing, Tokens, block_of};
 use crate::process::{tell_hooks, token_names};
 
@@ -56,7 +57,20 @@ pub(in crate::jobs) fn settings(wb_agent: &str) -> Vec<u8> {
 /// `unavailable` if there is no guard that reads.
 pub fn tell_hook(way: &Utf8Path, event: &str, given: &[u8]) -> Result<()> {
     let given = read_loose_json(&String::from_utf8_lossy(given)).unwrap_or_default();
-    tell_hooks(way, &hook_line(event, &given, told(event, &given).as_ref()))
+    let (turn, before) = (told(event, &given), before(event, &given));
+    tell_hooks(way, &hook_line(event, &given, (turn.as_ref(), before.as_ref())))
+}
+
+/// Returns what the transcript tells of the turn before, whose end may have been told by nothing.
+fn before(event: &str, given: &Value) -> Option<Turn> {
+    let path = given["transcript_path"].as_str()?;
+    let is_asked = match event {
+        "UserPromptSubmit" => true,
+        "Notification" => given["notification_type"] == "idle_prompt",
+        _ => false,
+    };
+    let prompt = given["prompt_id"].as_str().filter(|_| event == "UserPromptSubmit");
+    is_asked.then(|| transcript::last_before(Utf8Path::new(path), prompt))?
 }
 
 /// Returns what the transcript tells of a turn that has ended.
@@ -67,7 +81,7 @@ fn told(event: &str, given: &Value) -> Option<Told> {
 }
 
 /// Returns the line that tells of a hook; of what it was given only what is needed.
-fn hook_line(event: &str, given: &Value, turn: Option<&Told>) -> String {
+fn hook_line(event: &str, given: &Value, (turn, before): (Option<&Told>, Option<&Turn>)) -> String {
     let word = |name: &str| given[name].as_str().map(|it| truncate_chars(it, WORD_CHARS_MAX));
     let prompt = given["prompt"].as_str().unwrap_or_default();
     let text = given["last_assistant_message"].as_str();
@@ -80,6 +94,8 @@ fn hook_line(event: &str, given: &Value, turn: Option<&Told>) -> String {
         ("tool", word("tool_name").map(Value::from)),
         ("kind", word("notification_type").map(Value::from)),
         ("error", word("error").map(Value::from)),
+        ("transcript", word("transcript_path").map(Value::from)),
+        ("before", before.map(|it| json!(it))),
         ("text", text.map(|it| json!(truncate_chars(it, ANSWER_CHARS_MAX)))),
         ("turn", turn.map(|it| json!({"blocks": it.blocks, "is_typed": it.is_typed}))),
     ];
@@ -91,9 +107,29 @@ fn hook_line(event: &str, given: &Value, turn: Option<&Told>) -> String {
     line.to_string()
 }
 
+/// The name of a line that tells what stands in a transcript.
+const WRITTEN: &str = "Transcript";
+
+/// Returns the line that tells what stands in a transcript of a turn.
+pub(super) fn written_line(turn: &Turn) -> String {
+    json!({"hook": WRITTEN, "seen": turn}).to_string()
+}
+
 /// Reads one line.
 pub(super) fn read(hearing: &mut Hearing, line: &Value) -> Vec<Fact> {
     hearing.is_up = true;
+    if let Some(path) = line["transcript"].as_str() {
+        hearing.transcript = Some(path.to_owned());
+    }
+    let mut facts = match turn_of(&line["before"]) {
+        Some(before) => ended_before(hearing, before),
+        None => Vec::new(),
+    };
+    facts.extend(read_event(hearing, line));
+    facts
+}
+
+fn read_event(hearing: &mut Hearing, line: &Value) -> Vec<Fact> {
     match line["hook"].as_str().unwrap_or_default() {
         // In the middle of a turn the program makes room for itself.
         "SessionStart" if line["source"] == "compact" => Vec::new(),
@@ -108,12 +144,13 @@ pub(super) fn read(hearing: &mut Hearing, line: &Value) -> Vec<Fact> {
         "PostToolUse" | "PostToolUseFailure" => vec![Fact::GoesOn],
         "Stop" => {
             let text = line["text"].as_str().unwrap_or_default();
-            stopped(hearing, line, text, Ending::Answered)
+            stopped(hearing, (prompt_of(line), told_of(line)), text, Ending::Answered)
         }
         "StopFailure" => {
             let why = line["error"].as_str().unwrap_or("the engine does not say why").to_owned();
-            stopped(hearing, line, "", Ending::Failed(why))
+            stopped(hearing, (prompt_of(line), told_of(line)), "", Ending::Failed(why))
         }
+        WRITTEN => turn_of(&line["seen"]).map(|it| seen(hearing, it)).unwrap_or_default(),
         _ => Vec::new(),
     }
 }
@@ -123,7 +160,14 @@ fn prompted(hearing: &mut Hearing, line: &Value) -> Vec<Fact> {
     let names = line["blocks"].as_array().into_iter().flatten();
     // What was typed before stands before it.
     let block: Option<BlockId> = names.rev().find_map(block_of);
-    let prompt = line["prompt_id"].as_str().map(str::to_owned);
+    begun(hearing, block, prompt_of(line))
+}
+
+fn prompt_of(line: &Value) -> Option<String> {
+    line["prompt_id"].as_str().map(str::to_owned)
+}
+
+fn begun(hearing: &mut Hearing, block: Option<BlockId>, prompt: Option<String>) -> Vec<Fact> {
     if hearing.turn.is_none() && prompt.is_some() && prompt == hearing.ended_prompt {
         // It is told late: that turn has ended.
         return Vec::new();
@@ -143,9 +187,12 @@ fn prompted(hearing: &mut Hearing, line: &Value) -> Vec<Fact> {
 
 /// A turn ended: the one that runs, unless it was another one, which was told late, or whose
 /// beginning was told by nothing.
-fn stopped(hearing: &mut Hearing, line: &Value, text: &str, how: Ending) -> Vec<Fact> {
-    let prompt = line["prompt_id"].as_str().map(str::to_owned);
-    let told = told_of(line);
+fn stopped(
+    hearing: &mut Hearing,
+    (prompt, told): (Option<String>, Option<Told>),
+    text: &str,
+    how: Ending,
+) -> Vec<Fact> {
     let is_other = hearing.prompt.is_some() && prompt.is_some() && hearing.prompt != prompt;
     match (&hearing.turn, &told) {
         (None, _) if prompt.is_some() && prompt == hearing.ended_prompt => return Vec::new(),
@@ -181,9 +228,58 @@ fn told_of(line: &Value) -> Option<Told> {
     Some(Told { blocks, is_typed: turn.get("is_typed")?.as_bool()? })
 }
 
+/// Hears what stands in the transcript of a turn that runs, or was given a text of ours.
+fn seen(hearing: &mut Hearing, turn: Turn) -> Vec<Fact> {
+    let prompt = Some(turn.prompt_id.clone());
+    if turn.over.is_some() {
+        return written(hearing, turn);
+    }
+    match turn.blocks.last() {
+        Some(block) => begun(hearing, Some(block.clone()), prompt),
+        None => Vec::new(),
+    }
+}
+
+/// Hears what became of the turn before another one, if that is the one that still runs.
+fn ended_before(hearing: &mut Hearing, turn: Turn) -> Vec<Fact> {
+    let is_own = |block: &BlockId| turn.blocks.contains(block);
+    let is_it = match &hearing.turn {
+        Some(block) => {
+            hearing.prompt.as_deref() == Some(&*turn.prompt_id)
+                || block.as_ref().is_some_and(is_own)
+        }
+        None => false,
+    };
+    match is_it && (turn.over.is_some() || turn.is_said) {
+        true => written(hearing, turn),
+        false => Vec::new(),
+    }
+}
+
+/// Ends a turn as its transcript tells it. Where that has its last words and not its end, a person
+/// has to look at them.
+fn written(hearing: &mut Hearing, turn: Turn) -> Vec<Fact> {
+    let mut told = turn.told();
+    told.is_typed |= turn.over.is_none();
+    let how = match turn.over {
+        Some(Over::Interrupted) => Ending::Interrupted,
+        Some(Over::Failed) => Ending::Failed(turn.text.clone()),
+        Some(Over::Ended) | None => Ending::Answered,
+    };
+    let text = if how == Ending::Answered { turn.text.as_str() } else { "" };
+    stopped(hearing, (Some(turn.prompt_id.clone()), Some(told)), text, how)
+}
+
+/// Returns the turn that a line tells of.
+fn turn_of(value: &Value) -> Option<Turn> {
+    value.is_object().then(|| Turn::deserialize(value).ok())?
+}
+
 /// Ends a turn whose end was told by nothing.
 pub(super) fn interrupted(hearing: &mut Hearing) -> Vec<Fact> {
-    hearing.ended_prompt = hearing.prompt.take();
+    if let Some(prompt) = hearing.prompt.take() {
+        hearing.ended_prompt = Some(prompt);
+    }
     match hearing.turn.is_some() {
         true => hearing.end("", Ending::Interrupted, Tokens::default(), None),
         false => Vec::new(),
@@ -204,6 +300,8 @@ pub(in crate::jobs) fn words(line: &str) -> Option<String> {
         "PostToolUse" => Some(format!("[it used {tool}]")),
         "PostToolUseFailure" => Some(format!("[it tried to use {tool}]")),
         "Stop" => line["text"].as_str().map(str::to_owned),
+        // What a late `Stop` says, too.
+        WRITTEN => line["seen"]["over"].as_str().map(|how| format!("[its turn is over: {how}]")),
         "StopFailure" => Some(format!("[it failed: {}]", line["error"].as_str().unwrap_or("?"))),
         _ => None,
     }
@@ -220,7 +318,11 @@ mod tests {
         let mut hearing = Hearing::new(Speaks::Hooks);
         let line = |(event, given): &(&str, Value)| {
             let turn = told_of(given);
-            hook_line(event, given, turn.as_ref())
+            let before = turn_of(&given["turn_before"]);
+            match event {
+                &WRITTEN => json!({"hook": WRITTEN, "seen": given}).to_string(),
+                _ => hook_line(event, given, (turn.as_ref(), before.as_ref())),
+            }
         };
         lines.iter().flat_map(|it| hearing.line(&line(it))).collect()
     }
@@ -301,6 +403,57 @@ mod tests {
         let lost = [given("p1", Some(1)), given("p2", None), stop("p2", "a canary", None), ours()];
         // It comes late, for a text that is done with.
         assert_eq!(ends(&lost), [(Some(1), String::new(), false), canary(true), four()]);
+    }
+
+    /// What a transcript tells of a turn: what it was given, and how it ended, if it has.
+    fn in_file(prompt: &str, text: &str, (blocks, is_typed): (&[u32], bool), over: Value) -> Value {
+        let blocks: Vec<String> = blocks.iter().map(|it| name(*it)).collect();
+        json!({"prompt_id": prompt, "text": text, "blocks": blocks, "is_typed": is_typed,
+            "is_said": true, "over": over})
+    }
+
+    /// A turn without its `Stop`, or with a late one, ends as its transcript tells, once.
+    #[test]
+    fn a_missing_end_is_read_in_the_transcript() {
+        let over = || json!("ended");
+        let file = |told, how| (WRITTEN, in_file("p1", "four", told, how));
+        let ours = || stop("p1", "four", Some((&[1], false)));
+        let (four, held) =
+            ((Some(1), "four".to_owned(), false), (Some(1), "four".to_owned(), true));
+        assert_eq!(ends(&[given("p1", Some(1)), file((&[1], false), over())]), [four.clone()]);
+        // Told by nothing else, late, twice.
+        assert_eq!(ends(&[file((&[1], false), over())]), [four.clone()]);
+        for late in [vec![ours()], vec![file((&[1], false), over()), ours(), ours()]] {
+            let begun = [given("p1", Some(1)), file((&[1], false), over())];
+            assert_eq!(ends(&[&begun[..], &late[..]].concat()), [four.clone()]);
+            let ended = [given("p1", Some(1)), ours(), file((&[1], false), over())];
+            assert_eq!(ends(&[&ended[..], &late[..]].concat()), [four.clone()]);
+        }
+        // Somebody typed into it; it failed; somebody interrupted it.
+        assert_eq!(ends(&[given("p1", Some(1)), file((&[1], true), over())]), [held.clone()]);
+        for how in ["failed", "interrupted"] {
+            let end = ends(&[given("p1", Some(1)), file((&[1], false), json!(how))]);
+            assert_eq!((end[0].0, &*end[0].1), (Some(1), ""));
+        }
+        // It begins without a hook, in the middle of a private one.
+        let begun = (WRITTEN, in_file("p1", "", (&[1], false), Value::Null));
+        let mine = [given("p0", None), begun, ours()];
+        assert_eq!(ends(&mine), [(None, String::new(), false), four.clone()]);
+        // The end of a private one is none of ours.
+        let private = || (WRITTEN, in_file("p0", "a canary", (&[], true), over()));
+        assert_eq!(ends(&[given("p1", Some(1)), private(), ours()]), [four.clone()]);
+        // The next prompt, or the quiet after it, tells of it.
+        for event in ["UserPromptSubmit", "Notification"] {
+            for (how, end) in [(over(), &four), (Value::Null, &held)] {
+                let mut next = json!({"prompt": "a canary", "prompt_id": "p2"});
+                next["notification_type"] = json!("idle_prompt");
+                next["turn_before"] = in_file("p1", "four", (&[1], false), how);
+                let told = ends(&[given("p1", Some(1)), (event, next.clone()), ours()]);
+                assert_eq!(told, std::slice::from_ref(end), "{event}");
+                // Without the beginning of ours nothing is said of what was before.
+                assert_eq!(ends(&[(event, next)]), []);
+            }
+        }
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod transcript;
 pub(in crate::jobs) mod typist;
 pub(in crate::jobs) mod veil;
 mod voice;
+mod written;
 
 use serde_json::Value;
 
@@ -169,8 +170,21 @@ pub(super) struct Hearing {
     is_mixed: bool,
     /// Whether it has said anything yet.
     is_up: bool,
-    /// What is known of one that answers requests.
-    talk: Talk,
+    /// The file in which it writes down what it does.
+    transcript: Option<String>,
+}
+
+/// What is known of a process that is typed to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::jobs) struct Stance {
+    /// Whether it has said anything yet.
+    pub(super) is_up: bool,
+    /// Whether a turn of it runs.
+    pub(super) has_turn: bool,
+    /// The engine's own name for that.
+    pub(super) prompt: Option<String>,
+    /// The file in which it writes down what it does.
+    pub(super) transcript: Option<String>,
 }
 
 impl Hearing {
@@ -184,7 +198,7 @@ impl Hearing {
             ended_prompt: None,
             is_mixed: false,
             is_up: false,
-            talk: Talk::default(),
+            transcript: None,
         }
     }
 
@@ -205,7 +219,7 @@ impl Hearing {
 
     /// Returns what is known beside turns; the lines in it were not returned before.
     pub(super) fn told(&mut self) -> Told {
-        let stance = (self.is_up, self.turn.is_some());
+        let stance = self.stance();
         Told { stance, bearings: self.talk.bearings.clone(), lines: self.talk.take_lines() }
     }
 
@@ -223,6 +237,16 @@ impl Hearing {
             Speaks::ClaudeStreamJson | Speaks::Lines | Speaks::Hooks => return None,
         };
         Some(read_loose_json(line).as_ref().map(steps).unwrap_or_default())
+    }
+
+    /// Returns what is known of the process now.
+    fn stance(&self) -> Stance {
+        Stance {
+            is_up: self.is_up,
+            has_turn: self.turn.is_some(),
+            prompt: self.prompt.clone(),
+            transcript: self.transcript.clone(),
+        }
     }
 
     /// Notes that the turn that runs was ended by somebody, of which no line tells.

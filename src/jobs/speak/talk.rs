@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 
-use crate::jobs::speak::{Ending, Tokens};
+use crate::jobs::speak::{Ending, Stance, Tokens};
 use crate::script::Speaks;
 
 /// The name of the input that begins the conversation.
@@ -33,8 +33,8 @@ pub(in crate::jobs) struct Greeting {
 /// What a process has told beside its turns since it was asked last.
 #[derive(Clone, Debug, Default)]
 pub(in crate::jobs) struct Told {
-    /// Whether it has said anything yet, and whether a turn runs.
-    pub(in crate::jobs) stance: (bool, bool),
+    /// What is known of the process.
+    pub(in crate::jobs) stance: Stance,
     /// What must be known to write to it.
     pub(in crate::jobs) bearings: Bearings,
     /// Lines that it is to be given at once.

@@ -1,19 +1,23 @@
-//! What a program in a terminal writes down of a turn: which of our texts it was given in it, and
-//! whether somebody has typed there, too.
+//! What a program in a terminal writes down of its turns: which of our texts it was given in each,
+//! whether somebody has typed there, too, and what it came to.
 //!
-//! **Invariant:** a turn is told only if its beginning and its last words are both there; of
-//! anything else nothing is told.
+//! **Invariant:** what `Stop` says is told of a turn only if its beginning and these last words are
+//! both there.
 //!
-//! What was seen of Claude Code 2.1.330: the lines of a turn are written within 100 ms, also while
-//! a hook runs. Its first `user` line has the `promptId` that its hooks name. Words that are typed
-//! while it works are an `attachment` of type `queued_command` in it, or a turn of their own.
+//! What was seen of Claude Code 2.1.197 and 2.1.330: the lines of a turn are written within 100 ms,
+//! also while a hook runs. Its first `user` line has the `promptId` that its hooks name. Words that
+//! are typed while it works are an `attachment` of type `queued_command` in it, or a turn of their
+//! own. Behind its hooks stands `turn_duration`, once, however often a hook made it go on.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::base::{BlockId, read_loose_json};
+use crate::base::{BlockId, read_loose_json, truncate_chars};
+use crate::jobs::speak::ANSWER_CHARS_MAX;
 use crate::process::{has_other_words, last_bytes, token_names};
 
 /// How long the end of a turn is waited for: its program waits meanwhile.
@@ -21,17 +25,59 @@ const WAIT_MAX: Duration = Duration::from_secs(3);
 /// How often it is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(40);
 /// How much of the end of a transcript is read.
-const BYTES_MAX: u64 = 16 * 1024 * 1024;
+pub(super) const BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Most texts of ours in one turn that are told.
 const BLOCKS_MAX: usize = 8;
+/// Most turns that are kept.
+const TURNS_MAX: usize = 8;
+/// What a program writes for a turn that somebody ended.
+const INTERRUPTED: &str = "[Request interrupted by user";
 
-/// A turn as its transcript tells it.
+/// What a turn was given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Told {
     /// The texts of ours that were given in it, in their order.
     pub(super) blocks: Vec<BlockId>,
     /// Whether it was given anything else.
     pub(super) is_typed: bool,
+}
+
+/// How a turn ended, as its transcript tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Over {
+    /// With its last words.
+    Ended,
+    /// Somebody interrupted it.
+    Interrupted,
+    /// With an error of its provider.
+    Failed,
+}
+
+/// A turn as its transcript tells it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Turn {
+    /// The engine's name for it.
+    pub(super) prompt_id: String,
+    /// The texts of ours that were given in it, in their order.
+    pub(super) blocks: Vec<BlockId>,
+    /// Whether it was given anything else.
+    pub(super) is_typed: bool,
+    /// What the model said last, so far.
+    pub(super) text: String,
+    /// Whether that is the last thing that it had to say.
+    pub(super) is_said: bool,
+    /// How it ended, once that is written down.
+    pub(super) over: Option<Over>,
+    /// The message that the last line is a part of.
+    #[serde(skip)]
+    message: Option<String>,
+    /// The last line of that message.
+    #[serde(skip)]
+    last: String,
+    /// Whether the last words are those of an error.
+    #[serde(skip)]
+    is_error: bool,
 }
 
 /// Returns what a transcript tells of the turn with this name, which came to these last words;
@@ -51,37 +97,121 @@ pub(super) fn look(path: &Utf8Path, prompt: &str, last_words: &str) -> Option<To
     }
 }
 
+/// Returns the last turn of a transcript but the one with this name, as far as it is written down.
+pub(super) fn last_before(path: &Utf8Path, prompt: Option<&str>) -> Option<Turn> {
+    let bytes = last_bytes(path, BYTES_MAX)?;
+    let mut turns = Turns::default();
+    turns.read(&String::from_utf8_lossy(&bytes));
+    turns.last_but(prompt).cloned()
+}
+
 fn read(text: &str, prompt: &str, last_words: &str) -> Option<Told> {
-    let mut told = None;
-    let mut is_over = false;
-    for line in text.lines().filter_map(read_loose_json) {
+    let mut turns = Turns::default();
+    turns.read(text);
+    let turn = turns.of_prompt(prompt)?;
+    let is_over = turn.is_said && last_words.trim().ends_with(turn.last.trim());
+    is_over.then(|| turn.told())
+}
+
+/// The last turns of a transcript.
+#[derive(Debug, Default)]
+pub(super) struct Turns(VecDeque<Turn>);
+
+impl Turns {
+    /// Reads whole lines that follow on what was read before.
+    pub(super) fn read(&mut self, lines: &str) {
+        lines.lines().filter_map(read_loose_json).for_each(|line| self.line(&line));
+    }
+
+    /// Returns the turn with this name.
+    pub(super) fn of_prompt(&self, prompt: &str) -> Option<&Turn> {
+        self.0.iter().rev().find(|it| it.prompt_id == prompt)
+    }
+
+    /// Returns the last turn that was given a text of ours.
+    pub(super) fn of_block(&self, block: &BlockId) -> Option<&Turn> {
+        self.0.iter().rev().find(|it| it.blocks.contains(block))
+    }
+
+    /// Returns the last turn but the one with this name.
+    pub(super) fn last_but(&self, prompt: Option<&str>) -> Option<&Turn> {
+        self.0.iter().rev().find(|it| Some(it.prompt_id.as_str()) != prompt)
+    }
+
+    fn line(&mut self, line: &Value) {
         if line["isSidechain"] == true {
-            continue;
+            return;
         }
         match line["type"].as_str().unwrap_or_default() {
             "user" => {
-                let Some(words) = words(&line["message"]["content"]) else { continue };
-                match line["promptId"].as_str() == Some(prompt) {
-                    true => told.get_or_insert_with(Told::default).hear(&words),
-                    // What follows is a turn of its own.
-                    false if told.is_some() => break,
-                    false => {}
-                }
+                let Some(words) = words(&line["message"]["content"]) else { return };
+                self.hear(line["promptId"].as_str().unwrap_or_default(), &words);
             }
             "attachment" if line["attachment"]["type"] == "queued_command" => {
-                if let Some(told) = &mut told {
-                    told.fold(&line["attachment"]["prompt"]);
-                    is_over = false;
+                if let Some(turn) = self.0.back_mut() {
+                    turn.fold(&line["attachment"]["prompt"]);
                 }
             }
-            "assistant" if told.is_some() => is_over = is_end(&line["message"], last_words),
+            "assistant" => {
+                if let Some(turn) = self.0.back_mut() {
+                    turn.say(line);
+                }
+            }
+            "system" if line["subtype"] == "turn_duration" => {
+                if let Some(turn) = self.0.back_mut().filter(|it| it.is_said) {
+                    let how = if turn.is_error { Over::Failed } else { Over::Ended };
+                    turn.over.get_or_insert(how);
+                }
+            }
             _ => {}
         }
     }
-    told.filter(|_| is_over)
+
+    /// Hears a text that the program was given.
+    fn hear(&mut self, prompt: &str, words: &str) {
+        if let Some(turn) = self.0.back_mut() {
+            if words.trim_start().starts_with(INTERRUPTED) {
+                turn.over.get_or_insert(Over::Interrupted);
+                return;
+            }
+            if turn.prompt_id == prompt {
+                // What a hook answered, for one.
+                turn.is_said = false;
+                return turn.hear(words);
+            }
+        }
+        let mut turn = Turn::new(truncate_chars(prompt, PROMPT_CHARS_MAX));
+        turn.hear(words);
+        self.0.push_back(turn);
+        if self.0.len() > TURNS_MAX {
+            self.0.pop_front();
+        }
+    }
 }
 
-impl Told {
+/// Longest name of a turn.
+const PROMPT_CHARS_MAX: usize = 200;
+
+impl Turn {
+    fn new(prompt_id: String) -> Turn {
+        Turn {
+            prompt_id,
+            blocks: Vec::new(),
+            is_typed: false,
+            text: String::new(),
+            is_said: false,
+            over: None,
+            message: None,
+            last: String::new(),
+            is_error: false,
+        }
+    }
+
+    /// Returns what it was given.
+    pub(super) fn told(&self) -> Told {
+        Told { blocks: self.blocks.clone(), is_typed: self.is_typed }
+    }
+
     /// Hears a text that the program was given.
     fn hear(&mut self, words: &str) {
         let left = BLOCKS_MAX.saturating_sub(self.blocks.len());
@@ -92,7 +222,25 @@ impl Told {
     /// Hears a text that was given while the turn ran: it is not what the turn was begun for.
     fn fold(&mut self, given: &Value) {
         self.hear(&words(given).unwrap_or_default());
-        self.is_typed = true;
+        (self.is_typed, self.is_said) = (true, false);
+    }
+
+    /// Hears what the model said.
+    fn say(&mut self, line: &Value) {
+        let message = &line["message"];
+        let said = words(&message["content"]).unwrap_or_default();
+        let id = message["id"].as_str().map(|it| truncate_chars(it, PROMPT_CHARS_MAX));
+        let is_same = id.is_some() && id == self.message;
+        // Each part of a message is a line of its own.
+        self.text = match (is_same, self.text.is_empty(), said.is_empty()) {
+            (true, false, false) => format!("{}\n\n{said}", self.text),
+            (true, _, true) => std::mem::take(&mut self.text),
+            _ => said.clone(),
+        };
+        self.text = truncate_chars(&self.text, ANSWER_CHARS_MAX);
+        self.is_said = message["stop_reason"].as_str().is_some_and(|it| it != "tool_use");
+        self.is_error = line["isApiErrorMessage"] == true;
+        (self.message, self.last) = (id, said);
     }
 }
 
@@ -105,13 +253,6 @@ fn words(content: &Value) -> Option<String> {
     let texts: Vec<&str> = parts.iter().filter_map(|it| it["text"].as_str()).collect();
     let is_of_tool = parts.iter().all(|it| it["type"] == "tool_result");
     (!is_of_tool).then(|| texts.join("\n"))
-}
-
-/// Returns whether a message of the model is the last one of its turn.
-fn is_end(message: &Value, last_words: &str) -> bool {
-    let is_final = message["stop_reason"].as_str().is_some_and(|it| it != "tool_use");
-    let said = words(&message["content"]).unwrap_or_default();
-    is_final && last_words.trim().ends_with(said.trim())
 }
 
 #[cfg(test)]
@@ -167,6 +308,44 @@ mod tests {
         assert_eq!(told(&[ours.clone(), says("three", "end_turn")]), None);
         assert_eq!(told(&[ours, four.clone(), typed("a canary")]), None);
         assert_eq!(told(&[four]), None);
+    }
+
+    /// A hook made it go on, its provider failed, somebody interrupted it, nobody saw its end.
+    #[test]
+    fn a_turn_is_over_where_its_transcript_says_so() {
+        let end = || json!({"type": "system", "subtype": "turn_duration"});
+        let over = |lines: &[Value]| {
+            let mut turns = Turns::default();
+            let ours = [user("p1", &with_token(ID, "two and two?"))];
+            for line in [&ours, lines].concat() {
+                turns.read(&format!("{line}\n"));
+            }
+            let turn = turns.of_block(&ID.parse().unwrap()).unwrap().clone();
+            (turn.over, turn.text)
+        };
+        let four = || says("four", "end_turn");
+        assert_eq!(over(&[four(), end()]), (Some(Over::Ended), "four".to_owned()));
+        assert_eq!(over(&[four()]), (None, "four".to_owned()));
+        // The end of another turn is none of it.
+        assert_eq!(over(&[end()]).0, None);
+        assert_eq!(over(&[says("hm", "tool_use"), end()]).0, None);
+        let next = [four(), user("p2", "a canary"), says("five", "end_turn"), end()];
+        assert_eq!(over(&next), (None, "four".to_owned()));
+        let told = user("p1", "Stop hook feedback: go on");
+        let continued = [four(), told, says("five", "end_turn"), end()];
+        assert_eq!(over(&continued), (Some(Over::Ended), "five".to_owned()));
+        let cut = [user("p1", "[Request interrupted by user for tool use]")];
+        assert_eq!(over(&cut).0, Some(Over::Interrupted));
+        let mut error = says("API Error: 400", "stop_sequence");
+        error["isApiErrorMessage"] = json!(true);
+        assert_eq!(over(&[error, end()]).0, Some(Over::Failed));
+        // Two lines of one message.
+        let part = |text: &str, why: Value| {
+            json!({"type": "assistant", "message": {"id": "m", "stop_reason": why,
+                "content": [{"type": "text", "text": text}]}})
+        };
+        let parts = [part("four", Value::Null), part("and five", json!("end_turn")), end()];
+        assert_eq!(over(&parts), (Some(Over::Ended), "four\n\nand five".to_owned()));
     }
 
     proptest! {

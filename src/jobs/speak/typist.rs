@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{info, warn};
 
 use crate::base::{BlockId, Clock, Result, fault};
-use crate::jobs::speak::{Ending, Fact, Voice, screen};
+use crate::jobs::speak::{Ending, Fact, Stance, Voice, screen, written};
 use crate::process::{
     JobFolder, Pane, PaneState, Pasted, Terminals, draft, is_ours, plain, with_token,
 };
@@ -54,6 +54,8 @@ pub(in crate::jobs) struct Desk {
     cut: Notify,
     /// Rung when a turn began that ends on the screen only.
     watched: Notify,
+    /// Rung when there may be something to look for in the transcript.
+    written: Notify,
     /// Where it is typed, once that is known.
     pane: OnceLock<Pane>,
 }
@@ -62,8 +64,12 @@ pub(in crate::jobs) struct Desk {
 struct State {
     /// What is to be typed; without its text it may have been typed by an earlier server.
     words: Option<(BlockId, Option<String>)>,
+    /// The last block that was to be typed.
+    given: Option<BlockId>,
     /// The last block whose turn began.
     proven: Option<BlockId>,
+    /// What the process has told of itself.
+    stance: Stance,
     is_interrupted: bool,
     is_ready: bool,
     is_asking: bool,
@@ -95,22 +101,41 @@ pub(in crate::jobs) struct Place {
 impl Desk {
     /// Returns an empty desk; `given` was typed by an earlier server, as far as it knows.
     pub(in crate::jobs) fn new(given: Option<BlockId>) -> Desk {
-        let words = given.map(|it| (it, None));
+        let words = given.clone().map(|it| (it, None));
         // Whatever an earlier server was kept from: it is looked at again.
-        let state = Mutex::new(State { words, is_held: true, ..State::default() });
-        let (bell, cut, watched) = (Notify::new(), Notify::new(), Notify::new());
-        Desk { state, bell, cut, watched, pane: OnceLock::new() }
+        let state = Mutex::new(State { words, given, is_held: true, ..State::default() });
+        let [bell, cut, watched, written] = std::array::from_fn(|_| Notify::new());
+        Desk { state, bell, cut, watched, written, pane: OnceLock::new() }
     }
 
-    /// Learns whether the process has said anything yet, and whether a turn of it runs: an earlier
-    /// server may have heard of that.
-    pub(in crate::jobs) fn know(&self, (is_up, has_turn): (bool, bool)) {
+    /// Learns what the process has told of itself: an earlier server may have heard of that.
+    pub(in crate::jobs) fn know(&self, stance: Stance) {
         let mut state = self.state();
         if !state.is_by_screen {
-            (state.is_ready, state.has_turn) = (state.is_ready || is_up, has_turn);
+            (state.is_ready, state.has_turn) = (state.is_ready || stance.is_up, stance.has_turn);
         }
+        state.stance = stance;
         drop(state);
         self.bell.notify_one();
+        self.written.notify_one();
+    }
+
+    /// Returns what is to be looked for in the transcript: the file, the name of the turn that
+    /// runs, and a text of ours whose turn has not ended. Nothing while there is nothing.
+    pub(super) fn sought(&self) -> Option<(Utf8PathBuf, Option<String>, Option<BlockId>)> {
+        let state = self.state();
+        let path = state.stance.transcript.clone()?;
+        let is_unproven = state.given.is_some() && state.given != state.proven;
+        if !state.has_turn && !is_unproven {
+            return None;
+        }
+        let prompt = state.stance.prompt.clone().filter(|_| state.has_turn);
+        Some((path.into(), prompt, state.given.clone()))
+    }
+
+    /// Waits until there may be something to look for in the transcript.
+    pub(super) async fn until_sought(&self) {
+        self.written.notified().await;
     }
 
     /// Returns the last lines of the terminal, if it is there.
@@ -130,8 +155,11 @@ impl Desk {
     }
 
     pub(in crate::jobs) fn put(&self, id: &BlockId, text: String) {
-        self.state().words = Some((id.clone(), Some(text)));
+        let mut state = self.state();
+        (state.given, state.words) = (Some(id.clone()), Some((id.clone(), Some(text))));
+        drop(state);
         self.bell.notify_one();
+        self.written.notify_one();
     }
 
     pub(in crate::jobs) fn interrupt(&self) {
@@ -159,6 +187,12 @@ impl Desk {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that a text was refused.
+    fn hold(&self) {
+        let mut state = self.state();
+        (state.is_held, state.given) = (true, None);
     }
 
     /// Returns whether the process takes what is typed, and whether a turn of it runs.
@@ -247,8 +281,13 @@ pub(in crate::jobs) async fn serve(
         // What an earlier server typed may still be worked on.
         state.has_turn = matches!(state.words, Some((_, None)));
     }
+    let dir = place.dir.clone();
     let typist = Typist { desk, place, pane: pane.clone(), tell: tell.clone() };
-    tokio::join!(type_all(typist, voice, tell), screen::watch(&seen, &pane, &typed, tell));
+    tokio::join!(
+        type_all(typist, voice, tell),
+        screen::watch(&seen, &pane, &typed, tell),
+        written::watch(&seen, &dir),
+    );
 }
 
 /// Types what is put on the desk.
@@ -268,7 +307,7 @@ async fn type_all(typist: Typist, voice: &Voice, tell: &Sender<Fact>) {
             if let Some(why) = typist.give(&id, text).await {
                 info!("block {id} is not pasted: {why}");
                 voice.take_back();
-                typist.desk.state().is_held = true;
+                typist.desk.hold();
                 pause = LOOK_FIRST;
                 send(tell, Fact::Refused { block: id, why: why.to_owned() }).await;
             }

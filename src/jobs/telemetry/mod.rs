@@ -202,7 +202,7 @@ impl Telemetry {
         self
     }
 
-    /// Returns what an agent that lives on has told beside its turns.
+    /// Returns what is known of an agent that lives on.
     pub(super) fn told(&mut self) -> Option<Told> {
         self.hearing.as_mut().map(Hearing::told)
     }

@@ -3,7 +3,7 @@
 use std::fs::OpenOptions;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::fd::AsFd as _;
-use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
@@ -72,4 +72,22 @@ pub fn last_bytes(path: &Utf8Path, bytes_max: u64) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(bytes_max).read_to_end(&mut bytes).ok()?;
     Some(bytes)
+}
+
+/// Returns what stands in a regular file of our user from a place on, and that place; from the
+/// beginning, at most this much of the end, if none is given or the file has become shorter.
+/// Nothing if it is no such file.
+pub fn bytes_from(path: &Utf8Path, at: Option<u64>, bytes_max: u64) -> Option<(u64, Vec<u8>)> {
+    let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_NOFOLLOW;
+    let mut file = OpenOptions::new().read(true).custom_flags(flags.bits()).open(path).ok()?;
+    let meta = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    if meta.uid() != nix::unistd::geteuid().as_raw() {
+        return None;
+    }
+    let oldest = meta.len().saturating_sub(bytes_max);
+    let from = at.filter(|at| (oldest..=meta.len()).contains(at)).unwrap_or(oldest);
+    file.seek(SeekFrom::Start(from)).ok()?;
+    let mut bytes = Vec::new();
+    file.take(bytes_max).read_to_end(&mut bytes).ok()?;
+    Some((from, bytes))
 }

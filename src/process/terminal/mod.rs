@@ -11,7 +11,7 @@ mod server;
 mod spawn;
 mod text;
 
-pub use hooks::{last_bytes, tell_hooks};
+pub use hooks::{bytes_from, last_bytes, tell_hooks};
 pub use pane::{Pane, PaneState, Pasted};
 pub use server::Terminals;
 pub use spawn::InPane;

@@ -19,8 +19,10 @@ pub(in crate::cli) fn print(desk: &Desk, message: &MessageView) -> Result<()> {
             (_, Some("private")) => "  (kept private)".to_owned(),
             _ => String::new(),
         };
-        let line = format!("* {}{hint}", escape::line(&message.text));
-        return screen.put(&screen.paint(Style::Dim, &line));
+        let text = escape::block(message.text.trim_end()).replace('\n', "\n  ");
+        return format!("* {text}{hint}")
+            .lines()
+            .try_for_each(|line| screen.put(&screen.paint(Style::Dim, line)));
     }
     let sort = match message.kind.as_str() {
         "message" => String::new(),

@@ -97,6 +97,14 @@ pub(in crate::cli) enum ChannelCommand {
         /// Two or three sentences
         text: String,
     },
+    /// Say whether what members from outside write wakes agents; at first it does not
+    OutsideWakes {
+        /// Slug, its beginning, number or name
+        channel: String,
+        /// Whether it does
+        #[arg(value_parser = ["on", "off"])]
+        value: String,
+    },
     /// Pause a channel: no agent is woken until it resumes
     Pause {
         /// Slug (or its beginning), number or name
@@ -300,6 +308,11 @@ pub(in crate::cli) fn run(desk: &Desk, command: ChannelCommand) -> Result<()> {
         }
         ChannelCommand::Intent { channel, text } => {
             let request = ChangeRequest { intent: Some(text), ..ChangeRequest::default() };
+            change(desk, &channel, "change", &json!(request))
+        }
+        ChannelCommand::OutsideWakes { channel, value } => {
+            let outside_wakes = Some(value == "on");
+            let request = ChangeRequest { outside_wakes, ..ChangeRequest::default() };
             change(desk, &channel, "change", &json!(request))
         }
         ChannelCommand::Pause { channel } => change(desk, &channel, "pause", &nothing),

@@ -77,7 +77,8 @@ pub(super) fn describe(desk: &Desk, found: &ChannelView) -> Result<()> {
         };
         let chair = if it.is_chair { ", chair" } else { "" };
         let muted = if it.standing == "muted" { ", muted" } else { "" };
-        desk.detail("member", &format!("{}{state}{chair}{muted}", it.handle))?;
+        let outside = if it.sort == "outside" { ", outside" } else { "" };
+        desk.detail("member", &format!("{}{state}{chair}{muted}{outside}", it.handle))?;
     }
     Ok(())
 }

@@ -1,9 +1,10 @@
 //! Seats that change hands.
 
+use crate::api::channels::MemberRequest;
 use crate::base::Actor;
 use crate::channels::{self, Channel};
 use crate::flows::channels::tests::Site;
-use crate::flows::channels::{hear, seat};
+use crate::flows::channels::{hear, members, seat};
 use crate::mail::agent;
 use crate::mail::{self, TurnEnd};
 
@@ -70,4 +71,30 @@ fn a_late_answer_of_who_has_handed_over_stands_under_the_same_name() {
     // What somebody left behind who has no heir is told, and not posted.
     site.say(0, &channel, "@robbo-2 and then?").unwrap();
     assert_eq!(site.said(&channel).len(), 4);
+}
+
+/// Returns the agent that a person would get for a persona.
+fn for_persona(site: &mut Site, name: &str, person: usize) -> String {
+    let by = site.people[person].actor();
+    let request = MemberRequest { persona: Some(name.to_owned()), ..Default::default() };
+    let joining = site.write(|tx, ground| members::joining(tx, ground, &request, &by));
+    joining.agent.unwrap()
+}
+
+/// Fails where a persona is seated with whatever agent is free.
+#[test]
+fn an_agent_that_somebody_else_has_written_to_is_not_seated_for_a_persona() {
+    let mut site = Site::new();
+    for person in [0, 1] {
+        assert_eq!(for_persona(&mut site, "robbo", person), "robbo");
+    }
+    site.write_to("robbo", 1);
+    assert_eq!(for_persona(&mut site, "robbo", 1), "robbo");
+    assert_eq!(for_persona(&mut site, "robbo", 0), "robbo-2");
+    // The next time that one is there.
+    assert_eq!(for_persona(&mut site, "robbo", 0), "robbo-2");
+    let (sam, agent) = (site.people[0].actor(), Some("robbo".to_owned()));
+    let request = MemberRequest { agent, ..Default::default() };
+    let named = site.write(|tx, ground| members::joining(tx, ground, &request, &sam));
+    assert_eq!(named.agent.as_deref(), Some("robbo"), "who names it has it");
 }

@@ -1,5 +1,7 @@
 //! Agents that live on: what each does, what was said, and a form that writes to it.
 
+mod promote;
+
 use askama::Template;
 use serde::Deserialize;
 use serde_json::Value;
@@ -101,6 +103,11 @@ impl Shown {
             && !self.agent.handover.as_ref().is_some_and(is_open)
     }
 
+    /// Whether a conversation with it can become a channel.
+    fn can_be_promoted(&self, has_messages: bool) -> bool {
+        has_messages && self.agent.heir.is_none() && self.agent.about.is_some()
+    }
+
     fn is_busy(&self) -> bool {
         ["busy", "blocked"].contains(&self.agent.state.as_str())
     }
@@ -141,6 +148,7 @@ pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         post("/agents/{name}/handover", site, async |site: Site, call: Call| {
             control(&site, call, Verb::HandOver).await
         }),
+        promote::routes(site),
     ])
 }
 

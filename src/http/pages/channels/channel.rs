@@ -9,8 +9,8 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::api::channels::{
-    ChannelView, HeardView, HeldRequest, HistoryQuery, MemberRequest, MemberView, MessageView,
-    PostRequest, ReadRequest, ResumeRequest, SeatRequest,
+    ChangeRequest, ChannelView, HeardView, HeldRequest, HistoryQuery, MemberRequest, MemberView,
+    MessageView, PostRequest, ReadRequest, ResumeRequest, SeatRequest,
 };
 use crate::base::Result;
 use crate::flows::Site;
@@ -66,7 +66,7 @@ struct Seat {
 impl Seat {
     fn state(&self) -> Option<labels::State> {
         use labels::{State, Tone};
-        if self.member.sort == "person" {
+        if self.member.sort != "agent" {
             return None;
         }
         Some(match (self.since, self.member.state.as_deref()) {
@@ -94,6 +94,10 @@ impl ChannelPage {
 
     fn is_open(&self) -> bool {
         matches!(self.channel.status.as_str(), "pending" | "active")
+    }
+
+    fn has_outsiders(&self) -> bool {
+        self.members.iter().any(|it| it.member.sort == "outside")
     }
 
     fn is_mine(&self) -> bool {
@@ -207,6 +211,13 @@ fn lives(site: &Site) -> BoxedFilter<(Response,)> {
             call.nothing().await?;
             back(channels::leave(&site, &call.caller()?, call.text_param("slug")?).await, &call)
         }),
+        post("/channels/{slug}/outside", site, async |site: Site, mut call: Call| {
+            let sent: Vec<(String, String)> = call.form(FORM_BYTES_MAX).await?;
+            let outside_wakes = Some(Sent(sent).field("wakes") == "on");
+            let request = ChangeRequest { outside_wakes, ..ChangeRequest::default() };
+            let slug = call.text_param("slug")?;
+            back(channels::change(&site, &call.caller()?, slug, request).await, &call)
+        }),
         post("/channels/{slug}/pause", site, async |site: Site, mut call: Call| {
             call.nothing().await?;
             back(channels::pause(&site, &call.caller()?, call.text_param("slug")?).await, &call)
@@ -271,9 +282,8 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     let mut candidates = channels::candidates(&site, &caller).await?;
     let is_free = |it: &channels::FreeAgent| it.seat.is_none();
     candidates.agents.retain(is_free);
-    let is_here = |name: &str| {
-        members.iter().any(|it| it.member.sort == "person" && it.member.handle == name)
-    };
+    let is_here =
+        |name: &str| members.iter().any(|it| it.member.sort != "agent" && it.member.handle == name);
     candidates.people.retain(|(name, _)| !is_here(name));
     reply::page(&ChannelPage {
         frame,

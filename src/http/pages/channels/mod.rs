@@ -94,12 +94,12 @@ impl Sent {
         self.0.iter().find(|it| it.0 == name).map_or("", |it| it.1.as_str())
     }
 
-    fn has(&self, name: &str, value: &str) -> bool {
+    pub(in crate::http::pages) fn has(&self, name: &str, value: &str) -> bool {
         self.0.iter().any(|it| it.0 == name && it.1 == value)
     }
 
     /// Returns the members that were chosen.
-    fn members(&self) -> Vec<MemberRequest> {
+    pub(in crate::http::pages) fn members(&self) -> Vec<MemberRequest> {
         let of = |(name, value): &(String, String)| match name.as_str() {
             "agent" => Some(MemberRequest { agent: Some(value.clone()), ..Default::default() }),
             "person" => Some(MemberRequest { person: Some(value.clone()), ..Default::default() }),

@@ -14,6 +14,9 @@ use crate::people::Person;
 
 const BODY_BYTES_MAX: usize = crate::base::limit::LOGIN_BODY_BYTES_MAX;
 
+/// What stands in the place of a role for somebody from outside.
+const OUTSIDE: &str = "outside";
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct NewPerson {
@@ -56,7 +59,10 @@ async fn add(site: Site, mut call: Call) -> Result<Response> {
     let name = name.trim().to_owned();
     let typed = Some(name.clone());
     let display_name = form::optional(&display_name);
-    let request = PersonRequest { name, display_name, email: form::optional(&email), role };
+    let is_external = role == OUTSIDE;
+    let role = if is_external { "viewer".to_owned() } else { role };
+    let email = form::optional(&email);
+    let request = PersonRequest { name, display_name, email, role, is_external };
     answer(people::add(&works(&site), &caller, request).await, typed)
 }
 

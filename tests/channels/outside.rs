@@ -1,0 +1,158 @@
+//! Members from outside: by token, in their channels, and nowhere else.
+
+use serde_json::{Value, json};
+
+use crate::channels::agents::{agents, answers, wait_known, wait_said};
+use crate::channels::{room, said};
+use crate::support::{Answer, Bench, Call, wait_for};
+
+/// Somebody from outside with their token.
+struct Guest<'b> {
+    bench: &'b Bench,
+    token: String,
+}
+
+impl Guest<'_> {
+    fn of<'b>(bench: &'b Bench, name: &str) -> Guest<'b> {
+        bench.json(&["person", "add", name, "--outside"]);
+        let made = bench.json(&["token", "create", "t", "--scope", "channel", "--person", name]);
+        Guest { bench, token: made["token"].as_str().unwrap().to_owned() }
+    }
+
+    fn get(&self, path: &str) -> Answer {
+        self.bench.send(&Call::get(path).token(&self.token))
+    }
+
+    fn post(&self, path: &str, body: Value) -> Answer {
+        self.bench.send(&Call::post(path, body).token(&self.token))
+    }
+
+    /// Returns what it finds in a channel.
+    fn read(&self, slug: &str) -> Vec<String> {
+        let page = self.get(&format!("/api/channels/{slug}/messages?limit=200")).ok();
+        let items = page["items"].as_array().unwrap();
+        items.iter().map(|it| it["text"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+/// What they may do nowhere, and not in their channel either.
+#[track_caller]
+fn refuse(guest: &Guest<'_>, slug: &str) {
+    let path = format!("/api/channels/{slug}");
+    // What they may not do there.
+    for (verb, body) in [
+        ("complete", json!({})),
+        ("pause", json!({})),
+        ("archive", json!({})),
+        ("change", json!({"outside_wakes": false})),
+        ("chair", json!({"to": "acme"})),
+        ("members", json!({"person": "acme"})),
+        ("members/robbo/remove", json!({})),
+        ("members/acme/mute", json!({})),
+        ("members/robbo/seat", json!({})),
+    ] {
+        let refused = guest.post(&format!("{path}/{verb}"), body);
+        assert_eq!(refused.refusal(), (403, "outside_forbidden"), "{verb}");
+    }
+    let work = json!({"body": "@robbo do it", "type": "delegation", "to": "robbo"});
+    assert_eq!(guest.post(&format!("{path}/messages"), work).refusal(), (403, "outside_forbidden"));
+    let chair = guest.bench.post(&format!("{path}/chair"), json!({"to": "acme"}));
+    assert_eq!(chair.refusal(), (400, "bad_member"));
+    for target in ["/api/agents", "/api/topics", "/api/search?q=a", "/api/decisions"] {
+        assert_eq!(guest.get(target).refusal(), (403, "outside_forbidden"), "{target}");
+    }
+    let mail = json!({"to": format!("channel:{slug}"), "payload": "x"});
+    assert_eq!(guest.post("/api/messages", mail).refusal(), (403, "outside_forbidden"));
+}
+
+#[test]
+fn somebody_from_outside_reads_and_writes_in_their_channels_alone() {
+    let bench = Bench::new();
+    agents(&bench, &["robbo"]);
+    let server = bench.serve();
+    wait_known(&bench, 1);
+    let guest = Guest::of(&bench, "acme");
+    let slug = room(&bench, "Joint", json!([{"agent": "robbo"}]));
+    let other = room(&bench, "Private", json!([]));
+    let path = format!("/api/channels/{slug}");
+    bench.post(&format!("{path}/messages"), json!({"body": "a canary before"})).ok();
+    wait_said(&bench, &slug, 2);
+    // What is not theirs is not there.
+    for target in [&path, &format!("/api/channels/{other}"), &format!("{path}/messages")] {
+        assert_eq!(guest.get(target).refusal(), (404, "no_channel"), "{target}");
+    }
+    let said_there = guest.post(&format!("{path}/messages"), json!({"body": "Hello"}));
+    assert_eq!(said_there.refusal(), (404, "no_channel"));
+    assert_eq!(guest.post(&format!("{path}/join"), json!({})).refusal(), (404, "no_channel"));
+    assert_eq!(guest.get("/api/channels").ok()["items"], json!([]));
+    bench.json(&["channel", "add", &slug, "--person", "acme"]);
+    assert_eq!(guest.get("/api/channels").ok()["items"][0]["slug"], json!(slug));
+    assert_eq!(guest.get(&format!("/api/channels/{other}")).refusal(), (404, "no_channel"));
+    // They read from their joining on, and nothing of how agents work.
+    assert_eq!(guest.read(&slug), ["acme joined the channel."]);
+    let shown = guest.get(&path).ok();
+    assert_eq!(shown["members"][1]["agent"], Value::Null);
+    assert_eq!(shown["spent"]["turns"], 0);
+    // Their words are marked, and wake nobody before a person says so.
+    let sent =
+        guest.post(&format!("{path}/messages"), json!({"body": "@robbo @all are you there?"}));
+    assert_eq!(sent.status, 201);
+    bench.json(&["channel", "outside-wakes", &slug, "on"]);
+    assert_eq!(bench.json(&["channel", "show", &slug])["outside_wakes"], json!(true));
+    guest
+        .post(&format!("{path}/messages"), json!({"body": "Nobody is named here, so nobody wakes"}))
+        .ok();
+    guest.post(&format!("{path}/messages"), json!({"body": "@robbo and now?"})).ok();
+    let told = wait_for("robbo answers once more", || {
+        Some(said(&bench, &slug)).filter(|it| answers(it, "robbo").len() == 2)
+    });
+    assert_eq!(answers(&told, "acme").len(), 3, "{told:?}");
+    let heard = bench.left("heard.robbo");
+    let last: Value = serde_json::from_str(heard.lines().last().unwrap()).unwrap();
+    let text = last["text"].as_str().unwrap();
+    assert!(text.contains("acme (outside):\n@robbo @all are you there?"), "{text}");
+    let seen = guest.read(&slug);
+    assert!(seen.iter().any(|it| it.starts_with("robbo answers 2")), "{seen:?}");
+    assert!(!format!("{seen:?}").contains("canary"), "{seen:?}");
+    refuse(&guest, &slug);
+    // Who leaves may come back; who was taken out may not.
+    guest.post(&format!("{path}/leave"), json!({})).ok();
+    assert_eq!(guest.get(&path).refusal(), (404, "no_channel"));
+    guest.post(&format!("{path}/join"), json!({})).ok();
+    bench.json(&["channel", "remove", &slug, "acme"]);
+    assert_eq!(guest.post(&format!("{path}/join"), json!({})).refusal(), (404, "no_channel"));
+    server.stop();
+}
+
+#[test]
+fn a_token_of_somebody_from_outside_is_for_that_and_ends_with_its_maker() {
+    let bench = Bench::new();
+    let server = bench.serve();
+    bench.post("/api/persons", json!({"name": "kim", "role": "admin"})).ok();
+    let guest = Guest::of(&bench, "acme");
+    assert_eq!(guest.get("/api/me").ok()["person"]["name"], "acme");
+    for (body, refusal) in [
+        (json!({"person": "acme", "name": "r", "scopes": ["read"]}), (400, "scope_of_role")),
+        (
+            json!({"person": "acme", "name": "r", "scopes": ["channel", "read"]}),
+            (400, "scope_of_role"),
+        ),
+        (json!({"person": "kim", "name": "c", "scopes": ["channel"]}), (400, "scope_of_role")),
+    ] {
+        assert_eq!(bench.post("/api/tokens", body.clone()).refusal(), refusal, "{body}");
+    }
+    let link = bench.post("/api/login-links", json!({"person": "acme"}));
+    assert_eq!(link.refusal(), (409, "outside_person"));
+    let role = bench.post("/api/persons/acme/role", json!({"role": "member"}));
+    assert_eq!(role.refusal(), (409, "outside_person"));
+    let admin = json!({"name": "boss", "role": "admin", "is_external": true});
+    assert_eq!(bench.post("/api/persons", admin).refusal(), (400, "bad_role"));
+    // A channel in which nobody of the site is left has ended.
+    let slug = room(&bench, "Left", json!([{"person": "acme"}]));
+    bench.json(&["channel", "leave", &slug]);
+    assert_eq!(bench.json(&["channel", "show", &slug])["status"], "complete");
+    assert_eq!(guest.get(&format!("/api/channels/{slug}")).refusal(), (404, "no_channel"));
+    bench.json(&["person", "disable", "acme"]);
+    assert_eq!(guest.get("/api/me").status, 401);
+    server.stop();
+}

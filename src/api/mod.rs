@@ -6,6 +6,7 @@
 pub mod agents;
 pub mod channels;
 pub mod chat;
+pub mod chat_settings;
 pub mod description;
 pub mod error;
 pub mod handoffs;

@@ -160,6 +160,21 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "held_answers",
         sql: include_str!("../../migrations/038_held_answers.sql"),
     },
+    Migration {
+        version: 40,
+        name: "chat_search",
+        sql: include_str!("../../migrations/040_chat_search.sql"),
+    },
+    Migration {
+        version: 41,
+        name: "artefacts",
+        sql: include_str!("../../migrations/041_artefacts.sql"),
+    },
+    Migration {
+        version: 42,
+        name: "chat_uploads",
+        sql: include_str!("../../migrations/042_chat_uploads.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction, for rebuilds of tables:

@@ -99,7 +99,7 @@ fn head(desk: &Desk, it: &Value) -> String {
 }
 
 /// Returns the text of pieces with the hits in bold, on one harmless line.
-fn pieces(desk: &Desk, value: &Value) -> String {
+pub(super) fn pieces(desk: &Desk, value: &Value) -> String {
     let shown = value.as_array().into_iter().flatten().map(|piece| {
         let plain = line(piece, "text");
         if piece["hit"] == true { desk.screen.paint(Style::Bold, &plain) } else { plain }

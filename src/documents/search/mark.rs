@@ -7,7 +7,7 @@
 //! **Invariant:** a mark begins with a control character, which no folded word holds: nobody finds
 //! one by typing, and no mark is taken for a word.
 
-use crate::base::{Actor, digest_hex};
+use crate::base::{Actor, PersonId, digest_hex};
 use crate::documents::search::find::Filter;
 use crate::documents::topics::topic::TopicStatus;
 
@@ -43,6 +43,11 @@ fn of_path(path: &str) -> String {
         marks.push_str(&digest_mark('f', &path[..=end]));
     }
     marks
+}
+
+/// Returns the mark of what one person alone finds; in quotation marks it is the expression, too.
+pub fn of_owner(person: &PersonId) -> String {
+    digest_mark('o', person.as_str())
 }
 
 /// Returns the marks of the words of a title: what has a word there is found by its mark, without a

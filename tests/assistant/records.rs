@@ -116,7 +116,6 @@ fn expired(bench: &Bench, server: &crate::support::Server) -> Vec<(String, Strin
     calls.collect()
 }
 
-/// Fails with `WB_WITHOUT=call_target`.
 #[test]
 fn g43_an_expired_call_is_made_later_and_once() {
     let bench = Bench::new();

@@ -287,7 +287,7 @@ fn start(
     (counted, presence): (Receiver<Arc<StoredEvent>>, Presence),
     options: ServeOptions,
 ) {
-    let (works, stop) = (&site.works, &services.stop);
+    let (works, stop, backups) = (&site.works, &services.stop, options.daily_backups);
     if !fault::is_absent("noticing") {
         let told = vec![flows::repository::watch::placing(), flows::repository::watch::following()];
         let watching = flows::repository::watch::serve(works.clone(), presence, told, stop.clone());
@@ -305,6 +305,7 @@ fn start(
     let expiring = flows::approvals::expire::serve(works.clone(), stop.clone());
     services.spawn("the clock of approvals", expiring);
     services.spawn("the agents", flows::agents::serve(site.clone(), stop.clone()));
+    services.spawn("the records", flows::assistant::serve_records(site.clone(), stop.clone()));
     services.spawn("the sweep of workspaces", flows::workspaces::serve(site.clone(), stop.clone()));
     services.spawn("the guard", flows::jobs::tree_guard::serve(works.clone(), stop.clone()));
     services
@@ -313,9 +314,8 @@ fn start(
     if options.watches {
         services.spawn("the watcher of the script", reloading::watch(site.clone(), stop.clone()));
     }
-    if options.daily_backups > 0 {
-        let copying =
-            flows::site::backup::serve(works.clone(), options.daily_backups, stop.clone());
+    if backups > 0 {
+        let copying = flows::site::backup::serve(works.clone(), backups, stop.clone());
         services.spawn("the daily backup", copying);
     }
     services.tracker.spawn(site.store.clone().check(stop.clone()));

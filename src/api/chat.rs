@@ -33,6 +33,32 @@ pub struct AskRequest {
     /// Whether the answer changes nothing, and says what it would have changed.
     #[serde(default)]
     pub dry_run: bool,
+    /// Paths of files that were uploaded to go with the question.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<String>,
+}
+
+/// The query of `POST /api/agent/attachments`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct AttachmentQuery {
+    /// What the file is called.
+    pub name: Option<String>,
+}
+
+/// A file that goes with a message.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct AttachmentView {
+    /// Its path in the vault.
+    pub path: String,
+    /// What its person calls it.
+    pub name: String,
+    /// `text`, `image/png`, `image/jpeg` or `image/webp`.
+    pub kind: String,
+    /// Its size.
+    pub bytes: u64,
 }
 
 /// An action of a person.
@@ -135,6 +161,8 @@ pub struct RunView {
     pub error: Option<RunError>,
     /// The number of its last item so far.
     pub last_seq: u64,
+    /// The file of the vault in which it is recorded, once it is written.
+    pub artefact: Option<String>,
     /// When it was asked for.
     pub created_at: Millis,
     /// When it ended.
@@ -203,6 +231,8 @@ pub struct CallView {
     pub expires_at: Option<Millis>,
     /// Whether it can be taken back.
     pub can_undo: bool,
+    /// Whether it can be made now, because its question expired.
+    pub can_do: bool,
     /// When it was taken back.
     pub undone_at: Option<Millis>,
     /// How long it took, in milliseconds.
@@ -267,6 +297,8 @@ pub struct HistoryQuery {
     pub session_id: ChatId,
     /// Only messages before this one of the branch.
     pub before: Option<ChatMessageId>,
+    /// The messages around this one, whichever branch it stands in.
+    pub at: Option<ChatMessageId>,
     /// Messages of a page.
     pub limit: Option<u32>,
 }
@@ -287,6 +319,12 @@ pub struct ChatMessageView {
     pub body: String,
     /// The run that made it.
     pub run_id: Option<JobId>,
+    /// The files that go with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<AttachmentView>,
+    /// The file of the vault in which its run is recorded, once it is written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artefact: Option<String>,
     /// All messages that follow the same one, oldest first, this one among them.
     pub siblings: Vec<ChatMessageId>,
     /// When it was written down.
@@ -310,6 +348,9 @@ pub struct History {
     pub active_run: Option<RunView>,
     /// How the last answer failed, if nothing came after it.
     pub error: Option<RunError>,
+    /// Whether the message that was asked for with `at` stands in the branch that is shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_in_branch: Option<bool>,
 }
 
 /// A conversation as it is told.
@@ -340,6 +381,36 @@ pub struct SessionView {
     pub created_at: Millis,
     /// When something was last said.
     pub touched_at: Millis,
+    /// The message in which words were found; only in a search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<FoundMessage>,
+}
+
+/// The message of a conversation that fits a search best.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "FoundChatMessage"))]
+pub struct FoundMessage {
+    /// Its id.
+    pub message_id: ChatMessageId,
+    /// The run that made it; none of a question.
+    pub run_id: Option<JobId>,
+    /// When it was written down.
+    pub at: Millis,
+    /// The title of the conversation, with what was found in it.
+    pub title: Vec<FoundPiece>,
+    /// Some words of the message, as a reader sees them.
+    pub snippet: Vec<FoundPiece>,
+}
+
+/// A piece of a text in which something was found.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FoundPiece {
+    /// Its text: one line.
+    pub text: String,
+    /// Whether this is what was looked for.
+    pub hit: bool,
 }
 
 /// The query of `GET /api/agent/sessions`.
@@ -347,8 +418,10 @@ pub struct SessionView {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SessionsQuery {
-    /// The last conversation of the page before.
-    pub after: Option<ChatId>,
+    /// Words: only conversations with a message that has them, best first.
+    pub query: Option<String>,
+    /// The `next` of the page before.
+    pub after: Option<String>,
     /// Rows of a page.
     pub limit: Option<u32>,
 }
@@ -357,10 +430,14 @@ pub struct SessionsQuery {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SessionPage {
-    /// Newest first.
+    /// Newest first; with words, best first.
     pub items: Vec<SessionView>,
     /// What to ask for the next page with.
-    pub next: Option<ChatId>,
+    pub next: Option<String>,
+    /// Whether more was found than is ranked.
+    pub is_cut: bool,
+    /// Whether messages of before are still being taken into the index.
+    pub is_building: bool,
 }
 
 /// The body of `POST /api/agent/sessions/{id}`.
@@ -380,110 +457,4 @@ pub struct SessionRequest {
     /// A message: the newest branch with it is shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head_id: Option<ChatMessageId>,
-}
-
-/// A mode, and whether a person can use it.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ModeView {
-    /// Its word.
-    pub mode: String,
-    /// Whether it can be used now.
-    pub available: bool,
-    /// Why it cannot.
-    pub why: Option<String>,
-    /// What to do about it.
-    pub hint: Option<String>,
-}
-
-/// The answer of `GET /api/agent/config` and of `POST`.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ConfigView {
-    /// The mode of the person's runs.
-    pub mode: String,
-    /// All modes.
-    pub modes: Vec<ModeView>,
-    /// Longest question, in bytes.
-    pub prompt_bytes_max: u64,
-    /// Most concurrent runs of one person.
-    pub running_person: u32,
-}
-
-/// The body of `POST /api/agent/config`.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub struct ConfigRequest {
-    /// The mode of the person's runs; null for that of the site.
-    pub mode: Option<String>,
-}
-
-/// The answer of `GET /api/agent/health`.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[cfg_attr(test, schemars(rename = "AssistantHealth"))]
-pub struct HealthView {
-    /// What answers.
-    pub runtimes: Vec<RuntimeHealth>,
-}
-
-/// The state of one runtime for one person.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct RuntimeHealth {
-    /// Its mode.
-    pub mode: String,
-    /// `ready`, `not_allowed` or `no_sign_in`.
-    pub state: String,
-    /// What is wrong.
-    pub problem: Option<String>,
-    /// What to do about it.
-    pub hint: Option<String>,
-}
-
-/// The body of `POST /api/agent/claude/login`.
-#[derive(Clone, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub struct ClaudeLogin {
-    /// What `claude setup-token` printed.
-    pub token: String,
-}
-
-/// A tool, as MCP and model providers name its parts.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ToolView {
-    /// Its name.
-    pub name: String,
-    /// What it does.
-    pub description: String,
-    /// The JSON schema of its arguments.
-    #[serde(rename = "inputSchema")]
-    pub input_schema: serde_json::Value,
-}
-
-/// The tools of a run.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ToolList {
-    /// Those that the script allows.
-    pub items: Vec<ToolView>,
-}
-
-/// The answer of `DELETE /api/agent/sessions/{id}`.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct SessionRemoved {
-    /// The conversation.
-    pub session_id: ChatId,
-}
-
-/// The answer of `DELETE /api/agent/claude/login`.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct SignedOut {
-    /// Whether there was a sign-in.
-    pub was_signed_in: bool,
 }

@@ -9,7 +9,7 @@ pub mod backups;
 pub mod changes;
 pub mod channels;
 pub mod chat;
-pub mod config;
+pub mod chat_settings;
 pub mod description;
 pub mod error;
 pub mod handoffs;

@@ -15,7 +15,9 @@ const ABOUT_CHARS_MAX: usize = 200;
 /// The letters of a digest that an action without a name of letters has.
 const DIGEST_LETTERS: usize = 8;
 /// The names that a prompt may hold in double braces.
-const FIELDS: [&str; 5] = ["date", "yesterday", "time", "weekday", "person"];
+const FIELDS: [&str; 6] = ["date", "yesterday", "time", "weekday", "person", RUN_ID];
+/// The name of the run that answers, which is known last.
+const RUN_ID: &str = "run_id";
 
 /// An action, as its file says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,31 +103,34 @@ pub fn read(text: &str) -> Result<Action> {
     if action.prompt.is_empty() {
         return refuse("there is no prompt below the front matter".to_owned());
     }
-    fill(&action.prompt, |_| String::new())?;
+    fill(&action.prompt, |_| None)?;
     Ok(action)
 }
 
-/// Fills the fields of a prompt for a person at a moment, whose day is counted in UTC.
+/// Fills the fields of a prompt for a person at a moment, whose day is counted in UTC. Between the
+/// parts of it stands the id of the run that answers.
 ///
 /// # Errors
 /// `invalid` with code `bad_action` for a field that there is none of.
-pub fn prompt_for(action: &Action, person: &str, now: Millis) -> Result<String> {
+pub fn prompt_for(action: &Action, person: &str, now: Millis) -> Result<Vec<String>> {
     let at = jiff::Timestamp::from_millisecond(now.0)
         .map_err(|cause| Error::internal("the clock is outside of all years").source(cause))?;
     let at = at.to_zoned(jiff::tz::TimeZone::UTC);
     let yesterday = at.checked_sub(1.day()).unwrap_or_else(|_| at.clone());
     fill(&action.prompt, |name| match name {
-        "date" => at.strftime("%Y-%m-%d").to_string(),
-        "yesterday" => yesterday.strftime("%Y-%m-%d").to_string(),
-        "time" => at.strftime("%H:%M").to_string(),
-        "weekday" => at.strftime("%A").to_string(),
-        _ => person.to_owned(),
+        "date" => Some(at.strftime("%Y-%m-%d").to_string()),
+        "yesterday" => Some(yesterday.strftime("%Y-%m-%d").to_string()),
+        "time" => Some(at.strftime("%H:%M").to_string()),
+        "weekday" => Some(at.strftime("%A").to_string()),
+        RUN_ID => None,
+        _ => Some(person.to_owned()),
     })
 }
 
-/// Puts values in the place of names in double braces. A value is never read again.
-fn fill(prompt: &str, value: impl Fn(&str) -> String) -> Result<String> {
-    let (mut filled, mut rest) = (String::new(), prompt);
+/// Puts values in the place of names in double braces; where there is none, another part begins. A
+/// value is never read again.
+fn fill(prompt: &str, value: impl Fn(&str) -> Option<String>) -> Result<Vec<String>> {
+    let (mut parts, mut filled, mut rest) = (Vec::new(), String::new(), prompt);
     while let Some((before, after)) = rest.split_once("{{") {
         let (name, after, is_closed) = match after.split_once("}}") {
             Some((name, after)) => (name.trim(), after, true),
@@ -138,11 +143,15 @@ fn fill(prompt: &str, value: impl Fn(&str) -> String) -> Result<String> {
                 .code("bad_action"));
         }
         filled.push_str(before);
-        filled.push_str(&value(name));
+        match value(name) {
+            Some(value) => filled.push_str(&value),
+            None => parts.push(std::mem::take(&mut filled)),
+        }
         rest = after;
     }
     filled.push_str(rest);
-    Ok(filled)
+    parts.push(filled);
+    Ok(parts)
 }
 
 #[cfg(test)]
@@ -159,9 +168,12 @@ mod tests {
         // 2026-03-01 00:30 UTC, a Sunday.
         let now = Millis(1_772_325_000_000);
         let filled = prompt_for(&action, "{{date}}", now).unwrap();
-        assert_eq!(filled, "Collect the links of 2026-02-28 for {{date}}.");
+        assert_eq!(filled, ["Collect the links of 2026-02-28 for {{date}}."]);
         let all = read("{{date}} {{time}} {{weekday}}").unwrap();
-        assert_eq!(prompt_for(&all, "", now).unwrap(), "2026-03-01 00:30 Sunday");
+        assert_eq!(prompt_for(&all, "", now).unwrap(), ["2026-03-01 00:30 Sunday"]);
+        let named = read("as {{run_id}}.md for {{person}}").unwrap();
+        let parts = prompt_for(&named, "{{run_id}}", now).unwrap();
+        assert_eq!(parts, ["as ", ".md for {{run_id}}"], "a name is no field");
         for (text, why) in [
             ("---\nrequires_confirmaton: true\n---\nx", "`requires_confirmaton` is no field"),
             ("---\nrequires_confirmation: yes please\n---\nx", "is true or false"),

@@ -31,7 +31,18 @@ const FINISH: &str = "
     WHERE id = :id AND state IN ('ready', 'waiting', 'running')";
 const CLOSE: &str = "
     UPDATE chat_calls SET state = IIF(state = 'running', 'unknown', 'cancelled'), ended_ms = :now
-    WHERE run_id = :run AND state IN ('ready', 'waiting', 'running')";
+    WHERE run_id = :run AND state IN ('ready', 'waiting', 'running')
+        AND again_approval_id IS NULL";
+const AGAIN: &str = "
+    UPDATE chat_calls SET state = 'running', ok = NULL, again_approval_id = :approval,
+        started_ms = :now, ended_ms = NULL
+    WHERE id = :id AND state = 'expired' AND again_approval_id IS NULL";
+const FINISH_AGAIN: &str = "
+    UPDATE chat_calls SET state = :state, ok = :ok, summary = :summary, ended_ms = :now
+    WHERE id = :id AND state = 'running' AND again_approval_id IS NOT NULL";
+const CLOSE_AGAIN: &str = "
+    UPDATE chat_calls SET state = 'unknown', ended_ms = :now
+    WHERE state = 'running' AND again_approval_id IS NOT NULL RETURNING run_id";
 const UNDO: &str = "
     UPDATE chat_calls SET undone_ms = :now
     WHERE id = :id AND undone_ms IS NULL AND target IS NOT NULL AND state IN ('done', 'unknown')";
@@ -46,6 +57,9 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("chat::call_finish", FINISH),
     ("chat::call_close", CLOSE),
     ("chat::call_undo", UNDO),
+    ("chat::call_again", AGAIN),
+    ("chat::call_finish_again", FINISH_AGAIN),
+    ("chat::call_close_again", CLOSE_AGAIN),
 ];
 
 /// Where a call is.
@@ -141,6 +155,9 @@ pub struct ToolCall {
     pub asks: Option<String>,
     /// The question to that person.
     pub approval_id: Option<ApprovalId>,
+    /// The approval under which it was made after its question had expired: the model was told
+    /// that it was not.
+    pub again_id: Option<ApprovalId>,
     /// What it changes.
     pub target: Option<Target>,
     /// Whether it went well.
@@ -184,6 +201,7 @@ impl ToolCall {
             state: known.unwrap_or(CallState::Unknown),
             asks: row.get("asks")?,
             approval_id: row.get("approval_id")?,
+            again_id: row.get("again_approval_id")?,
             target,
             ok: row.get("ok")?,
             summary: row.get("summary")?,
@@ -326,4 +344,43 @@ pub fn close(tx: &Tx<'_>, run: &JobId) -> Result<()> {
 /// As any write.
 pub fn note_undone(tx: &Tx<'_>, id: &CallId) -> Result<bool> {
     Ok(tx.prepare_cached(UNDO)?.execute(named_params! {":id": id, ":now": tx.now()})? == 1)
+}
+
+/// Begins a call whose question has expired, under an approval of its own.
+///
+/// # Errors
+/// `conflict` with code `cannot_do`: somebody has, or it is not such a call.
+pub fn start_again(tx: &Tx<'_>, id: &CallId, approval: &ApprovalId) -> Result<()> {
+    let params = named_params! {":id": id, ":approval": approval, ":now": tx.now()};
+    match tx.prepare_cached(AGAIN)?.execute(params)? {
+        1 => Ok(()),
+        _ => Err(Error::conflict("cannot_do", "the call was made, or does not wait any more")),
+    }
+}
+
+/// Writes down what came of such a call. What the model was told stays.
+///
+/// # Errors
+/// As any write.
+pub fn finish_again(
+    tx: &Tx<'_>,
+    id: &CallId,
+    state: CallState,
+    (ok, summary): (bool, &str),
+) -> Result<()> {
+    let params = named_params! {
+        ":id": id, ":state": state.as_str(), ":ok": ok, ":summary": summary, ":now": tx.now(),
+    };
+    tx.prepare_cached(FINISH_AGAIN)?.execute(params)?;
+    Ok(())
+}
+
+/// Closes such calls in the middle of which a server ended; returns their runs.
+///
+/// # Errors
+/// As any write.
+pub fn close_again(tx: &Tx<'_>) -> Result<Vec<JobId>> {
+    let mut statement = tx.prepare_cached(CLOSE_AGAIN)?;
+    let runs = statement.query_map(named_params! {":now": tx.now()}, |row| row.get(0))?;
+    Ok(runs.collect::<rusqlite::Result<_>>()?)
 }

@@ -14,7 +14,7 @@ pub fn transcript(before: &[Message], question: &str) -> String {
             Role::User => "user",
             Role::Assistant => "assistant",
         };
-        let text = format!("<{who}>\n{}\n</{who}>\n", message.body.trim());
+        let text = format!("<{who}>\n{}\n</{who}>\n", message.told());
         let Some(rest) = left.checked_sub(text.len()) else { break };
         left = rest;
         said.push(text);
@@ -50,6 +50,7 @@ mod tests {
             native: None,
             provider: None,
             model: None,
+            attachments: Vec::new(),
             created_at: Millis(0),
         }
     }

@@ -115,6 +115,8 @@ pub enum Item {
         message_id: Option<ChatMessageId>,
         /// How the run ended.
         reason: String,
+        /// Where it is recorded, if it is.
+        artefact: Option<String>,
     },
 }
 
@@ -176,8 +178,13 @@ impl Item {
             Item::Error { code, message, hint } => {
                 json!({"code": code, "message": message, "hint": hint})
             }
-            Item::Done { session_id, message_id, reason } => {
-                json!({"session_id": session_id, "message_id": message_id, "reason": reason})
+            Item::Done { session_id, message_id, reason, artefact } => {
+                let mut fields =
+                    json!({"session_id": session_id, "message_id": message_id, "reason": reason});
+                if let Some(path) = artefact {
+                    fields["artefact"] = json!(path);
+                }
+                fields
             }
         }
     }

@@ -3,13 +3,15 @@
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 
 use crate::base::{ChatId, ChatMessageId, Error, Ids, JobId, Millis, Result};
+use crate::chat::search;
+use crate::chat::upload::Attachment;
 use crate::store::Tx;
 
 const INSERT: &str = "
     INSERT INTO chat_messages (id, session_id, parent_id, role, run_id, step, state, body,
-        native_json, provider, model, created_ms)
+        native_json, provider, model, attachments_json, created_ms)
     VALUES (:id, :session, :parent, :role, :run, :step, :state, :body, :native, :provider, :model,
-        :now)";
+        :attachments, :now)";
 const OF_RUN: &str = "
     SELECT step, id FROM chat_messages WHERE run_id = :run AND role = 'assistant' ORDER BY step";
 const FIND: &str = "SELECT * FROM chat_messages WHERE id = :id AND session_id = :session";
@@ -22,6 +24,12 @@ const FIRST: &str = "
 const NEWEST_CHILD: &str = "
     SELECT id FROM chat_messages WHERE parent_id = :parent ORDER BY seq DESC LIMIT 1";
 
+const IS_ABOVE: &str = "
+    WITH RECURSIVE branch (id) AS (
+        SELECT :end UNION ALL
+        SELECT parent_id FROM branch JOIN chat_messages USING (id) WHERE parent_id IS NOT NULL)
+    SELECT 1 FROM branch WHERE id = :id LIMIT 1";
+
 pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("chat::message_insert", INSERT),
     ("chat::message_find", FIND),
@@ -29,6 +37,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("chat::message_children", CHILDREN),
     ("chat::message_first", FIRST),
     ("chat::message_newest_child", NEWEST_CHILD),
+    ("chat::message_is_above", IS_ABOVE),
 ];
 
 /// Most siblings that are named.
@@ -112,12 +121,26 @@ pub struct Message {
     pub provider: Option<String>,
     /// The model that wrote it.
     pub model: Option<String>,
+    /// The files that go with it.
+    pub attachments: Vec<Attachment>,
     /// When it was written down.
     pub created_at: Millis,
 }
 
 impl Message {
-    fn from_row(row: &Row<'_>) -> rusqlite::Result<Message> {
+    /// Returns what a model is told: the words, and which files go with them.
+    pub fn told(&self) -> String {
+        let mut told = self.body.trim().to_owned();
+        if !self.attachments.is_empty() {
+            told += "\n\nAttached files, which are in the vault:";
+        }
+        for file in &self.attachments {
+            told += &format!("\n- {} ({}, {} bytes)", file.path, file.kind, file.bytes);
+        }
+        told
+    }
+
+    pub(super) fn from_row(row: &Row<'_>) -> rusqlite::Result<Message> {
         let role: String = row.get("role")?;
         let state: String = row.get("state")?;
         Ok(Message {
@@ -131,6 +154,12 @@ impl Message {
             native: row.get("native_json")?,
             provider: row.get("provider")?,
             model: row.get("model")?,
+            attachments: serde_json::from_str(&row.get::<_, String>("attachments_json")?).map_err(
+                |it| {
+                    let sort = rusqlite::types::Type::Text;
+                    rusqlite::Error::FromSqlConversionFailure(0, sort, it.into())
+                },
+            )?,
             created_at: row.get("created_ms")?,
         })
     }
@@ -155,6 +184,8 @@ pub struct NewMessage<'a> {
     pub native: Option<(&'a str, Option<&'a str>)>,
     /// The model that wrote it.
     pub model: Option<&'a str>,
+    /// The files that go with it.
+    pub attachments: &'a [Attachment],
 }
 
 /// Writes a message.
@@ -163,13 +194,16 @@ pub struct NewMessage<'a> {
 /// As any write.
 pub fn insert(tx: &Tx<'_>, ids: &Ids, new: &NewMessage<'_>) -> Result<ChatMessageId> {
     let id: ChatMessageId = ids.mint();
+    let attachments = serde_json::to_string(new.attachments)
+        .map_err(|cause| Error::internal("attachments are no JSON").source(cause))?;
     tx.prepare_cached(INSERT)?.execute(named_params! {
         ":id": id, ":session": new.session, ":parent": new.parent, ":role": new.role.as_str(),
         ":run": new.run.map(|it| it.0), ":step": new.run.map(|it| it.1),
         ":state": new.state.as_str(), ":body": new.body,
         ":native": new.native.and_then(|it| it.1), ":provider": new.native.map(|it| it.0),
-        ":model": new.model, ":now": tx.now(),
+        ":model": new.model, ":attachments": attachments, ":now": tx.now(),
     })?;
+    search::put(tx, tx.connection().last_insert_rowid())?;
     Ok(id)
 }
 
@@ -245,13 +279,31 @@ pub fn siblings(
     Ok(ids?)
 }
 
+/// Returns whether a message stands in the branch that ends in another.
+///
+/// # Errors
+/// As any read.
+pub fn is_above(connection: &Connection, id: &ChatMessageId, end: &ChatMessageId) -> Result<bool> {
+    let params = named_params! {":id": id, ":end": end};
+    let found = connection.prepare_cached(IS_ABOVE)?.query_row(params, |_| Ok(()));
+    Ok(found.optional()?.is_some())
+}
+
 /// Returns the end of the newest branch below a message.
 ///
 /// # Errors
 /// As any read.
 pub fn tip(connection: &Connection, id: &ChatMessageId) -> Result<ChatMessageId> {
+    below(connection, id, DEPTH_MAX)
+}
+
+/// Returns what stands so many messages below a message in the newest branch, or the end of that.
+///
+/// # Errors
+/// As any read.
+pub fn below(connection: &Connection, id: &ChatMessageId, most: usize) -> Result<ChatMessageId> {
     let mut tip = id.clone();
-    for _ in 0..DEPTH_MAX {
+    for _ in 0..most {
         let child: Option<ChatMessageId> = connection
             .prepare_cached(NEWEST_CHILD)?
             .query_row(named_params! {":parent": tip}, |row| row.get(0))

@@ -18,13 +18,16 @@ mod person_folder;
 mod replay;
 mod run;
 mod scribe;
+mod search;
 mod session;
 mod setting;
+mod upload;
 
 pub use call::{
-    CallState, NewCall, Target, ToolCall, by_ref, close as close_calls, count as count_calls,
-    find as find_call, finish as finish_call, insert as add_call, mint as mint_call, note_undone,
-    of_run as calls_of_run, start as start_call,
+    CallState, NewCall, Target, ToolCall, by_ref, close as close_calls, close_again,
+    count as count_calls, find as find_call, finish as finish_call, finish_again,
+    insert as add_call, mint as mint_call, note_undone, of_run as calls_of_run,
+    start as start_call, start_again,
 };
 pub use claude::{
     ClaudeReader, arguments as claude_arguments, is_inherited, server_file as claude_server_file,
@@ -33,21 +36,28 @@ pub use history::transcript;
 pub use hub::{Hub, Line, Pokes, Use};
 pub use item::{Item, STREAM_FILE};
 pub use message::{
-    Message, NewMessage, Role, State, branch, find as find_message, insert as add_message, of_run,
-    siblings, tip,
+    Message, NewMessage, Role, State, below, branch, find as find_message, insert as add_message,
+    is_above, of_run, siblings, tip,
 };
 pub use person_folder::Home;
 pub use replay::{Sum, Tail, sum};
 pub use run::{
-    End, Ended, NewRun, Policy, Run, by_job, find as find_run, insert as add_run, latest_of,
-    open_of, runs_of, settle as settle_run,
+    End, Ended, NewRun, Policy, RECORD_BELL, Record, Run, by_job, find as find_run,
+    insert as add_run, latest_of, note_change, note_digests, note_record, open_of, runs_of,
+    settle as settle_run, unrecorded,
 };
 pub use scribe::{Answer, Scribe};
+pub use search::{FoundChat, forget_words, has_all_words, message_of, search, take_in_chats};
 pub use session::{
     Change, Session, Spent, begin, change, find as find_session, forget, list as list_sessions,
     note_answer, note_call, note_question, remove,
 };
 pub use setting::{Setting, forget_ref, keep_ref, keep_setting, ref_of, setting_of};
+
+pub use upload::{
+    ATTACHMENTS_MAX, Attachment, IMAGE_BYTES_MAX, IMAGES_MAX, insert as add_upload, kind_of,
+    old as old_uploads, path_for as upload_path, shown_name, take as take_upload,
+};
 
 /// The statements of this module, for the schema test.
 pub fn statements() -> Vec<(&'static str, &'static str)> {
@@ -57,6 +67,8 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         run::STATEMENTS,
         call::STATEMENTS,
         setting::STATEMENTS,
+        search::STATEMENTS,
+        upload::STATEMENTS,
     ]
     .concat()
 }

@@ -25,8 +25,21 @@ const LATEST_OF: &str = "
 const RUNS_OF: &str = "SELECT job_id FROM chat_runs WHERE session_id = :session";
 const SETTLE: &str = "
     UPDATE chat_runs SET ended = :ended, error_code = :code, error_text = :text, steps = :steps,
-        tool_calls = (SELECT COUNT(*) FROM chat_calls WHERE run_id = :id), ended_ms = :now
+        tool_calls = (SELECT COUNT(*) FROM chat_calls WHERE run_id = :id), ended_ms = :now,
+        is_recorded = :recorded, artefact = IIF(:recorded, NULL, '')
     WHERE job_id = :id AND ended IS NULL";
+
+const UNRECORDED: &str = "
+    SELECT job_id, ended_ms FROM chat_runs
+    WHERE artefact IS NULL AND ended_ms IS NOT NULL AND (ended_ms, job_id) > (:ended, :after)
+    ORDER BY ended_ms, job_id LIMIT :limit";
+const NOTE_CHANGE: &str = "
+    UPDATE chat_runs SET artefact = NULL, record_version = record_version + 1
+    WHERE job_id = :id AND ended IS NOT NULL AND (:is_made OR artefact IS NOT '')";
+const NOTE_DIGESTS: &str = "UPDATE chat_runs SET record_digests = :digests WHERE job_id = :id";
+const NOTE_RECORD: &str = "
+    UPDATE chat_runs SET artefact = :artefact, record_digests = :digests
+    WHERE job_id = :id AND record_version = :version";
 
 pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("chat::run_insert", INSERT),
@@ -36,7 +49,14 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("chat::run_latest_of", LATEST_OF),
     ("chat::runs_of", RUNS_OF),
     ("chat::run_settle", SETTLE),
+    ("chat::run_unrecorded", UNRECORDED),
+    ("chat::run_note_change", NOTE_CHANGE),
+    ("chat::run_note_digests", NOTE_DIGESTS),
+    ("chat::run_note_record", NOTE_RECORD),
 ];
+
+/// Rung when the record of a run is to be written.
+pub const RECORD_BELL: &str = "records";
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,10 +132,25 @@ pub struct Run {
     pub policy: Policy,
     /// How it ended; none while it has not.
     pub end: Option<End>,
+    /// What stands of it in its person's vault.
+    pub record: Record,
     /// When it was asked for.
     pub created_at: Millis,
     /// When it ended.
     pub ended_at: Option<Millis>,
+}
+
+/// What stands of a run in its person's vault.
+#[derive(Clone, Debug, Default)]
+pub struct Record {
+    /// Whether the settlement of the run found something to be recorded.
+    pub is_due: bool,
+    /// Where it stands; none while it is not written, or if nothing is.
+    pub path: Option<String>,
+    /// Counts what has changed of it.
+    pub version: i64,
+    /// The digests of what was written there, or is about to be.
+    pub digests: String,
 }
 
 impl Run {
@@ -142,6 +177,12 @@ impl Run {
                 rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, it.into())
             })?,
             end,
+            record: Record {
+                is_due: row.get("is_recorded")?,
+                path: row.get::<_, Option<String>>("artefact")?.filter(|it| !it.is_empty()),
+                version: row.get("record_version")?,
+                digests: row.get("record_digests")?,
+            },
             created_at: row.get("created_ms")?,
             ended_at: row.get("ended_ms")?,
         })
@@ -232,14 +273,76 @@ pub fn runs_of(connection: &Connection, session: &ChatId) -> Result<Vec<JobId>> 
     Ok(ids.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Writes down how a run ended. Whether it had not ended before.
+/// Writes down how a run ended, and whether something is to be recorded of it. Whether it had not
+/// ended before.
 ///
 /// # Errors
 /// As any write.
-pub fn settle(tx: &Tx<'_>, id: &JobId, end: &End, steps: usize) -> Result<bool> {
+pub fn settle(
+    tx: &Tx<'_>,
+    id: &JobId,
+    end: &End,
+    (steps, is_recorded): (usize, bool),
+) -> Result<bool> {
     let params = named_params! {
         ":id": id, ":ended": end.ended.as_str(), ":code": end.code, ":text": end.text,
-        ":steps": steps as i64, ":now": tx.now(),
+        ":steps": steps as i64, ":recorded": is_recorded, ":now": tx.now(),
     };
+    if is_recorded {
+        tx.ring(RECORD_BELL);
+    }
     Ok(tx.prepare_cached(SETTLE)?.execute(params)? == 1)
+}
+
+/// Returns runs whose record is not written, by their ends, after one of them.
+///
+/// # Errors
+/// As any read.
+pub fn unrecorded(
+    connection: &Connection,
+    (ended, after): (i64, &str),
+    limit: u32,
+) -> Result<Vec<(JobId, i64)>> {
+    let params = named_params! {":ended": ended, ":after": after, ":limit": limit};
+    let mut statement = connection.prepare_cached(UNRECORDED)?;
+    let rows = statement.query_map(params, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Notes that the record of a run is to be written anew: of one that has none only if something
+/// was made.
+///
+/// # Errors
+/// As any write.
+pub fn note_change(tx: &Tx<'_>, id: &JobId, is_made: bool) -> Result<()> {
+    let params = named_params! {":id": id, ":is_made": is_made};
+    tx.prepare_cached(NOTE_CHANGE)?.execute(params)?;
+    tx.ring(RECORD_BELL);
+    Ok(())
+}
+
+/// Notes what is about to be written, before it is.
+///
+/// # Errors
+/// As any write.
+pub fn note_digests(tx: &Tx<'_>, id: &JobId, digests: &str) -> Result<()> {
+    tx.prepare_cached(NOTE_DIGESTS)?.execute(named_params! {":id": id, ":digests": digests})?;
+    Ok(())
+}
+
+/// Notes where the record of a run stands; empty if it has none. Whether nothing has changed of it
+/// since it was read.
+///
+/// # Errors
+/// As any write.
+pub fn note_record(
+    tx: &Tx<'_>,
+    id: &JobId,
+    version: i64,
+    (path, digests): (&str, &str),
+) -> Result<bool> {
+    let params = named_params! {
+        ":id": id, ":version": version, ":artefact": path, ":digests": digests,
+    };
+    Ok(tx.prepare_cached(NOTE_RECORD)?.execute(params)? == 1)
 }

@@ -7,6 +7,7 @@ use crate::base::{
     Actor, ChatId, ChatMessageId, Error, ErrorKind, Event, EventKind, Ids, Millis, PersonId,
     Result, Scope,
 };
+use crate::chat::search;
 use crate::store::Tx;
 
 const INSERT: &str = "
@@ -283,6 +284,9 @@ pub fn change(tx: &Tx<'_>, person: &PersonId, id: &ChatId, change: &Change) -> R
         ":archived": change.is_archived.map(i64::from), ":head": change.head, ":now": tx.now(),
     };
     tx.prepare_cached(CHANGE)?.execute(params)?;
+    if change.title.is_some() {
+        search::rename(tx, id)?;
+    }
     let session = find(tx.connection(), person, id)?;
     tell(tx, person, id, "changed")?;
     Ok(session)
@@ -314,6 +318,7 @@ pub fn remove(tx: &Tx<'_>, person: &PersonId, id: &ChatId) -> Result<()> {
 
 fn forget_rows(tx: &Tx<'_>, id: &ChatId) -> Result<()> {
     let params = named_params! {":id": id};
+    search::forget(tx, id)?;
     tx.prepare_cached(FORGET_REFS)?.execute(params)?;
     tx.prepare_cached(FORGET_RUNS)?.execute(params)?;
     tx.prepare_cached(FORGET_MESSAGES)?.execute(params)?;

@@ -11,8 +11,8 @@ use crate::base::Result;
 use crate::cli::args::Command;
 use crate::cli::commands::agent::AgentCommand;
 use crate::cli::commands::approval::ApprovalCommand;
-use crate::cli::commands::ask::ChatCommand;
 use crate::cli::commands::channel::{ChannelCommand, MsgCommand};
+use crate::cli::commands::chat::ChatCommand;
 use crate::cli::commands::job::JobCommand;
 use crate::cli::commands::mail::SendArgs;
 use crate::cli::commands::person::PersonCommand;
@@ -81,7 +81,8 @@ const RECORDS: [(&str, &str); 9] = [
 ];
 
 /// What an answer of the assistant is.
-const ASKED: &str = "session_id run_id message_id text ended error{code message hint}";
+const ASKED: &str = "session_id run_id message_id text ended error{code message hint} \
+     artefact";
 
 /// What there is at a place of an answer.
 #[derive(Debug)]
@@ -324,6 +325,10 @@ fn of_approval(command: &ApprovalCommand) -> Option<&'static str> {
 fn of_assistant(command: &Command) -> Option<&'static str> {
     match command {
         Command::Chat(ChatCommand::Stop { .. }) => Some("run_id state"),
+        Command::Chat(ChatCommand::Do { .. }) => Some(
+            "id run_id step tool subject state ok summary asks approval_id version preview \
+             expires_at can_undo can_do undone_at ms created_at args* result",
+        ),
         Command::Chat(ChatCommand::Delete { .. }) => Some("session_id"),
         Command::Chat(_) => None,
         _ => Some(ASKED),

@@ -5,9 +5,10 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::cli::commands::agent::AgentCommand;
 use crate::cli::commands::approval::ApprovalCommand;
-use crate::cli::commands::ask::{AskArgs, ChatCommand};
+use crate::cli::commands::ask::AskArgs;
 use crate::cli::commands::backup::{BackupArgs, CleanupArgs, RecoverArgs, RestoreArgs};
 use crate::cli::commands::channel::{ChannelCommand, MsgCommand};
+use crate::cli::commands::chat::ChatCommand;
 use crate::cli::commands::completions::CompletionsArgs;
 use crate::cli::commands::job::JobCommand;
 use crate::cli::commands::mail::{InboxCommand, MailCommand, SendArgs};

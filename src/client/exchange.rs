@@ -16,11 +16,19 @@ use crate::client::{ANSWER_BYTES_MAX, socket};
 /// The code of a connection that broke off.
 pub const CONNECTION_LOST: &str = "connection_lost";
 
+/// What is sent with a request.
+#[derive(Clone, Copy)]
+enum Body<'a> {
+    Nothing,
+    Json(&'a Value),
+    File(&'a [u8]),
+}
+
 /// What is asked.
 pub(super) struct Request<'a> {
     method: Method,
     path_and_query: &'a str,
-    body: Option<&'a Value>,
+    body: Body<'a>,
     key: Option<&'a str>,
     last_event_id: Option<&'a str>,
     accept: &'static str,
@@ -32,7 +40,7 @@ impl<'a> Request<'a> {
         Request {
             method: Method::GET,
             path_and_query,
-            body: None,
+            body: Body::Nothing,
             key: None,
             last_event_id: None,
             accept: "application/json",
@@ -41,7 +49,12 @@ impl<'a> Request<'a> {
 
     /// Posts JSON.
     pub(super) fn post(path: &'a str, body: &'a Value, key: Option<&'a str>) -> Request<'a> {
-        Request { method: Method::POST, body: Some(body), key, ..Request::get(path) }
+        Request { method: Method::POST, body: Body::Json(body), key, ..Request::get(path) }
+    }
+
+    /// Posts the bytes of a file.
+    pub(super) fn post_file(path_and_query: &'a str, bytes: &'a [u8]) -> Request<'a> {
+        Request { method: Method::POST, body: Body::File(bytes), ..Request::get(path_and_query) }
     }
 
     /// Ends a thing.
@@ -80,10 +93,14 @@ impl<'a> Request<'a> {
             }
         }
         let body = match self.body {
-            None => Bytes::new(),
-            Some(body) => {
+            Body::Nothing => Bytes::new(),
+            Body::Json(body) => {
                 request = request.header(CONTENT_TYPE, "application/json");
                 Bytes::from(body.to_string())
+            }
+            Body::File(bytes) => {
+                request = request.header(CONTENT_TYPE, "application/octet-stream");
+                Bytes::copy_from_slice(bytes)
             }
         };
         let shown = truncate_chars(self.path_and_query, 200);

@@ -172,6 +172,14 @@ impl Client {
         self.post_once(path_and_query, body, &key)
     }
 
+    /// Posts the bytes of a file and returns the JSON of the answer.
+    ///
+    /// # Errors
+    /// As [`Client::post`].
+    pub fn post_file(&self, path_and_query: &str, bytes: &[u8]) -> Result<Value> {
+        self.send(exchange::Request::post_file(path_and_query, bytes))
+    }
+
     /// Posts a body under a key, and returns the answer line by line.
     ///
     /// # Errors

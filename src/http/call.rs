@@ -11,7 +11,7 @@ use crate::base::limit::{PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX};
 use crate::base::{Error, Result, digest_hex};
 use crate::http::access::gate::Passed;
 use crate::http::access::who::Credential;
-use crate::http::server::body::{self, BodyStream, FORM, Room};
+use crate::http::server::body::{self, BodyStream, FILE, FORM, Room};
 use crate::http::server::listen::Peer;
 use crate::people::Caller;
 use crate::store::idempotency::{KEY_BYTES_MAX, Key};
@@ -133,6 +133,21 @@ impl Call {
         if !self.is_json() {
             self.drain().await;
             return Err(not_json());
+        }
+        self.bytes(bytes_max).await
+    }
+
+    /// Reads the body as the bytes of a file. They hold memory that all bodies share until the call
+    /// is over.
+    ///
+    /// # Errors
+    /// `invalid` (`not_file`, `body_timeout`) or `too_large`.
+    pub async fn file(&mut self, bytes_max: usize) -> Result<Vec<u8>> {
+        if !body::is_of_type(&self.passed.headers, FILE) {
+            self.drain().await;
+            return Err(Error::invalid("the body is not a file")
+                .code("not_file")
+                .hint("send `Content-Type: application/octet-stream`"));
         }
         self.bytes(bytes_max).await
     }

@@ -161,6 +161,21 @@ pub const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../../migrations/038_held_answers.sql"),
     },
     Migration {
+        version: 40,
+        name: "chat_search",
+        sql: include_str!("../../migrations/040_chat_search.sql"),
+    },
+    Migration {
+        version: 41,
+        name: "artefacts",
+        sql: include_str!("../../migrations/041_artefacts.sql"),
+    },
+    Migration {
+        version: 42,
+        name: "chat_uploads",
+        sql: include_str!("../../migrations/042_chat_uploads.sql"),
+    },
+    Migration {
         version: 45,
         name: "promoted_channels",
         sql: include_str!("../../migrations/045_promoted_channels.sql"),

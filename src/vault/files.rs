@@ -111,6 +111,47 @@ impl Vault {
         }
     }
 
+    /// Returns the bytes of a file that may be larger than those that are changed; nothing if there
+    /// is none.
+    ///
+    /// # Errors
+    /// `too_large`; `unavailable`.
+    pub fn bytes(&self, path: &VaultPath, bytes_max: usize) -> Result<Option<Vec<u8>>> {
+        match self.root.entry(path.as_path())? {
+            Some(it) if it.kind == EntryKind::File && it.bytes > bytes_max as u64 => {
+                let message = format!("{path} has more than {bytes_max} bytes");
+                return Err(Error::new(ErrorKind::TooLarge, message));
+            }
+            _ => {}
+        }
+        match self.root.standing(path.as_path(), bytes_max)? {
+            Standing::File { bytes, .. } => Ok(Some(bytes)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Puts a file where nothing stands. Returns whether it did.
+    ///
+    /// # Errors
+    /// `unavailable` if the file system refuses.
+    pub fn add(&self, path: &VaultPath, bytes: Vec<u8>) -> Result<bool> {
+        let most = bytes.len().max(FILE_BYTES_MAX);
+        let new = Standing::File { bytes, mode: 0o644 };
+        self.root.swap_here(path.as_path(), most, |it| *it == Standing::Nothing, &new)
+    }
+
+    /// Removes a file if it is what a digest says. Returns whether it did.
+    ///
+    /// # Errors
+    /// `unavailable` if the file system refuses.
+    pub fn remove(&self, path: &VaultPath, digest: &str, bytes_max: usize) -> Result<bool> {
+        let is_it = |it: &Standing| match it {
+            Standing::File { bytes, .. } => digest_hex(bytes) == digest,
+            _ => false,
+        };
+        self.root.swap_here(path.as_path(), bytes_max, is_it, &Standing::Nothing)
+    }
+
     /// A folder on the way that is a link is said to be one, instead of nothing being there.
     fn link_on_the_way(&self, path: &VaultPath) -> Result<Option<String>> {
         let folders: Vec<&Utf8Path> = path.as_path().ancestors().skip(1).collect();

@@ -35,7 +35,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("turns", &["base", "store"]),
     ("jobs", &["base", "api", "script", "store", "process"]),
     ("mail", &["base", "api", "store"]),
-    ("chat", &["base", "script", "store", "process", "jobs", "outbound"]),
+    ("chat", &["base", "script", "store", "process", "documents", "jobs", "outbound"]),
     ("vault", &["base", "process"]),
     (
         "flows",

@@ -52,6 +52,11 @@ const EXCUSED: &[(&str, &str)] = &[
     ("search::known_sources", "all are compared with the repository, when that has changed"),
     ("search::clear_parts", "the whole index is made anew"),
     ("search::clear_sources", "the whole index is made anew"),
+    ("chat::search_matches", "the index of words is asked, and the newest hits only are ranked"),
+    ("chat::search_is_common", "the index of words is asked, for a bounded number of rows"),
+    ("chat::search_rank", "the index of words is asked for words of few rows"),
+    ("chat::search_forget", "SQLite says so of every virtual table; it is found by its number"),
+    ("chat::message_is_above", "it walks up one branch, message by message"),
     ("mail::list", "it walks back from the newest row until the page is full"),
     ("lane::next_due", "the smallest time is the first step of the index"),
 ];

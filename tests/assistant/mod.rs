@@ -2,11 +2,14 @@
 
 mod actions;
 mod asking;
+mod attached;
 mod conformance;
 mod crashes;
 mod endings;
 mod keyed;
 mod private;
+mod records;
+mod search;
 mod tools;
 mod tree;
 

@@ -22,6 +22,7 @@ pub(crate) struct Call {
     token: Option<String>,
     body: Option<Value>,
     form: Option<String>,
+    file: Option<Vec<u8>>,
     headers: Vec<(String, String)>,
 }
 
@@ -63,12 +64,18 @@ impl Call {
 
     pub(crate) fn new(method: &str, target: &str) -> Call {
         let (method, target) = (method.to_owned(), target.to_owned());
-        Call { method, target, token: None, body: None, form: None, headers: Vec::new() }
+        let (token, body, form, file) = (None, None, None, None);
+        Call { method, target, token, body, form, file, headers: Vec::new() }
     }
 
     /// As the form of a page is sent.
     pub(crate) fn form(target: &str, fields: &str) -> Call {
         Call { form: Some(fields.to_owned()), ..Call::new("POST", target) }
+    }
+
+    /// With the bytes of a file.
+    pub(crate) fn file(target: &str, bytes: &[u8]) -> Call {
+        Call { file: Some(bytes.to_owned()), ..Call::new("POST", target) }
     }
 
     pub(crate) fn token(mut self, token: &str) -> Call {
@@ -99,9 +106,16 @@ impl Call {
             let length = body.len();
             text += &format!("Content-Type: {sort}\r\nContent-Length: {length}\r\n");
         }
+        if let Some(file) = &self.file {
+            let length = file.len();
+            let sort = "application/octet-stream";
+            text += &format!("Content-Type: {sort}\r\nContent-Length: {length}\r\n");
+        }
         text += "Connection: close\r\n\r\n";
         text += &body;
-        text.into_bytes()
+        let mut bytes = text.into_bytes();
+        bytes.extend(self.file.iter().flatten());
+        bytes
     }
 
     /// Sends it over a socket; nothing if the server is not there or dies before it has answered.

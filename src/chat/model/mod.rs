@@ -9,6 +9,7 @@ mod fault;
 mod read;
 mod request;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -42,6 +43,13 @@ pub struct Turn {
 pub enum Block {
     /// Words.
     Text(String),
+    /// A picture.
+    Image {
+        /// Its type.
+        kind: String,
+        /// Its file.
+        bytes: Arc<[u8]>,
+    },
     /// A part as the provider gave it, which goes back as it is.
     Native(Value),
     /// What came of a call.

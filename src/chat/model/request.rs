@@ -69,6 +69,9 @@ fn messages(turns: &[Turn]) -> Vec<Value> {
 fn block(block: &Block) -> Value {
     match block {
         Block::Text(text) => json!({"type": "text", "text": text}),
+        Block::Image { kind, bytes } => json!({"type": "image", "source": {
+            "type": "base64", "media_type": kind, "data": base64(bytes),
+        }}),
         Block::Native(native) => native.clone(),
         Block::Result { id, text, is_ok } => {
             // A text without any words is refused.
@@ -83,10 +86,33 @@ fn block(block: &Block) -> Value {
     }
 }
 
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let at = |place: usize| u32::from(group.get(place).copied().unwrap_or(0));
+        let bits = (at(0) << 16) | (at(1) << 8) | at(2);
+        for place in 0..4 {
+            let digit = DIGITS[(bits >> (18 - 6 * place)) as usize & 63];
+            text.push(if place <= group.len() { char::from(digit) } else { '=' });
+        }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::script::Secret;
+
+    #[test]
+    fn bytes_are_written_in_base64() {
+        for (bytes, text) in
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")]
+        {
+            assert_eq!(base64(bytes.as_bytes()), text);
+        }
+    }
 
     #[test]
     fn what_repeats_is_marked_for_the_cache() {

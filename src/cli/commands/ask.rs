@@ -1,19 +1,22 @@
-//! `wiki-browser ask` and `chat`: talking with the assistant.
+//! `wiki-browser ask`: a question to the assistant, and its answer as it comes.
 
-use clap::{Args, Subcommand};
-use serde::Deserialize as _;
+use std::io::Read as _;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use clap::Args;
 use serde_json::{Value, json};
 
-use crate::api::chat::ActionPage;
-use crate::base::{Error, ErrorKind, Result, random_token};
+use crate::base::{Context as _, Error, ErrorKind, Result, random_token};
+use crate::cli::commands::Desk;
+use crate::cli::commands::chat::read_actions;
 use crate::cli::commands::site::Absence;
-use crate::cli::commands::{Desk, Page};
 use crate::cli::terminal::screen::Form;
-use crate::cli::terminal::short_id::{Noun, items, resolve, shorten};
-use crate::cli::terminal::table::Table;
+use crate::cli::terminal::short_id::{Noun, resolve, shorten};
 use crate::cli::terminal::{escape, input, question};
 use crate::client::{Client, Lines, query};
 
+/// Largest file that is sent, in bytes; which are taken the server says.
+const ATTACHMENT_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Longest question, in bytes.
 const QUESTION_BYTES_MAX: usize = 1024 * 1024;
 /// The exit code of an answer that was stopped.
@@ -33,7 +36,8 @@ Examples:
   wiki-browser ask 'Which of our guides mention retries?'
   git diff | wiki-browser ask -
   wiki-browser ask --session 7f3a 'And shorter?'
-  wiki-browser ask --action weekly-digest --dry-run")]
+  wiki-browser ask --action weekly-digest --dry-run
+  wiki-browser ask --attach notes.txt --attach plan.png 'Do these agree?'")]
 pub(in crate::cli) struct AskArgs {
     /// The question, or extra instructions for an action; `-` reads standard input
     #[arg(value_name = "TEXT", required_unless_present = "action")]
@@ -44,6 +48,9 @@ pub(in crate::cli) struct AskArgs {
     /// Dry run: report what each call would change, and change nothing
     #[arg(long)]
     dry_run: bool,
+    /// Send a file with the question: a text of at most 1 MiB, or a PNG, JPEG or WebP; repeatable
+    #[arg(long, value_name = "FILE")]
+    attach: Vec<Utf8PathBuf>,
     /// Skip the confirmation of an action
     #[arg(long, requires = "action")]
     yes: bool,
@@ -53,33 +60,6 @@ pub(in crate::cli) struct AskArgs {
     /// Mode to answer with, such as claude_code
     #[arg(long, value_name = "MODE")]
     mode: Option<String>,
-}
-
-/// What can be done with conversations.
-#[derive(Debug, Subcommand)]
-pub(in crate::cli) enum ChatCommand {
-    /// List your conversations, newest first
-    List {
-        #[command(flatten)]
-        page: Page,
-    },
-    /// List your actions, the Markdown files of `agent/actions` in your vault
-    Actions,
-    /// Print a conversation
-    Show {
-        /// Id of the conversation
-        id: String,
-    },
-    /// Stop the answer in progress in a conversation, or a run by its id
-    Stop {
-        /// Id of the conversation or of the run
-        id: String,
-    },
-    /// Delete a conversation and its messages; backups keep their copies
-    Delete {
-        /// Id of the conversation
-        id: String,
-    },
 }
 
 /// Asks, and prints the answer as it comes.
@@ -105,11 +85,38 @@ pub(super) fn ask(desk: &Desk, args: &AskArgs) -> Result<u8> {
     if let Some(mode) = &args.mode {
         body["mode"] = json!(mode);
     }
+    if !args.attach.is_empty() {
+        body["attachments"] = json!(attach(&client, &args.attach)?);
+    }
     let key = random_token("cli-")?;
     let lines = client.post_lines("/api/agent/chat-stream", &body, &key)?;
     let mut answer = Answer::new(desk);
     answer.follow(&client, lines)?;
     answer.end()
+}
+
+/// Uploads files, and returns their paths in the vault.
+fn attach(client: &Client, files: &[Utf8PathBuf]) -> Result<Vec<Value>> {
+    let send = |file: &Utf8PathBuf| {
+        let bytes = read_file(file)?;
+        let path = query("/api/agent/attachments", &[("name", file.file_name())]);
+        Ok(client.post_file(&path, &bytes)?["path"].clone())
+    };
+    files.iter().map(send).collect()
+}
+
+fn read_file(file: &Utf8Path) -> Result<Vec<u8>> {
+    let failed = || format!("cannot read {file}");
+    let open = std::fs::File::open(file).context(ErrorKind::Invalid, failed)?;
+    let mut bytes = Vec::new();
+    open.take(ATTACHMENT_BYTES_MAX + 1)
+        .read_to_end(&mut bytes)
+        .context(ErrorKind::Invalid, failed)?;
+    if bytes.len() as u64 > ATTACHMENT_BYTES_MAX {
+        let message = format!("{file} has more than {ATTACHMENT_BYTES_MAX} bytes");
+        return Err(Error::new(ErrorKind::TooLarge, message));
+    }
+    Ok(bytes)
 }
 
 /// Shows an action that wants to be looked at, and returns the digest of what was agreed to.
@@ -143,14 +150,16 @@ struct Answer<'d> {
     message: Value,
     ended: Value,
     error: Value,
+    artefact: Value,
     absence: Absence,
 }
 
 impl<'d> Answer<'d> {
     fn new(desk: &'d Desk) -> Answer<'d> {
-        let [session, run, message, ended, error] = [const { Value::Null }; 5];
+        let [session, run, message, ended, error, artefact] = [const { Value::Null }; 6];
         let (text, absence) = (String::new(), Absence::default());
-        Answer { desk, seq: 0, step: 0, text, session, run, message, ended, error, absence }
+        let (seq, step) = (0, 0);
+        Answer { desk, seq, step, text, session, run, message, ended, error, artefact, absence }
     }
 
     /// Reads to the end of the answer, also across a restart of the server.
@@ -280,6 +289,7 @@ impl<'d> Answer<'d> {
             "done" => {
                 self.ended = item["reason"].clone();
                 self.message = item["message_id"].clone();
+                self.artefact = item["artefact"].clone();
             }
             _ => {}
         }
@@ -301,6 +311,7 @@ impl<'d> Answer<'d> {
                 let value = json!({
                     "session_id": self.session, "run_id": self.run, "message_id": self.message,
                     "text": self.text, "ended": self.ended, "error": self.error,
+                    "artefact": self.artefact,
                 });
                 screen.field(&value, path)?;
             }
@@ -310,6 +321,9 @@ impl<'d> Answer<'d> {
                 }
                 let session = self.session.as_str().unwrap_or_default();
                 screen.note(&format!("conversation {}", shorten(session)));
+                if let Some(path) = self.artefact.as_str() {
+                    screen.note(&escape::line(&format!("recorded in {path}")));
+                }
             }
         }
         if let Some(message) = self.error["message"].as_str() {
@@ -322,105 +336,4 @@ impl<'d> Answer<'d> {
             _ => 1,
         })
     }
-}
-
-/// Does what is to be done with conversations.
-pub(super) fn chat(desk: &Desk, command: ChatCommand) -> Result<u8> {
-    let client = desk.client()?;
-    match command {
-        ChatCommand::List { page } => list(desk, &client, &page),
-        ChatCommand::Actions => actions(desk, &client),
-        ChatCommand::Show { id } => show(desk, &client, &id),
-        ChatCommand::Stop { id } => stop(desk, &client, &id),
-        ChatCommand::Delete { id } => {
-            let id = resolve(&client, Noun::Chat, &id)?;
-            let gone = client.delete(&format!("/api/agent/sessions/{id}"))?;
-            let words = format!("deleted conversation {}", shorten(&id));
-            desk.screen.answer(&gone, |screen, _| screen.put(&words))?;
-            Ok(0)
-        }
-    }
-}
-
-fn read_actions(answer: &Value) -> Result<ActionPage> {
-    ActionPage::deserialize(answer)
-        .map_err(|cause| Error::internal("the server sent a bad list of actions").source(cause))
-}
-
-fn actions(desk: &Desk, client: &Client) -> Result<u8> {
-    let answer = client.get("/api/agent/actions")?;
-    desk.screen.answer(&answer, |screen, answer| {
-        let page = read_actions(answer)?;
-        let mut table = Table::new(&["ID", "ASKS", "LABEL", "ABOUT"]);
-        for it in page.items {
-            let about = it.error.map(|why| format!("unavailable: {why}")).or(it.about);
-            let asks = if it.requires_confirmation { "yes" } else { "" };
-            let about = escape::line(&about.unwrap_or_default());
-            table.row([it.id, asks.to_owned(), escape::line(&it.label), about]);
-        }
-        screen.table(&table, &format!("no actions yet: write a Markdown file in {}", page.folder))
-    })?;
-    Ok(0)
-}
-
-fn list(desk: &Desk, client: &Client, page: &Page) -> Result<u8> {
-    let limit = page.limit();
-    let pairs = [("limit", Some(&*limit)), ("after", page.after())];
-    let answer = client.get(&query("/api/agent/sessions", &pairs))?;
-    desk.screen.answer(&answer, |screen, answer| {
-        let mut table = Table::new(&["ID", "STATE", "MESSAGES", "WHEN", "TITLE"]);
-        for it in items(answer) {
-            let state = if it["active_run"].is_null() { "" } else { "answering" };
-            let text = |name: &str| it[name].as_str().unwrap_or_default();
-            table.row([
-                shorten(text("session_id")).to_owned(),
-                state.to_owned(),
-                it["messages"].to_string(),
-                desk.ago(&it["touched_at"]),
-                escape::line(text("title")),
-            ]);
-        }
-        screen.table(&table, "no conversations yet: wiki-browser ask TEXT")
-    })?;
-    Ok(0)
-}
-
-fn show(desk: &Desk, client: &Client, id: &str) -> Result<u8> {
-    let id = resolve(client, Noun::Chat, id)?;
-    let pairs = [("session_id", Some(id.as_str())), ("limit", Some("200"))];
-    let answer = client.get(&query("/api/agent/session/history", &pairs))?;
-    desk.screen.answer(&answer, |screen, answer| {
-        for it in answer["messages"].as_array().into_iter().flatten() {
-            let (role, state) = (it["role"].as_str(), it["state"].as_str());
-            let who = if role == Some("user") { "You" } else { "Assistant" };
-            let state = state.filter(|it| *it != "whole");
-            let state = state.map(|it| format!(" ({it})")).unwrap_or_default();
-            screen.put(&format!("{who}{state}:"))?;
-            screen.put(&escape::block(it["body"].as_str().unwrap_or_default()))?;
-            screen.put("")?;
-        }
-        if let Some(message) = answer["error"]["message"].as_str() {
-            screen.note(&escape::line(message));
-        }
-        Ok(())
-    })?;
-    Ok(0)
-}
-
-fn stop(desk: &Desk, client: &Client, id: &str) -> Result<u8> {
-    let run = match resolve(client, Noun::Chat, id) {
-        Ok(session) => match client.get(&format!("/api/agent/sessions/{session}")) {
-            Ok(session) => session["active_run"].as_str().map(str::to_owned).ok_or_else(|| {
-                Error::conflict("run_ended", "no answer is in progress in this conversation")
-            })?,
-            // It may be a run.
-            Err(cause) if cause.code_str() == "no_session" => session,
-            Err(cause) => return Err(cause),
-        },
-        Err(cause) => return Err(cause),
-    };
-    let answer = client.post("/api/agent/stop", &json!({"run_id": run}))?;
-    let text = format!("run {}: {}", shorten(&run), answer["state"].as_str().unwrap_or_default());
-    desk.screen.answer(&answer, |screen, _| screen.put(&text))?;
-    Ok(0)
 }

@@ -5,6 +5,7 @@ pub(super) mod approval;
 pub(super) mod ask;
 pub(super) mod backup;
 pub(super) mod channel;
+pub(super) mod chat;
 pub(super) mod completions;
 mod doctor;
 pub(super) mod job;
@@ -129,7 +130,7 @@ fn run(desk: &Desk, command: Command) -> Result<u8> {
         Command::Msg(command) => channel::msg(desk, command).map(|()| 0),
         Command::Inbox(command) => mail::inbox(desk, command).map(|()| 0),
         Command::Ask(args) => ask::ask(desk, &args),
-        Command::Chat(command) => ask::chat(desk, command),
+        Command::Chat(command) => chat::chat(desk, command),
         Command::Topic(command) => topic::run(desk, command).map(|()| 0),
         Command::Proposal(command) => proposal::run(desk, command),
         Command::Approval(command) => approval::run(desk, command).map(|()| 0),

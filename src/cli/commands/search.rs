@@ -97,7 +97,7 @@ fn head(desk: &Desk, it: &Hit) -> String {
 }
 
 /// Returns the text of pieces with the hits in bold, on one harmless line.
-fn pieces(desk: &Desk, pieces: &[Piece]) -> String {
+pub(super) fn pieces(desk: &Desk, pieces: &[Piece]) -> String {
     let shown = pieces.iter().map(|piece| {
         let plain = escape::line(&piece.text);
         if piece.hit { desk.screen.paint(Style::Bold, &plain) } else { plain }

@@ -70,7 +70,7 @@ impl Ask {
 
     /// Returns the required words individually, each as an expression with its words; phrases are
     /// split.
-    pub(super) fn words(&self) -> Vec<String> {
+    pub fn words(&self) -> Vec<String> {
         let mut words = Vec::new();
         for term in &self.wanted {
             for (place, word) in term.words.iter().enumerate() {
@@ -107,7 +107,7 @@ impl Ask {
     }
 
     /// Returns the full-text expression.
-    pub(super) fn expression(&self) -> String {
+    pub fn expression(&self) -> String {
         let wanted = self.wanted_each().join(" AND ");
         match self.unwanted() {
             None => wanted,

@@ -7,8 +7,7 @@
 //! **Invariant:** a mark begins with a control character, which no folded word contains: nobody can
 //! type one, and no mark is taken for a word.
 
-use crate::api::topics::TopicStatus;
-use crate::base::{Actor, digest_hex};
+use crate::base::{Actor, PersonId, digest_hex};
 use crate::documents::search::find::Filter;
 
 /// The first character of every mark.
@@ -43,6 +42,11 @@ fn of_path(path: &str) -> String {
         marks.push_str(&digest_mark('f', &path[..=end]));
     }
     marks
+}
+
+/// Returns the mark of what one person alone finds; in quotation marks it is the expression, too.
+pub fn of_owner(person: &PersonId) -> String {
+    digest_mark('o', person.as_str())
 }
 
 /// Returns the marks of a title's words, by which a word in the title is found without reading

@@ -24,6 +24,7 @@ pub use find::{
     Candidate, Filter, Found, FoundMessage, FoundPart, FoundTopic, Sort, find, message, part, topic,
 };
 pub use fold::{FOLD_VERSION, folded};
+pub use mark::of_owner;
 pub use snippet::{Piece, Snippet, marked, snippet};
 pub use source::{
     KnownTitle, Part, known_sources, parts_of, put_part, remove_source, seal_source, title, titles,

@@ -104,8 +104,8 @@ pub(super) struct Chosen {
     pub(super) id: String,
     /// What it is called, which is what its conversation is called.
     pub(super) label: String,
-    /// The question.
-    pub(super) question: String,
+    /// The question in parts, between which stands the id of the run.
+    pub(super) question: Vec<String>,
     /// The most steps that the answer may take.
     pub(super) max_steps: Option<u32>,
 }
@@ -151,10 +151,16 @@ pub(super) async fn choose(
     Ok(Chosen { id: found.id, label: found.label, question, max_steps: action.max_steps })
 }
 
-fn question(action: &Action, person: &Person, now: Millis, added: Option<&str>) -> Result<String> {
+fn question(
+    action: &Action,
+    person: &Person,
+    now: Millis,
+    added: Option<&str>,
+) -> Result<Vec<String>> {
     let mut question = action::prompt_for(action, &person.display_name, now)?;
-    if let Some(added) = added.map(str::trim).filter(|it| !it.is_empty()) {
-        question += &format!("\n\nAdditional context:\n\n{added}");
+    let added = added.map(str::trim).filter(|it| !it.is_empty());
+    if let (Some(added), Some(last)) = (added, question.last_mut()) {
+        *last += &format!("\n\nAdditional context:\n\n{added}");
     }
     Ok(question)
 }

@@ -17,12 +17,17 @@ const OLD_RESULT_BYTES: usize = 2 * 1024;
 /// How many of the last turns keep their results whole as long as there is any other way.
 const FRESH_TURNS: usize = 6;
 
+/// What an image counts, in bytes of text: its size in pixels bounds it, not its file.
+const IMAGE_SIZE: usize = 5_000;
+
 /// What stands in the database of a branch.
 pub(super) struct Branch<'a> {
     /// The messages before the question, oldest first.
     pub(super) before: &'a [Message],
     /// The question.
-    pub(super) question: &'a str,
+    pub(super) question: &'a Message,
+    /// The images that are shown, by their paths.
+    pub(super) images: &'a BTreeMap<String, Block>,
     /// The calls of the runs that made them.
     pub(super) calls: &'a BTreeMap<JobId, Vec<ToolCall>>,
     /// What the person's assistant noted earlier.
@@ -46,19 +51,26 @@ pub(super) fn turns(branch: &Branch<'_>, (model, has_tools): (&str, bool)) -> Ve
                 add(&mut turns, false, results);
             }
             _ => {
-                let text = message.body.trim();
-                let blocks = (!text.is_empty()).then(|| Block::Text(text.to_owned()));
-                add(&mut turns, message.role == Role::Assistant, blocks.into_iter().collect());
+                let blocks = said(message, branch.images);
+                add(&mut turns, message.role == Role::Assistant, blocks);
             }
         }
     }
-    add(&mut turns, false, vec![Block::Text(branch.question.to_owned())]);
+    add(&mut turns, false, said(branch.question, branch.images));
     if let (Some(memory), Some(first)) = (branch.memory, turns.iter_mut().find(|it| !it.is_model)) {
         let head = "What you noted earlier (agent/memory.md in the vault), for you to know:";
         let text = format!("{head}\n<memory>\n{memory}\n</memory>");
         first.blocks.insert(0, Block::Text(text));
     }
     turns
+}
+
+/// Returns the words of a message, and its images.
+fn said(message: &Message, images: &BTreeMap<String, Block>) -> Vec<Block> {
+    let text = message.told();
+    let words = (!text.is_empty()).then_some(Block::Text(text));
+    let files = message.attachments.iter();
+    words.into_iter().chain(files.filter_map(|it| images.get(&it.path).cloned())).collect()
 }
 
 /// Returns the results of the calls of a step.
@@ -70,7 +82,7 @@ fn results(native: &[Value], calls: &[ToolCall]) -> Vec<Block> {
         let told = call.and_then(|it| it.result.clone());
         Block::Result {
             id: id.to_owned(),
-            is_ok: call.is_some_and(|it| it.ok == Some(true)),
+            is_ok: call.is_some_and(|it| it.ok == Some(true) && it.again_id.is_none()),
             text: told.unwrap_or_else(|| UNMADE.to_owned()),
         }
     };
@@ -124,6 +136,7 @@ fn size(turn: &Turn) -> usize {
     let of = |block: &Block| match block {
         Block::Text(text) | Block::Result { text, .. } => text.len(),
         Block::Native(native) => native.to_string().len(),
+        Block::Image { .. } => IMAGE_SIZE,
     };
     turn.blocks.iter().map(of).sum()
 }
@@ -149,6 +162,7 @@ mod tests {
             native: native.map(Value::to_string),
             provider: Some("anthropic".to_owned()),
             model: Some("m".to_owned()),
+            attachments: Vec::new(),
             created_at: Millis(0),
         }
     }
@@ -164,8 +178,14 @@ mod tests {
             message(Role::Assistant, " ", None),
         ];
         let calls = BTreeMap::new();
-        let branch =
-            Branch { before: &before, question: "three", calls: &calls, memory: Some("I know") };
+        let (question, images) = (message(Role::User, "three", None), BTreeMap::new());
+        let branch = Branch {
+            before: &before,
+            question: &question,
+            images: &images,
+            calls: &calls,
+            memory: Some("I know"),
+        };
         let told = turns(&branch, ("m", true));
         let sides: Vec<bool> = told.iter().map(|it| it.is_model).collect();
         assert_eq!(sides, [false, true, false, true, false]);

@@ -224,26 +224,36 @@ impl Draft {
         (reason, digest): (&str, &str),
     ) -> Result<(ApprovalId, crate::base::Millis)> {
         let preview = self.deed.as_ref().map(|it| it.preview.as_str()).unwrap_or_default();
-        let title: String = format!("{}: {reason}", self.tool);
-        let title: String = title.chars().filter(|it| !it.is_control()).collect();
         let expires_at = tx.now().plus(self.confirm_ms);
-        let new = NewApproval {
-            channel: "assistant".to_owned(),
-            sort: Sort::Call,
-            title: truncate_chars(&title, APPROVAL_TITLE_CHARS_MAX - 1),
-            payload: json!({
-                "call_id": self.id, "tool": self.tool, "args_digest": digest,
-                "preview": preview,
-            }),
-            schema: None,
-            requester: Actor::Job(self.run.job_id.clone()),
-            from: None,
-            job: Some((self.run.job_id.clone(), self.run.job_id.clone())),
-            expires_at: Some(expires_at),
-            private_to: Some(self.run.person_id.clone()),
-            call_digest: Some(digest.to_owned()),
-        };
+        let of = (&self.id, self.tool.as_str(), digest);
+        let new = question(&self.run, of, (reason, preview), Some(expires_at));
         Ok((approvals::insert(tx, ids, &new)?.id, expires_at))
+    }
+}
+
+/// Returns the question to a person about a call: its id, its tool and the digest of its arguments.
+pub(super) fn question(
+    run: &Run,
+    (id, tool, digest): (&CallId, &str, &str),
+    (reason, preview): (&str, &str),
+    expires_at: Option<crate::base::Millis>,
+) -> NewApproval {
+    let title: String = format!("{tool}: {reason}");
+    let title: String = title.chars().filter(|it| !it.is_control()).collect();
+    NewApproval {
+        channel: "assistant".to_owned(),
+        sort: Sort::Call,
+        title: truncate_chars(&title, APPROVAL_TITLE_CHARS_MAX - 1),
+        payload: json!({
+            "call_id": id, "tool": tool, "args_digest": digest, "preview": preview,
+        }),
+        schema: None,
+        requester: Actor::Job(run.job_id.clone()),
+        from: None,
+        job: Some((run.job_id.clone(), run.job_id.clone())),
+        expires_at,
+        private_to: Some(run.person_id.clone()),
+        call_digest: Some(digest.to_owned()),
     }
 }
 

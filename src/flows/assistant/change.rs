@@ -120,6 +120,7 @@ async fn forget(
             for run in &runs {
                 for call in chat::calls_of_run(c, run)? {
                     asked.extend(call.approval_id);
+                    asked.extend(call.again_id);
                     calls.push(call.id);
                 }
                 if !jobs::find_brief(c, &Viewer::Person(of.clone()), run)?.status.is_final() {

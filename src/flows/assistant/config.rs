@@ -1,6 +1,6 @@
 //! What a person chooses for themselves, their sign-in, and whether they can ask.
 
-use crate::api::chat::{ConfigRequest, ConfigView, HealthView, ModeView, RuntimeHealth};
+use crate::api::chat_settings::{ConfigRequest, ConfigView, HealthView, ModeView, RuntimeHealth};
 use crate::base::{Error, Result};
 use crate::chat::{self, Home, Setting};
 use crate::flows::Site;

@@ -3,6 +3,7 @@
 use crate::base::{ChatMessageId, Result};
 use crate::chat::{self, End, Ended, NewMessage, Role, Run, Spent, State, Sum};
 use crate::flows::Works;
+use crate::flows::assistant::record;
 use crate::jobs::{Job, Pool, Reason, Status, job_dir};
 use crate::script::Mode;
 use crate::store::Tx;
@@ -19,7 +20,8 @@ pub(in crate::flows) fn settle_job(tx: &Tx<'_>, works: &Works, job: &Job) -> Res
     let end = judge(job, &said);
     let answers = keep_answers(tx, works, &run, &said, &end)?;
     chat::close_calls(tx, &job.id)?;
-    chat::settle_run(tx, &job.id, &end, said.steps().count())?;
+    let is_recorded = record::is_due(&run, &chat::calls_of_run(tx.connection(), &job.id)?);
+    chat::settle_run(tx, &job.id, &end, (said.steps().count(), is_recorded))?;
     let (person, session) = (&run.person_id, &run.session_id);
     chat::note_answer(tx, (person, session), (&run.question_id, &answers), spent(job))?;
     if let (Ended::Ok, Some(reference), Some(at)) = (end.ended, &job.session_ref, answers.last()) {
@@ -35,7 +37,7 @@ pub(in crate::flows) fn settle_job(tx: &Tx<'_>, works: &Works, job: &Job) -> Res
 pub(in crate::flows) fn cancelled(tx: &Tx<'_>, job: &Job) -> Result<()> {
     let Some(run) = run_of(tx, job)? else { return Ok(()) };
     let end = end(Ended::Stopped, "stopped", "it was stopped before it began");
-    chat::settle_run(tx, &job.id, &end, 0)?;
+    chat::settle_run(tx, &job.id, &end, (0, false))?;
     let of = (&run.person_id, &run.session_id);
     chat::note_answer(tx, of, (&run.question_id, &[]), Spent::default())
 }
@@ -120,6 +122,7 @@ fn keep_answers(
             body: text,
             native: Some((provider, None)),
             model: None,
+            attachments: &[],
         };
         let id = chat::add_message(tx, &works.ids, &new)?;
         answers.push(id);

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::api::chat::{Answered, RunError};
 use crate::base::{ChatMessageId, Error, JobId, PersonId, Result};
 use crate::chat::{self, Ended, Item, Pokes, Role, Run, Tail};
+use crate::flows::assistant::record;
 use crate::flows::assistant::{hint, run, seat};
 use crate::flows::{Site, Works};
 use crate::jobs::{self, job_dir};
@@ -121,6 +122,7 @@ impl Follower {
             session_id: run.session_id.clone(),
             message_id: self.works.store.look(|c| answer_of(c, run))?.map(|it| it.0),
             reason: end.ended.as_str().to_owned(),
+            artefact: run.record.is_due.then(|| record::path_of(run)),
         };
         lines.push((seq, done.line(seq, at, &run.job_id)));
         self.is_over = true;

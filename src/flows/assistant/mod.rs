@@ -1,13 +1,17 @@
 //! The assistant: a person asks, a run answers, and both are kept for that person alone.
 
 mod actions;
+mod again;
 mod agent;
+mod attach;
 mod branch;
 mod calls;
 mod change;
 mod config;
 mod end;
+mod find;
 mod follow;
+mod record;
 mod run;
 mod show;
 mod start;
@@ -18,10 +22,13 @@ mod undo;
 mod vault;
 
 pub use actions::actions;
+pub use again::{do_now, recover};
 pub use agent::{execute, list_tools};
+pub use attach::attach;
 pub use change::{clear, remove, set, stop};
 pub use config::{health, set as set_config, show as config, sign_in, sign_out};
 pub use follow::{Follower, answered, follow, so_far};
+pub use record::serve as serve_records;
 pub use show::{history, run, session, sessions};
 pub use start::ask;
 pub use task::tasks;

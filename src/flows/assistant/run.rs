@@ -161,7 +161,7 @@ async fn own_words(works: &Works, person: Person) -> OwnWords {
 
 fn prompt(before: &[Message], question: &Message, is_known: bool) -> String {
     let before = if is_known { &[] } else { before };
-    chat::transcript(before, &question.body)
+    chat::transcript(before, &question.told())
 }
 
 fn system_prompt(works: &Works, name: &str, has_tools: bool) -> String {

@@ -9,8 +9,8 @@ use crate::api::chat::{
 use crate::base::{ChatId, Error, JobId, Result};
 use crate::chat::{self, Message, Run, Session};
 use crate::flows::assistant::follow::error_of;
-use crate::flows::assistant::seat;
 use crate::flows::assistant::undo::calls_of;
+use crate::flows::assistant::{attach, find, seat};
 use crate::flows::{Site, Works, page_limit};
 use crate::jobs::{self, Status, Viewer, job_dir};
 use crate::people::Caller;
@@ -25,16 +25,24 @@ const MESSAGES_DEFAULT: u32 = 60;
 pub async fn sessions(site: &Site, caller: &Caller, query: SessionsQuery) -> Result<SessionPage> {
     let person = seat(site, caller)?.person.id;
     let limit = page_limit(query.limit)?;
+    if let Some(words) = query.query {
+        return find::sessions(site, person, &words, (query.after.as_deref(), limit)).await;
+    }
+    let after: Option<ChatId> = query.after.as_deref().map(cursor).transpose()?;
     site.store
         .read(move |c| {
-            let mut found = chat::list_sessions(c, &person, query.after.as_ref(), limit + 1)?;
+            let mut found = chat::list_sessions(c, &person, after.as_ref(), limit + 1)?;
             let has_more = found.len() > limit as usize;
             found.truncate(limit as usize);
-            let next = found.last().filter(|_| has_more).map(|it| it.id.clone());
+            let next = found.last().filter(|_| has_more).map(|it| it.id.to_string());
             let items = found.iter().map(|it| view(c, it)).collect::<Result<_>>()?;
-            Ok(SessionPage { items, next })
+            Ok(SessionPage { items, next, is_cut: false, is_building: false })
         })
         .await
+}
+
+fn cursor(after: &str) -> Result<ChatId> {
+    after.parse().map_err(|cause: Error| cause.code("bad_parameter").of_input("after"))
 }
 
 /// Returns a conversation of the caller.
@@ -66,6 +74,7 @@ pub(super) fn view(connection: &Connection, it: &Session) -> Result<SessionView>
         head_id: it.head_id.clone(),
         created_at: it.created_at,
         touched_at: it.touched_at,
+        found: None,
     })
 }
 
@@ -110,6 +119,7 @@ fn run_view(works: &Works, connection: &Connection, run: &Run) -> Result<RunView
         ended: run.end.as_ref().map(|it| it.ended.as_str().to_owned()),
         error: error_of(run),
         last_seq: said.last_seq.max(1) + endings,
+        artefact: run.record.path.clone(),
         created_at: run.created_at,
         ended_at: run.ended_at,
     })
@@ -129,9 +139,17 @@ pub async fn history(site: &Site, caller: &Caller, query: HistoryQuery) -> Resul
     site.store
         .read(move |c| {
             let session = chat::find_session(c, &person, &query.session_id)?;
-            let from = match &query.before {
-                None => session.head_id.clone(),
-                Some(id) => chat::find_message(c, &session.id, id)?.parent_id,
+            let from = match (&query.before, &query.at) {
+                (None, None) => session.head_id.clone(),
+                (Some(id), _) => chat::find_message(c, &session.id, id)?.parent_id,
+                (None, Some(id)) => {
+                    chat::find_message(c, &session.id, id)?;
+                    Some(chat::below(c, id, limit as usize / 2)?)
+                }
+            };
+            let is_in_branch = match (&query.at, &session.head_id) {
+                (Some(id), Some(head)) => Some(chat::is_above(c, id, head)?),
+                _ => None,
             };
             let (found, has_more) = match &from {
                 Some(head) => chat::branch(c, &session.id, head, limit as usize)?,
@@ -144,13 +162,15 @@ pub async fn history(site: &Site, caller: &Caller, query: HistoryQuery) -> Resul
                 Some(run) if !is_left(c, &run)? => Some(run),
                 _ => None,
             };
-            let error = match (&open, found.last().filter(|_| query.before.is_none())) {
+            let is_end = query.before.is_none() && query.at.is_none();
+            let error = match (&open, found.last().filter(|_| is_end)) {
                 (None, Some(last)) => last_error(c, &session, last)?,
                 _ => None,
             };
             let calls = calls(c, &session, &found, open.as_ref())?;
             let active_run = open.map(|it| run_view(&works, c, &it)).transpose()?;
-            Ok(History { messages, head_id: session.head_id, next, calls, active_run, error })
+            let head_id = session.head_id;
+            Ok(History { messages, head_id, next, calls, active_run, error, is_in_branch })
         })
         .await
 }
@@ -236,6 +256,11 @@ fn message_view(
         state: message.state.as_str().to_owned(),
         body: message.body.clone(),
         run_id: message.run_id.clone(),
+        attachments: message.attachments.iter().cloned().map(attach::view).collect(),
+        artefact: match &message.run_id {
+            Some(run) => chat::by_job(connection, run)?.and_then(|it| it.record.path),
+            None => None,
+        },
         siblings,
         created_at: message.created_at,
     })

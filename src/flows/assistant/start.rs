@@ -3,8 +3,10 @@
 use serde_json::{Value, json};
 
 use crate::api::chat::{AskRequest, Asked};
-use crate::base::{Actor, ChatMessageId, Error, ErrorKind, PersonId, Result};
-use crate::chat::{self, NewMessage, NewRun, Policy, Role, Session, State};
+use crate::base::{Actor, ChatMessageId, Error, ErrorKind, JobId, PersonId, Result};
+use crate::chat::{
+    self, ATTACHMENTS_MAX, Attachment, IMAGES_MAX, NewMessage, NewRun, Policy, Role, Session, State,
+};
 use crate::flows::assistant::actions::{self, Chosen};
 use crate::flows::assistant::{Seat, closed, end, seat};
 use crate::flows::people::refuse_disabled;
@@ -33,10 +35,15 @@ pub async fn ask(
     let seat = seat(site, caller)?;
     let action = action(site, &seat, &request).await?;
     let question = match &action {
-        Some(action) => Some(check_text(&seat, &action.question)?),
-        None => check(&seat, &request)?,
+        Some(action) => {
+            // As long as it will be: an id is as long as any other.
+            check_text(&seat, &action.question.join(person_id(&seat)))?;
+            Some(action.question.clone())
+        }
+        None => check(&seat, &request)?.map(|it| vec![it]),
     };
     let mode = mode(site, &seat, request.mode.as_deref())?;
+    check_attachments(&request, question.is_some())?;
     let person = seat.person.id.clone();
     let draft = Draft { person, mode, question, action, request };
     let (site, store) = (site.clone(), site.store.clone());
@@ -56,6 +63,10 @@ pub async fn ask(
         .await
 }
 
+fn person_id<'s>(seat: &'s Seat<'_>) -> &'s str {
+    seat.person.id.as_str()
+}
+
 fn kept_asked(kept: Value) -> Result<Asked> {
     serde_json::from_value(kept)
         .map_err(|cause| Error::internal("a kept answer is none of a question").source(cause))
@@ -65,8 +76,8 @@ fn kept_asked(kept: Value) -> Result<Asked> {
 struct Draft {
     person: PersonId,
     mode: Mode,
-    /// None: a question is answered again.
-    question: Option<String>,
+    /// In parts, between which stands the id of the run. None: a question is answered again.
+    question: Option<Vec<String>>,
     action: Option<Chosen>,
     request: AskRequest,
 }
@@ -115,6 +126,47 @@ fn check_text(seat: &Seat<'_>, text: &str) -> Result<String> {
     Ok(text.to_owned())
 }
 
+fn check_attachments(request: &AskRequest, is_new: bool) -> Result<()> {
+    let count = request.attachments.len();
+    let refuse = |message: String| {
+        Err(Error::invalid(message).code("bad_attachments").of_input("attachments"))
+    };
+    if count > ATTACHMENTS_MAX {
+        return refuse(format!("{count} files are attached, {ATTACHMENTS_MAX} are allowed"));
+    }
+    if count > 0 && !is_new {
+        return refuse("files go with a new question only".to_owned());
+    }
+    Ok(())
+}
+
+/// Takes the files that go with the question: they were uploaded by this person, and not sent yet.
+fn take_attachments(tx: &Tx<'_>, draft: &Draft) -> Result<Vec<Attachment>> {
+    let mut taken = Vec::new();
+    for path in &draft.request.attachments {
+        let Some(file) = chat::take_upload(tx, &draft.person, path)? else {
+            let shown = crate::base::truncate_chars(path, 200);
+            let message =
+                format!("`{}` was not uploaded, or was sent before", shown.escape_debug());
+            return Err(Error::not_found(message)
+                .code("no_attachment")
+                .hint("POST /api/agent/attachments takes the file"));
+        };
+        taken.push(file);
+    }
+    let images = taken.iter().filter(|it| it.is_image()).count();
+    let refuse = |message: &str| {
+        Err(Error::invalid(message).code("attachment_type").of_input("attachments"))
+    };
+    if images > 0 && draft.mode == Mode::ClaudeCode {
+        return refuse("Claude Code takes no images: send texts, or choose the mode with a key");
+    }
+    if images > IMAGES_MAX {
+        return refuse("a message has at most three images");
+    }
+    Ok(taken)
+}
+
 /// Returns the mode of a run: that of the request, else the person's, else the script's.
 fn mode(site: &Site, seat: &Seat<'_>, asked: Option<&str>) -> Result<Mode> {
     let chosen = site.store.look(|c| chat::setting_of(c, &seat.person.id))?.mode;
@@ -153,14 +205,13 @@ fn accept(tx: &Tx<'_>, site: &Site, draft: &Draft) -> Result<Asked> {
     let session = match &draft.request.session_id {
         Some(id) => chat::find_session(c, &draft.person, id)?,
         None => {
-            let question = draft.question.as_deref().unwrap_or_default();
+            let question = draft.question.as_deref().and_then(|it| it.first());
+            let question = question.map_or("", String::as_str);
             let title = draft.action.as_ref().map_or(question, |it| it.label.as_str());
             chat::begin(tx, &site.ids, &draft.person, title)?
         }
     };
     refuse_busy(tx, &session)?;
-    let question = keep_question(tx, site, &session, draft)?;
-    chat::note_question(tx, &session, &question, draft.question.is_some())?;
     let new = NewJob {
         lane: Some(format!("@chat={}", session.id)),
         on_busy: OnBusy::Reject,
@@ -170,6 +221,8 @@ fn accept(tx: &Tx<'_>, site: &Site, draft: &Draft) -> Result<Asked> {
     };
     site.queue.admit(tx, &new)?;
     let run_id = jobs::enqueue(tx, &site.ids, &site.queue.capacities(), &new)?;
+    let question = keep_question(tx, site, (&session, &run_id), draft)?;
+    chat::note_question(tx, &session, &question, draft.question.is_some())?;
     let mode = draft.mode.as_str();
     let action = draft.action.as_ref();
     let new = NewRun {
@@ -200,7 +253,7 @@ fn refuse_busy(tx: &Tx<'_>, session: &Session) -> Result<()> {
 fn keep_question(
     tx: &Tx<'_>,
     site: &Site,
-    session: &Session,
+    (session, run): (&Session, &JobId),
     draft: &Draft,
 ) -> Result<ChatMessageId> {
     let c = tx.connection();
@@ -212,7 +265,7 @@ fn keep_question(
             Some(chat::find_message(c, &session.id, &id)?.id)
         }
     };
-    let Some(text) = &draft.question else {
+    let Some(parts) = &draft.question else {
         let asked = parent.map(|it| chat::find_message(c, &session.id, &it)).transpose()?;
         return match asked {
             Some(it) if it.role == Role::User => Ok(it.id),
@@ -227,9 +280,10 @@ fn keep_question(
         role: Role::User,
         run: None,
         state: State::Whole,
-        body: text,
+        body: &parts.join(run.as_str()),
         native: None,
         model: None,
+        attachments: &take_attachments(tx, draft)?,
     };
     chat::add_message(tx, &site.ids, &new)
 }

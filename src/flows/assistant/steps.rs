@@ -280,6 +280,7 @@ impl<'a> Answer<'a> {
                 body: &text,
                 native: Some(("anthropic", Some(&native))),
                 model: Some(&model),
+                attachments: &[],
             };
             chat::add_message(tx, &ids, &new)
         });

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::base::{Error, JobId, Result};
-use crate::chat::model::{Ask, Claude, Fault, Tokens};
-use crate::chat::{self, Item, Message, Run, Scribe, ToolCall};
+use crate::chat::model::{Ask, Block, Claude, Fault, Tokens};
+use crate::chat::{self, IMAGE_BYTES_MAX, Item, Message, Role, Run, Scribe, ToolCall};
 use crate::flows::Site;
 use crate::flows::assistant::branch::{self, Branch};
 use crate::flows::assistant::calls::on_disk;
 use crate::flows::assistant::steps::{Answer, Halt};
-use crate::flows::assistant::{run, tools};
+use crate::flows::assistant::{run, tools, vault};
 use crate::flows::check::external;
 use crate::jobs::{self, Reason, RunTask, Status, Task, TaskEnd, TaskFailure};
 use crate::people::{self, Person};
@@ -20,6 +20,8 @@ use crate::script::{Anthropic, Assistant, Config, Mode};
 
 /// Most messages of a branch that are looked at.
 const MESSAGES_MAX: usize = 400;
+/// Questions whose images are shown again.
+const SHOWN_QUESTIONS: usize = 3;
 /// Bytes for each token of a request: fewer than a text has, so that it fits.
 const TOKEN_BYTES: usize = 3;
 
@@ -35,7 +37,7 @@ pub fn tasks(site: &Site) -> RunTask {
 /// What stands in the database of a run.
 struct Found {
     run: Run,
-    question: String,
+    question: Message,
     before: Vec<Message>,
     calls: BTreeMap<JobId, Vec<ToolCall>>,
     person: Option<Person>,
@@ -118,6 +120,7 @@ async fn begin<'a>(site: &'a Site, task: &'a Task) -> std::result::Result<Answer
     let key = key.map_err(|it| Halt::Fault(Fault::lasting("key_missing", it.message())))?;
     refuse_held(site, &engine)?;
     let tools = tools::described(&assistant).map_err(Halt::Error)?;
+    let images = images(&config, &assistant, &found).await;
     let mut words = run::words(site, found.person, !tools.is_empty()).await;
     words.system += run::dry_words(&found.run);
     let mut limits = assistant.limits;
@@ -125,6 +128,7 @@ async fn begin<'a>(site: &'a Site, task: &'a Task) -> std::result::Result<Answer
     let branch = Branch {
         before: &found.before,
         question: &found.question,
+        images: &images,
         calls: &found.calls,
         memory: words.memory.as_deref(),
     };
@@ -139,6 +143,39 @@ async fn begin<'a>(site: &'a Site, task: &'a Task) -> std::result::Result<Answer
         (claude, model, limits),
         (ask, room.saturating_sub(fixed)),
     ))
+}
+
+/// Reads the images of the last questions. One that is gone is named, and not shown.
+async fn images(
+    config: &Arc<Config>,
+    assistant: &Assistant,
+    found: &Found,
+) -> BTreeMap<String, Block> {
+    let Some(person) = found.person.clone() else { return BTreeMap::new() };
+    let asked = found.before.iter().filter(|it| it.role == Role::User);
+    let last = std::iter::once(&found.question).chain(asked.rev()).take(SHOWN_QUESTIONS);
+    let files = last.flat_map(|it| it.attachments.iter().filter(|it| it.is_image()));
+    let files: Vec<(String, String)> = files.map(|it| (it.path.clone(), it.kind.clone())).collect();
+    if files.is_empty() {
+        return BTreeMap::new();
+    }
+    let (config, assistant) = (Arc::clone(config), assistant.clone());
+    let read = on_disk(move || {
+        let vault = vault::open(&config, &assistant, &person)?;
+        let mut images = BTreeMap::new();
+        for (path, kind) in files {
+            let bytes = vault.bytes(&path.parse()?, IMAGE_BYTES_MAX)?;
+            // A person may have put something else there.
+            if let Some(bytes) = bytes.filter(|it| chat::kind_of(it).is_ok_and(|it| it == kind)) {
+                images.insert(path, Block::Image { kind, bytes: bytes.into() });
+            }
+        }
+        Ok(images)
+    });
+    read.await.unwrap_or_else(|cause| {
+        tracing::warn!("no images are shown: {}", cause.chain());
+        BTreeMap::new()
+    })
 }
 
 fn setting(site: &Site, task: &Task) -> Result<Setting> {
@@ -164,7 +201,7 @@ fn find(c: &rusqlite::Connection, id: &JobId) -> Result<Option<Found>> {
         }
     }
     let person = people::find(c, &run.person_id)?;
-    Ok(Some(Found { run, question: question.body, before, calls, person }))
+    Ok(Some(Found { run, question, before, calls, person }))
 }
 
 /// Refuses to ask a provider that takes no more at present.

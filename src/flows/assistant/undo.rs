@@ -8,7 +8,7 @@ use crate::base::{CallId, Error, JobId, PersonId, Result};
 use crate::chat::{self, CallState, Home, ToolCall};
 use crate::flows::Site;
 use crate::flows::assistant::calls::on_disk;
-use crate::flows::assistant::{seat, tools, vault};
+use crate::flows::assistant::{again, seat, tools, vault};
 use crate::people::Caller;
 
 /// Returns a call of the caller, with all that is known of it.
@@ -53,6 +53,7 @@ fn view(c: &Connection, person: &PersonId, call: ToolCall) -> Result<CallView> {
         preview: None,
         expires_at: None,
         can_undo: can_undo(&call),
+        can_do: again::can_do(&call),
         undone_at: call.undone_at,
         ms: call.ms(),
         created_at: call.created_at,
@@ -68,11 +69,14 @@ fn view(c: &Connection, person: &PersonId, call: ToolCall) -> Result<CallView> {
             view.expires_at = approval.expires_at;
         }
     }
+    if let (true, Some(id)) = (view.can_do, &call.approval_id) {
+        view.preview = approvals::texts(c, id)?.payload["preview"].as_str().map(str::to_owned);
+    }
     Ok(view)
 }
 
 /// What a call is about, in a word.
-fn subject(call: &ToolCall) -> String {
+pub(super) fn subject(call: &ToolCall) -> String {
     let names = ["path", "from", "source_path", "pattern"];
     let found = names.iter().find_map(|it| call.args[*it].as_str()).unwrap_or_default();
     crate::base::truncate_chars(found, 200)
@@ -114,6 +118,7 @@ pub async fn undo(site: &Site, caller: &Caller, id: &CallId) -> Result<CallView>
         .write(move |tx| {
             let run = chat::find_run(tx.connection(), &person.id, &call.run_id)?;
             chat::note_call(tx, &person.id, &run.session_id)?;
+            chat::note_change(tx, &call.run_id, false)?;
             chat::note_undone(tx, &undone).map(|_| ())
         })
         .await?;

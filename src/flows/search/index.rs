@@ -17,6 +17,7 @@ use tracing::{debug, info, warn};
 
 use crate::base::limit::SEARCHES_MAX;
 use crate::base::{BlobId, Context, Error, ErrorKind, EventKind, Result, SourcePath, fault};
+use crate::chat;
 use crate::documents::git::Identity;
 use crate::documents::search::{self, Left, Part};
 use crate::documents::sources::source::SourceEntry;
@@ -262,12 +263,17 @@ impl Work {
         let mut state = self.works.store.read(search::state).await?;
         if state.is_stale {
             info!("rebuilding the search index");
-            self.works.store.write(search::begin_anew).await?;
+            let anew = |tx: &Tx<'_>| {
+                search::begin_anew(tx)?;
+                chat::forget_words(tx)
+            };
+            self.works.store.write(anew).await?;
             self.queue.clear();
             self.works.search.repository_changed();
             state.has_threads = false;
         }
         let mut has_threads = state.has_threads;
+        let mut has_chats = self.works.store.read(chat::has_all_words).await?;
         if !has_threads {
             let left = self.works.store.read(search::left).await?;
             (self.left.topics, self.left.messages) = (left.topics, left.messages);
@@ -287,6 +293,9 @@ impl Work {
             } else if !has_threads {
                 self.works.search.set("building", self.left, None);
                 has_threads = self.take_in_threads().await?;
+            } else if !has_chats {
+                self.works.search.set("building", self.left, None);
+                has_chats = self.works.store.write(chat::take_in_chats).await? == 0;
             } else {
                 break;
             }

@@ -96,8 +96,7 @@ pub async fn find(site: &Site, caller: &Caller, query: SearchQuery) -> Result<Hi
     let skip = place(query.after.as_deref())?;
     let filter = filter(site, &query).await?;
     site.search.look(&site.works);
-    let found = look_up(site, ask.clone(), filter, (skip, limit)).await;
-    let (rows, is_more, is_cut) = found.inspect_err(|cause| site.search.failed(cause))?;
+    let (rows, is_more, is_cut) = look_up(site, ask.clone(), filter, (skip, limit)).await?;
     let items = fill_in(site, ask, rows).await?;
     let next = is_more.then(|| (skip + limit).to_string());
     Ok(Hits { items, next, is_cut, index: site.search.progress() })
@@ -112,7 +111,11 @@ pub fn progress(site: &Site, caller: &Caller) -> Result<Progress> {
     Ok(site.search.progress())
 }
 
-fn place(after: Option<&str>) -> Result<usize> {
+/// Returns how many rows of what was found stand before a page.
+///
+/// # Errors
+/// `invalid` with code `bad_parameter`.
+pub(in crate::flows) fn place(after: Option<&str>) -> Result<usize> {
     let Some(after) = after else { return Ok(0) };
     let is_number = (1..=6).contains(&after.len()) && after.bytes().all(|it| it.is_ascii_digit());
     after.parse().ok().filter(|_| is_number).ok_or_else(|| {
@@ -149,30 +152,41 @@ async fn filter(site: &Site, query: &SearchQuery) -> Result<Filter> {
     Ok(Filter { sort, path, status, author })
 }
 
-/// Looks into the index; not too many at one time, and none for too long.
 async fn look_up(
     site: &Site,
     ask: Ask,
     filter: Filter,
     (skip, limit): (usize, usize),
 ) -> Result<(Vec<Row>, bool, bool)> {
+    within(site, move |c| {
+        let found = search::find(c, &ask, &filter)?;
+        let rest = found.items.get(skip..).unwrap_or_default();
+        let page = &rest[..rest.len().min(limit)];
+        let rows = page.iter().map(|it| row(c, &ask, *it)).collect::<Result<Vec<_>>>()?;
+        let rows = rows.into_iter().flatten().collect();
+        Ok((rows, rest.len() > limit, found.is_cut))
+    })
+    .await
+}
+
+/// Looks into an index; not too many at one time, and none for too long. One that is damaged is
+/// made anew.
+///
+/// # Errors
+/// `busy` with code `search_busy`; `unavailable` with code `search_timeout` or `index_damaged`; as
+/// `look`.
+pub(in crate::flows) async fn within<T: Send + 'static>(
+    site: &Site,
+    look: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
+) -> Result<T> {
     let slot = tokio::time::timeout(WAIT_MAX, site.search.slots().acquire()).await;
     let Ok(Ok(_slot)) = slot else {
         return Err(Error::new(ErrorKind::Busy, "too many searches are running")
             .code("search_busy")
             .hint("try again in a moment"));
     };
-    let limit_ms = Duration::from_millis(SEARCH_MS_MAX);
-    site.store
-        .read_within(limit_ms, move |c| {
-            let found = search::find(c, &ask, &filter)?;
-            let rest = found.items.get(skip..).unwrap_or_default();
-            let page = &rest[..rest.len().min(limit)];
-            let rows = page.iter().map(|it| row(c, &ask, *it)).collect::<Result<Vec<_>>>()?;
-            let rows = rows.into_iter().flatten().collect();
-            Ok((rows, rest.len() > limit, found.is_cut))
-        })
-        .await
+    let found = site.store.read_within(Duration::from_millis(SEARCH_MS_MAX), look).await;
+    found.inspect_err(|cause| site.search.failed(cause))
 }
 
 /// Returns what is known of a candidate; nothing if it went between two looks.

@@ -2,6 +2,7 @@
 
 use crate::base::Result;
 use crate::flows::Site;
+use crate::flows::assistant;
 use crate::flows::automation::reload;
 use crate::flows::proposals::approve;
 use crate::jobs::Left;
@@ -15,5 +16,6 @@ pub async fn recover(site: &Site) -> Result<Left> {
     reload::begin(site).await?;
     let left = site.queue.recover().await?;
     approve::recover(site).await?;
+    assistant::recover(site).await?;
     Ok(left)
 }

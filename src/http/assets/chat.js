@@ -3,6 +3,7 @@
 // The server renders each block of an answer; here it is put where it belongs, so that nothing
 // changes when the answer is there. A tab that nobody sees lets go, and comes back by reading on.
 
+import { attaching } from "./attach.js";
 import { refreshAll } from "./live.js";
 import { say } from "./say.js";
 import * as swap from "./swap.js";
@@ -173,6 +174,7 @@ function toEnd() {
 // --- the form ---
 
 function composer(form) {
+  attaching(form);
   const field = form.elements.message;
   field.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;

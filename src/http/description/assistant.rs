@@ -2,11 +2,11 @@
 
 use crate::api::Done;
 use crate::api::chat::{
-    ActionPage, Answered, AskRequest, CallView, ClaudeLogin, ClearRequest, ConfigRequest,
-    ConfigView, EventsQuery, ExecuteRequest, Executed, HealthView, History, HistoryQuery, RunView,
-    SessionPage, SessionRemoved, SessionRequest, SessionView, SessionsQuery, SignedOut,
-    StopRequest, Stopped, ToolList,
+    ActionPage, Answered, AskRequest, AttachmentQuery, AttachmentView, CallView, ClearRequest,
+    EventsQuery, ExecuteRequest, Executed, History, HistoryQuery, RunView, SessionPage,
+    SessionRequest, SessionView, SessionsQuery, StopRequest, Stopped,
 };
+use crate::api::chat_settings::{ClaudeLogin, ConfigRequest, ConfigView, HealthView};
 use crate::http::description::operation::{Operation, delete, get, post};
 
 /// A line of JSON for each thing that happens.
@@ -41,6 +41,8 @@ fn of_runs() -> Vec<Operation> {
             .answers::<Executed>(),
         get("/api/agent/calls/{id}", "Shows a call").answers::<CallView>(),
         post("/api/agent/calls/{id}/undo", "Undoes a tool call").answers::<CallView>(),
+        post("/api/agent/calls/{id}/do", "Makes a call whose question expired")
+            .answers::<CallView>(),
     ]
 }
 
@@ -65,6 +67,10 @@ fn of_sessions() -> Vec<Operation> {
 
 fn of_settings() -> Vec<Operation> {
     vec![
+        post("/api/agent/attachments", "Uploads a file that goes with a question")
+            .asks::<AttachmentQuery>()
+            .takes_file()
+            .answers_with::<AttachmentView>(201),
         get("/api/agent/config", "Shows the assistant's modes").answers::<ConfigView>(),
         post("/api/agent/config", "Chooses the assistant's mode")
             .takes::<ConfigRequest>()

@@ -23,6 +23,8 @@ pub(super) struct Operation {
     pub(super) summary: &'static str,
     pub(super) query: Option<Make>,
     pub(super) body: Option<(Make, bool)>,
+    /// Whether its body is a file.
+    pub(super) is_of_file: bool,
     pub(super) has_key: bool,
     pub(super) answers: Vec<(u16, Content)>,
 }
@@ -46,7 +48,8 @@ pub(super) fn delete(path: &'static str, summary: &'static str) -> Operation {
 impl Operation {
     fn new(verb: Verb, path: &'static str, summary: &'static str) -> Operation {
         let (query, body, answers) = (None, None, Vec::new());
-        Operation { verb, path, summary, query, body, has_key: false, answers }
+        let is_of_file = false;
+        Operation { verb, path, summary, query, body, is_of_file, has_key: false, answers }
     }
 
     /// The type of its query.
@@ -64,6 +67,12 @@ impl Operation {
     /// The type of its body, which may be left out.
     pub(super) fn may_take<T: JsonSchema>(mut self) -> Operation {
         self.body = Some((make::<T>, false));
+        self
+    }
+
+    /// Its body is the bytes of a file.
+    pub(super) fn takes_file(mut self) -> Operation {
+        self.is_of_file = true;
         self
     }
 

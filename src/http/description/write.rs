@@ -198,6 +198,10 @@ fn operation(it: &Operation, route: &Route, schemas: &mut Schemas) -> Value {
         told["requestBody"] =
             json!({"required": is_required, "content": {"application/json": {"schema": schema}}});
     }
+    if it.is_of_file {
+        let file = json!({"application/octet-stream": {"schema": {}}});
+        told["requestBody"] = json!({"required": true, "content": file});
+    }
     let mut responses = Map::new();
     for (status, content) in &it.answers {
         let (kind, schema) = match content {

@@ -14,9 +14,10 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::api::chat::{
-    AskRequest, ClaudeLogin, ClearRequest, ConfigRequest, EventsQuery, ExecuteRequest,
-    HistoryQuery, SessionRemoved, SessionRequest, SessionsQuery, SignedOut, StopRequest,
+    AskRequest, AttachmentQuery, ClearRequest, EventsQuery, ExecuteRequest, HistoryQuery,
+    SessionRemoved, SessionRequest, SessionsQuery, StopRequest,
 };
+use crate::api::chat_settings::{ClaudeLogin, ConfigRequest, SignedOut};
 use crate::base::limit::STREAM_CHECK_MS_MAX;
 use crate::base::{CallId, ChatId, JobId, Result, fault};
 use crate::flows::assistant::Follower;
@@ -31,6 +32,8 @@ use crate::http::{Call, Edge, any_of, delete, get, post, reply};
 const ASK_BODY_BYTES_MAX: usize = 6 * 1024 * 1024 + 4 * 1024;
 /// A file of 1 MiB as JSON, every character of it escaped.
 const EXECUTE_BODY_BYTES_MAX: usize = 6 * 1024 * 1024 + 16 * 1024;
+/// Largest file that goes with a question, in bytes: more than any that is kept.
+const ATTACHMENT_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Longest body of the other routes, in bytes.
 const BODY_BYTES_MAX: usize = 16 * 1024;
 /// How often a line shows both sides that the stream is alive, and whether it may go on is asked.
@@ -85,6 +88,13 @@ pub(in crate::http) fn routes(
             let query: SessionsQuery = call.query()?;
             reply::ok(&flows::assistant::sessions(&site, &call.caller()?, query).await?)
         }),
+        post("/api/agent/attachments", site, async |site: Site, mut call| {
+            let query: AttachmentQuery = call.query()?;
+            let bytes = call.file(ATTACHMENT_BYTES_MAX).await?;
+            let caller = call.caller()?;
+            let kept = flows::assistant::attach(&site, &caller, query.name, bytes).await?;
+            reply::json(StatusCode::CREATED, &kept)
+        }),
         of_sessions(site),
         of_settings(site),
         of_tools(&waits, site),
@@ -109,6 +119,11 @@ fn of_tools(waits: &(Edge, Site), site: &Site) -> BoxedFilter<(Response,)> {
             call.nothing().await?;
             let id: CallId = call.param("id")?;
             reply::ok(&flows::assistant::undo(&site, &call.caller()?, &id).await?)
+        }),
+        post("/api/agent/calls/{id}/do", site, async |site: Site, mut call| {
+            call.nothing().await?;
+            let id: CallId = call.param("id")?;
+            reply::ok(&flows::assistant::do_now(&site, &call.caller()?, &id).await?)
         }),
     ])
 }

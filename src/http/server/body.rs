@@ -124,6 +124,8 @@ fn too_large(bytes_max: usize) -> Error {
 
 /// The type of a form.
 pub(in crate::http) const FORM: &str = "application/x-www-form-urlencoded";
+/// The type of a file: what it really is, its bytes say.
+pub(in crate::http) const FILE: &str = "application/octet-stream";
 
 /// Returns the length that a request announces.
 fn announced(headers: &HeaderMap) -> Option<usize> {

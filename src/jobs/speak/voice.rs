@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::base::BlockId;
 use crate::jobs::speak::talk::{Bearings, GREETING};
 use crate::jobs::speak::typist::Desk;
-use crate::jobs::speak::{Noted, Stance, block_line, interrupt_line};
+use crate::jobs::speak::{Noted, block_line, interrupt_line};
 use crate::process::GuardStopper;
 use crate::script::Speaks;
 

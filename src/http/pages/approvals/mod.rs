@@ -9,7 +9,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::base::limit::APPROVAL_BODY_BYTES_MAX;
-use crate::base::{ApprovalId, Error, JobId, Result};
+use crate::base::{ApprovalId, CallId, ChatId, Error, ErrorKind, JobId, Result};
 use crate::flows::approvals::decide::{Answer, DecideRequest};
 use crate::flows::{self, Site};
 use crate::http::pages::Frame;
@@ -105,6 +105,8 @@ struct ApprovalPage {
     fields: Vec<Field>,
     /// The job that asks.
     job: Option<Job>,
+    /// The call that can be made after all, and its conversation.
+    later: Option<(CallId, ChatId)>,
 }
 
 impl ApprovalPage {
@@ -172,7 +174,25 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     };
     let facts = facts(&view.payload);
     let json = if facts.is_some() { String::new() } else { payload_form::pretty(&view.payload) };
-    reply::page(&ApprovalPage { frame, facts, json, difference, fields, job, view })
+    let later = later(&site, &caller, &view).await?;
+    reply::page(&ApprovalPage { frame, facts, json, difference, fields, job, later, view })
+}
+
+/// Returns the call that an expired question was about, if it can be made still.
+async fn later(site: &Site, caller: &Caller, view: &View) -> Result<Option<(CallId, ChatId)>> {
+    let id: Option<CallId> = view.payload["call_id"].as_str().and_then(|it| it.parse().ok());
+    let Some(id) = id.filter(|_| view.row.state == "expired") else { return Ok(None) };
+    let call = match flows::assistant::show_call(site, caller, &id).await {
+        Ok(call) if call.can_do => call,
+        Ok(_) => return Ok(None),
+        // The site has no assistant for them any more, or the conversation is gone.
+        Err(cause) if matches!(cause.kind(), ErrorKind::NotFound | ErrorKind::Forbidden) => {
+            return Ok(None);
+        }
+        Err(cause) => return Err(cause),
+    };
+    let run = flows::assistant::run(site, caller, &call.run_id).await?;
+    Ok(Some((call.id, run.session_id)))
 }
 
 /// Compares two texts where it holds nobody up.

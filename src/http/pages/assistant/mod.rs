@@ -1,117 +1,45 @@
 //! The assistant: conversations, one of them, and the form that asks.
 
+mod act;
+mod said;
+
 use askama::Template;
 use serde::Deserialize;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::api::chat::{
-    ActionView, AskRequest, CallView, ChatMessageView, ConfigRequest, ConfigView, History,
-    HistoryQuery, SessionRequest, SessionView, SessionsQuery,
+    ActionView, CallView, History, HistoryQuery, SessionPage, SessionView, SessionsQuery,
 };
-use crate::base::{ApprovalId, CallId, ChatId, ChatMessageId, Error, JobId, Result};
+use crate::api::chat_settings::ConfigView;
+use crate::base::{ChatId, ChatMessageId, Error, ErrorKind, Result};
 use crate::flows::Site;
-use crate::flows::approvals::decide::{Answer, DecideRequest, decide};
 use crate::flows::assistant;
 use crate::http::markdown::{Html, blocks_of};
 use crate::http::pages::Frame;
-use crate::http::pages::parts::form;
+use crate::http::pages::assistant::said::Said;
 use crate::http::pages::parts::time::{At, When};
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
-use crate::http::{Call, any_of, get, post, reply};
+use crate::http::{Call, any_of, get, reply};
 use crate::people::Caller;
 
-/// A question as a form: every byte may be escaped by three.
-const FORM_BYTES_MAX: usize = 3 * 1024 * 1024 + 4 * 1024;
-/// Longest body of the other forms, in bytes.
-const SMALL_BYTES_MAX: usize = 16 * 1024;
+pub(in crate::http) use said::call_state;
+
 /// Conversations of the list.
 const LISTED: u32 = 100;
+/// Conversations that are shown of those that were found.
+const FOUND: u32 = 50;
 /// Messages of a page.
 const MESSAGES: u32 = 60;
-
-/// A message as the page shows it.
-struct Said {
-    view: ChatMessageView,
-    blocks: Vec<Html>,
-    at: At,
-    calls: Vec<CallView>,
-}
-
-impl Said {
-    fn of(view: ChatMessageView) -> Said {
-        let blocks = if view.role == "user" { Vec::new() } else { blocks_of(&view.body) };
-        Said { at: At(view.created_at), blocks, view, calls: Vec::new() }
-    }
-
-    /// Adds the next step of the same answer: while it is written they are one, too.
-    fn go_on(&mut self, next: Said) {
-        self.blocks.extend(next.blocks);
-        self.view.state = next.view.state;
-    }
-
-    fn is_question(&self) -> bool {
-        self.view.role == "user"
-    }
-
-    /// Its name on the page: an answer keeps the one that it had while it was written.
-    fn key(&self) -> String {
-        match &self.view.run_id {
-            Some(run) => format!("run-{run}"),
-            None => format!("said-{}", self.view.id),
-        }
-    }
-
-    fn place(&self) -> usize {
-        let place = self.view.siblings.iter().position(|it| *it == self.view.id);
-        place.map_or(1, |it| it + 1)
-    }
-
-    fn before(&self) -> Option<&ChatMessageId> {
-        self.view.siblings.get(self.place().checked_sub(2)?)
-    }
-
-    fn after(&self) -> Option<&ChatMessageId> {
-        self.view.siblings.get(self.place())
-    }
-
-    /// Returns why an answer is not whole.
-    fn state(&self) -> Option<&'static str> {
-        match self.view.state.as_str() {
-            "stopped" => Some("Stopped"),
-            "interrupted" => Some("Interrupted"),
-            "failed" => Some("Incomplete"),
-            _ => None,
-        }
-    }
-
-    /// The message that another version of a question follows.
-    fn parent(&self) -> &str {
-        self.view.parent_id.as_ref().map_or("", ChatMessageId::as_str)
-    }
-}
-
-/// Returns how a call stands, in a word for people.
-pub(in crate::http) fn call_state(call: &CallView) -> &'static str {
-    match (call.state.as_str(), call.ok, call.undone_at) {
-        (_, _, Some(_)) => "undone",
-        ("ready" | "running", ..) => "working",
-        ("waiting", ..) => "needs approval",
-        ("done", Some(true), _) => "done",
-        ("declined", ..) => "declined",
-        ("expired", ..) => "expired",
-        ("void", ..) => "not run",
-        ("cancelled", ..) => "not run",
-        ("unknown", ..) => "outcome unknown",
-        _ => "failed",
-    }
-}
 
 #[derive(Template)]
 #[template(path = "assistant.html")]
 struct AssistantPage {
     frame: Frame,
-    sessions: Vec<SessionView>,
+    /// What was looked for among the conversations.
+    words: String,
+    /// The conversations, or why they could not be looked for.
+    list: std::result::Result<SessionPage, String>,
     config: ConfigView,
     actions: Vec<ActionView>,
     /// The conversation that is shown.
@@ -135,9 +63,16 @@ struct Shown {
     history: History,
     /// What the run that answers has said so far.
     so_far: Vec<Html>,
+    /// The message that was looked for.
+    at: Option<ChatMessageId>,
 }
 
 impl Shown {
+    /// Whether a message is the one that was looked for, or holds it as one of its steps.
+    fn is_at(&self, said: &Said) -> bool {
+        self.at.as_ref().is_some_and(|at| said.ids.contains(at))
+    }
+
     /// The question that the last answer, or its failure, is to.
     fn last_question(&self) -> Option<&ChatMessageId> {
         self.messages.iter().rev().find(|it| it.is_question()).map(|it| &it.view.id)
@@ -176,6 +111,26 @@ impl AssistantPage {
         self.closed().is_some_and(|(why, _)| why.contains("signed in"))
     }
 
+    /// Returns whether the page only shows what was found: nothing is asked there.
+    fn is_look(&self) -> bool {
+        self.shown.as_ref().is_some_and(|it| it.at.is_some())
+    }
+
+    /// Returns where a conversation is opened: at what was found in it, if anything was.
+    fn address(&self, it: &SessionView) -> String {
+        let Some(found) = &it.found else { return at(&it.session_id) };
+        let key = match &found.run_id {
+            Some(run) => format!("run-{run}"),
+            None => format!("said-{}", found.message_id),
+        };
+        format!("{}?at={}#{key}", at(&it.session_id), found.message_id)
+    }
+
+    /// Returns the address of the page without what was looked for.
+    fn own_address(&self) -> String {
+        self.shown.as_ref().map_or("/assistant".to_owned(), |it| at(&it.session.session_id))
+    }
+
     fn is_shown(&self, session: &ChatId) -> bool {
         self.shown.as_ref().is_some_and(|it| it.session.session_id == *session)
     }
@@ -185,73 +140,16 @@ impl AssistantPage {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct AskForm {
-    key: String,
-    #[serde(default)]
-    session: Option<ChatId>,
-    #[serde(default)]
-    parent: Option<String>,
-    #[serde(default)]
-    message: Option<String>,
-    /// The id of an action, with the digest that was shown if it wants to be looked at.
-    #[serde(default)]
-    action: Option<String>,
-    /// `1`: nothing is changed.
-    #[serde(default)]
-    dry: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ModeForm {
-    mode: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RunForm {
-    run: JobId,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ShowForm {
-    head: ChatMessageId,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct UndoForm {
-    call: CallId,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct AnswerForm {
-    approval: ApprovalId,
-    version: i64,
-    /// `allow` or `decline`.
-    answer: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct TitleForm {
-    title: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SignInForm {
-    token: String,
-}
-
+/// What a page of the assistant is asked for.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Listed {
+struct Asked {
+    /// Messages before this one.
     before: Option<ChatMessageId>,
+    /// Messages around this one.
+    at: Option<ChatMessageId>,
+    /// Words to look for among the conversations.
+    q: Option<String>,
 }
 
 pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
@@ -261,36 +159,27 @@ pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
             if site.config.assistant.is_none() {
                 return reply::page(&NoAssistantPage { frame: framed.0 });
             }
-            page(&site, framed, (None, None), None).await
+            page(&site, framed, (None, call.query()?), None).await
         }),
-        post("/assistant", site, ask),
-        post("/assistant/sign-in", site, sign_in),
-        post("/assistant/sign-out", site, async |site: Site, mut call: Call| {
-            call.nothing().await?;
-            let outcome = assistant::sign_out(&site, &call.caller()?).await;
-            form::answer(outcome, |_| "/assistant".to_owned(), "/assistant".to_owned(), None)
-        }),
-        post("/assistant/mode", site, choose_mode),
         get("/assistant/{session}", site, async |site: Site, call: Call| {
             let id: ChatId = call.param("session")?;
-            let asked: Listed = call.query()?;
             let framed = Frame::of(&site, &call, "/assistant")?;
-            page(&site, framed, (Some(id), asked.before), None).await
+            page(&site, framed, (Some(id), call.query()?), None).await
         }),
-        post("/assistant/{session}/stop", site, stop),
-        post("/assistant/{session}/show", site, show),
-        post("/assistant/{session}/undo", site, undo),
-        post("/assistant/{session}/answer", site, answer),
-        post("/assistant/{session}/title", site, title),
-        post("/assistant/{session}/delete", site, async |site: Site, mut call: Call| {
-            call.nothing().await?;
-            let id: ChatId = call.param("session")?;
-            let outcome = assistant::remove(&site, &call.caller()?, &id).await;
-            form::answer(outcome, |()| "/assistant".to_owned(), at(&id), None)
-        }),
+        act::routes(site),
     ])
 }
 
+/// Returns the size of a file for people.
+pub(super) fn size(bytes: &u64) -> String {
+    match bytes {
+        0..1024 => format!("{bytes} bytes"),
+        1024..1_048_576 => format!("{} KiB", bytes.div_ceil(1024)),
+        _ => format!("{:.1} MiB", *bytes as f64 / 1_048_576.0),
+    }
+}
+
+/// Returns the address of a conversation.
 fn at(session: &ChatId) -> String {
     format!("/assistant/{session}")
 }
@@ -298,11 +187,10 @@ fn at(session: &ChatId) -> String {
 async fn page(
     site: &Site,
     (mut frame, caller): (Frame, Caller),
-    (session, before): (Option<ChatId>, Option<ChatMessageId>),
+    (session, asked): (Option<ChatId>, Asked),
     refused: Option<(String, Error)>,
 ) -> Result<Response> {
-    let query = SessionsQuery { after: None, limit: Some(LISTED) };
-    let sessions = assistant::sessions(site, &caller, query).await?.items;
+    let (words, list) = list(site, &caller, asked.q).await?;
     let config = assistant::config(site, &caller).await?;
     let actions = match assistant::actions(site, &caller).await {
         Ok(actions) => actions.items,
@@ -313,7 +201,7 @@ async fn page(
         }
     };
     let shown = match session {
-        Some(id) => Some(shown(site, &caller, id, before).await?),
+        Some(id) => Some(shown(site, &caller, id, (asked.before, asked.at)).await?),
         None => None,
     };
     if shown.as_ref().is_some_and(|it| it.history.active_run.is_some()) {
@@ -322,14 +210,34 @@ async fn page(
     match refused {
         None => {
             let refused = None;
-            reply::page(&AssistantPage { frame, sessions, config, actions, shown, refused })
+            reply::page(&AssistantPage { frame, words, list, config, actions, shown, refused })
         }
         Some((typed, cause)) => {
             let hint = cause.hint_str().map(|it| format!(": {it}")).unwrap_or_default();
             let refused = Some((typed, format!("{}{hint}", cause.message())));
-            let page = AssistantPage { frame, sessions, config, actions, shown, refused };
+            let page = AssistantPage { frame, words, list, config, actions, shown, refused };
             reply::refused(&page, &cause)
         }
+    }
+}
+
+/// Returns the conversations of the list: all, or those with some words.
+async fn list(
+    site: &Site,
+    caller: &Caller,
+    words: Option<String>,
+) -> Result<(String, std::result::Result<SessionPage, String>)> {
+    let words = words.unwrap_or_default();
+    let is_search = !words.trim().is_empty();
+    let limit = Some(if is_search { FOUND } else { LISTED });
+    let query = SessionsQuery { query: is_search.then(|| words.clone()), after: None, limit };
+    match assistant::sessions(site, caller, query).await {
+        Ok(list) => Ok((words, Ok(list))),
+        // What cannot be looked for is said beside the field.
+        Err(cause) if is_search && cause.kind() != ErrorKind::Forbidden => {
+            Ok((words, Err(cause.message().to_owned())))
+        }
+        Err(cause) => Err(cause),
     }
 }
 
@@ -337,10 +245,10 @@ async fn shown(
     site: &Site,
     caller: &Caller,
     id: ChatId,
-    before: Option<ChatMessageId>,
+    (before, at): (Option<ChatMessageId>, Option<ChatMessageId>),
 ) -> Result<Shown> {
     let session = assistant::session(site, caller, &id).await?;
-    let query = HistoryQuery { session_id: id, before, limit: Some(MESSAGES) };
+    let query = HistoryQuery { session_id: id, before, at: at.clone(), limit: Some(MESSAGES) };
     let mut history = assistant::history(site, caller, query).await?;
     let mut calls = std::mem::take(&mut history.calls);
     let said = std::mem::take(&mut history.messages).into_iter().map(Said::of);
@@ -363,95 +271,5 @@ async fn shown(
         Some(run) => blocks_of(&assistant::so_far(site, caller, &run.run_id).await?),
         None => Vec::new(),
     };
-    Ok(Shown { session, messages, calls, history, so_far })
-}
-
-async fn ask(site: Site, mut call: Call) -> Result<Response> {
-    let (sent, digest): (AskForm, _) = call.form_with_digest(FORM_BYTES_MAX).await?;
-    let typed = sent.message.as_deref().map(form::text);
-    let key = call.key_of_form(sent.key, digest)?;
-    let framed = Frame::of(&site, &call, "/assistant")?;
-    let (action_id, confirm) = match sent.action.as_deref() {
-        None | Some("") => (None, None),
-        Some(chosen) => match chosen.split_once(' ') {
-            None => (Some(chosen.to_owned()), None),
-            Some((id, digest)) => (Some(id.to_owned()), Some(digest.to_owned())),
-        },
-    };
-    let request = AskRequest {
-        session_id: sent.session.clone(),
-        message: typed.clone(),
-        parent_id: sent.parent,
-        mode: None,
-        action_id,
-        confirm,
-        dry_run: sent.dry.as_deref() == Some("1"),
-    };
-    match assistant::ask(&site, &call.caller()?, request, Some(key)).await {
-        Ok(asked) => reply::see_other(&at(&asked.session_id)),
-        Err(cause) => {
-            let refused = Some((typed.unwrap_or_default(), cause));
-            page(&site, framed, (sent.session, None), refused).await
-        }
-    }
-}
-
-async fn undo(site: Site, mut call: Call) -> Result<Response> {
-    let id: ChatId = call.param("session")?;
-    let sent: UndoForm = call.form(SMALL_BYTES_MAX).await?;
-    let outcome = assistant::undo(&site, &call.caller()?, &sent.call).await;
-    form::answer(outcome, |_| at(&id), at(&id), None)
-}
-
-/// Answers a question about a call, and leads back to the conversation.
-async fn answer(site: Site, mut call: Call) -> Result<Response> {
-    let id: ChatId = call.param("session")?;
-    let sent: AnswerForm = call.form(SMALL_BYTES_MAX).await?;
-    let verb = match sent.answer.as_str() {
-        "allow" => Answer::Approve,
-        _ => Answer::Reject,
-    };
-    let request = DecideRequest { version: sent.version, changes: None, note: None };
-    let caller = call.caller()?;
-    let outcome = decide(&site, &caller, &sent.approval, verb, request).await;
-    form::answer(outcome, |_| at(&id), at(&id), None)
-}
-
-async fn sign_in(site: Site, mut call: Call) -> Result<Response> {
-    let sent: SignInForm = call.form(SMALL_BYTES_MAX).await?;
-    let outcome = assistant::sign_in(&site, &call.caller()?, sent.token).await;
-    form::answer(outcome, |()| "/assistant".to_owned(), "/assistant".to_owned(), None)
-}
-
-/// Keeps which mode the person's questions go to.
-async fn choose_mode(site: Site, mut call: Call) -> Result<Response> {
-    let sent: ModeForm = call.form(SMALL_BYTES_MAX).await?;
-    let request = ConfigRequest { mode: Some(sent.mode) };
-    let outcome = assistant::set_config(&site, &call.caller()?, request).await;
-    form::answer(outcome, |_| "/assistant".to_owned(), "/assistant".to_owned(), None)
-}
-
-async fn stop(site: Site, mut call: Call) -> Result<Response> {
-    let sent: RunForm = call.form(SMALL_BYTES_MAX).await?;
-    let id: ChatId = call.param("session")?;
-    let outcome = assistant::stop(&site, &call.caller()?, &sent.run).await;
-    form::answer(outcome, |_| at(&id), at(&id), None)
-}
-
-async fn show(site: Site, mut call: Call) -> Result<Response> {
-    let sent: ShowForm = call.form(SMALL_BYTES_MAX).await?;
-    let request = SessionRequest { head_id: Some(sent.head), ..SessionRequest::default() };
-    change(site, call, request).await
-}
-
-async fn title(site: Site, mut call: Call) -> Result<Response> {
-    let sent: TitleForm = call.form(SMALL_BYTES_MAX).await?;
-    let request = SessionRequest { title: Some(sent.title), ..SessionRequest::default() };
-    change(site, call, request).await
-}
-
-async fn change(site: Site, call: Call, request: SessionRequest) -> Result<Response> {
-    let id: ChatId = call.param("session")?;
-    let outcome = assistant::set(&site, &call.caller()?, &id, request).await;
-    form::answer(outcome, |_| at(&id), at(&id), None)
+    Ok(Shown { session, messages, calls, history, so_far, at })
 }

@@ -1,0 +1,72 @@
+//! The assistant: what a person chooses, their sign-in, and whether they can ask.
+
+use serde::{Deserialize, Serialize};
+
+/// A mode, and whether a person can use it.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ModeView {
+    /// Its word.
+    pub mode: String,
+    /// Whether it can be used now.
+    pub available: bool,
+    /// Why it cannot.
+    pub why: Option<String>,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+/// The answer of `GET /api/agent/config` and of `POST`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ConfigView {
+    /// The mode of the person's runs.
+    pub mode: String,
+    /// All modes.
+    pub modes: Vec<ModeView>,
+    /// Longest question, in bytes.
+    pub prompt_bytes_max: u64,
+    /// Most runs of one person at once.
+    pub running_person: u32,
+}
+
+/// The body of `POST /api/agent/config`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ConfigRequest {
+    /// The mode of the person's runs; null for that of the site.
+    pub mode: Option<String>,
+}
+
+/// The answer of `GET /api/agent/health`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "AssistantHealth"))]
+pub struct HealthView {
+    /// What answers.
+    pub runtimes: Vec<RuntimeHealth>,
+}
+
+/// The state of one runtime for one person.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct RuntimeHealth {
+    /// Its mode.
+    pub mode: String,
+    /// `ready`, `not_allowed` or `no_sign_in`.
+    pub state: String,
+    /// What is wrong.
+    pub problem: Option<String>,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+/// The body of `POST /api/agent/claude/login`.
+#[derive(Clone, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ClaudeLogin {
+    /// What `claude setup-token` printed.
+    pub token: String,
+}

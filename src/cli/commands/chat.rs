@@ -1,0 +1,216 @@
+//! `wiki-browser chat`: conversations with the assistant.
+
+use clap::Subcommand;
+use serde::Deserialize as _;
+use serde_json::{Value, json};
+
+use crate::api::chat::ActionPage;
+use crate::base::{Error, Result};
+use crate::cli::commands::search::pieces;
+use crate::cli::commands::{Desk, Page};
+use crate::cli::terminal::escape;
+use crate::cli::terminal::screen::Style;
+use crate::cli::terminal::short_id::{Noun, items, resolve, shorten};
+use crate::cli::terminal::table::Table;
+use crate::client::{Client, path_part, query};
+
+/// What can be done with conversations.
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum ChatCommand {
+    /// List your conversations, newest first
+    List {
+        #[command(flatten)]
+        page: Page,
+    },
+    /// Find the conversations that hold some words, best first
+    #[command(after_help = "\
+Words are found whatever their case and accents. All of them must occur in one message;
+\"several words\" in quotation marks must stand together, wor* is the beginning of a word, and
+after -- a -word must not occur.
+
+Examples:
+  wiki-browser chat search retry budget
+  wiki-browser chat search '\"exponential backoff\"' --limit 5")]
+    Search {
+        /// What to look for
+        #[arg(required = true)]
+        words: Vec<String>,
+        #[command(flatten)]
+        page: Page,
+    },
+    /// List your actions, the Markdown files of `agent/actions` in your vault
+    Actions,
+    /// Print a conversation
+    Show {
+        /// Id of the conversation
+        id: String,
+    },
+    /// Stop the answer that is being written in a conversation, or a run by its id
+    Stop {
+        /// Id of the conversation or of the run
+        id: String,
+    },
+    /// Make a call that was not made because nobody answered in time; `show` names such calls
+    Do {
+        /// Id of the call
+        id: String,
+    },
+    /// Delete a conversation with all its messages; backups keep what they have
+    Delete {
+        /// Id of the conversation
+        id: String,
+    },
+}
+
+/// Does what is to be done with conversations.
+pub(super) fn chat(desk: &Desk, command: ChatCommand) -> Result<u8> {
+    let client = desk.client()?;
+    match command {
+        ChatCommand::List { page } => list(desk, &client, &page),
+        ChatCommand::Search { words, page } => search(desk, &client, &words.join(" "), &page),
+        ChatCommand::Actions => actions(desk, &client),
+        ChatCommand::Show { id } => show(desk, &client, &id),
+        ChatCommand::Stop { id } => stop(desk, &client, &id),
+        ChatCommand::Do { id } => {
+            let path = format!("/api/agent/calls/{}/do", path_part(&id));
+            let made = client.post(&path, &json!({}))?;
+            let of = |name: &str| made[name].as_str().unwrap_or_default();
+            let words = format!("{} {}: {}", of("tool"), of("state"), of("summary"));
+            desk.screen.answer(&made, |screen, _| screen.put(&escape::line(&words)))?;
+            Ok(u8::from(made["ok"] != true))
+        }
+        ChatCommand::Delete { id } => {
+            let id = resolve(&client, Noun::Chat, &id)?;
+            let gone = client.delete(&format!("/api/agent/sessions/{id}"))?;
+            let words = format!("deleted conversation {}", shorten(&id));
+            desk.screen.answer(&gone, |screen, _| screen.put(&words))?;
+            Ok(0)
+        }
+    }
+}
+
+/// Reads the list of actions.
+pub(super) fn read_actions(answer: &Value) -> Result<ActionPage> {
+    ActionPage::deserialize(answer)
+        .map_err(|cause| Error::internal("the server answered no list of actions").source(cause))
+}
+
+fn actions(desk: &Desk, client: &Client) -> Result<u8> {
+    let answer = client.get("/api/agent/actions")?;
+    desk.screen.answer(&answer, |screen, answer| {
+        let page = read_actions(answer)?;
+        let mut table = Table::new(&["ID", "ASKS", "LABEL", "ABOUT"]);
+        for it in page.items {
+            let about = it.error.map(|why| format!("cannot be run: {why}")).or(it.about);
+            let asks = if it.requires_confirmation { "yes" } else { "" };
+            let about = escape::line(&about.unwrap_or_default());
+            table.row([it.id, asks.to_owned(), escape::line(&it.label), about]);
+        }
+        screen.table(&table, &format!("no actions yet: write a Markdown file in {}", page.folder))
+    })?;
+    Ok(0)
+}
+
+fn list(desk: &Desk, client: &Client, page: &Page) -> Result<u8> {
+    let limit = page.limit();
+    let pairs = [("limit", Some(&*limit)), ("after", page.after())];
+    let answer = client.get(&query("/api/agent/sessions", &pairs))?;
+    desk.screen.answer(&answer, |screen, answer| {
+        let mut table = Table::new(&["ID", "STATE", "MESSAGES", "WHEN", "TITLE"]);
+        for it in items(answer) {
+            let state = if it["active_run"].is_null() { "" } else { "answering" };
+            let text = |name: &str| it[name].as_str().unwrap_or_default();
+            table.row([
+                shorten(text("session_id")).to_owned(),
+                state.to_owned(),
+                it["messages"].to_string(),
+                desk.ago(&it["touched_at"]),
+                escape::line(text("title")),
+            ]);
+        }
+        screen.table(&table, "no conversations yet: wiki-browser ask TEXT")
+    })?;
+    Ok(0)
+}
+
+fn search(desk: &Desk, client: &Client, words: &str, page: &Page) -> Result<u8> {
+    let limit = page.limit();
+    let pairs = [("query", Some(words)), ("limit", Some(&*limit)), ("after", page.after())];
+    let answer = client.get(&query("/api/agent/sessions", &pairs))?;
+    desk.screen.answer(&answer, |screen, answer| {
+        for it in items(answer) {
+            let found = &it["found"];
+            let id = shorten(it["session_id"].as_str().unwrap_or_default());
+            let when = screen.paint(Style::Dim, &escape::line(&desk.ago(&found["at"])));
+            screen.put(&format!(
+                "{} {} {when}",
+                escape::line(id),
+                pieces(desk, &found["title"])
+            ))?;
+            screen.put(&format!("    {}", pieces(desk, &found["snippet"])))?;
+        }
+        if items(answer).is_empty() {
+            screen.note("nothing was found");
+        }
+        if answer["is_building"] == true {
+            screen.note("the index is still being made: not everything is found yet");
+        }
+        desk.more(answer);
+        if answer["next"].is_null() && answer["is_cut"] == true {
+            screen.note("only the newest were ranked: add a word to narrow it down");
+        }
+        Ok(())
+    })?;
+    Ok(0)
+}
+
+fn show(desk: &Desk, client: &Client, id: &str) -> Result<u8> {
+    let id = resolve(client, Noun::Chat, id)?;
+    let pairs = [("session_id", Some(id.as_str())), ("limit", Some("200"))];
+    let answer = client.get(&query("/api/agent/session/history", &pairs))?;
+    desk.screen.answer(&answer, |screen, answer| {
+        for it in answer["messages"].as_array().into_iter().flatten() {
+            let (role, state) = (it["role"].as_str(), it["state"].as_str());
+            let who = if role == Some("user") { "You" } else { "Assistant" };
+            let state = state.filter(|it| *it != "whole");
+            let state = state.map(|it| format!(" ({it})")).unwrap_or_default();
+            screen.put(&format!("{who}{state}:"))?;
+            screen.put(&escape::block(it["body"].as_str().unwrap_or_default()))?;
+            if let Some(path) = it["artefact"].as_str() {
+                screen.note(&escape::line(&format!("recorded in {path}")));
+            }
+            screen.put("")?;
+        }
+        for it in answer["calls"].as_array().into_iter().flatten() {
+            if it["can_do"] == true {
+                let of = |name: &str| it[name].as_str().unwrap_or_default();
+                let (tool, subject, id) = (of("tool"), of("subject"), of("id"));
+                let words = format!("{tool} {subject} expired: wiki-browser chat do {id}");
+                screen.note(&escape::line(&words));
+            }
+        }
+        if let Some(message) = answer["error"]["message"].as_str() {
+            screen.note(&escape::line(message));
+        }
+        Ok(())
+    })?;
+    Ok(0)
+}
+
+fn stop(desk: &Desk, client: &Client, id: &str) -> Result<u8> {
+    let run = match resolve(client, Noun::Chat, id) {
+        Ok(session) => match client.get(&format!("/api/agent/sessions/{session}")) {
+            Ok(session) => session["active_run"].as_str().map(str::to_owned).ok_or_else(|| {
+                Error::conflict("run_ended", "nothing is being answered in this conversation")
+            })?,
+            // It may be a run.
+            Err(cause) if cause.code_str() == "no_session" => session,
+            Err(cause) => return Err(cause),
+        },
+        Err(cause) => return Err(cause),
+    };
+    let answer = client.post("/api/agent/stop", &json!({"run_id": run}))?;
+    let text = format!("run {}: {}", shorten(&run), answer["state"].as_str().unwrap_or_default());
+    desk.screen.answer(&answer, |screen, _| screen.put(&text))?;
+    Ok(0)
+}

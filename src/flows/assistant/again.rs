@@ -1,0 +1,177 @@
+//! *Do it now*: a call whose question expired is made after all, once.
+//!
+//! **Invariant:** it is made under an approval that is made and used by the tap; what begins it is
+//! one transaction, so a second tap, or one after a kill, makes nothing.
+
+use crate::api::chat::CallView;
+use crate::approvals::{self, Decision, State};
+use crate::base::{Actor, CallId, Error, ErrorKind, Result, fault, truncate_chars};
+use crate::chat::{self, CallState, Home, Run, ToolCall};
+use crate::flows::Site;
+use crate::flows::assistant::calls::{on_disk, question};
+use crate::flows::assistant::tools::{self, Deed, Known, Said, Work};
+use crate::flows::assistant::undo::show_call;
+use crate::flows::assistant::{seat, vault};
+use crate::people::{self, Caller, Person, Role};
+
+/// Most characters of what came of a call.
+const SUMMARY_CHARS_MAX: usize = 300;
+
+/// Returns whether a call can be made now.
+pub(super) fn can_do(call: &ToolCall) -> bool {
+    call.state == CallState::Expired && call.again_id.is_none()
+}
+
+/// Makes a call whose question expired, if what it changes is as it was shown then. The model has
+/// had its answer: what comes of it stands in the conversation and in the record of the run.
+///
+/// # Errors
+/// As the seat; `not_found`: `no_call`, `no_tool`; `conflict`: `cannot_do`, `changed_meanwhile`.
+pub async fn do_now(site: &Site, caller: &Caller, id: &CallId) -> Result<CallView> {
+    caller.may_decide()?;
+    let seat = seat(site, caller)?;
+    let person = seat.person.clone();
+    let (of, wanted) = (person.id.clone(), id.clone());
+    let (call, run, calls) = site
+        .store
+        .read(move |c| {
+            let call = chat::find_call(c, &of, &wanted)?;
+            let run = chat::find_run(c, &of, &call.run_id)?;
+            let calls = chat::calls_of_run(c, &call.run_id)?;
+            Ok((call, run, calls))
+        })
+        .await?;
+    if !can_do(&call) {
+        let message = "only a call whose question expired is made later, and once";
+        return Err(Error::conflict("cannot_do", message).hint("ask the assistant again"));
+    }
+    let tool = tools::find(&call.tool)?;
+    if !seat.assistant.tools.contains_key(tool.name) {
+        return Err(Error::not_found(format!("the tool {} is not allowed here", tool.name))
+            .code("no_tool")
+            .hint("an admin names it in `tools` of wb.assistant"));
+    }
+    let deed = look(site, &person, (&call, tool.is_of_site), Known::of(&calls)).await?;
+    if deed.target != call.target && !fault::is_off("call_target") {
+        let message = "what the call was to change has changed since it was shown";
+        return Err(Error::conflict("changed_meanwhile", message).hint("ask the assistant again"));
+    }
+    // What has begun is ended and written down also if nobody waits for it any more.
+    let (handle, site_of_it) = (tokio::runtime::Handle::current(), site.clone());
+    on_disk(move || handle.block_on(make(&site_of_it, (person, run), (call, deed)))).await?;
+    show_call(site, caller, id).await
+}
+
+/// Says what the call would do now.
+async fn look(
+    site: &Site,
+    person: &Person,
+    (call, is_of_site): (&ToolCall, bool),
+    known: Known,
+) -> Result<Deed> {
+    let args = &call.args;
+    if is_of_site {
+        let preview = serde_json::to_string_pretty(args).unwrap_or_default();
+        return Ok(Deed { target: None, asks: None, preview, work: Work::Site });
+    }
+    let config = std::sync::Arc::clone(&site.config);
+    let (person, tool, args) = (person.clone(), call.tool.clone(), args.clone());
+    on_disk(move || {
+        let gone = || Error::unavailable("the site has no assistant any more");
+        let vault = vault::open(&config, config.assistant.as_ref().ok_or_else(gone)?, &person)?;
+        tools::plan_file(&vault, &tool, &args, &known)
+    })
+    .await
+}
+
+async fn make(
+    site: &Site,
+    (person, run): (Person, Run),
+    (call, deed): (ToolCall, Deed),
+) -> Result<()> {
+    let draft = Begin {
+        run: run.clone(),
+        person: person.clone(),
+        call: call.clone(),
+        preview: deed.preview.clone(),
+    };
+    let ids = site.ids.clone();
+    site.store.write(move |tx| draft.keep(tx, &ids)).await?;
+    fault::crash_point("before_again");
+    let made = match &deed.work {
+        Work::Site => tools::run_document(site, &person, (&call.tool, &call.args)).await,
+        _ => {
+            let config = std::sync::Arc::clone(&site.config);
+            let (home, id) = (Home::of(&config.site.data, &person.id), call.id.clone());
+            on_disk(move || {
+                let gone = || Error::unavailable("the site has no assistant any more");
+                let assistant = config.assistant.as_ref().ok_or_else(gone)?;
+                let vault = vault::open(&config, assistant, &person)?;
+                tools::make(&vault, (&home, &id), &deed)
+            })
+            .await
+        }
+    };
+    fault::crash_point("after_again");
+    let (ok, state, summary) = match made {
+        Ok(Said { summary, .. }) => (true, CallState::Done, summary),
+        Err(cause) => {
+            if cause.kind() == ErrorKind::Internal {
+                tracing::error!("a call of {} failed: {}", call.tool, cause.chain());
+            }
+            let is_void = cause.code_str() == "changed_meanwhile";
+            let state = if is_void { CallState::Void } else { CallState::Done };
+            (false, state, cause.message().to_owned())
+        }
+    };
+    let summary = truncate_chars(&summary, SUMMARY_CHARS_MAX);
+    site.store
+        .write(move |tx| {
+            chat::finish_again(tx, &call.id, state, (ok, &summary))?;
+            chat::note_change(tx, &run.job_id, ok)?;
+            chat::note_call(tx, &run.person_id, &run.session_id)
+        })
+        .await
+}
+
+/// What begins such a call.
+struct Begin {
+    run: Run,
+    person: Person,
+    call: ToolCall,
+    preview: String,
+}
+
+impl Begin {
+    fn keep(&self, tx: &crate::store::Tx<'_>, ids: &crate::base::Ids) -> Result<()> {
+        let (call, by) = (&self.call, Actor::Person(self.person.id.clone()));
+        let person = people::find(tx.connection(), &self.person.id)?;
+        if !person.is_some_and(|it| it.disabled_at.is_none() && it.role != Role::Viewer) {
+            let message = "you may not use the assistant any more";
+            return Err(Error::new(ErrorKind::Forbidden, message).code("not_named"));
+        }
+        let reason = call.asks.as_deref().unwrap_or_default();
+        let of = (&call.id, call.tool.as_str(), call.args_digest.as_str());
+        let new = question(&self.run, of, (reason, &self.preview), None);
+        let approval = approvals::insert(tx, ids, &new)?;
+        let version = Some(approval.version);
+        let decision = Decision { state: State::Approved, changes: None, note: None, version };
+        approvals::decide(tx, &approval.id, &by, &decision)?;
+        approvals::use_once(tx, &approval.id)?;
+        chat::start_again(tx, &call.id, &approval.id)?;
+        chat::note_call(tx, &self.run.person_id, &self.run.session_id)
+    }
+}
+
+/// Closes the calls in the middle of which the last server ended: perhaps they were made.
+///
+/// # Errors
+/// As any write.
+pub async fn recover(site: &Site) -> Result<()> {
+    site.store
+        .write(|tx| {
+            let runs = chat::close_again(tx)?;
+            runs.iter().try_for_each(|run| chat::note_change(tx, run, true))
+        })
+        .await
+}

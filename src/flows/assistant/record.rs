@@ -1,0 +1,225 @@
+//! What a run did, as a file of its person's vault: `agent/runs/YYYY/MM/DD/RUN.md`.
+//!
+//! **Invariant:** it is written after the settlement and made of rows; a killed server writes it at
+//! its next start.
+//! **Invariant:** only what this program wrote there is replaced: its digest is written down before
+//! the file is.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use crate::base::{Error, JobId, Millis, Result, fault, truncate_chars};
+use crate::chat::{self, CallState, RECORD_BELL, Run, ToolCall};
+use crate::flows::Site;
+use crate::flows::assistant::calls::on_disk;
+use crate::flows::assistant::undo::subject;
+use crate::flows::assistant::{attach, tools, vault};
+use crate::people::{self, Person};
+use crate::vault::{Image, VaultPath};
+
+/// How often it is looked for runs whose record could not be written.
+const EVERY: Duration = Duration::from_secs(600);
+/// Runs that are looked at by one read.
+const RUNS_MAX: u32 = 50;
+/// Most characters of a question and of an answer.
+const TEXT_CHARS_MAX: usize = 64_000;
+/// Steps of an answer that are looked at.
+const STEPS_MAX: usize = 500;
+
+/// Returns whether something is to be recorded of a run that ends: it was an action, or it changed
+/// something.
+pub(super) fn is_due(run: &Run, calls: &[ToolCall]) -> bool {
+    let has_changed = |it: &ToolCall| {
+        let is_made = match it.state {
+            CallState::Done => it.ok == Some(true),
+            CallState::Running | CallState::Unknown => true,
+            _ => false,
+        };
+        is_made && !tools::only_reads(&it.tool)
+    };
+    run.action.is_some() || (!run.is_dry && calls.iter().any(has_changed))
+}
+
+/// Returns where a run is recorded.
+pub(super) fn path_of(run: &Run) -> String {
+    let day = run.created_at.rfc3339();
+    let day = day.get(..10).unwrap_or_default().replace('-', "/");
+    format!("agent/runs/{day}/{}.md", run.job_id)
+}
+
+/// Writes the records that are due, and removes old uploads, until `stop`.
+pub async fn serve(site: Site, stop: CancellationToken) {
+    let due = site.store.bell(RECORD_BELL);
+    loop {
+        let now = site.now();
+        tokio::select! {
+            done = look(&now) => if let Err(cause) = done {
+                warn!("the vaults could not be looked after: {}", cause.chain());
+            },
+            () = stop.cancelled() => return,
+        }
+        tokio::select! {
+            () = due.notified() => {}
+            () = tokio::time::sleep(EVERY) => {}
+            () = stop.cancelled() => return,
+        }
+    }
+}
+
+async fn look(site: &Site) -> Result<()> {
+    write_due(site).await?;
+    attach::drop_unsent(site).await
+}
+
+async fn write_due(site: &Site) -> Result<()> {
+    let (mut ended, mut after) = (0, String::new());
+    loop {
+        let from = (ended, after.clone());
+        let due =
+            site.store.read(move |c| chat::unrecorded(c, (from.0, &from.1), RUNS_MAX)).await?;
+        let Some((last, at)) = due.last() else { return Ok(()) };
+        (ended, after) = (*at, last.to_string());
+        for (run, _) in &due {
+            // One that cannot be written holds up no other; it is tried again later.
+            if let Err(cause) = write(site, run).await {
+                warn!(job_id = %run, "run {run} is not recorded: {}", cause.chain());
+            }
+        }
+    }
+}
+
+/// What is recorded of a run.
+struct Found {
+    run: Run,
+    person: Person,
+    title: String,
+    question: String,
+    answer: String,
+    calls: Vec<ToolCall>,
+}
+
+fn find(c: &rusqlite::Connection, id: &JobId) -> Result<Option<Found>> {
+    let Some(run) = chat::by_job(c, id)? else { return Ok(None) };
+    let Some(person) = people::find(c, &run.person_id)? else { return Ok(None) };
+    let session = chat::find_session(c, &run.person_id, &run.session_id)?;
+    let question = chat::find_message(c, &run.session_id, &run.question_id)?.body;
+    let mut answer = String::new();
+    for (_, message) in chat::of_run(c, id)?.into_iter().take(STEPS_MAX) {
+        let body = chat::find_message(c, &run.session_id, &message)?.body;
+        if !body.trim().is_empty() {
+            let gap = if answer.is_empty() { "" } else { "\n\n" };
+            let _ = write!(answer, "{gap}{}", body.trim());
+        }
+    }
+    let calls = chat::calls_of_run(c, id)?;
+    Ok(Some(Found { run, person, title: session.title, question, answer, calls }))
+}
+
+async fn write(site: &Site, id: &JobId) -> Result<()> {
+    let wanted = id.clone();
+    let Some(found) = site.store.read(move |c| find(c, &wanted)).await? else { return Ok(()) };
+    let path = path_of(&found.run);
+    let record = Image::of(text(&found).into_bytes(), &Image::nothing());
+    let (known, version) = (found.run.record.digests.clone(), found.run.record.version);
+    let digest = record.digest();
+    let (of, both) = (id.clone(), format!("{known} {digest}"));
+    site.store.write(move |tx| chat::note_digests(tx, &of, &both)).await?;
+    fault::crash_point("before_record");
+    let config = std::sync::Arc::clone(&site.config);
+    let (person, at) = (found.person, path.clone());
+    let is_written = on_disk(move || {
+        let gone = || Error::unavailable("the site has no assistant any more");
+        let vault = vault::open(&config, config.assistant.as_ref().ok_or_else(gone)?, &person)?;
+        let at: VaultPath = at.parse()?;
+        let before = vault.image(&at)?;
+        let is_ours = |it: &str| it == record.digest() || known.split(' ').any(|own| own == it);
+        // What somebody else put or changed there is theirs.
+        if before.bytes().is_some() && !is_ours(&before.digest()) {
+            return Ok(None);
+        }
+        vault.refuse_hard_link(&at)?;
+        vault.swap(&at, &before, &record).map(Some)
+    })
+    .await?;
+    fault::crash_point("after_record");
+    let (kept_path, kept) = match is_written {
+        Some(true) => (path, digest),
+        // It is looked at again.
+        Some(false) => return Ok(()),
+        None if found.run.record.digests.is_empty() => (String::new(), String::new()),
+        None => (path, found.run.record.digests),
+    };
+    let (of, session) = (id.clone(), (found.run.person_id, found.run.session_id));
+    site.store
+        .write(move |tx| {
+            chat::note_record(tx, &of, version, (&kept_path, &kept))?;
+            chat::note_call(tx, &session.0, &session.1)
+        })
+        .await
+}
+
+/// Returns the record of a run as Markdown.
+fn text(found: &Found) -> String {
+    let run = &found.run;
+    let ended = run.end.as_ref().map_or("", |it| it.ended.as_str());
+    let mut text = format!(
+        "---\nrun: {}\nconversation: {}\nasked: {}\nended: {ended}\nmode: {}\n",
+        run.job_id,
+        run.session_id,
+        run.created_at.rfc3339(),
+        run.mode
+    );
+    if let Some(action) = &run.action {
+        text += &format!("action: {action}\n");
+    }
+    if run.is_dry {
+        text += "dry_run: true\n";
+    }
+    text += &format!("---\n# {}\n\n## Question\n\n", line(&found.title));
+    for words in truncate_chars(&found.question, TEXT_CHARS_MAX).lines() {
+        text += &format!("> {words}\n");
+    }
+    text += "\n## Calls\n\n";
+    if found.calls.is_empty() {
+        text += "None.\n";
+    }
+    for call in &found.calls {
+        text += &of_call(call);
+    }
+    let answer = truncate_chars(&found.answer, TEXT_CHARS_MAX);
+    let answer = if answer.is_empty() { "None." } else { &answer };
+    text += &format!("\n## Answer\n\n{answer}\n");
+    if let Some(why) = run.end.as_ref().and_then(|it| it.text.as_deref()) {
+        text += &format!("\nIt ended early: {}.\n", line(why));
+    }
+    text
+}
+
+fn of_call(call: &ToolCall) -> String {
+    let at = call.ended_at.unwrap_or(call.created_at);
+    let state = match (call.state, call.ok) {
+        _ if call.undone_at.is_some() => "undone",
+        (CallState::Done, Some(true)) if call.again_id.is_some() => "done later",
+        (CallState::Done, Some(true)) => "done",
+        (CallState::Done, _) => "failed",
+        (CallState::Unknown | CallState::Running, _) => "perhaps made: look at the file",
+        (CallState::Declined, _) => "declined",
+        (CallState::Expired, _) => "expired",
+        _ => "not made",
+    };
+    let subject = line(&subject(call)).replace('`', "'");
+    let summary = call.summary.as_deref().map(|it| format!(": {}", line(it)));
+    let subject = if subject.is_empty() { subject } else { format!(" `{subject}`") };
+    format!("- {} **{state}** {}{subject}{}\n", clock(at), call.tool, summary.unwrap_or_default())
+}
+
+fn clock(at: Millis) -> String {
+    at.rfc3339().get(11..19).unwrap_or_default().to_owned()
+}
+
+fn line(text: &str) -> String {
+    text.split(|it: char| it.is_control()).collect::<Vec<_>>().join(" ")
+}

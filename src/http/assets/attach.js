@@ -1,0 +1,117 @@
+// Files that go with a message of the assistant: by button, paste or drop. Each is sent at once and
+// kept in the person's vault; the form names those that arrived.
+
+import { say } from "./say.js";
+
+const FILES_MAX = 10;
+
+/** Lets files be attached to a form with a list and a hidden field for their paths. */
+export function attaching(form) {
+  const button = form.querySelector("[data-attach]");
+  const place = form.querySelector(".chat-attached");
+  if (!button || !place) return;
+  const [field, list] = [place.querySelector("input"), place.querySelector("ul")];
+  const picker = document.createElement("input");
+  picker.type = "file";
+  picker.multiple = true;
+  button.hidden = false;
+  button.addEventListener("click", () => picker.click());
+  picker.addEventListener("change", () => {
+    add([...picker.files]);
+    picker.value = "";
+  });
+  form.addEventListener("paste", (event) => {
+    const files = [...event.clipboardData.files];
+    if (files.length === 0) return;
+    event.preventDefault();
+    add(files);
+  });
+  const holdsFiles = (event) => event.dataTransfer?.types.includes("Files");
+  form.addEventListener("dragover", (event) => {
+    if (!holdsFiles(event)) return;
+    event.preventDefault();
+    form.classList.add("is-over");
+  });
+  form.addEventListener("dragleave", () => form.classList.remove("is-over"));
+  form.addEventListener("drop", (event) => {
+    if (!holdsFiles(event)) return;
+    event.preventDefault();
+    form.classList.remove("is-over");
+    add([...event.dataTransfer.files]);
+  });
+  // Sent: the next message begins without files.
+  form.addEventListener("reset", () => {
+    list.replaceChildren();
+    // After the reset of the form itself.
+    queueMicrotask(note);
+  });
+  // What is on its way is waited for.
+  form.addEventListener(
+    "submit",
+    (event) => {
+      if (!list.querySelector("[aria-busy]")) return;
+      event.preventDefault();
+      event.stopImmediatePropagation();
+      say("A file is still being sent");
+    },
+    true,
+  );
+
+  function note() {
+    const sent = [...list.children].map((it) => it.dataset.path).filter(Boolean);
+    field.value = sent.join("\n");
+  }
+
+  function add(files) {
+    for (const file of files) {
+      if (list.children.length >= FILES_MAX) return say(`At most ${FILES_MAX} files`);
+      send(file, list.appendChild(row(file.name)));
+    }
+  }
+
+  function row(name) {
+    const item = document.createElement("li");
+    item.setAttribute("aria-busy", "true");
+    const words = document.createElement("span");
+    words.textContent = `${name} …`;
+    const remove = document.createElement("button");
+    remove.type = "button";
+    remove.textContent = "×";
+    remove.ariaLabel = `Remove ${name}`;
+    remove.addEventListener("click", () => {
+      item.remove();
+      note();
+      form.elements.message.focus();
+    });
+    item.append(words, remove);
+    return item;
+  }
+
+  async function send(file, item) {
+    const words = item.querySelector("span");
+    let problem = "it could not be sent";
+    try {
+      const address = `/api/agent/attachments?name=${encodeURIComponent(file.name)}`;
+      const headers = { "Content-Type": "application/octet-stream" };
+      const answer = await fetch(address, { method: "POST", headers, body: file });
+      const told = await answer.json();
+      if (answer.ok) {
+        item.dataset.path = told.path;
+        words.textContent = told.name;
+        problem = "";
+        say(`${told.name} is attached`);
+      } else {
+        problem = told.error?.message ?? problem;
+      }
+    } catch {
+      // Said below.
+    }
+    item.removeAttribute("aria-busy");
+    if (problem) {
+      item.classList.add("is-bad");
+      words.textContent = `${file.name}: ${problem}`;
+      say(words.textContent);
+    }
+    note();
+  }
+}

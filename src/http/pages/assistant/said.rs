@@ -1,0 +1,88 @@
+//! Messages and calls as the page of the assistant shows them.
+
+use crate::api::chat::{CallView, ChatMessageView};
+use crate::base::ChatMessageId;
+use crate::http::markdown::{Html, blocks_of};
+use crate::http::pages::parts::time::At;
+
+/// A message as the page shows it.
+pub(super) struct Said {
+    pub(super) view: ChatMessageView,
+    pub(super) blocks: Vec<Html>,
+    pub(super) at: At,
+    pub(super) calls: Vec<CallView>,
+    /// All messages that it is.
+    pub(super) ids: Vec<ChatMessageId>,
+}
+
+impl Said {
+    pub(super) fn of(view: ChatMessageView) -> Said {
+        let blocks = if view.role == "user" { Vec::new() } else { blocks_of(&view.body) };
+        let ids = vec![view.id.clone()];
+        Said { at: At(view.created_at), blocks, view, calls: Vec::new(), ids }
+    }
+
+    /// Adds the next step of the same answer: while it is written they are one, too.
+    pub(super) fn go_on(&mut self, next: Said) {
+        self.blocks.extend(next.blocks);
+        self.view.state = next.view.state;
+        self.view.artefact = next.view.artefact;
+        self.ids.extend(next.ids);
+    }
+
+    pub(super) fn is_question(&self) -> bool {
+        self.view.role == "user"
+    }
+
+    /// Its name on the page: an answer keeps the one that it had while it was written.
+    pub(super) fn key(&self) -> String {
+        match &self.view.run_id {
+            Some(run) => format!("run-{run}"),
+            None => format!("said-{}", self.view.id),
+        }
+    }
+
+    pub(super) fn place(&self) -> usize {
+        let place = self.view.siblings.iter().position(|it| *it == self.view.id);
+        place.map_or(1, |it| it + 1)
+    }
+
+    pub(super) fn before(&self) -> Option<&ChatMessageId> {
+        self.view.siblings.get(self.place().checked_sub(2)?)
+    }
+
+    pub(super) fn after(&self) -> Option<&ChatMessageId> {
+        self.view.siblings.get(self.place())
+    }
+
+    /// Returns why an answer is not whole.
+    pub(super) fn state(&self) -> Option<&'static str> {
+        match self.view.state.as_str() {
+            "stopped" => Some("Stopped"),
+            "interrupted" => Some("Interrupted"),
+            "failed" => Some("Incomplete"),
+            _ => None,
+        }
+    }
+
+    /// The message that another version of a question follows.
+    pub(super) fn parent(&self) -> &str {
+        self.view.parent_id.as_ref().map_or("", ChatMessageId::as_str)
+    }
+}
+
+/// Returns how a call stands, in a word for people.
+pub(in crate::http) fn call_state(call: &CallView) -> &'static str {
+    match (call.state.as_str(), call.ok, call.undone_at) {
+        (_, _, Some(_)) => "undone",
+        ("ready" | "running", ..) => "working",
+        ("waiting", ..) => "waits for you",
+        ("done", Some(true), _) => "done",
+        ("declined", ..) => "declined",
+        ("expired", ..) => "expired",
+        ("void", ..) => "not made",
+        ("cancelled", ..) => "not made",
+        ("unknown", ..) => "perhaps made",
+        _ => "failed",
+    }
+}

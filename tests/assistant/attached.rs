@@ -1,0 +1,116 @@
+//! Files that go with a question.
+
+use serde_json::{Value, json};
+
+use super::tools::vault;
+use super::{ask, assistant, history, keyed, person};
+use crate::support::{Answer, Bench, Call, until};
+
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\nnot a real one";
+
+fn send(bench: &Bench, name: &str, bytes: &[u8]) -> Answer {
+    let target = format!("/api/agent/attachments?name={name}");
+    bench.send(&Call::file(&target, bytes).token(&bench.operator()))
+}
+
+fn upload(bench: &Bench, name: &str, bytes: &[u8]) -> Value {
+    send(bench, name, bytes).ok()
+}
+
+#[test]
+fn files_go_with_a_question_once_and_by_their_person() {
+    let bench = Bench::new();
+    let model = keyed(&bench, "");
+    let server = bench.serve();
+    let bea = person(&bench, "bea");
+    let folder = vault(&bench);
+    let sent = upload(&bench, "..%2FMy%20notes.md", b"one\n");
+    let path = sent["path"].as_str().unwrap();
+    assert!(path.starts_with("agent/uploads/20") && path.ends_with("-My-notes.md"), "{path}");
+    assert_eq!((&sent["kind"], &sent["bytes"]), (&json!("text"), &json!(4)));
+    assert_eq!(std::fs::read_to_string(folder.join(path)).unwrap(), "one\n");
+
+    // What is refused leaves nothing.
+    let large = vec![b'x'; 1024 * 1024 + 1];
+    let huge = vec![b'x'; 4 * 1024 * 1024 + 1];
+    for (bytes, refusal) in [
+        (&b"a\0b"[..], (400, "attachment_type")),
+        (b"", (400, "attachment_type")),
+        (&large, (413, "too_large")),
+        (&huge, (413, "too_large")),
+    ] {
+        assert_eq!(send(&bench, "x", bytes).refusal(), refusal, "{} bytes", bytes.len());
+    }
+    let json = bench.post("/api/agent/attachments?name=x", json!({}));
+    assert_eq!(json.refusal(), (400, "not_file"));
+    let count = || std::fs::read_dir(folder.join("agent/uploads")).unwrap().count();
+    assert_eq!(count(), 1);
+    let question = |paths: &[&str]| json!({"message": "hello", "attachments": paths});
+    let as_bea = Call::post("/api/agent/chat", question(&[path])).token(&bea);
+    assert_eq!(bench.send(&as_bea).refusal(), (404, "no_attachment"));
+    let outside = bench.post("/api/agent/chat", question(&["agent/memory.md"]));
+    assert_eq!(outside.refusal(), (404, "no_attachment"));
+
+    // Its model is told where it is; it is sent once.
+    let items = ask(&bench, question(&[path]));
+    let told = model.asked().last().unwrap()["messages"][0]["content"][0]["text"].clone();
+    let wanted =
+        format!("hello\n\nAttached files, which are in the vault:\n- {path} (text, 4 bytes)");
+    assert_eq!(told, wanted);
+    let shown = history(&bench, items[0]["session_id"].as_str().unwrap());
+    assert_eq!(shown["messages"][0]["body"], "hello");
+    assert_eq!(shown["messages"][0]["attachments"][0]["name"], "../My notes.md");
+    let twice = bench.post("/api/agent/chat", question(&[path]));
+    assert_eq!(twice.refusal(), (404, "no_attachment"));
+
+    // Images are shown; too many are refused, and wait to be sent still.
+    let images: Vec<Value> = (0..4).map(|_| upload(&bench, "a.jpeg", PNG)).collect();
+    let paths: Vec<&str> = images.iter().map(|it| it["path"].as_str().unwrap()).collect();
+    assert!(paths[0].ends_with("-a.png"), "{paths:?}");
+    let many = bench.post("/api/agent/chat", question(&paths));
+    assert_eq!(many.refusal(), (400, "attachment_type"));
+    ask(&bench, question(&paths[..1]));
+    let content = model.asked().last().unwrap()["messages"][0]["content"].clone();
+    assert_eq!(content[1]["source"]["media_type"], "image/png");
+    assert!(content[1]["source"]["data"].as_str().unwrap().starts_with("iVBORw0KGgpub3Q"));
+    server.stop();
+
+    // What was never sent goes after a day, unless its person has made something else of it.
+    bench.sql("UPDATE chat_uploads SET created_ms = 0");
+    let at = |place: usize| folder.join(paths[place]);
+    std::fs::write(at(1), "mine").unwrap();
+    let server = bench.serve();
+    until("old uploads are gone", || !at(2).exists() && !at(3).exists());
+    assert!(at(0).exists() && at(1).exists());
+    server.stop();
+}
+
+#[test]
+fn claude_code_is_told_of_texts_and_takes_no_images() {
+    let bench = Bench::new();
+    assistant(&bench, "");
+    let server = bench.serve();
+    let text = upload(&bench, "notes.txt", b"one\n");
+    let image = upload(&bench, "a.png", PNG);
+    let question = |file: &Value| json!({"message": "hello", "attachments": [file["path"]]});
+    let refused = bench.post("/api/agent/chat", question(&image));
+    assert_eq!(refused.refusal(), (400, "attachment_type"));
+    ask(&bench, question(&text));
+    assert!(bench.left("prompt").contains(text["path"].as_str().unwrap()));
+    server.stop();
+}
+
+#[test]
+fn a_command_sends_files_too() {
+    let bench = Bench::new();
+    let model = keyed(&bench, "");
+    let server = bench.serve();
+    let file = bench.base.join("plan.txt");
+    std::fs::write(&file, "plan").unwrap();
+    let (code, said, _) = bench.cli(&["ask", "--attach", file.as_str(), "hello"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(model.asked().last().unwrap().to_string().contains("-plan.txt (text, 4 bytes)"));
+    let none = bench.base.join("none.txt");
+    assert_ne!(bench.cli(&["ask", "--attach", none.as_str(), "hello"]).0, 0);
+    server.stop();
+}

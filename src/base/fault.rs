@@ -7,7 +7,8 @@ use crate::base::Result;
 
 /// The variables that are switches.
 #[cfg(feature = "faults")]
-const SWITCHES: [&str; 5] = ["WB_WITHOUT", "WB_ABSENT", "WB_FAIL_AT", "WB_CRASH_AT", "WB_CLOCK"];
+const SWITCHES: [&str; 6] =
+    ["WB_WITHOUT", "WB_ABSENT", "WB_FAIL_AT", "WB_CRASH_AT", "WB_CLOCK", "WB_WEB"];
 
 /// Refuses switches of a server that no test has started: they take guarantees away.
 ///

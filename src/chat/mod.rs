@@ -40,7 +40,7 @@ pub use person_folder::Home;
 pub use replay::{Sum, Tail, sum};
 pub use run::{
     End, Ended, NewRun, Policy, Run, by_job, find as find_run, insert as add_run, latest_of,
-    open_of, runs_of, settle as settle_run,
+    open_of, runs_of, settle as settle_run, typed,
 };
 pub use scribe::{Answer, Scribe};
 pub use session::{

@@ -9,6 +9,7 @@ mod keyed;
 mod private;
 mod tools;
 mod tree;
+mod web;
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpStream};

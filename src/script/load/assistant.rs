@@ -80,6 +80,8 @@ pub struct Assistant {
     pub claude_code_persons: Vec<String>,
     /// What it may do.
     pub tools: BTreeMap<&'static str, Policy>,
+    /// The hosts whose pages it fetches without a question.
+    pub web_hosts: Vec<String>,
     /// Where the files are that it works on.
     pub vaults: Vaults,
     /// Its bounds.
@@ -195,7 +197,8 @@ impl Judge<'_> {
         let checked = self.checked;
         let persons = checked.has("persons").then(|| names(checked.lines("persons")));
         let claude_code_persons = names(checked.lines("claude_code_persons"));
-        let (tools, vaults, limits) = (self.tools(), self.vaults(folder), self.limits());
+        let (tools, web_hosts) = (self.tools(), self.web_hosts());
+        let (vaults, limits) = (self.vaults(folder), self.limits());
         self.warn_unpriced(&runtimes, &limits);
         if runtimes.contains_key(&Mode::ClaudeCode) && claude_code_persons.is_empty() {
             let message = "nobody may use the mode claude_code of the assistant".to_owned();
@@ -208,7 +211,17 @@ impl Judge<'_> {
                         you trust with that account";
             self.warn("assistant-unsandboxed", message, checked.spot("runtimes"), note);
         }
-        Assistant { runtimes, mode, persons, claude_code_persons, tools, vaults, limits, at }
+        Assistant {
+            runtimes,
+            mode,
+            persons,
+            claude_code_persons,
+            tools,
+            web_hosts,
+            vaults,
+            limits,
+            at,
+        }
     }
 
     pub(super) fn error(&mut self, code: &'static str, message: String, spot: &Spot, note: &str) {

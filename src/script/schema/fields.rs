@@ -279,7 +279,7 @@ const WEBHOOK: [Field; 3] = [
     field("about", Shape::Line, r#""Issues of the tracker""#, "What it is for, for people."),
 ];
 
-const ASSISTANT: [Field; 8] = [
+const ASSISTANT: [Field; 9] = [
     needed(
         "runtimes",
         Shape::Texts,
@@ -305,6 +305,12 @@ const ASSISTANT: [Field; 8] = [
         Shape::Texts,
         r#"{ read_file = "allow", write_file = "ask" }"#,
         "What it may do: each tool with `allow` or `ask`; all tools without it, none with `{}`.",
+    ),
+    field(
+        "web_hosts",
+        Shape::Lines,
+        r#"{ "docs.rs", "en.wikipedia.org" }"#,
+        "Hosts whose pages `web_fetch` reads without a question; each by its whole name.",
     ),
     field(
         "vaults",

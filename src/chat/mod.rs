@@ -9,6 +9,7 @@
 pub mod action;
 mod call;
 mod claude;
+mod gateway;
 mod history;
 mod hub;
 mod item;
@@ -29,6 +30,7 @@ pub use call::{
 pub use claude::{
     ClaudeReader, arguments as claude_arguments, is_inherited, server_file as claude_server_file,
 };
+pub use gateway::{Access, GATEWAY_FOLDER, Gateway, Standing, is_signed_in};
 pub use history::transcript;
 pub use hub::{Hub, Line, Pokes, Use};
 pub use item::{Item, STREAM_FILE};

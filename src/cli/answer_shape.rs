@@ -13,6 +13,7 @@ use crate::cli::commands::agent::AgentCommand;
 use crate::cli::commands::approval::ApprovalCommand;
 use crate::cli::commands::ask::ChatCommand;
 use crate::cli::commands::channel::{ChannelCommand, MsgCommand};
+use crate::cli::commands::gateway::GatewayCommand;
 use crate::cli::commands::job::JobCommand;
 use crate::cli::commands::mail::SendArgs;
 use crate::cli::commands::person::PersonCommand;
@@ -128,6 +129,10 @@ impl Shape {
                  trouble{at summary errors*} lost[kind jobs why] warnings[]"
             }
             Command::Person(command) => of_person(command)?,
+            Command::Gateway(GatewayCommand::Login) => {
+                "login_id provider state url instructions problem"
+            }
+            Command::Gateway(GatewayCommand::Logout) => "was_signed_in",
             Command::Token(command) => of_token(command)?,
             Command::Backup(args) if !args.list => "path bytes version took_ms removed[]",
             Command::Restore(_) | Command::Recover(_) => "@report",
@@ -144,6 +149,7 @@ impl Shape {
             | Command::Doctor
             | Command::Render(_)
             | Command::Decisions
+            | Command::Gateway(_)
             | Command::Mail(_)
             | Command::Msg(_)
             | Command::Inbox(_)

@@ -9,6 +9,7 @@ use crate::cli::commands::ask::{AskArgs, ChatCommand};
 use crate::cli::commands::backup::{BackupArgs, CleanupArgs, RecoverArgs, RestoreArgs};
 use crate::cli::commands::channel::{ChannelCommand, MsgCommand};
 use crate::cli::commands::completions::CompletionsArgs;
+use crate::cli::commands::gateway::GatewayCommand;
 use crate::cli::commands::job::JobCommand;
 use crate::cli::commands::mail::{InboxCommand, MailCommand, SendArgs};
 use crate::cli::commands::person::PersonCommand;
@@ -132,6 +133,9 @@ Examples:
     /// Work with your conversations with the assistant
     #[command(subcommand)]
     Chat(ChatCommand),
+    /// Use your own subscription for the assistant: install, sign in, look
+    #[command(subcommand)]
+    Gateway(GatewayCommand),
     /// Work with channels: conversations of people and agents
     #[command(subcommand)]
     Channel(ChannelCommand),

@@ -15,6 +15,7 @@ use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::ClientConfig;
+use tokio::task::JoinSet;
 
 use crate::base::{BaseUrl, Error, Result};
 use crate::outbound::{Fetched, WebUrl, fetch, net, tls};
@@ -81,6 +82,8 @@ pub struct Answer {
     status: u16,
     headers: HeaderMap,
     body: Incoming,
+    /// What keeps a connection going that is of no pool.
+    _speaking: JoinSet<()>,
 }
 
 impl Client {
@@ -104,8 +107,7 @@ impl Client {
             }
             Failure::Lost(innermost.to_string())
         })?;
-        let (head, body) = answer.into_parts();
-        Ok(Answer { status: head.status.as_u16(), headers: head.headers, body })
+        Ok(Answer::of(answer, JoinSet::new()))
     }
 
     /// Fetches a page from the public internet, as `fetch.rs` says.
@@ -175,6 +177,12 @@ fn build(request: &Request<'_>) -> Result<hyper::Request<Full<Bytes>>> {
 }
 
 impl Answer {
+    pub(super) fn of(answer: hyper::Response<Incoming>, speaking: JoinSet<()>) -> Answer {
+        let (head, body) = answer.into_parts();
+        let (status, headers) = (head.status.as_u16(), head.headers);
+        Answer { status, headers, body, _speaking: speaking }
+    }
+
     /// Returns its status.
     pub fn status(&self) -> u16 {
         self.status
@@ -231,7 +239,6 @@ impl Answer {
 mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
-    use tokio::task::JoinSet;
 
     use super::*;
 

@@ -5,6 +5,7 @@ mod asking;
 mod conformance;
 mod crashes;
 mod endings;
+mod gateway;
 mod keyed;
 mod private;
 mod tools;

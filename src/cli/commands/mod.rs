@@ -7,6 +7,7 @@ pub(super) mod backup;
 pub(super) mod channel;
 pub(super) mod completions;
 mod doctor;
+pub(super) mod gateway;
 pub(super) mod job;
 pub(super) mod mail;
 pub(super) mod person;
@@ -129,6 +130,7 @@ fn run(desk: &Desk, command: Command) -> Result<u8> {
         Command::Inbox(command) => mail::inbox(desk, command).map(|()| 0),
         Command::Ask(args) => ask::ask(desk, &args),
         Command::Chat(command) => ask::chat(desk, command),
+        Command::Gateway(command) => gateway::run(desk, &command).map(|()| 0),
         Command::Topic(command) => topic::run(desk, command).map(|()| 0),
         Command::Proposal(command) => proposal::run(desk, command),
         Command::Approval(command) => approval::run(desk, command).map(|()| 0),

@@ -132,6 +132,7 @@ pub(super) fn provider(mode: Mode) -> &'static str {
     match mode {
         Mode::AnthropicApiKey => "anthropic",
         Mode::ClaudeCode => "claude_code",
+        Mode::GatewaySubscription => "gateway",
     }
 }
 

@@ -248,6 +248,7 @@ fn model(config: &Config, mode: &str) -> Option<String> {
     let command = match &engine.body {
         EngineBody::Process { command, .. } => command,
         EngineBody::Anthropic(model) => return Some(model.model.clone()),
+        EngineBody::Gateway(model) => return Some(model.model.clone()),
         EngineBody::Builtin(_) => return None,
     };
     let place = command.iter().position(|it| it == "--model")?;

@@ -3,8 +3,9 @@
 use crate::api::Done;
 use crate::api::chat::{
     ActionPage, Answered, AskRequest, CallView, ClaudeLogin, ClearRequest, ConfigRequest,
-    ConfigView, EventsQuery, ExecuteRequest, Executed, HealthView, History, HistoryQuery, RunView,
-    SessionPage, SessionRequest, SessionView, SessionsQuery, StopRequest, Stopped,
+    ConfigView, EventsQuery, ExecuteRequest, Executed, GatewayAnswer, GatewayLogin, HealthView,
+    History, HistoryQuery, RunView, SessionPage, SessionRequest, SessionView, SessionsQuery,
+    SignedOut, StopRequest, Stopped,
 };
 use crate::http::description::operation::{Operation, delete, get, post};
 
@@ -73,6 +74,13 @@ fn of_settings() -> Vec<Operation> {
         post("/api/agent/claude/login", "Signs in to Claude")
             .takes::<ClaudeLogin>()
             .answers::<Done>(),
-        delete("/api/agent/claude/login", "Signs out of Claude").untyped(200),
+        delete("/api/agent/claude/login", "Signs out of Claude").answers::<SignedOut>(),
+        post("/api/agent/gateway/login", "Begins to sign in with a subscription")
+            .answers::<GatewayLogin>(),
+        get("/api/agent/gateway/login/{id}", "Shows a sign-in").answers::<GatewayLogin>(),
+        post("/api/agent/gateway/login/{id}", "Gives a sign-in what its provider said")
+            .takes::<GatewayAnswer>()
+            .answers::<GatewayLogin>(),
+        delete("/api/agent/gateway/login", "Signs out of the subscription").answers::<SignedOut>(),
     ]
 }

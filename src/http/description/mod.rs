@@ -60,7 +60,6 @@ const UNTYPED: &[&str] = &[
     "GET /api/channels/{slug}/export",
     "GET /api/agent/tools",
     "DELETE /api/agent/sessions/{id}",
-    "DELETE /api/agent/claude/login",
 ];
 
 /// Returns whether programs use a route: all others are pages and their files.

@@ -21,8 +21,6 @@ use crate::script::source::span::Spot;
 
 /// What the names of the assistant's kinds begin with.
 pub(crate) const KIND_PREFIX: &str = "assistant_";
-/// Modes of later releases.
-const LATER: [&str; 1] = ["gateway_subscription"];
 /// Most dollars that an answer may be allowed.
 const COST_USD_MAX: f64 = 10_000.0;
 /// How long a run's process may take for its exit after the answer.
@@ -36,17 +34,20 @@ pub enum Mode {
     AnthropicApiKey,
     /// Claude Code as a process, with the person's own subscription.
     ClaudeCode,
+    /// A model by the gateway, with the person's own subscription.
+    GatewaySubscription,
 }
 
 impl Mode {
     /// All modes.
-    pub const ALL: [Mode; 2] = [Mode::AnthropicApiKey, Mode::ClaudeCode];
+    pub const ALL: [Mode; 3] = [Mode::AnthropicApiKey, Mode::ClaudeCode, Mode::GatewaySubscription];
 
     /// Returns the word in the script and over HTTP.
     pub fn as_str(self) -> &'static str {
         match self {
             Mode::AnthropicApiKey => "anthropic_api_key",
             Mode::ClaudeCode => "claude_code",
+            Mode::GatewaySubscription => "gateway_subscription",
         }
     }
 
@@ -152,7 +153,7 @@ impl Assistant {
     /// Returns whether a person of this name may use a mode.
     pub fn admits_to(&self, mode: Mode, person: &str) -> bool {
         let is_named = match mode {
-            Mode::AnthropicApiKey => true,
+            Mode::AnthropicApiKey | Mode::GatewaySubscription => true,
             Mode::ClaudeCode => self.claude_code_persons.iter().any(|name| name == person),
         };
         is_named && self.runtimes.contains_key(&mode)
@@ -235,11 +236,7 @@ impl Judge<'_> {
     /// Returns the mode with a word, or says why there is none.
     fn parse(&mut self, word: &str, spot: &Spot) -> Option<Mode> {
         let mode = Mode::parse(word);
-        if mode.is_none() && LATER.contains(&word) {
-            let message = format!("the mode {word} of the assistant is not built yet");
-            let note = "this release has anthropic_api_key and claude_code";
-            self.error("not-built-yet", message, spot, note);
-        } else if mode.is_none() {
+        if mode.is_none() {
             let message = format!("the assistant has no mode `{}`", word.escape_debug());
             let note = suggestion(word, Mode::ALL.map(Mode::as_str));
             self.error("unknown-word", message, spot, &note);
@@ -284,6 +281,10 @@ impl Judge<'_> {
             Mode::AnthropicApiKey => {
                 (engine.model().is_some(), "it needs type = \"anthropic\", model = \"…\" and a key")
             }
+            Mode::GatewaySubscription => {
+                let note = "it needs type = \"gateway\", provider = \"openai-codex\" and a model";
+                (engine.subscribed().is_some(), note)
+            }
             Mode::ClaudeCode => {
                 let is_right = matches!(
                     &engine.body,
@@ -313,6 +314,11 @@ impl Judge<'_> {
         if !runtimes.contains_key(&mode) && !runtimes.is_empty() {
             let message = format!("`mode` of the assistant is {mode}, which has no engine");
             self.error("broken-rule", message, spot, "name its engine in `runtimes`");
+        }
+        if mode == Mode::GatewaySubscription && runtimes.len() > 1 {
+            let message = "a subscription is not the assistant's usual mode".to_owned();
+            let note = "each person chooses it on the page of the assistant, and signs in there";
+            self.error("broken-rule", message, spot, note);
         }
         mode
     }

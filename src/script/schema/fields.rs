@@ -285,7 +285,8 @@ const ASSISTANT: [Field; 9] = [
         Shape::Texts,
         r#"{ anthropic_api_key = "sonnet", claude_code = "claude-chat" }"#,
         "The engine of each mode. `anthropic_api_key` asks a model with the site's key, \
-         `claude_code` runs Claude Code, with flags of ours.",
+         `claude_code` runs Claude Code, with flags of ours, `gateway_subscription` asks a model \
+         with each person's own subscription.",
     ),
     field("mode", Shape::Line, r#""claude_code""#, "The mode of people who chose none."),
     field(

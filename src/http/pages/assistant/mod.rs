@@ -1,5 +1,7 @@
 //! The assistant: conversations, one of them, and the form that asks.
 
+mod subscription;
+
 use askama::Template;
 use serde::Deserialize;
 use warp::filters::BoxedFilter;
@@ -160,6 +162,7 @@ impl AssistantPage {
     fn name_of(&self, mode: &str) -> &'static str {
         match mode {
             "claude_code" => "Claude Code",
+            "gateway_subscription" => "Subscription",
             _ => "API key",
         }
     }
@@ -167,13 +170,19 @@ impl AssistantPage {
     /// Returns what a mode means for whoever asks.
     fn about(&self, mode: &str) -> &'static str {
         match mode {
-            "claude_code" => "with your own subscription",
+            "claude_code" | "gateway_subscription" => "with your own subscription",
             _ => "the site pays for each answer",
         }
     }
 
     fn needs_sign_in(&self) -> bool {
-        self.closed().is_some_and(|(why, _)| why.contains("signed in"))
+        let is_claude = self.config.mode == "claude_code";
+        is_claude && self.closed().is_some_and(|(why, _)| why.contains("signed in"))
+    }
+
+    /// Returns whether the mode is that of the person's subscription.
+    fn is_subscribed(&self) -> bool {
+        self.config.mode == "gateway_subscription"
     }
 
     fn is_shown(&self, session: &ChatId) -> bool {
@@ -256,6 +265,7 @@ struct Listed {
 
 pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([
+        subscription::routes(site),
         get("/assistant", site, async |site: Site, call: Call| {
             let framed = Frame::of(&site, &call, "/assistant")?;
             if site.config.assistant.is_none() {

@@ -113,7 +113,7 @@ impl Gateway {
         let mut standing = self.0.standing.subscribe();
         let number = self.0.asked.fetch_add(1, Ordering::SeqCst) + 1;
         self.note_use();
-        self.0.bell.notify_one();
+        self.ring();
         let found = tokio::time::timeout(READY_MAX, async {
             loop {
                 match standing.borrow_and_update().clone() {
@@ -133,6 +133,11 @@ impl Gateway {
             down("the gateway does not answer".to_owned(), hint.to_owned())
         };
         found.await.map_err(late)?
+    }
+
+    /// Says that somebody needs it.
+    pub fn ring(&self) {
+        self.0.bell.notify_one();
     }
 
     /// Notes that somebody uses it.

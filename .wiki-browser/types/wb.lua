@@ -628,7 +628,7 @@
 
 ---How an agent is run.
 ---@class wb.EngineFields
----@field type "process"|"builtin"|"stream"|"terminal"|"anthropic" A program, a part of this one, a program that lives on in a pipe or in a terminal, or a model that this one asks for the assistant.
+---@field type "process"|"builtin"|"stream"|"terminal"|"anthropic"|"gateway" A program, a part of this one, a program that lives on in a pipe or in a terminal, or a model that this one asks for the assistant, with a key or with subscriptions.
 ---@field command? string[] Program and arguments of a process.
 ---@field prompt? "stdin"|"argument" How a process is given its prompt.
 ---@field reads? "claude-stream-json"|"codex-jsonl"|"opencode-json"|"gemini-stream-json"|"plain" Form of the output, for telemetry.
@@ -646,6 +646,7 @@
 ---@field ready? string What stands on the screen of a terminal while it can be spoken to; its first hook says so without it.
 ---@field proof? "hooks"|"screen" What shows that a program in a terminal has what was typed: its hooks, or, of one without, its screen; needs `input`.
 ---@field trusts? string[] Files of the repository that its agent may obey, although no word of its command keeps them out; without it such a file keeps its jobs from starting.
+---@field provider? string Whose subscription a gateway uses: `openai-codex` or `github-copilot`.
 ---@field model? string The model that is asked, as its provider names it; it has no default.
 ---@field key? wb.Secret The key to the model, which is billed for every answer.
 ---@field base_url? string Where the model is asked; http only on this machine.
@@ -779,11 +780,12 @@
 
 ---A conversation of each person with an agent of their own, at `/assistant`.
 ---@class wb.AssistantFields
----@field runtimes table<string, string|wb.Secret> The engine of each mode. `anthropic_api_key` asks a model with the site's key, `claude_code` runs Claude Code, with flags of ours.
+---@field runtimes table<string, string|wb.Secret> The engine of each mode. `anthropic_api_key` asks a model with the site's key, `claude_code` runs Claude Code, with flags of ours, `gateway_subscription` asks a model with each person's own subscription.
 ---@field mode? string The mode of people who chose none.
 ---@field persons? string[] Who may use it; everybody who may write without it.
 ---@field claude_code_persons? string[] Who may use the mode `claude_code`; nobody without it.
 ---@field tools? table<string, string|wb.Secret> What it may do: each tool with `allow` or `ask`; all tools without it, none with `{}`.
+---@field web_hosts? string[] Hosts whose pages `web_fetch` reads without a question; each by its whole name.
 ---@field vaults? string The folder in which each person gets a vault, a folder that the assistant works on; `vaults` in the data folder without it.
 ---@field vault_of? table<string, string|wb.Secret> Folders of your own as the vaults of persons.
 ---@field limits? wb.AssistantFields.Limits Bounds of its runs.

@@ -149,7 +149,7 @@ fn another_address_is_asked_about() {
     std::fs::write(folder.join("Read.md"), line).unwrap();
     assert!(decide(json!({"action_id": "read"}), "reject").is_empty());
     let sessions = bench.get("/api/agent/sessions").ok();
-    let session = sessions["items"][0]["id"].as_str().unwrap();
+    let session = sessions["items"][0]["session_id"].as_str().unwrap();
     let question = super::history(&bench, session)["messages"][0]["id"].clone();
     let again = json!({"session_id": session, "parent_id": question});
     assert!(decide(again, "reject").is_empty());

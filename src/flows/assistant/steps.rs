@@ -99,11 +99,6 @@ impl<'a> Answer<'a> {
         &self.model
     }
 
-    /// Returns whether a reader has seen anything of it.
-    pub(super) fn is_seen(&self) -> bool {
-        self.written > 0 || self.step > 1
-    }
-
     /// Returns the beginning of what was said last.
     pub(super) fn last_words(&self) -> Option<String> {
         let words = truncate_chars(self.words.trim(), SUMMARY_CHARS_MAX);

@@ -72,7 +72,7 @@ fn a_subscription_is_declared_whole_and_is_nobodys_usual_mode() {
     let errors = Site::with_head(&both).errors();
     assert!(errors[0].to_string().contains("not the assistant's usual mode"), "{}", errors[0]);
     let wrong = assistant("runtimes = { gateway_subscription = \"c\" }");
-    assert!(check(&wrong, &["5:52 broken-rule"]).contains("does not fit"));
+    assert!(check(&wrong, &["5:29 broken-rule"]).contains("does not fit"));
 }
 
 #[test]

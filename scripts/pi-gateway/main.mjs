@@ -170,10 +170,13 @@ async function beginLogin({ person: who, provider: where }) {
       login.give = (it) => (it instanceof Error ? reject(it) : resolve(it));
       if (login.state !== "waiting") login.give(new Refusal(409, "login_ended", "it has ended"));
     });
+  const oauth = getOAuthProvider(provider);
   const callbacks = {
     onAuth: ({ url, instructions }) => {
       login.url = String(url).slice(0, TEXT_CHARS_MAX);
-      login.instructions = instructions ? String(instructions).slice(0, MESSAGE_CHARS_MAX) : null;
+      // One that is answered on this machine tells of a browser here, which there is not.
+      const says = oauth.usesCallbackServer ? null : instructions;
+      login.instructions = says ? String(says).slice(0, MESSAGE_CHARS_MAX) : null;
       begun();
     },
     // What may be left empty is for other installations of a provider than its own.
@@ -182,7 +185,7 @@ async function beginLogin({ person: who, provider: where }) {
     onSelect: async (prompt) => prompt.options[0]?.id,
     signal: login.controller.signal,
   };
-  getOAuthProvider(provider)
+  oauth
     .login(callbacks)
     .then((credentials) =>
       alone(person, async () => {

@@ -129,10 +129,7 @@ impl Shape {
                  trouble{at summary errors*} lost[kind jobs why] warnings[]"
             }
             Command::Person(command) => of_person(command)?,
-            Command::Gateway(GatewayCommand::Login) => {
-                "login_id provider state url instructions problem"
-            }
-            Command::Gateway(GatewayCommand::Logout) => "was_signed_in",
+            Command::Gateway(command) => of_gateway(command)?,
             Command::Token(command) => of_token(command)?,
             Command::Backup(args) if !args.list => "path bytes version took_ms removed[]",
             Command::Restore(_) | Command::Recover(_) => "@report",
@@ -149,7 +146,6 @@ impl Shape {
             | Command::Doctor
             | Command::Render(_)
             | Command::Decisions
-            | Command::Gateway(_)
             | Command::Mail(_)
             | Command::Msg(_)
             | Command::Inbox(_)
@@ -215,6 +211,14 @@ impl Shape {
             (Shape::Value, Value::Array(_)) => Some("0".to_owned()),
             _ => None,
         }
+    }
+}
+
+fn of_gateway(command: &GatewayCommand) -> Option<&'static str> {
+    match command {
+        GatewayCommand::Login => Some("login_id provider state url instructions problem"),
+        GatewayCommand::Logout => Some("was_signed_in"),
+        GatewayCommand::Install | GatewayCommand::Status => None,
     }
 }
 

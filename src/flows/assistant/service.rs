@@ -5,6 +5,8 @@
 //! **Invariant:** its environment starts empty. Its token is in no file, and it is told no path but
 //! its folder.
 
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -12,7 +14,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::base::{Error, Result, random_token};
+use crate::base::{Context, Error, ErrorKind, Result, random_token};
 use crate::chat::{Access, GATEWAY_FOLDER, Standing};
 use crate::flows::Site;
 use crate::flows::assistant::calls::on_disk;
@@ -34,7 +36,9 @@ const APP: &str = "app";
 /// The folder of the guard, below that of the service.
 const RUN: &str = "run";
 /// The package, where npm puts it.
-const PACKAGE: &str = "node_modules/@earendil-works/pi-ai/package.json";
+const PACKAGE: &str = "node_modules/@earendil-works/pi-ai";
+/// Largest description of a package, in bytes.
+const PACKAGE_BYTES_MAX: u64 = 256 * 1024;
 /// Variables that it is given of those that the server has.
 const INHERITED: [&str; 9] = [
     "PATH",
@@ -244,6 +248,9 @@ fn node(path: &str, config: &Config) -> Result<Utf8PathBuf> {
 /// `unavailable` if it cannot be written.
 pub fn put(config: &Config) -> Result<Utf8PathBuf> {
     let folder = config.site.data.join(GATEWAY_FOLDER);
+    // It may be put there before a server has run.
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(&config.site.data);
+    made.context(ErrorKind::Unavailable, || format!("cannot make {}", config.site.data))?;
     JobFolder::make(&folder)?;
     let app = JobFolder::make(&folder.join(APP))?;
     for (name, text) in FILES {
@@ -258,7 +265,10 @@ pub fn put(config: &Config) -> Result<Utf8PathBuf> {
 pub fn missing(config: &Config) -> Option<Error> {
     let app = config.site.data.join(GATEWAY_FOLDER).join(APP);
     let wanted = version(FILES[1].1, |it| it["dependencies"]["@earendil-works/pi-ai"].clone());
-    let found = installed(&app);
+    let found = match installed(&app) {
+        Ok(found) => found,
+        Err(cause) => return Some(cause),
+    };
     let why = match found {
         None => "the gateway is not installed".to_owned(),
         found if found == wanted => return None,
@@ -268,9 +278,11 @@ pub fn missing(config: &Config) -> Option<Error> {
     Some(Error::unavailable(why).hint(hint))
 }
 
-fn installed(app: &Utf8Path) -> Option<String> {
-    let text = std::fs::read_to_string(app.join(PACKAGE)).ok()?;
-    version(&text, |it| it["version"].clone())
+fn installed(app: &Utf8Path) -> Result<Option<String>> {
+    let Some(folder) = JobFolder::open(&app.join(PACKAGE))? else { return Ok(None) };
+    let bytes = folder.read("package.json", PACKAGE_BYTES_MAX)?;
+    let text = bytes.and_then(|it| String::from_utf8(it).ok());
+    Ok(text.and_then(|it| version(&it, |it| it["version"].clone())))
 }
 
 fn version(text: &str, of: impl FnOnce(&Value) -> Value) -> Option<String> {

@@ -33,10 +33,11 @@ use crate::app::services::{Pulses, Services};
 use crate::app::tenancy::{SOCKET, SocketMark, Tenancy};
 use crate::base::{Clock, Context, Error, ErrorKind, Finding, Ids, Result, fault};
 use crate::documents::Repo;
+use crate::flows::automation::{handlers, schedules};
 use crate::flows::check::Purpose;
 use crate::flows::doctor::{Patient, Surroundings};
 use crate::flows::repository::presence::Presence;
-use crate::flows::site::metrics::Meter;
+use crate::flows::site::{housekeeping, metrics::Meter};
 use crate::flows::{self, Site, Works};
 use crate::http::{
     self, Edge, GateConfig, Has, IsReady, JobToken, Listeners, ServeLimits, Traffic, bind_unix,
@@ -193,6 +194,7 @@ fn build(loaded: &Loaded, ground: Ground) -> Result<(Site, Writer)> {
         search: flows::search::Index::default(),
         chat: Default::default(),
         outbound: Default::default(),
+        gateway: Default::default(),
     };
     let queue = Queue::new(Setup {
         store,
@@ -298,18 +300,16 @@ fn start(
     }
     let orphans = process::reap_orphans(site.queue.children(), stop.clone());
     services.spawn("the reaper of orphans", orphans);
-    let relaying = flows::automation::handlers::serve(site.clone(), stop.clone());
-    services.spawn("the relay of events", relaying);
-    services
-        .spawn("the schedules", flows::automation::schedules::serve(site.clone(), stop.clone()));
+    services.spawn("the relay of events", handlers::serve(site.clone(), stop.clone()));
+    services.spawn("the schedules", schedules::serve(site.clone(), stop.clone()));
     let expiring = flows::approvals::expire::serve(works.clone(), stop.clone());
     services.spawn("the clock of approvals", expiring);
     services.spawn("the agents", flows::agents::serve(site.clone(), stop.clone()));
     services.spawn("the records", flows::assistant::serve_records(site.clone(), stop.clone()));
     services.spawn("the sweep of workspaces", flows::workspaces::serve(site.clone(), stop.clone()));
+    services.spawn("the gateway", flows::assistant::serve(site.clone(), stop.clone()));
     services.spawn("the guard", flows::jobs::tree_guard::serve(works.clone(), stop.clone()));
-    services
-        .spawn("the housekeeping", flows::site::housekeeping::serve(works.clone(), stop.clone()));
+    services.spawn("the housekeeping", housekeeping::serve(works.clone(), stop.clone()));
     services.spawn("the metrics", site.meter.clone().serve(counted, stop.clone()));
     if options.watches {
         services.spawn("the watcher of the script", reloading::watch(site.clone(), stop.clone()));

@@ -458,3 +458,32 @@ pub struct SessionRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head_id: Option<ChatMessageId>,
 }
+
+/// A tool, as MCP and model providers name its parts.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ToolView {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// The JSON schema of its arguments.
+    #[serde(rename = "inputSchema")]
+    pub input_schema: serde_json::Value,
+}
+
+/// The tools of a run.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ToolList {
+    /// Those that the script allows.
+    pub items: Vec<ToolView>,
+}
+
+/// The answer of `DELETE /api/agent/sessions/{id}`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SessionRemoved {
+    /// The conversation.
+    pub session_id: ChatId,
+}

@@ -54,7 +54,7 @@ pub struct HealthView {
 pub struct RuntimeHealth {
     /// Its mode.
     pub mode: String,
-    /// `ready`, `not_allowed` or `no_sign_in`.
+    /// `ready`, `not_allowed`, `no_sign_in`, `key_missing`, `held` or `gateway_down`.
     pub state: String,
     /// What is wrong.
     pub problem: Option<String>,
@@ -69,4 +69,39 @@ pub struct RuntimeHealth {
 pub struct ClaudeLogin {
     /// What `claude setup-token` printed.
     pub token: String,
+}
+
+/// A sign-in to the gateway, which lasts fifteen minutes.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct GatewayLogin {
+    /// Its id.
+    pub login_id: String,
+    /// Whose subscription it is for.
+    pub provider: String,
+    /// `waiting`, `done`, `failed` or `ended`.
+    pub state: String,
+    /// Where the person signs in.
+    pub url: Option<String>,
+    /// What the provider says besides, such as a code to type there.
+    pub instructions: Option<String>,
+    /// Why it failed.
+    pub problem: Option<String>,
+}
+
+/// The body of `POST /api/agent/gateway/login/{id}`.
+#[derive(Clone, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct GatewayAnswer {
+    /// What the provider gave the person: the address to which it led, or a code.
+    pub text: String,
+}
+
+/// The answer of a sign-out.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SignedOut {
+    /// Whether the person was signed in.
+    pub was_signed_in: bool,
 }

@@ -10,6 +10,7 @@ pub mod changes;
 pub mod channels;
 pub mod chat;
 pub mod chat_settings;
+pub mod config;
 pub mod description;
 pub mod error;
 pub mod handoffs;
@@ -17,7 +18,13 @@ pub mod health;
 pub mod jobs;
 pub mod mail;
 pub mod people;
+pub mod perspectives;
 pub mod promotion;
+pub mod proposals;
+pub mod sources;
+pub mod topics;
+pub mod usage;
+pub mod workspaces;
 
 pub use error::Refusal;
 

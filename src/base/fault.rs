@@ -7,7 +7,8 @@ use crate::base::Result;
 
 /// The environment variables that inject faults.
 #[cfg(feature = "faults")]
-const SWITCHES: [&str; 5] = ["WB_WITHOUT", "WB_ABSENT", "WB_FAIL_AT", "WB_CRASH_AT", "WB_CLOCK"];
+const SWITCHES: [&str; 6] =
+    ["WB_WITHOUT", "WB_ABSENT", "WB_FAIL_AT", "WB_CRASH_AT", "WB_CLOCK", "WB_WEB"];
 
 /// Refuses to start with fault injection outside of a test: it disables guarantees.
 ///

@@ -9,6 +9,7 @@
 pub mod action;
 mod call;
 mod claude;
+mod gateway;
 mod history;
 mod hub;
 mod item;
@@ -32,6 +33,7 @@ pub use call::{
 pub use claude::{
     ClaudeReader, arguments as claude_arguments, is_inherited, server_file as claude_server_file,
 };
+pub use gateway::{Access, GATEWAY_FOLDER, Gateway, Standing, is_signed_in};
 pub use history::transcript;
 pub use hub::{Hub, Line, Pokes, Use};
 pub use item::{Item, STREAM_FILE};
@@ -44,7 +46,7 @@ pub use replay::{Sum, Tail, sum};
 pub use run::{
     End, Ended, NewRun, Policy, RECORD_BELL, Record, Run, by_job, find as find_run,
     insert as add_run, latest_of, note_change, note_digests, note_record, open_of, runs_of,
-    settle as settle_run, unrecorded,
+    settle as settle_run, typed, unrecorded,
 };
 pub use scribe::{Answer, Scribe};
 pub use search::{FoundChat, forget_words, has_all_words, message_of, search, take_in_chats};

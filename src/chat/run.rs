@@ -1,10 +1,16 @@
 //! Runs: one answer of a model, which is a job.
 
+use std::collections::BTreeSet;
+
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde::{Deserialize, Serialize};
 
 use crate::base::{ChatId, ChatMessageId, Error, JobId, Millis, PersonId, Result};
+use crate::chat::message::{self, Message, Role};
 use crate::store::Tx;
+
+/// Most messages of a branch that are looked through for what the person has typed.
+const TYPED_MAX: usize = 400;
 
 const INSERT: &str = "
     INSERT INTO chat_runs (job_id, session_id, question_id, asked_mode, mode, action, dry_run,
@@ -23,6 +29,8 @@ const LATEST_OF: &str = "
     SELECT chat_runs.*, person_id FROM chat_runs JOIN chat_sessions ON chat_sessions.id = session_id
     WHERE question_id = :question AND session_id = :session ORDER BY job_id DESC LIMIT 1";
 const RUNS_OF: &str = "SELECT job_id FROM chat_runs WHERE session_id = :session";
+const OF_ACTIONS: &str = "
+    SELECT question_id FROM chat_runs WHERE session_id = :session AND action IS NOT NULL";
 const SETTLE: &str = "
     UPDATE chat_runs SET ended = :ended, error_code = :code, error_text = :text, steps = :steps,
         tool_calls = (SELECT COUNT(*) FROM chat_calls WHERE run_id = :id), ended_ms = :now,
@@ -48,6 +56,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("chat::run_open_of", OPEN_OF),
     ("chat::run_latest_of", LATEST_OF),
     ("chat::runs_of", RUNS_OF),
+    ("chat::runs_of_actions", OF_ACTIONS),
     ("chat::run_settle", SETTLE),
     ("chat::run_unrecorded", UNRECORDED),
     ("chat::run_note_change", NOTE_CHANGE),
@@ -273,8 +282,23 @@ pub fn runs_of(connection: &Connection, session: &ChatId) -> Result<Vec<JobId>> 
     Ok(ids.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Writes down how a run ended, and whether something is to be recorded of it. Whether it had not
-/// ended before.
+/// Returns what the person has typed on the branch of a run, newest first: not what an action says,
+/// also where its question is answered again.
+///
+/// # Errors
+/// As any read.
+pub fn typed(connection: &Connection, run: &Run) -> Result<Vec<String>> {
+    let mut statement = connection.prepare_cached(OF_ACTIONS)?;
+    let params = named_params! {":session": run.session_id};
+    let of_actions = statement.query_map(params, |row| row.get(0))?;
+    let of_actions: BTreeSet<ChatMessageId> = of_actions.collect::<rusqlite::Result<_>>()?;
+    let (session, question) = (&run.session_id, &run.question_id);
+    let (branch, _) = message::branch(connection, session, question, TYPED_MAX)?;
+    let is_typed = |it: &Message| it.role == Role::User && !of_actions.contains(&it.id);
+    Ok(branch.into_iter().rev().filter(is_typed).map(|it| it.body).collect())
+}
+
+/// Writes down how a run ended. Whether it had not ended before.
 ///
 /// # Errors
 /// As any write.

@@ -13,6 +13,7 @@ use crate::cli::commands::agent::AgentCommand;
 use crate::cli::commands::approval::ApprovalCommand;
 use crate::cli::commands::channel::{ChannelCommand, MsgCommand};
 use crate::cli::commands::chat::ChatCommand;
+use crate::cli::commands::gateway::GatewayCommand;
 use crate::cli::commands::job::JobCommand;
 use crate::cli::commands::mail::SendArgs;
 use crate::cli::commands::person::PersonCommand;
@@ -129,6 +130,7 @@ impl Shape {
                  trouble{at summary errors*} lost[kind jobs why] warnings[]"
             }
             Command::Person(command) => of_person(command)?,
+            Command::Gateway(command) => of_gateway(command)?,
             Command::Token(command) => of_token(command)?,
             Command::Backup(args) if !args.list => "path bytes version took_ms removed[]",
             Command::Restore(_) | Command::Recover(_) => "@report",
@@ -210,6 +212,14 @@ impl Shape {
             (Shape::Value, Value::Array(_)) => Some("0".to_owned()),
             _ => None,
         }
+    }
+}
+
+fn of_gateway(command: &GatewayCommand) -> Option<&'static str> {
+    match command {
+        GatewayCommand::Login => Some("login_id provider state url instructions problem"),
+        GatewayCommand::Logout => Some("was_signed_in"),
+        GatewayCommand::Install | GatewayCommand::Status => None,
     }
 }
 

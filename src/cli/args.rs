@@ -10,6 +10,7 @@ use crate::cli::commands::backup::{BackupArgs, CleanupArgs, RecoverArgs, Restore
 use crate::cli::commands::channel::{ChannelCommand, MsgCommand};
 use crate::cli::commands::chat::ChatCommand;
 use crate::cli::commands::completions::CompletionsArgs;
+use crate::cli::commands::gateway::GatewayCommand;
 use crate::cli::commands::job::JobCommand;
 use crate::cli::commands::mail::{InboxCommand, MailCommand, SendArgs};
 use crate::cli::commands::person::PersonCommand;
@@ -133,6 +134,9 @@ Examples:
     /// Manage your conversations with the assistant
     #[command(subcommand)]
     Chat(ChatCommand),
+    /// Use your own subscription for the assistant: install, sign in, look
+    #[command(subcommand)]
+    Gateway(GatewayCommand),
     /// Manage channels: conversations between people and agents
     #[command(subcommand)]
     Channel(ChannelCommand),

@@ -72,6 +72,8 @@ pub struct Works {
     pub chat: chat::Hub,
     /// The way to services on the web.
     pub outbound: outbound::Client,
+    /// The way to the gateway.
+    pub gateway: chat::Gateway,
 }
 
 /// The running site: the works and the queue.

@@ -14,9 +14,11 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::ClientConfig;
+use tokio::task::JoinSet;
 
 use crate::base::{BaseUrl, Error, Result};
-use crate::outbound::tls;
+use crate::outbound::{Fetched, WebUrl, fetch, net, tls};
 
 /// Longest wait for a connection, TLS not included.
 const CONNECT_MAX: Duration = Duration::from_secs(10);
@@ -33,7 +35,13 @@ type Hyper = legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
 /// A handle to the client; clones share its connections. The first request sets it up.
 #[derive(Clone, Default)]
-pub struct Client(Arc<OnceLock<Hyper>>);
+pub struct Client(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    tls: OnceLock<Arc<ClientConfig>>,
+    hyper: OnceLock<Hyper>,
+}
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -74,6 +82,8 @@ pub struct Answer {
     status: u16,
     headers: HeaderMap,
     body: Incoming,
+    /// What keeps a connection going that is of no pool.
+    _speaking: JoinSet<()>,
 }
 
 impl Client {
@@ -97,16 +107,36 @@ impl Client {
             }
             Failure::Lost(innermost.to_string())
         })?;
-        let (head, body) = answer.into_parts();
-        Ok(Answer { status: head.status.as_u16(), headers: head.headers, body })
+        Ok(Answer::of(answer, JoinSet::new()))
     }
 
-    async fn hyper(&self) -> Result<Hyper> {
-        if let Some(hyper) = self.0.get() {
-            return Ok(hyper.clone());
+    /// Fetches a page from the public internet, as `fetch.rs` says.
+    ///
+    /// # Errors
+    /// `forbidden` with code `address_refused`; `unavailable` with codes `unreachable` and
+    /// `page_status`; `invalid` with codes `not_text` and `bad_redirect`.
+    pub async fn fetch(
+        &self,
+        url: &WebUrl,
+        is_open: &(dyn Fn(&str) -> bool + Sync),
+    ) -> Result<Fetched> {
+        fetch::fetch(net::net().as_ref(), self.tls().await?, url, is_open).await
+    }
+
+    async fn tls(&self) -> Result<Arc<ClientConfig>> {
+        if let Some(tls) = self.0.tls.get() {
+            return Ok(Arc::clone(tls));
         }
         let config = tokio::task::spawn_blocking(tls::config).await;
         let config = config.map_err(|cause| Error::internal("TLS: a panic").source(cause))??;
+        Ok(Arc::clone(self.0.tls.get_or_init(|| Arc::new(config))))
+    }
+
+    async fn hyper(&self) -> Result<Hyper> {
+        if let Some(hyper) = self.0.hyper.get() {
+            return Ok(hyper.clone());
+        }
+        let config = ClientConfig::clone(self.tls().await?.as_ref());
         let mut connector = HttpConnector::new();
         connector.enforce_http(false);
         connector.set_connect_timeout(Some(CONNECT_MAX));
@@ -123,7 +153,7 @@ impl Client {
             .http1_max_buf_size(HEAD_BYTES_MAX)
             .http1_max_headers(HEADERS_MAX)
             .build(connector);
-        Ok(self.0.get_or_init(|| hyper).clone())
+        Ok(self.0.hyper.get_or_init(|| hyper).clone())
     }
 }
 
@@ -147,6 +177,12 @@ fn build(request: &Request<'_>) -> Result<hyper::Request<Full<Bytes>>> {
 }
 
 impl Answer {
+    pub(super) fn of(answer: hyper::Response<Incoming>, speaking: JoinSet<()>) -> Answer {
+        let (head, body) = answer.into_parts();
+        let (status, headers) = (head.status.as_u16(), head.headers);
+        Answer { status, headers, body, _speaking: speaking }
+    }
+
     /// Returns its status.
     pub fn status(&self) -> u16 {
         self.status
@@ -203,7 +239,6 @@ impl Answer {
 mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
-    use tokio::task::JoinSet;
 
     use super::*;
 

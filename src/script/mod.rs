@@ -33,6 +33,7 @@ pub use load::assistant_tools::{Policy, TOOLS as ASSISTANT_TOOLS, Vaults};
 pub use load::channel::{ChannelLimits, ChannelWakes, Channels, DeclaredType, TypeBudget};
 pub use load::daily::Daily;
 pub use load::external::{Lead, Target};
+pub use load::gateway::Subscribed;
 pub use load::hook::shown_command;
 pub use load::inbox::{Hooks, Inbox, OnLost, WorkspaceMode};
 pub use load::live_agent::{

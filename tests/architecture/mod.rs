@@ -100,6 +100,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("hyper_util", &["http", "client", "outbound"]),
     ("hyper_rustls", &["outbound"]),
     ("rustls", &["outbound"]),
+    ("tokio_rustls", &["outbound"]),
     ("rustls_native_certs", &["outbound"]),
     ("webpki_roots", &["outbound"]),
     ("clap", &["cli"]),

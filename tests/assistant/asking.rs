@@ -117,7 +117,7 @@ fn what_is_no_question_is_refused_and_changes_nothing() {
         (json!({"message": "  "}), (400, "bad_message")),
         (json!({"message": "a\u{0}b"}), (400, "bad_message")),
         (json!({"message": "x".repeat(1025)}), (413, "prompt_too_large")),
-        (json!({"message": "hello", "mode": "gateway_subscription"}), (400, "unknown_mode")),
+        (json!({"message": "hello", "mode": "of_tomorrow"}), (400, "unknown_mode")),
         (json!({"message": "hello", "session_id": nobody}), (404, "no_session")),
         (json!({"message": "hello", "attachments": []}), (400, "unknown_field")),
     ] {

@@ -2,18 +2,30 @@
 
 use serde_json::{Value, json};
 
-use super::{Live, ask, assistant, history, keyed, replay, token};
+use super::{Live, ask, assistant, gateway, history, keyed, replay, token};
 use crate::support::{Bench, Model};
 
 /// Declares an assistant; returns its stand-in, if it is one that must live on.
 type Declare = fn(&Bench, &str) -> Option<Model>;
 
-const RUNTIMES: [(&str, Declare); 2] = [
-    ("claude_code", |bench, more| {
-        assistant(bench, more);
-        None
-    }),
-    ("anthropic_api_key", |bench, more| Some(keyed(bench, more))),
+/// What it takes before the first question, once the server runs.
+type Ready = fn(&Bench);
+
+const RUNTIMES: [(&str, Declare, Ready); 3] = [
+    (
+        "claude_code",
+        |bench, more| {
+            assistant(bench, more);
+            None
+        },
+        |_| {},
+    ),
+    ("anthropic_api_key", |bench, more| Some(keyed(bench, more)), |_| {}),
+    (
+        "gateway_subscription",
+        |bench, more| Some(gateway::subscribed(bench, more)),
+        gateway::sign_in,
+    ),
 ];
 
 /// Returns what a person sees of a stream: words together, and nothing that differs from run to
@@ -49,10 +61,11 @@ fn seen(items: &[Value]) -> Vec<Value> {
 /// Asks every runtime the same; returns what each of them showed.
 #[track_caller]
 fn asked(questions: &[&str], more: &str) -> Vec<Vec<Vec<Value>>> {
-    let ask_all = |declare: Declare| {
+    let ask_all = |(_, declare, ready): &(&str, Declare, Ready)| {
         let bench = Bench::new();
         let _model = declare(&bench, more);
         let server = bench.serve();
+        ready(&bench);
         let all = questions.iter().map(|it| {
             let items = ask(&bench, json!({"message": it}));
             let run = items[0]["run_id"].as_str().unwrap();
@@ -63,7 +76,7 @@ fn asked(questions: &[&str], more: &str) -> Vec<Vec<Vec<Value>>> {
         server.stop();
         all
     };
-    RUNTIMES.iter().map(|(_, declare)| ask_all(*declare)).collect()
+    RUNTIMES.iter().map(ask_all).collect()
 }
 
 #[test]
@@ -86,11 +99,13 @@ fn words_calls_and_endings_are_alike() {
     ];
     let answers = asked(&questions, "limits = { output_kib = 1 },");
     for (place, question) in questions.iter().enumerate() {
-        let (one, other) = (&answers[0][place], &answers[1][place]);
-        // How much of an endless answer comes before its bound differs.
-        match *question {
-            "noisy" => assert_eq!(one.last(), other.last()),
-            _ => assert_eq!(one, other, "{question}"),
+        for other in &answers[1..] {
+            let (one, other) = (&answers[0][place], &other[place]);
+            // How much of an endless answer comes before its bound differs.
+            match *question {
+                "noisy" => assert_eq!(one.last(), other.last()),
+                _ => assert_eq!(one, other, "{question}"),
+            }
         }
     }
     let made = &answers[1][4];
@@ -101,7 +116,7 @@ fn words_calls_and_endings_are_alike() {
 fn more_calls_than_allowed_are_refused_and_told() {
     let question = "call list_directory {}\ncall list_directory {}\ncall list_directory {}";
     let answers = asked(&[question], "limits = { tool_calls = 2 },");
-    assert_eq!(answers[0], answers[1]);
+    assert_eq!((&answers[0], &answers[0]), (&answers[1], &answers[2]));
     let calls = answers[1][0].iter().filter(|it| it.as_array().is_some_and(|it| it.len() == 4));
     assert_eq!(calls.count(), 2, "{:#?}", answers[1]);
 }
@@ -110,10 +125,11 @@ fn more_calls_than_allowed_are_refused_and_told() {
 #[test]
 fn g43_a_question_has_the_same_answers() {
     let mut all = Vec::new();
-    for (name, declare) in RUNTIMES {
+    for (name, declare, ready) in RUNTIMES {
         let bench = Bench::new();
         let _model = declare(&bench, "");
         let server = bench.serve();
+        ready(&bench);
         let write = "call write_file {\"path\":\"a.md\",\"content\":\"old\\n\"}";
         ask(&bench, json!({"message": write}));
         let token = token(&bench, "ada");
@@ -136,5 +152,5 @@ fn g43_a_question_has_the_same_answers() {
         all.push(shown);
         server.stop();
     }
-    assert_eq!(all[0], all[1]);
+    assert_eq!((&all[0], &all[0]), (&all[1], &all[2]));
 }

@@ -6,12 +6,14 @@ mod attached;
 mod conformance;
 mod crashes;
 mod endings;
+mod gateway;
 mod keyed;
 mod private;
 mod records;
 mod search;
 mod tools;
 mod tree;
+mod web;
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpStream};

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::base::sse::Frames;
 use crate::chat::model::read::Reader;
-use crate::chat::model::{Ask, Fault, Step, fault, request};
+use crate::chat::model::{Ask, Fault, Next, fault, request};
 use crate::outbound::{self, Client, Request};
 use crate::script::Anthropic;
 
@@ -37,17 +37,8 @@ impl fmt::Debug for Claude {
     }
 }
 
-/// What comes next of an answer.
-#[derive(Debug, PartialEq)]
-pub enum Next {
-    /// More words.
-    Text(String),
-    /// It is whole.
-    Done(Box<Step>),
-}
-
 /// An answer while it comes. Who drops it ends it, also at the provider.
-pub struct Answering {
+pub(super) struct Events {
     answer: outbound::Answer,
     frames: Frames,
     reader: Reader,
@@ -63,11 +54,15 @@ impl Claude {
         Claude { client, model, key }
     }
 
+    pub(super) fn model(&self) -> &Anthropic {
+        &self.model
+    }
+
     /// Asks; returns the answer once it begins. `idle` is the longest silence.
     ///
     /// # Errors
     /// What the provider refuses, or that it cannot be reached.
-    pub async fn begin(&self, ask: &Ask, idle: Duration) -> Result<Answering, Fault> {
+    pub(super) async fn begin(&self, ask: &Ask, idle: Duration) -> Result<Events, Fault> {
         let body = request::body(&self.model, ask);
         let request = Request {
             base: &self.model.base_url,
@@ -85,7 +80,7 @@ impl Claude {
             let fault = fault::of_status(status, retry_after.as_deref(), &body);
             return Err(masked(fault, &self.key));
         }
-        Ok(Answering {
+        Ok(Events {
             answer,
             frames: Frames::new(EVENT_BYTES_MAX),
             reader: Reader::default(),
@@ -102,12 +97,12 @@ fn masked(fault: Fault, key: &str) -> Fault {
     Fault { message: fault.message.replace(key, "[key]"), ..fault }
 }
 
-impl Answering {
+impl Events {
     /// Returns what comes next; after [`Next::Done`] there is nothing.
     ///
     /// # Errors
     /// What broke the answer off.
-    pub async fn next(&mut self) -> Result<Next, Fault> {
+    pub(super) async fn next(&mut self) -> Result<Next, Fault> {
         loop {
             if let Some(text) = self.ready.pop_front() {
                 return Ok(Next::Text(text));

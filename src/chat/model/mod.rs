@@ -8,6 +8,7 @@ mod anthropic;
 mod fault;
 mod read;
 mod request;
+mod subscribed;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,92 @@ use serde_json::Value;
 
 use crate::script::Price;
 
-pub use anthropic::{Answering, Claude, Next};
+pub use anthropic::Claude;
+pub use subscribed::OfPerson;
+
+/// A model that the loop of an answer asks.
+#[derive(Clone, Debug)]
+pub enum Model {
+    /// By the Messages API, with a key.
+    Claude(Claude),
+    /// By the gateway, with a person's subscription.
+    OfPerson(OfPerson),
+}
+
+/// What comes next of an answer.
+#[derive(Debug, PartialEq)]
+pub enum Next {
+    /// More words.
+    Text(String),
+    /// It is whole.
+    Done(Box<Step>),
+}
+
+/// An answer while it comes. Who drops it ends it, also at the provider.
+pub struct Answering(Coming);
+
+enum Coming {
+    Events(Box<anthropic::Events>),
+    Lines(Box<subscribed::Lines>),
+}
+
+impl Model {
+    /// Asks; returns the answer once it begins. `idle` is the longest silence.
+    ///
+    /// # Errors
+    /// What the provider refuses, or that it cannot be reached.
+    pub async fn begin(&self, ask: &Ask, idle: Duration) -> Result<Answering, Fault> {
+        Ok(Answering(match self {
+            Model::Claude(it) => Coming::Events(Box::new(it.begin(ask, idle).await?)),
+            Model::OfPerson(it) => Coming::Lines(Box::new(it.begin(ask, idle).await?)),
+        }))
+    }
+
+    /// Returns who gives its answers, as a message has it.
+    pub fn provider(&self) -> &'static str {
+        match self {
+            Model::Claude(_) => "anthropic",
+            Model::OfPerson(_) => "gateway",
+        }
+    }
+
+    /// Returns its name. A step goes back as it came to a model of the same name only.
+    pub fn name(&self) -> String {
+        match self {
+            Model::Claude(it) => it.model().model.clone(),
+            Model::OfPerson(it) => format!("{}/{}", it.model().provider, it.model().model),
+        }
+    }
+
+    /// Returns the most tokens of a step, and those that it reads and writes at once.
+    pub fn room(&self) -> (u32, u32) {
+        match self {
+            Model::Claude(it) => (it.model().max_output, it.model().context),
+            Model::OfPerson(it) => (it.model().max_output, it.model().context),
+        }
+    }
+
+    /// Returns what it costs the site, if that is known.
+    pub fn price(&self) -> Option<&Price> {
+        match self {
+            Model::Claude(it) => it.model().price.as_ref(),
+            Model::OfPerson(_) => None,
+        }
+    }
+}
+
+impl Answering {
+    /// Returns what comes next; after [`Next::Done`] there is nothing.
+    ///
+    /// # Errors
+    /// What broke the answer off.
+    pub async fn next(&mut self) -> Result<Next, Fault> {
+        match &mut self.0 {
+            Coming::Events(it) => it.next().await,
+            Coming::Lines(it) => it.next().await,
+        }
+    }
+}
 
 /// What is asked.
 #[derive(Clone, Debug)]

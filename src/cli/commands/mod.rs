@@ -8,6 +8,7 @@ pub(super) mod channel;
 pub(super) mod chat;
 pub(super) mod completions;
 mod doctor;
+pub(super) mod gateway;
 pub(super) mod job;
 pub(super) mod mail;
 pub(super) mod person;
@@ -131,6 +132,7 @@ fn run(desk: &Desk, command: Command) -> Result<u8> {
         Command::Inbox(command) => mail::inbox(desk, command).map(|()| 0),
         Command::Ask(args) => ask::ask(desk, &args),
         Command::Chat(command) => chat::chat(desk, command),
+        Command::Gateway(command) => gateway::run(desk, &command).map(|()| 0),
         Command::Topic(command) => topic::run(desk, command).map(|()| 0),
         Command::Proposal(command) => proposal::run(desk, command),
         Command::Approval(command) => approval::run(desk, command).map(|()| 0),

@@ -191,7 +191,7 @@ const NO_ENGINE: &str = "declare one that runs an agent, for example: \
 
 /// Returns whether an engine starts a program for each job.
 fn runs_a_kind(engine: &&Engine) -> bool {
-    !engine.is_builtin() && engine.speech.is_none() && engine.model().is_none()
+    !engine.is_builtin() && engine.speech.is_none() && !engine.is_model()
 }
 
 /// Returns the engine's name, and whether it is a part of this program.

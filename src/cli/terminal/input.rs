@@ -1,6 +1,6 @@
 //! Text that a command is given: on standard input or in a file, within a limit.
 
-use std::io::{IsTerminal, Read};
+use std::io::{BufRead as _, IsTerminal, Read};
 
 use camino::Utf8Path;
 
@@ -24,6 +24,20 @@ pub(in crate::cli) fn standard(what: &str, bytes_max: usize) -> Result<String> {
 /// `invalid` if it is empty or not UTF-8, `too_large` beyond the limit.
 pub(in crate::cli) fn typed(what: &str, bytes_max: usize) -> Result<String> {
     text(std::io::stdin().lock(), what, bytes_max)
+}
+
+/// Reads one line of standard input, also from a terminal, without spaces around it.
+///
+/// # Errors
+/// `invalid` if there is none, or it is longer than `bytes_max`.
+pub(in crate::cli) fn line(what: &str, bytes_max: u64) -> Result<String> {
+    let mut line = String::new();
+    let read = std::io::stdin().lock().take(bytes_max).read_line(&mut line);
+    read.context(ErrorKind::Invalid, || format!("cannot read {what}"))?;
+    match line.trim() {
+        "" => Err(Error::invalid(format!("there is no {what}"))),
+        line => Ok(line.to_owned()),
+    }
 }
 
 /// Reads a file as a text; `-` is standard input.

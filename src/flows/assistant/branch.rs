@@ -35,10 +35,13 @@ pub(super) struct Branch<'a> {
 }
 
 /// Returns a branch as turns. Steps of this model are told as it gave them, if it has tools still.
-pub(super) fn turns(branch: &Branch<'_>, (model, has_tools): (&str, bool)) -> Vec<Turn> {
+pub(super) fn turns(
+    branch: &Branch<'_>,
+    (provider, model, has_tools): (&str, &str, bool),
+) -> Vec<Turn> {
     let mut turns = Vec::new();
     for message in branch.before {
-        let is_own = message.provider.as_deref() == Some("anthropic")
+        let is_own = message.provider.as_deref() == Some(provider)
             && message.model.as_deref() == Some(model)
             && has_tools;
         let native = message.native.as_ref().filter(|_| is_own);
@@ -75,7 +78,7 @@ fn said(message: &Message, images: &BTreeMap<String, Block>) -> Vec<Block> {
 
 /// Returns the results of the calls of a step.
 fn results(native: &[Value], calls: &[ToolCall]) -> Vec<Block> {
-    let asked = native.iter().filter(|it| it["type"] == "tool_use");
+    let asked = native.iter().filter(|it| it["type"] == "tool_use" || it["type"] == "toolCall");
     let ids = asked.filter_map(|it| it["id"].as_str());
     let of = |id: &str| {
         let call = calls.iter().find(|it| it.call_ref == id);
@@ -186,7 +189,7 @@ mod tests {
             calls: &calls,
             memory: Some("I know"),
         };
-        let told = turns(&branch, ("m", true));
+        let told = turns(&branch, ("anthropic", "m", true));
         let sides: Vec<bool> = told.iter().map(|it| it.is_model).collect();
         assert_eq!(sides, [false, true, false, true, false]);
         let unmade = Block::Result { id: "t1".to_owned(), text: UNMADE.to_owned(), is_ok: false };
@@ -194,7 +197,7 @@ mod tests {
         assert!(matches!(&told[0].blocks[0], Block::Text(it) if it.contains("I know")));
         assert_eq!(told[4].blocks, [Block::Text("three".to_owned())]);
         // Another model, or one without tools, is told the words only.
-        for other in [("other", true), ("m", false)] {
+        for other in [("anthropic", "n", true), ("gateway", "m", true), ("anthropic", "m", false)] {
             let told = turns(&branch, other);
             assert_eq!(told.len(), 3, "{told:?}");
         }

@@ -16,7 +16,7 @@ use crate::base::{
 };
 use crate::chat::{self, CallState, Home, Item, NewCall, Run, ToolCall};
 use crate::flows::Site;
-use crate::flows::assistant::tools::{self, Deed, Known, Said, Tool, Work};
+use crate::flows::assistant::tools::{self, Deed, Known, Place, Said, Tool, Work};
 use crate::flows::assistant::vault;
 use crate::jobs;
 use crate::people::{self, Person, Role};
@@ -123,7 +123,7 @@ async fn begin(site: &Site, asked: &Asked) -> Result<(ToolCall, Option<Deed>)> {
     let mut planned = plan(site, asked, tool, &asked.args).await;
     if let Ok(deed) = &mut planned
         && policy == Policy::Ask
-        && !asked.run.is_dry
+        && asks_of(&asked.run, tool)
     {
         deed.asks.get_or_insert_with(|| format!("{} is asked about each time", tool.name));
         if deed.preview.is_empty() {
@@ -257,22 +257,35 @@ pub(super) fn question(
     }
 }
 
-/// Says what a call would do. Of a run that changes nothing nobody is asked, and nothing can be
-/// taken back.
+/// Returns whether a person may be asked about a call: of a run that changes nothing only about
+/// what leaves the site.
+fn asks_of(run: &Run, tool: &Tool) -> bool {
+    !run.is_dry || tool.place == Place::Web
+}
+
+/// Says what a call would do. Of a run that changes nothing nothing can be taken back.
 async fn plan(site: &Site, asked: &Asked, tool: &'static Tool, args: &Value) -> Result<Deed> {
-    let deed = look(site, asked, tool, args).await?;
-    Ok(match asked.run.is_dry {
-        true => Deed { target: None, asks: None, ..deed },
-        false => deed,
-    })
+    let mut deed = look(site, asked, tool, args).await?;
+    if asked.run.is_dry {
+        deed.target = None;
+    }
+    deed.asks = deed.asks.filter(|_| asks_of(&asked.run, tool));
+    Ok(deed)
 }
 
 async fn look(site: &Site, asked: &Asked, tool: &'static Tool, args: &Value) -> Result<Deed> {
-    if tool.is_of_site {
-        let preview = serde_json::to_string_pretty(args).unwrap_or_default();
-        return Ok(Deed { target: None, asks: None, preview, work: Work::Site });
-    }
     let config = site.config_of(&asked.run.job_id);
+    match tool.place {
+        Place::Vault => {}
+        Place::Site => {
+            let preview = serde_json::to_string_pretty(args).unwrap_or_default();
+            return Ok(Deed { target: None, asks: None, preview, work: Work::Site });
+        }
+        Place::Web => {
+            let typed = site.store.look(|c| chat::typed(c, &asked.run))?;
+            return tools::plan_page(args, &assistant_of(&config)?.web_hosts, &typed);
+        }
+    }
     let (person, calls) = site.store.look(|c| {
         let person = person_of(c, asked, assistant_of(&config)?)?;
         Ok((person, chat::calls_of_run(c, &asked.run.job_id)?))
@@ -334,6 +347,10 @@ async fn make(site: &Site, asked: &Asked, call: ToolCall, deed: Option<Deed>) ->
     let made = match &deed.work {
         _ if asked.run.is_dry && !tools::only_reads(tool.name) => Ok(tools::unmade(&deed)),
         Work::Site => tools::run_document(site, &person, (&call.tool, &call.args)).await,
+        Work::Web(url) => {
+            let config = site.config_of(&asked.run.job_id);
+            tools::fetch_page(site, url, &assistant_of(&config)?.web_hosts).await
+        }
         _ => {
             let config = site.config_of(&asked.run.job_id);
             let home = Home::of(&config.site.data, &person.id);

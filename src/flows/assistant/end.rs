@@ -135,6 +135,7 @@ pub(super) fn provider(mode: Mode) -> &'static str {
     match mode {
         Mode::AnthropicApiKey => "anthropic",
         Mode::ClaudeCode => "claude_code",
+        Mode::GatewaySubscription => "gateway",
     }
 }
 

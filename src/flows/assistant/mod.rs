@@ -11,8 +11,10 @@ mod config;
 mod end;
 mod find;
 mod follow;
+pub mod gateway;
 mod record;
 mod run;
+mod service;
 mod show;
 mod start;
 mod steps;
@@ -29,6 +31,7 @@ pub use change::{clear, remove, set, stop};
 pub use config::{health, set as set_config, show as config, sign_in, sign_out};
 pub use follow::{Follower, answered, follow, so_far};
 pub use record::serve as serve_records;
+pub use service::{missing, put, serve};
 pub use show::{history, run, session, sessions};
 pub use start::ask;
 pub use task::tasks;
@@ -38,12 +41,12 @@ pub(in crate::flows) use end::{cancelled, settle_job};
 pub(in crate::flows) use run::{listen, prepare};
 
 use crate::base::{Error, ErrorKind, Result};
-use crate::chat::Home;
+use crate::chat::{self, Home};
 use crate::flows::Works;
 use crate::flows::check::external;
-use crate::jobs::hold_of;
+use crate::jobs::hold_for;
 use crate::people::{Caller, Person, Role};
-use crate::script::{Assistant, EngineBody, Mode};
+use crate::script::{Assistant, Engine, EngineBody, Mode};
 
 /// Variables by which an operator gives all runs of an engine a key.
 const KEYS: [&str; 3] = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"];
@@ -108,8 +111,10 @@ pub(in crate::flows) fn closed(
             hint: format!("an admin names you in `{mode}_persons` of wb.assistant"),
         }));
     }
-    if mode == Mode::AnthropicApiKey {
-        return closed_model(works, seat.assistant);
+    match mode {
+        Mode::AnthropicApiKey => return closed_model(works, seat),
+        Mode::GatewaySubscription => return closed_gateway(works, seat),
+        Mode::ClaudeCode => {}
     }
     if has_own_key(works, seat.assistant, mode) {
         return Ok(None);
@@ -127,8 +132,8 @@ pub(in crate::flows) fn closed(
 }
 
 /// Returns why the model with a key cannot be asked; nothing if it can.
-fn closed_model(works: &Works, assistant: &Assistant) -> Result<Option<Closed>> {
-    let engine = assistant.runtimes.get(&Mode::AnthropicApiKey);
+fn closed_model(works: &Works, seat: &Seat<'_>) -> Result<Option<Closed>> {
+    let engine = seat.assistant.runtimes.get(&Mode::AnthropicApiKey);
     let engine = engine.and_then(|it| works.config.engines.get(it));
     let Some((engine, model)) = engine.and_then(|it| Some((it, it.model()?))) else {
         return Ok(None);
@@ -138,7 +143,36 @@ fn closed_model(works: &Works, assistant: &Assistant) -> Result<Option<Closed>> 
         let why = format!("the server has no key: {}", cause.message());
         return Ok(Some(Closed { state: "key_missing", why, hint: hint.to_owned() }));
     }
-    let hold = works.store.look(|c| hold_of(c, &engine.name))?;
+    held(works, engine, &seat.person)
+}
+
+/// Returns why a person's subscription cannot be used; nothing if it can.
+fn closed_gateway(works: &Works, seat: &Seat<'_>) -> Result<Option<Closed>> {
+    let engine = seat.assistant.runtimes.get(&Mode::GatewaySubscription);
+    let engine = engine.and_then(|it| works.config.engines.get(it));
+    let Some((engine, model)) = engine.and_then(|it| Some((it, it.subscribed()?))) else {
+        return Ok(None);
+    };
+    if let Some(problem) = service::missing(&works.config) {
+        return Ok(Some(Closed {
+            state: "gateway_down",
+            why: problem.message().to_owned(),
+            hint: problem.hint_str().unwrap_or_default().to_owned(),
+        }));
+    }
+    if !chat::is_signed_in(&works.config.site.data, &seat.person.id, model.provider)? {
+        return Ok(Some(Closed {
+            state: "no_sign_in",
+            why: format!("you have not signed in to {}", model.provider),
+            hint: "sign in on the page of the assistant, or type: wiki-browser gateway login"
+                .to_owned(),
+        }));
+    }
+    held(works, engine, &seat.person)
+}
+
+fn held(works: &Works, engine: &Engine, person: &Person) -> Result<Option<Closed>> {
+    let hold = works.store.look(|c| hold_for(c, &engine.name, &person.id))?;
     let now = works.store.clock().now();
     Ok(hold.filter(|it| it.until > now && engine.is_held_by_limits).map(|it| {
         let until = it.until.minute();
@@ -174,10 +208,8 @@ pub(in crate::flows) fn hint(code: &str) -> &'static str {
         "key_invalid" => "an admin looks at the key and the account of the model",
         "refused" => "ask in another way",
         "context_full" => "begin a new conversation",
-        "auth_invalid" => {
-            "sign in again: run `claude setup-token` and paste the token on the page of the \
-             assistant"
-        }
+        "auth_invalid" => "sign in again on the page of the assistant",
+        "gateway_down" => "try again in a minute; the log of the gateway says more",
         "model_not_found" => "an admin names another model in the engine of the assistant",
         "no_output" => "try again",
         "interrupted" => "the text so far is kept; try again",

@@ -12,14 +12,14 @@ use futures_util::stream::{self, StreamExt as _};
 use tokio::time::Instant;
 
 use crate::base::{ChatMessageId, Error, ErrorKind, Result, fault, truncate_chars};
-use crate::chat::model::{Ask, Block, Claude, Fault, ModelCall, Next, Step, Stop, Tokens};
+use crate::chat::model::{Ask, Block, Fault, Model, ModelCall, Next, Step, Stop, Tokens};
 use crate::chat::{self, CallState, Item, Line, NewMessage, Role, Run, State, ToolCall};
 use crate::flows::Site;
 use crate::flows::assistant::branch;
 use crate::flows::assistant::calls::{Asked, call, on_disk};
 use crate::flows::assistant::tools;
 use crate::jobs::{self, Task};
-use crate::script::{Anthropic, AssistantLimits};
+use crate::script::AssistantLimits;
 
 /// How often a request is repeated.
 const RETRIES_MAX: u32 = 2;
@@ -53,8 +53,7 @@ pub(super) struct Answer<'a> {
     task: &'a Task,
     run: Run,
     line: Arc<Line>,
-    claude: Claude,
-    model: Anthropic,
+    model: Model,
     limits: AssistantLimits,
     ask: Ask,
     /// Bytes that the turns may have.
@@ -73,7 +72,7 @@ impl<'a> Answer<'a> {
     pub(super) fn new(
         (site, task): (&'a Site, &'a Task),
         (run, line): (Run, Arc<Line>),
-        (claude, model, limits): (Claude, Anthropic, AssistantLimits),
+        (model, limits): (Model, AssistantLimits),
         (ask, room): (Ask, usize),
     ) -> Answer<'a> {
         let parent = run.question_id.clone();
@@ -82,7 +81,6 @@ impl<'a> Answer<'a> {
             task,
             run,
             line,
-            claude,
             model,
             limits,
             ask,
@@ -97,7 +95,7 @@ impl<'a> Answer<'a> {
     }
 
     /// Returns the model that answers.
-    pub(super) fn model_of(&self) -> &Anthropic {
+    pub(super) fn model_of(&self) -> &Model {
         &self.model
     }
 
@@ -135,7 +133,7 @@ impl<'a> Answer<'a> {
                 }
                 Stop::Calls => Fault::lasting("bad_answer", "the model asked for no tool"),
                 Stop::MaxTokens => {
-                    let most = self.model.max_output;
+                    let most = self.model.room().0;
                     let message = format!("the answer is longer than {most} tokens");
                     Fault::lasting("limit_output", message)
                 }
@@ -185,13 +183,13 @@ impl<'a> Answer<'a> {
             self.words.clone_from(&step.text);
         }
         let Tokens { input, output, cache_read, cache_write } = self.tokens;
-        let cost_usd = self.model.price.as_ref().map(|it| self.tokens.cost(it));
+        let cost_usd = self.model.price().map(|it| self.tokens.cost(it));
         self.tell(Item::Usage { input, output, cache_read, cache_write, cost_usd }).await
     }
 
     /// Refuses another step of an answer that costs more than it may.
     fn refuse_costly(&self) -> std::result::Result<(), Halt> {
-        let (Some(price), Some(most)) = (&self.model.price, self.limits.cost_usd) else {
+        let (Some(price), Some(most)) = (self.model.price(), self.limits.cost_usd) else {
             return Ok(());
         };
         if self.tokens.cost(price) < most {
@@ -235,7 +233,7 @@ impl<'a> Answer<'a> {
     }
 
     async fn ask_once(&mut self) -> std::result::Result<Step, Halt> {
-        let begun = self.claude.begin(&self.ask, self.limits.idle);
+        let begun = self.model.begin(&self.ask, self.limits.idle);
         let mut answering = or_stop(self.task, begun).await?;
         loop {
             match or_stop(self.task, answering.next()).await? {
@@ -268,7 +266,8 @@ impl<'a> Answer<'a> {
         let (token, ids) = (self.task.token_hash.clone(), self.site.ids.clone());
         let (run, parent, number) = (self.run.clone(), self.parent.clone(), self.step);
         let native = serde_json::Value::Array(step.native.clone()).to_string();
-        let (text, model) = (step.text.trim().to_owned(), self.model.model.clone());
+        let (text, model) = (step.text.trim().to_owned(), self.model.name());
+        let provider = self.model.provider();
         let kept = self.site.store.write(move |tx| {
             jobs::fence(tx, &token)?;
             let new = NewMessage {
@@ -278,7 +277,7 @@ impl<'a> Answer<'a> {
                 run: Some((&run.job_id, number)),
                 state: State::Whole,
                 body: &text,
-                native: Some(("anthropic", Some(&native))),
+                native: Some((provider, Some(&native))),
                 model: Some(&model),
                 attachments: &[],
             };

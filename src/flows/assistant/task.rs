@@ -1,12 +1,13 @@
-//! An answer that is written inside of the server: what the queue runs for a model with a key.
+//! An answer that is written inside of the server: what the queue runs for a model that the server
+//! asks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::base::{Error, JobId, Result};
-use crate::chat::model::{Ask, Block, Claude, Fault, Tokens};
+use crate::base::{Error, JobId, PersonId, Result};
+use crate::chat::model::{Ask, Block, Claude, Fault, Model, OfPerson, Tokens};
 use crate::chat::{self, IMAGE_BYTES_MAX, Item, Message, Role, Run, Scribe, ToolCall};
 use crate::flows::Site;
 use crate::flows::assistant::branch::{self, Branch};
@@ -16,7 +17,7 @@ use crate::flows::assistant::{run, tools, vault};
 use crate::flows::check::external;
 use crate::jobs::{self, Reason, RunTask, Status, Task, TaskEnd, TaskFailure};
 use crate::people::{self, Person};
-use crate::script::{Anthropic, Assistant, Config, Mode};
+use crate::script::{Assistant, Config, Engine, EngineBody, Mode};
 
 /// Most messages of a branch that are looked at.
 const MESSAGES_MAX: usize = 400;
@@ -47,8 +48,7 @@ struct Found {
 struct Setting {
     config: Arc<Config>,
     assistant: Assistant,
-    engine: String,
-    model: Anthropic,
+    engine: Engine,
 }
 
 async fn do_task(site: &Site, task: Task) -> TaskEnd {
@@ -58,7 +58,7 @@ async fn do_task(site: &Site, task: Task) -> TaskEnd {
         Ok(mut answer) => {
             let ended = answer.write().await;
             tokens = answer.tokens;
-            (ended, answer.last_words(), answer.model_of().price)
+            (ended, answer.last_words(), answer.model_of().price().copied())
         }
     };
     let failure = match ended {
@@ -108,17 +108,17 @@ async fn tell(site: &Site, task: &Task, item: Item) -> Result<()> {
 
 /// Puts together what a run needs.
 async fn begin<'a>(site: &'a Site, task: &'a Task) -> std::result::Result<Answer<'a>, Halt> {
-    let Setting { config, assistant, engine, model } = setting(site, task).map_err(Halt::Error)?;
     let id = task.job.id.clone();
     let found = site.store.read(move |c| find(c, &id)).await.map_err(Halt::Error)?;
     let Some(found) = found else { return Err(Halt::Stopped) };
+    let Setting { config, assistant, engine } =
+        setting(site, task, &found.run).map_err(Halt::Error)?;
     let start = run::answer(&config, &found.run);
     let (clock, hub) = (site.store.clock().clone(), site.chat.clone());
     let scribe = on_disk(move || Scribe::open(&start, clock, hub)).await.map_err(Halt::Error)?;
     let line = site.chat.write(&found.run.job_id, scribe);
-    let key = model.key.read(&config.folder, &external::environment());
-    let key = key.map_err(|it| Halt::Fault(Fault::lasting("key_missing", it.message())))?;
-    refuse_held(site, &engine)?;
+    let model = model(site, (&config, &engine), &found.run)?;
+    refuse_held(site, &engine.name, &found.run.person_id)?;
     let tools = tools::described(&assistant).map_err(Halt::Error)?;
     let images = images(&config, &assistant, &found).await;
     let mut words = run::words(site, found.person, !tools.is_empty()).await;
@@ -132,15 +132,15 @@ async fn begin<'a>(site: &'a Site, task: &'a Task) -> std::result::Result<Answer
         calls: &found.calls,
         memory: words.memory.as_deref(),
     };
-    let turns = branch::turns(&branch, (&model.model, !tools.is_empty()));
+    let turns = branch::turns(&branch, (model.provider(), &model.name(), !tools.is_empty()));
     let ask = Ask { system: words.system, turns, tools };
     let fixed = ask.system.len() + ask.tools.iter().map(|it| it.to_string().len()).sum::<usize>();
-    let room = (model.context - model.max_output) as usize * TOKEN_BYTES;
-    let claude = Claude::new(site.outbound.clone(), model.clone(), key);
+    let (max_output, context) = model.room();
+    let room = (context - max_output) as usize * TOKEN_BYTES;
     Ok(Answer::new(
         (site, task),
         (found.run, line),
-        (claude, model, limits),
+        (model, limits),
         (ask, room.saturating_sub(fixed)),
     ))
 }
@@ -178,13 +178,36 @@ async fn images(
     })
 }
 
-fn setting(site: &Site, task: &Task) -> Result<Setting> {
+
+fn setting(site: &Site, task: &Task, run: &Run) -> Result<Setting> {
     let config = site.config_of(&task.job.id);
-    let gone = || Error::unavailable("the site has no assistant with a key any more");
+    let gone = || Error::unavailable("the site has no assistant with this mode any more");
     let assistant = config.assistant.clone().ok_or_else(gone)?;
-    let engine = assistant.runtimes.get(&Mode::AnthropicApiKey).cloned().ok_or_else(gone)?;
-    let model = config.engines.get(&engine).and_then(|it| it.model()).cloned();
-    Ok(Setting { model: model.ok_or_else(gone)?, config, assistant, engine })
+    let mode = Mode::parse(&run.mode).ok_or_else(gone)?;
+    let engine = assistant.runtimes.get(&mode).and_then(|it| config.engines.get(it));
+    Ok(Setting { engine: engine.cloned().ok_or_else(gone)?, config, assistant })
+}
+
+/// Returns the model that a run asks.
+fn model(
+    site: &Site,
+    (config, engine): (&Config, &Engine),
+    run: &Run,
+) -> std::result::Result<Model, Halt> {
+    match &engine.body {
+        EngineBody::Anthropic(model) => {
+            let key = model.key.read(&config.folder, &external::environment());
+            let key = key.map_err(|it| Halt::Fault(Fault::lasting("key_missing", it.message())))?;
+            Ok(Model::Claude(Claude::new(site.outbound.clone(), model.clone(), key)))
+        }
+        EngineBody::Gateway(model) => {
+            let of = (run.person_id.clone(), run.session_id.clone());
+            Ok(Model::OfPerson(OfPerson::new(site.gateway.clone(), model.clone(), of)))
+        }
+        EngineBody::Process { .. } | EngineBody::Builtin(_) => {
+            Err(Halt::Error(Error::internal("a program answers by itself")))
+        }
+    }
 }
 
 fn find(c: &rusqlite::Connection, id: &JobId) -> Result<Option<Found>> {
@@ -205,8 +228,8 @@ fn find(c: &rusqlite::Connection, id: &JobId) -> Result<Option<Found>> {
 }
 
 /// Refuses to ask a provider that takes no more at present.
-fn refuse_held(site: &Site, engine: &str) -> std::result::Result<(), Halt> {
-    let hold = site.store.look(|c| jobs::hold_of(c, engine)).map_err(Halt::Error)?;
+fn refuse_held(site: &Site, engine: &str, person: &PersonId) -> std::result::Result<(), Halt> {
+    let hold = site.store.look(|c| jobs::hold_for(c, engine, person)).map_err(Halt::Error)?;
     let now = site.store.clock().now();
     let Some(hold) = hold.filter(|it| it.until > now) else { return Ok(()) };
     let until = hold.until.minute();

@@ -5,6 +5,7 @@ use std::time::Duration;
 use camino::Utf8Path;
 
 use crate::base::{Error, Finding, Result};
+use crate::flows::assistant::missing;
 use crate::flows::check::steering_files::AgentFiles;
 use crate::flows::doctor::Surroundings;
 use crate::jobs::{Engines, ResolvedEngine};
@@ -43,12 +44,32 @@ pub(super) async fn engines(loaded: &Loaded, around: &Surroundings) -> Vec<Findi
         let says = format!("\"{}\" asks {} at {}", engine.name, model.model, model.base_url);
         found.push(Finding::ok(WHAT, says));
     }
+    found.extend(gateway(loaded, around));
     found.extend(terminals(loaded, around).await);
     if found.is_empty() {
         let advice = "declare kinds with wb.kind, or add one: wiki-browser new kind NAME";
         found.push(Finding::warn(WHAT, "no kind uses one, so no agent can work here", advice));
     }
     found
+}
+
+/// Looks whether the gateway can be started, if the script declares one.
+fn gateway(loaded: &Loaded, around: &Surroundings) -> Option<Finding> {
+    const WHAT: &str = "gateway";
+    let config = &loaded.config;
+    let mut used = config.engines.values().filter(|it| config.uses(&it.name));
+    let (engine, model) = used.find_map(|it| Some((it, it.subscribed()?)))?;
+    if process::which("node", &around.path, &config.folder).is_none() {
+        let says = "Node.js is not there, which the gateway needs";
+        return Some(Finding::error(WHAT, says, "install Node.js 20 or newer"));
+    }
+    Some(match missing(config) {
+        None => {
+            let says = format!("\"{}\" asks {} of {}", engine.name, model.model, model.provider);
+            Finding::ok(WHAT, says)
+        }
+        Some(cause) => Finding::error(WHAT, cause.message(), cause.hint_str().unwrap_or_default()),
+    })
 }
 
 /// Looks whether agents in terminals have what they live in, if the script declares any.

@@ -332,6 +332,7 @@ pub(super) fn view_with(
             command.first().map_or("agent", String::as_str)
         }
         Some(EngineBody::Anthropic(model)) => model.model.as_str(),
+        Some(EngineBody::Gateway(model)) => model.model.as_str(),
         _ => "wb-agent",
     };
     let canceller = job.cancelled_by.as_ref();

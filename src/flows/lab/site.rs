@@ -414,6 +414,7 @@ fn build(
         search: search::Index::default(),
         chat: Default::default(),
         outbound: Default::default(),
+        gateway: Default::default(),
     };
     let queue = Queue::new(Setup {
         store,

@@ -88,6 +88,7 @@ pub(in crate::flows) async fn reconcile(
             search: Index::default(),
             chat: Default::default(),
             outbound: Default::default(),
+            gateway: Default::default(),
         };
         // An approval that was under way is finished or taken back first: it holds its branch.
         if let Err(cause) = approve::recover(&works).await {

@@ -4,9 +4,11 @@ use crate::api::Done;
 use crate::api::chat::{
     ActionPage, Answered, AskRequest, AttachmentQuery, AttachmentView, CallView, ClearRequest,
     EventsQuery, ExecuteRequest, Executed, History, HistoryQuery, RunView, SessionPage,
-    SessionRequest, SessionView, SessionsQuery, StopRequest, Stopped,
+    SessionRemoved, SessionRequest, SessionView, SessionsQuery, StopRequest, Stopped, ToolList,
 };
-use crate::api::chat_settings::{ClaudeLogin, ConfigRequest, ConfigView, HealthView};
+use crate::api::chat_settings::{
+    ClaudeLogin, ConfigRequest, ConfigView, GatewayAnswer, GatewayLogin, HealthView, SignedOut,
+};
 use crate::http::description::operation::{Operation, delete, get, post};
 
 /// A line of JSON for each thing that happens.
@@ -81,5 +83,12 @@ fn of_settings() -> Vec<Operation> {
             .takes::<ClaudeLogin>()
             .answers::<Done>(),
         delete("/api/agent/claude/login", "Signs out of Claude").answers::<SignedOut>(),
+        post("/api/agent/gateway/login", "Begins to sign in with a subscription")
+            .answers::<GatewayLogin>(),
+        get("/api/agent/gateway/login/{id}", "Shows a sign-in").answers::<GatewayLogin>(),
+        post("/api/agent/gateway/login/{id}", "Gives a sign-in what its provider said")
+            .takes::<GatewayAnswer>()
+            .answers::<GatewayLogin>(),
+        delete("/api/agent/gateway/login", "Signs out of the subscription").answers::<SignedOut>(),
     ]
 }

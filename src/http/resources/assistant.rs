@@ -17,10 +17,10 @@ use crate::api::chat::{
     AskRequest, AttachmentQuery, ClearRequest, EventsQuery, ExecuteRequest, HistoryQuery,
     SessionRemoved, SessionRequest, SessionsQuery, StopRequest,
 };
-use crate::api::chat_settings::{ClaudeLogin, ConfigRequest, SignedOut};
+use crate::api::chat_settings::{ClaudeLogin, ConfigRequest, GatewayAnswer, SignedOut};
 use crate::base::limit::STREAM_CHECK_MS_MAX;
 use crate::base::{CallId, ChatId, JobId, Result, fault};
-use crate::flows::assistant::Follower;
+use crate::flows::assistant::{Follower, gateway};
 use crate::flows::{self, Site};
 use crate::http::access::who::{Credential, identify};
 use crate::http::markdown::Growing;
@@ -168,6 +168,30 @@ fn of_settings(site: &Site) -> BoxedFilter<(Response,)> {
         delete("/api/agent/claude/login", site, async |site: Site, mut call| {
             call.nothing().await?;
             let was_signed_in = flows::assistant::sign_out(&site, &call.caller()?).await?;
+            reply::ok(&SignedOut { was_signed_in })
+        }),
+        of_gateway(site),
+    ])
+}
+
+fn of_gateway(site: &Site) -> BoxedFilter<(Response,)> {
+    any_of([
+        post("/api/agent/gateway/login", site, async |site: Site, mut call| {
+            call.nothing().await?;
+            reply::ok(&gateway::begin(&site, &call.caller()?).await?)
+        }),
+        get("/api/agent/gateway/login/{id}", site, async |site: Site, call| {
+            let (caller, id) = (call.caller()?, call.text_param("id")?.to_owned());
+            reply::ok(&gateway::look(&site, &caller, &id).await?)
+        }),
+        post("/api/agent/gateway/login/{id}", site, async |site: Site, mut call| {
+            let given: GatewayAnswer = call.json(BODY_BYTES_MAX).await?;
+            let (caller, id) = (call.caller()?, call.text_param("id")?.to_owned());
+            reply::ok(&gateway::answer(&site, &caller, (&id, given)).await?)
+        }),
+        delete("/api/agent/gateway/login", site, async |site: Site, mut call| {
+            call.nothing().await?;
+            let was_signed_in = gateway::sign_out(&site, &call.caller()?).await?;
             reply::ok(&SignedOut { was_signed_in })
         }),
     ])

@@ -182,6 +182,16 @@ pub fn hold_of(connection: &Connection, engine: &str) -> Result<Option<Hold>> {
     find(connection, engine, "")
 }
 
+/// Returns the hold of an engine that counts for a person's own jobs, if there is one: of the site,
+/// or of what that person has signed in with.
+///
+/// # Errors
+/// As any read.
+pub fn hold_for(connection: &Connection, engine: &str, person: &PersonId) -> Result<Option<Hold>> {
+    let (of_site, own) = (hold_of(connection, engine)?, find(connection, engine, person.as_str())?);
+    Ok(of_site.into_iter().chain(own).max_by_key(|it| it.until))
+}
+
 fn find(connection: &Connection, engine: &str, person: &str) -> Result<Option<Hold>> {
     let mut statement = connection.prepare_cached(FIND)?;
     let params = named_params! {":engine": engine, ":person": person};

@@ -91,7 +91,7 @@ impl Engines {
             EnvValue::Text(_) => (name.clone(), value.clone()),
         };
         let played = |engine: &Engine| match &engine.body {
-            EngineBody::Anthropic(_) => None,
+            EngineBody::Anthropic(_) | EngineBody::Gateway(_) => None,
             EngineBody::Builtin(Builtin::Suggestions) => {
                 Some(builtin(engine, Utf8Path::new("wb-agent")))
             }
@@ -122,7 +122,7 @@ impl Engines {
                 let is_there = process::which(program, path, &config.folder).is_some();
                 (!is_there).then(|| (engine, missing(engine, program)))
             }
-            EngineBody::Builtin(_) | EngineBody::Anthropic(_) => None,
+            EngineBody::Builtin(_) | EngineBody::Anthropic(_) | EngineBody::Gateway(_) => None,
         };
         config.engines.values().filter(named).filter_map(absent).collect()
     }
@@ -153,7 +153,7 @@ fn resolve_one(
     match &engine.body {
         EngineBody::Builtin(Builtin::Suggestions) => Ok(Some(builtin(engine, wb_agent))),
         // It has no program: the server calls it itself.
-        EngineBody::Anthropic(_) => Ok(None),
+        EngineBody::Anthropic(_) | EngineBody::Gateway(_) => Ok(None),
         EngineBody::Process { command, prompt, reads, env } => {
             let program = command.first().cloned().unwrap_or_default();
             let found: Option<Utf8PathBuf> = process::which(&program, path, folder);

@@ -170,6 +170,8 @@ pub(super) struct Hearing {
     is_mixed: bool,
     /// Whether it has said anything yet.
     is_up: bool,
+    /// What is known beside turns.
+    talk: Talk,
     /// The file in which it writes down what it does.
     transcript: Option<String>,
 }
@@ -198,6 +200,7 @@ impl Hearing {
             ended_prompt: None,
             is_mixed: false,
             is_up: false,
+            talk: Talk::default(),
             transcript: None,
         }
     }

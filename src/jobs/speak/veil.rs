@@ -34,7 +34,7 @@ pub(in crate::jobs) fn secrets(
                 }
             }
             EngineBody::Anthropic(model) => named.push(&model.key),
-            EngineBody::Builtin(_) => {}
+            EngineBody::Builtin(_) | EngineBody::Gateway(_) => {}
         }
     }
     values.extend(named.into_iter().filter_map(|it| it.read(folder, env).ok()));

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::base::BlockId;
 use crate::jobs::speak::talk::{Bearings, GREETING};
 use crate::jobs::speak::typist::Desk;
-use crate::jobs::speak::{Noted, block_line, interrupt_line};
+use crate::jobs::speak::{
+    Fact, Greeting, Noted, Told, anew_line, block_line, greeting_lines, interrupt_line, is_greeted,
+};
 use crate::process::GuardStopper;
 use crate::script::Speaks;
 

@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::script::config::output::Reads;
 use crate::script::config::secret::EnvValue;
 use crate::script::load::anthropic::Anthropic;
+use crate::script::load::gateway::Subscribed;
 use crate::script::load::live_agent::Speech;
 use crate::script::source::location::Location;
 
@@ -42,11 +43,24 @@ impl Engine {
     pub fn reads(&self) -> Option<Reads> {
         match &self.body {
             EngineBody::Process { reads, .. } => *reads,
-            EngineBody::Builtin(_) | EngineBody::Anthropic(_) => None,
+            EngineBody::Builtin(_) | EngineBody::Anthropic(_) | EngineBody::Gateway(_) => None,
         }
     }
 
-    /// Returns the model of an `anthropic` engine.
+    /// Returns whether this program asks it for the assistant, by HTTP.
+    pub fn is_model(&self) -> bool {
+        matches!(self.body, EngineBody::Anthropic(_) | EngineBody::Gateway(_))
+    }
+
+    /// Returns the model that is asked with a person's own subscription, if it is one.
+    pub fn subscribed(&self) -> Option<&Subscribed> {
+        match &self.body {
+            EngineBody::Gateway(model) => Some(model),
+            _ => None,
+        }
+    }
+
+    /// Returns the model that this program asks itself with a key, if it is one.
     pub fn model(&self) -> Option<&Anthropic> {
         match &self.body {
             EngineBody::Anthropic(model) => Some(model),
@@ -86,6 +100,8 @@ pub enum EngineBody {
     Builtin(Builtin),
     /// A model API, called for the assistant.
     Anthropic(Anthropic),
+    /// A model that is asked with a person's own subscription.
+    Gateway(Subscribed),
 }
 
 impl EngineBody {
@@ -95,6 +111,7 @@ impl EngineBody {
             EngineBody::Process { .. } => "process",
             EngineBody::Builtin(_) => "builtin",
             EngineBody::Anthropic(_) => "anthropic",
+            EngineBody::Gateway(_) => "gateway",
         }
     }
 }

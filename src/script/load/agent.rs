@@ -176,7 +176,7 @@ impl Engine {
     pub fn agent(&self) -> Option<Agent> {
         match &self.body {
             EngineBody::Process { command, .. } => Agent::of(command.first()?),
-            EngineBody::Builtin(_) | EngineBody::Anthropic(_) => None,
+            EngineBody::Builtin(_) | EngineBody::Anthropic(_) | EngineBody::Gateway(_) => None,
         }
     }
 

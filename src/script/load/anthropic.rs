@@ -86,12 +86,7 @@ pub(crate) fn build(
             judge.error("missing-field", message, spot, &format!("it needs {needs}"));
         }
     }
-    let max_output = judge.count("max_output", MAX_OUTPUT_BOUNDS).unwrap_or(MAX_OUTPUT);
-    let context = judge.count("context", CONTEXT_BOUNDS).unwrap_or(CONTEXT);
-    if max_output >= context {
-        let message = format!("`max_output` of {title} is not below its `context`");
-        judge.error("out-of-range", message, checked.spot("max_output"), "lower it");
-    }
+    let (max_output, context) = judge.room();
     let (base_url, thinking) = (judge.base_url(), judge.thinking(max_output));
     let price = judge.price();
     let Some(Given::Secret(key)) = checked.given("key") else { return None };
@@ -99,15 +94,26 @@ pub(crate) fn build(
     Some(Anthropic { model, key, base_url: base_url?, max_output, context, thinking, price })
 }
 
-struct Judge<'a> {
-    title: &'a str,
-    checked: &'a Checked,
-    findings: &'a mut Findings,
+pub(super) struct Judge<'a> {
+    pub(super) title: &'a str,
+    pub(super) checked: &'a Checked,
+    pub(super) findings: &'a mut Findings,
 }
 
 impl Judge<'_> {
-    fn error(&mut self, code: &'static str, message: String, spot: &Spot, note: &str) {
+    pub(super) fn error(&mut self, code: &'static str, message: String, spot: &Spot, note: &str) {
         self.findings.add(Diagnostic::error(code, message).at(spot).note(note));
+    }
+
+    /// Returns the tokens of a step, and those that the model reads and writes at once.
+    pub(super) fn room(&mut self) -> (u32, u32) {
+        let max_output = self.count("max_output", MAX_OUTPUT_BOUNDS).unwrap_or(MAX_OUTPUT);
+        let context = self.count("context", CONTEXT_BOUNDS).unwrap_or(CONTEXT);
+        if max_output >= context {
+            let message = format!("`max_output` of {} is not below its `context`", self.title);
+            self.error("out-of-range", message, self.checked.spot("max_output"), "lower it");
+        }
+        (max_output, context)
     }
 
     fn count(&mut self, name: &str, (least, most): (u32, u32)) -> Option<u32> {
@@ -133,7 +139,7 @@ impl Judge<'_> {
         }
     }
 
-    fn thinking(&mut self, max_output: u32) -> Thinking {
+    pub(super) fn thinking(&mut self, max_output: u32) -> Thinking {
         let word = self.checked.text("thinking").unwrap_or("off");
         let budget = word.parse::<u32>().ok();
         match (word, budget) {

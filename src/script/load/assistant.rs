@@ -21,8 +21,6 @@ use crate::script::source::span::Spot;
 
 /// Prefix of the names of the assistant's kinds.
 pub(crate) const KIND_PREFIX: &str = "assistant_";
-/// Modes of later releases.
-const LATER: [&str; 1] = ["gateway_subscription"];
 /// Largest cost limit of an answer, in dollars.
 const COST_USD_MAX: f64 = 10_000.0;
 /// How long a run's process may take to exit after the answer.
@@ -36,17 +34,20 @@ pub enum Mode {
     AnthropicApiKey,
     /// Claude Code as a process, on the person's own subscription.
     ClaudeCode,
+    /// A model by the gateway, with the person's own subscription.
+    GatewaySubscription,
 }
 
 impl Mode {
     /// All modes.
-    pub const ALL: [Mode; 2] = [Mode::AnthropicApiKey, Mode::ClaudeCode];
+    pub const ALL: [Mode; 3] = [Mode::AnthropicApiKey, Mode::ClaudeCode, Mode::GatewaySubscription];
 
     /// Returns the word used in the script and over HTTP.
     pub fn as_str(self) -> &'static str {
         match self {
             Mode::AnthropicApiKey => "anthropic_api_key",
             Mode::ClaudeCode => "claude_code",
+            Mode::GatewaySubscription => "gateway_subscription",
         }
     }
 
@@ -80,6 +81,8 @@ pub struct Assistant {
     pub claude_code_persons: Vec<String>,
     /// Its tools with their policies.
     pub tools: BTreeMap<&'static str, Policy>,
+    /// The hosts whose pages it fetches without a question.
+    pub web_hosts: Vec<String>,
     /// The folders of the vaults.
     pub vaults: Vaults,
     /// Its bounds.
@@ -150,7 +153,7 @@ impl Assistant {
     /// Returns whether a person of this name may use a mode.
     pub fn admits_to(&self, mode: Mode, person: &str) -> bool {
         let is_named = match mode {
-            Mode::AnthropicApiKey => true,
+            Mode::AnthropicApiKey | Mode::GatewaySubscription => true,
             Mode::ClaudeCode => self.claude_code_persons.iter().any(|name| name == person),
         };
         is_named && self.runtimes.contains_key(&mode)
@@ -195,7 +198,8 @@ impl Judge<'_> {
         let checked = self.checked;
         let persons = checked.has("persons").then(|| names(checked.lines("persons")));
         let claude_code_persons = names(checked.lines("claude_code_persons"));
-        let (tools, vaults, limits) = (self.tools(), self.vaults(folder), self.limits());
+        let (tools, web_hosts) = (self.tools(), self.web_hosts());
+        let (vaults, limits) = (self.vaults(folder), self.limits());
         self.warn_unpriced(&runtimes, &limits);
         if runtimes.contains_key(&Mode::ClaudeCode) && claude_code_persons.is_empty() {
             let message = "nobody may use the mode claude_code of the assistant".to_owned();
@@ -208,7 +212,17 @@ impl Judge<'_> {
                         you trust with that account";
             self.warn("assistant-unsandboxed", message, checked.spot("runtimes"), note);
         }
-        Assistant { runtimes, mode, persons, claude_code_persons, tools, vaults, limits, at }
+        Assistant {
+            runtimes,
+            mode,
+            persons,
+            claude_code_persons,
+            tools,
+            web_hosts,
+            vaults,
+            limits,
+            at,
+        }
     }
 
     pub(super) fn error(&mut self, code: &'static str, message: String, spot: &Spot, note: &str) {
@@ -222,11 +236,7 @@ impl Judge<'_> {
     /// Returns the mode with this name; reports an error if there is none.
     fn parse(&mut self, word: &str, spot: &Spot) -> Option<Mode> {
         let mode = Mode::parse(word);
-        if mode.is_none() && LATER.contains(&word) {
-            let message = format!("the mode {word} of the assistant is not built yet");
-            let note = "this release has anthropic_api_key and claude_code";
-            self.error("not-built-yet", message, spot, note);
-        } else if mode.is_none() {
+        if mode.is_none() {
             let message = format!("the assistant has no mode `{}`", word.escape_debug());
             let note = suggestion(word, Mode::ALL.map(Mode::as_str));
             self.error("unknown-word", message, spot, &note);
@@ -271,6 +281,10 @@ impl Judge<'_> {
             Mode::AnthropicApiKey => {
                 (engine.model().is_some(), "it needs type = \"anthropic\", model = \"…\" and a key")
             }
+            Mode::GatewaySubscription => {
+                let note = "it needs type = \"gateway\", provider = \"openai-codex\" and a model";
+                (engine.subscribed().is_some(), note)
+            }
             Mode::ClaudeCode => {
                 let is_right = matches!(
                     &engine.body,
@@ -300,6 +314,11 @@ impl Judge<'_> {
         if !runtimes.contains_key(&mode) && !runtimes.is_empty() {
             let message = format!("`mode` of the assistant is {mode}, which has no engine");
             self.error("broken-rule", message, spot, "name its engine in `runtimes`");
+        }
+        if mode == Mode::GatewaySubscription && runtimes.len() > 1 {
+            let message = "a subscription is not the assistant's usual mode".to_owned();
+            let note = "each person chooses it on the page of the assistant, and signs in there";
+            self.error("broken-rule", message, spot, note);
         }
         mode
     }

@@ -13,7 +13,7 @@ use crate::script::source::diagnostic::suggestion;
 use crate::script::source::span::Spot;
 
 /// The tools of the assistant.
-pub const TOOLS: [&str; 11] = [
+pub const TOOLS: [&str; 12] = [
     "read_file",
     "list_directory",
     "glob_files",
@@ -25,15 +25,11 @@ pub const TOOLS: [&str; 11] = [
     "read_source",
     "list_topics",
     "open_topic",
+    "web_fetch",
 ];
 /// Tools of later releases.
-const LATER: [&str; 5] = [
-    "web_fetch",
-    "linkedin_post",
-    "linkedin_read_comments",
-    "linkedin_post_comment",
-    "linkedin_reply_comment",
-];
+const LATER: [&str; 4] =
+    ["linkedin_post", "linkedin_read_comments", "linkedin_post_comment", "linkedin_reply_comment"];
 
 /// Whether a person must confirm a tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -94,6 +90,26 @@ impl Judge<'_> {
             let message = format!("the assistant has no tool `{}`", name.escape_debug());
             self.error("unknown-word", message, spot, &suggestion(name, TOOLS));
         }
+    }
+
+    /// Returns the hosts whose pages are fetched without a question.
+    pub(super) fn web_hosts(&mut self) -> Vec<String> {
+        let mut hosts = Vec::new();
+        let checked = self.checked;
+        for (host, spot) in checked.lines("web_hosts") {
+            let name = host.to_ascii_lowercase();
+            let is_name = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '.');
+            let is_right = name.contains('.') && name.chars().all(is_name);
+            if !is_right || name.starts_with('.') || name.ends_with('.') {
+                let message = format!("`{}` is no name of a host", host.escape_debug());
+                let note = "write it without https:// and path, such as \"docs.rs\"; a host below \
+                            it is another one";
+                self.error("bad-text", message, spot, note);
+                continue;
+            }
+            hosts.push(name);
+        }
+        hosts
     }
 
     pub(super) fn vaults(&mut self, folder: &Utf8Path) -> Vaults {

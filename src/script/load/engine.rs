@@ -9,6 +9,7 @@ use crate::script::config::{Builtin, Engine, EngineBody, PromptBy, SESSION, Sess
 use crate::script::load::anthropic::{self, OF_MODEL};
 use crate::script::load::external::{Lead, Target};
 use crate::script::load::extract::{Checked, Given};
+use crate::script::load::gateway::{self, NOT_OF_GATEWAY};
 use crate::script::load::live_agent::{
     HOOKS_FILE, MCP_CONFIG, Proof, SYSTEM_FILE, Speaks, Speech, Typed,
 };
@@ -184,6 +185,15 @@ impl EngineBuilder<'_> {
     fn body(&mut self, declared: &Declared, name: &str, checked: &Checked) -> Option<EngineBody> {
         let title = declared.title();
         let sort = checked.text("type")?;
+        if sort == "gateway" {
+            let is = "asks a model with a person's subscription";
+            let note = "it has provider, model, max_output, context and thinking";
+            self.refuse(title, checked, (&NOT_OF_GATEWAY, is, note));
+            let model = gateway::build(title, checked, &declared.spot, self.findings)?;
+            return Some(EngineBody::Gateway(model));
+        }
+        let only = "only an engine of type \"gateway\" has it";
+        self.refuse(title, checked, (&["provider"], "uses no subscription", only));
         if sort == "anthropic" {
             self.refuse(title, checked, (&OF_PROCESS, "asks a model", "only a program has it"));
             let model = anthropic::build(title, checked, &declared.spot, self.findings)?;

@@ -136,7 +136,7 @@ impl<'a> KindBuilder<'a> {
             let note = "what lives on is declared by wb.agent";
             self.error("broken-rule", message, self.checked.spot("engine"), note);
         }
-        if engine.is_some_and(|it| it.model().is_some()) {
+        if engine.is_some_and(|it| it.is_model()) {
             let message = format!("{} names an engine of type \"anthropic\"", self.title());
             let note = "it answers the assistant only: name one of type \"process\"";
             self.error("broken-rule", message, self.checked.spot("engine"), note);

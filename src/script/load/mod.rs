@@ -12,6 +12,7 @@ pub(in crate::script) mod engine;
 pub(in crate::script) mod external;
 pub(in crate::script) mod extract;
 pub(in crate::script) mod files;
+pub(in crate::script) mod gateway;
 pub(in crate::script) mod hook;
 pub(in crate::script) mod inbox;
 pub(in crate::script) mod input;

@@ -6,7 +6,8 @@ use crate::script::schema::fields::{field, needed, with};
 use crate::script::schema::{Field, Shape};
 
 /// Words of `engine.type`.
-const ENGINE_TYPES: [&str; 5] = ["process", "builtin", "stream", "terminal", "anthropic"];
+const ENGINE_TYPES: [&str; 6] =
+    ["process", "builtin", "stream", "terminal", "anthropic", "gateway"];
 /// Words of `engine.speaks`.
 const SPEAKS: [&str; 4] = [
     Speaks::ALL[0].as_str(),
@@ -31,13 +32,13 @@ pub(crate) const BUILTINS: [&str; 1] = ["suggestions"];
 /// Words of `engine.on_rate_limit`.
 const ON_RATE_LIMIT: [&str; 2] = ["hold", "go_on"];
 
-pub(in crate::script::schema) const ENGINE: [Field; 25] = [
+pub(in crate::script::schema) const ENGINE: [Field; 26] = [
     needed(
         "type",
         Shape::Word(&ENGINE_TYPES),
         r#""process""#,
         "A program, a built-in engine, a long-running program on a pipe or in a terminal, or a \
-         model API for the assistant.",
+         model that this one asks for the assistant, with a key or with subscriptions.",
     ),
     field(
         "command",
@@ -135,6 +136,12 @@ pub(in crate::script::schema) const ENGINE: [Field; 25] = [
         r#"{ ".opencode/plugin" }"#,
         "Configuration files in the repository that its agent may obey, although its command \
          does not exclude them; any other such file keeps its jobs from starting.",
+    ),
+    field(
+        "provider",
+        Shape::Line,
+        r#""openai-codex""#,
+        "Whose subscription a gateway uses: `openai-codex` or `github-copilot`.",
     ),
     field(
         "model",

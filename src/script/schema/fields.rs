@@ -279,13 +279,14 @@ const WEBHOOK: [Field; 3] = [
     field("about", Shape::Line, r#""Issues of the tracker""#, "Its purpose, for people."),
 ];
 
-const ASSISTANT: [Field; 8] = [
+const ASSISTANT: [Field; 9] = [
     needed(
         "runtimes",
         Shape::Texts,
         r#"{ anthropic_api_key = "sonnet", claude_code = "claude-chat" }"#,
         "The engine of each mode. `anthropic_api_key` calls a model with the site's key; \
-         `claude_code` runs Claude Code with fixed flags.",
+         `claude_code` runs Claude Code, with flags of ours, `gateway_subscription` asks a model \
+         with each person's own subscription.",
     ),
     field("mode", Shape::Line, r#""claude_code""#, "The default mode."),
     field(
@@ -305,6 +306,12 @@ const ASSISTANT: [Field; 8] = [
         Shape::Texts,
         r#"{ read_file = "allow", write_file = "ask" }"#,
         "Its tools, each with `allow` or `ask`; all tools by default, none with `{}`.",
+    ),
+    field(
+        "web_hosts",
+        Shape::Lines,
+        r#"{ "docs.rs", "en.wikipedia.org" }"#,
+        "Hosts whose pages `web_fetch` reads without a question; each by its whole name.",
     ),
     field(
         "vaults",

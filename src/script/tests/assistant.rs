@@ -35,10 +35,61 @@ fn an_assistant_has_a_kind_that_no_list_has() {
 }
 
 #[test]
-fn what_is_not_built_yet_is_refused_by_name() {
-    let text =
-        check(&assistant("runtimes = { gateway_subscription = \"c\" }"), &["5:52 not-built-yet"]);
-    assert!(text.contains("the mode gateway_subscription of the assistant is not built yet"));
+fn a_subscription_is_declared_whole_and_is_nobodys_usual_mode() {
+    let gateway = |fields: &str, more: &str| {
+        let engine = format!("wb.engine \"g\" {{ type = \"gateway\", {fields} }}\n");
+        let assistant = "wb.assistant { runtimes = { gateway_subscription = \"g\"";
+        Site::with_head(&format!("{engine}{assistant}{more} }}\n"))
+    };
+    let whole = "provider = \"openai-codex\", model = \"m-1\", thinking = \"low\"";
+    let site = gateway(whole, " }");
+    let loaded = site.loaded();
+    let model = loaded.config.engines["g"].subscribed().unwrap();
+    assert_eq!((model.provider, model.thinking, model.context), ("openai-codex", "low", 200_000));
+    let found = loaded.config.assistant.as_ref().unwrap();
+    assert_eq!(found.mode, Mode::GatewaySubscription);
+    assert!(found.admits_to(Mode::GatewaySubscription, "anybody"));
+    for (fields, code, says) in [
+        ("model = \"m\"", "missing-field", "has no `provider`"),
+        ("provider = \"openai-codex\"", "missing-field", "has no `model`"),
+        ("provider = \"anthropic\", model = \"m\"", "unknown-word", "claude_code"),
+        (&format!("{whole}, key = wb.secret.env \"K\""), "unknown-field", "has no `key`"),
+        (&format!("{whole}, command = {{ \"x\" }}"), "unknown-field", "has no `command`"),
+        (&format!("{whole}, price = {{ input = 1, output = 1 }}"), "unknown-field", "`price`"),
+        (&whole.replace("low", "2048"), "unknown-word", "number of tokens"),
+    ] {
+        let errors = gateway(fields, " }").errors();
+        let text: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        assert!(errors.iter().any(|it| it.code == code), "{fields}: {text:?}");
+        assert!(text.concat().contains(says), "{fields}: {text:?}");
+    }
+    let both = format!(
+        "wb.engine \"g\" {{ type = \"gateway\", {whole} }}\n\
+         wb.engine \"m\" {{ type = \"anthropic\", {MODEL} }}\n\
+         wb.assistant {{ runtimes = {{ gateway_subscription = \"g\", anthropic_api_key = \"m\" }}, \
+         mode = \"gateway_subscription\" }}\n"
+    );
+    let errors = Site::with_head(&both).errors();
+    assert!(errors[0].to_string().contains("not the assistant's usual mode"), "{}", errors[0]);
+    let wrong = assistant("runtimes = { gateway_subscription = \"c\" }");
+    assert!(check(&wrong, &["5:29 broken-rule"]).contains("does not fit"));
+}
+
+#[test]
+fn hosts_are_names() {
+    let hosts = |list: &str| {
+        Site::with_head(&assistant(&format!(
+            "runtimes = {{ claude_code = \"c\" }}, claude_code_persons = {{ \"ada\" }}, \
+             web_hosts = {{ {list} }}"
+        )))
+    };
+    let site = hosts("\"Docs.rs\", \"a.example.org\"");
+    let found = site.loaded().config.assistant.as_ref().unwrap().web_hosts.clone();
+    assert_eq!(found, ["docs.rs", "a.example.org"]);
+    for wrong in ["https://docs.rs", "docs.rs/x", "*.docs.rs", "localhost", ".rs", "docs.rs."] {
+        let errors = hosts(&format!("\"{wrong}\"")).errors();
+        assert_eq!(errors[0].code, "bad-text", "{wrong}");
+    }
 }
 
 /// An engine of type "anthropic" with these fields on line 4, and an assistant that uses it.

@@ -54,7 +54,8 @@ fn whole(it: &Declaration) -> String {
     let line = |field: &Field| format!("  {:<width$} = {},\n", field.name, field.example);
     // A schedule has either `every` or `at`, an inbox a worktree or a folder created by a hook; an
     // engine is a one-shot or a long-running process.
-    let either = [&["every", "cwd_template"][..], &OF_STREAM, &OF_MODEL, &OF_TERMINAL].concat();
+    let either =
+        [&["every", "cwd_template", "provider"][..], &OF_STREAM, &OF_MODEL, &OF_TERMINAL].concat();
     let fields = it.fields.iter().filter(|it| !either.contains(&it.name));
     let lines: String = fields.map(line).collect();
     format!("```lua\nwb.{}{name} {{\n{lines}}}\n```\n", it.word)
@@ -200,6 +201,7 @@ fn what_editors_read_is_that_of_this_version() {
 /// What an engine needs for input while it runs.
 const STREAM: &str = "stream";
 const MODEL: &str = "model";
+const GATEWAY: &str = "gateway";
 /// The same of one in a terminal.
 const TERMINAL: &str = "terminal";
 
@@ -209,6 +211,7 @@ fn around(word: &str) -> &'static [(&'static str, &'static str)] {
         "identity" => &[("author_name", "\"A\""), ("author_email", "\"a@x\"")],
         "engine" => &[("type", "\"process\""), ("command", "{ \"cat\" }"), ("prompt", "\"stdin\"")],
         STREAM => &[("type", "\"stream\""), ("command", "{ \"cat\" }"), ("speaks", "\"lines\"")],
+        GATEWAY => &[("type", "\"gateway\""), ("provider", "\"openai-codex\""), ("model", "\"m\"")],
         MODEL => &[("type", "\"anthropic\""), ("model", "\"m\""), ("key", "wb.secret.env \"K\"")],
         TERMINAL => &[
             ("type", "\"terminal\""),
@@ -246,6 +249,7 @@ fn declared(word: &str, name: &str, fields: &[(&str, &str)]) -> String {
     let word_of = match () {
         () if is_of(&OF_STREAM) => STREAM,
         () if is_of(&OF_TERMINAL) => TERMINAL,
+        () if is_of(&["provider"]) => GATEWAY,
         () if is_of(&OF_MODEL) => MODEL,
         () => word,
     };
@@ -280,6 +284,9 @@ fn loads(example: &str) {
     }
     if example.contains("anthropic_api_key =") && !example.contains("wb.engine \"sonnet\"") {
         text += &declared("engine", " \"sonnet\"", &[("model", "\"m\"")]);
+    }
+    if example.contains("gateway_subscription =") && !example.contains("wb.engine \"pi\"") {
+        text += &declared("engine", " \"pi\"", &[("provider", "\"openai-codex\"")]);
     }
     if !example.contains("wb.engine \"e\"") {
         text += &declared("engine", " \"e\"", &[]);

@@ -38,6 +38,9 @@ impl Known {
     /// Returns what is known from the calls that a run has made.
     pub(in crate::flows::assistant) fn of(calls: &[ToolCall]) -> Known {
         let mut known = Known { made: BTreeMap::new(), has_read_others: false };
+        // Also of a page that was not read something is told: where it leads.
+        known.has_read_others =
+            calls.iter().any(|it| it.tool == "web_fetch" && it.started_at.is_some());
         for call in calls.iter().filter(|it| it.ok == Some(true) && it.undone_at.is_none()) {
             known.has_read_others |= matches!(call.tool.as_str(), "read_source" | "list_topics");
             let Some(target) = &call.target else { continue };

@@ -16,7 +16,9 @@ pub(in crate::flows::assistant) fn make(
 ) -> Result<Said> {
     match &deed.work {
         Work::Read(said) => Ok(said.clone()),
-        Work::Site => Err(Error::internal("a tool of the site does not work on a vault")),
+        Work::Site | Work::Web(_) => {
+            Err(Error::internal("a tool that works elsewhere does not work on a vault"))
+        }
         Work::Swap(path, before, after) => {
             if let Some(bytes) = before.bytes() {
                 home.keep(call, bytes)?;

@@ -6,6 +6,8 @@
 mod documents;
 mod files;
 mod made;
+mod page_text;
+mod web;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -13,12 +15,14 @@ use serde_json::{Value, json};
 use crate::api::chat::ToolView;
 use crate::base::{Error, Result};
 use crate::chat::Target;
+use crate::outbound::WebUrl;
 use crate::script::Assistant;
 use crate::vault::{Image, VaultPath};
 
 pub(super) use documents::run as run_document;
 pub(super) use files::{Known, plan as plan_file};
 pub(super) use made::{make, unmake};
+pub(super) use web::{plan as plan_page, run as fetch_page};
 
 /// Most characters that a model is told of a result.
 const RESULT_CHARS_MAX: usize = 40_000;
@@ -31,8 +35,19 @@ pub(in crate::flows) struct Tool {
     pub(in crate::flows) about: &'static str,
     /// The JSON schema of its arguments.
     schema: &'static str,
-    /// Whether it works on the site, and not on the vault.
-    pub(in crate::flows) is_of_site: bool,
+    /// What it works on.
+    pub(in crate::flows) place: Place,
+}
+
+/// What a tool works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::flows) enum Place {
+    /// The vault of the person.
+    Vault,
+    /// The site.
+    Site,
+    /// Pages of the web.
+    Web,
 }
 
 /// All tools.
@@ -44,14 +59,14 @@ pub(in crate::flows) static TOOLS: &[Tool] = &[
             "from":{"type":"integer","minimum":1,"description":"the first line"},
             "lines":{"type":"integer","minimum":1,"description":"how many lines"}},
             "required":["path"],"additionalProperties":false}"#,
-        is_of_site: false,
+        place: Place::Vault,
     },
     Tool {
         name: "list_directory",
         about: "Lists the files and folders of a folder of the vault; without a path of the vault.",
         schema: r#"{"type":"object","properties":{"path":{"type":"string"}},
             "additionalProperties":false}"#,
-        is_of_site: false,
+        place: Place::Vault,
     },
     Tool {
         name: "glob_files",
@@ -59,7 +74,7 @@ pub(in crate::flows) static TOOLS: &[Tool] = &[
         schema: r#"{"type":"object","properties":{"pattern":{"type":"string"},
             "path":{"type":"string","description":"the folder to look in"}},
             "required":["pattern"],"additionalProperties":false}"#,
-        is_of_site: false,
+        place: Place::Vault,
     },
     Tool {
         name: "search_files",
@@ -68,7 +83,7 @@ pub(in crate::flows) static TOOLS: &[Tool] = &[
         schema: r#"{"type":"object","properties":{"pattern":{"type":"string"},
             "path":{"type":"string","description":"the folder to look in"}},
             "required":["pattern"],"additionalProperties":false}"#,
-        is_of_site: false,
+        place: Place::Vault,
     },
     Tool {
         name: "write_file",
@@ -76,7 +91,7 @@ pub(in crate::flows) static TOOLS: &[Tool] = &[
         schema: r#"{"type":"object","properties":{"path":{"type":"string"},
             "content":{"type":"string"}},
             "required":["path","content"],"additionalProperties":false}"#,
-        is_of_site: false,
+        place: Place::Vault,
     },
     Tool {
         name: "edit_file",
@@ -85,21 +100,21 @@ pub(in crate::flows) static TOOLS: &[Tool] = &[
         schema: r#"{"type":"object","properties":{"path":{"type":"string"},
             "old":{"type":"string"},"new":{"type":"string"},"all":{"type":"boolean"}},
             "required":["path","old","new"],"additionalProperties":false}"#,
-        is_of_site: false,
+        place: Place::Vault,
     },
     Tool {
         name: "move_file",
         about: "Moves a file of the vault to a path at which there is nothing.",
         schema: r#"{"type":"object","properties":{"from":{"type":"string"},
             "to":{"type":"string"}},"required":["from","to"],"additionalProperties":false}"#,
-        is_of_site: false,
+        place: Place::Vault,
     },
     Tool {
         name: "delete_file",
         about: "Deletes a file or an empty folder of the vault. The person is asked before.",
         schema: r#"{"type":"object","properties":{"path":{"type":"string"}},
             "required":["path"],"additionalProperties":false}"#,
-        is_of_site: false,
+        place: Place::Vault,
     },
     Tool {
         name: "read_source",
@@ -107,14 +122,14 @@ pub(in crate::flows) static TOOLS: &[Tool] = &[
                 the documents.",
         schema: r#"{"type":"object","properties":{"path":{"type":"string"}},
             "additionalProperties":false}"#,
-        is_of_site: true,
+        place: Place::Site,
     },
     Tool {
         name: "list_topics",
         about: "Lists the open topics of the site, or of one of its documents.",
         schema: r#"{"type":"object","properties":{"source_path":{"type":"string"}},
             "additionalProperties":false}"#,
-        is_of_site: true,
+        place: Place::Site,
     },
     Tool {
         name: "open_topic",
@@ -123,7 +138,16 @@ pub(in crate::flows) static TOOLS: &[Tool] = &[
         schema: r#"{"type":"object","properties":{"source_path":{"type":"string"},
             "quote":{"type":"string"},"body":{"type":"string","description":"Markdown"}},
             "required":["source_path","body"],"additionalProperties":false}"#,
-        is_of_site: true,
+        place: Place::Site,
+    },
+    Tool {
+        name: "web_fetch",
+        about: "Reads a page of the web as text, by its whole URL. The person is asked before a \
+                URL that they did not write themselves. A redirect to another host is told and not \
+                followed.",
+        schema: r#"{"type":"object","properties":{"url":{"type":"string"}},
+            "required":["url"],"additionalProperties":false}"#,
+        place: Place::Web,
     },
 ];
 
@@ -162,8 +186,15 @@ pub(super) fn described(assistant: &Assistant) -> Result<Vec<Value>> {
 
 /// Returns whether a tool changes nothing.
 pub(super) fn only_reads(name: &str) -> bool {
-    const READERS: [&str; 6] =
-        ["read_file", "list_directory", "glob_files", "search_files", "read_source", "list_topics"];
+    const READERS: [&str; 7] = [
+        "read_file",
+        "list_directory",
+        "glob_files",
+        "search_files",
+        "read_source",
+        "list_topics",
+        "web_fetch",
+    ];
     READERS.contains(&name)
 }
 
@@ -225,6 +256,8 @@ pub(super) enum Work {
     Folder(VaultPath),
     /// It works on the site.
     Site,
+    /// A page is fetched.
+    Web(WebUrl),
 }
 
 /// Returns the arguments of a call as the tool wants them.

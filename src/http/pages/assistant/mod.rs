@@ -2,6 +2,7 @@
 
 mod act;
 mod said;
+mod subscription;
 
 use askama::Template;
 use serde::Deserialize;
@@ -95,6 +96,7 @@ impl AssistantPage {
     fn name_of(&self, mode: &str) -> &'static str {
         match mode {
             "claude_code" => "Claude Code",
+            "gateway_subscription" => "Subscription",
             _ => "API key",
         }
     }
@@ -102,13 +104,19 @@ impl AssistantPage {
     /// Returns what a mode means for whoever asks.
     fn about(&self, mode: &str) -> &'static str {
         match mode {
-            "claude_code" => "with your own subscription",
+            "claude_code" | "gateway_subscription" => "with your own subscription",
             _ => "paid for by the site",
         }
     }
 
     fn needs_sign_in(&self) -> bool {
-        self.closed().is_some_and(|(why, _)| why.contains("signed in"))
+        let is_claude = self.config.mode == "claude_code";
+        is_claude && self.closed().is_some_and(|(why, _)| why.contains("signed in"))
+    }
+
+    /// Returns whether the mode is that of the person's subscription.
+    fn is_subscribed(&self) -> bool {
+        self.config.mode == "gateway_subscription"
     }
 
     /// Returns whether the page only shows what was found: nothing is asked there.
@@ -154,6 +162,7 @@ struct Asked {
 
 pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([
+        subscription::routes(site),
         get("/assistant", site, async |site: Site, call: Call| {
             let framed = Frame::of(&site, &call, "/assistant")?;
             if site.config.assistant.is_none() {

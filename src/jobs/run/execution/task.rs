@@ -30,7 +30,7 @@ enum Told {
 pub(super) fn is_task(generation: &Generation, job: &Job) -> bool {
     let config = &generation.config;
     let engine = config.kind_of_job(&job.kind).and_then(|it| config.engines.get(&it.engine));
-    engine.is_some_and(|it| it.model().is_some())
+    engine.is_some_and(|it| it.is_model())
 }
 
 /// Does the work of a job; returns what it came to.
@@ -89,8 +89,8 @@ fn outcome(
         usage: end.usage,
         cost_usd: end.cost_usd,
         holds_engine: engine.is_some_and(|it| it.is_held_by_limits),
-        // The key is that of the site.
-        is_of_site: true,
+        // A key is that of the site, a subscription that of the person.
+        is_of_site: engine.is_none_or(|it| it.subscribed().is_none()),
         ..Outcome::default()
     };
     outcome.ended = match told {

@@ -1,0 +1,119 @@
+//! The tool that reads a page of the web.
+//!
+//! **Invariant:** an address that the person did not write, on a host that the site does not name,
+//! is asked about: a fetched address can carry away what the model has read.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::base::Result;
+use crate::flows::Site;
+use crate::flows::assistant::tools::page_text::text_of;
+use crate::flows::assistant::tools::{Deed, Said, Work, parse};
+use crate::outbound::{Fetched, PAGE_BYTES_MAX, Page, WebUrl};
+
+/// Most characters that a model is told of a page.
+const TOLD_CHARS_MAX: usize = 39_000;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FetchArgs {
+    url: String,
+}
+
+/// Says what a call would fetch, and whether the person is asked.
+///
+/// # Errors
+/// `invalid` with codes `bad_arguments` and `bad_url`.
+pub(in crate::flows::assistant) fn plan(
+    args: &Value,
+    web_hosts: &[String],
+    typed: &[String],
+) -> Result<Deed> {
+    let args: FetchArgs = parse(args)?;
+    let url: WebUrl = args.url.parse()?;
+    let is_open = web_hosts.iter().any(|it| it == url.host());
+    let is_typed = || typed.iter().any(|it| WebUrl::all_in(it).contains(&url));
+    let asks = (!is_open && !is_typed())
+        .then(|| format!("it opens a page of {} that you did not ask for", url.host()));
+    Ok(Deed { target: None, asks, preview: format!("{url}\n"), work: Work::Web(url) })
+}
+
+/// Fetches a page.
+///
+/// # Errors
+/// As [`crate::outbound::Client::fetch`].
+pub(in crate::flows::assistant) async fn run(
+    site: &Site,
+    url: &WebUrl,
+    web_hosts: &[String],
+) -> Result<Said> {
+    let is_open = |host: &str| web_hosts.iter().any(|it| it == host);
+    Ok(match site.outbound.fetch(url, &is_open).await? {
+        Fetched::Page(page) => told(url, &page),
+        Fetched::Elsewhere(to) => {
+            let summary = format!("{} leads to {}", url.host(), to.host());
+            let text = format!(
+                "{url} leads to {to}, which was not followed. Fetch that address itself if it is \
+                 what the person wants."
+            );
+            Said::new(summary, text)
+        }
+    })
+}
+
+fn told(url: &WebUrl, page: &Page) -> Said {
+    let is_html = matches!(page.media_type.as_str(), "text/html" | "application/xhtml+xml");
+    let mut text = match is_html {
+        true => text_of(&page.text, &page.url),
+        false => page.text.clone(),
+    };
+    let is_long = text.char_indices().nth(TOLD_CHARS_MAX).map(|it| it.0);
+    text.truncate(is_long.unwrap_or(text.len()));
+    if is_long.is_some() {
+        text += &format!("\n… only the first {TOLD_CHARS_MAX} characters of the page");
+    } else if page.is_cut {
+        text += &format!("\n… only the first {} KiB of the page", PAGE_BYTES_MAX / 1024);
+    }
+    if text.trim().is_empty() {
+        "The page has no text; perhaps a program in it writes it.".clone_into(&mut text);
+    }
+    let summary = format!("{}, {} characters", page.url.host(), text.chars().count());
+    let moved = if page.url == *url { String::new() } else { format!(" (from {url})") };
+    Said::new(summary, format!("{}{moved}:\n\n{text}", page.url))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_address_that_nobody_wrote_is_asked_about() {
+        let typed = ["Look at https://example.org/a?b, please".to_owned()];
+        let hosts = ["docs.test".to_owned()];
+        for (url, asks) in [
+            ("https://example.org/a?b", false),
+            ("https://EXAMPLE.org/a?b#part", false),
+            ("https://example.org/a", true),
+            ("https://example.org/a?b&secret", true),
+            ("http://example.org/a?b", true),
+            ("https://example.org/", true),
+            ("https://docs.test/anything?x", false),
+            ("https://docs.test.evil.org/", true),
+            ("https://www.docs.test/", true),
+        ] {
+            let deed = plan(&json!({"url": url}), &hosts, &typed).unwrap();
+            assert_eq!(deed.asks.is_some(), asks, "{url}");
+        }
+        for (args, code) in [
+            (json!({"url": "file:///etc/passwd"}), "bad_url"),
+            (json!({"url": "https://a@example.org/"}), "bad_url"),
+            (json!({}), "bad_arguments"),
+            (json!({"url": "https://example.org", "method": "POST"}), "bad_arguments"),
+        ] {
+            assert_eq!(plan(&args, &hosts, &typed).unwrap_err().code_str(), code, "{args}");
+        }
+    }
+}

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+use crate::api::jobs::Status;
 use crate::api::sources::SourceState;
 use crate::api::topics::{Placement, Topic};
 use crate::base::{
@@ -195,39 +196,76 @@ pub struct ReworkAccepted {
 #[derive(Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ProposalPage {
+    /// The proposal.
     pub proposal: Proposal,
+    /// Its Topic.
     pub topic: Topic,
+    /// The other Topics that it resolves.
     pub further_topics: Vec<Topic>,
+    /// All revisions of the Topic, oldest first.
     pub revisions: Vec<Revision>,
+    /// The proposed text.
     pub text: String,
+    /// The text that it is compared with.
     pub base_text: String,
+    /// The revision that it is compared with; absent for the base.
     pub against: Option<Revision>,
+    /// The unified diff between the two.
     pub diff: String,
+    /// What happens to the other open Topics of the Source.
     pub fate: Vec<Fate>,
+    /// The current state of the version that it is based on.
     pub base: Base,
+    /// How it conflicts with the current version, if it does.
     pub conflict: Option<Standing>,
+    /// The running job that revises it.
     pub rework_job_id: Option<JobId>,
+    /// The failed job of the last request for changes, while nobody has decided.
+    pub failed_rework: Option<FailedRework>,
+    /// The default subject of its commit.
     pub subject: String,
+    /// The people who edited it, as `Name <address>`.
     pub editors: Vec<String>,
     /// What is to be known of the approval by which it was committed.
     pub note: Option<String>,
+    /// Whether it could be approved now.
     pub approvable: Approvable,
+}
+
+/// The job of a request for changes that failed.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FailedRework {
+    /// The job.
+    pub job_id: JobId,
+    /// Its status.
+    pub status: Status,
+    /// The reason for that status.
+    pub reason: Option<String>,
+    /// The end of its standard error.
+    pub error_tail: Option<String>,
 }
 
 /// A revision of the same Topic.
 #[derive(Clone, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Revision {
+    /// Its id.
     pub id: ProposalId,
+    /// Its number within the Topic, from 1.
     pub revision_number: i64,
+    /// Its status.
     pub status: ProposalStatus,
 }
 
 #[derive(Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Base {
+    /// Whether it is the current version of the Source.
     pub is_current: bool,
+    /// The version in the checked-out commit.
     pub head_blob: Option<BlobId>,
+    /// The state of the Source in the working tree.
     pub state: Option<SourceState>,
 }
 
@@ -235,9 +273,13 @@ pub struct Base {
 #[derive(Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Approvable {
+    /// Whether it could.
     pub ok: bool,
+    /// The code of the refusal.
     pub code: Option<String>,
+    /// Its message.
     pub message: Option<String>,
+    /// Its hint.
     pub hint: Option<String>,
 }
 
@@ -256,17 +298,21 @@ pub struct Rejected {
 #[derive(Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Approved {
+    /// The commit.
     pub commit: BlobId,
+    /// The branch.
     pub branch: String,
+    /// Whether the branch already had this text, so that no commit was made.
     pub already_committed: bool,
-    /// What else is to be known of it: a file that somebody wrote to late.
+    /// A remark, such as a late write to the replaced file.
     pub note: Option<String>,
+    /// The proposal.
     pub proposal: Proposal,
-    /// What is open on the Source still, each with its place in the new text.
+    /// The open Topics of the Source, each with its place in the new text.
     pub still_open: Vec<Topic>,
-    /// What became of the other open proposals for the Source.
+    /// The effects on the other open proposals for the Source.
     pub followed: Vec<Followed>,
-    /// The jobs that worked for what is settled now, and were cancelled for that.
+    /// The jobs that became unnecessary and were cancelled.
     pub cancelled_jobs: Vec<JobId>,
 }
 

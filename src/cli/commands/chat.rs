@@ -4,13 +4,13 @@ use clap::Subcommand;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-use crate::api::chat::ActionPage;
+use crate::api::chat::{ActionPage, FoundPiece, SessionPage};
 use crate::base::{Error, Result};
-use crate::cli::commands::search::pieces;
+use crate::cli::commands::search::highlighted;
 use crate::cli::commands::{Desk, Page};
 use crate::cli::terminal::escape;
 use crate::cli::terminal::screen::Style;
-use crate::cli::terminal::short_id::{Noun, items, resolve, shorten};
+use crate::cli::terminal::short_id::{Noun, resolve, shorten};
 use crate::cli::terminal::table::Table;
 use crate::client::{Client, path_part, query};
 
@@ -115,17 +115,16 @@ fn list(desk: &Desk, client: &Client, page: &Page) -> Result<u8> {
     let limit = page.limit();
     let pairs = [("limit", Some(&*limit)), ("after", page.after())];
     let answer = client.get(&query("/api/agent/sessions", &pairs))?;
-    desk.screen.answer(&answer, |screen, answer| {
+    desk.screen.tell(&answer, |screen, page: SessionPage| {
         let mut table = Table::new(&["ID", "STATE", "MESSAGES", "WHEN", "TITLE"]);
-        for it in items(answer) {
-            let state = if it["active_run"].is_null() { "" } else { "answering" };
-            let text = |name: &str| it[name].as_str().unwrap_or_default();
+        for it in &page.items {
+            let state = if it.active_run.is_none() { "" } else { "answering" };
             table.row([
-                shorten(text("session_id")).to_owned(),
+                shorten(it.session_id.as_str()).to_owned(),
                 state.to_owned(),
-                it["messages"].to_string(),
-                desk.ago(&it["touched_at"]),
-                escape::line(text("title")),
+                it.messages.to_string(),
+                desk.since(Some(it.touched_at)),
+                escape::line(&it.title),
             ]);
         }
         screen.table(&table, "no conversations yet: wiki-browser ask TEXT")
@@ -133,31 +132,30 @@ fn list(desk: &Desk, client: &Client, page: &Page) -> Result<u8> {
     Ok(0)
 }
 
+fn pieces(desk: &Desk, pieces: &[FoundPiece]) -> String {
+    pieces.iter().map(|piece| highlighted(desk, &piece.text, piece.hit)).collect()
+}
+
 fn search(desk: &Desk, client: &Client, words: &str, page: &Page) -> Result<u8> {
     let limit = page.limit();
     let pairs = [("query", Some(words)), ("limit", Some(&*limit)), ("after", page.after())];
     let answer = client.get(&query("/api/agent/sessions", &pairs))?;
-    desk.screen.answer(&answer, |screen, answer| {
-        for it in items(answer) {
-            let found = &it["found"];
-            let id = shorten(it["session_id"].as_str().unwrap_or_default());
-            let when = screen.paint(Style::Dim, &escape::line(&desk.ago(&found["at"])));
-            screen.put(&format!(
-                "{} {} {when}",
-                escape::line(id),
-                pieces(desk, &found["title"])
-            ))?;
-            screen.put(&format!("    {}", pieces(desk, &found["snippet"])))?;
+    desk.screen.tell(&answer, |screen, page: SessionPage| {
+        for (view, found) in page.items.iter().filter_map(|it| Some((it, it.found.as_ref()?))) {
+            let id = shorten(view.session_id.as_str());
+            let when = screen.paint(Style::Dim, &escape::line(&desk.since(Some(found.at))));
+            screen.put(&format!("{id} {} {when}", pieces(desk, &found.title)))?;
+            screen.put(&format!("    {}", pieces(desk, &found.snippet)))?;
         }
-        if items(answer).is_empty() {
-            screen.note("nothing was found");
+        if page.items.is_empty() {
+            screen.note("no results");
         }
-        if answer["is_building"] == true {
-            screen.note("the index is still being made: not everything is found yet");
+        if page.is_building {
+            screen.note("indexing is in progress; results may be incomplete");
         }
-        desk.more(answer);
-        if answer["next"].is_null() && answer["is_cut"] == true {
-            screen.note("only the newest were ranked: add a word to narrow it down");
+        desk.more(page.next.as_deref());
+        if page.next.is_none() && page.is_cut {
+            screen.note("only the newest results were ranked; add a word to narrow them down");
         }
         Ok(())
     })?;

@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use serde_json::json;
 
-use crate::api::chat::{GatewayLogin, HealthView, SignedOut};
+use crate::api::chat_settings::{GatewayLogin, HealthView, SignedOut};
 use crate::base::{Error, Result};
 use crate::cli::commands::Desk;
 use crate::cli::commands::mail::typed;

@@ -97,10 +97,12 @@ fn head(desk: &Desk, it: &Hit) -> String {
 }
 
 /// Returns the text of pieces with the hits in bold, on one harmless line.
-pub(super) fn pieces(desk: &Desk, pieces: &[Piece]) -> String {
-    let shown = pieces.iter().map(|piece| {
-        let plain = escape::line(&piece.text);
-        if piece.hit { desk.screen.paint(Style::Bold, &plain) } else { plain }
-    });
-    shown.collect()
+fn pieces(desk: &Desk, pieces: &[Piece]) -> String {
+    pieces.iter().map(|piece| highlighted(desk, &piece.text, piece.hit)).collect()
+}
+
+/// Returns a piece of text on one harmless line, in bold if it is a hit.
+pub(super) fn highlighted(desk: &Desk, text: &str, is_hit: bool) -> String {
+    let plain = escape::line(text);
+    if is_hit { desk.screen.paint(Style::Bold, &plain) } else { plain }
 }

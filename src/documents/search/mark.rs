@@ -7,6 +7,7 @@
 //! **Invariant:** a mark begins with a control character, which no folded word contains: nobody can
 //! type one, and no mark is taken for a word.
 
+use crate::api::topics::TopicStatus;
 use crate::base::{Actor, PersonId, digest_hex};
 use crate::documents::search::find::Filter;
 

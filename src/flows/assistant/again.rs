@@ -9,10 +9,11 @@ use crate::base::{Actor, CallId, Error, ErrorKind, Result, fault, truncate_chars
 use crate::chat::{self, CallState, Home, Run, ToolCall};
 use crate::flows::Site;
 use crate::flows::assistant::calls::{on_disk, question};
-use crate::flows::assistant::tools::{self, Deed, Known, Said, Work};
+use crate::flows::assistant::tools::{self, Deed, Known, Place, Said, Tool, Work};
 use crate::flows::assistant::undo::show_call;
 use crate::flows::assistant::{seat, vault};
 use crate::people::{self, Caller, Person, Role};
+use crate::script::Config;
 
 /// Most characters of what came of a call.
 const SUMMARY_CHARS_MAX: usize = 300;
@@ -51,7 +52,7 @@ pub async fn do_now(site: &Site, caller: &Caller, id: &CallId) -> Result<CallVie
             .code("no_tool")
             .hint("an admin names it in `tools` of wb.assistant"));
     }
-    let deed = look(site, &person, (&call, tool.is_of_site), Known::of(&calls)).await?;
+    let deed = look(site, (&person, &run), (&call, tool), Known::of(&calls)).await?;
     if deed.target != call.target && !fault::is_off("call_target") {
         let message = "what the call was to change has changed since it was shown";
         return Err(Error::conflict("changed_meanwhile", message).hint("ask the assistant again"));
@@ -65,16 +66,23 @@ pub async fn do_now(site: &Site, caller: &Caller, id: &CallId) -> Result<CallVie
 /// Says what the call would do now.
 async fn look(
     site: &Site,
-    person: &Person,
-    (call, is_of_site): (&ToolCall, bool),
+    (person, run): (&Person, &Run),
+    (call, tool): (&ToolCall, &Tool),
     known: Known,
 ) -> Result<Deed> {
     let args = &call.args;
-    if is_of_site {
-        let preview = serde_json::to_string_pretty(args).unwrap_or_default();
-        return Ok(Deed { target: None, asks: None, preview, work: Work::Site });
-    }
     let config = std::sync::Arc::clone(&site.config);
+    match tool.place {
+        Place::Vault => {}
+        Place::Site => {
+            let preview = serde_json::to_string_pretty(args).unwrap_or_default();
+            return Ok(Deed { target: None, asks: None, preview, work: Work::Site });
+        }
+        Place::Web => {
+            let typed = site.store.look(|c| chat::typed(c, run))?;
+            return tools::plan_page(args, web_hosts(&config), &typed);
+        }
+    }
     let (person, tool, args) = (person.clone(), call.tool.clone(), args.clone());
     on_disk(move || {
         let gone = || Error::unavailable("the site has no assistant any more");
@@ -82,6 +90,11 @@ async fn look(
         tools::plan_file(&vault, &tool, &args, &known)
     })
     .await
+}
+
+/// Returns the hosts whose pages are read without a question.
+fn web_hosts(config: &Config) -> &[String] {
+    config.assistant.as_ref().map_or(&[], |it| it.web_hosts.as_slice())
 }
 
 async fn make(
@@ -100,6 +113,7 @@ async fn make(
     fault::crash_point("before_again");
     let made = match &deed.work {
         Work::Site => tools::run_document(site, &person, (&call.tool, &call.args)).await,
+        Work::Web(url) => tools::fetch_page(site, url, web_hosts(&site.config)).await,
         _ => {
             let config = std::sync::Arc::clone(&site.config);
             let (home, id) = (Home::of(&config.site.data, &person.id), call.id.clone());

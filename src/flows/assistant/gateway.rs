@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::api::chat::{GatewayAnswer, GatewayLogin};
+use crate::api::chat_settings::{GatewayAnswer, GatewayLogin};
 use crate::base::{Error, Result, truncate_chars};
 use crate::chat::is_signed_in;
 use crate::flows::assistant::{Seat, seat};

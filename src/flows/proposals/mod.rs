@@ -12,7 +12,7 @@ pub mod suggestions;
 use rusqlite::Connection;
 use serde::Deserialize;
 
-use crate::api::proposals::{Approvable, Base, ProposalPage, Rejected, Revision};
+use crate::api::proposals::{Approvable, Base, FailedRework, ProposalPage, Rejected, Revision};
 use crate::api::proposals::{Fate, How, Proposal, ProposalStatus, Standing};
 use crate::api::topics::{Topic, TopicStatus};
 use crate::base::limit::SOURCE_BYTES_MAX;
@@ -28,7 +28,6 @@ use crate::documents::topics::{message, topic};
 use crate::flows::jobs::{cancel_obsolete, changes};
 use crate::flows::people::names;
 use crate::flows::proposals::fates::Judge;
-use crate::flows::proposals::rework::FailedRework;
 use crate::flows::{Site, page_limit};
 use crate::jobs::{self, Job, Status};
 use crate::people::Caller;
@@ -142,40 +141,6 @@ fn subject(c: &Connection, proposal: &Proposal, text: &str) -> Result<String> {
         let title = title.map_or(proposal.source_path.as_str(), |it| it.text.as_str());
         format!("Update {title}")
     }))
-}
-
-/// A proposal with all that a reviewer needs.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ProposalPage {
-    proposal: Proposal,
-    topic: Topic,
-    further_topics: Vec<Topic>,
-    revisions: Vec<Revision>,
-    text: String,
-    base_text: String,
-    against: Option<Revision>,
-    diff: String,
-    fate: Vec<Fate>,
-    base: Base,
-    conflict: Option<Standing>,
-    rework_job_id: Option<JobId>,
-    /// What became of the last request for changes, if it came to nothing.
-    failed_rework: Option<FailedRework>,
-    subject: String,
-    editors: Vec<String>,
-    /// What is to be known of the approval by which it was committed.
-    note: Option<String>,
-    approvable: Approvable,
-}
-
-/// A revision of the same Topic.
-#[derive(Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Revision {
-    id: ProposalId,
-    revision_number: i64,
-    status: ProposalStatus,
 }
 
 /// The query of `GET /api/proposals/{id}`.

@@ -1,10 +1,9 @@
 //! Rework: a person says what should be different, and the same kind of job does it again with the
 //! earlier text in hand.
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde::Deserialize;
 
-use crate::api::proposals::{AgentProposal, ReworkAccepted};
+use crate::api::proposals::{AgentProposal, FailedRework, ReworkAccepted};
 use crate::api::proposals::{Proposal, ProposalStatus};
 use crate::api::topics::ReworkAsked;
 use crate::base::limit::SOURCE_BYTES_MAX;
@@ -154,20 +153,10 @@ pub(in crate::flows) fn running(
     Ok((!is_final).then_some(rework.job_id))
 }
 
-/// A job that was to do a proposal again, and has not.
-#[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct FailedRework {
-    job_id: JobId,
-    status: jobs::Status,
-    reason: Option<jobs::Reason>,
-    error_tail: Option<String>,
-}
-
-/// Returns the job that was to do a proposal again and came to nothing, while nobody has decided.
+/// Returns the failed job of the last request for changes, while nobody has decided.
 ///
 /// # Errors
-/// As any read.
+/// If the database cannot be read.
 pub(super) fn failed(c: &rusqlite::Connection, it: &Proposal) -> Result<Option<FailedRework>> {
     let is_decided = refuse_decided(it).is_err();
     let Some(rework) = lineage::last_rework(c, &it.id)?.filter(|_| !is_decided) else {
@@ -178,7 +167,7 @@ pub(super) fn failed(c: &rusqlite::Connection, it: &Proposal) -> Result<Option<F
     Ok(is_failed.then_some(FailedRework {
         job_id: job.id,
         status: job.status,
-        reason: job.reason,
+        reason: job.reason.map(|it| it.as_str().to_owned()),
         error_tail: job.error_tail,
     }))
 }

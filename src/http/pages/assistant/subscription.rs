@@ -5,7 +5,7 @@ use serde::Deserialize;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::api::chat::{GatewayAnswer, GatewayLogin};
+use crate::api::chat_settings::{GatewayAnswer, GatewayLogin};
 use crate::base::Result;
 use crate::flows::Site;
 use crate::flows::assistant::gateway;

@@ -160,7 +160,7 @@ impl Changes {
         if !self.agent_files.is_empty() {
             let names = list(self.agent_files.iter().cloned());
             told.push(format!(
-                "agent_files: {names} can control agents and changed; no agent starts until someone decides"
+                "agent_files: {names} can control agents; no agent starts until someone decides"
             ));
         }
         if !self.private.is_empty() {

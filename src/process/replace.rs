@@ -328,7 +328,7 @@ pub(super) fn unwritable(path: &SourcePath, cause: std::io::Error) -> Error {
         IoKind::ReadOnlyFilesystem | IoKind::PermissionDenied => {
             Error::unavailable(format!("{path} cannot be written"))
                 .code("read_only")
-                .hint("give the server's user the right to write to the file and its folder")
+                .hint("give the server's user write access to the file and its folder")
         }
         _ => Error::unavailable(format!("cannot write {path}"))
             .code("write_failed")

@@ -301,7 +301,7 @@ fn a_start_that_waits_says_why_and_all_agents_are_ended_at_once() {
         [waits("one"), waits("two")].iter().flatten().eq(["1 of at most 1 agents live"])
     });
     let (code, out, _) = bench.cli(&["agent", "stop", "--all"]);
-    assert_eq!((code, out.as_str()), (0, "agent:one ends\nagent:two ends\n"));
+    assert_eq!((code, out.as_str()), (0, "stopping agent:one\nstopping agent:two\n"));
     for name in ["one", "two"] {
         assert_eq!(wait_state(&bench, name, "stopped")["wanted"], "stopped");
     }

@@ -119,7 +119,7 @@ fn whoever_waits_for_an_agent_that_does_not_run_is_told_at_once() {
     bench.edit(|lua| lua[..lua.find("wb.engine \"robbo\"").unwrap()].to_owned());
     bench.write_script();
     let (_, out, _) = bench.cli(&["reload"]);
-    let said = "removed  agent \"robbo\": 2 messages for it wait until it is back";
+    let said = "removed  agent \"robbo\": 2 messages are waiting until it returns";
     assert!(out.contains(said), "{out}");
     server.stop();
 }

@@ -175,7 +175,7 @@ fn what_others_could_read_and_what_comes_from_the_future_is_warned_of() {
     assert_eq!(code, 0, "{found:#?}");
     let wanted = [
         ("data folder", "WARN", "mode 755"),
-        ("private files", "WARN", "operator.token is open to others (mode 644)"),
+        ("private files", "WARN", "operator.token is readable by others (mode 644)"),
         ("clock", "WARN", "2286"),
         ("mark", "WARN", "belongs to a job"),
         ("server", "OK", "not running"),
@@ -198,7 +198,7 @@ fn what_a_site_cannot_work_without_is_an_error() {
     let (code, found) = examine(folder, &[("PATH", "/nowhere")]);
     assert_eq!(code, 1);
     let wanted = [
-        ("git", "ERROR", "no git"),
+        ("git", "ERROR", "not on the PATH"),
         ("repository", "ERROR", "no git"),
         ("engine", "ERROR", "helper-that-is-not-there"),
     ];

@@ -45,7 +45,7 @@ fn jobs_are_cancelled_and_repeated_by_kind_and_status() {
     std::fs::write(bench.out.join("go"), "").unwrap();
     let again = ["job", "retry", "--kind", "fails", "--status", "failed", "--yes"];
     assert_eq!(said(&[&again[..], &["--older-than", "1h"]].concat(), 0).lines().count(), 1);
-    assert_eq!(said(&again, 0), "3 jobs repeated\n");
+    assert_eq!(said(&again, 0), "3 jobs retried\n");
     let repeated = bench.show(&failed[0])["retried_as"][0].as_str().unwrap().to_owned();
     assert_eq!(bench.ended(&repeated)["status"], "succeeded");
     // What was repeated is left out.

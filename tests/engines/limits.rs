@@ -73,9 +73,9 @@ fn an_engine_whose_provider_takes_no_more_is_held_until_a_person_lifts_it() {
     assert_eq!(waiting["waiting"]["job_id"], jobs[0].as_str());
     assert_eq!(starts(&bench, "codex"), 1);
     let (code, out, err) = bench.cli(&["job", "show", &jobs[1]]);
-    assert!(code == 0 && out.contains("engine \"codex\" is held until"), "{out}{err}");
+    assert!(code == 0 && out.contains("engine \"codex\" is on hold until"), "{out}{err}");
     let page = bench.get(&format!("/jobs/{}", jobs[1]));
-    assert!(page.body.as_str().unwrap().contains("is held until"), "{page:?}");
+    assert!(page.body.as_str().unwrap().contains("is on hold until"), "{page:?}");
     let (_, out, _) = bench.cli(&["engine", "list"]);
     assert!(out.contains(&retry_at), "{out}");
     // It holds across a restart.

@@ -34,7 +34,7 @@ fn what_the_server_refused_stands_with_the_job_although_its_agent_hid_it() {
     let (code, log, err) = bench.cli(&["job", "log", &id]);
     assert_eq!(code, 0, "{err}");
     for words in [
-        "began: claude-",
+        "started: claude-",
         "\n> Skill wb-incorporate\n",
         "\n> Bash ",
         "\nrefused (nothing_changed): ",

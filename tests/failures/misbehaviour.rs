@@ -152,7 +152,7 @@ const CASES: &[Case] = &[
     Case {
         name: "zero_byte",
         agent: "printf 'a\\000b\\n' | propose",
-        tail: "holds a zero byte\nhint: ",
+        tail: "has a NUL byte\nhint: ",
         ..FAILED
     },
     Case {
@@ -276,20 +276,16 @@ fn what_cannot_be_started_says_why() {
     let program = |name: &str| bench.base.join("agents").join(name);
     let cases = [
         ("missing", "rm \"$p\"", "Check that PROGRAM is installed."),
-        (
-            "not_executable",
-            "chmod -x \"$p\"",
-            "PROGRAM may not be executed: check its permissions.",
-        ),
+        ("not_executable", "chmod -x \"$p\"", "PROGRAM is not executable: check its permissions."),
         (
             "a_folder",
             "rm \"$p\"; mkdir \"$p\"",
-            "PROGRAM may not be executed: check its permissions.",
+            "PROGRAM is not executable: check its permissions.",
         ),
         (
             "bad_interpreter",
             "printf '#!/nowhere/sh\\n' > \"$p\"",
-            "PROGRAM is there, but this machine cannot run it.",
+            "PROGRAM exists, but this machine cannot run it.",
         ),
     ];
     for (name, _, _) in &cases {

@@ -8,8 +8,8 @@ use crate::support::{Bench, Call};
 const CASES: &[(&str, &str, &str, i64)] = &[
     ("missing", "unset WB_TOKEN", "no token: wb-agent works inside a job", 3),
     ("blank", "export WB_TOKEN=", "no token: wb-agent works inside a job", 3),
-    ("malformed", "export WB_TOKEN='wbj_ x\ty'", "not known here", 3),
-    ("unknown", "export WB_TOKEN=wbj_0123456789abcdef", "not known here", 3),
+    ("malformed", "export WB_TOKEN='wbj_ x\ty'", "unknown token", 3),
+    ("unknown", "export WB_TOKEN=wbj_0123456789abcdef", "unknown token", 3),
     ("stale", "export WB_TOKEN=$(cat \"$OUT/stale\")", "has ended", 5),
     ("foreign", "export WB_TOKEN=$(cat \"$OUT/foreign\")", "may not propose for topic ", 3),
     (

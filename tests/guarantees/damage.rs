@@ -130,7 +130,7 @@ fn g29_a_log_that_is_gone_is_noticed() {
         let mut server = bench.start(&[]);
         let (status, _) = server.wait();
         assert_eq!(status.code(), Some(6), "{}", server.log());
-        assert!(server.log().contains("wiki.db-wal is gone"), "{}", server.log());
+        assert!(server.log().contains("wiki.db-wal is missing"), "{}", server.log());
     }
     fs::rename(&aside, &log).unwrap();
     let _ = fs::remove_file(bench.data.join("wiki.db-shm"));

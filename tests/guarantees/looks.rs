@@ -80,7 +80,7 @@ fn g31_an_index_that_lies_about_times_hides_nothing() {
     assert_eq!(bench.status(), "", "git itself believes it");
     std::fs::write(bench.out.join("go"), "").unwrap();
     let ended = bench.ended(&job);
-    assert!(told(&ended).contains("agent_files: AGENTS.md steer agents"), "{ended:#}");
+    assert!(told(&ended).contains("agent_files: AGENTS.md can control agents"), "{ended:#}");
     let next = bench.job("edits", json!({}));
     is_held(&bench, &next, &job);
     assert_eq!(bench.json(&["job", "restore", &job])["restored"], true);
@@ -345,7 +345,7 @@ fn g31_links_and_repositories_within_lead_around_nothing() {
     for (kind, file) in [("edits", "guide.txt"), ("bends", "hop"), ("within", "within/")] {
         let job = bench.job(kind, json!({}));
         let ended = bench.ended(&job);
-        let want = format!("agent_files: {file} steer agents");
+        let want = format!("agent_files: {file} can control agents");
         assert!(told(&ended).contains(&want), "{kind}: {ended:#}");
         match kind {
             "within" => bench.json(&["job", "keep", &job]),

@@ -31,7 +31,10 @@ fn what_a_job_changed_of_an_agents_files_holds_the_next_until_somebody_decides()
     let ended = bench.ended(&first);
     assert_eq!(ended["status"], "succeeded", "{ended:#}");
     let warnings = ended["warnings"].to_string();
-    assert!(warnings.contains("agent_files: .claude/settings.json steer agents"), "{warnings}");
+    assert!(
+        warnings.contains("agent_files: .claude/settings.json can control agents"),
+        "{warnings}"
+    );
     // Every agent waits: who it was made for is not said.
     let second = bench.job("next", json!({}));
     let message = waits_for(&bench, &second, &first);
@@ -281,7 +284,7 @@ fn files_that_the_script_names_for_its_agents_steer_them() {
     bench.edit(|declared| declared.replace(&format!("\"{script}\" }}"), &with));
     let server = bench.serve();
     let warnings = bench.ended(&bench.job("writes", json!({})))["warnings"].to_string();
-    assert!(warnings.contains("agent_files: tools.json steer agents"), "{warnings}");
+    assert!(warnings.contains("agent_files: tools.json can control agents"), "{warnings}");
     server.stop();
 }
 

@@ -404,6 +404,6 @@ fn g31_a_person_puts_back_from_the_page() {
     assert_eq!(done.status, 303, "{done:?}");
     assert_eq!(bench.status(), "");
     let html = bench.get(&format!("/jobs/{id}")).body.as_str().unwrap_or_default().to_owned();
-    assert!(html.contains("Put back by <bdi>ada</bdi>"), "{html}");
+    assert!(html.contains("Restored by <bdi>ada</bdi>"), "{html}");
     server.stop();
 }

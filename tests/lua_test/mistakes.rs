@@ -15,12 +15,12 @@ const MISTAKES: [(&str, &str, &str); 34] = [
     ("t.fire(\"job_finished\")", "t.fire(\"job_finished\") needs `kind`", "{ kind = \"NAME\" }"),
     (
         "t.fire(\"job_finished\", { kind = \"links\", status = \"fail\" })",
-        "no job ends as `fail`",
+        "`fail` is not a final state of a job",
         "did you mean `failed`?",
     ),
     (
         "t.fire(\"source_changed\", { file = \"a.md\" })",
-        "takes no `file`",
+        "has no field `file`",
         "expected one of `path`",
     ),
     (

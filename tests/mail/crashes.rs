@@ -28,7 +28,7 @@ fn a_waiting_sender_gets_the_reply_after_a_kill() {
     });
     let (code, out, err) = sender;
     assert_eq!((code, out.trim()), (0, "42"), "{err}");
-    assert!(err.contains("the server is away"), "{err}");
+    assert!(err.contains("the server is unreachable"), "{err}");
 }
 
 /// A message that was acknowledged is there with its job, or neither is. Fails with

@@ -157,7 +157,7 @@ fn an_engine_that_is_held_is_let_go_on_from_the_board() {
     let html = browser.page("/jobs");
     assert!(html.contains("Engine “limited” is on hold until"), "{html}");
     let waits = bench.job("limited", json!({}));
-    assert!(browser.page("/jobs").contains("is held until"));
+    assert!(browser.page("/jobs").contains("is on hold until"));
     assert_eq!(browser.fill("/jobs", "/engines/limited/release", &[]), "/jobs");
     bench.ended(&waits);
 }

@@ -164,7 +164,7 @@ fn what_is_in_conflict_is_described_and_can_be_done_again() {
     commit(&bench, "guide.md", "# Guide\n\nThe first line, by hand.\n\nThe second line.\n");
     let refused = bench.send(&bench.approval(&shown));
     assert_eq!(refused.refusal(), (409, "stale_base"));
-    assert!(hint(&refused).contains("rework"), "{refused:?}");
+    assert!(hint(&refused).contains("request changes"), "{refused:?}");
     let seen = look(&bench, id);
     assert_eq!(
         (&seen["proposal"]["status"], &seen["proposal"]["has_conflict"]),

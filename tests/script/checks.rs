@@ -25,8 +25,8 @@ fn g07_a_check_can_refuse_a_result_and_never_replace_it() {
     for (word, status, reason, tail) in [
         ("yes", "succeeded", None, ""),
         ("no", "failed", Some("verify_failed"), "it says no"),
-        ("false", "failed", Some("verify_failed"), "rejected the result"),
-        ("mute", "failed", Some("verify_failed"), "rejected the result"),
+        ("false", "failed", Some("verify_failed"), "refused the result"),
+        ("mute", "failed", Some("verify_failed"), "refused the result"),
         ("boom", "failed", Some("verify_failed"), "broken check"),
         ("odd", "failed", Some("verify_failed"), "neither a reason nor true or false"),
         // Nothing was left: the check is not even asked, and says nothing for it.
@@ -39,7 +39,7 @@ fn g07_a_check_can_refuse_a_result_and_never_replace_it() {
         assert!(shown.contains(tail), "{word}: {shown}");
         if reason == Some("verify_failed") {
             assert!(shown.starts_with("wiki-browser.lua:"), "{word}: {shown}");
-            assert!(job["message"].as_str().unwrap().contains("own check"), "{job:#}");
+            assert!(job["message"].as_str().unwrap().contains("script's check"), "{job:#}");
         }
     }
     server.stop();

@@ -45,7 +45,7 @@ fn g27_two_threads_are_given_up_and_then_everybody_is_told() {
     );
     assert_eq!(bench.get("/api/config").ok()["script_stuck"], true);
     let (_, out, _) = bench.cli(&["status"]);
-    assert!(out.contains("functions are switched off"), "{out}");
+    assert!(out.contains("functions are disabled"), "{out}");
     let job = ended("plain");
     assert_eq!(job["reason"], "prompt_failed", "{job:#}");
     let refused = bench.post("/api/config/reload", json!({})).ok();

@@ -164,7 +164,7 @@ impl Changes {
         if !self.agent_files.is_empty() {
             let names = list(self.agent_files.iter().cloned());
             told.push(format!(
-                "agent_files: {names} control agents; no agent starts until someone decides"
+                "agent_files: {names} can control agents; no agent starts until someone decides"
             ));
         }
         if !self.private.is_empty() {

@@ -152,7 +152,7 @@ const SOURCES: &[Case] = &[
         "say mine > guide.md; git commit -qam x; git update-ref refs/heads/main \
            $(git commit-tree -m y HEAD^{tree}); git checkout -q -f",
         "stale_base",
-        "rework",
+        "request changes",
     ),
     (
         "outside of a sparse checkout",

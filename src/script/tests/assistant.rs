@@ -107,7 +107,8 @@ fn a_model_takes_no_jobs_and_money_needs_a_price() {
     assert!(errors[0].to_string().contains("does not fit"), "{}", errors[0]);
     let bounded = keyed(MODEL).replace("\"m\" } }", "\"m\" }, limits = { cost_usd = 2 } }");
     let site = Site::with_head(&bounded);
-    let codes: Vec<&str> = site.loaded().warnings.iter().map(|it| &*it.code).collect();
+    let loaded = site.loaded();
+    let codes: Vec<&str> = loaded.warnings.iter().map(|it| &*it.code).collect();
     assert_eq!(codes, ["no-price"]);
 }
 

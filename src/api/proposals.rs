@@ -195,22 +195,37 @@ pub struct ReworkAccepted {
 #[derive(Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ProposalPage {
+    /// The proposal.
     pub proposal: Proposal,
+    /// The Topic.
     pub topic: Topic,
+    /// The further Topics that it settles.
     pub further_topics: Vec<Topic>,
+    /// All revisions of the Topic.
     pub revisions: Vec<Revision>,
+    /// The whole proposed text.
     pub text: String,
+    /// The text that it was made from.
     pub base_text: String,
+    /// The revision that the diff is against, if not the base.
     pub against: Option<Revision>,
+    /// What it changes, as a unified diff.
     pub diff: String,
+    /// What it does to the other open Topics.
     pub fate: Vec<Fate>,
+    /// The version that it was made from.
     pub base: Base,
+    /// What of the present Source stands against it.
     pub conflict: Option<Standing>,
+    /// The job that does it again.
     pub rework_job_id: Option<JobId>,
+    /// The subject of its commit, if the approver gives none.
     pub subject: String,
+    /// Who has edited it, as trailers name them.
     pub editors: Vec<String>,
     /// What is to be known of the approval by which it was committed.
     pub note: Option<String>,
+    /// Whether it could be approved now.
     pub approvable: Approvable,
 }
 
@@ -218,16 +233,22 @@ pub struct ProposalPage {
 #[derive(Clone, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Revision {
+    /// Its name.
     pub id: ProposalId,
+    /// Its number within the Topic.
     pub revision_number: i64,
+    /// Whether it can be decided.
     pub status: ProposalStatus,
 }
 
 #[derive(Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Base {
+    /// Whether it is still that of the Source.
     pub is_current: bool,
+    /// The version in HEAD.
     pub head_blob: Option<BlobId>,
+    /// Whether the Source has changes that are not committed.
     pub state: Option<SourceState>,
 }
 
@@ -235,9 +256,13 @@ pub struct Base {
 #[derive(Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Approvable {
+    /// Whether it could.
     pub ok: bool,
+    /// A stable word for why not.
     pub code: Option<String>,
+    /// The same for a person.
     pub message: Option<String>,
+    /// What to do about it.
     pub hint: Option<String>,
 }
 
@@ -256,11 +281,15 @@ pub struct Rejected {
 #[derive(Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Approved {
+    /// The commit.
     pub commit: BlobId,
+    /// The branch that has it.
     pub branch: String,
+    /// Whether it was there before this request.
     pub already_committed: bool,
     /// What else is to be known of it: a file that somebody wrote to late.
     pub note: Option<String>,
+    /// The proposal.
     pub proposal: Proposal,
     /// What is open on the Source still, each with its place in the new text.
     pub still_open: Vec<Topic>,
@@ -286,10 +315,16 @@ pub struct Followed {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Inserted {
+    /// The proposal.
     pub proposal_id: ProposalId,
+    /// The Topic that it settles.
     pub topic_id: TopicId,
+    /// Its number within the Topic.
     pub revision_number: i64,
+    /// The version that it would be.
     pub proposed_sha: BlobId,
+    /// SHA-256 of the text: what an approval must name.
     pub text_digest: String,
+    /// What it does to the other open Topics.
     pub fate: Vec<Fate>,
 }

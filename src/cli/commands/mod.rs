@@ -256,11 +256,6 @@ pub(super) fn plain(value: Option<&impl Display>) -> String {
     value.map_or_else(String::new, |it| escape::line(&it.to_string()))
 }
 
-/// Returns a number of a field as text, or nothing.
-pub(super) fn number(value: &Value, name: &str) -> String {
-    value[name].as_number().map(ToString::to_string).unwrap_or_default()
-}
-
 /// Where a page of a list begins and how long it is.
 #[derive(clap::Args, Debug)]
 pub(super) struct Page {

@@ -241,6 +241,7 @@ pub struct Revision {
     pub status: ProposalStatus,
 }
 
+/// The version that a proposal was made from.
 #[derive(Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Base {

@@ -14,7 +14,8 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use wiki_browser::documents::anchor::{PairMap, Placed, PlacementState, place};
+use wiki_browser::api::topics::PlacementState;
+use wiki_browser::documents::anchor::{PairMap, Placed, place};
 
 use crate::dice::Dice;
 use crate::edits::{CLASSES, Case, Corpus};

@@ -220,8 +220,6 @@ pub struct ProposalPage {
     pub conflict: Option<Standing>,
     /// The running job that revises it.
     pub rework_job_id: Option<JobId>,
-    /// The failed job of the last request for changes, while nobody has decided.
-    pub failed_rework: Option<FailedRework>,
     /// The default subject of its commit.
     pub subject: String,
     /// The people who edited it, as `Name <address>`.
@@ -258,6 +256,7 @@ pub struct Revision {
     pub status: ProposalStatus,
 }
 
+/// The version that a proposal was made from.
 #[derive(Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Base {
@@ -332,10 +331,16 @@ pub struct Followed {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Inserted {
+    /// The proposal.
     pub proposal_id: ProposalId,
+    /// The Topic that it settles.
     pub topic_id: TopicId,
+    /// Its number within the Topic.
     pub revision_number: i64,
+    /// The version that it would be.
     pub proposed_sha: BlobId,
+    /// SHA-256 of the text: what an approval must name.
     pub text_digest: String,
+    /// What it does to the other open Topics.
     pub fate: Vec<Fate>,
 }

@@ -1,6 +1,6 @@
 //! The way an approval should go.
 
-use wiki_browser::documents::sources::source::SourceState;
+use wiki_browser::api::sources::SourceState;
 
 use crate::git::support::{folder, git, init, path, read, site, site_in, site_of, try_git, write};
 

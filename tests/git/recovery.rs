@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use wiki_browser::api::topics::TopicStatus;
 use wiki_browser::base::{Actor, BlobId, Error};
 use wiki_browser::documents::commit::{Approval, Outcome, Settle, recover};
 use wiki_browser::documents::proposals::attempt::{self, Attempt};
 use wiki_browser::documents::proposals::proposal;
-use wiki_browser::documents::topics::topic::{self, TopicStatus};
+use wiki_browser::documents::topics::topic;
 
 use crate::git::support::{Site, forge, git, read, settle, site, write};
 

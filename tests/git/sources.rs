@@ -4,10 +4,10 @@ use std::io::Write as _;
 use std::os::unix::fs::symlink;
 
 use camino::Utf8Path;
+use wiki_browser::api::sources::SourceState;
 use wiki_browser::base::ErrorKind;
 use wiki_browser::base::limit::SOURCE_BYTES_MAX;
 use wiki_browser::documents::git::Repo;
-use wiki_browser::documents::sources::source::SourceState;
 use wiki_browser::process::Children;
 
 use crate::git::support::{Site, path, program, read, site, site_of, write};

@@ -2,7 +2,8 @@
 //! server. Each row is a file as somebody could leave it in a repository.
 
 use serde_json::{Value, json};
-use wiki_browser::documents::anchor::{PairMap, PlacementState, describe, place, place_together};
+use wiki_browser::api::topics::PlacementState;
+use wiki_browser::documents::anchor::{PairMap, describe, place, place_together};
 
 use super::{kept, shown, told, words};
 use crate::support::{Bench, Topic, until};

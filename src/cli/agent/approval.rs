@@ -12,8 +12,8 @@ use crate::base::limit::{
     APPROVAL_PAYLOAD_BYTES_MAX, APPROVAL_SCHEMA_BYTES_MAX, APPROVAL_WAIT_MS_MAX, parse_duration,
 };
 use crate::base::{ApprovalId, Result};
-use crate::cli::terminal::screen::{Screen, typed};
 use crate::cli::terminal::input;
+use crate::cli::terminal::screen::{Screen, typed};
 use crate::client::{Client, query};
 
 /// Exit codes of `await`; 0 is a yes.

@@ -51,19 +51,33 @@ pub struct SearchQuery {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Hit {
+    /// `source`, `topic` or `message`.
     pub kind: Cow<'static, str>,
+    /// The Source.
     pub source_path: SourcePath,
+    /// The Topic that it settles.
     pub topic_id: Option<String>,
+    /// The message.
     pub message_id: Option<String>,
+    /// Its place in the Topic.
     pub sequence: Option<i64>,
+    /// What it is called.
     pub title: Option<String>,
+    /// The same, with the hits.
     pub title_pieces: Vec<Piece>,
+    /// The path, with the hits.
     pub path_pieces: Vec<Piece>,
+    /// Whether it can be decided.
     pub status: Option<TopicStatus>,
+    /// Who wrote it.
     pub author: Option<Actor>,
+    /// How they are called.
     pub author_name: Option<String>,
+    /// When.
     pub at: Option<Millis>,
+    /// The line of the first hit.
     pub line: Option<usize>,
+    /// The words around the hits.
     pub snippet: Vec<Piece>,
 }
 
@@ -71,9 +85,13 @@ pub struct Hit {
 #[derive(Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Hits {
+    /// The rows.
     pub items: Vec<Hit>,
+    /// The cursor of the next page, if there is one.
     pub next: Option<String>,
+    /// Whether only the newest were ranked.
     pub is_cut: bool,
+    /// How far the index is.
     pub index: Progress,
 }
 

@@ -201,9 +201,13 @@ pub async fn list(site: &Site, caller: &Caller, query: TopicQuery) -> Result<Pag
 #[derive(Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TopicPage {
+    /// The Topic.
     pub topic: Topic,
+    /// What was said in it.
     pub messages: Vec<Message>,
+    /// All proposals for it.
     pub proposals: Vec<documents::Proposal>,
+    /// The newest jobs on it.
     pub jobs: Vec<job_flow::JobView>,
 }
 

@@ -76,7 +76,9 @@ fn files_go_with_a_question_once_and_by_their_person() {
     server.stop();
 
     // What was never sent goes after a day, unless its person has made something else of it.
-    bench.sql("UPDATE chat_uploads SET created_ms = 0");
+    let database = rusqlite::Connection::open(bench.data.join("wiki.db")).unwrap();
+    database.execute("UPDATE chat_uploads SET created_ms = 0", []).unwrap();
+    drop(database);
     let at = |place: usize| folder.join(paths[place]);
     std::fs::write(at(1), "mine").unwrap();
     let server = bench.serve();

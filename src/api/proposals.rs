@@ -220,6 +220,8 @@ pub struct ProposalPage {
     pub conflict: Option<Standing>,
     /// The running job that revises it.
     pub rework_job_id: Option<JobId>,
+    /// The failed job of the last request for changes, while nobody has decided.
+    pub failed_rework: Option<FailedRework>,
     /// The default subject of its commit.
     pub subject: String,
     /// The people who edited it, as `Name <address>`.

@@ -99,6 +99,8 @@ fn message(turn: &Turn) -> Value {
         Block::Result { id, text, is_ok } => {
             json!({"result": {"id": id, "text": text, "ok": is_ok}})
         }
+        // One that was shown in another mode, earlier in the conversation.
+        Block::Image { .. } => json!({"text": "(an image, which cannot be shown here)"}),
     };
     let role = if turn.is_model { "assistant" } else { "user" };
     json!({"role": role, "blocks": turn.blocks.iter().map(block).collect::<Vec<_>>()})

@@ -63,7 +63,8 @@ fn list(desk: &Desk, part: Option<&str>, page: &Page) -> Result<()> {
             let topics = it.open_topics.to_string();
             table.row([it.path.as_str(), it.state.as_str(), &topics, &blob]);
         }
-        screen.table(&table, "no sources; they are tracked files that match `sources` in wb.site")?;
+        screen
+            .table(&table, "no sources; they are tracked files that match `sources` in wb.site")?;
         desk.more(page.next.as_deref());
         Ok(())
     })

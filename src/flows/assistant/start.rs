@@ -158,8 +158,8 @@ fn take_attachments(tx: &Tx<'_>, draft: &Draft) -> Result<Vec<Attachment>> {
     let refuse = |message: &str| {
         Err(Error::invalid(message).code("attachment_type").of_input("attachments"))
     };
-    if images > 0 && draft.mode == Mode::ClaudeCode {
-        return refuse("Claude Code takes no images: send texts, or choose the mode with a key");
+    if images > 0 && draft.mode != Mode::AnthropicApiKey {
+        return refuse("this mode takes no images: send texts, or choose the mode with a key");
     }
     if images > IMAGES_MAX {
         return refuse("a message has at most three images");

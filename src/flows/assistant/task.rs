@@ -178,7 +178,6 @@ async fn images(
     })
 }
 
-
 fn setting(site: &Site, task: &Task, run: &Run) -> Result<Setting> {
     let config = site.config_of(&task.job.id);
     let gone = || Error::unavailable("the site has no assistant with this mode any more");

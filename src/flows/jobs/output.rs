@@ -272,7 +272,8 @@ pub async fn prompt(site: &Site, caller: &Caller, id: &JobId) -> Result<Prompt> 
     });
     let bytes = read.await?;
     let missing = || Error::not_found(format!("job {id} has no prompt because it was not started"));
-    let bytes = bytes.ok_or_else(|| missing().code("no_prompt").hint("the server creates it when it starts"))?;
+    let bytes = bytes
+        .ok_or_else(|| missing().code("no_prompt").hint("the server creates it when it starts"))?;
     Ok(Prompt { prompt: String::from_utf8_lossy(&bytes).into_owned() })
 }
 

@@ -90,9 +90,7 @@ fn of_runs() -> Vec<Operation> {
             .answers::<Swept>(),
         post("/api/workspaces/{job}/keep", "Keeps a workspace").answers::<Workspace>(),
         post("/api/workspaces/{job}/remove", "Removes a workspace").answers::<Workspace>(),
-        get("/api/usage", "Sums up the usage of jobs")
-            .asks::<UsageQuery>()
-            .answers::<Spending>(),
+        get("/api/usage", "Sums up the usage of jobs").asks::<UsageQuery>().answers::<Spending>(),
         get("/api/engines", "Lists the engines").answers::<Page<EngineRow>>(),
         post("/api/engines/{name}/release", "Releases an engine").answers::<EngineReleased>(),
     ]

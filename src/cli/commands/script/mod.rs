@@ -191,9 +191,8 @@ fn source_of_topic(
             Ok(source)
         }
         Err(cause) if cause.code_str() == NO_SERVER => {
-            id.parse::<TopicId>().map_err(|cause| {
-                cause.hint("start the server to use an abbreviated id")
-            })?;
+            id.parse::<TopicId>()
+                .map_err(|cause| cause.hint("start the server to use an abbreviated id"))?;
             Ok(None)
         }
         Err(cause) => Err(cause),

@@ -16,45 +16,45 @@
 ---@alias wb.JobStatus "queued"|"running"|"parked"|"succeeded"|"failed"|"timed_out"|"cancelled"
 ---@alias wb.JobReason "spawn_failed"|"exit_status"|"signal"|"no_result"|"idle_timeout"|"start_timeout"|"wall_timeout"|"prompt_failed"|"kind_changed"|"inputs_changed"|"guard_lost"|"server_restarted"|"rate_limited"|"cancelled"|"verify_failed"|"verify_unasked"|"reported"|"bad_reply"|"prepare_failed"|"terminal_lost"|"session_lost"|"resumed"|"internal"
 
----What `wb.engine` returns; usable where the name is.
+---What `wb.engine` returns; usable in place of the name.
 ---@class wb.Engine
 ---@field package is_engine true
 
----What `wb.kind` returns; usable where the name is.
+---What `wb.kind` returns; usable in place of the name.
 ---@class wb.Kind
 ---@field package is_kind true
 
----What `wb.inbox` returns; usable where the name is.
+---What `wb.inbox` returns; usable in place of the name.
 ---@class wb.Inbox
 ---@field package is_inbox true
 
----What `wb.agent` returns; usable where the name is.
+---What `wb.agent` returns; usable in place of the name.
 ---@class wb.Agent
 ---@field package is_agent true
 
----What `wb.schedule` returns; usable where the name is.
+---What `wb.schedule` returns; usable in place of the name.
 ---@class wb.Schedule
 ---@field package is_schedule true
 
----What `wb.webhook` returns; usable where the name is.
+---What `wb.webhook` returns; usable in place of the name.
 ---@class wb.Webhook
 ---@field package is_webhook true
 
----What `wb.channel_type` returns; usable where the name is.
+---What `wb.channel_type` returns; usable in place of the name.
 ---@class wb.ChannelType
 ---@field package is_channel_type true
 
----Something that has happened.
+---An event.
 ---@class wb.Event
----@field id integer The place in the log of events.
+---@field id integer Its position in the event log.
 ---@field at string When it happened (RFC 3339).
 ---@field kind wb.EventName The name of the event.
 ---@field subject string What it happened to: `job:ID`, `topic:ID`, `source:PATH`, ….
 ---@field actor string Who did it: `person:ID`, `job:ID`, `system`, ….
----@field data table Ids and states, by the event's name.
----@field job? wb.Job The job, for the events of jobs.
+---@field data table Ids and states; the fields depend on the event.
+---@field job? wb.Job The job, for job events.
 
----A job, in its state when the handler is called.
+---A job, in its state at the time of the call.
 ---@class wb.Job
 ---@field id string The job.
 ---@field kind string Its kind.
@@ -62,35 +62,35 @@
 ---@field source_path? string The Source it works on.
 ---@field topic_id? string The Topic it works on.
 ---@field persona_name? string The persona it speaks for.
----@field reason? wb.JobReason Why it ended so; nil for success.
+---@field reason? wb.JobReason Why it ended this way; nil for success.
 ---@field error_tail? string The end of its standard error; nil for success.
----@field summary? string The agent's last words.
----@field result any What the agent submitted with `finish`.
+---@field summary? string The agent's summary.
+---@field result any The result that the agent submitted with `finish`.
 ---@field inputs table<string, any> The values of its inputs.
----@field warnings string[] What should be known of a success.
+---@field warnings string[] Warnings about a success.
 ---@field exit_code? integer The agent's exit status.
 ---@field signal? integer The signal that ended the agent.
 ---@field created_at string When it was accepted (RFC 3339).
 ---@field started_at? string When it was started.
----@field ending_at? string When its ending began.
----@field completed_at? string When it was settled.
----@field not_before? string Before this time it does not start.
----@field retry_at? string When the provider's limit resets, if reported.
+---@field ending_at? string When it began to end.
+---@field completed_at? string When it was completed.
+---@field not_before? string It does not start before this time.
+---@field retry_at? string When its provider's rate limit ends, if known.
 ---@field retry_of? string The job that this one repeats.
----@field lane? string `NAME=VALUE`: jobs of one lane do not run at once.
+---@field lane? string `NAME=VALUE`: jobs in one lane run one after another.
 ---@field priority integer Higher starts earlier.
 ---@field requested_by string Who asked for it.
 ---@field cancelled_by? string Who cancelled it.
----@field cost_usd? number What its engine says it cost.
----@field usage? table Tokens and turns, as its engine tells.
+---@field cost_usd? number Its cost, as its engine reports it.
+---@field usage? table Tokens and turns, as its engine reports them.
 ---@field session_ref? string The engine's name for the session.
----@field config_digest string The script that it ran under.
+---@field config_digest string The digest of the script that it ran under.
 
----A job that has ended, with what it left.
+---A finished job with its output.
 ---@class wb.ProducedJob: wb.Job
----@field produced wb.Produced What it left.
+---@field produced wb.Produced Its output.
 
----What a job left, by `produces` of its kind.
+---The output of a job, as `produces` of its kind says.
 ---@class wb.Produced
 ---@field text string The text of a proposal, a perspective, a message or a reply.
 ---@field value any The result, or the reply of an inbox.
@@ -100,41 +100,41 @@
 ---@class wb.OpenedTopic
 ---@field id string The Topic.
 ---@field source_path string The Source.
----@field title string What it is called.
----@field status string Whether it is open.
+---@field title string Its title.
+---@field status string Its status.
 
----A job that failed or took too long.
+---A job that failed or timed out.
 ---@class wb.FailedJob: wb.Job
----@field attempt integer Which attempt it was, from 1.
+---@field attempt integer The number of the attempt, from 1.
 
----What a prompt can say; the inputs of the kind are there as well, each a text.
+---The values available to a prompt, together with the inputs of the kind as texts.
 ---@class wb.PromptValues
 ---@field job_id string The job.
 ---@field kind string Its kind.
 ---@field skill string The name of the kind's skill.
 ---@field root string The folder of the repository.
----@field wb_agent string The program with which an agent answers.
+---@field wb_agent string The agent's client program.
 ---@field folder string The folder of the script.
 ---@field [string] string
 
----A time of a schedule.
+---A run of a schedule.
 ---@class wb.Due
 ---@field name string The schedule.
----@field planned string The time that was planned (RFC 3339).
+---@field planned string The scheduled time (RFC 3339).
 ---@field now string The current time (RFC 3339).
 
----A call of a webhook.
+---A call to a webhook.
 ---@class wb.Call
 ---@field name string The webhook.
----@field event? string What the caller says has happened: `X-GitHub-Event` and its like.
+---@field event? string The event named by the caller, in `X-GitHub-Event` or a similar header.
 ---@field now string The current time (RFC 3339).
----@field body any The body, which is JSON.
+---@field body any The body, parsed from JSON.
 
----A requested job; it also has the inputs of its kind.
+---A request for a job, together with the inputs of its kind.
 ---@class wb.Request
 ---@field kind string|wb.Kind The kind of the job.
 ---@field priority? integer Higher starts earlier.
----@field not_before? string It does not start before: a time, or a duration like `10m`.
+---@field not_before? string Earliest start: a time, or a duration like `10m`.
 ---@field replace_proposals? boolean Whether it may replace the open proposal of its Topic.
 ---@field [string] any
 
@@ -146,7 +146,7 @@
 ---@field source_path? string The Source it works on.
 ---@field topic_id? string The Topic it works on.
 
----What a handler of `job_queued` is given.
+---The event given to handlers of `job_queued`.
 ---@class wb.JobQueuedEvent: wb.Event
 ---@field kind "job_queued" Its name.
 ---@field data wb.JobQueuedData Ids and states.
@@ -160,7 +160,7 @@
 ---@field source_path? string The Source it works on.
 ---@field topic_id? string The Topic it works on.
 
----What a handler of `job_started` is given.
+---The event given to handlers of `job_started`.
 ---@class wb.JobStartedEvent: wb.Event
 ---@field kind "job_started" Its name.
 ---@field data wb.JobStartedData Ids and states.
@@ -171,12 +171,12 @@
 ---@field id string The job.
 ---@field kind string Its kind.
 ---@field status wb.JobStatus Its status.
----@field reason? wb.JobReason Why it ended so; nil for success.
+---@field reason? wb.JobReason Why it ended this way; nil for success.
 ---@field source_path? string The Source it works on.
 ---@field topic_id? string The Topic it works on.
----@field retry_at? string When the provider's limit resets, if reported.
+---@field retry_at? string When its provider's rate limit ends, if known.
 
----What a handler of `job_finished` is given.
+---The event given to handlers of `job_finished`.
 ---@class wb.JobFinishedEvent: wb.Event
 ---@field kind "job_finished" Its name.
 ---@field data wb.JobFinishedData Ids and states.
@@ -186,9 +186,9 @@
 ---@class wb.JobParkedData
 ---@field id string The job.
 ---@field kind string Its kind.
----@field approval_id string What it waits for.
+---@field approval_id string The approval that it waits for.
 
----What a handler of `job_parked` is given.
+---The event given to handlers of `job_parked`.
 ---@class wb.JobParkedEvent: wb.Event
 ---@field kind "job_parked" Its name.
 ---@field data wb.JobParkedData Ids and states.
@@ -198,9 +198,9 @@
 ---@class wb.TopicCreatedData
 ---@field topic_id string The Topic.
 ---@field source_path string The Source.
----@field is_global boolean Whether it is about the whole source.
+---@field is_global boolean Whether it is about the whole document.
 
----What a handler of `topic_created` is given.
+---The event given to handlers of `topic_created`.
 ---@class wb.TopicCreatedEvent: wb.Event
 ---@field kind "topic_created" Its name.
 ---@field data wb.TopicCreatedData Ids and states.
@@ -208,10 +208,10 @@
 ---Ids and states.
 ---@class wb.TopicChangedData
 ---@field topic_id string The Topic.
----@field from string What it was.
----@field to string What it is.
+---@field from string The old value.
+---@field to string The new value.
 
----What a handler of `topic_changed` is given.
+---The event given to handlers of `topic_changed`.
 ---@class wb.TopicChangedEvent: wb.Event
 ---@field kind "topic_changed" Its name.
 ---@field data wb.TopicChangedData Ids and states.
@@ -220,11 +220,11 @@
 ---@class wb.TopicReattachedData
 ---@field topic_id string The Topic.
 ---@field source_path string The Source.
----@field from string What it was.
----@field to string What it is.
----@field from_path? string The Source that it was about; nil for this one.
+---@field from string The old value.
+---@field to string The new value.
+---@field from_path? string The Source that it was about before; nil if it is the same.
 
----What a handler of `topic_reattached` is given.
+---The event given to handlers of `topic_reattached`.
 ---@class wb.TopicReattachedEvent: wb.Event
 ---@field kind "topic_reattached" Its name.
 ---@field data wb.TopicReattachedData Ids and states.
@@ -233,9 +233,9 @@
 ---@class wb.MessagePostedData
 ---@field topic_id string The Topic.
 ---@field message_id string The message.
----@field sequence integer Its place in the Topic.
+---@field sequence integer Its position in the Topic.
 
----What a handler of `message_posted` is given.
+---The event given to handlers of `message_posted`.
 ---@class wb.MessagePostedEvent: wb.Event
 ---@field kind "message_posted" Its name.
 ---@field data wb.MessagePostedData Ids and states.
@@ -245,10 +245,10 @@
 ---@field proposal_id string The proposal.
 ---@field topic_id string The Topic.
 ---@field job_id? string The job that submitted it.
----@field revision_number integer Its place among the revisions.
+---@field revision_number integer Its revision number.
 ---@field source_path string The Source.
 
----What a handler of `proposal_created` is given.
+---The event given to handlers of `proposal_created`.
 ---@class wb.ProposalCreatedEvent: wb.Event
 ---@field kind "proposal_created" Its name.
 ---@field data wb.ProposalCreatedData Ids and states.
@@ -257,11 +257,11 @@
 ---@class wb.ProposalDecidedData
 ---@field proposal_id string The proposal.
 ---@field topic_id string The Topic.
----@field status string What became of it.
+---@field status string Its outcome.
 ---@field source_path string The Source.
 ---@field commit? string The commit, if it was approved.
 
----What a handler of `proposal_decided` is given.
+---The event given to handlers of `proposal_decided`.
 ---@class wb.ProposalDecidedEvent: wb.Event
 ---@field kind "proposal_decided" Its name.
 ---@field data wb.ProposalDecidedData Ids and states.
@@ -271,9 +271,9 @@
 ---@field proposal_id string The proposal.
 ---@field topic_id string The Topic.
 ---@field source_path string The Source.
----@field blob? string The Source's version that it conflicts with.
+---@field blob? string The version of the Source that it conflicts with.
 
----What a handler of `proposal_conflicted` is given.
+---The event given to handlers of `proposal_conflicted`.
 ---@class wb.ProposalConflictedEvent: wb.Event
 ---@field kind "proposal_conflicted" Its name.
 ---@field data wb.ProposalConflictedData Ids and states.
@@ -282,11 +282,11 @@
 ---@class wb.PerspectiveCreatedData
 ---@field source_path string The Source.
 ---@field persona string The persona.
----@field source_sha string The Source's version.
----@field persona_sha string The persona's version.
+---@field source_sha string The version of the Source.
+---@field persona_sha string The version of the persona.
 ---@field job_id string The job that made it.
 
----What a handler of `perspective_created` is given.
+---The event given to handlers of `perspective_created`.
 ---@class wb.PerspectiveCreatedEvent: wb.Event
 ---@field kind "perspective_created" Its name.
 ---@field data wb.PerspectiveCreatedData Ids and states.
@@ -296,7 +296,7 @@
 ---@field id string The job.
 ---@field changes string `restored`, `kept` or `expired`.
 
----What a handler of `changes_decided` is given.
+---The event given to handlers of `changes_decided`.
 ---@class wb.ChangesDecidedEvent: wb.Event
 ---@field kind "changes_decided" Its name.
 ---@field data wb.ChangesDecidedData Ids and states.
@@ -304,49 +304,49 @@
 ---Ids and states.
 ---@class wb.SourceChangedData
 ---@field path string The Source.
----@field blob? string Its version; nil if it is gone.
----@field commit? string The commit; nil for an edit that is not committed.
+---@field blob? string Its version; nil if it was deleted.
+---@field commit? string The commit; nil for an uncommitted edit.
 ---@field branch? string The branch.
 ---@field proposal_id? string The proposal that was approved.
 
----What a handler of `source_changed` is given.
+---The event given to handlers of `source_changed`.
 ---@class wb.SourceChangedEvent: wb.Event
 ---@field kind "source_changed" Its name.
 ---@field data wb.SourceChangedData Ids and states.
 
 ---Ids and states.
 ---@class wb.SourcesChangedData
----@field count? integer How many, if that can be said.
----@field commit? string The commit; nil for an edit that is not committed.
+---@field count? integer How many, if known.
+---@field commit? string The commit; nil for an uncommitted edit.
 ---@field branch? string The branch.
 
----What a handler of `sources_changed` is given.
+---The event given to handlers of `sources_changed`.
 ---@class wb.SourcesChangedEvent: wb.Event
 ---@field kind "sources_changed" Its name.
 ---@field data wb.SourcesChangedData Ids and states.
 
 ---Ids and states.
 ---@class wb.SourceRenamedData
----@field path string What it is called now.
----@field from string What it was called.
----@field commit? string The commit; nil for an edit that is not committed.
+---@field path string Its new path.
+---@field from string Its old path.
+---@field commit? string The commit; nil for an uncommitted edit.
 ---@field branch? string The branch.
----@field topics integer How many Topics went with it.
+---@field topics integer Number of Topics that moved with it.
 
----What a handler of `source_renamed` is given.
+---The event given to handlers of `source_renamed`.
 ---@class wb.SourceRenamedEvent: wb.Event
 ---@field kind "source_renamed" Its name.
 ---@field data wb.SourceRenamedData Ids and states.
 
 ---Ids and states.
 ---@class wb.ConfigReloadedData
----@field generation integer The number of the active generation.
+---@field generation integer The number of the generation now in force.
 ---@field digest string The digest of its files.
----@field changes string[] What is different: `kind.NAME`, `engine.NAME`, ….
----@field needs_restart string[] Settings that take effect only after a restart.
----@field removed_kinds string[] The kinds that are gone.
+---@field changes string[] What changed: `kind.NAME`, `engine.NAME`, ….
+---@field needs_restart string[] Changes that take effect only after a restart.
+---@field removed_kinds string[] The removed kinds.
 
----What a handler of `config_reloaded` is given.
+---The event given to handlers of `config_reloaded`.
 ---@class wb.ConfigReloadedEvent: wb.Event
 ---@field kind "config_reloaded" Its name.
 ---@field data wb.ConfigReloadedData Ids and states.
@@ -355,10 +355,10 @@
 ---@class wb.ScriptFailedData
 ---@field function string `on.EVENT`, `kind.NAME.retry` or `schedule.NAME`.
 ---@field at string Its file and line.
----@field message string What is wrong, with file and line.
----@field cause string For what it was called.
+---@field message string The error, with file and line.
+---@field cause string What it was called for.
 
----What a handler of `script_failed` is given.
+---The event given to handlers of `script_failed`.
 ---@class wb.ScriptFailedEvent: wb.Event
 ---@field kind "script_failed" Its name.
 ---@field data wb.ScriptFailedData Ids and states.
@@ -366,13 +366,13 @@
 ---Ids and states.
 ---@class wb.ScheduleFiredData
 ---@field schedule string The schedule.
----@field planned string The time that was planned.
----@field late_ms integer How much later it was served, in milliseconds.
+---@field planned string The scheduled time.
+---@field late_ms integer Delay in milliseconds.
 ---@field jobs string[] The jobs that were accepted.
----@field skipped? string Why the time was left out.
----@field error? string What is wrong, with file and line.
+---@field skipped? string Why this run was skipped.
+---@field error? string The error, with file and line.
 
----What a handler of `schedule_fired` is given.
+---The event given to handlers of `schedule_fired`.
 ---@class wb.ScheduleFiredEvent: wb.Event
 ---@field kind "schedule_fired" Its name.
 ---@field data wb.ScheduleFiredData Ids and states.
@@ -380,10 +380,10 @@
 ---Ids and states.
 ---@class wb.EngineHeldData
 ---@field engine string The engine.
----@field until? string Until when, if that is known.
+---@field until? string Until when, if known.
 ---@field job_id? string The job that was refused.
 
----What a handler of `engine_held` is given.
+---The event given to handlers of `engine_held`.
 ---@class wb.EngineHeldEvent: wb.Event
 ---@field kind "engine_held" Its name.
 ---@field data wb.EngineHeldData Ids and states.
@@ -392,17 +392,17 @@
 ---@class wb.EngineReleasedData
 ---@field engine string The engine.
 
----What a handler of `engine_released` is given.
+---The event given to handlers of `engine_released`.
 ---@class wb.EngineReleasedEvent: wb.Event
 ---@field kind "engine_released" Its name.
 ---@field data wb.EngineReleasedData Ids and states.
 
 ---Ids and states.
 ---@class wb.WorkspaceChangedData
----@field job_id string The job that it was made for.
+---@field job_id string The job that it belongs to.
 ---@field state string `making`, `ready`, `cleaning`, `gone` or `failed`.
 
----What a handler of `workspace_changed` is given.
+---The event given to handlers of `workspace_changed`.
 ---@class wb.WorkspaceChangedEvent: wb.Event
 ---@field kind "workspace_changed" Its name.
 ---@field data wb.WorkspaceChangedData Ids and states.
@@ -410,11 +410,11 @@
 ---Ids and states.
 ---@class wb.MessageSentData
 ---@field message_id string The message.
----@field to_class string Its recipient: agent, instance, topic, person or channel.
+---@field to_class string Type of its recipient: agent, instance, topic, person or channel.
 ---@field job_id? string The job that it started, if it went to an inbox.
----@field state string What became of it so far.
+---@field state string Its state so far.
 
----What a handler of `message_sent` is given.
+---The event given to handlers of `message_sent`.
 ---@class wb.MessageSentEvent: wb.Event
 ---@field kind "message_sent" Its name.
 ---@field data wb.MessageSentData Ids and states.
@@ -422,9 +422,9 @@
 ---Ids and states.
 ---@class wb.DeliveryChangedData
 ---@field message_id string The message.
----@field state string What became of it.
+---@field state string Its outcome.
 
----What a handler of `delivery_changed` is given.
+---The event given to handlers of `delivery_changed`.
 ---@class wb.DeliveryChangedEvent: wb.Event
 ---@field kind "delivery_changed" Its name.
 ---@field data wb.DeliveryChangedData Ids and states.
@@ -433,9 +433,9 @@
 ---@class wb.AgentChangedData
 ---@field name string The agent.
 ---@field state string `stopped`, `starting`, `idle`, `busy`, `blocked` or `failed`.
----@field job_id? string Its last start.
+---@field job_id? string The job of its last start.
 
----What a handler of `agent_changed` is given.
+---The event given to handlers of `agent_changed`.
 ---@class wb.AgentChangedEvent: wb.Event
 ---@field kind "agent_changed" Its name.
 ---@field data wb.AgentChangedData Ids and states.
@@ -443,9 +443,9 @@
 ---Ids and states.
 ---@class wb.PersonChangedData
 ---@field id string The person.
----@field change string What is different.
+---@field change string What changed.
 
----What a handler of `person_changed` is given.
+---The event given to handlers of `person_changed`.
 ---@class wb.PersonChangedEvent: wb.Event
 ---@field kind "person_changed" Its name.
 ---@field data wb.PersonChangedData Ids and states.
@@ -457,7 +457,7 @@
 ---@field sort string `request` or `permission`.
 ---@field job_id? string The job that asks.
 
----What a handler of `approval_created` is given.
+---The event given to handlers of `approval_created`.
 ---@class wb.ApprovalCreatedEvent: wb.Event
 ---@field kind "approval_created" Its name.
 ---@field data wb.ApprovalCreatedData Ids and states.
@@ -470,7 +470,7 @@
 ---@field job_id? string The job that asked.
 ---@field state string `approved`, `amended`, `rejected`, `withdrawn` or `expired`.
 
----What a handler of `approval_decided` is given.
+---The event given to handlers of `approval_decided`.
 ---@class wb.ApprovalDecidedEvent: wb.Event
 ---@field kind "approval_decided" Its name.
 ---@field data wb.ApprovalDecidedData Ids and states.
@@ -480,7 +480,7 @@
 ---@field session_id string The conversation.
 ---@field change string `added`, `message`, `run`, `changed`, `cleared` or `removed`.
 
----What a handler of `chat_changed` is given.
+---The event given to handlers of `chat_changed`.
 ---@class wb.ChatChangedEvent: wb.Event
 ---@field kind "chat_changed" Its name.
 ---@field data wb.ChatChangedData Ids and states.
@@ -491,7 +491,7 @@
 ---@field number integer The number of the channel.
 ---@field what string `created`, `changed`, `paused`, `resumed`, `complete` or `archived`.
 
----What a handler of `channel_changed` is given.
+---The event given to handlers of `channel_changed`.
 ---@class wb.ChannelChangedEvent: wb.Event
 ---@field kind "channel_changed" Its name.
 ---@field data wb.ChannelChangedData Ids and states.
@@ -503,7 +503,7 @@
 ---@field member string `persona:NAME` or `person:ID`.
 ---@field state string `active`, `muted`, `left` or `chair`.
 
----What a handler of `member_changed` is given.
+---The event given to handlers of `member_changed`.
 ---@class wb.MemberChangedEvent: wb.Event
 ---@field kind "member_changed" Its name.
 ---@field data wb.MemberChangedData Ids and states.
@@ -512,11 +512,11 @@
 ---@class wb.ChannelMessageData
 ---@field channel string The id of the channel.
 ---@field number integer The number of the channel.
----@field sequence integer Its place in the channel.
+---@field sequence integer Its position in the channel.
 ---@field message_id string The message.
 ---@field type string `message`, `system`, `delegation` or `escalation`.
 
----What a handler of `channel_message` is given.
+---The event given to handlers of `channel_message`.
 ---@class wb.ChannelMessageEvent: wb.Event
 ---@field kind "channel_message" Its name.
 ---@field data wb.ChannelMessageData Ids and states.
@@ -528,7 +528,7 @@
 ---@field channel? string The id of the channel that caused it.
 ---@field state string `running`, `answered`, `silent`, `interrupted`, `failed` or `lost`.
 
----What a handler of `turn_started` is given.
+---The event given to handlers of `turn_started`.
 ---@class wb.TurnStartedEvent: wb.Event
 ---@field kind "turn_started" Its name.
 ---@field data wb.TurnStartedData Ids and states.
@@ -540,7 +540,7 @@
 ---@field channel? string The id of the channel that caused it.
 ---@field state string `running`, `answered`, `silent`, `interrupted`, `failed` or `lost`.
 
----What a handler of `turn_ended` is given.
+---The event given to handlers of `turn_ended`.
 ---@class wb.TurnEndedEvent: wb.Event
 ---@field kind "turn_ended" Its name.
 ---@field data wb.TurnEndedData Ids and states.
@@ -552,7 +552,7 @@
 ---@field channel? string The id of the channel that caused it.
 ---@field state string `running`, `answered`, `silent`, `interrupted`, `failed` or `lost`.
 
----What a handler of `turn_held` is given.
+---The event given to handlers of `turn_held`.
 ---@class wb.TurnHeldEvent: wb.Event
 ---@field kind "turn_held" Its name.
 ---@field data wb.TurnHeldData Ids and states.
@@ -560,322 +560,324 @@
 ---Ids and states.
 ---@class wb.HandoffChangedData
 ---@field id string The handover.
----@field agent string The agent that leaves.
+---@field agent string The agent that is replaced.
 ---@field persona string Its persona.
 ---@field state string `asked`, `written`, `seated` or `failed`.
----@field successor? string The agent that follows.
+---@field successor? string The agent that takes over.
 
----What a handler of `handoff_changed` is given.
+---The event given to handlers of `handoff_changed`.
 ---@class wb.HandoffChangedEvent: wb.Event
 ---@field kind "handoff_changed" Its name.
 ---@field data wb.HandoffChangedData Ids and states.
 
----Where the site's things are.
+---Where the site's files are.
 ---@class wb.SiteFields
 ---@field root? string Folder of the git repository that holds the Sources. Default: `.`.
 ---@field data? string Folder of the database, the socket and the jobs. Default: `./data`.
 ---@field listen? string Loopback address and port; 0 picks a port. Default: `127.0.0.1:7180`.
----@field sources? string[] Globs of the tracked files that are Sources; one with `!` before it leaves files out. Default: `**/*.md`.
----@field wb_agent? string The agent's client, if not beside the running program.
+---@field sources? string[] Globs of the tracked files that are Sources; a leading `!` excludes files. Default: `**/*.md`.
+---@field wb_agent? string The agent's client, if it is not next to the running program.
 ---@field public_hosts? string[] Host names under which a proxy publishes the site.
 ---@field name? string Name of the site on its pages; the name of its folder by default.
 
----Who writes the commits that an agent's text ends in.
+---Author and committer of the site's commits.
 ---@class wb.IdentityFields
 ---@field author_name string Author's name.
 ---@field author_email string Author's mail address.
 ---@field committer_name? string Committer's name; the author's by default.
 ---@field committer_email? string Committer's mail address; the author's by default.
 
----What all jobs may spend on a day (UTC).
+---What all jobs may spend per day (UTC).
 ---@class wb.LimitsFields.Daily
----@field cost_usd? number US dollars, as the agents tell them.
----@field tokens? number Tokens read and written, those from a cache included.
----@field time? wb.Duration Time of jobs from start to end, summed up.
+---@field cost_usd? number US dollars, as the agents report them.
+---@field tokens? number Tokens read and written, including cached ones.
+---@field time? wb.Duration Total time of jobs from start to end.
 
----What each person's jobs may spend on a day.
+---What each person's jobs may spend per day (UTC).
 ---@class wb.LimitsFields.DailyPerson
----@field cost_usd? number US dollars, as the agents tell them.
----@field tokens? number Tokens read and written, those from a cache included.
----@field time? wb.Duration Time of jobs from start to end, summed up.
+---@field cost_usd? number US dollars, as the agents report them.
+---@field tokens? number Tokens read and written, including cached ones.
+---@field time? wb.Duration Total time of jobs from start to end.
 
----How far agents in channels go on without a person.
+---Bounds on agents in channels talking without a person.
 ---@class wb.LimitsFields.Channels
----@field hops? integer Longest chain of answers to answers; 8 without it.
----@field without_person? integer Messages of agents since a person spoke; 20 without it.
----@field per_root? integer Messages of one agent in one chain of causes; 6 without it.
----@field pair? integer Messages of one agent within a minute; 10 without it.
----@field channel? integer Messages of all agents within a minute; 30 without it.
----@field members? integer Members of a channel; 20 without it.
+---@field hops? integer Longest chain of replies to replies; 8 by default.
+---@field without_person? integer Messages of agents since a person last wrote; 20 by default.
+---@field per_root? integer Messages of one agent in one chain of replies; 6 by default.
+---@field pair? integer Messages of one agent per minute; 10 by default.
+---@field channel? integer Messages of all agents per minute; 30 by default.
+---@field members? integer Members of a channel; 20 by default.
 
----What may run at once.
+---Bounds on what runs and what it may spend.
 ---@class wb.LimitsFields
----@field jobs? integer Most agents that run at once. Default: `1`.
----@field agents? integer Maximum long-running agents, in addition to `jobs`; 1 to 200. Default: `8`.
----@field grace? wb.Duration Whole budget from the first signal to KILL. Default: `5s`.
----@field lanes? table<string, integer> Jobs at once in a lane, by the name of its input.
----@field daily? wb.LimitsFields.Daily What all jobs may spend on a day (UTC).
----@field daily_person? wb.LimitsFields.DailyPerson What each person's jobs may spend on a day.
----@field script_jobs? integer Jobs that all handlers together can enqueue within an hour. Default: `200`.
----@field channels? wb.LimitsFields.Channels How far agents in channels go on without a person.
+---@field jobs? integer Most jobs that run at once. Default: `1`.
+---@field agents? integer Most long-running agents at once, in addition to `jobs`; 1 to 200. Default: `8`.
+---@field grace? wb.Duration Time from the first signal to KILL. Default: `5s`.
+---@field lanes? table<string, integer> Jobs that may run at once in a lane, by the name of its input.
+---@field daily? wb.LimitsFields.Daily What all jobs may spend per day (UTC).
+---@field daily_person? wb.LimitsFields.DailyPerson What each person's jobs may spend per day (UTC).
+---@field script_jobs? integer Jobs that all handlers together may request per hour. Default: `200`.
+---@field channels? wb.LimitsFields.Channels Bounds on agents in channels talking without a person.
 
----US dollars for a million tokens; limits of money need it.
+---US dollars per million tokens; needed for limits in dollars.
 ---@class wb.EngineFields.Price
----@field input number Tokens that are read.
----@field output number Tokens that are written.
----@field cache_read? number Tokens read from a cache; as `input` without it.
----@field cache_write? number Tokens kept in a cache; as `input` without it.
+---@field input number Input tokens.
+---@field output number Output tokens.
+---@field cache_read? number Tokens read from a cache; as `input` by default.
+---@field cache_write? number Tokens written to a cache; as `input` by default.
 
 ---How an agent is run.
 ---@class wb.EngineFields
----@field type "process"|"builtin"|"stream"|"terminal"|"anthropic" A program, a part of this one, a program that lives on in a pipe or in a terminal, or a model that this one asks for the assistant.
+---@field type "process"|"builtin"|"stream"|"terminal"|"anthropic"|"gateway" A program, a built-in engine, a long-running program on a pipe or in a terminal, or a model that this one asks for the assistant, with a key or with subscriptions.
 ---@field command? string[] Program and arguments of a process.
 ---@field prompt? "stdin"|"argument" How a process receives its prompt.
 ---@field reads? "claude-stream-json"|"codex-jsonl"|"opencode-json"|"gemini-stream-json"|"plain" Form of the output, for telemetry.
----@field env? table<string, string|wb.Secret> Variables that are set in its environment: texts, or secrets.
----@field on_rate_limit? "hold"|"go_on" Whether its other jobs wait when its provider's rate limit is reached. Default: `hold`.
+---@field env? table<string, string|wb.Secret> Environment variables to set: texts or secrets.
+---@field on_rate_limit? "hold"|"go_on" Whether its other jobs wait while its provider limits the rate. Default: `hold`.
 ---@field session? string[] Arguments that name a new session.
----@field resume? string[] Arguments that go on with a session: its jobs can wait for an approval without a process.
----@field asks? string[] Arguments that make it ask people before it uses a tool, for kinds that may ask.
----@field speaks? "claude-stream-json"|"codex-app-server"|"pi-rpc"|"lines" How a stream is spoken to, and how it answers.
----@field proof_wait? wb.Duration Longest wait until what lives on shows that it has what was written; 60s by default.
----@field system? string[] Arguments that bring what lives on what its agent is and what it may do.
----@field hooks? string[] Arguments that bring a program in a terminal our hooks, which tell of its turns.
----@field submit? string[] Keys that submit typed text in a terminal, best first; these two by default.
----@field input? string What begins the line of a terminal in which one types: nothing is pasted to a draft.
----@field ready? string What stands on the screen of a terminal while it can be spoken to; its first hook says so without it.
----@field proof? "hooks"|"screen" What shows that a program in a terminal has what was typed: its hooks, or, of one without, its screen; needs `input`.
----@field trusts? string[] Files of the repository that its agent may follow, although no option of its command keeps them out; without it such a file keeps its jobs from starting.
----@field model? string The model, by its provider's name; no default.
----@field key? wb.Secret The key to the model, which is billed for every answer.
+---@field resume? string[] Arguments that resume a session, so that a job can wait for an approval without a process.
+---@field asks? string[] Arguments that make it ask for permission before it uses a tool, for kinds that may ask.
+---@field speaks? "claude-stream-json"|"codex-app-server"|"pi-rpc"|"lines" Protocol of a stream, in both directions.
+---@field proof_wait? wb.Duration Longest wait until a long-running agent shows that it received its input; 60s by default.
+---@field system? string[] Arguments that pass a long-running agent its system prompt.
+---@field hooks? string[] Arguments that install our hooks in a program in a terminal; they report its turns.
+---@field submit? string[] Keys that submit the input in a terminal, in order of preference; these two by default.
+---@field input? string Prefix of a terminal's input line: nothing is pasted into an unfinished draft.
+---@field ready? string Text on the screen of a terminal while it accepts input; without it, its first hook counts.
+---@field proof? "hooks"|"screen" What confirms that a program in a terminal received its input: its hooks, or its screen if it has none (needs `input`).
+---@field trusts? string[] Configuration files in the repository that its agent may obey, although its command does not exclude them; any other such file keeps its jobs from starting.
+---@field provider? string Whose subscription a gateway uses: `openai-codex` or `github-copilot`.
+---@field model? string The provider's name for the model; it has no default.
+---@field key? wb.Secret The API key, which is billed for every answer.
 ---@field base_url? string Base URL of the model's API; http only on this machine.
----@field max_output? number Most tokens of one step of an answer, thinking included; 8192 without it.
----@field context? number Tokens that the model reads and writes at once; 200000 without it.
----@field thinking? string How much a model thinks before it answers: `off`, `low`, `medium` or `high`, or for older models the number of tokens; `off` without it.
----@field price? wb.EngineFields.Price US dollars for a million tokens; limits of money need it.
+---@field max_output? number Most tokens in one step of an answer, including thinking; 8192 by default.
+---@field context? number Context window of the model in tokens; 200000 by default.
+---@field thinking? string How much a model thinks before it answers: `off`, `low`, `medium` or `high`, or a number of tokens for older models; `off` by default.
+---@field price? wb.EngineFields.Price US dollars per million tokens; needed for limits in dollars.
 
----What jobs of this kind may spend on a day (UTC).
+---What jobs of this kind may spend per day (UTC).
 ---@class wb.KindFields.Daily
----@field cost_usd? number US dollars, as the agents tell them.
----@field tokens? number Tokens read and written, those from a cache included.
----@field time? wb.Duration Time of jobs from start to end, summed up.
+---@field cost_usd? number US dollars, as the agents report them.
+---@field tokens? number Tokens read and written, including cached ones.
+---@field time? wb.Duration Total time of jobs from start to end.
 
----A sort of job.
+---A kind of job.
 ---@class wb.KindFields
 ---@field about string What it does, for people.
----@field engine string|wb.Engine How its agent is run.
+---@field engine string|wb.Engine The engine that runs its agent.
 ---@field skill? string Folder of the skill, with a SKILL.md.
----@field prompt? string|fun(job: wb.PromptValues): string The prompt, with `{{{{` for a literal `{{`; required unless the engine is builtin.
----@field inputs? table<string, wb.Input> What a job is given.
----@field lane? string|fun(inputs: table<string, any>): string? Input whose value is not worked on twice at once.
----@field on_busy? "reject"|"queue" What happens if the lane is taken. Default: `queue`.
----@field max_running? integer Most jobs of this kind at once.
----@field priority? number Place among waiting jobs, -100 to 100: higher is earlier.
----@field daily? wb.KindFields.Daily What jobs of this kind may spend on a day (UTC).
----@field produces? "proposal"|"perspective"|"message"|"result"|"topic" What a job must leave behind to be a success.
----@field sees? "inputs"|"site" What its agents can read: what they were given, or every source and topic. Default: `inputs`.
+---@field prompt? string|fun(job: wb.PromptValues): string The prompt, with `{{{{` for a literal `{{`; required unless the engine is built in.
+---@field inputs? table<string, wb.Input> The inputs of a job.
+---@field lane? string|fun(inputs: table<string, any>): string? Input whose value only one job at a time may work on.
+---@field on_busy? "reject"|"queue" What happens if the lane is occupied. Default: `queue`.
+---@field max_running? integer Most jobs of this kind that run at once.
+---@field priority? number Priority among queued jobs, -100 to 100: higher starts earlier.
+---@field daily? wb.KindFields.Daily What jobs of this kind may spend per day (UTC).
+---@field produces? "proposal"|"perspective"|"message"|"result"|"topic" What a job must produce to succeed.
+---@field sees? "inputs"|"site" What its agents may read: only their inputs, or every source and topic. Default: `inputs`.
 ---@field asks? boolean Whether its agents may ask people for approvals (`wb-agent approval create`). Default: `false`.
----@field permission_wait? wb.Duration Longest wait of an engine with `asks` for the decision on a call; then its job is parked. Default: `10m`.
----@field verify? fun(job: wb.ProducedJob): string|boolean|nil A check of the result, in addition to that of `produces`.
----@field retry? fun(job: wb.FailedJob): string|boolean|nil Whether a job that failed is repeated, and when.
+---@field permission_wait? wb.Duration How long an engine with `asks` waits for a decision on a tool call before its job is parked. Default: `10m`.
+---@field verify? fun(job: wb.ProducedJob): string|boolean|nil An additional check of the result, after that of `produces`.
+---@field retry? fun(job: wb.FailedJob): string|boolean|nil Whether and when a failed job is retried.
 ---@field timeout wb.Duration Longest run.
----@field start? wb.Duration Longest wait for output; 30s if the engine reads JSON.
----@field idle? wb.Duration Longest silence outside of tool calls; 3m if the engine reads JSON.
+---@field start? wb.Duration Longest wait for the first output; 30s by default if the engine reads JSON.
+---@field idle? wb.Duration Longest silence outside tool calls; 3m by default if the engine reads JSON.
 ---@field linger? wb.Duration Longest wait for the exit after the final result. Default: `10s`.
----@field on_server_loss? "kill"|"keep" What a lost server means. Default: `kill`.
----@field was? string Name that the kind had before: its waiting jobs go on under the present one.
----@field prepare? string|string[] What runs before the agent, without a token; if it fails, so does the job.
----@field cleanup? string|string[] What runs after the agent, however it ended; also after a crash, so it may run twice.
+---@field on_server_loss? "kill"|"keep" What happens to its jobs when the server is lost. Default: `kill`.
+---@field was? string Previous name of the kind: jobs queued under it are kept.
+---@field prepare? string|string[] Command to run before the agent, without a token; if it fails, so does the job.
+---@field cleanup? string|string[] Command to run after the agent, however it ended, even after a crash; it may run twice.
 ---@field hook_timeout? wb.Duration Longest run of `prepare` or `cleanup`, up to 10m. Default: `60s`.
 ---@field workspace? "shared"|"worktree" Where the agent works: in the site's folder, or in a git worktree of its own. Default: `shared`.
----@field repo? string Repository of the worktrees; that of the site by default.
+---@field repo? string Repository of the worktrees; the site's by default.
 
----What jobs of this kind may spend on a day (UTC).
+---What jobs of this kind may spend per day (UTC).
 ---@class wb.InboxFields.Daily
----@field cost_usd? number US dollars, as the agents tell them.
----@field tokens? number Tokens read and written, those from a cache included.
----@field time? wb.Duration Time of jobs from start to end, summed up.
+---@field cost_usd? number US dollars, as the agents report them.
+---@field tokens? number Tokens read and written, including cached ones.
+---@field time? wb.Duration Total time of jobs from start to end.
 
----Messages as jobs: each message to `topic:TEMPLATE/NAME` starts an agent.
+---Jobs started by messages: each message to `topic:TEMPLATE/NAME` starts an agent.
 ---@class wb.InboxFields
 ---@field about string What it does, for people.
----@field engine string|wb.Engine How its agent is run.
+---@field engine string|wb.Engine The engine that runs its agent.
 ---@field skill? string Folder of the skill, with a SKILL.md.
 ---@field prompt? string|fun(job: wb.PromptValues): string The prompt; the skill, `{{banner}}` and `{{payload}}` by default.
 ---@field schema? string JSON schema of the payload: a file below the script.
 ---@field reply_schema? string JSON schema of the reply: a file below the script.
 ---@field concurrency? integer Most instances at once, 1 to 64. Default: `1`.
----@field priority? number Place among waiting jobs, -100 to 100: higher is earlier.
----@field daily? wb.InboxFields.Daily What jobs of this kind may spend on a day (UTC).
+---@field priority? number Priority among queued jobs, -100 to 100: higher starts earlier.
+---@field daily? wb.InboxFields.Daily What jobs of this kind may spend per day (UTC).
 ---@field asks? boolean Whether its agents may ask people for approvals (`wb-agent approval create`). Default: `false`.
----@field permission_wait? wb.Duration Longest wait of an engine with `asks` for the decision on a call; then its job is parked. Default: `10m`.
----@field verify? fun(job: wb.ProducedJob): string|boolean|nil A check of the result, in addition to that of `produces`.
----@field retry? fun(job: wb.FailedJob): string|boolean|nil Whether a job that failed is repeated, and when.
+---@field permission_wait? wb.Duration How long an engine with `asks` waits for a decision on a tool call before its job is parked. Default: `10m`.
+---@field verify? fun(job: wb.ProducedJob): string|boolean|nil An additional check of the result, after that of `produces`.
+---@field retry? fun(job: wb.FailedJob): string|boolean|nil Whether and when a failed job is retried.
 ---@field timeout? wb.Duration Longest run. Default: `45m`.
----@field idle? wb.Duration Longest silence outside of tool calls; 3m if the engine reads JSON.
+---@field idle? wb.Duration Longest silence outside tool calls; 3m by default if the engine reads JSON.
 ---@field linger? wb.Duration Longest wait for the exit after the final result. Default: `10s`.
----@field on_lost? "fail"|"requeue"|"requeue_always" What happens after a crash: fail, requeue if its run had not started, or always requeue. Default: `fail`.
----@field prepare? string|string[] What runs before the agent, without a token; if it fails, so does the job.
----@field cleanup? string|string[] What runs after the agent, however it ended; also after a crash, so it may run twice.
+---@field on_lost? "fail"|"requeue"|"requeue_always" What happens after a crash: fail, retry if the run had not started, or always retry. Default: `fail`.
+---@field prepare? string|string[] Command to run before the agent, without a token; if it fails, so does the job.
+---@field cleanup? string|string[] Command to run after the agent, however it ended, even after a crash; it may run twice.
 ---@field hook_timeout? wb.Duration Longest run of `prepare` or `cleanup`, up to 10m. Default: `60s`.
----@field start? string|string[] What runs in place of the engine's command.
+---@field start? string|string[] Command to run instead of the engine's.
 ---@field workspace? "shared"|"worktree" Where the agent works: in the site's folder, or in a git worktree of its own. Default: `shared`.
----@field repo? string Repository of the worktrees; that of the site by default.
----@field cwd_base? string Folder in which hooks start and below which worktrees are made.
----@field cwd_template? string Folder of an instance that `prepare` makes: `$WORKTREE_PATH`; knows `{{cwd_base}}` too.
+---@field repo? string Repository of the worktrees; the site's by default.
+---@field cwd_base? string Folder in which hooks start and below which worktrees are created.
+---@field cwd_template? string Folder of an instance, created by `prepare` (`$WORKTREE_PATH`); may also use `{{cwd_base}}`.
 ---@field sends? string[] Addresses its agents may send to; people, agents and inboxes by default.
 
----What jobs of this kind may spend on a day (UTC).
+---What jobs of this kind may spend per day (UTC).
 ---@class wb.AgentFields.Daily
----@field cost_usd? number US dollars, as the agents tell them.
----@field tokens? number Tokens read and written, those from a cache included.
----@field time? wb.Duration Time of jobs from start to end, summed up.
+---@field cost_usd? number US dollars, as the agents report them.
+---@field tokens? number Tokens read and written, including cached ones.
+---@field time? wb.Duration Total time of jobs from start to end.
 
----A long-running agent, with the address `agent:NAME`.
+---A long-running agent, reached at `agent:NAME`.
 ---@class wb.AgentFields
----@field about string A description for people.
----@field engine string|wb.Engine How its agent is run.
+---@field about string Its purpose, for people.
+---@field engine string|wb.Engine The engine that runs its agent.
 ---@field skill? string Folder of the skill, with a SKILL.md.
 ---@field prompt? string|fun(job: wb.PromptValues): string Its system prompt; the skill and `{{banner}}` by default.
----@field autostart? "never"|"on_message"|"always" When it starts: by a person, on the first message, or with the server. Default: `never`.
----@field restart? boolean Whether it starts again when it ends unasked. Default: `true`.
----@field on_server_loss? "kill"|"keep" Whether it keeps running without a server, up to a day, until the next one takes it over. Default: `keep`.
+---@field autostart? "never"|"on_message"|"always" When it is started: by a person, when a message arrives for it, or with the server. Default: `never`.
+---@field restart? boolean Whether it is restarted when it ends unexpectedly. Default: `true`.
+---@field on_server_loss? "kill"|"keep" Whether it keeps running for up to a day after the server ends, until the next server takes it over. Default: `keep`.
 ---@field asks? boolean Whether its agents may ask people for approvals (`wb-agent approval create`). Default: `false`.
----@field permission_wait? wb.Duration Longest wait of an engine with `asks` for the decision on a call; then its job is parked. Default: `10m`.
----@field daily? wb.AgentFields.Daily What jobs of this kind may spend on a day (UTC).
+---@field permission_wait? wb.Duration How long an engine with `asks` waits for a decision on a tool call before its job is parked. Default: `10m`.
+---@field daily? wb.AgentFields.Daily What jobs of this kind may spend per day (UTC).
 ---@field sends? string[] Addresses it may send to; people, agents and inboxes by default.
----@field can_create_channel? boolean Whether it may make channels. Default: `false`.
----@field can_add_members? boolean Whether it may add members to the channel in which it has a seat. Default: `false`.
+---@field can_create_channel? boolean Whether it may create channels. Default: `false`.
+---@field can_add_members? boolean Whether it may add members to its channel. Default: `false`.
 
----A job that is made by itself, again and again.
+---Jobs that are requested regularly.
 ---@class wb.ScheduleFields
 ---@field every? wb.Duration Time between two runs, counted from the first; either this or `at`.
 ---@field at? string Time of day; either this or `every`.
----@field days? string[] Days of the week for `at`; all without it.
+---@field days? string[] Days of the week for `at`; all by default.
 ---@field zone? string Time zone of `at`. Default: `local`.
----@field jitter? wb.Duration Up to this much later, so that not all start at once.
----@field missed? "once"|"skip" What times mean that no server served. Default: `once`.
----@field about? string A description for people.
----@field enqueue wb.Request|fun(time: wb.Due) The job: a kind with its inputs, or a function.
+---@field jitter? wb.Duration Delay of up to this long, so that not all start at once.
+---@field missed? "once"|"skip" What to do about runs missed while no server ran. Default: `once`.
+---@field about? string Its purpose, for people.
+---@field enqueue wb.Request|fun(time: wb.Due) The job: a kind with its inputs, or a function that requests jobs.
 
----Requests from another program at `/hooks/NAME`, as jobs.
+---Jobs requested by another program, which calls `/hooks/NAME`.
 ---@class wb.WebhookFields
----@field secret wb.Secret What the caller signs with.
----@field enqueue fun(call: wb.Call) What is done with a call.
----@field about? string A description for people.
+---@field secret wb.Secret The secret that signs the calls.
+---@field enqueue fun(call: wb.Call) The function that handles a call.
+---@field about? string Its purpose, for people.
 
 ---Bounds of its runs.
 ---@class wb.AssistantFields.Limits
----@field run? wb.Duration Longest answer; 45 minutes without it.
----@field idle? wb.Duration Longest silence; 90 seconds without it.
----@field prompt_kib? integer Longest question in KiB; 64 without it.
----@field output_kib? integer Longest answer in KiB; 1024 without it.
----@field confirm? wb.Duration How long a question waits; 30m without it.
----@field tool_calls? integer Most calls of tools in an answer; 40 without it.
----@field steps? integer Most requests to a model in an answer; 40 without it.
----@field cost_usd? number What an answer may cost, with an API key.
----@field running? integer Most answers at once; 16 without it.
----@field running_person? integer Most answers of one person at once; 4 without it.
+---@field run? wb.Duration Longest run; 45 minutes by default.
+---@field idle? wb.Duration Longest silence; 90 seconds by default.
+---@field prompt_kib? integer Longest prompt in KiB; 64 by default.
+---@field output_kib? integer Longest answer in KiB; 1024 by default.
+---@field confirm? wb.Duration How long a confirmation waits; 30m by default.
+---@field tool_calls? integer Most tool calls per answer; 40 by default.
+---@field steps? integer Most requests to a model per answer; 40 by default.
+---@field cost_usd? number Most US dollars per answer, with an API key.
+---@field running? integer Most answers in progress at once; 16 by default.
+---@field running_person? integer Most answers in progress per person; 4 by default.
 
----A conversation of each person with an agent of their own, at `/assistant`.
+---Private conversations of each person with an assistant, at `/assistant`.
 ---@class wb.AssistantFields
----@field runtimes table<string, string|wb.Secret> The engine of each mode. `anthropic_api_key` asks a model with the site's key, `claude_code` runs Claude Code, with flags of ours.
----@field mode? string The mode of people who chose none.
----@field persons? string[] Who may use it; everybody who may write without it.
----@field claude_code_persons? string[] Who may use the mode `claude_code`; nobody without it.
----@field tools? table<string, string|wb.Secret> What it may do: each tool with `allow` or `ask`; all tools without it, none with `{}`.
----@field vaults? string The folder in which each person gets a vault, a folder that the assistant works on; `vaults` in the data folder without it.
----@field vault_of? table<string, string|wb.Secret> Folders of your own as the vaults of persons.
+---@field runtimes table<string, string|wb.Secret> The engine of each mode. `anthropic_api_key` calls a model with the site's key; `claude_code` runs Claude Code, with flags of ours, `gateway_subscription` asks a model with each person's own subscription.
+---@field mode? string The default mode.
+---@field persons? string[] Who may use it; everybody with write access by default.
+---@field claude_code_persons? string[] Who may use the mode `claude_code`; nobody by default.
+---@field tools? table<string, string|wb.Secret> Its tools, each with `allow` or `ask`; all tools by default, none with `{}`.
+---@field web_hosts? string[] Hosts whose pages `web_fetch` reads without a question; each by its whole name.
+---@field vaults? string Parent folder of the vaults, one per person, which the assistant works on; `vaults` in the data folder by default.
+---@field vault_of? table<string, string|wb.Secret> Existing folders to use as vaults, by person.
 ---@field limits? wb.AssistantFields.Limits Bounds of its runs.
 
----What agents receive in channels.
+---Settings of all channels.
 ---@class wb.ChannelsFields
----@field primer? string A file with what an agent is told once when it joins; it may name `{{channel}}`, `{{about}}`, `{{members}}`, `{{chair}}`, `{{intent}}` and `{{you}}`.
----@field footer? string What begins with this line is cut off the end of answers.
----@field catch_up? integer Messages that a new member receives; 1 to 50. Default: `10`.
+---@field primer? string A file with the introduction that an agent gets when it joins; it may use `{{channel}}`, `{{about}}`, `{{members}}`, `{{chair}}`, `{{intent}}` and `{{you}}`.
+---@field footer? string Answers are cut off at this line.
+---@field catch_up? integer Earlier messages shown to a new member; 1 to 50. Default: `10`.
 
----What the agents of a channel may spend, unless somebody says otherwise: it is told at two thirds, and pauses at the end.
+---Default budget of a channel's agents: the channel is warned at two thirds and paused when it is used up.
 ---@class wb.ChannelTypeFields.Budget
----@field turns? integer Turns of agents.
----@field tokens? number Tokens, as far as the engines tell them.
----@field cost_usd? number US dollars, as far as the engines tell them.
+---@field turns? integer Turns of its agents.
+---@field tokens? number Tokens, as far as the engines report them.
+---@field cost_usd? number US dollars, as far as the engines report them.
 
----How far its agents go on without a person; otherwise as `wb.limits` says.
+---Bounds on agents talking without a person; as in `wb.limits` by default.
 ---@class wb.ChannelTypeFields.Limits
----@field hops? integer Longest chain of answers to answers; 8 without it.
----@field without_person? integer Messages of agents since a person spoke; 20 without it.
----@field per_root? integer Messages of one agent in one chain of causes; 6 without it.
----@field pair? integer Messages of one agent within a minute; 10 without it.
----@field channel? integer Messages of all agents within a minute; 30 without it.
+---@field hops? integer Longest chain of replies to replies; 8 by default.
+---@field without_person? integer Messages of agents since a person last wrote; 20 by default.
+---@field per_root? integer Messages of one agent in one chain of replies; 6 by default.
+---@field pair? integer Messages of one agent per minute; 10 by default.
+---@field channel? integer Messages of all agents per minute; 30 by default.
 
----A channel type; with the name of a built-in type, it replaces that one.
+---A type of channel; it replaces a built-in type of the same name.
 ---@class wb.ChannelTypeFields
----@field about string A description.
----@field intent? string A file with what its channels are to come to, for agents; `about` without it.
+---@field about string Its purpose.
+---@field intent? string A file with the goal of its channels, for agents; `about` by default.
 ---@field speaks? "all"|"chair" Who may write. Default: `all`.
----@field wakes? "addressed"|"everything"|"nothing" Which messages wake an agent that nobody mentions. Default: `addressed`.
----@field budget? wb.ChannelTypeFields.Budget What the agents of a channel may spend, unless somebody says otherwise: it is told at two thirds, and pauses at the end.
----@field limits? wb.ChannelTypeFields.Limits How far its agents go on without a person; otherwise as `wb.limits` says.
+---@field wakes? "addressed"|"everything"|"nothing" Which messages wake an agent that is not mentioned. Default: `addressed`.
+---@field budget? wb.ChannelTypeFields.Budget Default budget of a channel's agents: the channel is warned at two thirds and paused when it is used up.
+---@field limits? wb.ChannelTypeFields.Limits Bounds on agents talking without a person; as in `wb.limits` by default.
 
----What is known of such an input.
+---The fields of such an input.
 ---@class wb.TopicInput
----@field required? boolean Whether a job needs it. Default: `true`.
----@field about? string A description for people.
+---@field required? boolean Whether it is required. Default: `true`.
+---@field about? string Its purpose, for people.
 
----What is known of such an input.
+---The fields of such an input.
 ---@class wb.SourceInput
----@field from? string Topic input whose Source to use.
----@field required? boolean Whether a job needs it. Default: `true`.
----@field about? string A description for people.
----@field new? boolean Whether it may be a Source that does not exist yet.
+---@field from? string The Topic input that it is derived from.
+---@field required? boolean Whether it is required. Default: `true`.
+---@field about? string Its purpose, for people.
+---@field new? boolean Whether it may name a Source that does not exist yet.
 
----What is known of such an input.
+---The fields of such an input.
 ---@class wb.PersonaInput
----@field required? boolean Whether a job needs it. Default: `true`.
----@field about? string A description for people.
+---@field required? boolean Whether it is required. Default: `true`.
+---@field about? string Its purpose, for people.
 
----What is known of such an input.
+---The fields of such an input.
 ---@class wb.BlobInput
----@field from string Source input whose version to use.
----@field about? string A description for people.
+---@field from string The Source input whose version it is.
+---@field about? string Its purpose, for people.
 
----What is known of such an input.
+---The fields of such an input.
 ---@class wb.HashInput
----@field from string Persona input whose version to use.
----@field about? string A description for people.
+---@field from string The persona input whose version it is.
+---@field about? string Its purpose, for people.
 
----What is known of such an input.
+---The fields of such an input.
 ---@class wb.LineInput
----@field required? boolean Whether a job needs it. Default: `true`.
----@field about? string A description for people.
----@field default? string|number|boolean The value of a job that gives none.
+---@field required? boolean Whether it is required. Default: `true`.
+---@field about? string Its purpose, for people.
+---@field default? string|number|boolean The default value.
 
----What is known of such an input.
+---The fields of such an input.
 ---@class wb.TextInput
----@field required? boolean Whether a job needs it. Default: `true`.
----@field about? string A description for people.
----@field default? string|number|boolean The value of a job that gives none.
+---@field required? boolean Whether it is required. Default: `true`.
+---@field about? string Its purpose, for people.
+---@field default? string|number|boolean The default value.
 
----What is known of such an input.
+---The fields of such an input.
 ---@class wb.NumberInput
----@field required? boolean Whether a job needs it. Default: `true`.
----@field about? string A description for people.
----@field default? string|number|boolean The value of a job that gives none.
+---@field required? boolean Whether it is required. Default: `true`.
+---@field about? string Its purpose, for people.
+---@field default? string|number|boolean The default value.
 ---@field min? number Smallest number.
 ---@field max? number Largest number.
 
----What is known of such an input.
+---The fields of such an input.
 ---@class wb.ChoiceInput
----@field choices string[] The words to choose from.
----@field required? boolean Whether a job needs it. Default: `true`.
----@field about? string A description for people.
----@field default? string|number|boolean The value of a job that gives none.
+---@field choices string[] The allowed words.
+---@field required? boolean Whether it is required. Default: `true`.
+---@field about? string Its purpose, for people.
+---@field default? string|number|boolean The default value.
 
----What is known of such an input.
+---The fields of such an input.
 ---@class wb.FlagInput
----@field required? boolean Whether a job needs it. Default: `true`.
----@field about? string A description for people.
----@field default? string|number|boolean The value of a job that gives none.
+---@field required? boolean Whether it is required. Default: `true`.
+---@field about? string Its purpose, for people.
+---@field default? string|number|boolean The default value.
 
 ---@class wb
 local wb = {}
@@ -895,15 +897,15 @@ wb.date = {}
 ---@class wb.LogFunctions
 wb.log = {}
 
----Where the site's things are.
+---Where the site's files are.
 ---@param fields wb.SiteFields
 function wb.site(fields) end
 
----Who writes the commits that an agent's text ends in.
+---Author and committer of the site's commits.
 ---@param fields wb.IdentityFields
 function wb.identity(fields) end
 
----What may run at once.
+---Bounds on what runs and what it may spend.
 ---@param fields wb.LimitsFields
 function wb.limits(fields) end
 
@@ -912,40 +914,40 @@ function wb.limits(fields) end
 ---@return fun(fields: wb.EngineFields): wb.Engine
 function wb.engine(name) end
 
----A sort of job.
+---A kind of job.
 ---@param name string Small letters, digits, `-` and `_`.
 ---@return fun(fields: wb.KindFields): wb.Kind
 function wb.kind(name) end
 
----Messages as jobs: each message to `topic:TEMPLATE/NAME` starts an agent.
+---Jobs started by messages: each message to `topic:TEMPLATE/NAME` starts an agent.
 ---@param name string TEMPLATE/NAME: letters, digits, `-` and `_`.
 ---@return fun(fields: wb.InboxFields): wb.Inbox
 function wb.inbox(name) end
 
----A long-running agent, with the address `agent:NAME`.
+---A long-running agent, reached at `agent:NAME`.
 ---@param name string Small letters, digits, `-` and `_`.
 ---@return fun(fields: wb.AgentFields): wb.Agent
 function wb.agent(name) end
 
----A job that is made by itself, again and again.
+---Jobs that are requested regularly.
 ---@param name string Small letters, digits, `-` and `_`.
 ---@return fun(fields: wb.ScheduleFields): wb.Schedule
 function wb.schedule(name) end
 
----Requests from another program at `/hooks/NAME`, as jobs.
+---Jobs requested by another program, which calls `/hooks/NAME`.
 ---@param name string Small letters, digits, `-` and `_`.
 ---@return fun(fields: wb.WebhookFields): wb.Webhook
 function wb.webhook(name) end
 
----A conversation of each person with an agent of their own, at `/assistant`.
+---Private conversations of each person with an assistant, at `/assistant`.
 ---@param fields wb.AssistantFields
 function wb.assistant(fields) end
 
----What agents receive in channels.
+---Settings of all channels.
 ---@param fields wb.ChannelsFields
 function wb.channels(fields) end
 
----A channel type; with the name of a built-in type, it replaces that one.
+---A type of channel; it replaces a built-in type of the same name.
 ---@param name string Small letters, digits, `-` and `_`.
 ---@return fun(fields: wb.ChannelTypeFields): wb.ChannelType
 function wb.channel_type(name) end
@@ -990,13 +992,13 @@ function wb.input.choice(fields) end
 ---@return wb.Input
 function wb.input.flag(fields) end
 
----Says for which version of this interface the script is written; comes first.
+---Declares the version of this interface that the script uses; must come first.
 ---@param version 1 The version.
 function wb.api(version) end
 
----Has a function called after each event of one name.
+---Calls a function after each event of this name.
 ---@param event wb.EventName The name of an event.
----@param handler fun(event: wb.Event) What is called then.
+---@param handler fun(event: wb.Event) The function to call.
 ---@overload fun(event: "job_queued", handler: fun(event: wb.JobQueuedEvent))
 ---@overload fun(event: "job_started", handler: fun(event: wb.JobStartedEvent))
 ---@overload fun(event: "job_finished", handler: fun(event: wb.JobFinishedEvent))
@@ -1035,11 +1037,11 @@ function wb.api(version) end
 ---@overload fun(event: "handoff_changed", handler: fun(event: wb.HandoffChangedEvent))
 function wb.on(event, handler) end
 
----Asks for a job, which is accepted when the function has returned without an error.
+---Requests a job; it is queued once the function returns without an error.
 ---@param request wb.Request A kind with its inputs.
 function wb.enqueue(request) end
 
----Returns the text of a file, which belongs to the script from then on.
+---Returns the text of a file, which becomes part of the script.
 ---@param path string A path below the script's folder.
 ---@return string
 function wb.file(path) end
@@ -1050,65 +1052,65 @@ function wb.file(path) end
 ---@return any
 function wb.env(name, default) end
 
----Names a secret for `env` of an engine, or for a webhook; it is read when it is used.
+---Refers to a secret in an environment variable, for `env` of an engine or for a webhook; read when it is used.
 ---@param name string A variable of the server.
 ---@return wb.Secret
 function wb.secret.env(name) end
 
----The same, from a file that is read when it is used.
----@param path string A file: absolute, or seen from the script's folder.
+---Refers to a secret in a file, which is read when it is used.
+---@param path string A file: absolute, or relative to the script's folder.
 ---@return wb.Secret
 function wb.secret.file(path) end
 
----Writes plain data as JSON.
+---Encodes plain data as JSON.
 ---@param value any Plain data.
 ---@return string
 function wb.json.encode(value) end
 
----Reads JSON.
+---Decodes JSON.
 ---@param text string JSON of at most 256 KiB.
 ---@return any
 function wb.json.decode(text) end
 
----Returns the time of the call (RFC 3339 in UTC), which does not change during it.
+---Returns the time of the call (RFC 3339 in UTC); it does not change during the call.
 ---@return string
 function wb.date.now() end
 
----Writes a time as people do.
+---Formats a time.
 ---@param at string A time (RFC 3339).
----@param pattern string As in `%Y-%m-%d`, without widths.
----@param zone string? As in `Europe/Berlin`; UTC without it.
+---@param pattern string Such as `%Y-%m-%d`, without widths.
+---@param zone string? Such as `Europe/Berlin`; UTC by default.
 ---@return string
 function wb.date.format(at, pattern, zone) end
 
----Returns another time.
+---Adds a duration to a time.
 ---@param at string A time (RFC 3339).
----@param duration string As in `1h`, and `-7d` to go back.
+---@param duration string Such as `1h`, or `-7d` to go back.
 ---@return string
 function wb.date.add(at, duration) end
 
----Returns the seconds since 1970, to compare times with.
+---Returns the seconds since 1970, for comparing times.
 ---@param at string A time (RFC 3339).
 ---@return integer
 function wb.date.seconds(at) end
 
 ---Writes to the log if WB_LOG=debug is set.
----@param format any A text, as `string.format` takes it.
+---@param format any A format, as for `string.format`.
 ---@param ... any Values for its `%s` and `%d`.
 function wb.log.debug(format, ...) end
 
 ---Writes to the server's log.
----@param format any A text, as `string.format` takes it.
+---@param format any A format, as for `string.format`.
 ---@param ... any Values for its `%s` and `%d`.
 function wb.log.info(format, ...) end
 
 ---Writes a warning to the log.
----@param format any A text, as `string.format` takes it.
+---@param format any A format, as for `string.format`.
 ---@param ... any Values for its `%s` and `%d`.
 function wb.log.warn(format, ...) end
 
 ---Writes an error to the log.
----@param format any A text, as `string.format` takes it.
+---@param format any A format, as for `string.format`.
 ---@param ... any Values for its `%s` and `%d`.
 function wb.log.error(format, ...) end
 

@@ -53,7 +53,7 @@ fn of_sessions() -> Vec<Operation> {
         post("/api/agent/session/clear", "Empties a conversation")
             .takes::<ClearRequest>()
             .answers::<Done>(),
-        get("/api/agent/session/history", "Shows the messages of a channel")
+        get("/api/agent/session/history", "Shows the messages of a conversation")
             .asks::<HistoryQuery>()
             .answers::<History>(),
         get("/api/agent/sessions", "Lists conversations")

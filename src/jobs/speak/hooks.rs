@@ -420,17 +420,23 @@ mod tests {
         let ours = || stop("p1", "four", Some((&[1], false)));
         let (four, held) =
             ((Some(1), "four".to_owned(), false), (Some(1), "four".to_owned(), true));
-        assert_eq!(ends(&[given("p1", Some(1)), file((&[1], false), over())]), [four.clone()]);
+        assert_eq!(
+            ends(&[given("p1", Some(1)), file((&[1], false), over())]),
+            std::slice::from_ref(&four)
+        );
         // Told by nothing else, late, twice.
-        assert_eq!(ends(&[file((&[1], false), over())]), [four.clone()]);
+        assert_eq!(ends(&[file((&[1], false), over())]), std::slice::from_ref(&four));
         for late in [vec![ours()], vec![file((&[1], false), over()), ours(), ours()]] {
             let begun = [given("p1", Some(1)), file((&[1], false), over())];
-            assert_eq!(ends(&[&begun[..], &late[..]].concat()), [four.clone()]);
+            assert_eq!(ends(&[&begun[..], &late[..]].concat()), std::slice::from_ref(&four));
             let ended = [given("p1", Some(1)), ours(), file((&[1], false), over())];
-            assert_eq!(ends(&[&ended[..], &late[..]].concat()), [four.clone()]);
+            assert_eq!(ends(&[&ended[..], &late[..]].concat()), std::slice::from_ref(&four));
         }
         // Somebody typed into it; it failed; somebody interrupted it.
-        assert_eq!(ends(&[given("p1", Some(1)), file((&[1], true), over())]), [held.clone()]);
+        assert_eq!(
+            ends(&[given("p1", Some(1)), file((&[1], true), over())]),
+            std::slice::from_ref(&held)
+        );
         for how in ["failed", "interrupted"] {
             let end = ends(&[given("p1", Some(1)), file((&[1], false), json!(how))]);
             assert_eq!((end[0].0, &*end[0].1), (Some(1), ""));
@@ -441,7 +447,7 @@ mod tests {
         assert_eq!(ends(&mine), [(None, String::new(), false), four.clone()]);
         // The end of a private one is none of ours.
         let private = || (WRITTEN, in_file("p0", "a canary", (&[], true), over()));
-        assert_eq!(ends(&[given("p1", Some(1)), private(), ours()]), [four.clone()]);
+        assert_eq!(ends(&[given("p1", Some(1)), private(), ours()]), std::slice::from_ref(&four));
         // The next prompt, or the quiet after it, tells of it.
         for event in ["UserPromptSubmit", "Notification"] {
             for (how, end) in [(over(), &four), (Value::Null, &held)] {

@@ -42,7 +42,7 @@ fn what_is_no_lua_is_told_with_what_to_type() {
         ("wb.site { root = “.” }\n", "4:18", "write the plain quote \""),
         ("if 1 != 2 then end\n", "4:6", "write `~=`"),
         ("if true && true then end\n", "4:10", "write `and`"),
-        ("local x = 1\nx += 1\n", "5:3", "there is no `+=`"),
+        ("local x = 1\nx += 1\n", "5:3", "Lua has no `+=`"),
         ("// a comment\n", "4:1", "a comment begins with --"),
         ("if wb = 1 then end\n", "4:7", "compare with `==`"),
         ("local s = \"a\\qb\"\n", "4:11", "for a backslash"),

@@ -4,7 +4,7 @@ use clap::Subcommand;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-use crate::api::chat::{ActionPage, FoundPiece, SessionPage};
+use crate::api::chat::{ActionPage, FoundPiece, History, SessionPage};
 use crate::base::{Error, Result};
 use crate::cli::commands::search::highlighted;
 use crate::cli::commands::{Desk, Page};
@@ -166,29 +166,27 @@ fn show(desk: &Desk, client: &Client, id: &str) -> Result<u8> {
     let id = resolve(client, Noun::Chat, id)?;
     let pairs = [("session_id", Some(id.as_str())), ("limit", Some("200"))];
     let answer = client.get(&query("/api/agent/session/history", &pairs))?;
-    desk.screen.answer(&answer, |screen, answer| {
-        for it in answer["messages"].as_array().into_iter().flatten() {
-            let (role, state) = (it["role"].as_str(), it["state"].as_str());
-            let who = if role == Some("user") { "You" } else { "Assistant" };
-            let state = state.filter(|it| *it != "whole");
-            let state = state.map(|it| format!(" ({it})")).unwrap_or_default();
+    desk.screen.tell(&answer, |screen, history: History| {
+        for message in &history.messages {
+            let who = if message.role == "user" { "You" } else { "Assistant" };
+            let state = match message.state.as_str() {
+                "whole" => String::new(),
+                state => format!(" ({})", escape::line(state)),
+            };
             screen.put(&format!("{who}{state}:"))?;
-            screen.put(&escape::block(it["body"].as_str().unwrap_or_default()))?;
-            if let Some(path) = it["artefact"].as_str() {
+            screen.put(&escape::block(&message.body))?;
+            if let Some(path) = &message.artefact {
                 screen.note(&escape::line(&format!("recorded in {path}")));
             }
             screen.put("")?;
         }
-        for it in answer["calls"].as_array().into_iter().flatten() {
-            if it["can_do"] == true {
-                let of = |name: &str| it[name].as_str().unwrap_or_default();
-                let (tool, subject, id) = (of("tool"), of("subject"), of("id"));
-                let words = format!("{tool} {subject} expired: wiki-browser chat do {id}");
-                screen.note(&escape::line(&words));
-            }
+        for call in history.calls.iter().filter(|call| call.can_do) {
+            let (tool, subject, id) = (&call.tool, &call.subject, &call.id);
+            let words = format!("{tool} {subject} expired: wiki-browser chat do {id}");
+            screen.note(&escape::line(&words));
         }
-        if let Some(message) = answer["error"]["message"].as_str() {
-            screen.note(&escape::line(message));
+        if let Some(error) = &history.error {
+            screen.note(&escape::line(&error.message));
         }
         Ok(())
     })?;

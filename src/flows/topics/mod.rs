@@ -376,8 +376,8 @@ pub async fn reopen(
         .await
 }
 
-/// Returns what `wb-agent get-topic` prints. The proposals are the last ones that are decided, without their texts: why one was sent back.
-/// `rework` is what this job is to do again.
+/// Returns what `wb-agent get-topic` prints. The proposals are the last decided ones, without their
+/// texts, with the reason if one was sent back. `rework` is what this job is to revise.
 ///
 /// # Errors
 /// `not_found`; `forbidden` with code `not_granted`.

@@ -419,24 +419,18 @@ mod tests {
         let file = |told, how| (WRITTEN, in_file("p1", "four", told, how));
         let ours = || stop("p1", "four", Some((&[1], false)));
         let (four, held) =
-            ((Some(1), "four".to_owned(), false), (Some(1), "four".to_owned(), true));
-        assert_eq!(
-            ends(&[given("p1", Some(1)), file((&[1], false), over())]),
-            std::slice::from_ref(&four)
-        );
+            ([(Some(1), "four".to_owned(), false)], [(Some(1), "four".to_owned(), true)]);
+        assert_eq!(ends(&[given("p1", Some(1)), file((&[1], false), over())]), four);
         // Told by nothing else, late, twice.
-        assert_eq!(ends(&[file((&[1], false), over())]), std::slice::from_ref(&four));
+        assert_eq!(ends(&[file((&[1], false), over())]), four);
         for late in [vec![ours()], vec![file((&[1], false), over()), ours(), ours()]] {
             let begun = [given("p1", Some(1)), file((&[1], false), over())];
-            assert_eq!(ends(&[&begun[..], &late[..]].concat()), std::slice::from_ref(&four));
+            assert_eq!(ends(&[&begun[..], &late[..]].concat()), four);
             let ended = [given("p1", Some(1)), ours(), file((&[1], false), over())];
-            assert_eq!(ends(&[&ended[..], &late[..]].concat()), std::slice::from_ref(&four));
+            assert_eq!(ends(&[&ended[..], &late[..]].concat()), four);
         }
         // Somebody typed into it; it failed; somebody interrupted it.
-        assert_eq!(
-            ends(&[given("p1", Some(1)), file((&[1], true), over())]),
-            std::slice::from_ref(&held)
-        );
+        assert_eq!(ends(&[given("p1", Some(1)), file((&[1], true), over())]), held);
         for how in ["failed", "interrupted"] {
             let end = ends(&[given("p1", Some(1)), file((&[1], false), json!(how))]);
             assert_eq!((end[0].0, &*end[0].1), (Some(1), ""));
@@ -444,10 +438,10 @@ mod tests {
         // It begins without a hook, in the middle of a private one.
         let begun = (WRITTEN, in_file("p1", "", (&[1], false), Value::Null));
         let mine = [given("p0", None), begun, ours()];
-        assert_eq!(ends(&mine), [(None, String::new(), false), four.clone()]);
+        assert_eq!(ends(&mine), [(None, String::new(), false), four[0].clone()]);
         // The end of a private one is none of ours.
         let private = || (WRITTEN, in_file("p0", "a canary", (&[], true), over()));
-        assert_eq!(ends(&[given("p1", Some(1)), private(), ours()]), std::slice::from_ref(&four));
+        assert_eq!(ends(&[given("p1", Some(1)), private(), ours()]), four);
         // The next prompt, or the quiet after it, tells of it.
         for event in ["UserPromptSubmit", "Notification"] {
             for (how, end) in [(over(), &four), (Value::Null, &held)] {
@@ -455,7 +449,7 @@ mod tests {
                 next["notification_type"] = json!("idle_prompt");
                 next["turn_before"] = in_file("p1", "four", (&[1], false), how);
                 let told = ends(&[given("p1", Some(1)), (event, next.clone()), ours()]);
-                assert_eq!(told, std::slice::from_ref(end), "{event}");
+                assert_eq!(told, *end, "{event}");
                 // Without the beginning of ours nothing is said of what was before.
                 assert_eq!(ends(&[(event, next)]), []);
             }

@@ -146,8 +146,8 @@ fn functions() -> String {
 /// Returns the reference of functions for tests.
 fn testing() -> String {
     let mut text = String::from(
-        "\n## Files of tests\nRun them with `wiki-browser test`; see [testing.md](testing.md). They \
-         begin with `local t = require \"wb.test\"`, and have everything that a script has except \
+        "\n## Files of tests\nRun them with `wiki-browser test`; see [testing.md](testing.md). \
+         They begin with `local t = require \"wb.test\"`, and have everything that a script has except \
          declarations.\n\n",
     );
     for it in &TEST_FUNCTIONS {

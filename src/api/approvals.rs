@@ -11,6 +11,9 @@ use serde_json::Value;
 
 use crate::base::{Actor, Address, ApprovalId, Error, JobId, Millis, PersonId, Result};
 
+/// The code of a second use of a permission.
+pub const PERMISSION_USED: &str = "permission_used";
+
 /// A word of a column, with its list.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident $noun:literal {

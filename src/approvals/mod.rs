@@ -18,7 +18,7 @@ pub use approval::{
 pub use decide::{APPROVAL_DECIDED, Decision, decide, remove_call};
 pub use expire::{due, next_due};
 pub use insert::{NewApproval, insert};
-pub use permission::{PERMISSION_USED, last_of_call, leave, use_once};
+pub use permission::{last_of_call, leave, use_once};
 
 /// The bell that is rung when an approval with an expiry was created.
 pub const BELL: &str = "approvals";

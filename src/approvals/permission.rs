@@ -3,12 +3,10 @@
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 
 use crate::api::approvals::Approval;
+use crate::api::approvals::PERMISSION_USED;
 use crate::approvals::approval::facts;
 use crate::base::{ApprovalId, Error, JobId, Result};
 use crate::store::Tx;
-
-/// The code of a second use of a permission.
-pub const PERMISSION_USED: &str = "permission_used";
 
 const LAST_OF_CALL: &str = facts!(
     "WHERE call_digest = :digest AND sort = 'permission'

@@ -16,7 +16,6 @@ const KNOWN: &[(&str, usize, &str)] = &[
     ("script/schema/fields", 4, "one table of declarations, in four files"),
     ("script/source/span", 4, "one reader of a declaration's text, in four files"),
     ("jobs/run/dispatch", 9, "an execution and the queue share one inner state"),
-    ("documents/topics/topic", 4, "tables that refer to each other"),
     ("documents/search/find", 5, "a search and its parts share a filter"),
     (
         "cli/args",

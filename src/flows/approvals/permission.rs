@@ -79,7 +79,8 @@ pub async fn request(
     asking.await
 }
 
-/// Returns what an engine is told about its call. A question that nobody has decided is left open for later, if there can be a later.
+/// Returns what an engine is told about its call. A question that nobody has decided is left open
+/// for later, if there can be a later.
 ///
 /// # Errors
 /// `conflict` with code `permission_used` if another call used it; `not_found`.

@@ -178,7 +178,8 @@ pub(in crate::flows) async fn of_caller(
         .await
 }
 
-/// Returns what `wb-agent get-proposal` prints. The comment is that of the rework that this job does, else of the last one that was asked for.
+/// Returns what `wb-agent get-proposal` prints. The comment is that of the rework that this job
+/// does, else of the last one that was asked for.
 ///
 /// # Errors
 /// `not_found`; `forbidden` with code `not_granted` if the job was granted none of its Topics.

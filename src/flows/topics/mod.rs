@@ -376,7 +376,8 @@ pub async fn reopen(
         .await
 }
 
-/// Returns what `wb-agent get-topic` prints. The proposals are the last ones that are decided, without their texts: why one was sent back.
+/// Returns what `wb-agent get-topic` prints. The proposals are the last ones that are decided,
+/// without their texts: why one was sent back.
 /// `rework` is what this job is to do again.
 ///
 /// # Errors

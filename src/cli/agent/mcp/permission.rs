@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::approvals::PERMISSION_USED;
+use crate::api::approvals::PERMISSION_USED;
 use crate::base::limit::APPROVAL_WAIT_MS_MAX;
 use crate::base::{Error, ErrorKind, Result, random_token};
 use crate::cli::agent::args::Place;

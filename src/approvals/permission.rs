@@ -2,8 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 
-use crate::api::approvals::Approval;
-use crate::api::approvals::PERMISSION_USED;
+use crate::api::approvals::{Approval, PERMISSION_USED};
 use crate::approvals::approval::facts;
 use crate::base::{ApprovalId, Error, JobId, Result};
 use crate::store::Tx;

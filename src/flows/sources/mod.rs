@@ -209,7 +209,8 @@ pub struct HistoryQuery {
 }
 
 /// Returns the commits that changed a Source, newest first; also of one that is gone, and those
-/// under its earlier names. The causes of a commit are what this site wrote down when it made it; what the commit's own trailers claim stands beside them.
+/// under its earlier names. The causes of a commit are what this site wrote down when it made it;
+/// what the commit's own trailers claim stands beside them.
 ///
 /// # Errors
 /// As [`show`], if no commit has changed it; `conflict` with code `history_changed`.

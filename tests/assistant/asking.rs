@@ -119,7 +119,7 @@ fn what_is_no_question_is_refused_and_changes_nothing() {
         (json!({"message": "x".repeat(1025)}), (413, "prompt_too_large")),
         (json!({"message": "hello", "mode": "of_tomorrow"}), (400, "unknown_mode")),
         (json!({"message": "hello", "session_id": nobody}), (404, "no_session")),
-        (json!({"message": "hello", "attachments": []}), (400, "unknown_field")),
+        (json!({"message": "hello", "files": []}), (400, "unknown_field")),
     ] {
         let answer = bench.post("/api/agent/chat-stream", body.clone());
         assert_eq!(answer.refusal(), refusal, "{body}");

@@ -116,3 +116,25 @@ fn a_command_sends_files_too() {
     assert_ne!(bench.cli(&["ask", "--attach", none.as_str(), "hello"]).0, 0);
     server.stop();
 }
+
+/// The row of an upload comes before its file: a server killed between them leaves a name that no
+/// question can send, and the file can be uploaded again.
+#[cfg(feature = "faults")]
+#[test]
+fn an_upload_cut_off_by_a_kill_is_sent_with_nothing() {
+    let bench = Bench::new();
+    let _model = keyed(&bench, "");
+    let mut server = bench.serve_with(&[("WB_CRASH_AT", "after_upload_row")]);
+    let target = "/api/agent/attachments?name=notes.txt";
+    let cut_off = Call::file(target, b"one\n").token(&bench.operator());
+    assert!(cut_off.try_socket(&bench.socket()).is_none());
+    server.wait();
+    let server = bench.serve();
+    let uploads = vault(&bench).join("agent/uploads");
+    let names = || std::fs::read_dir(&uploads).map_or(0, |entries| entries.count());
+    assert_eq!(names(), 0);
+    let path = upload(&bench, "notes.txt", b"one\n")["path"].clone();
+    assert_eq!(names(), 1);
+    ask(&bench, json!({"message": "hello", "attachments": [path]}));
+    server.stop();
+}

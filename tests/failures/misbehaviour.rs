@@ -247,7 +247,7 @@ fn what_each_misbehaviour_comes_to() {
     // What was handed in before counts; what the agent met is said.
     for (name, parts) in [
         ("fails_at_last", ["exit_status: ", "exited with status 5: why"]),
-        ("many_proposals", ["exited with status 4: ", "has handed in 10 proposals"]),
+        ("many_proposals", ["exited with status 4: ", "has submitted 10 proposals"]),
     ] {
         let warnings = of(name)["warnings"].to_string();
         assert!(parts.iter().all(|it| warnings.contains(it)), "{name}: {warnings}");

@@ -161,29 +161,29 @@ pub const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../../migrations/038_held_answers.sql"),
     },
     Migration {
-        version: 40,
+        version: 39,
         name: "chat_search",
-        sql: include_str!("../../migrations/040_chat_search.sql"),
+        sql: include_str!("../../migrations/039_chat_search.sql"),
+    },
+    Migration {
+        version: 40,
+        name: "artefacts",
+        sql: include_str!("../../migrations/040_artefacts.sql"),
     },
     Migration {
         version: 41,
-        name: "artefacts",
-        sql: include_str!("../../migrations/041_artefacts.sql"),
+        name: "chat_uploads",
+        sql: include_str!("../../migrations/041_chat_uploads.sql"),
     },
     Migration {
         version: 42,
-        name: "chat_uploads",
-        sql: include_str!("../../migrations/042_chat_uploads.sql"),
-    },
-    Migration {
-        version: 45,
         name: "promoted_channels",
-        sql: include_str!("../../migrations/045_promoted_channels.sql"),
+        sql: include_str!("../../migrations/042_promoted_channels.sql"),
     },
     Migration {
-        version: 46,
+        version: 43,
         name: "outside_members",
-        sql: include_str!("../../migrations/046_outside_members.sql"),
+        sql: include_str!("../../migrations/043_outside_members.sql"),
     },
 ];
 

@@ -126,15 +126,15 @@ fn an_agent_that_works_for_somebody_else_is_not_promoted() {
     begin(&bench, &["robbo"]);
     bench.post("/api/persons", json!({"name": "kim", "role": "member"})).ok();
     bench.post("/api/persons", json!({"name": "vic", "role": "viewer"})).ok();
-    let token = |name: &str| {
-        let body = json!({"person": name, "name": "t", "scopes": ["read", "write"]});
+    let token = |name: &str, scopes: &[&str]| {
+        let body = json!({"person": name, "name": "t", "scopes": scopes});
         bench.post("/api/tokens", body).ok()["token"].as_str().unwrap().to_owned()
     };
     tell(&bench, "robbo", "Mine");
     let path = "/api/agents/robbo/promote";
-    let viewer = bench.send(&Call::get(path).token(&token("vic")));
+    let viewer = bench.send(&Call::get(path).token(&token("vic", &["read"])));
     assert_eq!(viewer.refusal(), (403, "viewer"));
-    let kim = token("kim");
+    let kim = token("kim", &["read", "write"]);
     assert_eq!(bench.send(&Call::get(path).token(&kim)).refusal(), (409, "agent_state"));
     let sent = json!({"to": "agent:robbo", "payload": "a canary"});
     bench.send(&Call::post("/api/messages", sent).token(&kim)).ok();

@@ -38,7 +38,8 @@ fn what_a_job_changed_of_an_agents_files_holds_the_next_until_somebody_decides()
     // Every agent waits: who it was made for is not said.
     let second = bench.job("next", json!({}));
     let message = waits_for(&bench, &second, &first);
-    for part in ["engine \"next\" is held: .claude/settings.json", "job restore ", "job keep "] {
+    for part in ["engine \"next\" is on hold", ".claude/settings.json", "job restore ", "job keep "]
+    {
         assert!(message.contains(part), "{message}");
     }
     let (_, list, _) = bench.cli(&["engine", "list"]);

@@ -174,8 +174,11 @@ fn what_people_do_leads_to_what_it_leads_to_on_a_server() {
     let two = bench.topic("guide.md", "The best line.", "Say it better.");
     bench.proposal("better", &two);
     let text = bench.read("guide.md").replace("second line", "second line by hand");
+    // The edit is not to be seen before its commit: it would be told without one.
+    server.signal("STOP");
     bench.write("guide.md", text);
     bench.git(&["commit", "-qam", "by hand"]);
+    server.signal("CONT");
     let merged = crate::support::wait_for("it is merged", || {
         let open = bench.get("/api/proposals?status=open").ok();
         let it = &open["items"][0];

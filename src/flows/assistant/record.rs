@@ -54,12 +54,15 @@ pub(super) fn path_of(run: &Run) -> String {
 pub async fn serve(site: Site, stop: CancellationToken) {
     let due = site.store.bell(RECORD_BELL);
     loop {
-        let now = site.now();
-        tokio::select! {
-            done = look(&now) => if let Err(cause) = done {
-                warn!("the vaults could not be looked after: {}", cause.chain());
-            },
-            () = stop.cancelled() => return,
+        {
+            // Let go of before the sleep: it holds a generation of the script.
+            let now = site.now();
+            tokio::select! {
+                done = look(&now) => if let Err(cause) = done {
+                    warn!("the vaults could not be looked after: {}", cause.chain());
+                },
+                () = stop.cancelled() => return,
+            }
         }
         tokio::select! {
             () = due.notified() => {}

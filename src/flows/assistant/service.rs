@@ -93,10 +93,10 @@ pub async fn serve(site: Site, stop: CancellationToken) {
             number = gateway.rung() => number,
             () = stop.cancelled() => return,
         };
-        let site = site.now();
         gateway.stand(Standing::Starting);
         let begun = Instant::now();
-        let (guard, access) = match start(&site).await {
+        // The generation of the script is let go of once it runs.
+        let (guard, access) = match start(&site.now()).await {
             Ok(started) => started,
             Err(cause) => {
                 tracing::warn!("the gateway cannot be started: {}", cause.chain());

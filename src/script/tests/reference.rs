@@ -147,8 +147,8 @@ fn functions() -> String {
 fn testing() -> String {
     let mut text = String::from(
         "\n## Files of tests\nRun them with `wiki-browser test`; see [testing.md](testing.md). \
-         They begin with `local t = require \"wb.test\"`, and have everything that a script has except \
-         declarations.\n\n",
+         They begin with `local t = require \"wb.test\"`, and have everything that a script has \
+         except declarations.\n\n",
     );
     for it in &TEST_FUNCTIONS {
         text += &function("t.", it);

@@ -68,7 +68,7 @@ for (const [name, options] of [["desktop", {}], ["phone", { viewport: PHONE, tou
     const page = await ada.openLive("/assistant");
     // Nobody answers this while the rest is looked at.
     await ask(page, "overwrite the list");
-    await page.getByText("May the assistant do this?").waitFor();
+    await page.getByText("Allow the assistant to do this?").waitFor();
     const waiting = new URL(page.url()).pathname;
     await page.goto(`${site.origin}/assistant`);
 

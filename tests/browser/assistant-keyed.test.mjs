@@ -91,7 +91,7 @@ for (const [name, options] of [["desktop", {}], ["phone", { viewport: PHONE, tou
     await page.goto(`${site.origin}/assistant`);
     await page.getByText("Answered by API key").click();
     await page.getByRole("radio", { name: /Claude Code/ }).check();
-    await page.getByRole("button", { name: "Choose" }).click();
+    await page.getByRole("button", { name: "Save" }).click();
     await page.getByText("claude setup-token").first().waitFor();
     assert.deepEqual(await findings(page), []);
     await picture(page, `keyed-sign-in-${name}`);

@@ -2,7 +2,7 @@
 local wb = require "wb"
 wb.api(1)
 
--- The house -----------------------------------------------------------------------------------
+-- The site ------------------------------------------------------------------------------------
 wb.site {
   root    = @ROOT@,                     -- folder of a git repository that holds the sources
   data    = "./data",                -- database, socket, job folders; ignored by git

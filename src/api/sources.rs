@@ -83,7 +83,7 @@ pub struct HistoryEntry {
     pub approved_by: Option<String>,
     /// The trailer `Topic`.
     pub topic_id: Option<TopicId>,
-    /// The Source's path in this commit; filled by [`Repo::history_page`].
+    /// The Source's path in this commit; filled when a page of the history is read.
     pub path: Option<SourcePath>,
     /// The path before this commit, if it renamed the Source.
     pub renamed_from: Option<String>,

@@ -233,7 +233,7 @@ pub fn loss(database: &Utf8Path) -> Result<Option<Loss>> {
 ///
 /// # Errors
 /// `unavailable` with code `database_corrupt` and a hint that names the newest backup; otherwise
-/// same as [`lost_commits`].
+/// same as [`loss`].
 pub(super) fn refuse_loss(database: &Utf8Path) -> Result<()> {
     let message = match loss(database)? {
         None => return Ok(()),

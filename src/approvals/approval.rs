@@ -45,6 +45,9 @@ const OLDEST_PENDING: &str = facts!(
 );
 const PENDING_OF_ROOT: &str =
     "SELECT id FROM approvals WHERE root_id = :root AND state = 'pending' ORDER BY id";
+const AWAITED: &str = "
+    SELECT EXISTS (SELECT 1 FROM approvals
+        WHERE root_id = :root AND state = 'pending' AND sort = 'permission' AND left_ms IS NULL)";
 const PENDING_OF_PERSON: &str = "
     SELECT id FROM approvals WHERE state = 'pending' AND private_to = :person ORDER BY id";
 const PENDING_COUNT: &str = "
@@ -65,6 +68,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("approval::list_by_root", LIST_BY_ROOT),
     ("approval::oldest_pending", OLDEST_PENDING),
     ("approval::pending_of_root", PENDING_OF_ROOT),
+    ("approval::awaited", AWAITED),
     ("approval::pending_of_person", PENDING_OF_PERSON),
     ("approval::pending_count", PENDING_COUNT),
     ("approval::texts", TEXTS),
@@ -297,6 +301,15 @@ pub fn pending_of_root(connection: &Connection, root: &JobId) -> Result<Vec<Appr
     let mut statement = connection.prepare_cached(PENDING_OF_ROOT)?;
     let ids = statement.query_map(named_params! {":root": root}, |row| row.get(0))?;
     Ok(ids.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Returns whether the agent of a job is waiting for a permission right now.
+///
+/// # Errors
+/// Fails if the database cannot be read.
+pub fn is_awaited(connection: &Connection, root: &JobId) -> Result<bool> {
+    let mut statement = connection.prepare_cached(AWAITED)?;
+    Ok(statement.query_row(named_params! {":root": root}, |row| row.get(0))?)
 }
 
 /// Returns the pending approvals that only one person can decide.

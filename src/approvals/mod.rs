@@ -13,8 +13,8 @@ mod permission;
 
 pub use crate::api::approvals::{Approval, Past, Sort, State, Texts};
 pub use approval::{
-    Filter, Viewer, find, history, list, oldest_pending, pending_count, pending_of_person,
-    pending_of_root, texts,
+    Filter, Viewer, find, history, is_awaited, list, oldest_pending, pending_count,
+    pending_of_person, pending_of_root, texts,
 };
 pub use decide::{APPROVAL_DECIDED, Decision, decide, remove_call};
 pub use expire::{due, next_due};

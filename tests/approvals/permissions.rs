@@ -177,6 +177,31 @@ fn a_call_that_is_taken_back_is_withdrawn_and_what_is_wrong_is_refused() {
     server.stop();
 }
 
+/// A question over HTTP can arrive before the line that begins its turn was read: its agent is
+/// blocked all the same, so that the page leads to the question.
+#[test]
+fn a_question_that_overtakes_its_turn_blocks_its_agent() {
+    let bench = Bench::new();
+    let wb_agent = env!("CARGO_BIN_EXE_wb-agent");
+    let turn = "hear; ask \"$CALL\" told1 &
+        until [ -e \"$OUT/go\" ]; do sleep 0.02; done
+        began; wait; say done1; hear";
+    let script = format!("WB_AGENT={wb_agent}\nCALL='{CALL}'\n{ASK}{turn}");
+    crate::agents::declare(&bench, "robbo", "autostart = \"on_message\"", &script);
+    let server = bench.serve();
+    bench.post("/api/messages", json!({"to": "agent:robbo", "payload": "do it"})).ok();
+    let asked = pending(&bench);
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    let blocked = crate::agents::wait_state(&bench, "robbo", "blocked");
+    assert_eq!(
+        (&blocked["approval_id"], &blocked["fact"]),
+        (&asked["id"], &json!("asks_permission"))
+    );
+    decide(&bench, &asked["id"], "approve", json!({}));
+    assert_eq!(told(&bench, "told1")["behavior"], "allow");
+    server.stop();
+}
+
 /// It is not parked: its turn goes on, and it is told when somebody has decided.
 #[test]
 fn an_agent_that_lives_on_is_blocked_and_told_later() {

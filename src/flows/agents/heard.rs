@@ -1,5 +1,6 @@
 //! What follows from what an agent shows: it can be spoken to, a turn began, a turn ended.
 
+use crate::approvals;
 use crate::base::{Actor, BlockId, Result};
 use crate::flows::Works;
 use crate::flows::agents::restart::RESTART;
@@ -48,6 +49,10 @@ pub(in crate::flows) fn heard(tx: &Tx<'_>, works: &Works, job: &Job, fact: &Fact
             began(tx, works, (&agent, job), (own.as_ref(), proof))?;
             let speech = speech(&works.config, &agent.declared);
             let is_typed = block.is_none() && speech.is_some_and(|it| it.typed.is_some());
+            // A question over HTTP can overtake the line that begins its turn.
+            if approvals::is_awaited(tx.connection(), job.root())? {
+                return see(State::Blocked, "asks_permission");
+            }
             see(State::Busy, if is_typed { TYPED } else { "turn_began" })
         }
         // After a takeover nobody knows whether there was a turn whose end is seen.

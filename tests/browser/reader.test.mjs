@@ -208,7 +208,7 @@ test("a paragraph that is chosen is read out, and the focus stays where it was w
   const page = await read(await visitor(t, site), "river.md", true);
   const said = (words) => page.waitForFunction((words) => document.querySelector("#say").textContent.includes(words), words);
   await page.keyboard.press("c");
-  await said("Now: River");
+  await said("Current: River");
   await page.keyboard.press("ArrowDown");
   await said("A river is a natural");
   await page.keyboard.press("Shift+ArrowDown");

@@ -26,7 +26,7 @@ fn is_guard(pid: &i32) -> bool {
 }
 
 #[test]
-fn a_turn_goes_on_without_the_server_and_its_answer_arrives() {
+fn g37_a_turn_goes_on_without_the_server_and_its_answer_arrives() {
     let bench = Bench::new();
     declare(&bench, "robbo", "autostart = \"on_message\"", ECHO);
     let server = bench.serve();
@@ -93,7 +93,7 @@ fn an_agent_whose_output_is_gone_is_not_busy_for_ever() {
 /// What is written down for an agent is read by it once, wherever the server ends. Fails with
 /// `WB_WITHOUT=sent_first`.
 #[test]
-fn a_kill_between_the_note_and_the_first_byte_loses_and_doubles_nothing() {
+fn g33_a_kill_between_the_note_and_the_first_byte_loses_and_doubles_nothing() {
     for point in ["block_claimed", "block_said"] {
         let bench = Bench::new();
         declare(&bench, "robbo", "autostart = \"always\"", ECHO);
@@ -110,7 +110,7 @@ fn a_kill_between_the_note_and_the_first_byte_loses_and_doubles_nothing() {
 }
 
 #[test]
-fn kills_at_random_moments_lose_and_double_nothing() {
+fn g33_kills_at_random_moments_lose_and_double_nothing() {
     let bench = Bench::new();
     declare(&bench, "robbo", "autostart = \"always\"", ECHO);
     let mut server = bench.serve();
@@ -160,7 +160,7 @@ fn a_server_that_stops_leaves_its_agents_and_they_are_stopped_by_the_next() {
 
 /// Its guard is killed while no server runs: the agent is ended, not doubled.
 #[test]
-fn an_agent_whose_guard_is_gone_is_ended_and_started_anew() {
+fn g37_an_agent_whose_guard_is_gone_is_ended_and_started_anew() {
     let bench = Bench::new();
     declare(&bench, "robbo", "autostart = \"always\"", ECHO);
     let server = bench.serve();
@@ -222,7 +222,7 @@ fn random() -> u8 {
 
 /// A database that was restored may not know that they run: nobody would ever speak to them.
 #[test]
-fn a_guard_whose_job_the_database_does_not_know_as_running_is_ended() {
+fn g37_a_guard_whose_job_the_database_does_not_know_as_running_is_ended() {
     let bench = Bench::new();
     declare(&bench, "robbo", "autostart = \"never\"", ECHO);
     let server = bench.serve();

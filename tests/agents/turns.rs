@@ -54,7 +54,7 @@ fn messages_are_given_one_by_one_in_their_order() {
 }
 
 #[test]
-fn many_messages_at_once_are_each_heard_once() {
+fn g33_many_messages_at_once_are_each_heard_once() {
     let bench = Bench::new();
     bench.limits("jobs = 4, agents = 8, grace = \"1s\"");
     for number in 0..4 {

@@ -31,7 +31,7 @@ fn race(bench: &Bench, id: &str) -> Vec<Option<Answer>> {
 
 /// Switch `approval_once`: without it a loser is told of a fault, or wins as well.
 #[test]
-fn of_eight_decisions_one_wins() {
+fn g35_of_eight_decisions_one_wins() {
     let bench = Bench::new();
     let _server = bench.serve();
     for _ in 0..5 {

@@ -72,7 +72,7 @@ pub(crate) fn park(bench: &Bench) {
 }
 
 #[test]
-fn a_parked_job_goes_on_with_the_answer_also_after_kill_9() {
+fn g35_a_parked_job_goes_on_with_the_answer_also_after_kill_9() {
     let bench = Bench::new();
     parking_kind(&bench, "timeout = \"60s\"", &agent("exit 0"));
     let server = bench.serve();
@@ -102,7 +102,7 @@ fn a_parked_job_goes_on_with_the_answer_also_after_kill_9() {
 }
 
 #[test]
-fn an_answer_that_comes_before_the_end_is_not_lost() {
+fn g35_an_answer_that_comes_before_the_end_is_not_lost() {
     let bench = Bench::new();
     let after = "until [ -e \"$OUT/go\" ]; do sleep 0.02; done";
     parking_kind(&bench, "timeout = \"60s\"", &agent(after));

@@ -57,7 +57,7 @@ fn told(bench: &Bench, file: &str) -> Value {
 }
 
 #[test]
-fn a_call_is_allowed_once_and_with_exactly_the_input_that_was_approved() {
+fn g35_a_call_is_allowed_once_and_with_exactly_the_input_that_was_approved() {
     let bench = Bench::new();
     let agent = format!(
         "ask '{CALL}' one\nask '{CALL}' two\nask '{CALL}' three\n\

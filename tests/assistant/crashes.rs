@@ -7,7 +7,7 @@ use super::{Live, ask, assistant, ended, half, history, replay, text_of, token};
 use crate::support::{Bench, until};
 
 #[test]
-fn a_killed_server_keeps_what_was_said_and_says_the_truth() {
+fn g42_a_killed_server_keeps_what_was_said_and_says_the_truth() {
     let bench = Bench::new();
     assistant(&bench, "");
     let server = bench.serve();
@@ -39,7 +39,7 @@ fn a_killed_server_keeps_what_was_said_and_says_the_truth() {
 
 /// At each of these points the server dies; the next one makes the same of it for every reader.
 #[test]
-fn wherever_it_dies_a_run_has_one_end() {
+fn g42_wherever_it_dies_a_run_has_one_end() {
     for (point, question, reasons) in [
         // The queue may have been faster than the death.
         ("before_answer", "hello", &["ok", "interrupted"][..]),

@@ -66,7 +66,7 @@ fn refuse(guest: &Guest<'_>, slug: &str) {
 }
 
 #[test]
-fn somebody_from_outside_reads_and_writes_in_their_channels_alone() {
+fn g41_somebody_from_outside_reads_and_writes_in_their_channels_alone() {
     let bench = Bench::new();
     agents(&bench, &["robbo"]);
     let server = bench.serve();

@@ -79,7 +79,7 @@ async fn a_worktree_nobody_worked_in_leaves_nothing() {
 
 /// Fails with `WB_WITHOUT=kept_work` in the last case.
 #[tokio::test]
-async fn what_an_agent_left_is_kept_whether_it_committed_or_not() {
+async fn g36_what_an_agent_left_is_kept_whether_it_committed_or_not() {
     let files = [("a.md", "one\n"), ("gone.md", "x\n"), (".gitignore", "target/\n")];
     let bench = Bench::new(&files).await;
     for commits in [false, true] {
@@ -199,7 +199,7 @@ async fn a_worktree_that_its_agent_replaced_by_a_link_is_left_alone() {
 
 /// Fails with `WB_WITHOUT=worktree_mark`.
 #[tokio::test]
-async fn a_copy_of_a_site_removes_nothing_of_the_first() {
+async fn g36_a_copy_of_a_site_removes_nothing_of_the_first() {
     let bench = Bench::new(&[("a.md", "one\n")]).await;
     let tree = bench.make().await;
     let theirs = Wanted { mark: "copy", ..wanted(&bench.top, &tree.path, &tree.job) };

@@ -7,7 +7,7 @@ use crate::support::{Bench, cli};
 
 /// The sender waits in a terminal while the server is killed and started again.
 #[test]
-fn a_waiting_sender_gets_the_reply_after_a_kill() {
+fn g33_a_waiting_sender_gets_the_reply_after_a_kill() {
     let bench = Bench::new();
     bench.limits("jobs = 1, grace = \"5s\"");
     // The lifeline ends it; its last word is its verdict, and no server hears it.
@@ -34,7 +34,7 @@ fn a_waiting_sender_gets_the_reply_after_a_kill() {
 /// A message that was acknowledged is there with its job, or neither is. Fails with
 /// `WB_WITHOUT=send_tx`.
 #[test]
-fn a_message_and_its_job_are_one() {
+fn g33_a_message_and_its_job_are_one() {
     for point in [
         "message_written",
         "before_answer",

@@ -77,7 +77,7 @@ fn a_reply_that_does_not_fit_can_be_corrected() {
 
 /// Fails with `WB_WITHOUT=verdict_once`.
 #[test]
-fn the_first_verdict_stands() {
+fn g34_the_first_verdict_stands() {
     let bench = Bench::new();
     let agent = "wb-agent complete --reply 1\n\
         wb-agent complete --reply 1; echo $? > \"$OUT/same\"\n\
@@ -121,7 +121,7 @@ fn a_status_file_is_a_verdict() {
 /// What an agent says is read before its end is begun: it may clean up after itself then. Fails
 /// with `WB_WITHOUT=read_first`.
 #[test]
-fn a_reply_that_its_agent_removes_at_its_end_is_kept() {
+fn g34_a_reply_that_its_agent_removes_at_its_end_is_kept() {
     let bench = Bench::new();
     let agent = "tidy() { rm \"$REPLY_PATH\" \"$STATUS_PATH\"; echo x > \"$OUT/removed\"\n\
         exit 0; }\n\

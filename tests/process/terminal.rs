@@ -42,7 +42,7 @@ impl Drop for Rig {
 }
 
 #[tokio::test]
-async fn a_paste_reaches_the_process_that_was_meant_or_nobody() {
+async fn g33_a_paste_reaches_the_process_that_was_meant_or_nobody() {
     let Some(rig) = Rig::new() else { return };
     let file = rig.folder.path().join("heard");
     let file = file.to_str().unwrap();

@@ -270,7 +270,7 @@ fn a_conversation_of_a_person_and_two_agents_has_one_order() {
 
 /// Fails with `WB_WITHOUT=one_answer`.
 #[test]
-fn the_end_of_a_turn_is_told_twice_and_its_answer_stands_once() {
+fn g38_the_end_of_a_turn_is_told_twice_and_its_answer_stands_once() {
     let mut site = Site::new();
     let room = site.room("Once", &["robbo"]);
     site.say(0, &room, "Hello?").unwrap();
@@ -286,7 +286,7 @@ fn the_end_of_a_turn_is_told_twice_and_its_answer_stands_once() {
 
 /// Fails with `WB_WITHOUT=cause`.
 #[test]
-fn what_an_agent_tells_somebody_else_never_appears_in_its_channel() {
+fn g39_what_an_agent_tells_somebody_else_never_appears_in_its_channel() {
     let mut site = Site::new();
     let room = site.room("Private", &["robbo"]);
     site.say(0, &room, "Hello?").unwrap();
@@ -306,7 +306,7 @@ fn what_an_agent_tells_somebody_else_never_appears_in_its_channel() {
 
 /// Fails with `WB_WITHOUT=guards` and with `WB_WITHOUT=guard_tx`.
 #[test]
-fn agents_that_only_answer_each_other_are_stopped_until_a_person_speaks() {
+fn g40_agents_that_only_answer_each_other_are_stopped_until_a_person_speaks() {
     let mut site = Site::new();
     let room = site.room("Loop", &["robbo", "paula"]);
     site.say(0, &room, "@robbo ask paula").unwrap();

@@ -368,7 +368,7 @@ mod tests {
     /// Whatever hooks are missing, late or told twice, no words of a private turn are those of a
     /// text of ours, but where somebody has to look first.
     #[test]
-    fn words_of_another_turn_are_never_those_of_ours() {
+    fn g39_words_of_another_turn_are_never_those_of_ours() {
         let ours = || stop("p1", "four", Some((&[1], false)));
         let four = || (Some(1), "four".to_owned(), false);
         let canary = |is_mixed| (None, "a canary".to_owned(), is_mixed);

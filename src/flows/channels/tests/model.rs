@@ -123,7 +123,7 @@ proptest! {
 
     /// Fails with `WB_WITHOUT=post_tx`.
     #[test]
-    fn whatever_happens_a_channel_has_one_chair_and_no_gap(
+    fn g38_whatever_happens_a_channel_has_one_chair_and_no_gap(
         acts in prop::collection::vec(act(), 1..60),
     ) {
         let mut site = Site::new();

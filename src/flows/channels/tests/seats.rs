@@ -34,7 +34,7 @@ fn block(site: &mut Site, agent: &str, channel: &Channel) -> Option<String> {
 
 /// Fails with `WB_WITHOUT=seat_tx` and with `WB_WITHOUT=block_order`.
 #[test]
-fn who_takes_a_seat_is_told_of_the_room_and_hears_what_waited_there() {
+fn g38_who_takes_a_seat_is_told_of_the_room_and_hears_what_waited_there() {
     let mut site = Site::new();
     let channel = site.room("a", &["robbo", "paula"]);
     site.say(0, &channel, "@paula first words").unwrap();

@@ -177,8 +177,7 @@ fn build(loaded: &Loaded, ground: Ground) -> Result<(Site, Writer)> {
     let database = config.site.data.join("wiki.db");
     // A restore that was cut off after it was decided.
     store::backup::put_in_place(&database)?;
-    data::refuse_lost_database(&config.site.data, &database)?;
-    data::refuse_lost_log(&config.site.data, &database)?;
+    flows::site::servable::refuse_unservable(&config.site.data)?;
     let (store, writer) = Store::open(&database, MIGRATIONS, clock.clone())?;
     let ids = Ids::new(clock);
     let first = Generation::new(1, Arc::clone(config), loaded.vm.clone(), engines);

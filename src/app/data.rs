@@ -4,20 +4,15 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 use serde_json::Value;
 use tracing::warn;
 
-use crate::base::{Clock, Context, Error, ErrorKind, Result, fault};
+use crate::base::{Context, Error, ErrorKind, Result, fault};
 use crate::documents::Repo;
-use crate::flows::site::backup;
+use crate::flows::site::server_file::{self, SERVER_FILE};
 use crate::process;
 use crate::script::Config;
-use crate::store::{self, CORRUPT};
-
-const SERVER_FILE: &str = "server.json";
-/// Longest such file.
-const SERVER_FILE_BYTES_MAX: u64 = 64 * 1024;
 
 /// Makes the folder, mode 0700.
 pub(super) fn make_private(data: &Utf8Path) -> Result<()> {
@@ -101,77 +96,9 @@ pub(super) fn remove_server_file(data: &Utf8Path) {
     }
 }
 
-/// Refuses to begin a new site where one was: its database is gone, and nobody said that it may be.
-///
-/// # Errors
-/// `not_found` with code `no_database`.
-pub(super) fn refuse_lost_database(data: &Utf8Path, database: &Utf8Path) -> Result<()> {
-    // An empty file is what some tools leave of one, and what SQLite takes for a new one.
-    if database.metadata().is_ok_and(|it| it.len() > 0) || fault::is_off("lost_database") {
-        return Ok(());
-    }
-    let is_filled = |name: &str| {
-        data.join(name).read_dir_utf8().is_ok_and(|mut entries| entries.next().is_some())
-    };
-    let left: Vec<&str> = ["operator.token", "jobs", "backups"]
-        .into_iter()
-        .filter(|name| data.join(name).is_file() || is_filled(name))
-        .collect();
-    if left.is_empty() {
-        return Ok(());
-    }
-    let left = left.join(", ");
-    let message = format!("no database at {database}, but {data} has {left}");
-    let anew = format!("to start over, move {data} away");
-    Err(Error::not_found(message).code("no_database").hint(
-        match backup::newest(data, Clock::system().now()) {
-            Some(it) => {
-                format!("restore the newest backup: wiki-browser restore {}; {anew}", it.path)
-            }
-            None => format!("put it back, or restore a backup: wiki-browser restore FILE; {anew}"),
-        },
-    ))
-}
-
-/// Refuses to serve a database whose log is gone although its last server did not end well: what
-/// was acknowledged last stood in the log only. Whoever looks at the database with another program
-/// works the log in, which is no loss; and one that was restored needs none.
-pub(super) fn refuse_lost_log(data: &Utf8Path, database: &Utf8Path) -> Result<()> {
-    let facts = server_facts(data)?;
-    let log = Utf8PathBuf::from(format!("{database}-wal"));
-    let (Some(epoch), Some(life)) = (facts["epoch"].as_str(), facts["life"].as_str()) else {
-        return Ok(());
-    };
-    // An empty one is left by whoever looked.
-    let has_log = log.metadata().is_ok_and(|it| it.len() > 0);
-    if has_log || !database.exists() || fault::is_off("lost_log") {
-        return Ok(());
-    }
-    if !store::has_lost(database, epoch, life)? {
-        return Ok(());
-    }
-    Err(Error::unavailable(format!("{log} is missing, and the data it held is lost"))
-        .code(CORRUPT)
-        .hint(
-            "put it back, or restore a backup (wiki-browser restore); to go on without it: \
-             wiki-browser recover",
-        ))
-}
-
 /// Returns the pid that the server file names, for a message.
 pub(super) fn running_server(data: &Utf8Path) -> Option<u64> {
-    server_facts(data).ok()?["pid"].as_u64()
-}
-
-/// Returns what the last server has left of itself; null if that is nothing, or no JSON.
-///
-/// # Errors
-/// If something else than a small file has its place, which an agent may have put there.
-fn server_facts(data: &Utf8Path) -> Result<Value> {
-    let path = data.join(SERVER_FILE);
-    let bytes = process::read_small(&path, SERVER_FILE_BYTES_MAX)
-        .map_err(|cause| cause.hint("remove it; the server creates a new one"))?;
-    Ok(serde_json::from_slice(&bytes.unwrap_or_default()).unwrap_or_default())
+    server_file::read(data).ok()??.pid
 }
 
 fn write_private(path: &Utf8Path, bytes: &[u8]) -> Result<()> {

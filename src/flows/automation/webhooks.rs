@@ -14,7 +14,7 @@ use crate::flows::automation::webhook_proof::{Proof, unproven};
 use crate::flows::check::external;
 use crate::flows::{Site, as_answer, as_kept, kept_answer};
 use crate::jobs::NewJob;
-use crate::script::{Effect, Location, Webhook};
+use crate::script::{Effect, Location, SECRET_MISSING, Webhook};
 use crate::store::{Tx, idempotency};
 
 /// Longest name of an event, in characters.
@@ -91,7 +91,7 @@ fn prove<'a>(site: &'a Site, call: &Incoming) -> Result<&'a Webhook> {
         // Which secret it is is nothing for a caller; the start and each reload have said it.
         debug!("webhook {}: {}", webhook.name, cause.message());
         Error::unavailable(format!("webhook {} has no secret", webhook.name))
-            .code("secret_missing")
+            .code(SECRET_MISSING)
             .hint("see the server's log for the secret it needs")
     })?;
     match call.proof.holds(&secret, &call.body) || fault::is_off("webhook_signature") {

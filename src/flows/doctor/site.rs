@@ -2,18 +2,16 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::base::{Clock, Finding, Millis, Result};
+use crate::base::{Clock, DISK_ERROR, Finding, Millis, READ_ONLY, Result};
 use crate::documents::Repo;
 use crate::flows::check::external;
-use crate::flows::site::backup;
+use crate::flows::site::{backup, servable, server_file};
 use crate::process::{self, Children, FileLock};
 use crate::script::Loaded;
 use crate::store::events;
 
 /// Files of the data folder that hold a secret, or all that was ever said.
 const PRIVATE: [&str; 4] = ["operator.token", "wiki.db", "wiki.db-wal", "wiki.db-shm"];
-/// Largest `server.json`.
-const SERVER_BYTES_MAX: u64 = 64 * 1024;
 
 /// What the database says.
 #[derive(Default)]
@@ -171,13 +169,13 @@ pub(super) fn files(data: &Utf8Path) -> Option<Finding> {
 pub(super) fn database(data: &Utf8Path) -> Newest {
     const WHAT: &str = "database";
     let path = data.join("wiki.db");
-    // A reader of another user would leave files beside it that the server cannot open.
-    match process::owner_and_mode(&path) {
-        Ok((true, _)) => {}
-        Ok((false, _)) | Err(_) => return Newest::default(),
+    // A reader of another user would leave files that the server cannot open.
+    if let Ok((false, _)) = process::owner_and_mode(&path) {
+        return Newest::default();
     }
-    match events::newest(&path) {
-        Ok(event) => {
+    match servable::refuse_unservable(data).and_then(|()| newest(&path)) {
+        Ok(None) => Newest::default(),
+        Ok(Some(event)) => {
             let finding = Some(Finding::ok(WHAT, format!("{path} can be read")));
             Newest { finding, event }
         }
@@ -205,10 +203,15 @@ pub(super) fn database(data: &Utf8Path) -> Newest {
     }
 }
 
-/// Returns what keeps SQLite from opening a database that may well be whole: even a reader writes
-/// into the files beside it.
+/// Returns when the newest event of a database was; `None` if there is no database yet.
+fn newest(path: &Utf8Path) -> Result<Option<Option<Millis>>> {
+    path.exists().then(|| events::newest(path)).transpose()
+}
+
+/// Returns the file that keeps SQLite from opening an intact database: even a reader writes to the
+/// files next to it.
 fn unwritable(data: &Utf8Path, cause: &crate::base::Error) -> Option<Utf8PathBuf> {
-    if !["read_only", "disk_error"].contains(&cause.code_str()) {
+    if ![READ_ONLY, DISK_ERROR].contains(&cause.code_str()) {
         return None;
     }
     let beside = ["wiki.db", "wiki.db-wal", "wiki.db-shm"].map(|it| data.join(it));
@@ -223,19 +226,19 @@ pub(super) fn server(data: &Utf8Path) -> Finding {
     if !lock.exists() {
         return Finding::ok(WHAT, "none has run here yet");
     }
-    let facts = process::read_small(&data.join("server.json"), SERVER_BYTES_MAX).ok().flatten();
-    let facts: Option<serde_json::Value> =
-        facts.and_then(|text| serde_json::from_slice(&text).ok());
-    // A server that starts at this moment waits for the lock for longer than this look takes.
+    // An unreadable file is reported by `serve`; here the lock decides.
+    let left = server_file::read(data).ok().flatten();
+    // A starting server waits for the lock for longer than this check holds it.
     match FileLock::try_take(&lock) {
-        Ok(Some(_)) if facts.is_some() => {
+        Ok(Some(_)) if left.is_some() => {
             Finding::ok(WHAT, "the last one was killed; the next one settles its jobs")
         }
         Ok(Some(_)) => Finding::ok(WHAT, "not running"),
         Ok(None) => {
-            let facts = facts.unwrap_or_default();
-            let address = facts["address"].as_str().unwrap_or("its socket").to_owned();
-            Finding::ok(WHAT, format!("pid {} serves at {address}", facts["pid"]))
+            let server = left.unwrap_or_default();
+            let pid = server.pid.map_or_else(String::new, |pid| format!("pid {pid} "));
+            let address = server.address.as_deref().unwrap_or("its socket");
+            Finding::ok(WHAT, format!("{pid}serves at {address}"))
         }
         Err(cause) => Finding::error(
             WHAT,

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::base::limit::parse_duration;
-use crate::base::{Actor, Error, JobId, Result};
+use crate::base::{Actor, Error, ErrorKind, JobId, Result};
 use crate::flows::Site;
 use crate::flows::automation::effects;
 use crate::flows::jobs::cancel::cancel_waiting;
@@ -134,7 +134,7 @@ async fn repeat(site: &Site, person: &Person, id: &JobId) -> Result<()> {
 fn note(done: &mut Bulk, id: JobId, outcome: Result<()>) -> Result<()> {
     match outcome {
         Ok(()) => done.jobs += 1,
-        Err(error) if effects::is_refusal(&error) || error.code_str() == "not_found" => {
+        Err(error) if effects::is_refusal(&error) || error.kind() == ErrorKind::NotFound => {
             let (code, message) = (error.code_str().to_owned(), error.message().to_owned());
             done.refused.push(Refused { job_id: id, code, message });
         }

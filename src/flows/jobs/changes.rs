@@ -9,12 +9,18 @@ use tracing::info;
 use crate::api::changes::{ChangeView, ChangesView, Kept, Restored};
 use crate::base::{Actor, Error, ErrorKind, Event, EventKind, JobId, Result, SourcePath, fault};
 use crate::documents::changes::{Changes, ChangesRow, ChangesState, Wish, name_of, row};
+use crate::documents::git::{
+    CONTENT_FILTER, DETACHED_HEAD, INDEX_LOCKED, MERGE_IN_PROGRESS, UNBORN_HEAD,
+};
 use crate::documents::proposals::attempt;
+use crate::documents::proposals::proposal::STALE_BASE;
+use crate::documents::{NOT_A_SOURCE, NOT_TEXT, SOURCE_DIRTY, SOURCE_EXISTS, SOURCE_GONE};
 use crate::flows::jobs::{one_decision, tree_guard};
 use crate::flows::requests::inputs;
 use crate::flows::{Site, Works, viewer};
 use crate::jobs;
 use crate::people::{self, Caller};
+use crate::process::{HARD_LINK, NOT_A_FILE, PATH_IS_LINK};
 
 /// Most changes that an answer shows.
 const SHOWN_MAX: usize = 200;
@@ -271,7 +277,7 @@ async fn half_done(works: &Works, path: &SourcePath, refusal: Error) -> Error {
     let what =
         format!("{path} holds the text of proposal {proposal}, whose approval was not finished");
     let hint = match refusal.code_str() {
-        "source_exists" => format!("`rm -- '{name}'` at the top of the tree removes it"),
+        SOURCE_EXISTS => format!("`rm -- '{name}'` at the top of the tree removes it"),
         _ => format!("`git checkout HEAD -- '{name}'` at the top of the tree puts it back"),
     };
     let code = refusal.code_str().to_owned();
@@ -291,7 +297,7 @@ pub(in crate::flows) async fn explain(
         return refusal;
     }
     let refusal = match (refusal.code_str(), path) {
-        ("source_dirty" | "source_exists", Some(path)) => half_done(works, path, refusal).await,
+        (SOURCE_DIRTY | SOURCE_EXISTS, Some(path)) => half_done(works, path, refusal).await,
         _ => refusal,
     };
     let found = match open(works).await {
@@ -337,8 +343,8 @@ fn is_cause(changes: &Changes, is_about: impl Fn(&str) -> bool, code: &str) -> b
         changes.private.iter().any(|it| is_one(&it.name))
     };
     match code {
-        "index_locked" => has_private(&[".lock"]),
-        "merge_in_progress" => {
+        INDEX_LOCKED => has_private(&[".lock"]),
+        MERGE_IN_PROGRESS => {
             is_touched
                 || has_private(&[
                     "_HEAD",
@@ -348,11 +354,11 @@ fn is_cause(changes: &Changes, is_about: impl Fn(&str) -> bool, code: &str) -> b
                     "BISECT_LOG",
                 ])
         }
-        "detached_head" | "unborn_head" => changes.tip.is_some() || !changes.refs.is_empty(),
-        "source_dirty" | "source_gone" | "hard_link" | "path_is_link" | "not_text"
-        | "not_a_file" | "not_a_source" | "stale_base" | "content_filter" => {
+        DETACHED_HEAD | UNBORN_HEAD => changes.tip.is_some() || !changes.refs.is_empty(),
+        SOURCE_DIRTY | SOURCE_GONE | HARD_LINK | PATH_IS_LINK | NOT_TEXT | NOT_A_FILE
+        | NOT_A_SOURCE | STALE_BASE | CONTENT_FILTER => {
             let attributes = changes.files.iter().any(|it| it.path.ends_with(".gitattributes"));
-            is_touched || (code == "content_filter" && attributes)
+            is_touched || (code == CONTENT_FILTER && attributes)
         }
         _ => false,
     }

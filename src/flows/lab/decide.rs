@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::base::{BlobId, Error, ProposalId, Result, digest_hex};
 use crate::documents::proposals::proposal;
+use crate::documents::proposals::proposal::{STALE_BASE, SUPERSEDED};
 use crate::flows::lab::site::Ground;
 use crate::flows::lab::{outside, runner};
 use crate::flows::people::names;
@@ -92,7 +93,7 @@ fn meant(of: &Value) -> Result<ProposalId> {
 
 /// Says of what a job has proposed once, and what took its place, how to name the newest.
 fn newest(of: &Value, refusal: Error) -> Error {
-    if refusal.code_str() != "superseded" && refusal.code_str() != "stale_base" {
+    if refusal.code_str() != SUPERSEDED && refusal.code_str() != STALE_BASE {
         return refusal;
     }
     let is_of_job = of.get("attempt").is_some();

@@ -23,9 +23,10 @@ use crate::flows::lab::site::{Ground, Wanted};
 use crate::flows::perspectives::personas;
 use crate::flows::requests::{inputs, prepare, render};
 use crate::flows::topics;
+use crate::jobs::PROMPT_FAILED;
 use crate::people::Caller;
 use crate::script::lab::{Stage, Step, Verb};
-use crate::script::{InputType, Kind, Said, suggestion};
+use crate::script::{InputType, Kind, SCRIPT_FAILED, Said, suggestion};
 
 pub use crate::process::Scratch;
 pub use suite::{Progress, Suite, Summary, TestRun, find, tests_folder};
@@ -96,7 +97,7 @@ fn no_site() -> Error {
 
 /// Shows the line of the script that a function of it failed in.
 fn with_line(ground: &Ground, cause: Error) -> Error {
-    if !matches!(cause.code_str(), "prompt_failed" | "script_failed") {
+    if !matches!(cause.code_str(), PROMPT_FAILED | SCRIPT_FAILED) {
         return cause;
     }
     let message = cause.message().to_owned();

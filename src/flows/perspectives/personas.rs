@@ -10,6 +10,7 @@ use crate::api::perspectives::{PersonaRow, PersonaText, Personas};
 use crate::base::limit::{PERSONA_BYTES_MAX, PERSONA_NAME_BYTES_MAX, PERSONAS_MAX};
 use crate::base::{BlobId, Error, ErrorKind, Page, Result, SourcePath, truncate_chars};
 use crate::documents::Repo;
+use crate::flows::requests::inputs::BAD_INPUT;
 use crate::flows::{Site, Works};
 use crate::jobs::{self, Job, Verb};
 use crate::people::{Caller, Persona, PersonaFault, is_persona_name, parse_persona};
@@ -49,7 +50,7 @@ pub async fn find(repo: &Repo, folder: &Utf8Path, name: &str) -> Result<Found> {
         return Err(Error::invalid(format!(
             "a persona name must be 1 to {PERSONA_NAME_BYTES_MAX} letters, digits, `-` and `_`"
         ))
-        .code("bad_input")
+        .code(BAD_INPUT)
         .hint("list them: wiki-browser persona list"));
     }
     let text = match repo.text_beside(&path_of(name)) {

@@ -19,6 +19,7 @@ use crate::documents::anchor::{self, NewAnchor, Portrait};
 use crate::documents::commit::{
     self, Approval, Check, Committed, Person, Settle, Settled, Trailers,
 };
+use crate::documents::proposals::proposal::{ALREADY_DECIDED, STALE_BASE};
 use crate::documents::proposals::{attempt, proposal};
 use crate::documents::topics::{placement, topic};
 use crate::flows::jobs::{cancel_obsolete, changes};
@@ -72,11 +73,11 @@ pub async fn approve(
         Err(refusal) => refusal,
     };
     match refusal.code_str() {
-        "already_decided" => match repeated(site, &approver, id, &digest, key).await? {
+        ALREADY_DECIDED => match repeated(site, &approver, id, &digest, key).await? {
             Some(done) => answer(site, id, done, (Vec::new(), Vec::new())).await,
             None => Err(refusal),
         },
-        "stale_base" => Err(after_a_move(site, id, refusal).await),
+        STALE_BASE => Err(after_a_move(site, id, refusal).await),
         _ => Err(refusal),
     }
 }
@@ -112,7 +113,7 @@ async fn after_a_move(site: &Site, id: &ProposalId, refusal: Error) -> Error {
     match &now.proposal.superseded_by {
         Some(later) => {
             let message = format!("{}; it was merged with what is there now", refusal.message());
-            Error::conflict("stale_base", message)
+            Error::conflict(STALE_BASE, message)
                 .hint(format!("review proposal {later} and approve that instead"))
         }
         None if before.conflict.is_none() => with_conflict(now.conflict.as_ref(), refusal),

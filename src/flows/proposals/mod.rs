@@ -18,13 +18,13 @@ use crate::api::topics::{Topic, TopicStatus};
 use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{Actor, Error, JobId, Page, ProposalId, Result, SourcePath, TopicId};
 use crate::documents;
-use crate::documents::commit;
-use crate::documents::proposals::proposal::lineage;
 use crate::documents::proposals::proposal::{self, ProposalFilter};
+use crate::documents::proposals::proposal::{STALE_BASE, lineage};
 use crate::documents::sources::headings::Outline;
 use crate::documents::sources::plain::Plain;
 use crate::documents::topics::placement;
 use crate::documents::topics::{message, topic};
+use crate::documents::{SOURCE_EXISTS, commit};
 use crate::flows::jobs::{cancel_obsolete, changes};
 use crate::flows::people::names;
 use crate::flows::proposals::fates::Judge;
@@ -294,17 +294,17 @@ pub(super) async fn obstacle(site: &Site, dossier: &Dossier) -> Result<()> {
 
 /// Says of a base that moved why the proposal was not merged, and what can be done.
 pub(super) fn with_conflict(conflict: Option<&Standing>, refusal: Error) -> Error {
-    if refusal.code_str() == "source_exists" {
+    if refusal.code_str() == SOURCE_EXISTS {
         return refusal.hint(
             "if git tracks it, ask for a rework: the agent begins from what is there now; \
              otherwise move it away, or reject the proposal",
         );
     }
-    let (Some(conflict), "stale_base") = (conflict, refusal.code_str()) else { return refusal };
+    let (Some(conflict), STALE_BASE) = (conflict, refusal.code_str()) else { return refusal };
     let count = conflict.conflicts.count;
     let places = if count == 1 { "place" } else { "places" };
     let message = format!("{}; both change the same lines in {count} {places}", refusal.message());
-    Error::conflict("stale_base", message).hint("request changes: the agent merges both")
+    Error::conflict(STALE_BASE, message).hint("request changes: the agent merges both")
 }
 
 /// Refuses what its rows say cannot be approved, whatever the repository says.
@@ -338,7 +338,7 @@ pub(super) fn undecidable(dossier: &Dossier) -> Result<()> {
 
 pub(super) fn stale(proposal: &Proposal) -> Error {
     let message = format!("{} has changed since the proposal was made", proposal.source_path);
-    Error::conflict("stale_base", message)
+    Error::conflict(STALE_BASE, message)
         .hint("review it again: it may have a newer revision; otherwise request changes")
 }
 

@@ -18,7 +18,7 @@ use crate::documents::seen::{Seen, Sighting, SourceChange};
 use crate::documents::sources::rename;
 use crate::documents::sources::source::LIST_HINT;
 use crate::documents::topics::topic;
-use crate::documents::{Source, perspectives};
+use crate::documents::{NOT_A_SOURCE, SOURCE_GONE, Source, perspectives};
 use crate::flows::Works;
 use crate::jobs::{self, Capacities, Job};
 use crate::script::{Config, Input, InputType, Kind, nearest};
@@ -199,19 +199,19 @@ pub(in crate::flows) async fn present(
 
 /// Says where a Source went to whoever asked for it by a name that it had.
 pub(in crate::flows) async fn explain(works: &Works, path: &SourcePath, cause: Error) -> Error {
-    if !matches!(cause.code_str(), "source_gone" | "not_a_source") {
+    if !matches!(cause.code_str(), SOURCE_GONE | NOT_A_SOURCE) {
         return cause;
     }
     match where_now(works, path).await {
         Ok(Some(name)) => {
             let message = format!("{}: it was renamed to {name}", cause.message());
-            Error::not_found(message).code("source_gone").hint(format!("ask for {name}"))
+            Error::not_found(message).code(SOURCE_GONE).hint(format!("ask for {name}"))
         }
         Ok(None) => match deletion(works, path).await {
             Ok(Some(words)) => {
                 let message = format!("{}: {words}", cause.message());
                 let hint = format!("wiki-browser source history {path} shows what it said");
-                Error::not_found(message).code("source_gone").hint(hint)
+                Error::not_found(message).code(SOURCE_GONE).hint(hint)
             }
             Ok(None) => with_near_name(works, path, cause).await,
             Err(other) => {

@@ -13,6 +13,11 @@ use crate::jobs::{Grant, Job, Verb};
 use crate::people::Persona;
 use crate::script::{Input, InputType, KIND_PREFIX, Kind, Produces, nearest};
 
+/// The code of an input with an invalid value.
+pub const BAD_INPUT: &str = "bad_input";
+/// The code of a required input that was not given.
+pub const MISSING_INPUT: &str = "missing_input";
+
 /// The checked inputs of a job, without those that are computed at its start.
 #[derive(Clone, Debug, Default)]
 pub struct Checked {
@@ -206,7 +211,7 @@ fn missing(kind: &Kind, input: &Input) -> Error {
         Some(about) => format!("{}=VALUE: {about}", input.name),
         None => format!("{}=VALUE, a {}", input.name, input.ty.as_str()),
     };
-    Error::invalid(message).code("missing_input").hint(hint)
+    Error::invalid(message).code(MISSING_INPUT).hint(hint)
 }
 
 /// Says that an input is not for the one who asks to give.
@@ -245,7 +250,7 @@ pub fn check_plain(input: &Input, value: &Value) -> Result<()> {
         None => "wiki-browser check --print shows what the kind takes".to_owned(),
     };
     let message = format!("input `{}` must be {expected}", input.name);
-    Err(Error::invalid(message).code("bad_input").hint(hint))
+    Err(Error::invalid(message).code(BAD_INPUT).hint(hint))
 }
 
 /// Returns what follows from the input named by `from`, for inputs that a person could also send.

@@ -10,6 +10,7 @@ use crate::documents::proposals::proposal::{self, lineage};
 use crate::documents::topics::topic;
 use crate::flows::Works;
 use crate::flows::requests::inputs;
+use crate::flows::requests::inputs::BAD_INPUT;
 use crate::jobs::{Grant, Job, Verb};
 use crate::script::{InputType, Kind, Produces};
 
@@ -53,7 +54,7 @@ pub(in crate::flows) fn take(
 
 fn wrong() -> Error {
     let message = format!("input `{NAME}` must be an array of 1 to {JOB_TOPICS_MAX} ids of topics");
-    Error::invalid(message).code("bad_input")
+    Error::invalid(message).code(BAD_INPUT)
 }
 
 /// Refuses Topics that are closed, or of another Source than the first one.

@@ -8,7 +8,7 @@ use crate::flows::Site;
 use crate::flows::requests::inputs::{self, Checked};
 use crate::flows::requests::prepare;
 use crate::jobs::{NewJob, Pool};
-use crate::script::{Input, Kind, Lane, Produces, Vm};
+use crate::script::{Input, Kind, Lane, Produces, SCRIPT_FAILED, Vm};
 
 /// Refuses a Source of which no proposal could be approved now.
 pub(in crate::flows) async fn refuse_unready(
@@ -86,7 +86,7 @@ pub(in crate::flows) async fn lane(
     let wrong = |what: &str| {
         let message = format!("{}: the lane of kind \"{}\" {what}", slot.at, kind.name);
         let hint = "return NAME=VALUE, as in \"source_path=\" .. inputs.source_path, or nil";
-        Err(Error::invalid(message).code("script_failed").hint(hint))
+        Err(Error::invalid(message).code(SCRIPT_FAILED).hint(hint))
     };
     match answer {
         Value::Null => Ok(None),

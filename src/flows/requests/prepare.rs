@@ -10,21 +10,16 @@ use crate::base::{Error, Result, SourcePath};
 use crate::documents;
 use crate::flows::jobs::tree_guard;
 use crate::flows::perspectives::personas;
+use crate::flows::requests::inputs::{BAD_INPUT, MISSING_INPUT};
 use crate::flows::requests::{inputs, multi_topic, rework, verify, without_topic};
 use crate::flows::topics::of_job;
 use crate::flows::{Works, agents, approvals, assistant, instances, mail, workspaces};
-use crate::jobs::{Hooks, Job, Pool, Prepared, Status};
-use crate::script::{self, Config, Input, InputType, Kind, Produces};
+use crate::jobs::{Hooks, Job, KIND_CHANGED, PROMPT_FAILED, Pool, Prepared, Status};
+use crate::script::{self, Config, Input, InputType, Kind, Produces, SCRIPT_STUCK};
 
 /// Refusals of inputs that say something about the kind and not about the documents.
-const OF_THE_KIND: [&str; 6] = [
-    "unknown_kind",
-    "unknown_input",
-    "missing_input",
-    "computed_input",
-    "input_mismatch",
-    "bad_input",
-];
+const OF_THE_KIND: [&str; 6] =
+    ["unknown_kind", "unknown_input", MISSING_INPUT, "computed_input", "input_mismatch", BAD_INPUT];
 
 /// Returns what documents and the script add to a job's life.
 pub fn hooks(works: &Works) -> Hooks {
@@ -94,7 +89,7 @@ fn produced(tx: &crate::store::Tx<'_>, job: &Job, produces: Produces) -> Result<
 
 async fn prepare(works: &Works, job: &Job) -> Result<Prepared> {
     let changed = |cause: Error| {
-        if OF_THE_KIND.contains(&cause.code_str()) { cause.code("kind_changed") } else { cause }
+        if OF_THE_KIND.contains(&cause.code_str()) { cause.code(KIND_CHANGED) } else { cause }
     };
     let kind = inputs::kind(works, &job.kind).map_err(changed)?;
     if let Some(prompt) = approvals::resume::prompt(works, job).await? {
@@ -148,8 +143,7 @@ pub(in crate::flows) async fn prompt(
     let mut texts = texts(&works.config, &works.wb_agent, kind, job_id, values);
     texts.extend(more);
     let prompt = script::prompt(&works.vm(), kind, &texts).await.map_err(|cause| {
-        let code =
-            if cause.code_str() == "script_stuck" { "script_stuck" } else { "prompt_failed" };
+        let code = if cause.code_str() == SCRIPT_STUCK { SCRIPT_STUCK } else { PROMPT_FAILED };
         Error::invalid(cause.chain()).code(code)
     })?;
     Ok(prompt + &multi_topic::block(values)?)

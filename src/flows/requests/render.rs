@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use crate::base::{BlobId, Error, Result, TopicId};
 use crate::documents::Repo;
 use crate::flows::perspectives::personas;
+use crate::flows::requests::inputs::MISSING_INPUT;
 use crate::flows::requests::{inputs, prepare};
 use crate::process::Children;
 use crate::script::{self, Input, InputType, Kind, Loaded};
@@ -120,5 +121,5 @@ fn source(kind: &Kind, input: &Input, own: Option<&String>, known: Option<&str>)
 
 fn missing(kind: &Kind, name: &str) -> Error {
     let message = format!("kind \"{}\" needs {name}=…", kind.name);
-    Error::invalid(message).code("missing_input").hint("add it after the kind: NAME=VALUE")
+    Error::invalid(message).code(MISSING_INPUT).hint("add it after the kind: NAME=VALUE")
 }

@@ -16,7 +16,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use crate::base::limit::SEARCHES_MAX;
-use crate::base::{BlobId, Context, Error, ErrorKind, EventKind, Result, SourcePath, fault};
+use crate::base::{
+    BlobId, Context, Error, ErrorKind, EventKind, INDEX_DAMAGED, Result, SourcePath, fault,
+};
 use crate::chat;
 use crate::documents::git::Identity;
 use crate::documents::search::{self, Left, Part};
@@ -105,7 +107,7 @@ impl Index {
 
     /// Takes note of an error of a search: a damaged index is made anew.
     pub(super) fn failed(&self, cause: &Error) {
-        if cause.code_str() == search::DAMAGED {
+        if cause.code_str() == INDEX_DAMAGED {
             self.changed().is_damaged = true;
             self.fall_behind();
         }

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use crate::api::backups::{Backup, Made};
-use crate::base::{Context, Error, ErrorKind, Millis, Result, digest_hex, fault};
+use crate::base::{Context, DISK_FULL, Error, ErrorKind, Millis, Result, digest_hex, fault};
 use crate::flows::Works;
 use crate::process;
 use crate::store::{MIGRATIONS, backup};
@@ -270,7 +270,7 @@ fn require_room(database: &Utf8Path, folder: &Utf8Path) -> Result<()> {
     let free = process::free_bytes(folder)?;
     if free < bytes.saturating_mul(2).saturating_add(ROOM_BYTES) {
         return Err(Error::unavailable(format!("only {} MiB are free", free / (1024 * 1024)))
-            .code("disk_full")
+            .code(DISK_FULL)
             .hint("free some space, or store backups elsewhere: wiki-browser backup --to DIR"));
     }
     Ok(())

@@ -9,4 +9,6 @@ pub(in crate::flows) mod reconcile;
 pub mod recover;
 pub mod restore;
 pub mod retention;
+pub mod servable;
+pub mod server_file;
 pub mod start;

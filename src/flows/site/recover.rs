@@ -1,12 +1,12 @@
 //! Looking whether a database is whole, and replacing a damaged one by what can be read of it.
 
 use crate::api::backups::Backup;
-use crate::base::{Error, ErrorKind, Result};
+use crate::base::{DATABASE_CORRUPT, Error, ErrorKind, Result};
 use crate::flows::site::backup as copies;
 use crate::flows::site::reconcile::Adopts;
 use crate::flows::site::restore::{Offline, Report, Since, begin_life, put, reconcile_in, settle};
 use crate::store::salvage::salvage;
-use crate::store::{CORRUPT, MIGRATIONS, backup};
+use crate::store::{MIGRATIONS, backup};
 
 /// Looks whether the database is whole, and whether git holds proposals that it takes for open;
 /// with `adopt` they are written down as approved. A damaged one is replaced by what can be read of
@@ -47,7 +47,7 @@ pub async fn recover(site: &Offline, dry_run: bool, adopt: bool) -> Result<Repor
     match salvage(&database, &working, MIGRATIONS, &site.clock) {
         Ok(tables) => report.tables = tables,
         // What was asked is told: that it is beyond saving is an answer too.
-        Err(cause) if dry_run && cause.code_str() == CORRUPT => {
+        Err(cause) if dry_run && cause.code_str() == DATABASE_CORRUPT => {
             report.not_saved = Some(cause.message().to_owned());
         }
         Err(cause) => return Err(cause.hint(advice(&report.backups))),

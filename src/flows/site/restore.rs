@@ -17,7 +17,8 @@ use tracing::warn;
 
 use crate::api::backups::Backup;
 use crate::base::{
-    Actor, Clock, Context, Error, ErrorKind, Ids, JobId, ProposalId, Result, TokenId, fault,
+    Actor, Clock, Context, DATABASE_CORRUPT, Error, ErrorKind, Ids, JobId, ProposalId, Result,
+    TokenId, fault,
 };
 use crate::documents::Repo;
 use crate::documents::proposals::attempt::approvers;
@@ -29,7 +30,7 @@ use crate::jobs::{self, Capacities, job_dir};
 use crate::people::{self, Person};
 use crate::script::{Config, Vm};
 use crate::store::salvage::Salvaged;
-use crate::store::{self, CORRUPT, MIGRATIONS, Store, backup};
+use crate::store::{self, MIGRATIONS, Store, backup};
 
 /// A site that no server serves; the caller holds its lock.
 pub struct Offline {
@@ -160,7 +161,7 @@ pub async fn restore(site: &Offline, file: &Utf8Path, keep_tokens: bool) -> Resu
 fn since(database: &Utf8Path) -> Since {
     let read = || -> Result<Old> {
         if let Some(loss) = store::loss(database)? {
-            return Err(Error::unavailable(loss.to_string()).code(CORRUPT));
+            return Err(Error::unavailable(loss.to_string()).code(DATABASE_CORRUPT));
         }
         let rows = backup::row_counts(database)?;
         backup::look(database, |c| {

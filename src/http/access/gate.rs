@@ -12,7 +12,10 @@ use crate::http::access::who::{Credential, Identified, authorize, credentials, i
 use crate::http::server::head::{check_framing, check_size};
 use crate::http::server::listen::Peer;
 
-/// A request that may go on to its handler.
+/// The code of an address without a route.
+pub(in crate::http) const NO_ROUTE: &str = "no_route";
+
+/// A request that passed all checks.
 #[derive(Clone)]
 pub(in crate::http) struct Passed {
     pub(in crate::http) peer: Peer,
@@ -105,6 +108,6 @@ async fn ask(edge: &Edge, peer: &Peer, head: &Parts) -> Result<(Credential, Iden
 pub(in crate::http) fn no_route(path: &str) -> Error {
     let shown = crate::base::truncate_chars(path, 120);
     Error::not_found(format!("nothing found at {shown}"))
-        .code("no_route")
+        .code(NO_ROUTE)
         .hint("see docs/http.md for all routes")
 }

@@ -11,6 +11,9 @@ use crate::base::{Error, ErrorKind, Result, fault};
 use crate::http::GateConfig;
 use crate::http::server::listen::Peer;
 
+/// The code of a request from a page of another site.
+pub(in crate::http) const CROSS_ORIGIN: &str = "cross_origin";
+
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
@@ -66,7 +69,7 @@ pub(in crate::http) fn check_origin(host: &Host, head: &Parts, is_open: bool) ->
         return Ok(());
     }
     Err(Error::new(ErrorKind::Forbidden, "the request comes from another site")
-        .code("cross_origin")
+        .code(CROSS_ORIGIN)
         .hint("open the site itself, or send a token as `Authorization: Bearer`"))
 }
 

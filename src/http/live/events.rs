@@ -386,6 +386,14 @@ mod tests {
 
     fn plain(scope: Scope) -> Event {
         let subject = "config".to_owned();
+    /// The person with a token, as a reader from this machine.
+    async fn audience(edge: &Edge, token: &str) -> Audience {
+        let peer = Peer::Tcp(([127, 0, 0, 1], 1).into());
+        let credential = Credential::Bearer(token.to_owned());
+        let caller = identify(edge, &peer, &credential).await.unwrap().caller;
+        Audience { peer, caller, credential: Some(credential) }
+    }
+
         let event = Event::new(EventKind::ConfigReloaded, subject, Actor::System, json!({}));
         Event { scope, ..event }
     }
@@ -397,10 +405,7 @@ mod tests {
         let mut tasks = JoinSet::new();
         let data = Utf8Path::from_path(folder.path()).unwrap();
         let (edge, person, token) = edge(data, &mut tasks).await;
-        let peer = Peer::Tcp(([127, 0, 0, 1], 1).into());
-        let credential = Credential::Bearer(token);
-        let caller = identify(&edge, &peer, &credential).await.unwrap().caller;
-        let audience = Audience { peer, caller, credential: Some(credential) };
+        let audience = audience(&edge, &token).await;
         let feed = Feed::open(edge.clone(), Streams::new(1), audience, None).await;
         let mut feed = feed.unwrap();
         assert!(feed.next().await.unwrap().is_some(), "the greeting");
@@ -429,13 +434,9 @@ mod tests {
         let written =
             edge.store.write(move |tx| (0..many).try_for_each(|_| tx.emit(plain(Scope::Site))));
         written.await.unwrap();
-        let peer = Peer::Tcp(([127, 0, 0, 1], 1).into());
-        let credential = Credential::Bearer(token);
-        let caller = identify(&edge, &peer, &credential).await.unwrap().caller;
         for (number, word) in [(0, "event: reset"), (1, "event: config_reloaded")] {
             let cursor = Cursor { epoch: edge.store.epoch().to_owned(), number };
-            let audience =
-                Audience { peer, caller: caller.clone(), credential: Some(credential.clone()) };
+            let audience = audience(&edge, &token).await;
             let feed = Feed::open(edge.clone(), Streams::new(2), audience, Some(cursor)).await;
             let mut feed = feed.unwrap();
             let first = [feed.next().await.unwrap().unwrap(), feed.next().await.unwrap().unwrap()];
@@ -451,10 +452,7 @@ mod tests {
         let mut tasks = JoinSet::new();
         let data = Utf8Path::from_path(folder.path()).unwrap();
         let (edge, person, token) = edge(data, &mut tasks).await;
-        let peer = Peer::Tcp(([127, 0, 0, 1], 1).into());
-        let credential = Credential::Bearer(token);
-        let caller = identify(&edge, &peer, &credential).await.unwrap().caller;
-        let audience = Audience { peer, caller, credential: Some(credential) };
+        let audience = audience(&edge, &token).await;
         let feed = Feed::open(edge.clone(), Streams::new(1), audience, None).await;
         let mut feed = feed.unwrap();
         let epoch = edge.store.epoch().to_owned();
@@ -466,14 +464,8 @@ mod tests {
         // An event that this reader may not see moves its cursor all the same.
         edge.store
             .write(|tx| {
-                let event = Event::new(
-                    EventKind::ConfigReloaded,
-                    "config".to_owned(),
-                    Actor::System,
-                    json!({}),
-                );
                 let other = Scope::Person("018bcfe5-6800-7000-8000-00000000000b".parse()?);
-                tx.emit(Event { scope: other, ..event })
+                tx.emit(plain(other))
             })
             .await
             .unwrap();

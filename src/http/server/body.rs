@@ -14,7 +14,10 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::base::limit::{ANSWERS_BYTES_MAX, BODY_PAUSE_MS_MAX, BODY_TIME_MS_MAX, format_duration};
 use crate::base::{Error, ErrorKind, Result, fault, truncate_chars};
 
-/// The code of a large answer for which there is no room.
+/// The code of a query parameter that a route does not have.
+pub(in crate::http) const UNKNOWN_PARAMETER: &str = "unknown_parameter";
+
+/// The code of a large response for which there is no room.
 pub(in crate::http) const ANSWERS_FULL: &str = "answers_full";
 
 /// A body that nobody has read yet.
@@ -245,14 +248,11 @@ pub(in crate::http) fn parse_form<T: DeserializeOwned>(bytes: &[u8]) -> Result<T
 pub(in crate::http) fn parse_query<T: DeserializeOwned>(query: &str) -> Result<T> {
     serde_urlencoded::from_str(query).map_err(|cause| {
         let why = truncate_chars(&cause.to_string(), 200).replace("field", "parameter");
-        let code = if why.starts_with("unknown parameter") {
-            "unknown_parameter"
-        } else {
-            "bad_parameter"
-        };
-        // `unknown parameter `q`, expected one of …`: what there is stands in the documentation.
+        let code =
+            if why.starts_with("unknown parameter") { UNKNOWN_PARAMETER } else { "bad_parameter" };
+        // `unknown parameter `q`, expected one of …`: the list is in the documentation.
         let message = match code {
-            "unknown_parameter" => why.split(", expected").next().unwrap_or(&why).to_owned(),
+            UNKNOWN_PARAMETER => why.split(", expected").next().unwrap_or(&why).to_owned(),
             _ => format!("the query is wrong: {why}"),
         };
         Error::invalid(message).code(code).hint(ROUTES)

@@ -1,6 +1,7 @@
 //! What a reader is told who asks for a document that is not there: where it went, what became of
 //! it, or what else is meant by its name.
 
+use crate::documents::NOT_A_SOURCE;
 use crate::base::{Error, ErrorKind, Result, SourcePath, TopicId};
 use crate::flows::topics::TopicQuery;
 use crate::flows::{self, Site};
@@ -43,7 +44,7 @@ pub(super) async fn answer(
         let aside = Aside { back: history, way: "View its history", more, ..Aside::default() };
         return Ok(reply::failed_form(cause, aside));
     }
-    if cause.code_str() == "not_a_source" {
+    if cause.code_str() == NOT_A_SOURCE {
         return Err(no_document(site, path).await?);
     }
     Err(cause)

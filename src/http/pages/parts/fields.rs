@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::base::{Error, Result};
 use crate::flows;
+use crate::flows::requests::inputs::{BAD_INPUT, MISSING_INPUT};
 use crate::flows::Site;
 use crate::http::pages::parts::form;
 use crate::http::pages::parts::view::Topic;
@@ -148,15 +149,15 @@ fn filled(field: Field, input: &Input, refused: &Refused) -> Field {
 
 /// Returns what is wrong with a field for somebody who looks at it: its name stands there already.
 fn said(input: &Input, cause: &Error) -> String {
-    if cause.code_str() == "missing_input" {
+    if cause.code_str() == MISSING_INPUT {
         return "this field is required".to_owned();
     }
     let message = cause.message();
     let named = format!("input `{}` ", input.name);
     let message = message.strip_prefix(&named).unwrap_or(message);
     match cause.hint_str() {
-        // That of a value that does not fit says what the field is for, which stands there too.
-        Some(hint) if cause.code_str() != "bad_input" => format!("{message}: {hint}"),
+        // The hint of an invalid value repeats the field's description, which is shown as well.
+        Some(hint) if cause.code_str() != BAD_INPUT => format!("{message}: {hint}"),
         _ => message.to_owned(),
     }
 }

@@ -3,8 +3,12 @@
 use askama::Template;
 use hyper::StatusCode;
 
+use crate::documents::{NOT_A_SOURCE, SOURCE_GONE};
+use crate::http::access::gate::NO_ROUTE;
+use crate::http::access::origin::CROSS_ORIGIN;
 use crate::http::pages::{Frame, Name, Plain, Visible};
 use crate::http::reply::Aside;
+use crate::http::server::body::UNKNOWN_PARAMETER;
 use crate::people::BAD_CODE;
 
 /// The page behind a login link: one button.
@@ -60,18 +64,18 @@ impl ErrorPage<'_> {
 /// headers is for programs.
 pub(in crate::http) fn hint_of<'a>(code: &str, hint: Option<&'a str>) -> Option<&'a str> {
     match code {
-        "unknown_parameter" => Some("remove it from the address"),
-        "no_route" => Some("check the address, or search for the page you expected"),
-        "source_gone" | "not_a_source" if hint.is_some_and(|it| it.contains("source list")) => {
+        UNKNOWN_PARAMETER => Some("remove it from the address"),
+        NO_ROUTE => Some("check the address, or search for the page you expected"),
+        SOURCE_GONE | NOT_A_SOURCE if hint.is_some_and(|it| it.contains("source list")) => {
             Some("browse the documents, or search for its text")
         }
-        // The way to its new name, or to its history, stands below.
-        "source_gone"
+        // A link to its new name or its history is shown below.
+        SOURCE_GONE
             if hint.is_some_and(|it| it.contains("ask for ") || it.contains("source history")) =>
         {
             None
         }
-        "cross_origin" => Some("open the site itself and try again there"),
+        CROSS_ORIGIN => Some("open the site itself and try again there"),
         _ => hint,
     }
 }

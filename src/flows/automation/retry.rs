@@ -19,7 +19,7 @@ use crate::jobs::{self, Job, NewJob, Reason, Status};
 use crate::script::{Kind, SCRIPT_FAILED, Slot};
 use crate::store::StoredEvent;
 
-/// Asks the kind of a job that has failed whether it is repeated.
+/// Asks the kind of a failed job whether to retry it.
 pub(in crate::flows) async fn after(
     site: &Site,
     event: &StoredEvent,

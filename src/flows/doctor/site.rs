@@ -1,4 +1,4 @@
-//! The doctor's look at a site: repository, data folder, database, server.
+//! The doctor's checks of a site: repository, data folder, database, server.
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -10,14 +10,14 @@ use crate::process::{self, Children, FileLock};
 use crate::script::Loaded;
 use crate::store::events;
 
-/// Files of the data folder that hold a secret, or all that was ever said.
+/// Files of the data folder with secrets or content.
 const PRIVATE: [&str; 4] = ["operator.token", "wiki.db", "wiki.db-wal", "wiki.db-shm"];
 
-/// What the database says.
+/// The result of checking the database.
 #[derive(Default)]
 pub(super) struct Newest {
     pub(super) finding: Option<Finding>,
-    /// When its newest event was.
+    /// The time of its newest event.
     pub(super) event: Option<Millis>,
 }
 
@@ -58,7 +58,7 @@ pub(super) async fn repository(loaded: &Loaded, path: &str) -> Finding {
             Err(cause) => bad(cause),
             Ok(Some(finding)) => finding,
             Ok(None) => {
-                // A glob that leaves files out matches none of those that are left.
+                // A negated glob matches none of the remaining files.
                 let paths = match repo.tracked_files().await {
                     Ok(paths) => paths,
                     Err(cause) => return bad(cause),
@@ -77,7 +77,7 @@ pub(super) async fn repository(loaded: &Loaded, path: &str) -> Finding {
     }
 }
 
-/// Says what is meant to be a Source and is not looked at, or cannot be one.
+/// Reports files that are meant to be Sources but are ignored or cannot be Sources.
 async fn overlooked(repo: &Repo) -> Result<Option<Finding>> {
     const WHAT: &str = "repository";
     let unwatched = repo.unwatched().await?;
@@ -104,7 +104,7 @@ fn others(count: usize) -> String {
     if count > 1 { format!(" and {} more", count - 1) } else { String::new() }
 }
 
-/// Says which secrets this shell has not; the server may be started with others.
+/// Reports secrets that are missing in this shell; the server may have a different environment.
 pub(super) fn secrets(loaded: &Loaded) -> Vec<Finding> {
     const WHAT: &str = "secret";
     let missing = external::missing_secrets(loaded, &external::environment());
@@ -137,7 +137,7 @@ pub(super) fn data(data: &Utf8Path) -> Finding {
     }
 }
 
-/// Looks at the files that nobody else may read, once there are any.
+/// Checks the permissions of private files, once they exist.
 pub(super) fn files(data: &Utf8Path) -> Option<Finding> {
     const WHAT: &str = "private files";
     let modes: Vec<(Utf8PathBuf, bool, u32)> = PRIVATE
@@ -165,7 +165,7 @@ pub(super) fn files(data: &Utf8Path) -> Option<Finding> {
     (!modes.is_empty()).then(|| Finding::ok(WHAT, format!("{} files are private", modes.len())))
 }
 
-/// Reads the database as a reader beside its server would.
+/// Checks the database as `serve` does, and reads its newest event.
 pub(super) fn database(data: &Utf8Path) -> Newest {
     const WHAT: &str = "database";
     let path = data.join("wiki.db");
@@ -219,7 +219,7 @@ fn unwritable(data: &Utf8Path, cause: &crate::base::Error) -> Option<Utf8PathBuf
     places.find(|it| it.exists() && !process::may_write(it))
 }
 
-/// Says whether a server runs. Nothing of this is a fault.
+/// Reports whether a server is running. Neither is a problem.
 pub(super) fn server(data: &Utf8Path) -> Finding {
     const WHAT: &str = "server";
     let lock = data.join("lock");

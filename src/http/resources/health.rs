@@ -1,4 +1,4 @@
-//! Whether the process serves, whether the site is ready, and what is wrong with its database.
+//! Liveness, readiness, and the health of the database.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ pub(in crate::http) fn routes(edge: &Edge) -> BoxedFilter<(Response,)> {
     ])
 }
 
-/// What is wrong with the site, for people.
+/// The problems of the site, for people.
 pub(in crate::http) fn site_routes(site: &Site) -> BoxedFilter<(Response,)> {
     get("/api/health", site, async |site: Site, call| {
         let counts = flows::jobs::counts(&site, &call.caller()?).await?;

@@ -1,4 +1,4 @@
-//! The pages of the machinery itself: signing in, and errors.
+//! The pages for signing in and for errors.
 
 use askama::Template;
 use hyper::StatusCode;
@@ -19,7 +19,7 @@ pub(in crate::http) struct LoginPage<'a> {
     pub(in crate::http) code: &'a str,
 }
 
-/// What a browser without a session is told.
+/// The page for a browser without a session.
 #[derive(Template)]
 #[template(path = "signin.html")]
 pub(in crate::http) struct SignInPage {
@@ -36,12 +36,12 @@ pub(in crate::http) struct ErrorPage<'a> {
     pub(in crate::http) message: &'a str,
     pub(in crate::http) hint: Option<&'a str>,
     pub(in crate::http) request_id: Option<&'a str>,
-    /// Where to go from here, and what was typed into the form that failed.
+    /// Where to go from here, and the text of the form that failed.
     pub(in crate::http) aside: &'a Aside,
 }
 
 impl ErrorPage<'_> {
-    /// Returns what an error means to a person.
+    /// Returns the heading for an error.
     pub(in crate::http) fn heading_of(code: &str, status: StatusCode) -> &'static str {
         match status.as_u16() {
             _ if code == BAD_CODE => "This link no longer works",
@@ -60,8 +60,8 @@ impl ErrorPage<'_> {
     }
 }
 
-/// Returns the hint of an error in words for a person in front of a page: what speaks of routes and
-/// headers is for programs.
+/// Returns the hint of an error for a person at a page: hints about routes and headers are for
+/// programs.
 pub(in crate::http) fn hint_of<'a>(code: &str, hint: Option<&'a str>) -> Option<&'a str> {
     match code {
         UNKNOWN_PARAMETER => Some("remove it from the address"),

@@ -1,4 +1,4 @@
-//! The data folder: private, with the loaded script and where the server is.
+//! The data folder: private, with the loaded script and the server file.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::Write as _;
@@ -14,7 +14,7 @@ use crate::flows::site::server_file::{self, SERVER_FILE};
 use crate::process;
 use crate::script::Config;
 
-/// Makes the folder, mode 0700.
+/// Creates the folder with mode 0700.
 pub(super) fn make_private(data: &Utf8Path) -> Result<()> {
     let cannot = || format!("cannot create the data folder {data}");
     DirBuilder::new()
@@ -22,15 +22,15 @@ pub(super) fn make_private(data: &Utf8Path) -> Result<()> {
         .mode(0o700)
         .create(data)
         .map_err(|cause| Error::of_disk(cannot(), cause))?;
-    // A database that lasts is of no use in a folder that does not.
+    // A durable database needs a durable folder.
     if let Some(parent) = data.parent().filter(|it| !it.as_str().is_empty()) {
         File::open(parent).and_then(|it| it.sync_all()).context(ErrorKind::Unavailable, cannot)?;
     }
     ignore_all(data)
 }
 
-/// Returns a repository with what it needs beside it kept in the data folder. A data folder with
-/// tracked files is refused: whoever can commit could put there what agents and the server obey.
+/// Returns a repository that keeps its own files in the data folder. A data folder with tracked
+/// files is refused: anyone who can commit could plant files there that agents and the server obey.
 pub(super) async fn beside(repo: Repo, data: &Utf8Path) -> Result<Repo> {
     let tracked = repo.tracked_below(data).await?.filter(|_| !fault::is_off("data_tracked"));
     let Some(file) = tracked else { return Ok(repo.beside(data)) };
@@ -41,8 +41,8 @@ pub(super) async fn beside(repo: Repo, data: &Utf8Path) -> Result<Repo> {
     ))
 }
 
-/// Lets git pass the folder over, whatever the repository's own `.gitignore` says: `git add -A`
-/// must not commit the operator's token.
+/// Makes git ignore the folder, whatever the repository's own `.gitignore` says: `git add -A` must
+/// not commit the operator's token.
 fn ignore_all(data: &Utf8Path) -> Result<()> {
     let path = data.join(".gitignore");
     let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
@@ -54,13 +54,13 @@ fn ignore_all(data: &Utf8Path) -> Result<()> {
     }
 }
 
-/// Keeps the text of the loaded script under its digest: a job's row names the digest.
+/// Stores the text of the loaded script under its digest, which each job's row names.
 pub(super) fn keep_script(config: &Config) -> Result<()> {
     let folder = config.site.data.join("script").join(&config.digest);
     if folder.is_dir() {
         return Ok(());
     }
-    // Written aside and renamed, so that a folder of this name is always complete.
+    // Written under another name and renamed, so that a folder of this name is always complete.
     let aside = config.site.data.join("script").join(format!("{}.new", config.digest));
     let cannot = || format!("cannot keep the script in {folder}");
     let own = process::own_folder(&config.site.data.join("script"));
@@ -78,14 +78,14 @@ pub(super) fn keep_script(config: &Config) -> Result<()> {
     fs::rename(&aside, &folder).map_err(|cause| Error::of_disk(cannot(), cause))
 }
 
-/// Tells the commands where the server is.
+/// Writes the file that tells commands where the server is.
 pub(super) fn write_server_file(data: &Utf8Path, facts: &Value) -> Result<()> {
     let (path, aside) = (data.join(SERVER_FILE), data.join(format!("{SERVER_FILE}.new")));
     write_private(&aside, format!("{facts:#}\n").as_bytes())?;
     fs::rename(&aside, &path).map_err(|cause| Error::of_disk(format!("cannot write {path}"), cause))
 }
 
-/// Takes that back.
+/// Removes that file.
 pub(super) fn remove_server_file(data: &Utf8Path) {
     let path = data.join(SERVER_FILE);
     match fs::remove_file(&path) {
@@ -110,7 +110,7 @@ fn write_private(path: &Utf8Path, bytes: &[u8]) -> Result<()> {
         _ => {}
     }
     let mut options = OpenOptions::new();
-    // Made anew: what an agent has put there is neither followed nor waited for.
+    // Created anew: a file or link that an agent put there is neither followed nor waited for.
     options.write(true).create_new(true).mode(0o600);
     let written = options.open(path).and_then(|mut file| file.write_all(bytes));
     written.map_err(|cause| Error::of_disk(cannot(), cause))

@@ -1,11 +1,14 @@
-//! Collects the files of the pages (`src/http/assets`) into one table of the program, with a version
-//! that changes when any of them does, and what each module imports.
+//! Embeds the files of the pages (`src/http/assets`): one table of them, what each module imports, and
+//! a version that changes with any of them.
+//!
+//! Folders are for the reader of the source. A browser sees all files in one folder, so names are
+//! unique and modules import each other as `./name.js`.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
 use std::fmt::Write as _;
 use std::hash::{Hash as _, Hasher as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 const FOLDER: &str = "src/http/assets";
@@ -16,18 +19,15 @@ fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed={FOLDER}");
     println!("cargo::rerun-if-changed=build.rs");
     let root = PathBuf::from(variable("CARGO_MANIFEST_DIR")?).join(FOLDER);
-    let mut files = Vec::new();
-    for entry in fs::read_dir(&root)? {
-        let name = entry?.file_name().into_string();
-        files.push(name.map_err(|_| io::Error::other("an asset's name is not UTF-8"))?);
-    }
-    files.sort_by_key(|name| (name != FIRST_SHEET, name.clone()));
+    let mut files = BTreeMap::new();
+    collect(&root, &mut files)?;
+    let mut files: Vec<(String, PathBuf)> = files.into_iter().collect();
+    files.sort_by_key(|(name, _)| name != FIRST_SHEET);
     let mut version = DefaultHasher::new();
     let mut imports = BTreeMap::new();
     let mut table = String::from("const FILES: &[(&str, &[u8])] = &[\n");
-    for name in &files {
-        let path = root.join(name);
-        let bytes = fs::read(&path)?;
+    for (name, path) in &files {
+        let bytes = fs::read(path)?;
         if let Some(module) = name.strip_suffix(".js") {
             imports.insert(module.to_owned(), imported(&String::from_utf8_lossy(&bytes)));
         }
@@ -48,6 +48,24 @@ fn main() -> io::Result<()> {
     table.push_str("];\n");
     fs::write(PathBuf::from(variable("OUT_DIR")?).join("assets.rs"), table)?;
     println!("cargo::rustc-env=WB_ASSETS_VERSION={:016x}", version.finish());
+    Ok(())
+}
+
+/// Adds the files below a folder, by name.
+fn collect(folder: &Path, files: &mut BTreeMap<String, PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect(&path, files)?;
+            continue;
+        }
+        let name = path.file_name().and_then(|name| name.to_str());
+        let name = name.ok_or_else(|| io::Error::other("an asset's name is not UTF-8"))?.to_owned();
+        if let Some(other) = files.insert(name, path.clone()) {
+            let message = format!("{} and {} have the same name", other.display(), path.display());
+            return Err(io::Error::other(message));
+        }
+    }
     Ok(())
 }
 

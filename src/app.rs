@@ -51,29 +51,29 @@ use crate::store::{self, MIGRATIONS, Store, StoredEvent, Writer};
 pub use logs::LogFormat;
 pub use offline::offline;
 
-/// How a server runs, beside what the script says.
+/// Options of a server besides the script.
 #[derive(Clone, Copy, Debug)]
 pub struct ServeOptions {
-    /// How the log is written.
+    /// The format of the log.
     pub log: LogFormat,
-    /// How many daily backups are kept; none are made if it is 0.
+    /// Number of daily backups to keep; 0 disables them.
     pub daily_backups: u32,
-    /// Whether the operator's one-time link is printed: whoever reads it is an admin.
+    /// Whether to print the operator's one-time link, which makes its reader an admin.
     pub prints_link: bool,
-    /// Whether the script is reloaded whenever it is saved.
+    /// Whether to reload the script when it is saved.
     pub watches: bool,
 }
 
-/// How many descriptors a process has that was told nothing else.
+/// The default limit of descriptors.
 const DESCRIPTORS_DEFAULT: u64 = 1_024;
-/// What a shutdown may take beyond the grace of the jobs.
+/// Time for a shutdown beyond the grace of the jobs.
 const SHUTDOWN_SLACK: Duration = Duration::from_millis(900);
 
-/// Serves a site until it is told to stop. `say` tells the operator where to look, once it serves.
+/// Serves a site until it is told to stop. `say` prints the greeting once it serves.
 pub fn serve(script: &Utf8Path, options: ServeOptions, say: impl FnOnce(&str)) -> ExitCode {
     process::release_large_blocks();
     logs::start(options.log);
-    // The programs of engines are looked up when the data folder is open, in `build`.
+    // Programs of engines are looked up once the data folder is open, in `build`.
     let loaded = match flows::check::check(script, &Wear::default(), "", Purpose::Start) {
         Ok(loaded) => loaded,
         Err(report) => {
@@ -90,7 +90,7 @@ pub fn serve(script: &Utf8Path, options: ServeOptions, say: impl FnOnce(&str)) -
         }
     };
     let served = runtime.block_on(run(loaded, options, say));
-    // What is left on blocking threads has nothing to say any more.
+    // Tasks left on blocking threads no longer matter.
     runtime.shutdown_background();
     match served {
         Ok(code) => code,
@@ -115,7 +115,7 @@ async fn run(loaded: Loaded, options: ServeOptions, say: impl FnOnce(&str)) -> R
     let (site, writer) = build(&loaded, ground)?;
     // The first generation ends with its last job, not with the server.
     drop(loaded);
-    // The recovery writes: its writer is served from here on, and until the very end.
+    // Recovery writes, so its writer runs from here until the very end.
     let (writer_stop, writers) = (CancellationToken::new(), TaskTracker::new());
     let pulses = Pulses::default();
     let writing = pulses.beating("the writer of the database", writer.serve(writer_stop.clone()));
@@ -123,13 +123,13 @@ async fn run(loaded: Loaded, options: ServeOptions, say: impl FnOnce(&str)) -> R
     let holds = (pulses, tenancy);
     let outcome = tokio::select! {
         outcome = serve_site(site, &config, options, (stops, &holds), say) => outcome,
-        // Without its writer a server would only refuse; a new one can mend what happened.
+        // Without its writer a server could only refuse; a new server can recover.
         ended = &mut writer_done => {
             error!("the writer of the database ended, and the server with it: {ended:?}");
             return Ok(ExitCode::from(services::EXIT_CODE));
         }
     };
-    // Before the log is closed: without a log and with this file, a log was lost.
+    // Before the log is closed: a missing log next to this file would count as lost.
     data::remove_server_file(&config.site.data);
     writer_stop.cancel();
     if let Err(cause) = writer_done.await {
@@ -139,7 +139,7 @@ async fn run(loaded: Loaded, options: ServeOptions, say: impl FnOnce(&str)) -> R
     outcome
 }
 
-/// What a site stands on, looked at before anything is written.
+/// What a site needs, checked before anything is written.
 struct Ground {
     env: Vec<(String, String)>,
     wb_agent: Utf8PathBuf,
@@ -175,10 +175,9 @@ fn build(loaded: &Loaded, ground: Ground) -> Result<(Site, Writer)> {
     let path = env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
     let script = reloading::script(loaded, path, &clock);
     let database = config.site.data.join("wiki.db");
-    // A restore that was cut off after it was decided.
+    // Completes an interrupted restore.
     store::backup::put_in_place(&database)?;
-    data::refuse_lost_database(&config.site.data, &database)?;
-    data::refuse_lost_log(&config.site.data, &database)?;
+    flows::site::servable::refuse_unservable(&config.site.data)?;
     let (store, writer) = Store::open(&database, MIGRATIONS, clock.clone())?;
     let ids = Ids::new(clock);
     let first = Generation::new(1, Arc::clone(config), loaded.vm.clone(), engines);
@@ -211,7 +210,7 @@ fn build(loaded: &Loaded, ground: Ground) -> Result<(Site, Writer)> {
     Ok((Site { meter: Meter::new(&works), works, queue, warnings, script }, writer))
 }
 
-/// Recovers, listens, and serves until told to stop; the writer runs on after it.
+/// Recovers, listens, and serves until told to stop; the writer continues after it.
 async fn serve_site(
     site: Site,
     config: &Config,
@@ -221,8 +220,8 @@ async fn serve_site(
 ) -> Result<ExitCode> {
     data::keep_script(config)?;
     let operator = keep_operator(&site).await?;
-    // It names the last life, and this one only once it listens. Between the two it would call the
-    // log of a start that was cut off lost, as soon as anybody has worked that log in.
+    // The file names the last run, and this one only once it listens. Otherwise, after an
+    // interrupted start, a log that another program has merged would count as lost.
     data::remove_server_file(&config.site.data);
     let life = site.store.begin_life().await?;
     let counted = site.store.subscribe();
@@ -282,7 +281,7 @@ async fn serve_site(
     }
 }
 
-/// Starts the services that need nothing but the site.
+/// Starts the services that need only the site.
 fn start(
     site: &Site,
     services: &Services,
@@ -321,7 +320,7 @@ fn start(
     services.tracker.spawn(site.store.clone().check(stop.clone()));
 }
 
-/// Raises the limit of descriptors as far as it goes, and returns it.
+/// Raises the limit of descriptors as far as possible, and returns it.
 fn descriptors() -> u64 {
     match process::raise_descriptors() {
         Ok(count) => count,
@@ -332,13 +331,13 @@ fn descriptors() -> u64 {
     }
 }
 
-/// Waits until all that was started has ended, for the grace of the jobs and a little more, or
-/// until the operator has enough of it.
+/// Waits until everything has ended, for the grace of the jobs and a little more, or until a second
+/// signal.
 async fn end(site: &Site, tracker: &TaskTracker, mut stops: signals::Stops) -> ExitCode {
     tracker.close();
     let ended = async {
         tracker.wait().await;
-        // An approval goes on when its caller has left.
+        // An approval continues when its caller has left.
         site.repo.close().await;
     };
     tokio::select! {
@@ -401,10 +400,10 @@ fn edge(
         }),
         note_refusal: Arc::new(move |id, error| queue.note_refusal(id, error)),
         has_for: Arc::new(move |person| Has::of(&works.now(), person)),
-        // All that a job starts descends from this process: its guard is our child, and what loses
-        // its parents comes to the guard or to us, because both are subreapers.
+        // All processes of a job descend from this process: its guard is our child, and orphans are
+        // reparented to the guard or to us, because both are subreapers.
         is_agent_peer: Arc::new(move |pid| {
-            // One that is gone already may have left its connection to an agent.
+            // A process that has ended may have left its connection to an agent.
             process::start_time(pid).is_none()
                 || process::descends_from(pid, &[own_pid])
                 || process::carries_mark(pid, process::MARK)
@@ -416,13 +415,13 @@ fn edge(
     }
 }
 
-/// Returns whether a mark is that of a job of this site. An operator who works inside an agent of
-/// another site is an operator here all the same. A job has its folder before it has a process.
+/// Returns whether a mark is that of a job of this site. An operator inside an agent of another
+/// site is still an operator here. A job has its folder before it has a process.
 fn is_own_job(data: &Utf8Path, mark: &str) -> bool {
     mark.parse().is_ok_and(|id| jobs::job_dir(data, &id).is_dir())
 }
 
-/// Looks at the machine on behalf of a site, or of a folder that is none.
+/// Runs the doctor's checks for a site, or for a folder without one.
 ///
 /// # Errors
 /// `unavailable` without a runtime; what is wrong with the machine is in the findings.
@@ -443,7 +442,7 @@ fn small_runtime() -> Result<tokio::runtime::Runtime> {
     built.context(ErrorKind::Unavailable, || "no runtime".to_owned())
 }
 
-/// Makes the prompt of a kind, with nothing started and no database opened.
+/// Renders the prompt of a kind, without starting anything or opening the database.
 ///
 /// # Errors
 /// What is wrong with the inputs or with the script's prompt function.
@@ -461,7 +460,7 @@ pub fn render(
     small_runtime()?.block_on(prompt)
 }
 
-/// Returns the agents' client: the script's, or the file beside this program.
+/// Returns the path of `wb-agent`: from the script, or next to this program.
 ///
 /// # Errors
 /// `unavailable` with code `wb_agent_missing`.

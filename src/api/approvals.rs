@@ -1,4 +1,4 @@
-//! Approvals: what people are asked, and what they decided.
+//! Approvals: requests to people, and their decisions.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -130,7 +130,7 @@ words! {
 pub struct Approval {
     /// Its id.
     pub id: ApprovalId,
-    /// The label under which it is filed.
+    /// Its channel.
     pub channel: String,
     /// Its kind.
     pub sort: Sort,
@@ -202,7 +202,7 @@ pub struct Past {
     pub data: Value,
 }
 
-/// What became of an approval.
+/// The outcome of an approval.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ApprovalOutcome {
@@ -212,7 +212,7 @@ pub struct ApprovalOutcome {
     pub state: State,
     /// Number of its changes, from 1.
     pub version: i64,
-    /// What was approved: the changed one, if it was changed.
+    /// The approved payload, as changed by the approver.
     pub payload: Value,
     /// The note with the decision.
     pub note: Option<String>,
@@ -220,15 +220,15 @@ pub struct ApprovalOutcome {
     pub decided_by: Option<Actor>,
 }
 
-/// The answer of `POST /api/agent/permissions`.
+/// The response of `POST /api/agent/permissions`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PermissionAsked {
-    /// The question.
+    /// The approval.
     pub id: ApprovalId,
     /// Its state.
     pub state: State,
-    /// How long the engine is to wait for it.
+    /// How long the engine should wait for the decision.
     pub wait_ms: u64,
 }
 
@@ -237,22 +237,22 @@ pub struct PermissionAsked {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Behavior {
-    /// With the input that a person approved.
+    /// With the approved input.
     Allow,
-    /// Not.
+    /// Refused.
     Deny,
 }
 
-/// What an engine is told about its call, in its own words.
+/// The answer about a call, in the engine's own terms.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PermissionAnswer {
-    /// Whether it may make it.
+    /// Whether the engine may make the call.
     pub behavior: Behavior,
-    /// The input that was approved.
+    /// The approved input.
     #[serde(rename = "updatedInput", default, skip_serializing_if = "Option::is_none")]
     pub updated_input: Option<Value>,
-    /// Why not.
+    /// The reason for a refusal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// Whether its turn ends.
@@ -260,21 +260,21 @@ pub struct PermissionAnswer {
     pub interrupt: bool,
 }
 
-/// Something that waits for a decision.
+/// Something awaiting a decision.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Decision {
     /// `proposal`, `approval`, `permission`, `call` or `held`.
     pub what: Cow<'static, str>,
-    /// The id of that.
+    /// Its id.
     pub id: String,
     /// The request, in one line.
     pub title: String,
-    /// Who asks.
+    /// The requester.
     pub from: String,
-    /// Where it belongs: a document, or a channel.
+    /// Its document or channel.
     pub place: String,
-    /// Since when it waits.
+    /// When it was created.
     pub since: Millis,
     /// When it expires.
     pub expires_at: Option<Millis>,

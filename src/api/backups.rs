@@ -1,29 +1,29 @@
-//! Copies of the database.
+//! Backups of the database.
 
 use camino::Utf8PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::base::Millis;
 
-/// A copy in the site's folder of copies.
+/// A backup in the site's folder.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Backup {
     /// Its file.
     #[cfg_attr(test, schemars(with = "String"))]
     pub path: Utf8PathBuf,
-    /// When it was begun, as its name says.
+    /// When it was started, by its name.
     pub at: Millis,
     /// Its size in bytes.
     pub bytes: u64,
-    /// Whether it was made by itself.
+    /// Whether it was made automatically.
     pub daily: bool,
-    /// Whose copy it is, if its name says that.
+    /// Its site's key, if its name has one.
     #[serde(skip)]
     pub key: Option<String>,
 }
 
-/// What was made.
+/// A new backup.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(rename = "BackupMade"))]
@@ -37,20 +37,20 @@ pub struct Made {
     pub version: i64,
     /// How long it took.
     pub took_ms: i64,
-    /// Older copies that were removed.
+    /// Removed older backups.
     #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub removed: Vec<Utf8PathBuf>,
 }
 
-/// The copies of a site.
+/// The backups of a site.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BackupList {
     /// Newest first.
     pub items: Vec<Backup>,
-    /// Nothing: there is one page.
+    /// Always absent: there is one page.
     pub next: Option<String>,
-    /// Where they are.
+    /// The folder.
     #[cfg_attr(test, schemars(with = "String"))]
     pub folder: Utf8PathBuf,
     /// Databases that a restore or a recovery put aside there.

@@ -1,4 +1,4 @@
-//! What changed in the repository while a job ran, and what a person does about it.
+//! Changes of the repository while a job ran, and a person's decision about them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -52,41 +52,41 @@ pub struct Item {
     pub why: Option<String>,
 }
 
-/// The answer of `POST /api/agent/jobs/{id}/restore`.
+/// The response of `POST /api/agent/jobs/{id}/restore`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Restored {
-    /// One for each change.
+    /// One per change.
     pub items: Vec<Item>,
-    /// Whether all of them can be put back.
+    /// Whether all of them can be restored.
     pub restorable: bool,
-    /// Whether that was done.
+    /// Whether they were restored.
     pub restored: bool,
     /// The refs that hold both states.
     pub held_at: String,
 }
 
-/// The answer of `POST /api/agent/jobs/{id}/keep`.
+/// The response of `POST /api/agent/jobs/{id}/keep`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Kept {
-    /// That it is so.
+    /// Always true.
     pub kept: bool,
     /// The refs that hold both states, if any do.
     pub held_at: Option<String>,
 }
 
-/// What changed while a job ran.
+/// Changes while a job ran.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ChangesView {
     /// Whether a person has decided.
     pub state: ChangesState,
-    /// How many changes are not shown.
+    /// Number of changes that are not listed.
     pub more: usize,
     /// The changes.
     pub items: Vec<ChangeView>,
-    /// Jobs that ran at some time while this one did.
+    /// Jobs that ran at the same time.
     pub also_running: Vec<JobId>,
     /// Who decided.
     pub decided_by_name: Option<String>,
@@ -104,8 +104,8 @@ pub struct ChangeView {
     pub name: String,
     /// `created`, `deleted`, `edited`, `staged`, `moved` or `changed`.
     pub how: String,
-    /// What was there: a text, or the state of a file.
+    /// The state before: a text, or that of a file.
     pub before: Value,
-    /// The same after it.
+    /// The state after.
     pub after: Value,
 }

@@ -1,4 +1,4 @@
-//! The script in force, and its schedules.
+//! The active script, and its schedules.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::{JobId, Millis};
 use crate::script::Diagnostic;
 
-/// The configuration in force.
+/// The active configuration.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(rename = "ScriptConfig"))]
@@ -22,7 +22,7 @@ pub struct ConfigView {
     pub site: SiteView,
     /// Who writes the commits.
     pub identity: IdentityView,
-    /// What may run at once.
+    /// Limits on what runs at once.
     pub limits: LimitsView,
     /// The types of channels, by name.
     pub channel_types: Vec<String>,
@@ -30,17 +30,17 @@ pub struct ConfigView {
     pub engines: Vec<EngineName>,
     /// The kinds of jobs.
     pub kinds: Vec<KindView>,
-    /// What the operator should know.
+    /// Warnings.
     pub warnings: Vec<String>,
-    /// Whether its functions are switched off.
+    /// Whether the script's functions are switched off.
     pub script_stuck: bool,
-    /// What is known of the script beside what it declares.
+    /// The state of the script besides its declarations.
     pub script: ScriptView,
     /// The schedules.
     pub schedules: Vec<ScheduleBrief>,
-    /// Which events it is told of.
+    /// The events with handlers.
     pub handlers: Vec<HandlerView>,
-    /// What other programs may call.
+    /// The webhooks.
     pub webhooks: Vec<WebhookView>,
 }
 
@@ -48,16 +48,16 @@ pub struct ConfigView {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SiteView {
-    /// Its name, if it has one.
+    /// Its name, if set.
     pub name: Option<String>,
     /// The folder of the repository.
     #[cfg_attr(test, schemars(with = "String"))]
     pub root: Utf8PathBuf,
-    /// What the script says.
+    /// `listen` in the script.
     pub listen: SocketAddr,
     /// Globs of the tracked files that are Sources.
     pub sources: Vec<String>,
-    /// Where browsers find it.
+    /// The site's address for browsers.
     pub address: Option<String>,
 }
 
@@ -75,7 +75,7 @@ pub struct IdentityView {
     pub committer_email: Option<String>,
 }
 
-/// What may run at once.
+/// Limits on what runs at once.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LimitsView {
@@ -83,7 +83,7 @@ pub struct LimitsView {
     pub jobs: u32,
     /// Most long-running agents at once, in addition to `jobs`.
     pub agents: u32,
-    /// From the first signal to KILL.
+    /// Time from the first signal to KILL.
     pub grace: String,
     /// Capacity of a lane by the name of its input.
     pub lanes: BTreeMap<String, u32>,
@@ -95,7 +95,7 @@ pub struct LimitsView {
 pub struct EngineName {
     /// Its name.
     pub name: String,
-    /// What its body is.
+    /// The type of its body.
     #[serde(rename = "type")]
     pub kind: String,
 }
@@ -112,13 +112,13 @@ pub struct KindView {
     pub engine: String,
     /// The skill that the prompt names.
     pub skill: Option<String>,
-    /// What its jobs must leave.
+    /// What its jobs must produce.
     pub produces: Option<String>,
     /// Whether its jobs see the whole site.
     pub sees_site: bool,
     /// Whether they may ask people.
     pub asks: bool,
-    /// The input that names the lane, or that a function does.
+    /// The input that names the lane, or that a function computes it.
     pub lane: Option<String>,
     /// What happens to a job whose lane is taken.
     pub on_busy: String,
@@ -126,11 +126,11 @@ pub struct KindView {
     pub timeout: String,
     /// Most jobs that run at once.
     pub max_running: Option<u32>,
-    /// What a job is given.
+    /// The inputs of its jobs.
     pub inputs: Vec<InputView>,
-    /// Where the function stands that checks a result.
+    /// The position of `verify`.
     pub verify: Option<String>,
-    /// Where the function stands that repeats a job.
+    /// The position of `retry`.
     pub retry: Option<String>,
 }
 
@@ -143,39 +143,39 @@ pub struct InputView {
     /// Its type.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The input from which it follows.
+    /// The input that it is derived from.
     pub from: Option<String>,
     /// Whether it is required.
     pub required: bool,
-    /// What it is for.
+    /// Its purpose.
     pub about: Option<String>,
-    /// The words of a choice.
+    /// The values of a choice.
     pub choices: Vec<String>,
-    /// The value of a job that gives none.
+    /// Its default.
     pub default: Option<String>,
-    /// Whether it is computed, and never given.
+    /// Whether it is computed and cannot be given.
     pub computed: bool,
     /// Whether it may name a Source that does not exist yet.
     pub new: bool,
 }
 
-/// What is known of the script.
+/// The state of the script.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ScriptView {
-    /// Which generation is in force, from 1.
+    /// The active generation, from 1.
     pub generation: u64,
     /// When it was loaded.
     pub loaded_at: Millis,
-    /// Who had it loaded; nobody for the first.
+    /// Who loaded it; absent for the first.
     pub loaded_by: Option<String>,
-    /// What the file says that only a restart puts in force.
+    /// Changes in the file that need a restart.
     pub needs_restart: Vec<String>,
-    /// Why the last reload was refused; nothing once one went well.
+    /// Why the last reload was refused; absent after a successful one.
     pub trouble: Option<Trouble>,
-    /// Whether its functions are switched off.
+    /// Whether the script's functions are switched off.
     pub stuck: bool,
-    /// Threads that were given up because a function did not end.
+    /// Number of threads abandoned because a function did not return.
     pub abandoned_threads: u32,
 }
 
@@ -188,7 +188,7 @@ pub struct Trouble {
     pub at: Millis,
     /// `wiki-browser.lua has 2 errors`.
     pub summary: String,
-    /// What is wrong, with places; the first of many.
+    /// The errors, with positions; the first of many.
     pub errors: Vec<Diagnostic>,
 }
 
@@ -198,21 +198,21 @@ pub struct Trouble {
 pub struct ScheduleBrief {
     /// Its name.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub about: Option<String>,
-    /// When it comes due.
+    /// When it is due.
     pub when: String,
-    /// What times mean that no server served: `once` or `skip`.
+    /// What happens to times while no server was running: `once` or `skip`.
     pub missed: String,
 }
 
-/// A function of the script that is told of an event.
+/// An event handler of the script.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct HandlerView {
     /// The event.
     pub event: String,
-    /// Where the function stands.
+    /// The position of the function.
     pub at: String,
 }
 
@@ -222,7 +222,7 @@ pub struct HandlerView {
 pub struct WebhookView {
     /// Its name.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub about: Option<String>,
     /// Its path.
     pub path: String,
@@ -234,32 +234,32 @@ pub struct WebhookView {
 pub struct ScheduleView {
     /// Its name.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub about: Option<String>,
-    /// When it comes due.
+    /// When it is due.
     pub when: String,
-    /// What times mean that no server served: `once` or `skip`.
+    /// What happens to times while no server was running: `once` or `skip`.
     pub missed: String,
     /// Where it is declared.
     pub at: String,
-    /// The kind of its job; nothing if a function says it.
+    /// The kind of its job; absent if a function decides.
     pub kind: Option<String>,
-    /// When it comes due next.
+    /// When it is due next.
     pub next_at: Option<Millis>,
-    /// When it came due last.
+    /// When it was due last.
     pub last_at: Option<Millis>,
-    /// The job that it made then.
+    /// The job of that time.
     pub last_job: Option<JobId>,
-    /// Where that is.
+    /// The position in the script if it failed.
     pub last_status: Option<String>,
-    /// Why it made none.
+    /// Why no job was created.
     pub last_error: Option<String>,
 }
 
-/// The answer of `POST /hooks/{name}`.
+/// The response of `POST /hooks/{name}`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WebhookTaken {
-    /// The jobs that were accepted.
+    /// The accepted jobs.
     pub jobs: Vec<JobId>,
 }

@@ -1,29 +1,29 @@
-//! The envelope of every refusal.
+//! The envelope of every error.
 
 use serde::{Deserialize, Serialize};
 
-/// The answer with a status of 400 or more.
+/// The response with a status of 400 or more.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Refusal {
-    /// What is wrong.
+    /// The error.
     pub error: RefusalView,
 }
 
-/// What is wrong with a request, or with the site.
+/// An error of a request or of the site.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RefusalView {
-    /// A stable word for programs.
+    /// A stable code for programs.
     pub code: String,
     /// A sentence for people.
     pub message: String,
-    /// What to do about it.
+    /// What to do next.
     pub hint: Option<String>,
-    /// The input that is wrong.
+    /// The invalid input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<String>,
-    /// The request in the log of the server; of a fault only.
+    /// The id of the request in the server's log; only for a 5xx.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }

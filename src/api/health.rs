@@ -1,4 +1,4 @@
-//! Whether the site is well, for people and for what watches over it.
+//! The health of the site, for people and for monitoring.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::api::config::ScriptView;
 use crate::base::Millis;
 
-/// The answer of `GET /healthz` and `GET /readyz`.
+/// The response of `GET /healthz` and `GET /readyz`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Health {
@@ -15,42 +15,42 @@ pub struct Health {
     pub status: Cow<'static, str>,
 }
 
-/// What is wrong with the site.
+/// The problems of the site.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(rename = "SiteHealth"))]
 pub struct Report {
     /// `ok`, `degraded` or `corrupt`.
     pub status: Cow<'static, str>,
-    /// What stands in the way of writing.
+    /// What prevents writing.
     pub database: Option<Database>,
-    /// Its generation, why the last reload was refused, whether it is stuck.
+    /// Its generation, the error of the last reload, and whether it is stuck.
     pub script: ScriptView,
-    /// How many jobs wait and run.
+    /// Numbers of waiting and running jobs.
     pub jobs: JobCounts,
 }
 
-/// What stands in the way of writing.
+/// A problem that prevents writing.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(rename = "DatabaseTrouble"))]
 pub struct Database {
-    /// A stable word.
+    /// A stable code.
     pub code: String,
-    /// The same for a person.
+    /// A sentence for people.
     pub message: String,
-    /// What to do about it.
+    /// What to do next.
     pub hint: Option<String>,
-    /// When that began.
+    /// When it began.
     pub since: Millis,
 }
 
-/// How many jobs there are.
+/// Numbers of jobs.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct JobCounts {
-    /// Those that wait.
+    /// Waiting jobs.
     pub queued: i64,
-    /// Those that run.
+    /// Running jobs.
     pub running: i64,
 }

@@ -1,4 +1,4 @@
-//! Jobs: where they are, why they wait, and what they spend.
+//! Jobs: their state, why they wait, and their usage.
 
 use std::borrow::Cow;
 
@@ -76,7 +76,7 @@ pub struct Usage {
     pub agent_ms: i64,
 }
 
-/// Bytes of an output that are not kept.
+/// Deleted bytes of an output.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Cut {
@@ -92,27 +92,27 @@ pub struct Cut {
 pub struct LogText {
     /// `stdout` or `stderr`.
     pub stream: String,
-    /// The byte where it begins.
+    /// The offset of the text.
     pub offset: u64,
     /// The offset of the next part.
     pub next_offset: u64,
-    /// How much was printed until now.
+    /// The size of the output so far.
     pub total: u64,
-    /// What was printed.
+    /// The text.
     pub text: String,
-    /// Which bytes are not kept.
+    /// The deleted bytes.
     pub cut: Option<Cut>,
-    /// Whether more may come.
+    /// Whether more may follow.
     pub running: bool,
 }
 
-/// What an agent said and did.
+/// An agent's transcript.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Transcript {
-    /// Its telemetry, as docs/http.md tells of each entry.
+    /// Its telemetry; docs/http.md describes the entries.
     pub items: Vec<Value>,
-    /// The number of the last one, if there is one.
+    /// The number of the last entry, if there is one.
     pub next: Option<u64>,
 }
 
@@ -120,11 +120,11 @@ pub struct Transcript {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Prompt {
-    /// What its agent was told.
+    /// The text.
     pub prompt: String,
 }
 
-/// The answer to a request for a job.
+/// The response to a request for a job.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(rename = "JobAccepted"))]
@@ -133,11 +133,11 @@ pub struct Accepted {
     pub id: JobId,
     /// The same.
     pub job_id: JobId,
-    /// What else is open on its Source.
+    /// Other open work on its Source.
     pub also_open: Option<AlsoOpen>,
 }
 
-/// The answer to a request for a job again.
+/// The response to a retry.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(rename = "JobRepeated"))]
@@ -148,31 +148,31 @@ pub struct Repeated {
     pub job_id: JobId,
 }
 
-/// What else is open on the Source of a job; the newest few of each are named.
+/// Other open work on a job's Source; only the newest of each are named.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AlsoOpen {
     /// Other Topics.
     pub topics: Vec<OpenTopic>,
-    /// How many there are.
+    /// Number of Topics.
     pub topic_count: i64,
-    /// Proposals that wait for a decision.
+    /// Proposals awaiting a decision.
     pub proposals: Vec<OpenProposal>,
-    /// How many there are.
+    /// Number of proposals.
     pub proposal_count: usize,
 }
 
-/// A Topic that is open.
+/// An open Topic.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OpenTopic {
     /// Its id.
     pub id: TopicId,
-    /// What it is called.
+    /// Its title.
     pub title: String,
 }
 
-/// A proposal that waits for a decision.
+/// A proposal awaiting a decision.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OpenProposal {
@@ -194,12 +194,12 @@ pub struct Holder {
     pub kind: String,
     /// `running`, or `queued` if none runs.
     pub status: Status,
-    /// When it was started, or asked for if it waits.
+    /// When it was started, or requested if it waits.
     pub since: Millis,
-    /// Who asked for it.
+    /// The requester.
     pub requested_by_name: String,
     /// Why it waits, if it does.
     pub waiting: Option<Waiting>,
-    /// How many more wait or run behind it.
+    /// Number of jobs behind it.
     pub others: i64,
 }

@@ -28,7 +28,7 @@ pub mod workspaces;
 
 pub use error::Refusal;
 
-/// An answer that says nothing but that it was done.
+/// A response without data.
 #[derive(Clone, Copy, Debug, Default, serde::Deserialize, serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Done {}

@@ -9,7 +9,7 @@ use crate::base::{Actor, JobId, Millis, PersonId, TokenId};
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Everything, also the affairs of other people.
+    /// Everything, including other people's affairs.
     Admin,
     /// Reads, writes and decides.
     Member,
@@ -34,9 +34,9 @@ pub struct Person {
     /// Whether this is somebody from outside, who takes part in channels and does nothing else.
     #[serde(default)]
     pub is_external: bool,
-    /// When the row was made.
+    /// When it was created.
     pub created_at: Millis,
-    /// Since when nothing of this person's counts any more.
+    /// When it was disabled.
     pub disabled_at: Option<Millis>,
 }
 
@@ -45,35 +45,35 @@ pub struct Person {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum TokenScope {
-    /// Looks.
+    /// Reads.
     Read,
     /// Opens Topics, posts messages, starts jobs.
     Write,
     /// Approves and rejects.
     Decide,
-    /// Reads what the program measures of itself, and nothing else.
+    /// Reads metrics, and nothing else.
     Metrics,
     /// Takes part in channels as somebody from outside, and does nothing else.
     Channel,
 }
 
-/// A token as it is listed; the secret is shown once, when it is made.
+/// A token in a list; the secret is only shown when it is created.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Token {
     /// The name of the row.
     pub id: TokenId,
-    /// Whose it is.
+    /// Its owner.
     pub person_id: PersonId,
     /// The token's name.
     pub name: String,
     /// Its scopes.
     pub scopes: Vec<TokenScope>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Millis,
     /// When it was last used, to the hour.
     pub last_used_at: Option<Millis>,
-    /// When it ends by itself.
+    /// When it expires.
     pub expires_at: Option<Millis>,
     /// When it was revoked.
     pub revoked_at: Option<Millis>,
@@ -87,13 +87,13 @@ pub struct TokenView {
     /// The token.
     #[serde(flatten)]
     pub token: Token,
-    /// Whose it is, by name.
+    /// The name of its owner.
     pub person: String,
-    /// Whether it does not count because its owner is disabled.
+    /// Whether it is inactive because its owner is disabled.
     pub person_disabled: bool,
 }
 
-/// The answer of `POST /api/tokens`.
+/// The response of `POST /api/tokens`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TokenMade {
@@ -101,35 +101,35 @@ pub struct TokenMade {
     pub id: TokenId,
     /// The token's name.
     pub name: String,
-    /// Whose it is, by name.
+    /// The name of its owner.
     pub person: String,
     /// Its scopes.
     pub scopes: Vec<TokenScope>,
-    /// When it ends by itself.
+    /// When it expires.
     pub expires_at: Option<Millis>,
-    /// The secret: it is in this answer and nowhere else.
+    /// The secret; it is only in this response.
     pub token: String,
 }
 
-/// The answer of `DELETE /api/tokens/{id}`.
+/// The response of `DELETE /api/tokens/{id}`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TokenRevoked {
     /// The name of the row.
     pub id: TokenId,
-    /// What its owner called it.
+    /// Its name.
     pub name: String,
 }
 
-/// The caller as the site knows it.
+/// The caller.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Me {
-    /// Who it is.
+    /// The type of the caller.
     pub actor: Actor,
-    /// The person, if it is one.
+    /// The person, if the caller is one.
     pub person: Option<ShownPerson>,
-    /// The job, if it is one.
+    /// The job, if the caller is one.
     pub job_id: Option<JobId>,
 }
 
@@ -151,16 +151,16 @@ pub struct ShownPerson {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LoginLink {
-    /// Where it leads.
+    /// The address.
     pub url: String,
-    /// When it ends.
+    /// When it expires.
     pub expires_at: Millis,
 }
 
-/// The answer of `POST /api/login`.
+/// The response of `POST /api/login`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LoggedIn {
-    /// Who has signed in.
+    /// The person who signed in.
     pub person: ShownPerson,
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::{BlobId, JobId, Millis, Page, SourcePath};
 
-/// How things stand with one view.
+/// The state of one view.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct View {
@@ -14,23 +14,23 @@ pub struct View {
     pub source_path: SourcePath,
     /// The name of the persona.
     pub persona: String,
-    /// What the persona is.
+    /// The persona's description.
     pub about: Option<String>,
     /// `fresh`, `stale` or `none`.
     pub state: Cow<'static, str>,
-    /// What has changed since it was made: `source`, `persona` or `persona_gone`.
+    /// What has changed since it was generated: `source`, `persona` or `persona_gone`.
     pub changed: Vec<Cow<'static, str>>,
-    /// The version of the Source that it was made from.
+    /// The version of the Source that it was generated from.
     pub source_sha: Option<BlobId>,
     /// The version of the persona.
     pub persona_sha: Option<BlobId>,
-    /// The job that made it.
+    /// The job that generated it.
     pub job_id: Option<JobId>,
     /// When.
     pub created_at: Option<Millis>,
     /// Its length.
     pub bytes: Option<i64>,
-    /// The job that makes a fresh one.
+    /// The job that is generating a fresh one.
     pub making: Option<JobId>,
 }
 
@@ -38,7 +38,7 @@ pub struct View {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ViewText {
-    /// How things stand with it.
+    /// Its state.
     #[serde(flatten)]
     pub view: View,
     /// The text, as Markdown.
@@ -49,27 +49,27 @@ pub struct ViewText {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ViewList {
-    /// One of each persona that is for it or has one.
+    /// One per persona that is for the Source or has a view.
     pub items: Vec<View>,
-    /// Nothing: there is one page.
+    /// Always absent: there is one page.
     pub next: Option<String>,
-    /// The kinds that make views.
+    /// The kinds that generate views.
     pub kinds: Vec<String>,
 }
 
-/// What a request for a view came to.
+/// The result of requesting a view.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Requested {
-    /// The job that makes it; none if it is there and fresh.
+    /// The job that generates it; absent if it is fresh.
     pub job_id: Option<JobId>,
-    /// Whether this request began that job.
+    /// Whether this request started the job.
     pub is_new: bool,
-    /// How things stand with the view.
+    /// The state of the view.
     pub perspective: View,
 }
 
-/// The answer of `POST /api/perspectives`.
+/// The response of `POST /api/perspectives`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ViewKept {
@@ -91,23 +91,23 @@ pub struct ViewKept {
 pub struct PersonaRow {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its description.
     pub about: Option<String>,
     /// Globs of the Sources that it is for; empty for all.
     pub paths: Vec<String>,
     /// The version of its file.
     pub sha: Option<BlobId>,
-    /// Why the file is none.
+    /// The error of an invalid file.
     pub problem: Option<String>,
 }
 
-/// A persona with what its agent is told.
+/// A persona with its instructions.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PersonaText {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its description.
     pub about: Option<String>,
     /// Globs of the Sources that it is for; empty for all.
     pub paths: Vec<String>,
@@ -117,12 +117,12 @@ pub struct PersonaText {
     pub body: String,
 }
 
-/// The answer of `GET /api/personas`.
+/// The response of `GET /api/personas`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Personas {
-    /// The one that was asked for by its name.
+    /// The persona requested by name.
     One(PersonaText),
     /// All of them.
     All(Page<PersonaRow>),

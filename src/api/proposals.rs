@@ -1,4 +1,4 @@
-//! Proposals: complete texts for a Source that wait for a decision.
+//! Proposals: complete texts for a Source, awaiting a decision.
 
 use std::borrow::Cow;
 
@@ -144,13 +144,13 @@ pub struct Conflict {
     pub proposed: String,
 }
 
-/// What happens to one Topic.
+/// The effect on one Topic.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Fate {
     /// The Topic.
     pub topic_id: TopicId,
-    /// What it is called.
+    /// Its title.
     pub title: String,
     /// The quoted passage; empty for a global Topic.
     pub quote: String,
@@ -160,39 +160,39 @@ pub struct Fate {
     pub after: Option<Placement>,
 }
 
-/// What an agent is shown of a proposal.
+/// A proposal as an agent sees it.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AgentProposal {
     /// The proposal.
     pub proposal: Proposal,
-    /// Its whole text.
+    /// Its complete text.
     pub text: String,
-    /// What it changes in its base, as a unified diff.
+    /// Its unified diff against the base.
     pub diff: String,
-    /// What stands against merging it with its Source.
+    /// What prevents a merge with its Source.
     pub conflict: Option<Standing>,
-    /// What should be different, if it is to be done again.
+    /// The requested changes, if it is to be revised.
     pub comment: Option<String>,
 }
 
-/// The answer of `POST /api/proposals/{id}/rework`.
+/// The response of `POST /api/proposals/{id}/rework`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ReworkAccepted {
-    /// The job that does it again.
+    /// The job that revises it.
     pub job_id: JobId,
     /// The proposal.
     pub proposal_id: ProposalId,
     /// Its Topic.
     pub topic_id: TopicId,
-    /// What should be different, as a message of the Topic.
+    /// The requested changes, as a message of the Topic.
     pub message_id: MessageId,
-    /// The place of that message.
+    /// The number of that message.
     pub sequence: i64,
 }
 
-/// A proposal with all that a reviewer needs.
+/// A proposal with everything that a reviewer needs.
 #[derive(Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ProposalPage {
@@ -212,7 +212,7 @@ pub struct ProposalPage {
     pub against: Option<Revision>,
     /// The unified diff between the two.
     pub diff: String,
-    /// What happens to the other open Topics of the Source.
+    /// The effects on the other open Topics of the Source.
     pub fate: Vec<Fate>,
     /// The current state of the version that it is based on.
     pub base: Base,
@@ -226,7 +226,7 @@ pub struct ProposalPage {
     pub subject: String,
     /// The people who edited it, as `Name <address>`.
     pub editors: Vec<String>,
-    /// What is to be known of the approval by which it was committed.
+    /// A note about the approval by which it was committed.
     pub note: Option<String>,
     /// Whether it could be approved now.
     pub approvable: Approvable,
@@ -270,7 +270,7 @@ pub struct Base {
     pub state: Option<SourceState>,
 }
 
-/// Whether it could be approved now, and if not, what `POST …/approve` would say.
+/// Whether it could be approved now, and if not, the error of `POST …/approve`.
 #[derive(Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Approvable {
@@ -291,11 +291,11 @@ pub struct Rejected {
     /// The proposal.
     #[serde(flatten)]
     pub proposal: Proposal,
-    /// The job that was doing it again and was cancelled for that.
+    /// The job that was revising it, which was cancelled.
     pub cancelled_job_id: Option<JobId>,
 }
 
-/// What an approval came to.
+/// The result of an approval.
 #[derive(Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Approved {
@@ -305,7 +305,7 @@ pub struct Approved {
     pub branch: String,
     /// Whether the branch already had this text, so that no commit was made.
     pub already_committed: bool,
-    /// A remark, such as a late write to the replaced file.
+    /// A note, such as a late write to the replaced file.
     pub note: Option<String>,
     /// The proposal.
     pub proposal: Proposal,
@@ -317,19 +317,19 @@ pub struct Approved {
     pub cancelled_jobs: Vec<JobId>,
 }
 
-/// What became of an open proposal whose Source has changed.
+/// The result for an open proposal whose Source has changed.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Followed {
     /// The proposal.
     pub proposal_id: ProposalId,
-    /// `merged`, `conflict`, or `contained` if the Source has all of its change already.
+    /// `merged`, `conflict`, or `contained` if the Source already has its whole change.
     pub outcome: Cow<'static, str>,
-    /// The revision that took its place, if it was merged.
+    /// The revision that superseded it, if it was merged.
     pub revision_id: Option<ProposalId>,
 }
 
-/// What `wb-agent insert-proposal` gets back.
+/// The response to `wb-agent insert-proposal`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Inserted {
@@ -339,10 +339,10 @@ pub struct Inserted {
     pub topic_id: TopicId,
     /// Its number within the Topic.
     pub revision_number: i64,
-    /// The version that it would be.
+    /// The version that it would become.
     pub proposed_sha: BlobId,
-    /// SHA-256 of the text: what an approval must name.
+    /// SHA-256 of the text, which an approval must name.
     pub text_digest: String,
-    /// What it does to the other open Topics.
+    /// Its effects on the other open Topics.
     pub fate: Vec<Fate>,
 }

@@ -131,7 +131,7 @@ pub struct Cause {
 pub struct SourceRow {
     /// Its path below the root.
     pub path: SourcePath,
-    /// What it is called.
+    /// Its title.
     pub title: String,
     /// The version in the working tree.
     pub blob: BlobId,
@@ -139,7 +139,7 @@ pub struct SourceRow {
     pub state: SourceState,
     /// Whether git tracks it.
     pub tracked: bool,
-    /// How many Topics are open on it.
+    /// Number of open Topics on it.
     pub open_topics: i64,
 }
 
@@ -147,7 +147,7 @@ pub struct SourceRow {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SourceView {
-    /// The job that holds it; nothing for a job that asks.
+    /// The job that holds it; absent if a job asks.
     pub holder: Option<Holder>,
     /// Its path below the root.
     pub path: SourcePath,
@@ -167,14 +167,14 @@ pub struct SourceView {
     pub text: String,
 }
 
-/// A commit, and what caused it.
+/// A commit and its causes.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct HistoryRow {
-    /// What the commit says.
+    /// The commit as git has it.
     #[serde(flatten)]
     pub entry: HistoryEntry,
-    /// What this site wrote down when it made it.
+    /// The causes recorded by this site.
     pub causes: Vec<Cause>,
 }
 

@@ -1,4 +1,4 @@
-//! Topics: open questions about documents, what is said in them, and where their words are.
+//! Topics: threads about documents, their messages, and the places of their passages.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,7 @@ pub struct Topic {
     pub source_path: SourcePath,
     /// Whether it is about the whole Source.
     pub is_global: bool,
-    /// What it is called.
+    /// Its title.
     pub title: String,
     /// Its status.
     pub status: TopicStatus,
@@ -158,29 +158,29 @@ pub struct OpenedTopic {
     pub id: TopicId,
     /// The Source.
     pub source_path: SourcePath,
-    /// What it is called.
+    /// Its title.
     pub title: String,
     /// Its status.
     pub status: TopicStatus,
 }
 
-/// What an agent is shown of its Topic.
+/// A job's Topic, as its agent sees it.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AgentTopic {
     /// The Topic.
     pub topic: Topic,
-    /// What it points at.
+    /// Its anchor and placement.
     pub anchor: Option<Anchor>,
-    /// What was said in it.
+    /// Its messages.
     pub messages: Vec<Message>,
-    /// The last proposals that are decided: why one was sent back.
+    /// The last decided proposals, with the reasons.
     pub proposals: Vec<EarlierProposal>,
-    /// What this job is to do again.
+    /// What this job has to revise.
     pub rework: Option<ReworkAsked>,
 }
 
-/// A proposal that was decided, without its text.
+/// A decided proposal, without its text.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct EarlierProposal {
@@ -188,9 +188,9 @@ pub struct EarlierProposal {
     pub id: ProposalId,
     /// Its number within the Topic.
     pub revision_number: i64,
-    /// What became of it.
+    /// Its status.
     pub status: ProposalStatus,
-    /// What the proposer said about it.
+    /// The proposer's summary.
     pub summary: Option<String>,
     /// The reason for the decision.
     pub reason: Option<String>,
@@ -202,7 +202,7 @@ pub struct EarlierProposal {
     pub base_source_sha: BlobId,
 }
 
-/// What a job is to do again.
+/// What a job has to revise.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ReworkAsked {
@@ -210,31 +210,31 @@ pub struct ReworkAsked {
     pub proposal_id: ProposalId,
     /// Its number within the Topic.
     pub revision_number: i64,
-    /// What should be different.
+    /// The requested changes.
     pub comment: String,
-    /// Who asked.
+    /// The requester.
     pub asked_by_name: String,
 }
 
-/// An open Topic as an agent is shown it.
+/// An open Topic as an agent sees it.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AgentOpenTopic {
-    /// What it points at.
+    /// Its anchor.
     pub anchor: Option<Anchor>,
-    /// Where that is in the present text.
+    /// Its placement in the current text.
     pub placement: Option<Placement>,
     /// The Topic.
     pub topic: Topic,
 }
 
-/// A Topic that was closed without a change.
+/// The response to closing a Topic without a change.
 #[derive(Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Discarded {
     /// The Topic.
     #[serde(flatten)]
     pub topic: Topic,
-    /// The jobs that worked for it and were cancelled for that.
+    /// The jobs for it, which were cancelled.
     pub cancelled_jobs: Vec<JobId>,
 }

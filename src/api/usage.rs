@@ -1,18 +1,18 @@
-//! What jobs have spent, what may still be spent today, and engines whose provider takes no more.
+//! The usage of jobs, the rest of today's caps, and engines on hold.
 
 use serde::{Deserialize, Serialize};
 
 use crate::api::jobs::Usage;
 use crate::base::{JobId, Millis};
 
-/// Sums, with how a person is called.
+/// Totals, with the person's display name.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct UsageRow {
-    /// The sums.
+    /// The totals.
     #[serde(flatten)]
     pub usage: Usage,
-    /// The person, if they are of one.
+    /// The person, if the totals are a person's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub display_name: Option<String>,
 }
@@ -40,7 +40,7 @@ pub struct CapRow {
     pub display_name: Option<String>,
 }
 
-/// What was spent, and how much of each daily cap is used.
+/// Usage, and the used part of each daily cap.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Spending {
@@ -48,25 +48,25 @@ pub struct Spending {
     pub by: String,
     /// The first day, in UTC.
     pub since: String,
-    /// The sums.
+    /// The totals by group.
     pub items: Vec<UsageRow>,
-    /// All of them together.
+    /// The totals of all groups.
     pub total: Usage,
     /// The daily caps.
     pub caps: Vec<CapRow>,
-    /// Nothing: there is one page.
+    /// Always absent: there is one page.
     pub next: Option<String>,
 }
 
-/// Why an engine is held, and until when.
+/// The hold of an engine.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct EngineHold {
     /// The engine.
     pub engine: String,
-    /// When that was last found.
+    /// When the limit was last reached.
     pub since: Millis,
-    /// When it is over; nothing if a person has to decide.
+    /// When it ends; absent if a person must decide.
     pub until: Option<Millis>,
     /// Whether the provider named the end; otherwise it is a growing guess.
     pub is_said: bool,
@@ -82,10 +82,10 @@ pub struct EngineHold {
 pub struct EngineRow {
     /// Its name.
     pub name: String,
-    /// `terminal`, `stream`, or what its body is.
+    /// `terminal`, `stream`, or the type of its body.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The form of its output.
+    /// The format of its output.
     pub reads: Option<String>,
     /// `hold` or `go_on`.
     pub on_rate_limit: String,
@@ -93,12 +93,12 @@ pub struct EngineRow {
     pub hold: Option<EngineHold>,
 }
 
-/// The answer of `POST /api/engines/{name}/release`.
+/// The response of `POST /api/engines/{name}/release`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct EngineReleased {
     /// The engine.
     pub engine: String,
-    /// Nothing.
+    /// Always absent.
     pub hold: Option<EngineHold>,
 }

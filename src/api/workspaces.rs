@@ -1,4 +1,4 @@
-//! Workspaces: the folders of their own in which agents work.
+//! Workspaces: the folders that agents work in.
 
 use camino::Utf8PathBuf;
 use serde::{Deserialize, Serialize};

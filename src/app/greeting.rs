@@ -1,4 +1,4 @@
-//! What is told on standard output once a site is served.
+//! The message on standard output once a site is being served.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,7 @@ use crate::base::Result;
 use crate::http::{Edge, login_link};
 use crate::people::Person;
 
-/// Returns where to look: with a new one-time link of the operator, or with the way to one.
+/// Returns the address, with a new one-time link for the operator or how to get one.
 pub(super) fn greeting(
     edge: &Edge,
     root: &Utf8Path,

@@ -18,17 +18,17 @@ use tracing_subscriber::registry::LookupSpan;
 use crate::app::stderr::Target;
 use crate::base::Clock;
 
-/// How an entry is written.
+/// The format of an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
     /// `TIME LEVEL message name=value …`
     #[default]
     Text,
-    /// One object a line: `timestamp`, `level`, `message`, and the fields beside them.
+    /// One object per line: `timestamp`, `level`, `message`, and the fields.
     Json,
 }
 
-/// Starts logging. `WB_LOG` sets what is logged (`info` by default), for example `debug` or
+/// Starts logging. `WB_LOG` sets the level (`info` by default), for example `debug` or
 /// `wiki_browser::jobs=debug`.
 pub(super) fn start(format: LogFormat) {
     let filter = EnvFilter::try_from_env("WB_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
@@ -41,9 +41,9 @@ pub(super) fn start(format: LogFormat) {
         }
         LogFormat::Json => tracing::subscriber::set_global_default(json(filter, target)),
     };
-    // A second start in one process (a test) keeps the first log.
+    // A second start in one process (a test) keeps the first logger.
     let _ = started;
-    // The hook of the standard library waits for whoever reads standard error.
+    // The standard library's hook would wait for the reader of standard error.
     std::panic::set_hook(Box::new(|panic| {
         let trace = Backtrace::capture();
         match trace.status() {
@@ -58,7 +58,7 @@ where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
     tracing_subscriber::fmt()
-        // Otherwise it says with `eprintln!`, which panics, that it could not write.
+        // Otherwise a failed write is reported with `eprintln!`, which panics.
         .log_internal_errors(false)
         .event_format(lines)
         .with_env_filter(filter)
@@ -114,7 +114,7 @@ where
     }
 }
 
-/// What an entry says, made harmless.
+/// The text of an entry, escaped.
 #[derive(Default)]
 struct Words {
     message: String,
@@ -154,7 +154,7 @@ impl Visit for Words {
     }
 }
 
-/// Escapes what moves a terminal's cursor, ends a line, or turns the direction of a text.
+/// Escapes characters that move a terminal's cursor, end a line, or change the direction of a text.
 fn push_harmless(to: &mut String, text: &str) {
     for c in text.chars() {
         let is_harmful = c.is_control()

@@ -1,4 +1,4 @@
-//! Commands on a site that no server serves: they take its lock first.
+//! Commands on a site without a running server: they take its lock first.
 
 use std::os::unix::fs::MetadataExt as _;
 
@@ -14,7 +14,7 @@ use crate::flows::site::restore::Offline;
 use crate::process::{self, Children};
 use crate::script::{Config, Loaded};
 
-/// Does what is asked, while no server runs and none can start.
+/// Handles a request while no server runs and none can start.
 ///
 /// # Errors
 /// `conflict` with code `already_running`; `forbidden` with code `wrong_user` for another user than
@@ -23,7 +23,7 @@ pub fn offline(loaded: &Loaded, request: OfflineRequest) -> Result<Value> {
     let config = &loaded.config;
     let folder = &config.site.data;
     refuse_other_user(config)?;
-    // A restore may be the first thing that happens on a machine.
+    // A restore may be the first command on a machine.
     data::make_private(folder)?;
     small_runtime()?.block_on(async {
         let Some(held) = Tenancy::try_take(folder).await? else {
@@ -40,14 +40,14 @@ pub fn offline(loaded: &Loaded, request: OfflineRequest) -> Result<Value> {
             config: config.clone(),
             vm: loaded.vm.clone(),
             repo,
-            // Nothing is started, so that its absence is no matter.
+            // Nothing is started, so its absence does not matter.
             wb_agent: resolve_wb_agent(config).unwrap_or_else(|_| Utf8PathBuf::new()),
             clock: Clock::system(),
         };
         let ends_doubt = matches!(request, OfflineRequest::Recover { dry_run: false, .. });
         let done = offline::run(&site, request).await;
         if ends_doubt && done.is_ok() {
-            // A log that is missed is missed no longer: what there is goes on.
+            // Without the server file, a missing log is accepted.
             data::remove_server_file(folder);
         }
         drop(held);
@@ -55,7 +55,7 @@ pub fn offline(loaded: &Loaded, request: OfflineRequest) -> Result<Value> {
     })
 }
 
-/// What another user writes into the data folder, root above all, the server cannot open.
+/// Files written by another user, especially root, cannot be opened by the server.
 fn refuse_other_user(config: &Config) -> Result<()> {
     let data = &config.site.data;
     let folder = if data.exists() { data } else { &config.folder };
@@ -71,7 +71,7 @@ fn refuse_other_user(config: &Config) -> Result<()> {
     Err(Error::new(ErrorKind::Forbidden, what).code("wrong_user").hint(hint))
 }
 
-/// Returns the name of a user, or `#` and the number, which sudo takes too.
+/// Returns the name of a user, or `#` and the number, which sudo accepts too.
 fn user_name(uid: u32) -> String {
     let text = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     let number = uid.to_string();

@@ -1,4 +1,4 @@
-//! Who has the port that a site wants: for the message of a server that cannot listen.
+//! Listening for browsers, and which process has the port if that fails.
 
 use std::fs;
 use std::io;
@@ -10,10 +10,10 @@ use tokio::net::{TcpListener, TcpSocket};
 use crate::base::{Error, Result, truncate_chars};
 use crate::script::Config;
 
-/// What the kernel keeps of an answer for each connection. By itself it would take some megabytes,
-/// and would report that a slow client took something only after a third of them.
+/// The kernel's send buffer per connection. The default is some megabytes, and would report
+/// progress of a slow client only after a third of them.
 const SEND_BUFFER_BYTES: u32 = 128 * 1024;
-/// Most connections that wait to be accepted.
+/// Most connections waiting to be accepted.
 const BACKLOG: u32 = 1_024;
 
 /// Listens for browsers.
@@ -49,7 +49,7 @@ fn listener(listen: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Returns which process listens, in words: name, pid, and where it works.
+/// Describes the listening process: name, pid, and working folder.
 fn holder(listen: SocketAddr) -> Option<String> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
     let read = |it: &&str| fs::read_to_string(it).ok();
@@ -59,7 +59,7 @@ fn holder(listen: SocketAddr) -> Option<String> {
         let Some(pid) = entry.file_name().to_str().and_then(|it| it.parse::<u32>().ok()) else {
             continue;
         };
-        // Processes of other users do not show what they have open.
+        // Processes of other users do not show their open files.
         let Ok(open) = fs::read_dir(entry.path().join("fd")) else { continue };
         let has_it =
             |it: fs::DirEntry| fs::read_link(it.path()).is_ok_and(|to| to == Path::new(&wanted));

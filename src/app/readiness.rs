@@ -1,5 +1,4 @@
-//! Whether a site is ready: every service answers, the writer commits, jobs have room, the socket
-//! is ours.
+//! Readiness: every service responds, the writer commits, jobs have room, the socket is ours.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +10,10 @@ use crate::flows::Site;
 use crate::http::IsReady;
 use crate::store::Store;
 
-/// How long the writer may take for a commit of nothing.
+/// How long the writer may take for an empty commit.
 const COMMIT_MAX: Duration = Duration::from_secs(5);
 
-/// Returns what `/readyz` asks.
+/// Returns the check behind `/readyz`.
 pub(super) fn of(site: &Site, pulses: &Pulses, socket: SocketMark) -> IsReady {
     let (store, queue, pulses) = (site.store.clone(), site.queue.clone(), pulses.clone());
     Arc::new(move || {
@@ -38,7 +37,7 @@ async fn look(store: &Store, pulses: &Pulses, socket: &SocketMark) -> Result<()>
     }
     pulses.check().await?;
     socket.check()?;
-    // It changes no row, and so waits for no disk.
+    // It changes no row, so it waits for no disk.
     match tokio::time::timeout(COMMIT_MAX, store.write(|_| Ok(()))).await {
         Ok(committed) => committed,
         Err(_) => Err(Error::unavailable("the database writer is not committing")

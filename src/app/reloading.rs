@@ -1,4 +1,4 @@
-//! What makes a server read its script again: SIGHUP, and `serve --watch` while somebody develops.
+//! Triggers for reloading the script: SIGHUP, and `serve --watch` during development.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use crate::flows::automation::reload::{self, ReloadRequest, Script};
 use crate::process;
 use crate::script::{self, Loaded};
 
-/// How often the files are looked at.
+/// Interval of looks at the files.
 const EVERY: Duration = Duration::from_secs(1);
-/// How long they must have been still: an editor writes several.
+/// How long they must be unchanged: an editor writes several.
 const STILL: Duration = Duration::from_millis(300);
 
-/// Returns what is known of a script that was just loaded, and how it is loaded again.
+/// Returns the state of a script that was just loaded, and how it is reloaded.
 pub(super) fn script(loaded: &Loaded, path: &str, clock: &Clock) -> Script {
     Script::new(
         path.to_owned(),
@@ -32,15 +32,15 @@ pub(super) fn script(loaded: &Loaded, path: &str, clock: &Clock) -> Script {
     )
 }
 
-/// Reloads because a signal or a file said so; what is wrong is in the log and on every page.
+/// Reloads because of a signal or a file; errors are in the log and on every page.
 async fn reload(site: Site) {
     if let Err(cause) = reload::reload(&site, &Actor::System, ReloadRequest::default()).await {
         warn!("the script was not reloaded: {}", cause.chain());
     }
 }
 
-/// Reloads whenever a signal asks for it, until one asks to stop; returns its name. Or returns the
-/// service that ended meanwhile.
+/// Reloads on SIGHUP, until a signal to stop; returns its name, or a service that ended in the
+/// meantime.
 pub(super) async fn until_stopped(
     site: &Site,
     services: &mut Services,
@@ -61,7 +61,7 @@ pub(super) async fn until_stopped(
 /// Reloads whenever a file of the script has changed, until `stop`.
 pub(super) async fn watch(site: Site, stop: CancellationToken) {
     info!("the script is reloaded whenever one of its files is saved");
-    // What was saved since the script was loaded counts, too.
+    // Includes files saved since the script was loaded.
     let mut seen = look(&site).await;
     if !is_loaded(&site).await {
         seen.clear();
@@ -84,8 +84,8 @@ pub(super) async fn watch(site: Site, stop: CancellationToken) {
             now = again;
         }
         reload(site.clone()).await;
-        // The files of the new generation may be other ones. What was seen before the reload
-        // counts: a file that was saved meanwhile is read again.
+        // The new generation may have other files. The state before the reload is the reference, so
+        // a file saved in the meantime is read again.
         seen = look(&site).await;
         for (path, facts) in &mut seen {
             if let Some((_, before)) = now.iter().find(|(it, _)| it == path) {
@@ -95,7 +95,7 @@ pub(super) async fn watch(site: Site, stop: CancellationToken) {
     }
 }
 
-/// Whether the files still are what the generation in force was made of.
+/// Returns whether the files are still those of the active generation.
 async fn is_loaded(site: &Site) -> bool {
     let files = reload::texts(site);
     let compared = tokio::task::spawn_blocking(move || {
@@ -119,7 +119,7 @@ async fn look(site: &Site) -> Look {
     looked.await.unwrap_or_default()
 }
 
-/// Returns what the operator should know although the script is right.
+/// Returns warnings about a valid script.
 fn warnings(loaded: &Loaded) -> Vec<String> {
     let mut warnings: Vec<String> =
         loaded.warnings.iter().map(script::Diagnostic::headline).collect();

@@ -1,4 +1,5 @@
-//! The tasks that live as long as the server: which of them answer, and which has ended unasked.
+//! The tasks that live as long as the server: which of them respond, and which have ended
+//! unexpectedly.
 //!
 //! **Invariant:** a service that panics or returns before it is told to stop ends the server: what
 //! serves without its queue or its listeners would look well and do nothing.
@@ -17,19 +18,19 @@ use crate::base::{Error, Result, fault};
 
 /// Exit code of a server one of whose services ended (EX_SOFTWARE).
 pub(super) const EXIT_CODE: u8 = 70;
-/// How long all services together may take to answer.
+/// How long all services together may take to respond.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
-/// Questions that may wait for one service.
+/// Most pending checks per service.
 const QUESTIONS_MAX: usize = 16;
 
 type Questions = mpsc::Sender<oneshot::Sender<()>>;
 
-/// The services whose tasks can be asked whether they run.
+/// The services that can be checked.
 #[derive(Clone, Default)]
 pub(super) struct Pulses(Arc<Mutex<Vec<(&'static str, Questions)>>>);
 
 impl Pulses {
-    /// Returns a future that does the work of `service` and answers for it meanwhile.
+    /// Returns a future that runs `service` and responds to checks in the meantime.
     pub(super) fn beating<F: Future>(
         &self,
         name: &'static str,
@@ -45,7 +46,7 @@ impl Pulses {
                     question = asked.recv() => {
                         assert!(!fault::fails(name), "a fault was asked for");
                         if let Some(question) = question {
-                            // Who asked may have left.
+                            // The caller may have left.
                             let _ = question.send(());
                         }
                     }
@@ -54,7 +55,7 @@ impl Pulses {
         }
     }
 
-    /// Asks every service.
+    /// Checks every service.
     ///
     /// # Errors
     /// `unavailable` with code `service_lost`, naming the first that does not answer.
@@ -78,7 +79,7 @@ impl Pulses {
     }
 }
 
-/// A service that ended unasked, and how.
+/// A service that ended unexpectedly, and how.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Lost {
     pub(super) name: &'static str,
@@ -94,9 +95,9 @@ impl std::fmt::Display for Lost {
 
 /// All services of a server.
 pub(super) struct Services {
-    /// Where short tasks are tracked beside the services.
+    /// Tracks short tasks besides the services.
     pub(super) tracker: TaskTracker,
-    /// Ends them all.
+    /// Stops them all.
     pub(super) stop: CancellationToken,
     pulses: Pulses,
     losses: mpsc::UnboundedSender<Lost>,
@@ -109,7 +110,7 @@ impl Services {
         Services { tracker: TaskTracker::new(), stop, pulses, losses, lost }
     }
 
-    /// Starts a service that ends after `stop`, and not before.
+    /// Starts a service that runs until `stop`.
     pub(super) fn spawn(
         &self,
         name: &'static str,
@@ -126,7 +127,7 @@ impl Services {
         });
     }
 
-    /// Waits until a service ends unasked.
+    /// Waits until a service ends unexpectedly.
     pub(super) async fn lost(&mut self) -> Lost {
         match self.lost.recv().await {
             Some(lost) => lost,
@@ -135,7 +136,7 @@ impl Services {
         }
     }
 
-    /// Returns a service that ended unasked, if one has and nobody was told.
+    /// Returns a service that ended unexpectedly and was not reported, if there is one.
     pub(super) fn lost_meanwhile(&mut self) -> Option<Lost> {
         self.lost.try_recv().ok()
     }

@@ -4,12 +4,12 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::base::{Context, ErrorKind, Result};
 
-/// What a signal asks for.
+/// The effect of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// To stop; a second time at once.
+    /// Stop; a second one stops at once.
     Stop(&'static str),
-    /// To read the script again.
+    /// Reload the script.
     Reload,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct Stops {
     had_terminal: bool,
 }
 
-/// Begins to listen.
+/// Starts listening.
 pub(super) fn listen() -> Result<Stops> {
     let on = |kind| {
         signal(kind).context(ErrorKind::Unavailable, || "cannot listen for signals".to_owned())
@@ -37,13 +37,13 @@ pub(super) fn listen() -> Result<Stops> {
 }
 
 impl Stops {
-    /// Waits for one of them and returns what it asks for.
+    /// Waits for one of them and returns its effect.
     pub(super) async fn next(&mut self) -> Asked {
         tokio::select! {
             _ = self.term.recv() => Asked::Stop("SIGTERM"),
             _ = self.int.recv() => Asked::Stop("SIGINT"),
             _ = self.quit.recv() => Asked::Stop("SIGQUIT"),
-            // The kernel sends the same signal when the terminal goes that the server began in.
+            // The kernel sends the same signal when the server's terminal is closed.
             _ = self.hup.recv() => match self.had_terminal && !has_terminal() {
                 true => Asked::Stop("SIGHUP"),
                 false => Asked::Reload,

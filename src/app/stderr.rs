@@ -14,26 +14,26 @@ use crate::app::LogFormat;
 use crate::base::Clock;
 use crate::process;
 
-/// How long a line waits for a pipe that is full; the lines after it do not wait at all.
+/// How long a line waits for a full pipe; the lines after it do not wait.
 const PATIENCE: Duration = Duration::from_millis(50);
-/// Bytes that a pipe takes whole once it is writable (PIPE_BUF).
+/// Bytes that a writable pipe accepts at once (PIPE_BUF).
 const PIECE_BYTES: usize = 4_096;
 
-/// Where lines go.
+/// The target of the log.
 pub(super) struct Target<W>(Arc<Mutex<State<W>>>);
 
 struct State<W> {
     to: W,
     format: LogFormat,
     clock: Clock,
-    /// Lines that could not be written since one was.
+    /// Number of lost lines since the last write.
     lost: u64,
-    /// Whether the last line was cut off in the middle.
+    /// Whether the last line was cut in the middle.
     is_torn: bool,
     is_stalled: bool,
 }
 
-/// One entry of the log on its way.
+/// One entry of the log.
 pub(super) struct Line<W>(Arc<Mutex<State<W>>>);
 
 impl<W: Write + AsFd> Target<W> {
@@ -52,7 +52,7 @@ impl<'w, W: Write + AsFd + 'w> MakeWriter<'w> for Target<W> {
 }
 
 impl<W: Write + AsFd> Write for Line<W> {
-    /// Takes a whole entry; one that cannot be written is counted.
+    /// Writes a whole entry; a failed one is counted.
     fn write(&mut self, entry: &[u8]) -> io::Result<usize> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).put(entry);
         Ok(entry.len())
@@ -92,7 +92,7 @@ impl<W: Write + AsFd> State<W> {
 
     fn write_whole(&mut self, entry: &[u8]) -> bool {
         if self.is_torn {
-            // What is left of the last line must not become the beginning of this one.
+            // The rest of the last line must not become the start of this one.
             if !matches!(self.write_piece(b"\n"), Ok(1)) {
                 return false;
             }
@@ -143,7 +143,7 @@ mod tests {
             let (mut from, to) = io::pipe().unwrap();
             let target = target(to, format);
             let line = format!("{}\n", "x".repeat(999));
-            // More than any pipe holds: a writer that waits would never come back.
+            // More than any pipe holds: a blocking writer would never return.
             let count = 4_096;
             (0..count).for_each(|_| put(&target, &line));
             let lost = target.0.lock().unwrap().lost;
@@ -177,7 +177,7 @@ mod tests {
         let closed = target(to, LogFormat::Text);
         put(&closed, "one\n");
         put(&closed, "two\n");
-        // The second line fails with the note of the first.
+        // The second line fails together with the note about the first.
         assert_eq!(closed.0.lock().unwrap().lost, 2);
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let full = target(full, LogFormat::Text);

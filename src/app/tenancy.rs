@@ -1,4 +1,4 @@
-//! Who has the data folder: the lock of the one server, and its socket.
+//! Ownership of the data folder: the lock of the one server, and its socket.
 //!
 //! **Invariant:** a lock file that was removed lets no second server in: one that listens has the
 //! folder too, and the first server makes the file again or ends.
@@ -21,14 +21,14 @@ use crate::process::{FileLock, NameWatch};
 pub(super) const SOCKET: &str = "wb.sock";
 /// How long a second server waits for the first to end.
 const LOCK_WAIT: Duration = Duration::from_secs(2);
-/// How long a listening server may take to accept a connection, before it counts as busy.
+/// How long a listening server may take to accept a connection before it counts as busy.
 const CONNECT_WAIT: Duration = Duration::from_millis(500);
-/// How often it is looked whether the lock is still ours, if the kernel does not tell.
+/// How often the lock is checked if the kernel does not notify us.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// The same if it tells of the file: a folder above it may be moved all the same.
+/// The same if it does: a folder above may be moved all the same.
 const LOOK_EVERY_WATCHED: Duration = Duration::from_secs(600);
 
-/// The data folder as held by this process.
+/// The data folder, owned by this process.
 #[derive(Clone)]
 pub(super) struct Tenancy {
     data: Utf8PathBuf,
@@ -36,7 +36,7 @@ pub(super) struct Tenancy {
 }
 
 impl Tenancy {
-    /// Takes a data folder, waiting a moment for a server that is ending.
+    /// Takes a data folder, waiting briefly for a server that is stopping.
     ///
     /// # Errors
     /// `conflict` with code `already_running`.
@@ -61,7 +61,7 @@ impl Tenancy {
         }
     }
 
-    /// Takes a data folder at once, or returns `None` if a server has it.
+    /// Takes a data folder at once; `None` if a server has it.
     ///
     /// # Errors
     /// As [`FileLock::try_take`].
@@ -74,11 +74,10 @@ impl Tenancy {
         Ok(Some(Tenancy { data: data.to_owned(), lock }))
     }
 
-    /// Makes a lock file that was removed again, until `stop`; returns before it if another server
-    /// was quicker.
+    /// Recreates a removed lock file, until `stop`; returns earlier if another server was faster.
     pub(super) async fn keep(self, stop: CancellationToken) {
         while !stop.is_cancelled() {
-            // Watched first and looked at then: what happens in between is noticed.
+            // Watches before it looks, so that changes in between are noticed.
             let watch = NameWatch::of(&lock_path(&self.data));
             if let Err(cause) = self.look() {
                 error!("{}", cause.chain());
@@ -107,7 +106,7 @@ impl Tenancy {
                 "already_running",
                 format!("{path} was removed, and another server now has the data folder"),
             )),
-            // A disk that is full or read-only takes no other server's lock either.
+            // A full or read-only disk does not allow another server's lock either.
             Err(cause) => {
                 warn!("{path} was removed, and cannot be made again: {}", cause.chain());
                 Ok(())
@@ -116,7 +115,7 @@ impl Tenancy {
     }
 }
 
-/// Waits until the file of the lock may have lost its name.
+/// Waits until the lock file may have lost its name.
 async fn until_touched(watch: Result<NameWatch>) {
     let Ok(mut watch) = watch else { return tokio::time::sleep(LOOK_EVERY).await };
     tokio::select! {
@@ -127,7 +126,7 @@ async fn until_touched(watch: Result<NameWatch>) {
     }
 }
 
-/// A socket as it was made.
+/// The identity of a socket.
 #[derive(Clone, Debug)]
 pub(super) struct SocketMark {
     path: Utf8PathBuf,
@@ -135,13 +134,13 @@ pub(super) struct SocketMark {
 }
 
 impl SocketMark {
-    /// Notes the socket that was just made in a data folder.
+    /// Records the socket that was just created in a data folder.
     pub(super) fn of(data: &Utf8Path) -> SocketMark {
         let path = data.join(SOCKET);
         SocketMark { id: id(&path), path }
     }
 
-    /// Makes sure that the socket is still the one that this server listens on.
+    /// Checks that the socket is still the one that this server listens on.
     ///
     /// # Errors
     /// `unavailable` with code `socket_lost`.
@@ -167,7 +166,7 @@ fn lock_path(data: &Utf8Path) -> Utf8PathBuf {
 
 /// Returns whether anybody listens on the socket of a data folder.
 async fn is_served(data: &Utf8Path) -> bool {
-    // The path of a socket is limited to 107 bytes: through the open folder it is short.
+    // The path of a socket is limited to 107 bytes; a path through the open folder is short.
     let Ok(folder) = std::fs::File::open(data) else { return false };
     let path = format!("/proc/self/fd/{}/{SOCKET}", folder.as_raw_fd());
     match tokio::time::timeout(CONNECT_WAIT, UnixStream::connect(path)).await {

@@ -10,6 +10,19 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// SQLITE_CORRUPT_VTAB.
 const CORRUPT_VTAB: i32 = 267;
 
+/// The code of a full disk.
+pub const DISK_FULL: &str = "disk_full";
+/// The code of a file or file system that cannot be written.
+pub const READ_ONLY: &str = "read_only";
+/// The code of a disk that cannot be read or written.
+pub const DISK_ERROR: &str = "disk_error";
+/// The code of a database that another program has locked.
+pub const DATABASE_LOCKED: &str = "database_locked";
+/// The code of a damaged database.
+pub const DATABASE_CORRUPT: &str = "database_corrupt";
+/// The code of a damaged full-text index, which can be rebuilt.
+pub const INDEX_DAMAGED: &str = "index_damaged";
+
 /// What the caller can do about an error; determines the HTTP status and the exit code of
 /// `wb-agent`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -165,10 +178,10 @@ impl Error {
         let error = Error::unavailable(message);
         let error = match cause.kind() {
             Kind::StorageFull | Kind::QuotaExceeded => {
-                error.code("disk_full").hint("the disk is full: free some space")
+                error.code(DISK_FULL).hint("the disk is full: free some space")
             }
             Kind::ReadOnlyFilesystem => error
-                .code("read_only")
+                .code(READ_ONLY)
                 .hint("the disk is read-only: find the cause (dmesg) and remount it for writing"),
             Kind::PermissionDenied => error.hint("run the server as the owner of the file"),
             _ => error,
@@ -281,27 +294,25 @@ impl From<rusqlite::Error> for Error {
         use rusqlite::ErrorCode as Code;
         let error = match cause.sqlite_error_code() {
             Some(Code::DiskFull) => Error::unavailable("the disk is full")
-                .code("disk_full")
+                .code(DISK_FULL)
                 .hint("free some space; nothing that was acknowledged is lost"),
-            Some(Code::ReadOnly) => {
-                Error::unavailable("the database is read-only").code("read_only")
-            }
+            Some(Code::ReadOnly) => Error::unavailable("the database is read-only").code(READ_ONLY),
             Some(Code::DatabaseBusy | Code::DatabaseLocked) => {
                 Error::unavailable("the database is locked by another program")
-                    .code("database_locked")
+                    .code(DATABASE_LOCKED)
             }
             Some(Code::SystemIoFailure | Code::CannotOpen) => {
-                Error::unavailable("the database cannot be read or written").code("disk_error")
+                Error::unavailable("the database cannot be read or written").code(DISK_ERROR)
             }
             // The index of a virtual table, such as the full-text index: its pages are intact, but
             // their contents are not. It can be rebuilt.
             Some(Code::DatabaseCorrupt)
                 if cause.sqlite_error().is_some_and(|it| it.extended_code == CORRUPT_VTAB) =>
             {
-                Error::unavailable("an index of the database is damaged").code("index_damaged")
+                Error::unavailable("an index of the database is damaged").code(INDEX_DAMAGED)
             }
             Some(Code::DatabaseCorrupt | Code::NotADatabase) => {
-                Error::unavailable("the database is damaged").code("database_corrupt")
+                Error::unavailable("the database is damaged").code(DATABASE_CORRUPT)
             }
             _ => Error::internal("a statement failed"),
         };

@@ -29,7 +29,10 @@ pub use actor::Actor;
 pub use address::{Address, is_person_name, is_segment};
 pub use base_url::BaseUrl;
 pub use clock::{Clock, Millis};
-pub use error::{Context, Error, ErrorKind, Result};
+pub use error::{
+    Context, DATABASE_CORRUPT, DATABASE_LOCKED, DISK_ERROR, DISK_FULL, Error, ErrorKind,
+    INDEX_DAMAGED, READ_ONLY, Result,
+};
 pub use event::{Event, EventKind, Scope};
 pub use finding::{Finding, Level};
 pub use front_matter::{FrontMatter, split_front_matter};

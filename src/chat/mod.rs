@@ -51,8 +51,8 @@ pub use run::{
 pub use scribe::{Answer, Scribe};
 pub use search::{FoundChat, forget_words, has_all_words, message_of, search, take_in_chats};
 pub use session::{
-    Change, Session, Spent, begin, change, find as find_session, forget, list as list_sessions,
-    note_answer, note_call, note_question, remove,
+    Change, NO_SESSION, Session, Spent, begin, change, find as find_session, forget,
+    list as list_sessions, note_answer, note_call, note_question, remove,
 };
 pub use setting::{Setting, forget_ref, keep_ref, keep_setting, ref_of, setting_of};
 

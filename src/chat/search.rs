@@ -9,9 +9,9 @@ use std::collections::{HashMap, HashSet};
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 
 use crate::base::limit::{SEARCH_COMMON_MAX, SEARCH_RANKED_MAX};
-use crate::base::{ChatId, PersonId, Result};
+use crate::base::{ChatId, INDEX_DAMAGED, PersonId, Result};
 use crate::chat::message::Message;
-use crate::documents::search::{self, Ask, DAMAGED, folded, of_owner};
+use crate::documents::search::{self, Ask, folded, of_owner};
 use crate::store::Tx;
 
 /// Most messages that are taken in by one transaction.
@@ -103,7 +103,7 @@ pub(super) fn forget(tx: &Tx<'_>, session: &ChatId) -> Result<()> {
 
 fn spared(tx: &Tx<'_>, done: Result<()>) -> Result<()> {
     match done {
-        Err(cause) if cause.code_str() == DAMAGED => search::mark_damaged(tx),
+        Err(cause) if cause.code_str() == INDEX_DAMAGED => search::mark_damaged(tx),
         done => done,
     }
 }

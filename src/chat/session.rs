@@ -10,6 +10,9 @@ use crate::base::{
 use crate::chat::search;
 use crate::store::Tx;
 
+/// The code of a conversation that does not exist.
+pub const NO_SESSION: &str = "no_session";
+
 const INSERT: &str = "
     INSERT INTO chat_sessions (id, person_id, title, created_ms, touched_ms)
     VALUES (:id, :person, :title, :now, :now)";
@@ -187,7 +190,7 @@ pub fn find(connection: &Connection, person: &PersonId, id: &ChatId) -> Result<S
     let found = connection.prepare_cached(FIND)?.query_row(params, Session::from_row).optional()?;
     found.ok_or_else(|| {
         Error::not_found(format!("no conversation {id}"))
-            .code("no_session")
+            .code(NO_SESSION)
             .hint("`wiki-browser chat list` lists yours")
     })
 }

@@ -26,8 +26,8 @@ use crate::cli::commands::workspace::WorkspaceCommand;
 use crate::cli::field::{self, There};
 use crate::cli::new::NewCommand;
 
-/// What answers have in common, by name. A name stands for a value; `{…}` after it for what a
-/// record holds, `[…]` for what each item of a list does, `*` for anything.
+/// Common parts of responses, by name. A name stands for a value; `{…}` after it lists the fields
+/// of a record, `[…]` those of each item of a list, `*` means anything.
 const RECORDS: [(&str, &str); 9] = [
     (
         "agent",
@@ -81,11 +81,11 @@ const RECORDS: [(&str, &str); 9] = [
     ),
 ];
 
-/// What an answer of the assistant is.
+/// A response of the assistant.
 const ASKED: &str = "session_id run_id message_id text ended error{code message hint} \
      artefact";
 
-/// What there is at a place of an answer.
+/// The content at a position of a response.
 #[derive(Debug)]
 pub(super) enum Shape {
     Value,
@@ -95,7 +95,7 @@ pub(super) enum Shape {
 }
 
 impl Shape {
-    /// Returns what the answer of a command holds; nothing for one that only looks.
+    /// Returns the shape of a command's response; `None` for one that only reads.
     pub(super) fn of(command: &Command) -> Option<Shape> {
         let text = match command {
             Command::Init(_) => "folder written[] dry_run next[]",
@@ -169,7 +169,7 @@ impl Shape {
         Shape::Record(fields(&mut &*text))
     }
 
-    /// Refuses a path that leads to nothing in any answer.
+    /// Refuses a path that is in no response.
     ///
     /// # Errors
     /// `invalid` with code `no_field`, as for an answer that is there.
@@ -196,7 +196,7 @@ impl Shape {
         }
     }
 
-    /// Returns a field of an answer that is not in its shape.
+    /// Returns a field of a response that is not in its shape.
     pub(super) fn stranger(&self, answer: &Value) -> Option<String> {
         match (self, answer) {
             (Shape::Record(fields), Value::Object(map)) => {

@@ -30,9 +30,9 @@ use crate::cli::lua_test::TestArgs;
 use crate::cli::new::NewCommand;
 use crate::cli::terminal::screen::Color;
 
-/// Heading of what every command takes.
+/// Heading of the common options.
 const HEADING: &str = "Site and output";
-/// What stands at the end of `wiki-browser --help`.
+/// The end of `wiki-browser --help`.
 const AFTER_HELP: &str = "\
 A first site:
   wiki-browser init                     in a git repository: writes wiki-browser.lua and skills/
@@ -61,7 +61,7 @@ pub(super) struct Cli {
     pub(super) command: Command,
 }
 
-/// What every command takes.
+/// The common options.
 #[derive(Args, Debug)]
 pub(super) struct Common {
     /// Script of the site [default: the nearest wiki-browser.lua in this folder or above]
@@ -83,7 +83,7 @@ pub(super) struct Common {
     pub(super) color: Color,
 }
 
-/// What the operator can do.
+/// The operator's commands.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Start the server
@@ -243,17 +243,17 @@ pub(super) struct ServeFlags {
     pub(super) watch: bool,
 }
 
-/// What `serve` is given.
+/// Options of `serve`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServeArgs {
     /// The script of the site; it exists.
     pub script: Utf8PathBuf,
     /// Whether the log is JSON.
     pub is_json_log: bool,
-    /// How many daily backups are kept; none are made if it is 0.
+    /// Number of daily backups to keep; 0 disables them.
     pub daily_backups: u32,
-    /// Whether the operator's one-time link is printed.
+    /// Whether to print the operator's one-time link.
     pub prints_link: bool,
-    /// Whether the script is reloaded whenever it is saved.
+    /// Whether to reload the script when it is saved.
     pub watches: bool,
 }

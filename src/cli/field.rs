@@ -1,21 +1,21 @@
-//! `--field PATH`: one value of an answer, for scripts without a JSON reader.
+//! `--field PATH`: one value of a response, for scripts without a JSON parser.
 
 use serde_json::Value;
 
 use crate::base::{Error, Result, truncate_chars};
 use crate::script::nearest;
 
-/// What there is at a place that has no such field.
+/// The value at the last existing position of a path.
 pub(super) enum There<'a> {
     /// These fields.
     Fields(Vec<&'a str>),
-    /// A list; how long it is, if that is known.
+    /// A list, with its length if known.
     List(Option<usize>),
     /// A single value.
     Value,
 }
 
-/// Returns the value at `a.b.0.c` as a script wants it: text bare, everything else as JSON.
+/// Returns the value at `a.b.0.c`: bare text, or JSON.
 ///
 /// # Errors
 /// `invalid` with the names that are there.
@@ -48,7 +48,7 @@ pub(super) fn pick(value: &Value, path: &str) -> Result<String> {
     })
 }
 
-/// Adds a name to the path of where one is.
+/// Appends a name to the path so far.
 pub(super) fn walk(walked: &mut String, part: &str) {
     if !walked.is_empty() {
         walked.push('.');
@@ -56,7 +56,7 @@ pub(super) fn walk(walked: &mut String, part: &str) {
     walked.push_str(part);
 }
 
-/// Returns the refusal of a name that is not at a place, with those that are.
+/// Returns the error for a missing name, with the existing ones.
 pub(super) fn unknown(walked: &str, part: &str, there: &There<'_>) -> Error {
     let place = if walked.is_empty() { "the answer".to_owned() } else { format!("`{walked}`") };
     let part = truncate_chars(part, 60);
@@ -76,7 +76,7 @@ pub(super) fn unknown(walked: &str, part: &str, there: &There<'_>) -> Error {
     Error::invalid(message).code("no_field").hint(hint)
 }
 
-/// Returns the name that was probably meant: one written almost so, or `job_id` for `id`.
+/// Returns the name that was probably meant: a similar one, or `job_id` for `id`.
 fn meant<'a>(part: &str, names: &[&'a str]) -> Option<&'a str> {
     let is_end = |whole: &str, end: &str| {
         whole.strip_suffix(end).is_some_and(|it| it.len() > 1 && it.ends_with('_'))

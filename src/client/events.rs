@@ -23,30 +23,30 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 /// One event of the server.
 #[derive(Clone, Debug)]
 pub struct ServerEvent {
-    /// The place in the log: `EPOCH-NUMBER`.
+    /// The position in the log: `EPOCH-NUMBER`.
     pub id: Option<String>,
-    /// What happened.
+    /// The kind of event.
     pub kind: String,
     /// `{"id","at","kind","subject","actor","data"}`.
     pub data: Value,
 }
 
-/// What came of waiting for the next event.
+/// The result of waiting for the next event.
 #[derive(Debug)]
 pub enum Next {
-    /// A connection stands: what happens from here on will be told, so look at the present state.
+    /// Connected: all further events will arrive, so read the current state now.
     Opened,
     /// An event.
     Event(ServerEvent),
-    /// Events were lost: look at the present state instead.
+    /// Events were lost: read the current state instead.
     Reset,
     /// Nothing happened within the wait.
     Quiet,
-    /// The server is not there; the next call tries again.
+    /// The server is not reachable; the next call tries again.
     Lost(Error),
 }
 
-/// The events of a server from some place on.
+/// The events of a server, from a position on.
 pub struct Events<'c> {
     client: &'c Client,
     after: Option<String>,
@@ -67,7 +67,7 @@ impl<'c> Events<'c> {
         Events { client, after, open: None, ready: VecDeque::new(), pause: PAUSE_MIN }
     }
 
-    /// Waits for the next event, for at most `wait`; connects if there is no connection.
+    /// Waits for the next event, for at most `wait`; connects if necessary.
     ///
     /// # Errors
     /// What the server refuses (no credential, not allowed). That it is not there is no error but
@@ -152,7 +152,7 @@ impl<'c> Events<'c> {
         if frame.event.is_empty() && frame.data.is_empty() {
             return None;
         }
-        // Data that is not JSON is kept as text: the reader of the log should see it.
+        // Data that is not JSON is kept as text, so that the reader of the log sees it.
         let data = serde_json::from_str(&frame.data).unwrap_or(Value::String(frame.data));
         Some(Next::Event(ServerEvent { id: frame.id, kind: frame.event, data }))
     }

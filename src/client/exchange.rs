@@ -1,4 +1,4 @@
-//! One request and its answer: headers, limits, and the envelope of errors.
+//! One request and its response: headers, limits, and the error envelope.
 
 use bytes::Bytes;
 use camino::Utf8Path;
@@ -13,10 +13,10 @@ use tokio::task::JoinSet;
 use crate::base::{Context, Error, ErrorKind, Result, truncate_chars};
 use crate::client::{ANSWER_BYTES_MAX, socket};
 
-/// The code of a connection that broke off.
+/// The code of a broken connection.
 pub const CONNECTION_LOST: &str = "connection_lost";
 
-/// What is sent with a request.
+/// The body of a request.
 #[derive(Clone, Copy)]
 enum Body<'a> {
     Nothing,
@@ -24,7 +24,7 @@ enum Body<'a> {
     File(&'a [u8]),
 }
 
-/// What is asked.
+/// A request.
 pub(super) struct Request<'a> {
     method: Method,
     path_and_query: &'a str,
@@ -35,7 +35,7 @@ pub(super) struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// Asks for JSON.
+    /// GETs JSON.
     pub(super) fn get(path_and_query: &'a str) -> Request<'a> {
         Request {
             method: Method::GET,
@@ -57,17 +57,17 @@ impl<'a> Request<'a> {
         Request { method: Method::POST, body: Body::File(bytes), ..Request::get(path_and_query) }
     }
 
-    /// Ends a thing.
+    /// Sends a DELETE.
     pub(super) fn delete(path: &'a str) -> Request<'a> {
         Request { method: Method::DELETE, ..Request::get(path) }
     }
 
-    /// Asks for the stream of events after an id.
+    /// Requests the event stream after an id.
     pub(super) fn events(path: &'a str, last_event_id: Option<&'a str>) -> Request<'a> {
         Request { last_event_id, accept: "text/event-stream", ..Request::get(path) }
     }
 
-    /// Returns whether the same request again does nothing more: it reads, or has a key.
+    /// Returns whether the request can be repeated safely: it only reads, or has a key.
     pub(super) fn is_repeatable(&self) -> bool {
         self.method == Method::GET || self.key.is_some()
     }
@@ -110,13 +110,13 @@ impl<'a> Request<'a> {
     }
 }
 
-/// An answer whose body has not been read. The connection ends when it is dropped.
+/// A response whose body has not been read. Dropping it closes the connection.
 pub(super) struct Answer {
     pub(super) body: Incoming,
     _connection: JoinSet<()>,
 }
 
-/// Sends a request and returns the JSON of a successful answer.
+/// Sends a request and returns the JSON of a successful response.
 pub(super) async fn send(
     socket: &Utf8Path,
     token: Option<&str>,
@@ -131,7 +131,7 @@ pub(super) async fn send(
         .context(ErrorKind::Internal, || "the server's answer is not JSON".to_owned())
 }
 
-/// Sends a request and returns the successful answer before its body; an error is read whole.
+/// Sends a request and returns the head of a successful response; an error is read completely.
 pub(super) async fn open(
     socket: &Utf8Path,
     token: Option<&str>,
@@ -146,7 +146,7 @@ pub(super) async fn open(
         .map_err(lost)?;
     let mut tasks = JoinSet::new();
     tasks.spawn(async move {
-        // What goes wrong with the connection is seen by whoever waits for the answer.
+        // Errors of the connection are seen by the reader of the response.
         let _ = connection.await;
     });
     let response: Response<Incoming> = sender.send_request(request).await.map_err(lost)?;
@@ -170,7 +170,7 @@ async fn read(body: Incoming) -> Result<Bytes> {
     }
 }
 
-/// Returns the error of a connection that ended before the answer did.
+/// Returns the error of a connection that ended before the response did.
 pub(super) fn lost(cause: hyper::Error) -> Error {
     broken().source(cause)
 }
@@ -181,7 +181,7 @@ fn broken() -> Error {
         .hint("the server may have stopped; look before you ask again")
 }
 
-/// Returns the error that an answer with a bad status tells of.
+/// Returns the error of an unsuccessful response.
 fn refusal(status: u16, bytes: &[u8]) -> Error {
     let kind = ErrorKind::from_status(status);
     let value: Value = serde_json::from_slice(bytes).unwrap_or_default();

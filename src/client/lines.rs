@@ -1,4 +1,4 @@
-//! A long answer that comes line by line: one JSON value each.
+//! A long response that arrives line by line, one JSON value each.
 
 use http_body_util::BodyExt as _;
 use serde_json::Value;
@@ -8,12 +8,12 @@ use crate::client::Client;
 use crate::client::exchange::CONNECTION_LOST;
 use crate::client::exchange::{self, Answer, Request};
 
-/// Longest silence of such an answer: the server sends a line every 10 seconds.
+/// Longest silence in such a response: the server sends a line every 10 seconds.
 const SILENCE_MAX: std::time::Duration = std::time::Duration::from_secs(35);
 /// Longest line, in bytes.
 const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// The lines of an answer.
+/// The lines of a response.
 pub struct Lines<'c> {
     client: &'c Client,
     answer: Answer,
@@ -28,7 +28,7 @@ impl<'c> Lines<'c> {
         Ok(Lines { client, answer, rest: Vec::new() })
     }
 
-    /// Waits for the next line; nothing at the end of the answer.
+    /// Waits for the next line; `None` at the end of the response.
     ///
     /// # Errors
     /// `unavailable` with code `connection_lost` if the answer breaks off or falls silent.

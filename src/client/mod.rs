@@ -26,39 +26,40 @@ pub use lines::Lines;
 pub use site::{Search, Site, find_script, working_folder};
 pub use socket::NO_SERVER;
 
-/// Largest answer that is read, in bytes.
+/// Largest response, in bytes.
 pub const ANSWER_BYTES_MAX: usize = crate::base::limit::ANSWER_BYTES_MAX;
-/// Longest wait for a whole answer; an approval runs git on the server's side.
+/// Longest wait for a complete response; an approval runs git on the server.
 pub const ANSWER_WAIT_MAX: Duration = Duration::from_secs(120);
-/// Longest wait for a server that was there and went away: it may be starting again.
+/// Longest wait for a server that has gone away: it may be restarting.
 pub const RESTART_WAIT_MAX: Duration = Duration::from_secs(15);
 /// Longest wait for a connection.
 pub const CONNECT_WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// Shortest and longest pause before a request is sent again.
+/// Shortest and longest pause before a request is repeated.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 
-/// A blocking client of one server. Each call is one connection; it must not be used inside of an
-/// asynchronous task.
+/// A blocking client of one server. Each call uses one connection; must not be used in async code.
 #[derive(Debug)]
 pub struct Client {
     runtime: tokio::runtime::Runtime,
     socket: Utf8PathBuf,
     credential: Credential,
     wait_max: Duration,
-    /// Whether a server was heard on this socket; one that never was is not waited for.
+    /// Whether a server has ever responded on this socket; otherwise the client does not wait for
+    /// one.
     was_there: Cell<bool>,
 }
 
-/// Where the bearer token comes from.
+/// The source of the bearer token.
 #[derive(Clone)]
 enum Credential {
-    /// No token: only the routes that are open to all.
+    /// No token: only for open routes.
     Nothing,
     /// This token.
     Token(String),
-    /// The content of a file, read for each request: a restarted server may have written it anew.
+    /// The content of a file, read for each request, because a restarted server may have replaced
+    /// it.
     File(Utf8PathBuf),
 }
 
@@ -90,7 +91,7 @@ impl Client {
         Client::with(socket, Credential::File(file.to_owned()))
     }
 
-    /// Returns a client with the operator's token, which lies in the site's data folder.
+    /// Returns a client with the operator's token from the site's data folder.
     ///
     /// # Errors
     /// `unauthenticated` if only the socket of the site is known.
@@ -116,7 +117,7 @@ impl Client {
         })
     }
 
-    /// Sets the longest wait for an answer.
+    /// Sets the longest wait for a response.
     #[must_use]
     pub fn waiting_at_most(mut self, wait_max: Duration) -> Client {
         self.wait_max = wait_max;
@@ -128,7 +129,7 @@ impl Client {
         &self.socket
     }
 
-    /// Asks for a resource and returns its JSON.
+    /// Requests a resource and returns its JSON.
     ///
     /// # Errors
     /// The server's own error; `no_server` if none listens; `timeout`; `too_large`.
@@ -136,8 +137,7 @@ impl Client {
         self.send(exchange::Request::get(path_and_query))
     }
 
-    /// Asks for a resource once: for whoever looks again anyway, and says itself that the server is
-    /// away.
+    /// Requests a resource once, for callers that poll and report an absent server themselves.
     ///
     /// # Errors
     /// As [`Client::get`], without a wait for a server that was there.
@@ -145,7 +145,7 @@ impl Client {
         self.runtime.block_on(self.send_once(&exchange::Request::get(path_and_query)))
     }
 
-    /// Posts a body and returns the JSON of the answer.
+    /// Posts a body and returns the JSON of the response.
     ///
     /// # Errors
     /// As [`Client::get`]. After `timeout` or `connection_lost` it is not known what was done: this
@@ -154,8 +154,8 @@ impl Client {
         self.send(exchange::Request::post(path_and_query, body, None))
     }
 
-    /// Posts a body under an idempotency key: the same request again gets the same answer, so it is
-    /// sent again if the server is restarted meanwhile.
+    /// Posts a body with an idempotency key, and repeats the request if the server restarts in the
+    /// meantime.
     ///
     /// # Errors
     /// As [`Client::post`].
@@ -163,7 +163,7 @@ impl Client {
         self.send(exchange::Request::post(path_and_query, body, Some(key)))
     }
 
-    /// Posts a body under a key of its own, for what a server makes once.
+    /// Posts a body with a new key, for what the server creates only once.
     ///
     /// # Errors
     /// As [`Client::post_once`]; `unavailable` without random bytes.
@@ -172,7 +172,7 @@ impl Client {
         self.post_once(path_and_query, body, &key)
     }
 
-    /// Posts the bytes of a file and returns the JSON of the answer.
+    /// Posts the bytes of a file and returns the JSON of the response.
     ///
     /// # Errors
     /// As [`Client::post`].
@@ -180,7 +180,7 @@ impl Client {
         self.send(exchange::Request::post_file(path_and_query, bytes))
     }
 
-    /// Posts a body under a key, and returns the answer line by line.
+    /// Posts a body with a key, and returns the response line by line.
     ///
     /// # Errors
     /// As [`Client::post`].
@@ -188,7 +188,7 @@ impl Client {
         Lines::open(self, &exchange::Request::post(path, body, Some(key)))
     }
 
-    /// Asks for an answer line by line.
+    /// Requests a response line by line.
     ///
     /// # Errors
     /// As [`Client::get`].
@@ -196,7 +196,7 @@ impl Client {
         Lines::open(self, &exchange::Request::get(path_and_query))
     }
 
-    /// Ends a thing and returns the JSON of the answer.
+    /// Deletes a resource and returns the JSON of the response.
     ///
     /// # Errors
     /// As [`Client::post`].
@@ -227,7 +227,7 @@ impl Client {
     }
 
     async fn send_once(&self, request: &exchange::Request<'_>) -> Result<Value> {
-        // Read each time: a restarted server may have written it anew.
+        // Read each time, because a restarted server may have replaced it.
         let token = self.token()?;
         let answer = exchange::send(&self.socket, token.as_deref(), request);
         let answer = match tokio::time::timeout(self.wait_max, answer).await {
@@ -239,8 +239,8 @@ impl Client {
         answer
     }
 
-    /// A request that reached nobody may be sent again, and one that is the same however often it
-    /// is sent; of a server that was never there nothing is expected.
+    /// Repeats a request that reached no server, or that is safe to repeat; never if the server was
+    /// not there before.
     fn may_repeat(&self, request: &exchange::Request<'_>, cause: &Error) -> bool {
         let may = match cause.code_str() {
             NO_SERVER => self.was_there.get(),
@@ -259,14 +259,14 @@ impl Client {
     }
 }
 
-/// Returns a text percent-encoded, as one part of a path.
+/// Returns a text percent-encoded for one segment of a path.
 pub fn path_part(text: &str) -> String {
     let mut part = String::new();
     push_encoded(&mut part, text);
     part.replace('/', "%2F")
 }
 
-/// Returns `path?key=value&…` with the values percent-encoded; a pair without a value is left out.
+/// Returns `path?key=value&…` with percent-encoded values; pairs without a value are left out.
 pub fn query(path: &str, pairs: &[(&str, Option<&str>)]) -> String {
     let mut text = path.to_owned();
     let given = pairs.iter().filter_map(|(key, value)| value.map(|value| (key, value)));

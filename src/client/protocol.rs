@@ -1,4 +1,4 @@
-//! Tests of the client against a socket that answers with given bytes.
+//! Tests of the client against a socket that sends given bytes.
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::base::ErrorKind;
 use crate::client::{ANSWER_BYTES_MAX, Client, Next};
 
-/// What a connection is answered.
+/// The response to a connection.
 type Answer = Box<dyn FnOnce(&mut UnixStream) + Send>;
 
 struct Fake {
@@ -28,7 +28,7 @@ impl Fake {
         Fake { _folder: folder, socket, listener }
     }
 
-    /// Answers one connection after another; returns the requests.
+    /// Serves one connection after another; returns the requests.
     fn serve(&self, answers: Vec<Answer>) -> JoinHandle<Vec<String>> {
         let listener = self.listener.try_clone().unwrap();
         std::thread::spawn(move || {
@@ -154,7 +154,7 @@ fn an_answer_that_breaks_off_is_no_answer() {
     ] {
         let fake = Fake::new();
         let served = fake.say(bytes);
-        // Sent once: what was done is not known.
+        // Sent once, because the outcome is unknown.
         let error = fake.client().post("/api/x", &json!({})).unwrap_err();
         assert_eq!(error.code_str(), "connection_lost", "{bytes:?} {}", error.chain());
         served.join().unwrap();
@@ -203,7 +203,7 @@ fn an_answer_beyond_the_limit_is_refused() {
     let served = fake.serve(vec![Box::new(|stream| {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n");
         let chunk = vec![b' '; 1 << 20];
-        // The client hangs up as soon as it is too much.
+        // The client disconnects as soon as it is too much.
         while stream.write_all(&chunk).is_ok() {}
     })]);
     let error = fake.client().get("/api/x").unwrap_err();

@@ -13,7 +13,7 @@ const SCRIPT: &str = "wiki-browser.lua";
 /// Largest `server.json` and largest token file, in bytes.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
 
-/// Where to look for a site; the first that is given counts.
+/// Where to look for a site; the first one given is used.
 #[derive(Clone, Debug, Default)]
 pub struct Search {
     /// `--data DIR`.
@@ -22,7 +22,7 @@ pub struct Search {
     pub config: Option<Utf8PathBuf>,
     /// `WB_SOCKET`.
     pub socket: Option<Utf8PathBuf>,
-    /// Where to look for the nearest script upwards; the working folder if nothing is given.
+    /// Search upwards from here for the nearest script; by default from the working folder.
     pub folder: Option<Utf8PathBuf>,
 }
 
@@ -111,15 +111,15 @@ fn owner_and_mode(path: &Utf8Path) -> Result<(u32, u32)> {
     Ok((facts.uid(), facts.mode()))
 }
 
-/// Returns why a file that was found and not named is not to be trusted, as git does it with
-/// repositories: it must be our own user's or root's, and no other may write it.
+/// Returns why a file found by searching is not trusted, as git does with repositories: it must
+/// belong to our user or root, and nobody else may be able to write it.
 fn distrust((owner, mode): (u32, u32), own: u32) -> Option<String> {
     const OTHERS_WRITE: u32 = 0o002;
     const STICKY: u32 = 0o1000;
     if owner != own && owner != 0 {
         return Some(format!("belongs to another user ({owner})"));
     }
-    // In a folder like /tmp, nobody removes or replaces what is another's.
+    // In a folder like /tmp, nobody removes or replaces another user's files.
     let is_open = mode & OTHERS_WRITE != 0 && mode & STICKY == 0;
     is_open.then(|| "can be written by everybody".to_owned())
 }
@@ -169,7 +169,7 @@ fn socket_of(data: &Utf8Path) -> Result<Utf8PathBuf> {
     let value: Value = serde_json::from_str(&text)
         .context(ErrorKind::Unavailable, || format!("{path} is not what a server writes"))?;
     match value["socket"].as_str() {
-        // A relative path is one in the data folder: join keeps an absolute one as it is.
+        // A relative path is relative to the data folder; `join` keeps an absolute one.
         Some(socket) if !socket.is_empty() => Ok(data.join(socket)),
         _ => Err(Error::unavailable(format!("{path} names no socket"))),
     }
@@ -177,7 +177,7 @@ fn socket_of(data: &Utf8Path) -> Result<Utf8PathBuf> {
 
 fn read(path: &Utf8Path) -> std::io::Result<String> {
     use std::os::unix::fs::OpenOptionsExt as _;
-    /// Linux's flag for an open that does not wait: a fifo in its place must not hold a command.
+    /// `O_NONBLOCK` on Linux: a fifo in its place must not block a command.
     const O_NONBLOCK: i32 = 0o4000;
     let mut text = String::new();
     let file = std::fs::OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(path)?;

@@ -9,7 +9,7 @@ use tokio::net::UnixStream;
 use crate::base::{Error, Result};
 use crate::client::CONNECT_WAIT_MAX;
 
-/// The code of an answer that no server gave: none listens.
+/// The code of a missing server.
 pub const NO_SERVER: &str = "no_server";
 
 /// Connects to the socket of a server.
@@ -27,7 +27,7 @@ pub(super) async fn connect(path: &Utf8Path) -> Result<UnixStream> {
     }
 }
 
-/// Returns the error that says that no server runs.
+/// Returns the error for a missing server.
 pub(super) fn no_server(message: String) -> Error {
     Error::unavailable(message).code(NO_SERVER).hint("start it with: wiki-browser serve")
 }
@@ -38,8 +38,8 @@ async fn open(path: &Utf8Path) -> std::io::Result<UnixStream> {
         Some(parent) if !parent.as_str().is_empty() => parent,
         _ => Utf8Path::new("."),
     };
-    // Linux limits the path of a socket to 107 bytes: an open folder makes every path short. It
-    // must stay open until the connection stands.
+    // Linux limits the path of a socket to 107 bytes; a path through an open folder is short. The
+    // folder must stay open until the connection is established.
     let folder = std::fs::File::open(folder)?;
     UnixStream::connect(format!("/proc/self/fd/{}/{name}", folder.as_raw_fd())).await
 }

@@ -23,10 +23,12 @@ pub mod workspace;
 pub use crate::api::proposals::{Fate, Proposal, ProposalStatus};
 pub use crate::api::sources::SourceState;
 pub use crate::api::topics::{Message, Placement, PlacementState, Topic, TopicStatus};
+pub use crate::process::{SOURCE_DIRTY, SOURCE_GONE};
 pub use anchor::{NewAnchor, Placed, Selection, resolve};
 pub use compare::diff::unified;
 pub use git::{Repo, git_version, matches_any, work_tree};
-pub use sources::source::Source;
+pub use sources::creation::SOURCE_EXISTS;
+pub use sources::source::{NOT_A_SOURCE, NOT_TEXT, Source};
 
 /// The statements of this module, for the schema test.
 pub fn statements() -> Vec<(&'static str, &'static str)> {

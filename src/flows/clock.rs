@@ -1,5 +1,5 @@
-//! What the loops have in common that do what comes due by itself: look, then sleep until the next
-//! time, a bell or the stop.
+//! The common part of loops that handle due work: look, then sleep until the next time, a bell or
+//! the stop.
 
 use std::time::Duration;
 
@@ -9,14 +9,13 @@ use tracing::warn;
 
 use crate::base::{Millis, Result};
 
-/// Longest sleep: the clock of the machine may be set, and a machine may have slept.
+/// Longest sleep, because the clock may be set, and the machine may have slept.
 const LOOK_AGAIN: Duration = Duration::from_secs(20);
-/// The pause after a read or a write that failed.
+/// Delay after a failed read or write.
 const AGAIN: Duration = Duration::from_secs(2);
 
-/// Sleeps after a look, which has said how long there is nothing to do; without a time, until the
-/// bell. Returns whether to look again: not after `stop`. `what` is for a warning of a look that
-/// failed.
+/// Sleeps after a look, which returned how long there is nothing to do; without a time, until the
+/// bell. Returns whether to look again: not after `stop`. `what` names a failed look in a warning.
 pub(super) async fn sleep(
     looked: Result<Option<Duration>>,
     what: &str,

@@ -1,4 +1,4 @@
-//! What waits for a person's decision: proposals awaiting review and pending approvals.
+//! Open decisions: proposals awaiting review and pending approvals.
 
 use std::borrow::Cow;
 
@@ -19,10 +19,10 @@ use crate::flows::people::names;
 use crate::people::{self, Caller};
 use crate::turns::Turn;
 
-/// Most decisions of each sort in one answer: the oldest.
+/// Most decisions of each type in a response, oldest first.
 const DECISIONS_MAX: u32 = 200;
 
-/// Returns what waits for the caller's decision as a page, oldest first.
+/// Returns the decisions awaiting the caller as a page, oldest first.
 ///
 /// # Errors
 /// `forbidden` for jobs; as any read.
@@ -31,7 +31,7 @@ pub async fn list(site: &Site, caller: &Caller) -> Result<Page<Decision>> {
     Ok(Page { items, next: None })
 }
 
-/// Returns what waits for the caller's decision, oldest first.
+/// Returns the decisions awaiting the caller, oldest first.
 ///
 /// # Errors
 /// As [`list`].
@@ -40,7 +40,7 @@ pub async fn waiting(site: &Site, caller: &Caller) -> Result<Vec<Decision>> {
     site.store.read(move |c| of(c, &person)).await
 }
 
-/// Returns the approvals that wait for the caller's decision, oldest first.
+/// Returns the approvals awaiting the caller, oldest first.
 ///
 /// # Errors
 /// As [`list`].
@@ -53,7 +53,7 @@ pub async fn approvals(site: &Site, caller: &Caller) -> Result<Vec<Approval>> {
     site.store.read(find).await
 }
 
-/// Returns how much waits for a person.
+/// Returns the number of decisions awaiting a person.
 ///
 /// # Errors
 /// As any read.
@@ -108,7 +108,7 @@ fn of_held(turn: &Turn, channel: &Channel) -> Decision {
         place: channel.slug.clone(),
         since: turn.ended_at.unwrap_or(turn.started_at),
         expires_at: None,
-        // The page that ends with this line, however much was said since.
+        // The page that ends with this line, however many are newer.
         link: format!("/channels/{}?before={}#m{sequence}", channel.slug, sequence + 1),
     }
 }

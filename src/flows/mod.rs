@@ -48,51 +48,51 @@ use crate::people::Caller;
 use crate::script::{Config, Vm};
 use crate::store::{Store, idempotency};
 
-/// The handles that stories about documents need; cheap to clone.
+/// The handles for operations on documents; cheap to clone.
 #[derive(Clone)]
 pub struct Works {
     /// The database.
     pub store: Store,
     /// The source of ids.
     pub ids: Ids,
-    /// The script as it was when this handle was made, or asked for [`Works::now`].
+    /// The script that was active when this handle was created, or renewed by [`Works::now`].
     pub config: Arc<Config>,
     /// The generations of the script.
     pub scripts: Generations,
-    /// The generation that a request or a job holds; none in handles that live as long as the
-    /// server, or it would never end.
+    /// The generation that a request or a job holds; `None` in handles that live as long as the
+    /// server, so that old generations can end.
     pub held: Option<Arc<Generation>>,
     /// The repository of the Sources.
     pub repo: Repo,
     /// The agents' client, absolute.
     pub wb_agent: Utf8PathBuf,
-    /// What is searched, and what of it has changed.
+    /// The search index, and its pending changes.
     pub search: search::Index,
-    /// Who follows which answer of the assistant.
+    /// Followers of the assistant's answers.
     pub chat: chat::Hub,
-    /// The way to services on the web.
+    /// The client for services on the web.
     pub outbound: outbound::Client,
-    /// The way to the gateway.
+    /// The connection to the gateway.
     pub gateway: chat::Gateway,
 }
 
-/// The running site: the works and the queue.
+/// The running site.
 #[derive(Clone)]
 pub struct Site {
     /// The handles that need no queue.
     pub works: Works,
     /// The queue of jobs.
     pub queue: Queue,
-    /// What the program measures of itself.
+    /// The program's metrics.
     pub meter: site::metrics::Meter,
-    /// What the operator should know: warnings of the script and of the start.
+    /// Warnings of the script and of the start.
     pub warnings: Arc<Vec<String>>,
-    /// What is known of the script beside what it declares, and how it is reloaded.
+    /// The state of the script besides its declarations, and how it is reloaded.
     pub script: automation::reload::Script,
 }
 
 impl Works {
-    /// Returns the same handles with the script in force now, and holds it.
+    /// Returns the same handles with the active script, and holds it.
     #[must_use]
     pub fn now(&self) -> Works {
         self.at(self.scripts.current())
@@ -105,13 +105,13 @@ impl Works {
         Works { config, held: Some(generation), ..self.clone() }
     }
 
-    /// Returns the script that a job runs under; the one in force for one that does not run.
+    /// Returns the script that a job runs under; the active one if the job is not running.
     pub fn config_of(&self, job: &JobId) -> Arc<Config> {
         let held = self.scripts.of(job).filter(|_| !fault::is_off("pinned_kind"));
         held.map_or_else(|| Arc::clone(&self.config), |it| Arc::clone(&it.config))
     }
 
-    /// Returns the functions of the script that it declares.
+    /// Returns the VM of the script.
     pub fn vm(&self) -> Vm {
         match &self.held {
             Some(generation) => generation.vm.clone(),
@@ -121,7 +121,7 @@ impl Works {
 }
 
 impl Site {
-    /// Returns the same site with the script in force now: a request sees one generation only.
+    /// Returns the same site with the active script, so that a request sees one generation.
     #[must_use]
     pub fn now(&self) -> Site {
         let warnings = self.script.facts().warnings;
@@ -136,8 +136,8 @@ impl Deref for Site {
     }
 }
 
-/// Returns the answer that was kept for a request with this key, before anything is checked again:
-/// what the request refers to may have changed since it was answered.
+/// Returns the stored response to a request with this key, before anything is checked again,
+/// because what the request refers to may have changed.
 ///
 /// # Errors
 /// `conflict` with code `idempotency_conflict`.
@@ -149,7 +149,7 @@ pub(in crate::flows) async fn kept_answer(
     site.store.read(move |c| idempotency::find(c, &key)).await
 }
 
-/// Returns an answer that was kept, as what it is.
+/// Parses a stored response.
 ///
 /// # Errors
 /// `internal` for one that is not.
@@ -158,7 +158,7 @@ fn as_answer<T: DeserializeOwned>(kept: Value) -> Result<T> {
         .map_err(|cause| Error::internal("a kept answer has not its shape").source(cause))
 }
 
-/// Returns an answer as it is kept.
+/// Serializes a response for storage.
 ///
 /// # Errors
 /// `internal` for one that JSON cannot hold.
@@ -167,8 +167,8 @@ fn as_kept(answer: &impl Serialize) -> Result<Value> {
         .map_err(|cause| Error::internal("an answer is not JSON").source(cause))
 }
 
-/// Returns which jobs a caller sees in lists. A job sees those of the site, as far as a list is for
-/// jobs at all.
+/// Returns which jobs a caller sees in lists. A job sees those of the site, where a list is open to
+/// jobs.
 fn viewer(caller: &Caller) -> Viewer {
     match caller {
         Caller::Person { person, .. } => Viewer::Person(person.id.clone()),
@@ -176,7 +176,7 @@ fn viewer(caller: &Caller) -> Viewer {
     }
 }
 
-/// Returns a page's size as asked, or the default.
+/// Returns the requested page size, or the default.
 ///
 /// # Errors
 /// `invalid` above the largest page and for 0.

@@ -1,4 +1,4 @@
-//! Folders of their own in which agents work: made for the queue, swept, kept and removed.
+//! Workspaces, the folders that agents work in: created for the queue, swept, kept and removed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,15 +21,15 @@ use crate::people::Caller;
 use crate::process;
 use crate::script::Kind;
 
-/// How often it is swept.
+/// Interval of sweeps.
 const EVERY: Duration = Duration::from_secs(3_600);
 const MINUTE_MS: i64 = 60_000;
-/// Most workspaces that one sweep looks at.
+/// Most workspaces per sweep.
 const SWEPT_MAX: u32 = 1_000;
-/// Most workspaces that a list shows.
+/// Most workspaces in a list.
 const LISTED_MAX: u32 = 200;
 
-/// Returns what makes the workspaces of jobs and removes them.
+/// Returns the hooks that create and remove the workspaces of jobs.
 pub fn workspaces(works: &Works) -> Workspaces {
     let (making, beginning, ending) = (works.clone(), works.clone(), works.clone());
     Workspaces {
@@ -48,7 +48,7 @@ pub fn workspaces(works: &Works) -> Workspaces {
     }
 }
 
-/// Writes the row, and then makes the worktree, if it is to be one.
+/// Writes the row first, and then creates the worktree if needed.
 async fn make(works: &Works, need: WorkspaceNeed) -> Result<Utf8PathBuf> {
     let WorkspaceNeed { root, path, repo, cleanup, skill } = need;
     let cleanup = cleanup.map(|it| json!(it).to_string());
@@ -94,7 +94,7 @@ fn uncommitted<'a>(
     paths.iter().find(is_missing).map(Utf8PathBuf::as_path)
 }
 
-/// A folder of the site that its worktrees have too.
+/// A folder of the site that its worktrees also have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// The folder of the documents.
@@ -103,8 +103,8 @@ enum Place {
     Script,
 }
 
-/// Returns where a folder of the site stands in a worktree at `path`; `None` if `repo` is not the
-/// site's own, or the folder is outside the repository.
+/// Returns a folder of the site in a worktree at `path`; `None` if `repo` is not the site's own, or
+/// the folder is outside the repository.
 fn counterpart(
     works: &Works,
     (repo, path): (&Utf8Path, &Utf8Path),
@@ -120,8 +120,8 @@ fn counterpart(
     (repo == site.root).then_some(inside)
 }
 
-/// Returns `root` and `folder` as the prompt of a job names them: in its worktree, if the server
-/// makes one of the site's repository. An agent that follows its prompt then writes there.
+/// Returns `root` and `folder` for the prompt of a job: in its worktree, if the server creates one
+/// of the site's repository, so that an agent that follows its prompt writes there.
 pub fn prompt_names(works: &Works, kind: &Kind, job: &Job) -> BTreeMap<String, String> {
     let path = jobs::worktree_path(&kind.hooks, &works.config.site.data, job.root());
     let (Some(path), Some(repo)) = (path, &kind.hooks.repo) else { return BTreeMap::new() };
@@ -143,12 +143,12 @@ async fn begin(works: &Works, root: JobId) -> Result<Option<Cleanup>> {
             Error::internal("the cleanup of a workspace makes no sense").source(cause)
         })?),
     };
-    // Also one that was written down by a version that did not say so.
+    // Also one recorded by a version that did not say so.
     hook.iter_mut().for_each(|it| it.is_bound = begun.sort == WorkspaceSort::Worktree);
     Ok(Some(Cleanup { number: begun.tries, hook }))
 }
 
-/// Ends a cleanup. A worktree stays where it is if its hook failed or not all of it can be kept.
+/// Finishes a cleanup. A worktree stays if its hook failed or its content cannot be saved.
 async fn end(
     works: &Works,
     root: &JobId,
@@ -184,13 +184,13 @@ async fn remove(works: &Works, found: &Workspace, discard: Discard) -> Result<Op
         Wanted { folder: repo.as_path(), path: &found.path, job: &found.root, mark: &mark };
     let removed = workspace::remove(&works.repo, wanted, found.base_commit.as_ref(), discard);
     match removed.await {
-        // The repository is gone, and the worktree with it or not: nobody can keep anything.
+        // The repository is gone, and perhaps the worktree: nothing can be saved.
         Err(cause) if cause.kind() == ErrorKind::NotFound && !found.path.exists() => Ok(None),
         removed => removed,
     }
 }
 
-/// Returns what tells this site from one that began as a copy of its data folder.
+/// Returns the key that distinguishes this site from a copy of its data folder.
 fn mark(works: &Works) -> Result<String> {
     use std::os::unix::fs::MetadataExt as _;
     let data = &works.config.site.data;
@@ -199,30 +199,30 @@ fn mark(works: &Works) -> Result<String> {
     Ok(format!("{data} {}:{}", facts.dev(), facts.ino()))
 }
 
-/// What one sweep came to.
+/// The result of a sweep.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Swept {
-    /// The workspaces that were cleaned up, or would be.
+    /// The workspaces that were, or would be, cleaned up.
     pub items: Vec<SweptOne>,
-    /// Whether nothing was touched.
+    /// Whether nothing was changed.
     pub dry_run: bool,
 }
 
-/// A workspace that a sweep cleaned up, or would.
+/// A workspace that a sweep cleaned up, or would clean up.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SweptOne {
-    /// The job that it was made for.
+    /// Its job.
     pub job_id: JobId,
     /// Where it is.
     #[cfg_attr(test, schemars(with = "String"))]
     pub path: Utf8PathBuf,
-    /// What went wrong; null if nothing did.
+    /// The error; null if there was none.
     pub problem: Option<String>,
 }
 
-/// Sweeps at the start and then every hour, until `stop`.
+/// Sweeps at the start and then hourly, until `stop`.
 pub async fn serve(site: Site, stop: CancellationToken) {
     loop {
         tokio::select! {
@@ -239,8 +239,8 @@ pub async fn serve(site: Site, stop: CancellationToken) {
     }
 }
 
-/// Cleans up the workspaces whose jobs have ended: those of a crash, and those whose cleanup
-/// failed. Only folders with a row are looked at.
+/// Cleans up the workspaces of ended jobs: after a crash, or after a failed cleanup. Only folders
+/// with a row are touched.
 ///
 /// # Errors
 /// As the database; what goes wrong with one of them is in the answer.
@@ -270,8 +270,8 @@ pub async fn sweep(site: &Site, dry_run: bool, stop: &CancellationToken) -> Resu
     Ok(swept)
 }
 
-/// Whether a workspace is to be swept: its job has ended long enough ago, and a cleanup that failed
-/// is not tried again at once.
+/// Returns whether a workspace is due: its job ended long enough ago, and a failed cleanup is not
+/// retried at once.
 fn is_due(found: &Workspace, ended: Option<Millis>, now: Millis) -> bool {
     let Some(ended) = ended else { return false };
     let pause = match (found.state, found.tries) {
@@ -294,7 +294,7 @@ pub async fn list(site: &Site) -> Result<WorkspaceList> {
     Ok(WorkspaceList { items })
 }
 
-/// Leaves a workspace to whoever asks: nothing here touches its folder any more.
+/// Keeps a workspace: its folder is no longer touched.
 ///
 /// # Errors
 /// `not_found`; `conflict` with codes `still_running` and `workspace_state`.
@@ -306,8 +306,8 @@ pub async fn keep(site: &Site, caller: &Caller, root: &JobId) -> Result<Workspac
     shown(site, root).await
 }
 
-/// Removes a workspace, also what of a worktree's work cannot be kept. A folder that a hook made is
-/// cleaned up by its hook.
+/// Removes a workspace, including unsaved work in a worktree. A folder created by a hook is cleaned
+/// up by its hook.
 ///
 /// # Errors
 /// `not_found`; `conflict` with codes `still_running` and `workspace_state`.
@@ -322,7 +322,7 @@ pub async fn discard(site: &Site, caller: &Caller, root: &JobId) -> Result<Works
         return shown(site, root).await;
     }
     let (works, id) = (site.works.clone(), root.clone());
-    // As a task of its own: a client that goes away leaves no half of it.
+    // As a task of its own: a client that disconnects does not interrupt it.
     let work = async move {
         begin(&works, id.clone()).await?;
         end(&works, &id, None, Discard::Unkept).await

@@ -20,11 +20,11 @@ use crate::http::{Call, Edge, any_of, get, reply};
 
 include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 
-/// Where the files of this version of the program are.
+/// The address of the files of this version of the program.
 pub(super) const ADDRESS: &str = concat!("/assets/", env!("WB_ASSETS_VERSION"));
-/// Changes with any of them, and so with the program.
+/// Changes with any of the files, and so with the program.
 pub(super) const VERSION: &str = env!("WB_ASSETS_VERSION");
-/// The name under which all sheets are one.
+/// The name of the combined stylesheet.
 const SHEET: &str = "wb.css";
 
 /// One file as it is sent.
@@ -46,7 +46,7 @@ pub(super) fn routes(edge: &Edge) -> BoxedFilter<(Response,)> {
     ])
 }
 
-/// What a phone needs to put the site among its programs.
+/// Lets a phone install the site as an app.
 fn manifest(name: &str) -> Result<Response> {
     let icon = |file: &str, sizes: &str, kind: &str, purpose: &str| {
         json!({
@@ -67,8 +67,8 @@ fn manifest(name: &str) -> Result<Response> {
     Ok(reply::typed(StatusCode::OK, "application/manifest+json", bytes))
 }
 
-/// The worker that shows a page while nothing can be reached. It stands at the top, because a
-/// worker serves what is below it; it may fetch from here and nowhere else.
+/// The service worker that shows a page while the site cannot be reached. Its address is at the top
+/// because a worker controls only addresses below its own.
 fn worker(assets: &[Asset]) -> Result<Response> {
     let found = assets.iter().find(|it| it.name == "offline.js");
     let found = found.ok_or_else(|| Error::internal("there is no worker"))?;
@@ -78,13 +78,12 @@ fn worker(assets: &[Asset]) -> Result<Response> {
     Ok(response)
 }
 
-/// Returns a module and all that it imports: a browser that is told at once need not find them one
-/// after the other.
+/// Returns a module and everything it imports, so that a browser can load them in parallel.
 pub(super) fn modules(name: &str) -> &'static [&'static str] {
     MODULES.iter().find(|it| it.0 == name).map_or(&[], |it| it.1)
 }
 
-/// Returns all files, the sheets as one.
+/// Returns all files, with the stylesheets combined.
 fn assets() -> Vec<Asset> {
     let mut sheet = Vec::new();
     let mut assets = Vec::new();
@@ -123,8 +122,8 @@ fn kind_of(name: &str) -> &'static str {
     }
 }
 
-/// An address of another version has this version's file, to be asked for again: a page that was
-/// open before the program was replaced still gets what it names.
+/// An address of another version gets this version's file, uncached, so that a page opened before
+/// an upgrade keeps working.
 fn asset(assets: &[Asset], call: &Call) -> Result<Response> {
     let name = call.text_param("name")?;
     let Some(found) = assets.iter().find(|it| it.name == name) else {

@@ -1,4 +1,4 @@
-//! A request as a leaf sees it: checked, with typed access to its parts.
+//! A request as a handler's leaf sees it: checked, with typed access to its parts.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::people::Caller;
 use crate::store::idempotency::{KEY_BYTES_MAX, Key};
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// Longest body where none is wanted, in bytes.
+/// Longest body of a route that takes none, in bytes.
 const NOTHING_BYTES_MAX: usize = crate::base::limit::NO_BODY_BYTES_MAX;
 
-/// A request that has passed all checks. Only leaves see it; handlers take plain values.
+/// A request that passed all checks. Only leaves see it; handlers take plain values.
 pub struct Call {
     passed: Arc<Passed>,
     body: Option<BodyStream>,
@@ -33,7 +33,7 @@ impl Call {
         Call { passed, body: Some(body), room, taken: None }
     }
 
-    /// Returns who asks.
+    /// Returns the caller.
     ///
     /// # Errors
     /// `internal` on a route that is open to all: it has no caller.
@@ -42,7 +42,7 @@ impl Call {
         who.ok_or_else(|| Error::internal(format!("{} has no caller", self.passed.route.path)))
     }
 
-    /// Returns where the request comes from.
+    /// Returns the peer that sent the request.
     pub fn peer(&self) -> Peer {
         self.passed.peer
     }
@@ -125,7 +125,7 @@ impl Call {
         Ok((value, Some(key)))
     }
 
-    /// Reads the body of JSON as it was sent.
+    /// Reads a JSON body as it was sent.
     ///
     /// # Errors
     /// `invalid` (`not_json`, `body_timeout`) or `too_large`.
@@ -137,8 +137,8 @@ impl Call {
         self.bytes(bytes_max).await
     }
 
-    /// Reads the body as the bytes of a file. They hold memory that all bodies share until the call
-    /// is over.
+    /// Reads the body as the bytes of a file. They count toward the memory shared by all bodies
+    /// until the call ends.
     ///
     /// # Errors
     /// `invalid` (`not_file`, `body_timeout`) or `too_large`.
@@ -176,7 +176,7 @@ impl Call {
         Ok((body::parse_form(&bytes)?, digest_hex(&bytes)))
     }
 
-    /// Returns the idempotency key that a page put into its form.
+    /// Returns the idempotency key from a page's form.
     ///
     /// # Errors
     /// `invalid` with code `bad_idempotency_key` if it is no word; as [`Call::caller`].
@@ -188,7 +188,7 @@ impl Call {
         Ok(Key { actor: self.caller()?.actor(), key: word, route, body_digest })
     }
 
-    /// Reads the body of a route that takes nothing: no body, `{}` or an empty form.
+    /// Reads the body of a route without input: no body, `{}` or an empty form.
     ///
     /// # Errors
     /// `invalid` if there is more.
@@ -218,7 +218,7 @@ impl Call {
         }))
     }
 
-    /// Reads a small JSON body that may be left out, and the idempotency key.
+    /// Reads a small optional JSON body, and the idempotency key.
     ///
     /// # Errors
     /// As [`Call::json_with_key`].
@@ -243,13 +243,13 @@ impl Call {
     async fn bytes(&mut self, bytes_max: usize) -> Result<Vec<u8>> {
         let body = self.body.take().ok_or_else(|| Error::internal("a body was read twice"))?;
         let arrived = body::read(body, &self.passed.headers, bytes_max, &self.room).await?;
-        // Held until the call is over: what was read lives as long.
+        // Held until the call ends, because the bytes read live as long.
         let (bytes, room) = arrived.split();
         self.taken = room;
         Ok(bytes)
     }
 
-    /// Reads a body that is refused for another reason than its content.
+    /// Discards the body of a request that is refused for another reason.
     async fn drain(&mut self) {
         if let Some(body) = self.body.take() {
             body::drain(body).await;
@@ -285,17 +285,17 @@ fn bad_key() -> Error {
         .hint("send one header with 1 to 200 visible ASCII characters")
 }
 
-/// Which rows of a list are wanted.
+/// The requested rows of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// The cursor of the page before.
+    /// The cursor from the previous page.
     pub after: Option<String>,
-    /// How many rows.
+    /// Number of rows.
     pub limit: u32,
 }
 
 impl Page {
-    /// Returns the page that a query asks for.
+    /// Returns the page requested by a query.
     ///
     /// # Errors
     /// `invalid` for a limit of zero or above the largest.

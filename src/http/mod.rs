@@ -45,23 +45,23 @@ pub use server::listen::{Peer, bind_unix};
 pub use server::serve::{Listeners, ServeLimits, serve};
 pub use site::Site;
 
-/// Whether the job of a token still runs.
+/// The state of a job's token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobTokenState {
-    /// It runs, and its end has not begun.
+    /// The job is running, and its end has not begun.
     Running,
-    /// It has ended; its token is known and refused.
+    /// The job has ended; its token is known but refused.
     Ended,
 }
 
-/// The job behind a token.
+/// The job that a token belongs to.
 #[derive(Clone, Debug)]
 pub struct JobToken {
-    /// Which job.
+    /// The job's id.
     pub job: JobId,
-    /// Whether it still runs.
+    /// Whether it is still running.
     pub state: JobTokenState,
-    /// Whether it is its owner's alone.
+    /// Whether it is private.
     pub is_private: bool,
 }
 
@@ -78,34 +78,34 @@ impl From<crate::jobs::JobToken> for JobToken {
 /// Finds the job of a token by the token's SHA-256.
 pub type IdentifyJob =
     Arc<dyn Fn(String) -> BoxFuture<'static, Result<Option<JobToken>>> + Send + Sync>;
-/// Notes that the agent of a job was refused something.
+/// Records that a job's agent was refused.
 pub type NoteRefusal = Arc<dyn Fn(&JobId, &Error) + Send + Sync>;
-/// Tells what the site has for a person, as the script says now.
+/// Returns what the script now declares for a person.
 pub type HasFor = Arc<dyn Fn(&Person) -> Has + Send + Sync>;
-/// Tells whether a process belongs to a job.
+/// Returns whether a process belongs to a job.
 pub type IsAgentPeer = Arc<dyn Fn(i32) -> bool + Send + Sync>;
-/// Tells whether the site is ready, or what is missing.
+/// Returns whether the site is ready, or what is missing.
 pub type IsReady = Arc<dyn Fn() -> BoxFuture<'static, Result<()>> + Send + Sync>;
 
-/// What the checks compare requests with.
+/// The values that the checks compare requests with.
 #[derive(Clone, Debug)]
 pub struct GateConfig {
     /// The port of the TCP listener, if there is one.
     pub tcp_port: Option<u16>,
-    /// Names under which a proxy reaches the site: `wiki.example.org` or `wiki.example.org:8443`.
+    /// Hosts under which a proxy reaches the site: `wiki.example.org` or `wiki.example.org:8443`.
     pub public_hosts: Vec<String>,
-    /// What the site is called.
+    /// The name of the site.
     pub site_name: String,
-    /// The name of the session's cookie. Cookies ignore ports: two sites need two names.
+    /// The name of the session cookie. Cookies ignore ports: two sites need two names.
     pub cookie_name: String,
-    /// Where a login link leads, for example `http://127.0.0.1:8080`.
+    /// The base URL of login links, for example `http://127.0.0.1:8080`.
     pub login_base: Option<String>,
-    /// Most event streams; they must leave connections to requests.
+    /// Most event streams; some connections must remain for requests.
     pub streams_max: usize,
 }
 
 impl GateConfig {
-    /// Returns the checks of a site that listens at `address`, with its data at `data`.
+    /// Returns the configuration of a site that listens at `address`, with its data in `data`.
     pub fn new(
         address: Option<SocketAddr>,
         public_hosts: Vec<String>,
@@ -129,7 +129,7 @@ impl GateConfig {
         }
     }
 
-    /// Sets the number of event streams that a number of connections allows.
+    /// Sets the limit of event streams from the limit of connections.
     #[must_use]
     pub fn with_connections(mut self, connections: usize) -> GateConfig {
         self.streams_max = STREAMS_MAX.min(connections / 4 * 3);
@@ -137,7 +137,7 @@ impl GateConfig {
     }
 }
 
-/// What the checks and the machinery need. Handles only; cheap to clone.
+/// Handles for the checks and the server; cheap to clone.
 #[derive(Clone)]
 pub struct Edge {
     /// The database.
@@ -150,17 +150,17 @@ pub struct Edge {
     pub gate: Arc<GateConfig>,
     /// Finds the job of a token.
     pub identify_job: IdentifyJob,
-    /// Notes what the agent of a job was refused.
+    /// Records refusals of jobs' agents.
     pub note_refusal: NoteRefusal,
-    /// Tells what the site has for a person.
+    /// Looks up what the site has for a person.
     pub has_for: HasFor,
     /// Tells whether a process belongs to a job.
     pub is_agent_peer: IsAgentPeer,
     /// Tells whether the site is ready.
     pub is_ready: IsReady,
-    /// What is counted of requests.
+    /// Counts requests.
     pub traffic: Traffic,
-    /// Ends every endless reply.
+    /// Ends every endless response.
     pub stop: CancellationToken,
 }
 

@@ -1,4 +1,4 @@
-//! Answers: JSON, pages, redirects, and the one envelope of errors.
+//! Responses: JSON, pages, redirects, and the error envelope.
 
 use std::sync::Arc;
 
@@ -24,42 +24,42 @@ use crate::http::pages::{Frame, Look, Reader};
 use crate::http::server::body::ANSWERS_FULL;
 use crate::http::server::streams::TOO_MANY_STREAMS;
 
-/// What a page may load: its own files. Scripts may make HTML only through the policy `wb`.
+/// What a page may load: its own files. Scripts may create HTML only through the policy `wb`.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     img-src 'self' data:; font-src 'self'; connect-src 'self'; manifest-src 'self'; \
     form-action 'self'; base-uri 'none'; frame-ancestors 'none'; \
     require-trusted-types-for 'script'; trusted-types wb";
-/// What anything else may load, should a browser show it: nothing.
+/// The policy for everything else, in case a browser displays it: nothing.
 const OTHER_POLICY: &str = "default-src 'none'; frame-ancestors 'none'; sandbox";
 
-/// What the worker may load: what a page would.
+/// The policy for the service worker: as for a page.
 const WORKER_POLICY: &str = "default-src 'none'; connect-src 'self'; frame-ancestors 'none'";
 
-/// When what is too busy or not there should be asked for again.
+/// `Retry-After` of a busy or unavailable server, in seconds.
 const RETRY_AFTER_S: &str = "2";
 
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
-/// Which program answers: a page that is older says so.
+/// The version of the program; an older page notices the difference.
 const PROGRAM_VERSION: HeaderName = HeaderName::from_static("wb-version");
 const PERMISSIONS_POLICY: HeaderName = HeaderName::from_static("permissions-policy");
 
-/// An error on its way to [`finish_error`], which knows how the client wants it.
+/// An error on its way to [`finish_error`], which knows the client's format.
 #[derive(Clone)]
 pub(super) struct Failed(pub(super) Arc<Error>, pub(super) Option<Arc<Aside>>);
 
-/// What the page of a form's error has besides the error.
+/// What an error page after a form has besides the error.
 #[derive(Debug)]
 pub(super) struct Aside {
-    /// Where else to go, and what the ways are called.
+    /// Other links, with their labels.
     pub(super) more: Vec<(String, &'static str)>,
-    /// The old and the new name of a document: what was typed there goes along.
+    /// The old and the new name of a document; the typed text goes along.
     pub(super) moved: Option<(String, String)>,
-    /// Where to go from here: where the form was, or what has taken the place of what is gone.
+    /// The link back: to the form, or to what replaced a missing page.
     pub(super) back: String,
-    /// What the way there is called.
+    /// The label of that link.
     pub(super) way: &'static str,
-    /// What was typed into it: it must not be lost.
+    /// The typed text, which must not be lost.
     pub(super) typed: Option<String>,
 }
 
@@ -70,34 +70,34 @@ impl Default for Aside {
     }
 }
 
-/// Marks what a leaf answered, as opposed to what warp says when nothing matched.
+/// Marks responses of leaves, as opposed to warp's own when nothing matched.
 #[derive(Clone)]
 pub(super) struct Ours;
 
-/// Marks the script of the worker, which may fetch from this site.
+/// Marks the service worker's script, which may fetch from this site.
 #[derive(Clone)]
 pub(super) struct Worker;
 
 /// How an error is shown.
 pub(super) struct Shown<'a> {
-    /// Under which the log has it.
+    /// The id of the request in the log.
     pub(super) request_id: TokenId,
     pub(super) site_name: &'a str,
     pub(super) is_page: bool,
-    /// How the browser wants its pages.
+    /// The preferences of the browser.
     pub(super) look: Look,
-    /// Who asks, once that is known.
+    /// The caller, if known.
     pub(super) reader: Option<Reader>,
-    /// What a form leaves to its error.
+    /// What a form leaves for its error page.
     pub(super) aside: Option<Arc<Aside>>,
 }
 
-/// Returns an answer that carries an error.
+/// Returns a response that carries an error.
 pub(super) fn failed(error: Error) -> Response {
     failed_with(error, None)
 }
 
-/// Returns an answer that carries the error of a form.
+/// Returns a response that carries the error of a form.
 pub(super) fn failed_form(error: Error, aside: Aside) -> Response {
     failed_with(error, Some(Arc::new(aside)))
 }
@@ -134,7 +134,7 @@ pub fn page<T: Template>(template: &T) -> Result<Response> {
     Ok(html(template.render().map_err(unwritten)?))
 }
 
-/// Returns a page that shows why something was refused, with the status of that.
+/// Returns a page that shows a refusal, with its status.
 ///
 /// # Errors
 /// As [`page()`].
@@ -145,7 +145,7 @@ pub(super) fn refused<T: Template>(template: &T, cause: &Error) -> Result<Respon
     Ok(response)
 }
 
-/// Returns a page, or parts of one, that templates have written.
+/// Returns a page, or parts of one, from rendered templates.
 pub(super) fn html(text: String) -> Response {
     typed(StatusCode::OK, "text/html; charset=utf-8", text.into_bytes())
 }
@@ -167,7 +167,7 @@ pub(super) fn see_other(path: &str) -> Result<Response> {
     Ok(response)
 }
 
-/// Returns an answer without a body.
+/// Returns a response without a body.
 pub(super) fn empty(status: StatusCode) -> Response {
     let mut response = "".into_response();
     *response.status_mut() = status;
@@ -177,7 +177,7 @@ pub(super) fn empty(status: StatusCode) -> Response {
 
 /// Returns bytes of a type.
 pub(super) fn typed(status: StatusCode, kind: &'static str, mut bytes: Vec<u8>) -> Response {
-    // What was taken while it grew would be held until the slowest client has read it.
+    // Bytes collected while growing would be held until the slowest client has read them.
     bytes.shrink_to_fit();
     let mut response = bytes.into_response();
     *response.status_mut() = status;
@@ -185,7 +185,7 @@ pub(super) fn typed(status: StatusCode, kind: &'static str, mut bytes: Vec<u8>) 
     response
 }
 
-/// Returns an endless answer.
+/// Returns an endless response.
 pub(super) fn stream<S>(kind: &'static str, parts: S) -> Response
 where
     S: Stream<Item = Result<Bytes>> + Send + Sync + 'static,
@@ -195,15 +195,15 @@ where
     response
 }
 
-/// Writes an error as the client wants it. A 5xx gets an id, under which the log has the causes;
-/// the causes themselves never leave the program.
+/// Writes an error in the client's format. A 5xx gets an id, under which the log has the causes;
+/// the causes never leave the program.
 pub(super) fn finish_error(error: &Error, shown: &Shown<'_>) -> Response {
     let status =
         StatusCode::from_u16(error.kind().status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let id = status.is_server_error().then(|| {
         let id = shown.request_id.as_str();
-        // Limits that are met say so to the client; a line of the log for each would be another way
-        // to fill the disk.
+        // Limits are reported to the client; a log line for each would be another way to fill the
+        // disk.
         if matches!(error.code_str(), ANSWERS_FULL | TOO_MANY_STREAMS) {
             debug!(request_id = %id, "request {id} was refused: {}", error.chain());
         } else {
@@ -221,8 +221,8 @@ pub(super) fn finish_error(error: &Error, shown: &Shown<'_>) -> Response {
     response
 }
 
-/// Writes an error that is found in the head alone, under a status of its own. The connection ends:
-/// where the next request would begin is not certain.
+/// Writes an error found in the head, with a status of its own. The connection closes, because the
+/// start of the next request is uncertain.
 pub(super) fn finish_status(status: StatusCode, error: &Error, shown: &Shown<'_>) -> Response {
     let mut response = envelope(error, status, None, shown);
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -281,7 +281,7 @@ fn envelope(
     typed(status, "application/json", body.to_string().into_bytes())
 }
 
-/// Puts the headers on that every answer has.
+/// Adds the headers of every response.
 pub(super) fn finish_headers(response: &mut Response) {
     let is_html = response
         .headers()

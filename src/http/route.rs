@@ -24,9 +24,9 @@ use crate::http::server::body::{BodyStream, Room};
 use crate::http::server::streams::Streams;
 use crate::http::{Edge, Traffic};
 
-/// What a leaf works with: a request gets it as it is when the request comes.
+/// The state of a leaf; each request gets it as it is when the request arrives.
 pub trait Fresh {
-    /// Returns the same with the script in force now.
+    /// Returns the same with the active script.
     #[must_use]
     fn fresh(&self) -> Self;
 }
@@ -49,7 +49,7 @@ impl<T: ?Sized> Fresh for Arc<T> {
     }
 }
 
-/// What knows nothing of the script is the same for all requests.
+/// Values that do not depend on the script are the same for all requests.
 macro_rules! always {
     ($($of:ty),*) => {$(
         impl Fresh for $of {
@@ -92,7 +92,7 @@ where
     leaf(Verb::Delete, path, state, handle)
 }
 
-/// Returns a filter that tries some others in order.
+/// Returns a filter that tries others in order.
 pub fn any_of(
     routes: impl IntoIterator<Item = BoxedFilter<(Response,)>>,
 ) -> BoxedFilter<(Response,)> {
@@ -120,7 +120,7 @@ where
     handled(verb, path, Arc::new(move |call| handle(state.fresh(), call).boxed()))
 }
 
-/// A handler without its types: the filter around it is compiled once.
+/// A handler with its types erased: the filter around it is compiled once.
 type Handle = Arc<dyn Fn(Call) -> BoxFuture<'static, Result<Response>> + Send + Sync>;
 
 fn handled(verb: Verb, path: &'static str, handle: Handle) -> BoxedFilter<(Response,)> {
@@ -147,9 +147,8 @@ fn warp_body<B: bytes::Buf>(
     body.map_ok(|mut part| part.copy_to_bytes(part.remaining())).map_err(lost).boxed()
 }
 
-/// The gate has looked the request up in the table and has decoded the parts of its path. Its
-/// decision is taken as it is: matching all paths again, one after the other, costs more than most
-/// answers.
+/// The gate has already looked up the route and decoded the path. Its result is used, because
+/// matching all paths again would cost more than most responses.
 fn on(
     verb: Verb,
     path: &'static str,

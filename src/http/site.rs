@@ -1,4 +1,4 @@
-//! One request from its head to its answer: checks, routes, headers.
+//! One request from its head to its response: checks, routes, headers.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -31,10 +31,10 @@ use crate::http::server::listen::Peer;
 use crate::http::{Edge, any_of};
 use crate::people::Person;
 
-/// Answers up to this long take no room.
+/// Responses up to this length need no room.
 const SMALL_ANSWER_BYTES_MAX: u64 = 64 * 1024;
 
-/// The routes behind their checks; answers requests with or without a socket.
+/// The routes behind their checks; handles requests with or without a socket.
 #[derive(Clone)]
 pub struct Site {
     edge: Edge,
@@ -45,7 +45,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// Returns the site that `routes` make.
+    /// Returns the site with these routes.
     pub fn new(routes: BoxedFilter<(Response,)>, edge: Edge) -> Site {
         Site {
             edge,
@@ -61,12 +61,12 @@ impl Site {
         (self.edge.is_agent_peer)(pid)
     }
 
-    /// Counts a connection for which there was no room.
+    /// Counts a connection refused for lack of room.
     pub(super) fn note_turned_away(&self, door: Door) {
         self.edge.traffic.note_turned_away(door);
     }
 
-    /// Answers a request of a peer.
+    /// Handles a request of a peer.
     pub async fn answer<B>(&self, peer: Peer, request: Request<B>) -> Response
     where
         B: Body + Send + Sync + 'static,
@@ -77,7 +77,7 @@ impl Site {
         let mut shown = Shown {
             request_id: self.edge.ids.mint(),
             site_name: &self.edge.gate.site_name,
-            // A form is sent by a page, and its answer is read by a person.
+            // A form is sent by a page, and a person reads the response.
             is_page: is_page(path) || is_of_type(request.headers(), FORM),
             look: Look::of(request.headers().get(COOKIE).and_then(|it| it.to_str().ok())),
             reader: None,
@@ -90,7 +90,7 @@ impl Site {
             Seen { method: request.method().clone(), route: None, actor: None, person: None };
         let run = AssertUnwindSafe(self.run(peer, request, &mut seen)).catch_unwind();
         let outcome = run.await;
-        // Only a page has a navigation.
+        // Only pages have a navigation.
         let reader = seen.person.take().filter(|_| shown.is_page);
         shown.reader =
             reader.map(|it| Reader { has: (self.edge.has_for)(&it), name: it.display_name });
@@ -124,8 +124,8 @@ impl Site {
         response
     }
 
-    /// Large answers take room until they have left: clients that do not read cannot fill the
-    /// memory with them.
+    /// Large responses hold room until they are sent, so that clients that do not read cannot fill
+    /// the memory.
     async fn with_room(&self, response: Response, shown: &Shown<'_>) -> Response {
         if response.body().size_hint().exact().is_none_or(|it| it <= SMALL_ANSWER_BYTES_MAX) {
             return response;
@@ -149,11 +149,11 @@ impl Site {
         reply::finish_error(error, shown)
     }
 
-    /// Counts an answer, and writes it down for who wants to see each.
+    /// Counts a response, and logs it at debug level.
     fn note(&self, seen: &Seen, id: &TokenId, status: StatusCode, time: Duration) {
         let class = seen.route.map_or(Class::Unknown, Class::of);
         self.edge.traffic.note(class, status, time);
-        // The line of the table and not the path: a path can hold a login code.
+        // The route and not the path, because a path can contain a login code.
         let route = seen.route.map_or("none", |it| it.path);
         let duration_ms = time.as_secs_f64() * 1_000.0;
         let actor = seen.actor.as_ref().map_or_else(|| "nobody".to_owned(), ToString::to_string);
@@ -187,7 +187,7 @@ impl Site {
         let passed = match checked {
             Ok(passed) => passed,
             Err(refused) => {
-                // Where a body ends that is framed in a doubtful way is not looked for.
+                // If the framing is ambiguous, the end of the body is not searched for.
                 if !matches!(refused, Refused::Status(..)) && !body.is_end_stream() && !asks(&head)
                 {
                     body::drain(Box::pin(http_body_util::BodyStream::new(body))).await;
@@ -211,7 +211,7 @@ impl Site {
         }
     }
 
-    /// What warp itself answers (nothing matched) has no body of ours.
+    /// warp's own responses (nothing matched) have no body of ours.
     fn or_no_route(
         &self,
         response: Response,
@@ -227,17 +227,18 @@ impl Site {
     }
 }
 
-/// Returns whether a client waits for a word before it sends its body: it need not be read.
+/// Returns whether a client waits for `100 Continue` before it sends its body, which then need not
+/// be read.
 fn asks(head: &Parts) -> bool {
     head.headers.contains_key(EXPECT)
 }
 
-/// What is known of a request when it is answered.
+/// What is known of a request when its response is sent.
 struct Seen {
     method: Method,
     route: Option<&'static Route>,
     actor: Option<Actor>,
-    /// The person who asks.
+    /// The person behind the request.
     person: Option<Person>,
 }
 

@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::base::{Address, Error, ErrorKind, Result, SourcePath, TopicId};
 use crate::jobs::Job;
 
+/// The code of an action without the grant for it.
+pub(in crate::jobs) const NOT_GRANTED: &str = "not_granted";
+
 /// What a grant allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
@@ -184,7 +187,7 @@ impl Job {
         }
         let message = format!("job {} may not send to {to}", self.id);
         Err(Error::new(ErrorKind::Forbidden, message)
-            .code("not_granted")
+            .code(NOT_GRANTED)
             .hint("allow it in the script: sends = { \"person:*\", … } of its inbox"))
     }
 
@@ -233,7 +236,7 @@ impl Job {
             _ => subject.replacen(':', " ", 1),
         };
         let message = format!("job {} may not {does} {what}", self.id);
-        Err(Error::new(ErrorKind::Forbidden, message).code("not_granted").hint(hint))
+        Err(Error::new(ErrorKind::Forbidden, message).code(NOT_GRANTED).hint(hint))
     }
 }
 

@@ -49,13 +49,13 @@ pub use rows::table::{
 pub use rows::usage::{TurnSpent, UsageBy, add_turn, usage};
 pub use rows::viewer::Viewer;
 pub use run::dispatch::{Hooks, Prepared, Queue, Setup};
-pub use run::engine::{Engines, ResolvedEngine};
+pub use run::engine::{Engines, KIND_CHANGED, PROMPT_FAILED, ResolvedEngine};
 pub use run::generation::{Generation, Generations};
 pub use run::instance_reply::{Given, InstanceFiles, check_reply, give_verdict};
 pub use run::launch::{Alone, HOOKS_WAY};
 pub use run::recovery::Left;
 pub use run::rehearsal::{Played, Rehearsal};
-pub use run::settle::{keep_result, keep_topic, request_cancel};
+pub use run::settle::{ALREADY_COMPLETED, keep_result, keep_topic, request_cancel};
 pub use run::task::{Pause, RunTask, Task, TaskClock, TaskEnd, TaskFailure};
 pub use run::unkept_files::{Unkept, unkept_files};
 pub use run::watch::{Beginning, Recall, Steady, Watch, Watched};

@@ -54,9 +54,11 @@ pub use output::{OutputChunk, last_printed, output_tail, put_output, read_output
 pub use own_folder::own_folder;
 pub use probe::{is_occupied, is_root, owner_and_mode, probe, probe_folder, probe_guard};
 pub use remove::{Removal, Size, measure, remove_some};
-pub use replace::{Replacement, Spare, private_file, private_folder};
-pub use root::{Entry, EntryKind, FileFacts, Root, Standing};
-pub use run::{Output, Run, become_program, run, which};
+pub use replace::{HARD_LINK, Replacement, SOURCE_DIRTY, Spare, private_file, private_folder};
+pub use root::{
+    Entry, EntryKind, FILE_GONE, FileFacts, NOT_A_FILE, PATH_IS_LINK, Root, SOURCE_GONE, Standing,
+};
+pub use run::{COMMAND_NOT_STARTED, Output, Run, become_program, run, which};
 pub use running_guard::{Guard, GuardEnd, end_below};
 pub use scratch::Scratch;
 pub use spawn::{GuardSpec, spawn_guard};

@@ -19,8 +19,13 @@ use nix::sys::stat::Mode;
 use nix::unistd::UnlinkatFlags;
 
 use crate::base::fault::{self, crash_point};
-use crate::base::{Error, ErrorKind, Result, SourcePath};
-use crate::process::root::{Root, refusal};
+use crate::base::{DISK_FULL, Error, ErrorKind, READ_ONLY, Result, SourcePath};
+use crate::process::root::{Root, SOURCE_GONE, refusal};
+
+/// The code of a document with uncommitted changes.
+pub const SOURCE_DIRTY: &str = "source_dirty";
+/// The code of a file with several hard links.
+pub const HARD_LINK: &str = "hard_link";
 
 /// One replacement of a file's content.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +75,7 @@ impl Root {
         }
         if meta.nlink() > 1 {
             let message = format!("{} has {} names (hard links)", it.path, meta.nlink());
-            return Err(Error::conflict("hard_link", message)
+            return Err(Error::conflict(HARD_LINK, message)
                 .hint("replace it with a copy; writing would break the link"));
         }
         if !it.from.is_none_or(|from| holds(&mut old, from)) {
@@ -312,22 +317,22 @@ fn unlink(folder: &OwnedFd, name: &str) -> nix::Result<()> {
 }
 
 fn gone(path: &SourcePath, cause: Errno) -> Error {
-    refusal(path.as_path(), "source_gone", cause)
+    refusal(path.as_path(), SOURCE_GONE, cause)
 }
 
 fn dirty(path: &SourcePath) -> Error {
-    Error::conflict("source_dirty", format!("{path} has uncommitted changes"))
+    Error::conflict(SOURCE_DIRTY, format!("{path} has uncommitted changes"))
         .hint("commit, stash or undo them first")
 }
 
 pub(super) fn unwritable(path: &SourcePath, cause: std::io::Error) -> Error {
     let error = match cause.kind() {
         IoKind::StorageFull | IoKind::QuotaExceeded => Error::unavailable("the disk is full")
-            .code("disk_full")
+            .code(DISK_FULL)
             .hint("free some space and try again; nothing was committed"),
         IoKind::ReadOnlyFilesystem | IoKind::PermissionDenied => {
             Error::unavailable(format!("{path} cannot be written"))
-                .code("read_only")
+                .code(READ_ONLY)
                 .hint("give the server's user write access to the file and its folder")
         }
         _ => Error::unavailable(format!("cannot write {path}"))

@@ -24,6 +24,15 @@ use crate::base::{Context, Error, ErrorKind, Result, SourcePath, fault};
 pub use look::{Entry, EntryKind};
 pub use place::Standing;
 
+/// The code of a missing document.
+pub const SOURCE_GONE: &str = "source_gone";
+/// The code of a missing file.
+pub const FILE_GONE: &str = "file_gone";
+/// The code of a path with a symbolic link in it.
+pub const PATH_IS_LINK: &str = "path_is_link";
+/// The code of a path that is not a regular file.
+pub const NOT_A_FILE: &str = "not_a_file";
+
 /// Retries of a lookup that raced with a rename.
 const RACES_MAX: usize = 32;
 
@@ -93,7 +102,7 @@ impl Root {
     /// `not_found` with code `source_gone`; `too_large`; `invalid` with code `path_is_link` or
     /// `not_a_file`; `forbidden` if the file is not readable.
     pub fn read(&self, path: &SourcePath, bytes_max: usize) -> Result<(Vec<u8>, FileFacts)> {
-        self.read_below(path.as_path(), bytes_max, "source_gone")
+        self.read_below(path.as_path(), bytes_max, SOURCE_GONE)
     }
 
     /// Reads at most the first `bytes_max` bytes of a regular file.
@@ -101,7 +110,7 @@ impl Root {
     /// # Errors
     /// Same as [`Root::read`], except that no file is too large.
     pub fn read_head(&self, path: &SourcePath, bytes_max: usize) -> Result<Vec<u8>> {
-        let (file, _) = self.open_file(path.as_path(), "source_gone")?;
+        let (file, _) = self.open_file(path.as_path(), SOURCE_GONE)?;
         let mut bytes = Vec::new();
         file.take(u64::try_from(bytes_max).unwrap_or(u64::MAX))
             .read_to_end(&mut bytes)
@@ -114,7 +123,7 @@ impl Root {
     /// # Errors
     /// Same as [`Root::read`].
     pub fn facts(&self, path: &SourcePath) -> Result<FileFacts> {
-        self.open_file(path.as_path(), "source_gone").map(|(_, facts)| facts)
+        self.open_file(path.as_path(), SOURCE_GONE).map(|(_, facts)| facts)
     }
 
     /// Opens the folder of a file and returns the file's name in it.
@@ -130,7 +139,7 @@ impl Root {
                 break;
             }
         }
-        let folder = opened.map_err(|cause| refusal(parent, "source_gone", cause))?;
+        let folder = opened.map_err(|cause| refusal(parent, SOURCE_GONE, cause))?;
         Ok((folder, name))
     }
 
@@ -140,7 +149,7 @@ impl Root {
     /// Same as [`Root::read`], with code `file_gone`; `invalid` for a path that is not plain.
     pub fn read_relative(&self, path: &Utf8Path, bytes_max: usize) -> Result<(Vec<u8>, FileFacts)> {
         check_plain(path)?;
-        self.read_below(path, bytes_max, "file_gone")
+        self.read_below(path, bytes_max, FILE_GONE)
     }
 
     fn read_below(
@@ -234,7 +243,7 @@ pub(super) fn refusal(path: &Utf8Path, gone: &'static str, cause: Errno) -> Erro
             Error::not_found(format!("{path} is not there")).code(gone)
         }
         Errno::ELOOP => Error::invalid(format!("{path} is a link or behind one"))
-            .code("path_is_link")
+            .code(PATH_IS_LINK)
             .hint("put the file itself there; links are not followed"),
         Errno::EXDEV => Error::new(ErrorKind::Forbidden, format!("{path} leads out of its root"))
             .code("outside_root"),
@@ -256,6 +265,6 @@ pub(super) fn refusal(path: &Utf8Path, gone: &'static str, cause: Errno) -> Erro
 
 fn not_a_file(path: &Utf8Path) -> Error {
     Error::invalid(format!("{path} is not a regular file"))
-        .code("not_a_file")
+        .code(NOT_A_FILE)
         .hint("put a regular file there, or take it out of `sources`")
 }

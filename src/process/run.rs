@@ -18,6 +18,11 @@ use crate::base::{Context, Error, ErrorKind, Result};
 use crate::process::sys;
 use crate::process::tree::Children;
 
+/// The code of a program that cannot be started.
+pub const COMMAND_NOT_STARTED: &str = "command_not_started";
+/// The code of an output above its limit.
+const OUTPUT_TOO_LARGE: &str = "output_too_large";
+
 /// After the command's exit, how long to wait for output from processes that still hold its pipes.
 const DRAIN_IDLE: Duration = Duration::from_millis(100);
 /// The same in total.
@@ -78,11 +83,11 @@ pub async fn run(children: &Children, run: Run) -> Result<Output> {
     let (stdout, stderr) = (exchange.stdout.kept, exchange.stderr.kept);
     let status = running.end().await?;
     outcome.map_err(|it| match it.code_str() {
-        "output_too_large" => Error::new(
+        OUTPUT_TOO_LARGE => Error::new(
             ErrorKind::TooLarge,
             format!("{name} printed more than {} bytes", run.output_bytes_max),
         )
-        .code("output_too_large"),
+        .code(OUTPUT_TOO_LARGE),
         _ => it,
     })?;
     Ok(Output { code: code_of(status), stdout, stderr })
@@ -145,7 +150,7 @@ impl Running {
         let started = children.spawn(&mut command);
         let (child, pid) = started.map_err(|cause| {
             Error::unavailable(format!("cannot start {}", run.program))
-                .code("command_not_started")
+                .code(COMMAND_NOT_STARTED)
                 .source(cause)
         })?;
         // The child is ours and not reaped, so its pid cannot have been reused.
@@ -245,7 +250,7 @@ impl Exchange {
 
     fn check(&self) -> Result<()> {
         match self.stdout.kept.len() + self.stderr.kept.len() > self.bytes_max {
-            true => Err(Error::new(ErrorKind::TooLarge, "too much").code("output_too_large")),
+            true => Err(Error::new(ErrorKind::TooLarge, "too much").code(OUTPUT_TOO_LARGE)),
             false => Ok(()),
         }
     }

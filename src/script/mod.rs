@@ -20,7 +20,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 pub use config::json_schema::JsonSchema;
 pub use config::output::Reads;
-pub use config::secret::{EnvValue, Secret};
+pub use config::secret::{EnvValue, SECRET_MISSING, Secret};
 pub use config::{
     Builtin, Config, Engine, EngineBody, Handler, Identity, Input, InputType, Kind, Lane, Limits,
     OnBusy, Produces, Prompt, PromptBy, SESSION, Sessions, Site, Skill,
@@ -54,8 +54,9 @@ pub(crate) use schema::{JOB_REASON, JOB_STATUS};
 pub(crate) use source::diagnostic::suggestion;
 pub use source::diagnostic::{Diagnostic, Report, Severity, nearest};
 pub use source::location::{Location, ScriptFile, Slot};
+pub use vm::SCRIPT_FAILED;
 pub use vm::effect::{Effect, Told};
-pub use vm::handle::Vm;
+pub use vm::handle::{SCRIPT_STUCK, Vm};
 pub use vm::outside::{Outside, Said, SaidLine};
 pub use vm::stats::{Called, Wear};
 pub use vm::template::{INBOX_NAMES, PROMPT_NAMES, fill_template, prompt};

@@ -15,7 +15,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use camino::{Utf8Path, Utf8PathBuf};
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
 
-use crate::base::{Context, Error, ErrorKind, Result, fault, random_token};
+use crate::base::{
+    Context, DATABASE_CORRUPT, DISK_FULL, Error, ErrorKind, Result, fault, random_token,
+};
 use crate::store::read::refuse_emptied;
 use crate::store::trouble::{BACKUPS, is_of_index};
 use crate::store::{Migration, loss};
@@ -129,9 +131,9 @@ fn synced_meanwhile<T>(path: &Utf8Path, work: impl FnOnce() -> T) -> Result<T> {
 fn keep_code(wrapped: Error, from: &Utf8Path) -> Error {
     let inner = std::error::Error::source(&wrapped).and_then(|it| it.downcast_ref::<Error>());
     let (code, hint) = match inner.map(Error::code_str) {
-        Some("disk_full") => ("disk_full", "free some space, or name another disk".to_owned()),
-        Some("database_corrupt") => {
-            ("database_corrupt", format!("{from} is damaged: wiki-browser recover --dry-run"))
+        Some(DISK_FULL) => (DISK_FULL, "free some space, or name another disk".to_owned()),
+        Some(DATABASE_CORRUPT) => {
+            (DATABASE_CORRUPT, format!("{from} is damaged: wiki-browser recover --dry-run"))
         }
         _ => ("backup_failed", "is there space, and may the folder be written?".to_owned()),
     };
@@ -158,7 +160,7 @@ pub fn check(path: &Utf8Path, migrations: &[Migration]) -> Result<Facts> {
     let faults = faults(&reading)?;
     if !faults.is_empty() {
         return Err(Error::unavailable(format!("{path} is damaged: {}", faults.join("; ")))
-            .code("database_corrupt")
+            .code(DATABASE_CORRUPT)
             .hint("use another backup, or save what can be read: wiki-browser recover"));
     }
     let epoch = reading.query_row("SELECT epoch FROM site", [], |row| row.get(0)).optional();
@@ -196,7 +198,7 @@ pub fn faults_of(path: &Utf8Path) -> Result<Vec<String>> {
     look_at_file(path)?;
     let reading = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     let mut found = faults(&reading).or_else(|cause| match cause.code_str() {
-        "database_corrupt" => Ok(vec![in_sqlites_words(&cause)]),
+        DATABASE_CORRUPT => Ok(vec![in_sqlites_words(&cause)]),
         _ => Err(cause),
     })?;
     // If the commits cannot be counted, the faults above are enough.

@@ -29,13 +29,13 @@ use tokio::sync::{Notify, broadcast, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-use crate::base::{Clock, Context, Error, ErrorKind, Ids, JobId, Result};
+use crate::base::{Clock, Context, DATABASE_CORRUPT, Error, ErrorKind, Ids, JobId, Result};
 
 pub use events::StoredEvent;
 pub use migrate::{MIGRATIONS, Migration, migrate};
 pub use stats::WriterStats;
 pub use tally::{Loss, STATEMENTS as TALLY_STATEMENTS, loss};
-pub use trouble::{CORRUPT, Trouble};
+pub use trouble::Trouble;
 pub use tx::Tx;
 pub use writer::{STATEMENTS as WRITER_STATEMENTS, Writer};
 
@@ -117,7 +117,7 @@ impl Inner {
     /// Records damage found by a read.
     fn noting<T>(&self, outcome: Result<T>) -> Result<T> {
         outcome.map_err(|cause| match cause.code_str() {
-            CORRUPT => self.watch.note(cause),
+            DATABASE_CORRUPT => self.watch.note(cause),
             _ => cause,
         })
     }
@@ -173,14 +173,10 @@ impl Store {
         keeping: Keeping,
     ) -> Result<(Store, Writer)> {
         let is_kept = keeping != Keeping::Nothing;
-        let named = |cause: Error| match cause.code_str() {
-            CORRUPT if cause.hint_str().is_none() => trouble::damaged(path).source(cause),
-            _ => cause,
-        };
+        let named = |cause| with_advice(path, cause);
         if keeping == Keeping::Kept {
             // Before anything is written, since writing would destroy the evidence in the log.
-            migrate::refuse_newer(path, migrations)?;
-            tally::refuse_loss(path).map_err(named)?;
+            refuse_unusable(path, migrations)?;
         }
         let (writing, checked) =
             open_for_writing(path, migrations, &clock, is_kept).map_err(named)?;
@@ -441,6 +437,24 @@ fn create_private(path: &Utf8Path) -> Result<()> {
         .map_err(|cause| Error::of_disk(format!("cannot create the database {path}"), cause))
 }
 
+/// Refuses a database from a newer program, or one that has lost commits. Changes nothing.
+///
+/// # Errors
+/// `conflict` with code `database_newer`; `unavailable` with code `database_corrupt`; `unavailable`
+/// if it cannot be read.
+pub fn refuse_unusable(path: &Utf8Path, migrations: &[Migration]) -> Result<()> {
+    migrate::refuse_newer(path, migrations)?;
+    tally::refuse_loss(path).map_err(|cause| with_advice(path, cause))
+}
+
+/// Adds to the error of a damaged database what can be restored.
+fn with_advice(path: &Utf8Path, cause: Error) -> Error {
+    match cause.code_str() {
+        DATABASE_CORRUPT if cause.hint_str().is_none() => trouble::damaged(path).source(cause),
+        _ => cause,
+    }
+}
+
 /// Returns whether a database has lost the writes of a server run: it does not know that run, and
 /// it was not replaced since. Changes nothing.
 ///
@@ -448,7 +462,7 @@ fn create_private(path: &Utf8Path) -> Result<()> {
 /// `unavailable` if it cannot be read.
 pub fn has_lost(path: &Utf8Path, epoch: &str, life: &str) -> Result<bool> {
     let named = |cause: Error| match cause.code_str() {
-        CORRUPT => trouble::damaged(path).source(cause),
+        DATABASE_CORRUPT => trouble::damaged(path).source(cause),
         _ => cause,
     };
     let last = read::open(path).and_then(|it| migrate::last_life(&it)).map_err(named)?;

@@ -12,8 +12,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::Semaphore;
 
-use crate::base::{Context, Error, ErrorKind, Result, fault};
-use crate::store::trouble::{self, CORRUPT};
+use crate::base::{Context, DATABASE_CORRUPT, Error, ErrorKind, Result, fault};
+use crate::store::trouble;
 use crate::store::{Answer, keep_plans, step, typed};
 
 /// Most concurrent reads.
@@ -186,7 +186,7 @@ pub(super) fn refuse_emptied(path: &Utf8Path) -> Result<()> {
         return Ok(());
     }
     Err(Error::unavailable(format!("{path} is empty, though its log holds {logged} bytes"))
-        .code(CORRUPT)
+        .code(DATABASE_CORRUPT)
         .hint(trouble::advice(path)))
 }
 

@@ -8,7 +8,7 @@ use camino::Utf8Path;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, params_from_iter};
 
-use crate::base::{Clock, Error, Result};
+use crate::base::{Clock, DATABASE_CORRUPT, Error, Result};
 use crate::store::backup::{in_sqlites_words, open};
 use crate::store::{Migration, create_private, migrate};
 
@@ -51,13 +51,13 @@ pub fn salvage(
     let there = tables(&reading).map_err(|cause| {
         let why = in_sqlites_words(&cause);
         Error::unavailable(format!("nothing of {from} can be saved, not even its tables: {why}"))
-            .code("database_corrupt")
+            .code(DATABASE_CORRUPT)
             .hint("restore a backup")
     })?;
     // An emptied file would otherwise be salvaged as an empty site.
     if !there.iter().any(|it| it == "site") {
         let message = format!("nothing of {from} can be saved: it holds no table of a site");
-        return Err(Error::unavailable(message).code("database_corrupt").hint("restore a backup"));
+        return Err(Error::unavailable(message).code(DATABASE_CORRUPT).hint("restore a backup"));
     }
     // Triggers would repeat what the rows already contain.
     let triggers = take_triggers(&writing)?;

@@ -16,8 +16,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use rusqlite::{Connection, OptionalExtension as _};
 use tracing::{info, warn};
 
-use crate::base::{Error, Result, digest_hex, fault};
-use crate::store::{CORRUPT, migrate, read, trouble};
+use crate::base::{DATABASE_CORRUPT, Error, Result, digest_hex, fault};
+use crate::store::{migrate, read, trouble};
 
 const COUNT: &str = "UPDATE site SET commits = commits + 1 WHERE one = 1 RETURNING commits";
 const COUNTED: &str = "SELECT epoch, commits FROM site WHERE one = 1";
@@ -251,7 +251,7 @@ pub(super) fn refuse_loss(database: &Utf8Path) -> Result<()> {
     };
     let advice = trouble::advice(database);
     let hint = format!("{advice}; or keep what is left: wiki-browser recover");
-    Err(Error::unavailable(message).code(CORRUPT).hint(hint))
+    Err(Error::unavailable(message).code(DATABASE_CORRUPT).hint(hint))
 }
 
 /// Returns epoch and commit count of a database that counts commits.
@@ -328,14 +328,20 @@ fn path_of(database: &Utf8Path) -> Utf8PathBuf {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_torn_slot_leaves_the_other() {
+    /// A database of one epoch with six commits.
+    fn database(epoch: &str) -> (tempfile::TempDir, Utf8PathBuf, Connection) {
         let folder = tempfile::tempdir().unwrap();
         let database = Utf8Path::from_path(folder.path()).unwrap().join("one.db");
         let writing = Connection::open(&database).unwrap();
-        let table = "CREATE TABLE site (one INTEGER PRIMARY KEY, epoch TEXT, commits INTEGER);
-            INSERT INTO site VALUES (1, 'life', 6)";
+        let table = "CREATE TABLE site (one INTEGER PRIMARY KEY, epoch TEXT, commits INTEGER)";
         writing.execute_batch(table).unwrap();
+        writing.execute("INSERT INTO site VALUES (1, ?1, 6)", [epoch]).unwrap();
+        (folder, database, writing)
+    }
+
+    #[test]
+    fn a_torn_slot_leaves_the_other() {
+        let (_folder, database, writing) = database("life");
         let tally = Tally::open(&database, &writing).unwrap().unwrap();
         let told = || known(&path_of(&database)).unwrap().of("life");
         assert_eq!(told(), Some(6));
@@ -358,12 +364,7 @@ mod tests {
     /// Fails with `WB_WITHOUT=earlier_life`.
     #[test]
     fn a_copy_of_an_earlier_life_is_known_however_many_there_were() {
-        let folder = tempfile::tempdir().unwrap();
-        let database = Utf8Path::from_path(folder.path()).unwrap().join("one.db");
-        let writing = Connection::open(&database).unwrap();
-        let table = "CREATE TABLE site (one INTEGER PRIMARY KEY, epoch TEXT, commits INTEGER);
-            INSERT INTO site VALUES (1, '', 6)";
-        writing.execute_batch(table).unwrap();
+        let (_folder, database, writing) = database("");
         let life = |number: u32| format!("01998d4e-6c1a-7f00-8000-{number:012}");
         let live = |number: u32| {
             writing.execute("UPDATE site SET epoch = ?1", [life(number)]).unwrap();

@@ -10,12 +10,13 @@ use camino::{Utf8Path, Utf8PathBuf};
 use rusqlite::Connection;
 use tracing::{error, info};
 
-use crate::base::{Clock, Error, Millis, Result, fault};
+use crate::base::{
+    Clock, DATABASE_CORRUPT, DATABASE_LOCKED, DISK_ERROR, DISK_FULL, Error, Millis, READ_ONLY,
+    Result, fault,
+};
 
-/// Code of a corrupt database.
-pub const CORRUPT: &str = "database_corrupt";
 /// Codes of a disk that does not accept writes.
-const DISK: [&str; 4] = ["disk_full", "read_only", "disk_error", "database_locked"];
+const DISK: [&str; 4] = [DISK_FULL, READ_ONLY, DISK_ERROR, DATABASE_LOCKED];
 /// Bytes written to probe a disk: more than a page.
 const PROBE_BYTES: usize = 16 * 1024;
 /// The folder of backups inside of the data folder.
@@ -65,18 +66,19 @@ impl Watch {
 
     /// Returns the damage, if any: no write is attempted then.
     pub(super) fn damage(&self) -> Option<Trouble> {
-        self.trouble().filter(|it| it.code == CORRUPT && !fault::is_off("damage_stop"))
+        self.trouble().filter(|it| it.code == DATABASE_CORRUPT && !fault::is_off("damage_stop"))
     }
 
     /// Records a database error and returns it as the caller should see it.
     pub(super) fn note(&self, cause: Error) -> Error {
         let cause = self.named(cause);
-        let is_damage = cause.code_str() == CORRUPT;
+        let is_damage = cause.code_str() == DATABASE_CORRUPT;
         if !is_damage && !DISK.contains(&cause.code_str()) {
             return cause;
         }
         let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
-        if now.as_ref().is_some_and(|it| it.code == CORRUPT || it.code == cause.code_str()) {
+        if now.as_ref().is_some_and(|it| it.code == DATABASE_CORRUPT || it.code == cause.code_str())
+        {
             return cause;
         }
         error!("writes are refused until this is well: {}", cause.chain());
@@ -93,7 +95,7 @@ impl Watch {
     pub(super) fn committed(&self) -> bool {
         let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         match now.as_ref() {
-            Some(it) if it.code != CORRUPT => {
+            Some(it) if it.code != DATABASE_CORRUPT => {
                 info!("the database is written again: {} is over", it.code);
                 *now = None;
                 true
@@ -105,12 +107,12 @@ impl Watch {
     /// Adds the disk's own diagnosis, or for damage the newest backup, to an error.
     fn named(&self, cause: Error) -> Error {
         match cause.code_str() {
-            "disk_error" => match probe(&self.folder()) {
+            DISK_ERROR => match probe(&self.folder()) {
                 Some((code, message)) => Error::unavailable(message).code(code),
                 None => cause,
             }
             .hint("check the disk; nothing that was acknowledged is lost"),
-            CORRUPT => damaged(&self.path).source(cause),
+            DATABASE_CORRUPT => damaged(&self.path).source(cause),
             _ => cause,
         }
     }
@@ -123,7 +125,7 @@ impl Watch {
 /// Returns the error for a corrupt database, with a hint that names what can be restored.
 pub(super) fn damaged(path: &Utf8Path) -> Error {
     let message = format!("the database {path} is damaged");
-    Error::unavailable(message).code(CORRUPT).hint(advice(path))
+    Error::unavailable(message).code(DATABASE_CORRUPT).hint(advice(path))
 }
 
 /// Returns advice for a database that cannot be used.
@@ -149,7 +151,7 @@ pub(super) fn check(connection: &Connection, path: &Utf8Path) -> Result<bool> {
     };
     let found = look().map_err(|cause| {
         let cause = Error::from(cause);
-        if cause.code_str() == CORRUPT { damaged(path).source(cause) } else { cause }
+        if cause.code_str() == DATABASE_CORRUPT { damaged(path).source(cause) } else { cause }
     })?;
     let is_index_damaged = found.iter().any(|it| is_of_index(it));
     match found.into_iter().find(|it| it != "ok" && !is_of_index(it)) {
@@ -187,9 +189,9 @@ fn probe(folder: &Utf8Path) -> Option<(&'static str, &'static str)> {
     let _ = std::fs::remove_file(&path);
     match written.map_err(|it| it.kind()) {
         Err(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {
-            Some(("disk_full", "the disk is full"))
+            Some((DISK_FULL, "the disk is full"))
         }
-        Err(io::ErrorKind::ReadOnlyFilesystem) => Some(("read_only", "the disk is read-only")),
+        Err(io::ErrorKind::ReadOnlyFilesystem) => Some((READ_ONLY, "the disk is read-only")),
         _ => None,
     }
 }

@@ -18,9 +18,9 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
-use crate::base::{Clock, Error, Result, fault};
+use crate::base::{Clock, DATABASE_CORRUPT, DISK_ERROR, DISK_FULL, Error, Result, fault};
 use crate::store::tally::Tally;
-use crate::store::trouble::{CORRUPT, Watch};
+use crate::store::trouble::Watch;
 use crate::store::tx::{Effects, Tx};
 use crate::store::{Answer, Bells, StoredEvent, WriterStats, connect, step};
 
@@ -131,7 +131,7 @@ impl Writer {
     /// Commits what arrives until `stop`, and then drains the queue.
     pub async fn serve(mut self, stop: CancellationToken) {
         loop {
-            let trouble = self.watch.trouble().filter(|it| it.code != CORRUPT);
+            let trouble = self.watch.trouble().filter(|it| it.code != DATABASE_CORRUPT);
             let first = tokio::select! {
                 biased;
                 work = self.queue.recv() => work,
@@ -334,7 +334,7 @@ impl Round<'_> {
         if !connection.is_autocommit() {
             // A transaction that could not be rolled back blocks until the connection is reopened.
             return Err(Error::unavailable("a transaction cannot be ended")
-                .code("disk_error")
+                .code(DISK_ERROR)
                 .hint("try again; the database is being reopened"));
         }
         let changes = self.changes()?;
@@ -353,7 +353,7 @@ impl Round<'_> {
                 std::thread::park_timeout(std::time::Duration::from_millis(20));
             }
             if fault::fails("commit") {
-                return Err(Error::unavailable("the disk is failing").code("disk_error"));
+                return Err(Error::unavailable("the disk is failing").code(DISK_ERROR));
             }
             step(connection, "COMMIT")
         });
@@ -388,7 +388,7 @@ impl Round<'_> {
             let is_ok = work.run(tx);
             if connection.is_autocommit() && !fault::is_off("autocommit_check") {
                 return Err(Error::unavailable("the database dropped a transaction")
-                    .code("disk_full")
+                    .code(DISK_FULL)
                     .hint("is the disk full? nothing that was acknowledged is lost"));
             }
             if !is_ok {

@@ -1,6 +1,7 @@
 //! The house rules that a test can check: layers, who may name which crate, sizes, SQL, fences.
 
 mod circles;
+mod codes;
 mod fences;
 mod lookups;
 mod named_files;

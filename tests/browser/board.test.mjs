@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { grouped, span } from "../../src/http/assets/span.js";
+import { grouped, span } from "../../src/http/assets/base/span.js";
 import { DESKTOP, PHONE, findings, isLive, layoutShift, serve, until, visitor } from "./harness.mjs";
 
 const FREE = 'lane = "topic_id"';

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { PHONE, serve, until, visitor } from "./harness.mjs";
+import { PHONE, select, serve, until, visitor } from "./harness.mjs";
 
 const README = `<p align="center">
   <img src="logo.png" width="120" alt="Logo">
@@ -51,25 +51,6 @@ async function read(visiting, path, live = false) {
   const page = await (live ? visiting.openLive(`/d/${path}`) : visiting.open(`/d/${path}`));
   await page.waitForSelector(".reader[data-ready]");
   return page;
-}
-
-async function select(page, from, to = from) {
-  await page.evaluate(([from, to]) => {
-    const find = (words, isEnd) => {
-      const walker = document.createTreeWalker(document.querySelector("#text"), NodeFilter.SHOW_TEXT);
-      for (let node = walker.nextNode(); node; node = walker.nextNode()) {
-        const at = node.data.indexOf(words);
-        if (at >= 0) return [node, at + (isEnd ? words.length : 0)];
-      }
-      throw new Error(`no ${words}`);
-    };
-    const range = document.createRange();
-    range.setStart(...find(from, false));
-    range.setEnd(...find(to, true));
-    getSelection().removeAllRanges();
-    getSelection().addRange(range);
-  }, [from, to]);
-  await page.waitForSelector(".reader-pop:not([hidden])");
 }
 
 const marked = (page, name) => page.evaluate((name) => [...(CSS.highlights.get(name) ?? [])].map(String), name);

@@ -141,6 +141,26 @@ export async function isLive(page) {
   });
 }
 
+/** Selects the text from some words to others as a person does, and waits for the buttons beside it. */
+export async function select(page, from, to = from) {
+  await page.evaluate(([from, to]) => {
+    const find = (words, isEnd) => {
+      const walker = document.createTreeWalker(document.querySelector("#text"), NodeFilter.SHOW_TEXT);
+      for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+        const at = node.data.indexOf(words);
+        if (at >= 0) return [node, at + (isEnd ? words.length : 0)];
+      }
+      throw new Error(`no ${words}`);
+    };
+    const range = document.createRange();
+    range.setStart(...find(from, false));
+    range.setEnd(...find(to, true));
+    getSelection().removeAllRanges();
+    getSelection().addRange(range);
+  }, [from, to]);
+  await page.waitForSelector(".reader-pop:not([hidden])");
+}
+
 /** Returns how far the layout of a page has moved by itself since it was opened. */
 export function layoutShift(page) {
   return page.evaluate(() => new Promise((resolve) => {

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import { createRequire } from "node:module";
 import { test } from "node:test";
-import { PHONE, layoutShift, serve, until, visitor } from "./harness.mjs";
+import { PHONE, layoutShift, select, serve, until, visitor } from "./harness.mjs";
 
 const RIVER = `# River
 
@@ -22,26 +22,6 @@ async function read(visiting, path = "river.md", live = false) {
   const page = await (live ? visiting.openLive(`/d/${path}`) : visiting.open(`/d/${path}`));
   await page.waitForSelector(".reader[data-ready]");
   return page;
-}
-
-/** Selects from some words to others as a person does; returns when the page has noticed. */
-async function select(page, from, to = from) {
-  await page.evaluate(([from, to]) => {
-    const find = (words, isEnd) => {
-      const walker = document.createTreeWalker(document.querySelector("#text"), NodeFilter.SHOW_TEXT);
-      for (let node = walker.nextNode(); node; node = walker.nextNode()) {
-        const at = node.data.indexOf(words);
-        if (at >= 0) return [node, at + (isEnd ? words.length : 0)];
-      }
-      throw new Error(`no ${words}`);
-    };
-    const range = document.createRange();
-    range.setStart(...find(from, false));
-    range.setEnd(...find(to, true));
-    getSelection().removeAllRanges();
-    getSelection().addRange(range);
-  }, [from, to]);
-  await page.waitForSelector(".reader-pop:not([hidden])");
 }
 
 const highlighted = (page, name) => page.evaluate((name) => CSS.highlights.get(name)?.size ?? 0, name);

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { arrange, neighbour, point, trimmed, written } from "../../src/http/assets/margin.js";
+import { arrange, neighbour, point, trimmed, written } from "../../src/http/assets/documents/margin.js";
 
 test("notes stand at their words, and none stands over another", () => {
   const notes = [{ top: 10, height: 50 }, { top: 20, height: 30 }, { top: 300, height: 40 }];

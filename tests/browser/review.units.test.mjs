@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { beginsWith, offsetOf, span, wrapped } from "../../src/http/assets/steps.js";
+import { beginsWith, offsetOf, span, wrapped } from "../../src/http/assets/base/steps.js";
 
 test("from change to change, around the ends", () => {
   assert.deepEqual([1, 1, 1, 1].reduce((seen, by) => [...seen, wrapped(seen.at(-1) ?? 0, by, 3)], []), [1, 2, 3, 1]);

@@ -104,7 +104,7 @@ test("all scripts together are small", async (t) => {
   const { gzipSync } = await import("node:zlib");
   const fs = await import("node:fs");
   const folder = new URL("../../src/http/assets/", import.meta.url);
-  const scripts = fs.readdirSync(folder).filter((it) => it.endsWith(".js"));
+  const scripts = fs.readdirSync(folder, { recursive: true }).filter((it) => it.endsWith(".js"));
   const bytes = scripts.map((it) => gzipSync(fs.readFileSync(new URL(it, folder)), { level: 9 }).length);
   const sum = bytes.reduce((a, b) => a + b, 0);
   t.diagnostic(`${scripts.length} scripts, ${sum} bytes compressed`);

@@ -3,8 +3,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { PHONE, findings, serve, until, visitor } from "./harness.mjs";
-import { difference, tokens } from "../../src/http/assets/words.js";
+import { PHONE, findings, select, serve, until, visitor } from "./harness.mjs";
+import { difference, tokens } from "../../src/http/assets/proposals/words.js";
 
 const GUIDE = `# Guide
 
@@ -40,26 +40,6 @@ async function begin(t, { lua = APPLY, person = {}, files = {} } = {}) {
   const page = await ada.openLive("/d/guide.md");
   await page.waitForSelector(".reader[data-ready]");
   return { site, page, ada };
-}
-
-/** Selects from some words to others, and waits for the buttons beside them. */
-async function select(page, from, to = from) {
-  await page.evaluate(([from, to]) => {
-    const find = (words, isEnd) => {
-      const walker = document.createTreeWalker(document.querySelector("#text"), NodeFilter.SHOW_TEXT);
-      for (let node = walker.nextNode(); node; node = walker.nextNode()) {
-        const at = node.data.indexOf(words);
-        if (at >= 0) return [node, at + (isEnd ? words.length : 0)];
-      }
-      throw new Error(`no ${words}`);
-    };
-    const range = document.createRange();
-    range.setStart(...find(from, false));
-    range.setEnd(...find(to, true));
-    getSelection().removeAllRanges();
-    getSelection().addRange(range);
-  }, [from, to]);
-  await page.waitForSelector(".reader-pop:not([hidden])");
 }
 
 const words = (page) => page.locator(".composer").getByLabel("New text");

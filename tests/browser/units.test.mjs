@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import { test } from "node:test";
-import { plain } from "../../src/http/assets/plain.js";
-import { isAbout, subjectsOf } from "../../src/http/assets/subjects.js";
+import { plain } from "../../src/http/assets/base/plain.js";
+import { isAbout, subjectsOf } from "../../src/http/assets/base/subjects.js";
 
 const STARTED = {
   kind: "job_started", subject: "job:7",

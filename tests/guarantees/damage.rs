@@ -264,6 +264,9 @@ fn g29_an_older_copy_in_place_of_the_database_is_noticed() {
     fs::copy(&copy, bench.data.join("wiki.db")).unwrap();
     let mut server = bench.start(&[]);
     assert_eq!(server.wait().0.code(), Some(6), "{}", server.log());
+    // The doctor refuses it as the server does.
+    let (code, said, _) = bench.cli(&["doctor"]);
+    assert!(code == 1 && said.contains("has lost its last"), "{said}");
     bench.json(&["restore", copy.as_str()]);
     let server = bench.serve();
     // Also one from before that: what was committed since the restore is not in it.

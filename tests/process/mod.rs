@@ -7,6 +7,7 @@ mod escape;
 mod identity;
 mod input;
 mod output;
+mod place;
 mod replace;
 mod rig;
 mod root;

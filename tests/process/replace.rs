@@ -5,28 +5,12 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use camino::Utf8PathBuf;
 use wiki_browser::base::SourcePath;
-use wiki_browser::process::{Replacement, Root, Spare};
+use wiki_browser::process::{Replacement, Spare};
+
+use super::place::Place;
 
 const SPARE: &str = ".wb-test.tmp";
-
-struct Place {
-    _folder: tempfile::TempDir,
-    outside: Utf8PathBuf,
-    path: Utf8PathBuf,
-    root: Root,
-}
-
-fn place() -> Place {
-    let folder = tempfile::tempdir().unwrap();
-    let outside = Utf8PathBuf::from_path_buf(folder.path().canonicalize().unwrap()).unwrap();
-    let path = outside.join("root");
-    fs::create_dir_all(path.join("docs")).unwrap();
-    fs::write(path.join("docs/a.md"), "old").unwrap();
-    let root = Root::open(&path).unwrap();
-    Place { _folder: folder, outside, path, root }
-}
 
 fn source() -> SourcePath {
     "docs/a.md".parse().unwrap()
@@ -55,7 +39,7 @@ impl Place {
 
 #[test]
 fn a_file_is_replaced_in_one_step_and_keeps_its_permissions() {
-    let place = place();
+    let place = Place::new("old");
     let file = place.path.join("docs/a.md");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
     let before = file.metadata().unwrap();
@@ -68,7 +52,7 @@ fn a_file_is_replaced_in_one_step_and_keeps_its_permissions() {
 
 #[test]
 fn g20_what_is_not_as_expected_is_refused_and_left() {
-    let place = place();
+    let place = Place::new("old");
     let file = place.path.join("docs/a.md");
     assert_eq!(place.replace(Some("other"), "new").unwrap_err(), "source_dirty");
     assert_eq!(place.replace(Some("ol"), "new").unwrap_err(), "source_dirty");
@@ -92,7 +76,7 @@ fn g20_what_is_not_as_expected_is_refused_and_left() {
 #[test]
 fn g20_what_is_saved_at_the_last_moment_is_not_lost() {
     for _ in 0..40 {
-        let place = place();
+        let place = Place::new("old");
         let (spare, file) = (place.path.join("docs").join(SPARE), place.path.join("docs/a.md"));
         let mine = place.outside.join("mine");
         fs::write(&mine, "mine").unwrap();
@@ -119,7 +103,7 @@ fn g20_what_is_saved_at_the_last_moment_is_not_lost() {
 /// `WB_WITHOUT=beneath`.
 #[test]
 fn g22_nothing_is_written_behind_a_link_that_comes_and_goes() {
-    let place = place();
+    let place = Place::new("old");
     let (docs, aside) = (place.path.join("docs"), place.path.join("aside"));
     let elsewhere = place.outside.join("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
@@ -156,7 +140,7 @@ fn g22_nothing_is_written_behind_a_link_that_comes_and_goes() {
 #[test]
 fn g19_a_file_that_a_crash_left_is_settled_by_what_it_holds() {
     let settle = |spare: &str, text: &str| {
-        let place = place();
+        let place = Place::new("old");
         fs::write(place.path.join("docs").join(SPARE), spare).unwrap();
         fs::write(place.path.join("docs/a.md"), text).unwrap();
         let known: (&[u8], &[&[u8]]) = (b"new", &[b"old"]);
@@ -172,7 +156,7 @@ fn g19_a_file_that_a_crash_left_is_settled_by_what_it_holds() {
     assert_eq!(settle("mine", "new"), (Spare::PutBack, "mine".into(), 1));
     // Work on both sides: nothing is thrown away.
     assert_eq!(settle("mine", "theirs"), (Spare::Left, "theirs".into(), 2));
-    let place = place();
+    let place = Place::new("old");
     let none = place.root.settle_spare(&source(), SPARE, (b"new", &[b"old"])).unwrap();
     assert_eq!(none, Spare::None);
 }

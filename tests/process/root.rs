@@ -5,28 +5,19 @@ use std::os::unix::fs::symlink;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 use wiki_browser::base::{ErrorKind, SourcePath};
 use wiki_browser::process::Root;
 
+use super::place::Place;
+
 const SECRET: &str = "secret outside the root";
 
-struct Place {
-    _folder: tempfile::TempDir,
-    outside: Utf8PathBuf,
-    path: Utf8PathBuf,
-    root: Root,
-}
-
 fn place() -> Place {
-    let folder = tempfile::tempdir().unwrap();
-    let outside = Utf8PathBuf::from_path_buf(folder.path().canonicalize().unwrap()).unwrap();
-    let path = outside.join("root");
-    fs::create_dir_all(path.join("docs/sub")).unwrap();
-    fs::write(outside.join("secret.md"), SECRET).unwrap();
-    fs::write(path.join("docs/a.md"), "inside").unwrap();
-    let root = Root::open(&path).unwrap();
-    Place { _folder: folder, outside, path, root }
+    let place = Place::new("inside");
+    fs::create_dir(place.path.join("docs/sub")).unwrap();
+    fs::write(place.outside.join("secret.md"), SECRET).unwrap();
+    place
 }
 
 fn source(text: &str) -> SourcePath {

@@ -3,7 +3,8 @@
 use std::os::unix::fs::FileExt as _;
 
 use rusqlite::Connection;
-use wiki_browser::store::{CORRUPT, events};
+use wiki_browser::base::DATABASE_CORRUPT;
+use wiki_browser::store::events;
 
 use crate::store::{Served, note};
 
@@ -26,10 +27,10 @@ async fn g29_a_look_that_meets_damage_stops_the_writer() {
     let file = std::fs::OpenOptions::new().write(true).open(&served.path).unwrap();
     file.write_all_at(&[0xa5; 4096], (root as u64 - 1) * 4096).unwrap();
     let met = served.store.read(|c| events::after(c, 0, 10)).await.unwrap_err();
-    assert_eq!(met.code_str(), CORRUPT, "{}", met.chain());
+    assert_eq!(met.code_str(), DATABASE_CORRUPT, "{}", met.chain());
     assert!(met.hint_str().is_some_and(|it| it.contains("backup")), "{met:?}");
-    assert_eq!(served.store.trouble().unwrap().code, CORRUPT);
+    assert_eq!(served.store.trouble().unwrap().code, DATABASE_CORRUPT);
     let refused = served.store.write(|_| Ok(())).await.unwrap_err();
-    assert_eq!(refused.code_str(), CORRUPT);
+    assert_eq!(refused.code_str(), DATABASE_CORRUPT);
     served.stop().await;
 }

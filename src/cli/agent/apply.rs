@@ -1,4 +1,4 @@
-//! `apply-suggestions`: the work of the built-in engine, in the place of a model.
+//! `apply-suggestions`: the built-in engine, which needs no model.
 
 use serde_json::Value;
 
@@ -6,25 +6,25 @@ use crate::base::{Error, Result};
 use crate::client::{Client, query};
 use crate::documents::topics::suggestion::{Suggestion, last, title, with_line_ends};
 
-/// What came of it.
+/// The result.
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// A text to propose.
     Propose(Draft),
-    /// Nothing to propose, and why: a sentence for the reader and what they can do.
+    /// Nothing to propose: the reason, for the reader, with what to do.
     Nothing(String, &'static str),
 }
 
-/// A proposal to be handed in.
+/// A proposal to submit.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Draft {
     /// The Topic.
     pub(super) topic_id: String,
-    /// The blob that the text was made from.
+    /// The blob that the text is based on.
     pub(super) base: String,
-    /// The whole new text.
+    /// The complete new text.
     pub(super) text: String,
-    /// What the change is, and whose idea it was.
+    /// The summary, with the author of the suggestion.
     pub(super) summary: String,
 }
 
@@ -106,8 +106,8 @@ fn last_suggestion(thread: &Value) -> Option<(Suggestion, String)> {
     })
 }
 
-/// Returns the range of the anchored words in this very text: by the placement, if it is of this
-/// blob and certain, else by the anchor's origin, if that is in this blob.
+/// Returns the range of the passage in this text: by its placement if that is for this blob and
+/// certain, otherwise by the anchor's origin if that is in this blob.
 fn anchored(base: &str, thread: &Value, text: &str) -> Option<(usize, usize)> {
     let topic = &thread["topic"];
     let anchor = if thread["anchor"].is_null() { &topic["anchor"] } else { &thread["anchor"] };
@@ -188,7 +188,7 @@ mod tests {
         let two_lines = thread(&["```suggestion\none\ntwo\n```"], place.clone());
         let outcome = apply("t", BASE, &two_lines, &source(text));
         assert_eq!(text_of(outcome), "Begin.\r\none\r\ntwo\r\nEnd.\r\n");
-        // Words of several lines that are already there are no change.
+        // A suggestion of several lines that is already in the text is no change.
         let text = "old\r\nwords\r\n";
         let mut both = thread(&["```suggestion\nold\nwords\n```"], Value::Null);
         both["anchor"]["origin"] = json!({"blob": BASE, "start": 0, "end": 10,

@@ -1,4 +1,4 @@
-//! `wb-agent approval`: asking a person, and waiting for the answer.
+//! `wb-agent approval`: requesting approvals and waiting for decisions.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::cli::terminal::input;
 use crate::cli::terminal::screen::{Screen, typed};
 use crate::client::{Client, query};
 
-/// Exit codes of `await`; 0 is a yes.
+/// Exit codes of `await`; 0 means approved.
 const REJECTED: u8 = 10;
 const ENDED: u8 = 11;
 const PENDING: u8 = 75;
@@ -149,7 +149,7 @@ fn question(args: &Create) -> Result<Value> {
     Ok(body)
 }
 
-/// Waits by one long request after the other, prints the outcome, and returns the exit code.
+/// Waits with one long request after the other, prints the outcome, and returns the exit code.
 fn wait(screen: &Screen, client: &Client, id: &ApprovalId, limit: Option<Duration>) -> Result<u8> {
     let (start, longest) = (Instant::now(), Duration::from_millis(APPROVAL_WAIT_MS_MAX));
     loop {

@@ -9,9 +9,9 @@ use crate::cli::agent::handoff::HandoffVerb;
 use crate::cli::agent::mail::Send;
 use crate::cli::agent::mcp::Offer;
 
-/// Heading of what every command takes.
+/// Heading of the common options.
 const HEADING: &str = "Site and answer";
-/// What stands at the end of `wb-agent --help`.
+/// The end of `wb-agent --help`.
 const AFTER_HELP: &str = "\
 Inside a job, WB_SOCKET and WB_TOKEN are already set; nothing else is needed.
 
@@ -34,7 +34,7 @@ pub(super) struct Cli {
     pub(super) verb: Verb,
 }
 
-/// Where the site is, and how to answer.
+/// The site, and the output format.
 #[derive(Args, Debug)]
 pub(super) struct Place {
     /// Script of the site; its server is found in data/server.json next to it
@@ -48,7 +48,7 @@ pub(super) struct Place {
     pub(super) json: bool,
 }
 
-/// What an agent can do.
+/// The agent's commands.
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
     /// Print a topic with its anchor, its messages and the state of earlier proposals
@@ -234,7 +234,7 @@ pub(super) struct PutPerspective {
     pub(super) persona_sha: String,
 }
 
-/// Returns what a verb reads on standard input and prints on standard output.
+/// Returns the standard input and output of a verb.
 pub(super) fn streams(verb: &str) -> Option<(Option<&'static str>, &'static str)> {
     Some(match verb {
         "get-topic" => (None, "one JSON object {topic, anchor, messages, proposals, rework}"),

@@ -1,4 +1,4 @@
-//! Handing over: what an agent writes for its successor, and reads of its predecessor.
+//! Handoffs: what an agent writes for its successor, and reads from its predecessor.
 
 use clap::Subcommand;
 use serde_json::json;
@@ -11,7 +11,7 @@ use crate::cli::terminal::input;
 use crate::cli::terminal::screen::Screen;
 use crate::client::path_part;
 
-/// Longest handoff that is read from standard input, in bytes.
+/// Longest handoff on standard input, in bytes.
 const TEXT_BYTES_MAX: usize = 256 * 1024;
 
 /// What an agent that hands over does, and the one that follows.

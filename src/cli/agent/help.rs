@@ -1,4 +1,4 @@
-//! The help of `wb-agent` for an agent, made from the parser's own table.
+//! The help of `wb-agent` for an agent, from the parser's own table.
 
 use clap::Command;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ pub(super) fn table(mut root: Command) -> Value {
     let mut verbs = Vec::new();
     for verb in root.get_subcommands().filter(|it| !it.is_hide_set()) {
         let name = verb.get_name();
-        // A verb of several words stands as a whole.
+        // A verb of several words is one entry.
         if verb.has_subcommands() {
             let inner = verb.get_subcommands().filter(|it| it.get_name() != "help");
             verbs.extend(inner.map(|it| describe(&root, &format!("{name} {}", it.get_name()), it)));

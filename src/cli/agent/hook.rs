@@ -1,4 +1,4 @@
-//! `wb-agent hook EVENT`: what a program in a terminal calls when something happens in it.
+//! `wb-agent hook EVENT`: called by a program in a terminal when something happens in it.
 //!
 //! **Invariant:** it never fails and prints nothing: its agent would take that for an answer.
 
@@ -9,14 +9,14 @@ use camino::Utf8Path;
 use crate::base::{Context, ErrorKind, Result};
 use crate::jobs::{HOOKS_WAY, tell_hook};
 
-/// Most that is read of what a program says about an event.
+/// Most bytes read of an event.
 const INPUT_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// Tells the agent's guard of an event; nothing where there is none.
+/// Reports an event to the agent's guard, if there is one.
 pub(super) fn run(event: &str) {
     let Ok(way) = std::env::var(HOOKS_WAY) else { return };
     if let Err(cause) = tell(&way, event) {
-        // The guard is gone, and with it whoever would look for this.
+        // The guard is gone, and with it the reader of this event.
         tracing::debug!("a hook is not heard: {}", cause.chain());
     }
 }

@@ -14,6 +14,7 @@ use crate::cli::terminal::escape;
 use crate::cli::terminal::short_id::shorten;
 use crate::cli::terminal::table::Table;
 use crate::client::query;
+use crate::flows::agents::AGENT_STATE;
 use crate::jobs::become_program;
 
 /// What can be done with agents.
@@ -250,7 +251,7 @@ fn stop_all(desk: &Desk) -> Result<()> {
         match client.post(&path, &json!({})) {
             Ok(shown) => stopped.push(shown),
             // It has ended by itself meanwhile.
-            Err(cause) if cause.code_str() == "agent_state" => {}
+            Err(cause) if cause.code_str() == AGENT_STATE => {}
             Err(cause) => return Err(cause),
         }
     }

@@ -1,4 +1,4 @@
-//! `wiki-browser approval` and `decisions`: what waits for a person, and saying yes or no.
+//! `wiki-browser approval` and `decisions`: requests awaiting a decision, and deciding them.
 
 use clap::Subcommand;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ use crate::flows::approvals::show::Shown;
 /// States of an approval.
 const STATES: [&str; 6] = ["pending", "approved", "amended", "rejected", "withdrawn", "expired"];
 
-/// What can be done with approvals.
+/// Commands on approvals.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum ApprovalCommand {
     /// List approvals, newest first
@@ -129,12 +129,12 @@ fn show(desk: &Desk, given: &str) -> Result<()> {
 
 fn put_json(desk: &Desk, name: &str, value: &Value) -> Result<()> {
     desk.screen.put(&format!("\n{name}"))?;
-    // Nothing that was read as JSON fails to be written so.
+    // Anything read as JSON can be written as JSON.
     let text = serde_json::to_string_pretty(value).unwrap_or_default();
     desk.screen.put(&escape::json(&text))
 }
 
-/// Decides by the version that is there now.
+/// Decides the current version.
 fn decide(desk: &Desk, given: &str, verb: &str, mut body: Value) -> Result<()> {
     let client = desk.client()?;
     let id = desk.id(&client, Noun::Approval, given)?;
@@ -150,7 +150,7 @@ fn decide(desk: &Desk, given: &str, verb: &str, mut body: Value) -> Result<()> {
     })
 }
 
-/// Lists what waits for a decision, oldest first.
+/// Lists everything awaiting a decision, oldest first.
 pub(in crate::cli) fn decisions(desk: &Desk) -> Result<()> {
     let answer = desk.client()?.get("/api/decisions")?;
     desk.screen.tell(&answer, |screen, page: List<Decision>| {

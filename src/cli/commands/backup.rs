@@ -1,5 +1,4 @@
-//! `wiki-browser backup`, `restore`, `recover` and `cleanup`: copies of the database, and what is
-//! old.
+//! `wiki-browser backup`, `restore`, `recover` and `cleanup`.
 
 use std::time::Duration;
 
@@ -21,7 +20,7 @@ use crate::flows::site::offline::OfflineRequest;
 use crate::flows::site::restore::Report;
 use crate::script;
 
-/// Longest wait for a server that copies or removes.
+/// Longest wait for a server that backs up or cleans up.
 const WORK_WAIT_MAX: Duration = Duration::from_secs(3_600);
 
 /// `backup`.
@@ -110,7 +109,7 @@ pub(in crate::cli) struct CleanupArgs {
     search: bool,
 }
 
-/// Copies the database, by the server if one runs.
+/// Backs up the database, through the server if one runs.
 pub(in crate::cli) fn backup(desk: &Desk, args: &BackupArgs) -> Result<()> {
     if args.list {
         return list(desk);
@@ -142,9 +141,9 @@ pub(in crate::cli) fn backup(desk: &Desk, args: &BackupArgs) -> Result<()> {
     })
 }
 
-/// Returns the root of the site if a copy lies in it, but not in the data folder: git ignores that.
+/// Returns the root of the site if a backup is in it but not in the data folder, which git ignores.
 fn root_around(desk: &Desk, path: &Utf8Path) -> Option<Utf8PathBuf> {
-    // Without a script that can be read there is nothing to warn of.
+    // Without a readable script there is nothing to warn about.
     let site = loaded(desk).ok()?.config.site.clone();
     (path.starts_with(&site.root) && !path.starts_with(&site.data)).then_some(site.root)
 }
@@ -174,7 +173,7 @@ fn list(desk: &Desk) -> Result<()> {
     })
 }
 
-/// Asks the server, or without one does it here.
+/// Sends a request to the server, or handles it here if none runs.
 fn by_server_or(
     desk: &Desk,
     ask: impl FnOnce(&Client) -> Result<Value>,
@@ -198,7 +197,8 @@ fn loaded(desk: &Desk) -> Result<script::Loaded> {
             .code("bad_script")
             .hint("the script names the data folder; run wiki-browser check for details")
     })?;
-    // Whose database it is depends on it: one that is named and passed over is another's.
+    // The script determines whose database it is: a named script that is ignored would be another
+    // site's.
     let own = &loaded.config.site.data;
     if let Some(named) = desk.data()
         && real(named)? != real(own)?
@@ -210,7 +210,7 @@ fn loaded(desk: &Desk) -> Result<script::Loaded> {
     Ok(loaded)
 }
 
-/// Returns the one name of a folder, also of one that is not there yet.
+/// Returns the canonical name of a folder, even if it does not exist yet.
 fn real(path: &Utf8Path) -> Result<Utf8PathBuf> {
     path.canonicalize_utf8().or_else(|_| absolute(path))
 }
@@ -219,7 +219,7 @@ fn absolute(path: &Utf8Path) -> Result<Utf8PathBuf> {
     camino::absolute_utf8(path).context(ErrorKind::Invalid, || format!("no way to {path}"))
 }
 
-/// Puts a backup in place of the database.
+/// Restores a backup.
 pub(in crate::cli) fn restore(desk: &Desk, args: &RestoreArgs) -> Result<()> {
     let file = absolute(&args.file)?;
     let request = OfflineRequest::Restore { file, keep_tokens: args.keep_tokens };
@@ -232,7 +232,7 @@ pub(in crate::cli) fn restore(desk: &Desk, args: &RestoreArgs) -> Result<()> {
     })
 }
 
-/// Says what is wrong with the database, and mends it.
+/// Checks the database, and repairs it.
 pub(in crate::cli) fn recover(desk: &Desk, args: &RecoverArgs) -> Result<u8> {
     let request = OfflineRequest::Recover { dry_run: args.dry_run, adopt: args.adopt };
     let report = offline(desk, request)?;
@@ -268,7 +268,7 @@ pub(in crate::cli) fn recover(desk: &Desk, args: &RecoverArgs) -> Result<u8> {
     Ok(u8::from(is_damaged && args.dry_run))
 }
 
-/// What restore and recover have in common.
+/// The common output of restore and recover.
 fn told(desk: &Desk, report: &Report) -> Result<()> {
     for path in &report.kept {
         desk.detail("kept", &escape::line(path.as_str()))?;
@@ -301,7 +301,7 @@ fn told(desk: &Desk, report: &Report) -> Result<()> {
     Ok(())
 }
 
-/// Says which open proposals the branch holds.
+/// Reports open proposals that are in the branch.
 fn approvals(desk: &Desk, report: &Report) -> Result<()> {
     for it in &report.approvals {
         let commit: String = it.commit.as_str().chars().take(10).collect();
@@ -319,7 +319,7 @@ fn approvals(desk: &Desk, report: &Report) -> Result<()> {
     Ok(())
 }
 
-/// Drops what is old, by the server if one runs.
+/// Deletes old data, through the server if one runs.
 pub(in crate::cli) fn cleanup(desk: &Desk, args: &CleanupArgs) -> Result<()> {
     let body = json!({"dry_run": args.dry_run, "search": args.search});
     let request = OfflineRequest::Cleanup { dry_run: args.dry_run, search: args.search };

@@ -13,6 +13,7 @@ use crate::cli::terminal::screen::Style;
 use crate::cli::terminal::short_id::{Noun, resolve, shorten};
 use crate::cli::terminal::table::Table;
 use crate::client::{Client, path_part, query};
+use crate::flows::assistant::{NO_SESSION, RUN_ENDED};
 
 /// What can be done with conversations.
 #[derive(Debug, Subcommand)]
@@ -197,10 +198,10 @@ fn stop(desk: &Desk, client: &Client, id: &str) -> Result<u8> {
     let run = match resolve(client, Noun::Chat, id) {
         Ok(session) => match client.get(&format!("/api/agent/sessions/{session}")) {
             Ok(session) => session["active_run"].as_str().map(str::to_owned).ok_or_else(|| {
-                Error::conflict("run_ended", "nothing is being answered in this conversation")
+                Error::conflict(RUN_ENDED, "nothing is being answered in this conversation")
             })?,
             // It may be a run.
-            Err(cause) if cause.code_str() == "no_session" => session,
+            Err(cause) if cause.code_str() == NO_SESSION => session,
             Err(cause) => return Err(cause),
         },
         Err(cause) => return Err(cause),

@@ -1,4 +1,4 @@
-//! `wiki-browser completions`: what a shell needs to complete commands and options.
+//! `wiki-browser completions`: completions of commands and options for shells.
 
 use clap::{Args, CommandFactory as _, ValueEnum};
 use clap_complete::Shell;
@@ -8,7 +8,7 @@ use crate::cli::agent;
 use crate::cli::args::Cli;
 use crate::cli::commands::Desk;
 
-/// Shells that are known.
+/// Supported shells.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(in crate::cli) enum ShellWord {
     /// GNU Bash, with the package bash-completion
@@ -19,7 +19,7 @@ pub(in crate::cli) enum ShellWord {
     Fish,
 }
 
-/// Programs that are completed.
+/// Programs with completions.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(in crate::cli) enum ProgramWord {
     /// The operator's program

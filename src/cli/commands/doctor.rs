@@ -1,4 +1,4 @@
-//! `wiki-browser doctor`: what was found, a line each, with advice below.
+//! `wiki-browser doctor`: one line per finding, with advice below.
 
 use serde_json::json;
 use unicode_width::UnicodeWidthStr;
@@ -17,7 +17,7 @@ const TEXT_WIDTH_MIN: usize = 24;
 const LEVEL_WIDTH: usize = 5;
 const GAP: &str = "  ";
 
-/// Looks at the machine; returns 0 if the site can work here, and 1 otherwise.
+/// Runs the checks; returns 0 if the site can work here, and 1 otherwise.
 pub(in crate::cli) fn doctor(desk: &Desk) -> Result<u8> {
     let findings = match desk.script() {
         Err(cause) if cause.kind() == ErrorKind::NotFound => {
@@ -78,8 +78,8 @@ fn summary(findings: &[Finding]) -> String {
     }
 }
 
-/// Breaks a text between words, so that each line takes at most `width` columns; a longer word, as
-/// a path that somebody may want to copy, stays whole.
+/// Wraps a text at `width` columns; a longer word, such as a path that somebody may want to copy,
+/// stays whole.
 fn wrap(text: &str, width: Option<usize>) -> Vec<String> {
     let Some(width) = width else { return vec![text.to_owned()] };
     let mut lines = vec![String::new()];

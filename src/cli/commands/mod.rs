@@ -1,4 +1,4 @@
-//! The operator's commands: from arguments to requests, and from answers to words.
+//! The operator's commands: from arguments to requests, and from responses to text.
 
 pub(super) mod agent;
 pub(super) mod approval;
@@ -45,37 +45,37 @@ use crate::flows::doctor::Patient;
 use crate::flows::site::offline::OfflineRequest;
 use crate::script::Loaded;
 
-/// What the command line does not do itself.
+/// What the command line delegates.
 #[derive(Clone, Copy)]
 pub struct Seams {
     /// Serves a site until it is told to stop.
     pub serve: fn(ServeArgs) -> ExitCode,
-    /// Looks at the machine on behalf of a site, or of a folder that is none.
+    /// Runs the doctor's checks for a site, or for a folder without one.
     pub doctor: fn(&Patient<'_>) -> Result<Vec<Finding>>,
-    /// Works on a site that no server serves.
+    /// Works on a site without a server.
     pub offline: fn(&Loaded, OfflineRequest) -> Result<Value>,
-    /// Makes the prompt of a kind, with nothing started.
+    /// Renders the prompt of a kind, without starting anything.
     pub render: fn(RenderRequest<'_>) -> Result<String>,
 }
 
-/// What `render` is asked for.
+/// The arguments of `render`.
 #[derive(Clone, Copy, Debug)]
 pub struct RenderRequest<'a> {
     /// The script.
     pub loaded: &'a Loaded,
-    /// Name of the kind, as it was given.
+    /// Name of the kind, as typed.
     pub kind: &'a str,
-    /// The inputs, as they were given.
+    /// The inputs, as typed.
     pub inputs: &'a BTreeMap<String, String>,
-    /// The Source of the Topic among the inputs, if a server told it.
+    /// The Source of the Topic among the inputs, if a server returned it.
     pub source_of_topic: Option<&'a str>,
 }
 
-/// What a command works with.
+/// What every command uses.
 pub(super) struct Desk {
-    /// Where it prints.
+    /// The output.
     pub(super) screen: Screen,
-    /// What others do.
+    /// The delegates.
     pub(super) seams: Seams,
     common: Common,
     clock: Clock,
@@ -185,7 +185,7 @@ impl Desk {
         })
     }
 
-    /// Returns the data folder that was named with `--data`.
+    /// Returns the data folder given by `--data`.
     pub(super) fn data(&self) -> Option<&Utf8Path> {
         self.common.data.as_deref()
     }
@@ -207,22 +207,22 @@ impl Desk {
         Client::of_operator(&self.search().site()?)
     }
 
-    /// Returns the present time.
+    /// Returns the current time.
     pub(super) fn now(&self) -> Millis {
         self.clock.now()
     }
 
-    /// Returns how long ago a time of an answer was.
+    /// Returns how long ago a time in a response was.
     pub(super) fn ago(&self, value: &Value) -> String {
         value.as_str().map_or_else(String::new, |text| when::ago(self.now(), text))
     }
 
-    /// Returns how long ago a time was; nothing of none.
+    /// Returns how long ago a time was; `None` without a time.
     pub(super) fn since(&self, at: Option<Millis>) -> String {
         at.map_or_else(String::new, |at| when::since(self.now(), at))
     }
 
-    /// Returns a whole id from what a person wrote.
+    /// Returns a full id from an abbreviated one.
     pub(super) fn id(&self, client: &Client, noun: Noun, given: &str) -> Result<String> {
         short_id::resolve(client, noun, given)
     }
@@ -236,7 +236,7 @@ impl Desk {
         self.screen.put(&format!("{name} {value}"))
     }
 
-    /// Says that a list has another page.
+    /// Prints how to get the next page of a list.
     pub(super) fn more(&self, next: Option<&str>) {
         if let Some(next) = next {
             self.screen.note(&format!("more: --after {}", escape::line(next)));
@@ -244,22 +244,22 @@ impl Desk {
     }
 }
 
-/// Returns the text of a field, or nothing.
+/// Returns the text of a field, or an empty one.
 pub(super) fn text<'v>(value: &'v Value, name: &str) -> &'v str {
     value[name].as_str().unwrap_or_default()
 }
 
-/// Returns the text of a field on one harmless line.
+/// Returns the text of a field on one escaped line.
 pub(super) fn line(value: &Value, name: &str) -> String {
     escape::line(text(value, name))
 }
 
-/// Returns what may be missing, on one harmless line.
+/// Returns an optional text on one escaped line.
 pub(super) fn plain(value: Option<&impl Display>) -> String {
     value.map_or_else(String::new, |it| escape::line(&it.to_string()))
 }
 
-/// Where a page of a list begins and how long it is.
+/// The page of a list.
 #[derive(clap::Args, Debug)]
 pub(super) struct Page {
     /// Most rows to print
@@ -277,7 +277,7 @@ impl Page {
         self.limit.to_string()
     }
 
-    /// Returns where to begin.
+    /// Returns the cursor.
     pub(super) fn after(&self) -> Option<&str> {
         self.after.as_deref()
     }

@@ -1,4 +1,4 @@
-//! `wiki-browser person`: who may use the site, and as what.
+//! `wiki-browser person`: people and their roles.
 
 use clap::{Subcommand, ValueEnum};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::cli::terminal::escape;
 use crate::cli::terminal::table::Table;
 use crate::client::path_part;
 
-/// What a person may do.
+/// The role of a person.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(in crate::cli) enum RoleWord {
     /// Can do everything, including other people's affairs
@@ -32,7 +32,7 @@ impl RoleWord {
     }
 }
 
-/// What can be done with persons.
+/// Commands on people.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum PersonCommand {
     /// Add a person and print a one-time login link for them

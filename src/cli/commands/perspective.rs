@@ -12,7 +12,7 @@ use crate::cli::terminal::short_id::{items, shorten};
 use crate::cli::terminal::table::Table;
 use crate::client::query;
 
-/// What can be done with personas.
+/// Commands on personas.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum PersonaCommand {
     /// List personas: the files agents/NAME.md next to the script
@@ -43,7 +43,7 @@ Examples:
     },
 }
 
-/// What can be done with perspectives.
+/// Commands on perspectives.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum PerspectiveCommand {
     /// List the state of each persona's view of a source

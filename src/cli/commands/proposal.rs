@@ -1,4 +1,4 @@
-//! `wiki-browser proposal`: looking at a proposal, and deciding about it.
+//! `wiki-browser proposal`: showing proposals, and deciding them.
 
 mod review;
 
@@ -16,7 +16,7 @@ use crate::cli::terminal::short_id::{Noun, shorten};
 use crate::cli::terminal::table::Table;
 use crate::client::{Client, query};
 
-/// What can be done with proposals.
+/// Commands on proposals.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum ProposalCommand {
     /// List proposals, newest first
@@ -193,7 +193,7 @@ fn diff(desk: &Desk, given: &str, against: Option<&str>) -> Result<()> {
     let client = desk.client()?;
     let id = desk.id(&client, Noun::Proposal, given)?;
     let against = match against {
-        // The number of a revision stays one; what is no number is the beginning of an id.
+        // The number of a revision stays as it is; anything else is an abbreviated id.
         Some(it) if it.parse::<i64>().is_err() || it.len() > 4 => {
             Some(desk.id(&client, Noun::Proposal, it)?)
         }
@@ -321,7 +321,7 @@ fn approve(desk: &Desk, args: &ApproveArgs) -> Result<()> {
     })
 }
 
-/// Refuses a text that is not the one whose digest will be sent, or not the one that was named.
+/// Refuses a text whose digest is not the one to be sent, or not the one given.
 fn check_text(text: &str, digest: &str, wanted: Option<&str>) -> Result<()> {
     if digest != digest_hex(text) {
         return Err(Error::internal("the proposal's digest does not match its text"));

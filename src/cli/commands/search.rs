@@ -96,12 +96,12 @@ fn head(desk: &Desk, it: &Hit) -> String {
     }
 }
 
-/// Returns the text of pieces with the hits in bold, on one harmless line.
+/// Returns the text of pieces with the matches in bold, on one escaped line.
 fn pieces(desk: &Desk, pieces: &[Piece]) -> String {
     pieces.iter().map(|piece| highlighted(desk, &piece.text, piece.hit)).collect()
 }
 
-/// Returns a piece of text on one harmless line, in bold if it is a hit.
+/// Returns a piece of text on one escaped line, in bold if it is a match.
 pub(super) fn highlighted(desk: &Desk, text: &str, is_hit: bool) -> String {
     let plain = escape::line(text);
     if is_hit { desk.screen.paint(Style::Bold, &plain) } else { plain }

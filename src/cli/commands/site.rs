@@ -25,7 +25,7 @@ pub(super) fn login(desk: &Desk) -> Result<()> {
     })
 }
 
-/// Prints whether the server is well, and what waits; exits 6 if it is not ready.
+/// Prints the server's health, and the waiting work; exits 6 if it is not ready.
 pub(super) fn status(desk: &Desk) -> Result<u8> {
     let client = desk.client()?;
     client.get("/healthz")?;
@@ -46,7 +46,7 @@ pub(super) fn status(desk: &Desk) -> Result<u8> {
     });
     let backups = match client.get("/api/backups") {
         Ok(backups) => backups,
-        // Copies are an admin's affair; the rest is for all.
+        // Only admins see backups; the rest is for everybody.
         Err(cause) if cause.kind() == ErrorKind::Forbidden => Value::Null,
         Err(cause) => return Err(cause),
     };
@@ -71,7 +71,7 @@ fn words(desk: &Desk, value: &Value) -> Result<()> {
     let site = &value["site"];
     desk.detail("site", &line(site, "name"))?;
     desk.detail("root", &line(site, "root"))?;
-    // A server of an earlier release says only what the script says.
+    // A server of an earlier release reports only the script's text.
     let address = [line(site, "address"), line(site, "listen")];
     desk.detail("listens on", address.iter().find(|it| !it.is_empty()).map_or("", |it| it))?;
     desk.detail("version", &line(value, "version"))?;
@@ -119,7 +119,7 @@ fn words(desk: &Desk, value: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Says which generation of the script is in force, and what is wrong with it.
+/// Prints the active generation of the script, and its errors.
 fn script_words(script: &Value) -> Vec<(Style, String)> {
     let Some(number) = script["generation"].as_u64() else { return Vec::new() };
     let mut said = vec![(Style::Dim, format!("generation {number}"))];
@@ -158,13 +158,13 @@ fn search_words(index: &Value) -> String {
     }
 }
 
-/// Returns how many there are, up to one page of 200.
+/// Returns the number of items, up to one page of 200.
 fn count(client: &Client, route: &str, status: &str) -> Result<usize> {
     let page = client.get(&query(route, &[("status", Some(status)), ("limit", Some("200"))]))?;
     Ok(page["items"].as_array().map_or(0, Vec::len))
 }
 
-/// Prints what happens until the reader leaves or the server stays away.
+/// Prints events until the reader leaves or the server stays away.
 pub(super) fn events(desk: &Desk, after: Option<String>) -> Result<u8> {
     let client = desk.client()?;
     let mut events = client.events(after);
@@ -187,7 +187,7 @@ pub(super) fn events(desk: &Desk, after: Option<String>) -> Result<u8> {
 
 fn print(desk: &Desk, event: &ServerEvent) -> Result<()> {
     match desk.screen.form() {
-        // One event is one line, so that a pipe can read them as they come.
+        // One event per line, flushed, so that a pipe can read them as they arrive.
         Form::Json => desk.screen.put(&escape::json(&event.data.to_string())),
         Form::Field(path) => desk.screen.field(&event.data, path),
         Form::Words => {
@@ -208,7 +208,7 @@ pub(super) struct Absence {
 }
 
 impl Absence {
-    /// Notes that the server is away.
+    /// Records that the server is away.
     ///
     /// # Errors
     /// The cause, if no server was there to begin with or if it has been away for too long.
@@ -226,7 +226,7 @@ impl Absence {
         if since.elapsed() > RESTART_WAIT_MAX { Err(cause) } else { Ok(()) }
     }
 
-    /// Returns whether the server was there once.
+    /// Returns whether the server was ever reachable.
     pub(super) fn was_there(&self) -> bool {
         self.was_there
     }
@@ -236,7 +236,7 @@ impl Absence {
         self.since.is_some()
     }
 
-    /// Notes that the server is there.
+    /// Records that the server is reachable.
     pub(super) fn end(&mut self, desk: &Desk) {
         self.was_there = true;
         if self.since.take().is_some() {

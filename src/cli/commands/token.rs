@@ -1,4 +1,4 @@
-//! `wiki-browser token`: what scripts and other programs use in a person's name.
+//! `wiki-browser token`: access tokens for programs.
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
@@ -13,10 +13,10 @@ use crate::cli::terminal::short_id::shorten;
 use crate::cli::terminal::table::Table;
 use crate::client::query;
 
-/// Most tokens that a refusal names.
+/// Most tokens named in a refusal.
 const NAMED_MAX: usize = 10;
 
-/// What a token may be used for.
+/// The scope of a token.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(in crate::cli) enum ScopeWord {
     /// Read everything the person can read
@@ -31,7 +31,7 @@ pub(in crate::cli) enum ScopeWord {
     Channel,
 }
 
-/// What can be done with tokens.
+/// Commands on tokens.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum TokenCommand {
     /// Create a token and print its secret once

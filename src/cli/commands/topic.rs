@@ -17,7 +17,7 @@ use crate::client::query;
 use crate::flows::jobs::JobView;
 use crate::flows::topics::TopicPage;
 
-/// What can be done with topics.
+/// Commands on topics.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum TopicCommand {
     /// List topics, newest first
@@ -190,7 +190,7 @@ fn list(desk: &Desk, source: Option<&SourcePath>, status: Option<&str>, page: &P
     })
 }
 
-/// Returns where a Topic is in the present text, in one word.
+/// Returns the state of a Topic's placement in the current text, in one word.
 fn place(topic: &Topic) -> &'static str {
     if topic.source_deleted.is_some() {
         "orphaned"

@@ -1,4 +1,4 @@
-//! `wiki-browser usage` and `engine`: what was spent, what may be spent, and what is held.
+//! `wiki-browser usage` and `engine`: usage, caps, and engines on hold.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ pub(in crate::cli) struct UsageArgs {
     since: Option<String>,
 }
 
-/// What can be done with engines.
+/// Commands on engines.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum EngineCommand {
     /// List engines, and which are on hold
@@ -46,7 +46,7 @@ pub(in crate::cli) enum EngineCommand {
     },
 }
 
-/// Prints sums, and the daily caps with what is used of them.
+/// Prints totals, and the used part of each daily cap.
 pub(super) fn run(desk: &Desk, args: &UsageArgs) -> Result<()> {
     let client = desk.client()?;
     let pairs = [("by", Some(args.by.as_str())), ("since", args.since.as_deref())];
@@ -112,7 +112,7 @@ fn note_cap(desk: &Desk, cap: &CapRow) {
     desk.screen.note(&escape::line(&said));
 }
 
-/// Returns a time as a person reads it, in whole seconds.
+/// Returns a time in whole seconds, for people.
 fn time(ms: i64) -> String {
     match u64::try_from(ms / 1_000).unwrap_or(0) {
         0 if ms > 0 => "<1s".to_owned(),
@@ -155,7 +155,7 @@ pub(super) fn engine(desk: &Desk, command: EngineCommand) -> Result<()> {
     }
 }
 
-/// Writes a name so that it is one part of a path.
+/// Percent-encodes a name as one segment of a path.
 fn path(name: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     let write = |byte: u8| match plain(byte) {

@@ -1,4 +1,4 @@
-//! `wiki-browser workspace`: the folders of their own in which agents work.
+//! `wiki-browser workspace`: the folders that agents work in.
 
 use clap::Subcommand;
 use serde_json::json;
@@ -11,7 +11,7 @@ use crate::cli::terminal::short_id::{Noun, shorten};
 use crate::cli::terminal::table::Table;
 use crate::flows::workspaces::Swept;
 
-/// What can be done with workspaces.
+/// Commands on workspaces.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum WorkspaceCommand {
     /// List workspaces, newest first

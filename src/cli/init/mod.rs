@@ -18,14 +18,14 @@ use crate::script::{self, Diagnostic};
 
 /// The name of the script.
 const SCRIPT: &str = "wiki-browser.lua";
-/// The folder that the new script names for the server's things.
+/// The data folder named in the new script.
 const DATA: &str = "data";
-/// The author if nobody names another: no mail reaches this address.
+/// The default author; no mail reaches this address.
 const AUTHOR: (&str, &str) = ("Wiki Agent", "agent@wiki.invalid");
 /// Longest name or address of an author, in bytes.
 const AUTHOR_BYTES_MAX: usize = 200;
 
-/// What every site begins with: skills and a persona, from this repository.
+/// Skills and a persona for every site, from this repository.
 const FILES: [(&str, &str); 4] = [
     ("skills/wb-incorporate/SKILL.md", include_str!("../../../skills/wb-incorporate/SKILL.md")),
     ("skills/wb-perspective/SKILL.md", include_str!("../../../skills/wb-perspective/SKILL.md")),
@@ -72,7 +72,7 @@ pub(super) struct InitArgs {
     dry_run: bool,
 }
 
-/// Makes a site.
+/// Creates a site.
 ///
 /// # Errors
 /// `invalid` outside of a git work tree or for words that no script can hold, `in_the_way`.
@@ -117,8 +117,8 @@ pub(super) fn run(screen: &Screen, args: &InitArgs) -> Result<()> {
     })
 }
 
-/// Returns the name of the data folder if there is one of that name that no server has made: what
-/// others put there would be obeyed.
+/// Returns the name of the data folder if it exists without having been created by a server: the
+/// server would obey files that others put there.
 fn data_in_the_way(folder: &Utf8Path) -> Option<Utf8PathBuf> {
     let data = folder.join(DATA);
     let is_ours = data.join("wiki.db").is_file() || data.join("lock").is_file();
@@ -126,7 +126,7 @@ fn data_in_the_way(folder: &Utf8Path) -> Option<Utf8PathBuf> {
     (data.symlink_metadata().is_ok() && !is_ours && !is_empty).then(|| DATA.into())
 }
 
-/// Reads what was written, and returns what is missing on this machine.
+/// Loads what was written, and returns what is missing on this machine.
 fn check(script: &Utf8Path) -> Result<Vec<Diagnostic>> {
     let loaded = script::load(script)
         .map_err(|report| Error::internal(format!("the new script is wrong: {report}")))?;
@@ -136,7 +136,7 @@ fn check(script: &Utf8Path) -> Result<Vec<Diagnostic>> {
     Ok(warnings)
 }
 
-/// The three questions: what rewrites, where the sources are, who the author is.
+/// The three questions: the engine, the folder of the sources, the author.
 fn answers(screen: &Screen, args: &InitArgs, folder: &Utf8Path) -> Result<Answers> {
     let can_ask = question::can(screen);
     let engine = match args.engine {
@@ -178,7 +178,7 @@ fn answers(screen: &Screen, args: &InitArgs, folder: &Utf8Path) -> Result<Answer
     Ok(Answers { engine, root, below, author_name: name, author_email: email })
 }
 
-/// Reads `Name <mail>`.
+/// Parses `Name <mail>`.
 fn author(text: &str) -> Result<(String, String)> {
     let hint = format!("write {} <{}>", AUTHOR.0, AUTHOR.1);
     let parts = text.trim().strip_suffix('>').and_then(|it| it.split_once('<'));
@@ -193,14 +193,14 @@ fn author(text: &str) -> Result<(String, String)> {
 fn items(answers: &Answers) -> Vec<Item> {
     let mut items = vec![Item::File(SCRIPT.into(), template::script(answers))];
     items.extend(FILES.map(|(path, text)| Item::File(path.into(), text.to_owned())));
-    // One real folder of skills serves every engine: each looks in a place of its own.
+    // One real folder of skills serves every engine; each looks in its own place, which is a link.
     items.push(Item::Link(".claude/skills".into(), "../skills"));
     items.push(Item::Link(".agents/skills".into(), "../skills"));
     items.push(Item::Line(".gitignore".into(), "/data/"));
     items
 }
 
-/// Returns what to do next: commit what was written, and serve.
+/// Returns the next steps: commit, and serve.
 fn next_commands(here: &Utf8Path, folder: &Utf8Path, items: &[Item]) -> Vec<String> {
     let place = folder.strip_prefix(here).unwrap_or(folder);
     let option = match here == folder {
@@ -221,7 +221,7 @@ fn next_commands(here: &Utf8Path, folder: &Utf8Path, items: &[Item]) -> Vec<Stri
     ]
 }
 
-/// Returns a word as a shell takes it.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
     if word.chars().all(is_plain) {
@@ -243,7 +243,7 @@ fn check_author(what: &str, text: &str) -> Result<()> {
     Err(Error::invalid(format!("the {what} of the author {why}")))
 }
 
-/// Refuses a folder that is not in a work tree of git.
+/// Refuses a folder outside a git work tree.
 fn check_work_tree(folder: &Utf8Path) -> Result<()> {
     if folder.is_file() {
         return Err(Error::invalid(format!("{folder} is a file"))
@@ -286,7 +286,7 @@ fn check_root(folder: &Utf8Path, root: &Utf8Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns an absolute path without `.` and `..`, as the shell reads it.
+/// Returns an absolute path without `.` and `..`, as a shell reads it.
 fn plain(path: &Utf8Path) -> Utf8PathBuf {
     let mut plain = Utf8PathBuf::new();
     for part in path.components() {

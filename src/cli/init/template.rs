@@ -2,10 +2,10 @@
 
 use crate::cli::terminal::escape::lua as quoted;
 
-/// The script with its gaps.
+/// The script with placeholders.
 const SITE: &str = include_str!("site.lua");
 
-/// The engine that asks a model.
+/// The engine with a model.
 const CLAUDE: &str = r#"
 -- Claude Code: install it and log in as the account that the server runs as. Nobody is there to
 -- ask, so it may do all that this account may do: give the server an account of its own.
@@ -30,7 +30,7 @@ wb.engine "claude" {
 }
 "#;
 
-/// The other engine that asks a model.
+/// The other engine with a model.
 const CODEX: &str = r#"
 -- Codex: install it and log in as the account that the server runs as. Nobody is there to ask, so
 -- it may do all that this account may do: give the server an account of its own.
@@ -96,7 +96,7 @@ wb.engine "pi" {
 }
 "#;
 
-/// How an agent incorporates.
+/// The options of `incorporate` for an agent.
 const BY_CLAUDE: &str = r#"  engine   = "claude",
   skill    = "skills/wb-incorporate",
   timeout  = "5m",                   -- from its start to its end
@@ -104,27 +104,27 @@ const BY_CLAUDE: &str = r#"  engine   = "claude",
   workspace = "worktree",            -- in a checkout of its own: your files are out of its way
 "#;
 
-/// How long opencode may take to its first output.
+/// Longest time until opencode's first output.
 const OPENCODE_START: &str = "  start    = \"4m\",                   -- until its first output\n";
 
-/// What an agent does while another works on its source.
+/// What happens while another job works on the source, for an agent.
 const REJECTED: &str = concat!(
     r#"  on_busy  = "reject",               "#,
     "-- 409 while one is queued or running; \"queue\" waits instead\n",
 );
 
-/// What the built-in engine does then: it needs no time, and a reader's words must not be lost.
+/// The same for the built-in engine, which needs no time and must not lose a reader's text.
 const QUEUED: &str = concat!(
     r#"  on_busy  = "queue",                "#,
     "-- waits while another is queued or running; \"reject\" is a 409\n",
 );
 
-/// How the built-in engine does.
+/// The options of `incorporate` for the built-in engine.
 const BY_SUGGESTIONS: &str = r#"  engine   = "suggestions",
   timeout  = "30s",
 "#;
 
-/// What an agent with a skill is told.
+/// The prompt of an agent with a skill.
 const PROMPT: &str = r"  prompt = [[
 Use the {{skill}} skill.
 
@@ -140,7 +140,7 @@ server will surface stderr to the operator.
 ]],
 ";
 
-/// The kind that needs no model, beside the one that does.
+/// The kind without a model, next to the one with a model.
 const APPLY: &str = r#"
 wb.kind "apply" {
   about    = "Propose exactly what the last suggestion block of a topic says",
@@ -192,7 +192,7 @@ server will surface stderr to the operator.
 }
 "#;
 
-/// Which engine incorporates.
+/// The engine of `incorporate`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Choice {
     /// Claude Code, which must be installed and logged in
@@ -232,7 +232,7 @@ impl Choice {
         }
     }
 
-    /// Returns what it means, for the question.
+    /// Returns its description for the question.
     pub(super) fn meaning(self) -> &'static str {
         match self {
             Choice::Claude => "Claude Code, installed and logged in",
@@ -245,27 +245,27 @@ impl Choice {
     }
 }
 
-/// What the operator said about a new site.
+/// The operator's answers.
 #[derive(Clone, Debug)]
 pub(super) struct Answers {
-    /// Which engine incorporates.
+    /// The engine of `incorporate`.
     pub(super) engine: Choice,
-    /// The root, as it stands in the script.
+    /// The root, as written in the script.
     pub(super) root: String,
-    /// The folder of the site below the root, with a slash at its end; nothing if it is not there.
+    /// The folder of the site below the root, with a trailing slash; `None` if it is not below it.
     pub(super) below: Option<String>,
-    /// Who writes the commits.
+    /// The author of the commits.
     pub(super) author_name: String,
     /// Their mail address.
     pub(super) author_email: String,
 }
 
-/// Returns kinds of Claude Code as those of another agent. What prints at its end only is silent
-/// while it works, so that it has no `idle`.
+/// Adapts the options of Claude Code to another agent. An agent that prints only at its end is
+/// silent while it works, so it has no `idle`.
 fn by(engine: Choice, kinds: &str) -> String {
     let kinds = kinds.replace("\"claude\",", &format!("\"{}\",", engine.as_str()));
-    // While they try again what their provider refused, opencode prints nothing for 80 s, and
-    // Gemini goes on for more than five minutes: only what ends by itself is `rate_limited`.
+    // While they retry what their provider refused, opencode prints nothing for 80 s, and Gemini
+    // continues for more than five minutes: only an agent that ends by itself is `rate_limited`.
     let line = |line: &str| match engine {
         Choice::Pi if line.starts_with("  idle ") => String::new(),
         Choice::Opencode if line.starts_with("  idle ") => format!("{line}{OPENCODE_START}"),
@@ -277,7 +277,7 @@ fn by(engine: Choice, kinds: &str) -> String {
     kinds.split_inclusive('\n').map(line).collect()
 }
 
-/// What a site writes for its agents: readers do not propose to change that.
+/// The site's own files for agents, which readers should not propose to change.
 const OWN: [&str; 2] = ["skills/**", "agents/**"];
 
 /// Returns the globs of a site: its own files are no documents.
@@ -290,7 +290,8 @@ fn sources(below: Option<&str>) -> String {
     globs.join(", ")
 }
 
-/// Returns what all jobs may spend on a day; an engine that does not tell its cost has time only.
+/// Returns the daily cap of all jobs; an engine that does not report its cost has only a time
+/// limit.
 fn daily(engine: Choice) -> &'static str {
     match engine {
         Choice::Claude => "{ cost_usd = 20, time = \"8h\" }",
@@ -315,7 +316,7 @@ pub(super) fn script(answers: &Answers) -> String {
             (by(engine, BY_CLAUDE), REJECTED, PROMPT, others)
         }
     };
-    // The operator's words go in last: a name may hold the mark of a gap.
+    // The operator's answers are inserted last, because a name may contain a placeholder.
     SITE.replace("@CLAUDE@", agent)
         .replace("@INCORPORATE@", &incorporate)
         .replace("@BUSY@", busy)

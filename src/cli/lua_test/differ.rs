@@ -1,4 +1,4 @@
-//! Two values of a failed test, as a person compares them: lines, and the words inside them.
+//! The difference of two values of a failed test: lines, and words inside them.
 
 use std::ops::Range;
 
@@ -8,25 +8,25 @@ use crate::cli::terminal::escape;
 use crate::documents::compare::redline::{Line, Row, RowSort, Stretch, redline};
 use crate::script::lab::Difference;
 
-/// Lines around a change.
+/// Lines of context around a change.
 const CONTEXT_LINES: usize = 3;
-/// Longest value that is shown on one line, in characters.
+/// Longest value shown on one line, in characters.
 const SHORT_CHARS_MAX: usize = 70;
-/// Most lines that are shown.
+/// Most lines shown.
 const LINES_MAX: usize = 200;
 
-/// What a line of a difference is.
+/// The type of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sort {
-    /// Both have it, or it is about the others.
+    /// In both, or a note.
     Plain,
-    /// It must be there.
+    /// Expected.
     Wanted,
-    /// It is there.
+    /// Actual.
     Got,
 }
 
-/// Returns the lines that show a difference; they are harmless.
+/// Returns the lines of a difference, escaped for a terminal.
 pub(super) fn lines(of: &Difference) -> Vec<(Sort, String)> {
     let mut shown = match &of.want {
         None => only(&of.got),
@@ -115,7 +115,7 @@ fn piece(text: &str, range: &Range<usize>) -> String {
     escape::line(text.get(range.clone()).unwrap_or_default())
 }
 
-/// Returns what stands under the words that changed; nothing if all did.
+/// Returns the markers under the words that changed; `None` if all did.
 fn carets(line: &Line, text: &str) -> Option<String> {
     let has_kept = line.pieces.iter().any(|it| !it.is_changed);
     let has_changed = line.pieces.iter().any(|it| it.is_changed);

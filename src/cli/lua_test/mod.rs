@@ -80,7 +80,7 @@ pub(in crate::cli) fn run(desk: &Desk, args: &TestArgs) -> Result<u8> {
     Ok(u8::from(!summary.is_fine()))
 }
 
-/// Runs the tests once and tells what became of them.
+/// Runs the tests once and reports the results.
 fn once(desk: &Desk, script: &Utf8Path, args: &TestArgs, scratch: &Scratch) -> Result<Summary> {
     let files = lab::find(script, &args.files)?;
     let suite = Suite { script: script.to_owned(), files, filter: args.filter.clone() };

@@ -1,4 +1,4 @@
-//! Ctrl-C and its like while tests run: the folder of their sites goes, and then the program.
+//! Ctrl-C and other signals during tests: removes the folder of the sites, and ends the program.
 
 use camino::Utf8PathBuf;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -6,19 +6,19 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::base::{Context, ErrorKind, Result};
 use crate::flows::lab::Scratch;
 
-/// What a shell is told of a program that ended by a signal, beside its number.
+/// Added to the signal's number in the exit code.
 const BY_SIGNAL: i32 = 128;
-/// How often it is tried to remove a folder into which a test may just be writing.
+/// How often to try to remove a folder into which a test may be writing.
 const TRIES: usize = 50;
 
-/// The signals that end a run; heard from now on, heeded once there is a folder to remove.
+/// The signals that end a run; recorded from now on, handled once there is a folder to remove.
 pub(super) struct Signals {
     runtime: tokio::runtime::Runtime,
     signals: Vec<Signal>,
     kinds: [SignalKind; 4],
 }
 
-/// Begins to listen. This comes before the folder is made: a signal between the two would leave it
+/// Starts listening. This precedes the creation of the folder: a signal in between would leave it
 /// behind.
 ///
 /// # Errors
@@ -41,7 +41,7 @@ pub(super) fn listen() -> Result<Signals> {
 }
 
 impl Signals {
-    /// Ends the program when the first signal comes, or came, and leaves nothing behind.
+    /// Ends the program at the first signal, and leaves nothing behind.
     ///
     /// # Errors
     /// `unavailable` without a thread.
@@ -66,8 +66,8 @@ fn cannot() -> String {
 
 fn end(folder: &Utf8PathBuf, kind: SignalKind) {
     for _ in 0..TRIES {
-        // A test may put something there meanwhile, or take away what is just to be removed; what
-        // cannot be removed at all is left to the next run.
+        // A test may add a file in the meantime, or remove one; what cannot be removed is left to
+        // the next run.
         if std::fs::remove_dir_all(folder).is_ok() || !folder.exists() {
             break;
         }

@@ -1,4 +1,4 @@
-//! What a run of tests came to, in words and as JSON.
+//! The results of a test run, as text and as JSON.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::flows::lab::{Progress, Summary, TestRun};
 use crate::script::lab::Failure;
 use crate::script::{Report, SaidLine};
 
-/// Tells a person about tests while they run.
+/// Reports to a person while tests run.
 pub(super) struct Teller<'s> {
     screen: &'s Screen,
     shows_log: bool,
@@ -23,7 +23,7 @@ impl<'s> Teller<'s> {
         Teller { screen, shows_log, file: None }
     }
 
-    /// Tells what has just become of a test or a file.
+    /// Reports the result of a test or the error of a file.
     pub(super) fn tell(&mut self, progress: &Progress<'_>) -> Result<()> {
         match progress {
             Progress::Broken(path, _) => {
@@ -55,10 +55,10 @@ impl<'s> Teller<'s> {
         self.screen.put(&self.screen.paint(Style::Bold, &escape::line(path.as_str())))
     }
 
-    /// Tells why tests failed, and how many.
+    /// Reports why tests failed, and how many.
     pub(super) fn end(&self, summary: &Summary) -> Result<()> {
         if let Some(report) = &summary.script {
-            // The report has already made harmless what it quotes.
+            // The report has already escaped what it quotes.
             self.screen.put(&report.to_string())?;
             return self.screen.put("no test was run: the script is wrong");
         }
@@ -106,7 +106,7 @@ impl<'s> Teller<'s> {
     }
 }
 
-/// Returns a finding in words; a note of several lines stands below it.
+/// Returns a finding as text; a note of several lines follows it.
 fn finding(failure: &Failure) -> String {
     let note = failure.finding.note.clone().unwrap_or_default();
     let Some((first, rest)) = note.split_once('\n') else {
@@ -144,7 +144,7 @@ fn words(summary: &Summary) -> String {
     words
 }
 
-/// Returns a run as programs read it.
+/// Returns a run as JSON.
 pub(super) fn json_of(summary: &Summary) -> Result<Value> {
     let mut broken = Vec::new();
     for (path, report) in &summary.broken {

@@ -1,4 +1,4 @@
-//! Runs the tests again whenever something is saved that they depend on.
+//! Runs the tests again whenever a file that they depend on is saved.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
@@ -11,16 +11,16 @@ use crate::cli::lua_test::{TestArgs, once};
 use crate::cli::terminal::screen;
 use crate::flows::lab::{Scratch, find, tests_folder};
 
-/// How often the files are looked at.
+/// Interval of looks at the files.
 const EVERY: Duration = Duration::from_millis(300);
-/// How long they must have been still: an editor writes several.
+/// How long they must be unchanged: an editor writes several.
 const STILL: Duration = Duration::from_millis(100);
 
-/// When a file was last changed, how long it is, and which one it is.
+/// The modification time, length and inode of a file.
 type Facts = Option<(i64, i64, u64, u64)>;
 type Look = Vec<(Utf8PathBuf, Facts)>;
 
-/// Runs the tests until somebody interrupts it.
+/// Runs the tests until interrupted.
 pub(super) fn watch(
     desk: &Desk,
     script: &Utf8Path,
@@ -29,11 +29,11 @@ pub(super) fn watch(
 ) -> Result<u8> {
     let mut files: Vec<Utf8PathBuf> = Vec::new();
     loop {
-        // What is saved while the tests run counts, too.
+        // Includes files saved while the tests run.
         let (begin, before) = (Clock::system().now(), look(script, args, &files));
         match once(desk, script, args, scratch) {
             Ok(summary) if summary.script.is_none() => files = summary.files,
-            // What a broken script would read is not known: what it read before is watched on.
+            // The files of a broken script are unknown, so the previous ones are still watched.
             Ok(summary) => files.extend(summary.files),
             Err(cause) if cause.code_str() == screen::READER_LEFT => return Err(cause),
             Err(cause) => screen::report(&cause, false),
@@ -59,7 +59,8 @@ pub(super) fn watch(
     }
 }
 
-/// Says whether a file is as it was when a run began. One that was not known then must be older.
+/// Returns whether a file is unchanged since a run began. One that was not known then must be
+/// older.
 fn is_same(it: &(Utf8PathBuf, Facts), before: &Look, begin: Millis) -> bool {
     let (path, facts) = it;
     if let Some((_, known)) = before.iter().find(|(other, _)| other == path) {
@@ -72,7 +73,7 @@ fn is_same(it: &(Utf8PathBuf, Facts), before: &Look, begin: Millis) -> bool {
 
 fn look(script: &Utf8Path, args: &TestArgs, files: &[Utf8PathBuf]) -> Look {
     let mut paths = files.to_vec();
-    // A new file of tests is one of them.
+    // A new test file counts as well.
     let found = find(script, &args.files).unwrap_or_default();
     paths.extend(found.into_iter().map(|it| it.folder.join(it.path)));
     paths.push(tests_folder(script));

@@ -1,4 +1,5 @@
-//! What all `new` commands do: load the script, try it with what is new, and only then write.
+//! The common part of all `new` commands: load the script, check it with the addition, and only
+//! then write.
 
 use std::collections::BTreeMap;
 
@@ -13,26 +14,26 @@ use crate::cli::terminal::escape;
 use crate::cli::terminal::screen::{Screen, Style};
 use crate::script;
 
-/// What to do about files that are in the way.
+/// The advice about files that are in the way.
 pub(super) const INSTEAD: &str = "move it, or choose another name";
 
-/// Something new for a script.
+/// An addition to a script.
 pub(super) struct Addition<'a> {
-    /// What it is, as the field of the answer.
+    /// Its type, as the field of the response.
     pub(super) noun: &'static str,
     /// Its name.
     pub(super) name: &'a str,
-    /// What is written.
+    /// The files.
     pub(super) items: &'a [Item],
-    /// What to do about files that are in the way.
+    /// The advice about files that are in the way.
     pub(super) instead: &'a str,
-    /// What a person does then.
+    /// The next steps.
     pub(super) next: &'a [String],
-    /// Whether it is only told.
+    /// Whether nothing is written.
     pub(super) is_dry_run: bool,
 }
 
-/// Loads the script to which something is to be added.
+/// Loads the script to be extended.
 ///
 /// # Errors
 /// `invalid` with code `bad_script`.
@@ -44,7 +45,7 @@ pub(super) fn loaded(path: &Utf8Path) -> Result<script::Loaded> {
 }
 
 impl Addition<'_> {
-    /// Tries the script with it, writes it, and tells what was written and what comes next.
+    /// Checks the script with the addition, writes it, and reports the files and the next steps.
     ///
     /// # Errors
     /// What is in the way; `invalid` with code `bad_script` if the script would be wrong.
@@ -79,7 +80,7 @@ impl Addition<'_> {
     }
 }
 
-/// Loads the script as it would be; what does not pass is not written.
+/// Loads the extended script; an invalid one is not written.
 fn try_out(path: &Utf8Path, items: &[Item]) -> Result<()> {
     let mut files = BTreeMap::new();
     for item in items {

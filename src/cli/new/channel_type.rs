@@ -1,4 +1,4 @@
-//! `wiki-browser new channel-type`: a type of channel, with what its agents are told.
+//! `wiki-browser new channel-type`: a type of channel, with the instructions for its agents.
 
 use camino::Utf8PathBuf;
 

@@ -1,4 +1,4 @@
-//! The tests that a new kind or persona begins with: `wiki-browser test` passes them at once.
+//! The first tests of a new kind or persona, which pass at once.
 
 use crate::cli::new::shape::{Block, Produce, key};
 use crate::cli::terminal::escape::lua as quoted;
@@ -101,8 +101,7 @@ fn given(block: &Block, path: &str, free: &str) -> (String, String, String) {
     (setup, inputs, sign)
 }
 
-/// Returns the test of a persona: that the kind which makes views takes it. Nothing without such a
-/// kind.
+/// Returns the test of a persona: the kind that makes views accepts it. `None` without such a kind.
 pub(super) fn of_persona(name: &str, globs: &[String], config: &Config) -> Option<String> {
     let kind = config.kinds.values().find(|it| it.produces == Some(Produces::Perspective))?;
     let (source, persona) = (of(kind, InputType::Source)?, of(kind, InputType::Persona)?);
@@ -132,12 +131,12 @@ fn of(kind: &Kind, ty: InputType) -> Option<&str> {
     kind.inputs.iter().find(|it| it.ty == ty).map(|it| it.name.as_str())
 }
 
-/// Returns a text as Lua writes one of several lines on one.
+/// Returns a multi-line text as a single-line Lua string.
 fn lua_text(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
 }
 
-/// Returns a path that the first glob means, with a word where it leaves the name open.
+/// Returns a path that matches the first glob.
 fn sample_path(globs: &[String], word: &str) -> String {
     let file = format!("{word}.md");
     let plain = |glob: &String| {

@@ -12,7 +12,7 @@ use crate::cli::new::{InboxArgs, check_line, folder_of};
 use crate::cli::terminal::escape::lua as quoted;
 use crate::script::Config;
 
-/// Schema of the payload and of the reply: a person writes what they hold.
+/// Schema of the payload and of the reply, to be filled in by a person.
 const SCHEMA: &str = r#"{
   "type": "object",
   "properties": { "text": { "type": "string" } },
@@ -70,7 +70,7 @@ fn parts(name: &str) -> Result<(&str, &str)> {
     })
 }
 
-/// What is to be written.
+/// The files to write.
 struct Inbox<'a> {
     template: &'a str,
     name: &'a str,
@@ -79,7 +79,7 @@ struct Inbox<'a> {
 }
 
 impl Inbox<'_> {
-    /// Returns the path of a schema; templates have theirs beside them.
+    /// Returns the path of a schema; templates have theirs next to them.
     fn schema(&self, is_markdown: bool, what: &str) -> String {
         let before = if is_markdown { "agents/" } else { "" };
         format!("{before}schemas/{}/{}{what}.json", self.template, self.name)
@@ -89,7 +89,7 @@ impl Inbox<'_> {
         format!("tests/{}-{}.lua", self.template, self.name)
     }
 
-    /// Returns the block, by the name that its file gives our table.
+    /// Returns the block, with the name that the file uses for our table.
     fn lua(&self, wb: &str) -> String {
         let full = format!("{}/{}", self.template, self.name);
         format!(
@@ -103,7 +103,7 @@ impl Inbox<'_> {
         )
     }
 
-    /// Returns the file of a template with this topic. JSON is YAML, so that quotes are its own.
+    /// Returns the file of a template with this topic. JSON is YAML, so its quotes work.
     fn markdown(&self) -> String {
         let Inbox { template, name, .. } = self;
         format!(

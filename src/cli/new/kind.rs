@@ -1,4 +1,4 @@
-//! `wiki-browser new kind`: asks, composes, tries the script with it, and only then writes.
+//! `wiki-browser new kind`: asks, composes, checks the script with the kind, and only then writes.
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -32,7 +32,7 @@ pub(super) fn add(desk: &Desk, args: &KindArgs) -> Result<()> {
     addition.add(desk, &path)
 }
 
-/// What a person does then.
+/// The next steps.
 fn next(block: &Block) -> Vec<String> {
     let name = &block.name;
     let is_computed = |ty: InputType| matches!(ty, InputType::Blob | InputType::Hash);
@@ -83,9 +83,9 @@ fn check_free(config: &Config, folder: &Utf8Path, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Composes the kind, and asks for what was not said.
+/// Composes the kind, and asks for missing answers.
 fn block(screen: &Screen, config: &Config, args: &KindArgs) -> Result<Block> {
-    // What is wrong is said before anything is asked.
+    // Errors are reported before any question.
     wanted(args.inputs.iter().map(String::as_str))?;
     let (engine, is_builtin) = engine(screen, config, args.engine.as_deref())?;
     let produce = match args.produces {
@@ -158,7 +158,7 @@ fn inputs(
     })
 }
 
-/// Reads inputs; `None` if it is said that there are none.
+/// Parses inputs; `None` means that there are none.
 fn wanted<'a>(texts: impl Iterator<Item = &'a str>) -> Result<Option<Vec<Wanted>>> {
     let texts: Vec<&str> = texts.map(str::trim).filter(|it| !it.is_empty()).collect();
     match texts.as_slice() {
@@ -184,7 +184,7 @@ fn question(produce: Produce) -> String {
     )
 }
 
-/// What to type if no engine runs an agent.
+/// The hint if no engine runs an agent.
 const NO_ENGINE: &str = "declare one that runs an agent, for example: \
     wb.engine \"claude\" { type = \"process\", command = { \"claude\", \"-p\" }, \
     prompt = \"stdin\" }";
@@ -194,7 +194,7 @@ fn runs_a_kind(engine: &&Engine) -> bool {
     !engine.is_builtin() && engine.speech.is_none() && !engine.is_model()
 }
 
-/// Returns the engine's name, and whether it is a part of this program.
+/// Returns the engine's name, and whether it is built in.
 pub(super) fn engine(
     screen: &Screen,
     config: &Config,
@@ -237,7 +237,7 @@ pub(super) fn engine(
     }
 }
 
-/// Returns what is written.
+/// Returns the files to write.
 fn items(config: &Config, folder: &Utf8Path, args: &KindArgs, block: &Block) -> Result<Vec<Item>> {
     let script = config.files.first().map(|file| file.path.clone()).unwrap_or_default();
     let path = args.file.clone().unwrap_or(script);
@@ -262,7 +262,7 @@ fn items(config: &Config, folder: &Utf8Path, args: &KindArgs, block: &Block) -> 
     Ok(items)
 }
 
-/// Returns a file with the block at its end; before a `return`, which must stand last.
+/// Returns a file with the block at its end; before a final `return`.
 pub(super) fn with_block(before: &str, block: impl Fn(&str) -> String) -> String {
     let name = before.lines().find_map(wb_name);
     let mut added = block(name.unwrap_or("wb"));
@@ -281,7 +281,7 @@ pub(super) fn with_block(before: &str, block: impl Fn(&str) -> String) -> String
     format!("{head}{added}{tail}")
 }
 
-/// Returns what a file calls our table: `wb` in `local wb = require "wb"`.
+/// Returns the name that a file uses for our table: `wb` in `local wb = require "wb"`.
 fn wb_name(line: &str) -> Option<&str> {
     let (name, value) = line.trim_start().strip_prefix("local ")?.split_once('=')?;
     let value = value.trim().strip_prefix("require")?.trim_start().trim_start_matches('(');

@@ -1,4 +1,4 @@
-//! `wiki-browser new`: a kind with its skill, a persona, an inbox or a type of channel, which pass
+//! `wiki-browser new`: a kind with its skill, a persona, an inbox or a channel type, which pass
 //! `check` and `test` at once.
 
 mod addition;
@@ -139,7 +139,7 @@ pub(in crate::cli) struct ChannelTypeArgs {
     dry_run: bool,
 }
 
-/// Writes what was asked for.
+/// Runs a command.
 pub(in crate::cli) fn run(desk: &Desk, command: &NewCommand) -> Result<()> {
     match command {
         NewCommand::Kind(args) => kind::add(desk, args),
@@ -155,7 +155,7 @@ fn folder_of(script: &Utf8Path) -> Utf8PathBuf {
     parent.unwrap_or(Utf8Path::new(".")).to_owned()
 }
 
-/// Refuses a line that no script and no front matter can hold.
+/// Refuses a line that a script or front matter cannot hold.
 fn check_line(what: &str, text: &str) -> Result<()> {
     let why = if text.trim().is_empty() {
         "is empty"
@@ -169,5 +169,5 @@ fn check_line(what: &str, text: &str) -> Result<()> {
     Err(Error::invalid(format!("{what} {why}")).hint("enter one line of text"))
 }
 
-/// Longest line that says what something is, in characters.
+/// Longest description, in characters.
 const LINE_CHARS_MAX: usize = 200;

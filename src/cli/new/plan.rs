@@ -1,4 +1,4 @@
-//! What is to be written into a folder, all of it or nothing.
+//! Files to be written to a folder, all or none.
 //!
 //! **Invariant:** nothing that was there is changed, but for a line that is added to `.gitignore`,
 //! and for a text that is replaced as a whole, only if it is still the one that was read.
@@ -13,28 +13,28 @@ use crate::base::{Context, Error, ErrorKind, Result};
 /// Largest `.gitignore` that is added to, in bytes.
 const IGNORE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// One thing to be written; the path is relative to the site's folder.
+/// One file to be written; the path is relative to the site's folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::cli) enum Item {
     /// A file with this text.
     File(Utf8PathBuf, String),
     /// A link to this relative target.
     Link(Utf8PathBuf, &'static str),
-    /// A line at the end of a file, unless it is there.
+    /// A line at the end of a file, unless it is already there.
     Line(Utf8PathBuf, &'static str),
-    /// Another text in place of the one that was read; none if there was no file.
+    /// Replaces a text that was read; `None` if there was no file.
     Text {
         /// The file.
         path: Utf8PathBuf,
-        /// What was read.
+        /// The text that was read.
         before: Option<String>,
-        /// What is to be there.
+        /// The new text.
         after: String,
     },
 }
 
 impl Item {
-    /// Returns where it is written.
+    /// Returns its path.
     pub(in crate::cli) fn path(&self) -> &Utf8Path {
         match self {
             Item::File(path, _)
@@ -44,7 +44,7 @@ impl Item {
         }
     }
 
-    /// Returns one line about it.
+    /// Describes it in one line.
     pub(in crate::cli) fn describe(&self) -> String {
         match self {
             Item::File(path, _) => path.to_string(),
@@ -64,7 +64,7 @@ impl Item {
     }
 }
 
-/// Returns what is already there and in the way of the items.
+/// Returns existing files in the way of the items.
 pub(in crate::cli) fn in_the_way(folder: &Utf8Path, items: &[Item]) -> Vec<Utf8PathBuf> {
     let mut found: Vec<Utf8PathBuf> =
         items.iter().filter_map(|item| obstacle(folder, item)).collect();
@@ -77,7 +77,7 @@ fn obstacle(folder: &Utf8Path, item: &Item) -> Option<Utf8PathBuf> {
     let mut parent = Utf8PathBuf::new();
     for part in item.path().parent().into_iter().flat_map(Utf8Path::components) {
         parent.push(part);
-        // A link is not followed: what is behind it may be anywhere.
+        // Links are not followed: their target may be anywhere.
         match fs::symlink_metadata(folder.join(&parent)) {
             Ok(facts) if !facts.is_dir() => return Some(parent),
             Ok(_) => {}
@@ -97,8 +97,8 @@ fn obstacle(folder: &Utf8Path, item: &Item) -> Option<Utf8PathBuf> {
     (!is_fine).then(|| item.path().to_owned())
 }
 
-/// Writes the items; returns those that were not there already. If one fails, what was written is
-/// taken away again.
+/// Writes the items; returns those that were not there already. If one fails, the others are
+/// removed again.
 ///
 /// # Errors
 /// `unavailable` with the name of what could not be written.
@@ -123,7 +123,7 @@ pub(in crate::cli) fn write(folder: &Utf8Path, items: &[Item]) -> Result<Vec<Str
     Ok(written)
 }
 
-/// How to take back what was written.
+/// How to undo a write.
 #[derive(Debug, Default)]
 struct Undo {
     files: Vec<Utf8PathBuf>,
@@ -133,7 +133,7 @@ struct Undo {
 }
 
 impl Undo {
-    /// Takes everything back, the last first; returns what is still there.
+    /// Undoes all writes, last first; returns what is still there.
     fn run(self) -> Vec<String> {
         let mut left = Vec::new();
         let mut check = |path: &Utf8Path, done: std::io::Result<()>| {
@@ -197,7 +197,7 @@ fn write_item(folder: &Utf8Path, item: &Item, undo: &mut Undo) -> std::io::Resul
     }
 }
 
-/// Puts a text in place of a file by one rename: whoever reads it finds the old or the new one.
+/// Replaces a file's text by one rename: readers find the old or the new one.
 fn replace(path: &Utf8Path, text: &str) -> std::io::Result<()> {
     let beside = Utf8PathBuf::from(format!("{path}.new"));
     let mut file = fs::OpenOptions::new().write(true).create_new(true).open(&beside)?;
@@ -210,7 +210,7 @@ fn replace(path: &Utf8Path, text: &str) -> std::io::Result<()> {
         fs::rename(&beside, path)
     };
     put().inspect_err(|_| {
-        // The error that is told is the first one; what is left is named like this.
+        // Returns the first error, with the names of what was left behind.
         drop(fs::remove_file(&beside));
     })
 }
@@ -321,7 +321,7 @@ mod tests {
         assert_eq!(longer.describe(), "a.lua (adds 1 lines)");
         let last = Item::File("b".into(), String::new());
         fs::write(folder.join("b"), "").unwrap();
-        // What comes later fails: the text is as it was.
+        // A later item fails: the text is as before.
         assert!(write(&folder, &[longer.clone(), last]).is_err());
         assert_eq!(fs::read_to_string(folder.join("a.lua")).unwrap(), "one\n");
         write(&folder, &[longer]).unwrap();

@@ -1,10 +1,10 @@
-//! The block of a new kind: its inputs, its prompt, and the Lua text of both.
+//! The block of a new kind: its inputs and its prompt, as Lua.
 
 use crate::base::{Error, Result};
 use crate::cli::terminal::escape::lua as quoted;
 use crate::script::{InputType, is_name, suggestion};
 
-/// What a job must leave behind.
+/// What a job must produce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Produce {
     /// A reply in the topic
@@ -40,7 +40,7 @@ impl Produce {
         }
     }
 
-    /// Returns what it means, for the question.
+    /// Returns its description for the question.
     pub(super) fn meaning(self) -> &'static str {
         match self {
             Produce::Message => "an answer in a topic",
@@ -52,14 +52,14 @@ impl Produce {
     }
 }
 
-/// An input as it was asked for.
+/// A requested input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     /// Its name.
     pub(super) name: String,
     /// Its type.
     pub(super) ty: InputType,
-    /// What follows the type: where it comes from, the words of a choice, or `new`.
+    /// The argument of the type: its origin, the values of a choice, or `new`.
     arg: Option<String>,
     is_optional: bool,
 }
@@ -69,7 +69,7 @@ impl Wanted {
         Wanted { name: name.to_owned(), ty, arg: arg.map(str::to_owned), is_optional: false }
     }
 
-    /// Reads `NAME=TYPE`, `NAME=TYPE:ARG`, either with `?` at the end.
+    /// Parses `NAME=TYPE` or `NAME=TYPE:ARG`, optionally with a final `?`.
     pub(super) fn parse(text: &str) -> Result<Wanted> {
         let wrong =
             |why: String, hint: String| Err(Error::invalid(why).code("bad_input").hint(hint));
@@ -109,29 +109,29 @@ impl Wanted {
         }
     }
 
-    /// Whether a job can be asked for without it.
+    /// Whether the input is optional.
     pub(super) fn is_optional(&self) -> bool {
         self.is_optional
     }
 
-    /// Returns it as it is asked for: `page=source:new`.
+    /// Returns it as typed: `page=source:new`.
     pub(super) fn text(&self) -> String {
         let arg = self.arg.as_ref().map(|it| format!(":{it}")).unwrap_or_default();
         let optional = if self.is_optional { "?" } else { "" };
         format!("{}={}{arg}{optional}", self.name, self.ty.as_str())
     }
 
-    /// Whether it is the path of a source that need not be there.
+    /// Whether it is the path of a source that need not exist.
     pub(super) fn is_new(&self) -> bool {
         self.ty == InputType::Source && self.arg.as_deref() == Some("new")
     }
 
-    /// Whether it follows from another input.
+    /// Whether it is derived from another input.
     pub(super) fn follows(&self) -> bool {
         self.arg.as_deref().is_some_and(|it| it != "new")
     }
 
-    /// Returns the words of a choice.
+    /// Returns the values of a choice.
     pub(super) fn words(&self) -> Vec<&str> {
         self.arg.iter().flat_map(|it| it.split('/')).collect()
     }
@@ -158,7 +158,7 @@ impl Wanted {
         }
     }
 
-    /// Returns how the prompt calls it: `Topic ID`, `Base source SHA`.
+    /// Returns its label in the prompt: `Topic ID`, `Base source SHA`.
     pub(super) fn label(&self) -> String {
         let mut label = String::new();
         for (place, word) in self.name.split(['_', '-']).filter(|it| !it.is_empty()).enumerate() {
@@ -179,14 +179,14 @@ impl Wanted {
     }
 }
 
-/// Adds what a job must have for what it produces, each before what follows from it.
+/// Adds the inputs required by the result, each before those derived from it.
 pub(super) fn complete(produce: Produce, given: Vec<Wanted>) -> Vec<Wanted> {
     let mut inputs = given;
     let name_of =
         |inputs: &[Wanted], ty| inputs.iter().find(|it| it.ty == ty).map(|it| it.name.clone());
     let mut lead: Vec<Wanted> = Vec::new();
     let mut need = |inputs: &mut Vec<Wanted>, name: &str, ty, from: Option<&str>| {
-        // Of several sources, the one that follows from the topic may not be there yet.
+        // Of several sources, the one derived from the topic may not be there yet.
         let is_other = ty == InputType::Source && from.is_some();
         if let Some(name) = name_of(inputs, ty).filter(|_| !is_other) {
             return name;
@@ -224,8 +224,8 @@ pub(super) fn complete(produce: Produce, given: Vec<Wanted>) -> Vec<Wanted> {
     lead
 }
 
-/// Returns the source that a proposal is for, if it was asked for. A kind may be given others to
-/// read, in any order: a page that need not exist is none of those.
+/// Returns the source that a proposal is for, if it was requested. A kind may read other sources,
+/// in any order, but not a page that need not exist.
 fn target(inputs: &[Wanted]) -> Option<&Wanted> {
     let has_topic = inputs.iter().any(|it| it.ty == InputType::Topic);
     let mut sources = inputs.iter().filter(|it| it.ty == InputType::Source);
@@ -241,13 +241,13 @@ fn target(inputs: &[Wanted]) -> Option<&Wanted> {
 pub(super) struct Block {
     /// Its name.
     pub(super) name: String,
-    /// What it does.
+    /// Its description.
     pub(super) about: String,
     /// Its engine.
     pub(super) engine: String,
-    /// Whether the engine is a part of this program: it takes no prompt and no skill.
+    /// Whether the engine is built in: it takes no prompt and no skill.
     pub(super) is_builtin: bool,
-    /// What its jobs leave behind.
+    /// What its jobs produce.
     pub(super) produce: Produce,
     /// Its inputs, all of them.
     pub(super) inputs: Vec<Wanted>,
@@ -259,15 +259,15 @@ impl Block {
         self.inputs.iter().find(|it| it.ty == ty)
     }
 
-    /// Returns the source that the work is about: the one whose version is given as well, or the
-    /// first one.
+    /// Returns the source that the job works on: the one whose version is also given, or the first
+    /// one.
     pub(super) fn source(&self) -> Option<&Wanted> {
         let blob = self.input(InputType::Blob).and_then(|it| it.arg.as_deref());
         let of_blob = self.inputs.iter().find(|it| Some(it.name.as_str()) == blob);
         of_blob.or_else(|| self.input(InputType::Source))
     }
 
-    /// Returns the Lua text; `wb` is what the file calls the table of our functions.
+    /// Returns the Lua text; `wb` is the file's name for our table.
     pub(super) fn lua(&self, wb: &str) -> String {
         let mut text = format!("\n{wb}.kind {} {{\n", quoted(&self.name));
         let mut line = |name: &str, value: &str, comment: &str| {
@@ -315,7 +315,7 @@ impl Block {
         text.push_str("  },\n");
     }
 
-    /// Returns the lines of parameters, with what stands for their values.
+    /// Returns the lines of parameters, with placeholders for their values.
     pub(super) fn parameters(&self, value: impl Fn(&str) -> String) -> String {
         let mut lines: Vec<(String, String)> = vec![("Job ID".to_owned(), value("job_id"))];
         for input in self.inputs.iter().filter(|it| it.ty != InputType::Text) {
@@ -333,7 +333,7 @@ impl Block {
     fn prompt(&self) -> String {
         let parameters = self.parameters(|name| format!("{{{{{name}}}}}"));
         let mut text = format!("Use the {{{{skill}}}} skill.\n\n{parameters}");
-        // A text of several lines stands last: nothing in it is taken for a parameter.
+        // A text of several lines is last, so that nothing in it looks like a parameter.
         for input in self.inputs.iter().filter(|it| it.ty == InputType::Text) {
             text.push_str(&format!("\n{}, to the end:\n{{{{{}}}}}\n", input.label(), input.name));
         }
@@ -341,7 +341,7 @@ impl Block {
     }
 }
 
-/// Words that cannot be the name of a field without brackets.
+/// Keywords, which need brackets as the name of a field.
 const RESERVED: [&str; 22] = [
     "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "goto", "if", "in",
     "local", "nil", "not", "or", "repeat", "return", "then", "true", "until", "while",
@@ -355,7 +355,7 @@ pub(super) fn key(name: &str) -> String {
     }
 }
 
-/// Returns a name that a person may have meant.
+/// Returns a similar valid name.
 pub(super) fn slug(text: &str) -> String {
     let mut slug = String::new();
     for c in text.to_ascii_lowercase().chars() {
@@ -398,7 +398,7 @@ mod tests {
                 "page=wb.input.source { new = true }"
             ]
         );
-        // What is only read may stand first.
+        // Sources that are only read may come first.
         let given = ["original=source", "page=source:new"];
         assert_eq!(
             names(Produce::Proposal, &given)[0],

@@ -1,4 +1,4 @@
-//! The skill of a new kind: what its agent does, with the commands that hand its work in.
+//! The skill of a new kind: what its agent does, and the commands to submit its result.
 
 use crate::cli::new::shape::{Block, Produce};
 use crate::script::InputType;
@@ -124,7 +124,7 @@ fn steps(block: &Block, label: &dyn Fn(InputType) -> Option<String>) -> Vec<Stri
     steps
 }
 
-/// Returns a step for each source that there is to read.
+/// Returns a step for each source to read.
 fn readings(block: &Block, label: &dyn Fn(InputType) -> Option<String>) -> Vec<String> {
     let target = block.source();
     let mut found = Vec::new();

@@ -1,17 +1,17 @@
-//! Text of documents, agents and servers, made harmless for a terminal.
+//! Escapes texts of documents, agents and servers for a terminal.
 
 /// Returns one line: control characters, line breaks and direction marks become visible escapes.
 pub(in crate::cli) fn line(text: &str) -> String {
     escape(text, |_| false)
 }
 
-/// Returns several lines: as [`line()`], but line feeds and tabs stay.
+/// Returns several lines: like [`line()`], but line feeds and tabs stay.
 pub(in crate::cli) fn block(text: &str) -> String {
     escape(text, |c| c == '\n' || c == '\t')
 }
 
-/// Returns the same JSON without a character that a terminal would obey: JSON has an escape for
-/// each. Line feeds stay: they stand between values only.
+/// Returns the same JSON without characters that a terminal would obey, which JSON can escape. Line
+/// feeds stay, because they are only between values.
 pub(in crate::cli) fn json(text: &str) -> String {
     let mut harmless = String::with_capacity(text.len());
     for c in text.chars() {

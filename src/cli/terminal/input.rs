@@ -1,4 +1,4 @@
-//! Text that a command is given: on standard input or in a file, within a limit.
+//! Text from standard input or a file, within a limit.
 
 use std::io::{BufRead as _, IsTerminal, Read};
 
@@ -54,7 +54,7 @@ pub(in crate::cli) fn file(path: &Utf8Path, what: &str, bytes_max: usize) -> Res
     text(file, what, bytes_max)
 }
 
-/// Reads JSON that was given as an argument: itself, or `@FILE`; `@-` is standard input.
+/// Reads JSON from an argument: itself, or `@FILE`; `@-` is standard input.
 ///
 /// # Errors
 /// As [`file()`], and `invalid` if it is not JSON.

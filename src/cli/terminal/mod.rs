@@ -1,4 +1,4 @@
-//! What a person sees and types: screens, tables, times, questions, short ids.
+//! Terminal input and output: screens, tables, times, questions, short ids.
 
 pub(in crate::cli) mod escape;
 pub(in crate::cli) mod input;

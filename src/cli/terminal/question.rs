@@ -1,4 +1,4 @@
-//! Questions on a terminal: each has an answer that Enter gives.
+//! Questions on a terminal, each with a default for Enter.
 
 use std::io::{BufRead, IsTerminal};
 
@@ -6,9 +6,9 @@ use crate::base::{Error, Result};
 use crate::cli::terminal::escape;
 use crate::cli::terminal::screen::{Form, Screen, Style};
 
-/// Wrong answers after which a question is given up.
+/// Invalid answers after which a question is given up.
 const TRIES_MAX: usize = 5;
-/// Longest answer that is read, in bytes.
+/// Longest answer, in bytes.
 const ANSWER_BYTES_MAX: u64 = 4_000;
 
 /// Returns whether there is a person to ask.
@@ -16,7 +16,7 @@ pub(in crate::cli) fn can(screen: &Screen) -> bool {
     *screen.form() == Form::Words && screen.is_terminal() && std::io::stdin().is_terminal()
 }
 
-/// Asks for one of several words; each comes with what it means. Returns its place.
+/// Asks for one of several words, each with its description. Returns its index.
 ///
 /// # Errors
 /// `invalid` if the input ends, or nothing that is answered fits.
@@ -44,7 +44,7 @@ pub(in crate::cli) fn choice(
     Ok(find(&answer).unwrap_or(default))
 }
 
-/// Asks whether something is to be done; Enter means no.
+/// Asks for confirmation; Enter means no.
 ///
 /// # Errors
 /// As [`choice`].
@@ -71,7 +71,7 @@ pub(in crate::cli) fn line(
     read(screen, default, check)
 }
 
-/// Reads an answer until it fits; an empty one stands for the default.
+/// Reads an answer until it is valid; an empty one means the default.
 fn read(screen: &Screen, default: &str, check: impl Fn(&str) -> Result<()>) -> Result<String> {
     let stdin = std::io::stdin();
     for _ in 0..TRIES_MAX {

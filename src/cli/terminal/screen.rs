@@ -1,4 +1,4 @@
-//! What a command prints: answers on standard output, words about them on standard error.
+//! The output of a command: results on standard output, messages on standard error.
 
 use std::io::{IsTerminal, Write};
 
@@ -11,9 +11,9 @@ use crate::cli::field;
 use crate::cli::terminal::escape;
 use crate::cli::terminal::table::Table;
 
-/// The code of the error that says that nobody reads the output any more.
+/// The code of the error for a closed standard output.
 pub(in crate::cli) const READER_LEFT: &str = "reader_left";
-/// Columns of a terminal that does not say how many it has.
+/// Columns of a terminal that does not report its width.
 const WIDTH_DEFAULT: usize = 80;
 
 /// Whether colours are used.
@@ -28,7 +28,7 @@ pub(in crate::cli) enum Color {
     Never,
 }
 
-/// How an answer is printed.
+/// The format of results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::cli) enum Form {
     /// For a person.
@@ -39,20 +39,20 @@ pub(in crate::cli) enum Form {
     Field(String),
 }
 
-/// A colour or weight.
+/// A color or weight.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::cli) enum Style {
     /// Headings.
     Bold,
-    /// What is less important.
+    /// Less important text.
     Dim,
     /// Failures and removed lines.
     Red,
     /// Successes and added lines.
     Green,
-    /// What waits or needs a look.
+    /// What waits or needs attention.
     Yellow,
-    /// Places in a diff.
+    /// Positions in a diff.
     Cyan,
 }
 
@@ -60,13 +60,13 @@ pub(in crate::cli) enum Style {
 #[derive(Debug)]
 pub(in crate::cli) struct Screen {
     form: Form,
-    /// What the answer holds, if it is that of a command that does something.
+    /// The shape of the result, for a command that changes something.
     shape: Option<Shape>,
     color: bool,
     width: Option<usize>,
 }
 
-/// Returns an answer of the server as what it is.
+/// Parses a response of the server.
 ///
 /// # Errors
 /// `internal` if it has another shape.
@@ -92,7 +92,7 @@ impl Screen {
         Screen { form, shape: None, color, width }
     }
 
-    /// Returns a screen for answers of a shape.
+    /// Returns a screen for results of a shape.
     ///
     /// # Errors
     /// `invalid` with code `no_field` if one value of them is to be printed, and they have none
@@ -104,7 +104,7 @@ impl Screen {
         Ok(Screen { shape, ..self })
     }
 
-    /// How answers are printed.
+    /// The format of results.
     pub(in crate::cli) fn form(&self) -> &Form {
         &self.form
     }
@@ -114,12 +114,12 @@ impl Screen {
         self.width.is_some()
     }
 
-    /// The columns of the terminal, if it is one.
+    /// The width of the terminal, if it is one.
     pub(in crate::cli) fn width(&self) -> Option<usize> {
         self.width
     }
 
-    /// Prints an answer: as it is for programs, or by `words` for a person.
+    /// Prints a result: as JSON for programs, or by `words` for a person.
     pub(in crate::cli) fn answer(
         &self,
         value: &Value,
@@ -138,7 +138,7 @@ impl Screen {
         }
     }
 
-    /// Prints an answer as [`Screen::answer`] does, for words that are made of its type.
+    /// Prints a result like [`Screen::answer`], from its type.
     pub(in crate::cli) fn tell<T: DeserializeOwned>(
         &self,
         value: &Value,
@@ -147,25 +147,25 @@ impl Screen {
         self.answer(value, |screen, value| words(screen, typed(value)?))
     }
 
-    /// Prints one value of an answer: as it is into a pipe, and made harmless on a terminal.
+    /// Prints one value of a result: raw to a pipe, escaped on a terminal.
     pub(in crate::cli) fn field(&self, value: &Value, path: &str) -> Result<()> {
         let text = field::pick(value, path)?;
         self.put(&if self.is_terminal() { escape::block(&text) } else { text })
     }
 
-    /// Prints a line that this program composed; what it quotes has gone through `escape`.
+    /// Prints a line of this program; quoted text has been escaped.
     pub(in crate::cli) fn put(&self, text: &str) -> Result<()> {
         let mut out = std::io::stdout().lock();
         written(writeln!(out, "{text}").and_then(|()| out.flush()))
     }
 
-    /// Prints the beginning of a line in which a person answers.
+    /// Prints a prompt.
     pub(in crate::cli) fn prompt(&self, text: &str) -> Result<()> {
         let mut out = std::io::stdout().lock();
         written(write!(out, "{text}").and_then(|()| out.flush()))
     }
 
-    /// Prints a text as it is into a pipe or file, and made harmless on a terminal.
+    /// Prints a text: raw to a pipe or file, escaped on a terminal.
     pub(in crate::cli) fn raw(&self, text: &str) -> Result<()> {
         let mut out = std::io::stdout().lock();
         let put = if self.is_terminal() {
@@ -178,9 +178,9 @@ impl Screen {
         written(put.and_then(|()| out.flush()))
     }
 
-    /// Prints words about the work on standard error.
+    /// Prints a message on standard error.
     pub(in crate::cli) fn note(&self, text: &str) {
-        // Nobody to tell if standard error is closed.
+        // If standard error is closed, nobody can be told.
         let _ = writeln!(std::io::stderr().lock(), "{text}");
     }
 
@@ -196,7 +196,7 @@ impl Screen {
         Ok(())
     }
 
-    /// Prints a unified diff: in colour and harmless on a terminal, as it is elsewhere.
+    /// Prints a unified diff: colored and escaped on a terminal, raw elsewhere.
     pub(in crate::cli) fn diff(&self, diff: &str) -> Result<()> {
         if !self.color {
             return self.raw(diff);
@@ -218,7 +218,7 @@ impl Screen {
         Ok(())
     }
 
-    /// Returns a text in a style, if colours are used.
+    /// Returns a styled text, if colors are used.
     pub(in crate::cli) fn paint(&self, style: Style, text: &str) -> String {
         if !self.color {
             return text.to_owned();
@@ -234,7 +234,7 @@ impl Screen {
         format!("\x1b[{code}m{text}\x1b[0m")
     }
 
-    /// Returns a word of state in its colour.
+    /// Returns a word of state in its color.
     pub(in crate::cli) fn state(&self, word: &str) -> String {
         let style = match word {
             "succeeded" | "approved" | "amended" | "incorporated" | "clean" | "exact" => {
@@ -266,7 +266,7 @@ pub(in crate::cli) fn report(error: &Error, json: bool) {
         }
         text
     };
-    // Nobody to tell if standard error is closed.
+    // If standard error is closed, nobody can be told.
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 

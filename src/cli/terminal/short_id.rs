@@ -1,4 +1,4 @@
-//! Ids that a person abbreviated.
+//! Abbreviated ids.
 
 use serde_json::Value;
 
@@ -7,12 +7,12 @@ use crate::client::{Client, query};
 
 /// Shortest abbreviation.
 const SHORT_CHARS_MIN: usize = 4;
-/// Most pages of a list that are looked through.
+/// Most pages of a list that are searched.
 const PAGES_MAX: usize = 50;
-/// Most candidates that are named when an abbreviation fits several.
+/// Most candidates named if an abbreviation is ambiguous.
 const CANDIDATES_SHOWN_MAX: usize = 6;
 
-/// Things that have ids.
+/// Things with ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cli) enum Noun {
     /// A job.
@@ -63,12 +63,12 @@ impl Noun {
     }
 }
 
-/// Returns what tables show of an id: its end, because ids of one minute begin alike.
+/// Returns the part of an id shown in tables: its end, because ids of the same minute begin alike.
 pub(in crate::cli) fn shorten(id: &str) -> &str {
     if id.len() == 36 && id.is_ascii() { &id[28..] } else { id }
 }
 
-/// Returns the whole id: as given, or of the one thing whose id begins or ends so.
+/// Returns the full id: as given, or of the one thing whose id begins or ends like this.
 ///
 /// # Errors
 /// `invalid` if it is too short or fits several, `not_found` if it fits none.

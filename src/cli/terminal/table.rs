@@ -4,14 +4,14 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::cli::terminal::escape;
 
-/// Narrowest that the first column is cut to: it holds the id.
+/// Minimum width of the first column, which holds the id.
 const FIRST_WIDTH_MIN: usize = 8;
-/// Narrowest that any other column is cut to.
+/// Minimum width of any other column.
 const COLUMN_WIDTH_MIN: usize = 3;
 /// Between two columns.
 const GAP: &str = "  ";
 
-/// Rows of cells under headings. Cells are made harmless when they are added.
+/// Rows of cells under headings. Cells are escaped when they are added.
 #[derive(Debug)]
 pub(in crate::cli) struct Table {
     heads: Vec<&'static str>,
@@ -37,7 +37,7 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// Returns the lines, the headings first; cut to `width` columns of the terminal, if given.
+    /// Returns the lines, the headings first; cut to the terminal's `width`, if given.
     pub(in crate::cli) fn lines(&self, width: Option<usize>) -> Vec<String> {
         let widths = self.widths(width);
         let heads: Vec<String> = self.heads.iter().map(|&head| head.to_owned()).collect();
@@ -54,7 +54,8 @@ impl Table {
         let Some(width) = width else { return widths };
         let gaps = GAP.len() * widths.len().saturating_sub(1);
         let mut over = (widths.iter().sum::<usize>() + gaps).saturating_sub(width);
-        // The widest column gives first: short columns (ids, states) are worth most per letter.
+        // The widest column is cut first, because short columns (ids, states) carry the most
+        // information.
         while over > 0 {
             let mut columns = widths.iter_mut();
             let first = columns.next().filter(|width| **width > FIRST_WIDTH_MIN);
@@ -80,7 +81,7 @@ fn lay_out(row: &[String], widths: &[usize]) -> String {
     line
 }
 
-/// Returns the beginning of a text that takes at most `width` columns, with `…` for what was cut.
+/// Returns the start of a text within `width` columns, with `…` if it was cut.
 pub(in crate::cli) fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -97,7 +98,7 @@ pub(in crate::cli) fn cut(text: &str, width: usize) -> String {
         }
         short.push(c);
     }
-    // Characters together can be wider than one by one (an emoji and its variation selector).
+    // A sequence of characters can be wider than its parts (an emoji with a variation selector).
     while short.width() >= width && !short.is_empty() {
         short.pop();
     }

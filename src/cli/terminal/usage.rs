@@ -1,4 +1,4 @@
-//! A command line that the parser refuses: what it prints, and what was probably meant.
+//! Errors of the command line: what to print, and suggestions.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -9,8 +9,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::base::Error;
 use crate::cli::terminal::screen;
 
-/// Prints what the parser says: help and version on standard output, a mistake on standard error,
-/// as the JSON envelope if `--json` is among the arguments. Returns the exit code.
+/// Prints the parser's message: help and version on standard output, an error on standard error, as
+/// the JSON envelope if `--json` is among the arguments. Returns the exit code.
 pub(in crate::cli) fn usage(
     mut cause: clap::Error,
     command: &clap::Command,
@@ -29,13 +29,13 @@ pub(in crate::cli) fn usage(
         let tips = ContextValue::StyledStrs(vec![StyledStr::from(tip)]);
         cause.insert(ContextKind::Suggested, tips);
     }
-    // Nobody to tell if the output is closed.
+    // If the output is closed, nobody can be told.
     let _ = cause.print();
     ExitCode::from(if cause.use_stderr() { 2 } else { 0 })
 }
 
-/// Returns what the parser's own search for similar names misses: a verb without its noun
-/// (`approve` for `proposal approve`) and the end of a long option (`--name` for `--display-name`).
+/// Returns suggestions that the parser's own search misses: a verb without its noun (`approve` for
+/// `proposal approve`) and the end of a long option (`--name` for `--display-name`).
 fn tip(cause: &clap::Error, command: &clap::Command, args: &[OsString]) -> Option<String> {
     let given = |kind| match cause.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),
@@ -62,7 +62,7 @@ fn tip(cause: &clap::Error, command: &clap::Command, args: &[OsString]) -> Optio
     }
 }
 
-/// Returns the deepest subcommand that the arguments name.
+/// Returns the deepest subcommand among the arguments.
 fn named_command<'a>(command: &'a clap::Command, args: &[OsString]) -> &'a clap::Command {
     let words = args.iter().skip(1).filter_map(|arg| arg.to_str());
     words.fold(command, |named, word| named.find_subcommand(word).unwrap_or(named))

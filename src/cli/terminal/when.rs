@@ -1,14 +1,14 @@
-//! Times and durations as a person reads them.
+//! Times and durations for people.
 
 use crate::base::limit::parse_duration;
 use crate::base::{Millis, Result};
 
-/// Returns the point in time of an RFC 3339 text.
+/// Parses an RFC 3339 time.
 pub(in crate::cli) fn parse(text: &str) -> Option<Millis> {
     text.parse::<jiff::Timestamp>().ok().map(|at| Millis(at.as_millisecond()))
 }
 
-/// Returns the point in time that a person means by a time or by a wait from now on.
+/// Parses a time, or a delay from now.
 ///
 /// # Errors
 /// `invalid` for what is neither.
@@ -23,7 +23,7 @@ pub(in crate::cli) fn point(now: Millis, given: &str) -> Result<String> {
     Ok(now.plus(ms).rfc3339())
 }
 
-/// Returns how long ago an RFC 3339 time was, in one unit; a text that is no time stays.
+/// Returns how long ago an RFC 3339 time was, in one unit; any other text is returned unchanged.
 pub(in crate::cli) fn ago(now: Millis, text: &str) -> String {
     parse(text).map_or_else(|| text.to_owned(), |at| since(now, at))
 }
@@ -38,7 +38,7 @@ pub(in crate::cli) fn since(now: Millis, at: Millis) -> String {
     if seconds < 0 { format!("in {count} {unit}") } else { format!("{count} {unit} ago") }
 }
 
-/// The same, with the seconds of what is to come within the hour: somebody waits for it.
+/// The same, with seconds for times within the next hour, because somebody is waiting.
 pub(in crate::cli) fn exact(now: Millis, text: &str) -> String {
     match parse(text).map(|at| at.0 - now.0) {
         Some(ahead @ 60_000..3_600_000) => format!("in {}", span(ahead)),
@@ -57,7 +57,7 @@ fn one_unit(seconds: u64) -> (u64, &'static str) {
     }
 }
 
-/// Returns a length of time as `8s`, `1m05s` or `2h03m`.
+/// Returns a duration as `8s`, `1m05s` or `2h03m`.
 pub(in crate::cli) fn span(ms: i64) -> String {
     let seconds = ms.max(0) / 1000;
     match seconds {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::api::proposals::Proposal;
 use crate::base::{Actor, AttemptId, BlobId, Error, Result};
 use crate::documents::commit::{Committed, Settle, Settled};
-use crate::documents::git::Repo;
+use crate::documents::git::{DETACHED_HEAD, Repo};
 use crate::documents::proposals::attempt::{self, Attempt};
 use crate::store::{Store, Tx};
 
@@ -58,7 +58,7 @@ pub async fn adopt(
     Adopted { id, commit, approver, note }: Adopted,
 ) -> Result<()> {
     let Some(branch) = repo.branch().await? else {
-        return Err(Error::conflict("detached_head", "no branch is checked out"));
+        return Err(Error::conflict(DETACHED_HEAD, "no branch is checked out"));
     };
     let parent = repo.tip(&format!("{commit}^")).await?;
     let attempt = Attempt {

@@ -27,6 +27,9 @@ use crate::base::{
 };
 use crate::documents::git::{Head, Moved, Repo};
 use crate::documents::proposals::attempt::{self, Attempt};
+use crate::documents::proposals::proposal::STALE_BASE;
+use crate::documents::sources::creation::SOURCE_EXISTS;
+use crate::documents::sources::source::NOT_TEXT;
 use crate::store::{Store, Tx};
 
 pub use crate::documents::git::Person;
@@ -159,7 +162,7 @@ impl Approval {
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
         if self.text.contains('\0') {
-            return Err(Error::invalid("the text has a NUL byte").code("not_text"));
+            return Err(Error::invalid("the text has a NUL byte").code(NOT_TEXT));
         }
         let is_same = digest_hex(&self.text) == self.text_digest
             && repo.hash(self.text.as_bytes()) == self.proposed_blob;
@@ -197,7 +200,7 @@ impl Approving {
                 return Ok(committed);
             }
         }
-        Err(Error::conflict("stale_base", "the branch keeps changing during the approval")
+        Err(Error::conflict(STALE_BASE, "the branch keeps changing during the approval")
             .hint("try again when it stops changing"))
     }
 
@@ -226,7 +229,7 @@ impl Approving {
         // File and index before the branch: after a crash the text shows up as an uncommitted
         // change, and never as the staged reversal of a commit.
         if let Err(refusal) = self.change.make(&self.repo, &self.aside, step, false).await {
-            if self.change.is_new() && refusal.code_str() == "source_exists" {
+            if self.change.is_new() && refusal.code_str() == SOURCE_EXISTS {
                 // Whatever stands there now is somebody else's, even if the text is the same.
                 let id = attempt.id.clone();
                 self.store.write(move |tx| attempt::forget(tx, &id)).await?;
@@ -372,7 +375,7 @@ impl Approving {
         if self.repo.branch().await?.as_deref() == Some(head.branch.as_str()) {
             return Ok(());
         }
-        Err(Error::conflict("stale_base", format!("{} was left in the meantime", head.branch))
+        Err(Error::conflict(STALE_BASE, format!("{} was left in the meantime", head.branch))
             .hint("switch to the right branch and approve it again"))
     }
 

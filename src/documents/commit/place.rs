@@ -9,7 +9,7 @@ use crate::documents::commit::replaced::Aside;
 use crate::documents::git::{Repo, TreeEntry, blocking};
 use crate::documents::sources::creation::exists;
 use crate::documents::sources::source::dirty;
-use crate::process::{Replacement, Root, Spare};
+use crate::process::{Replacement, Root, SOURCE_GONE, Spare};
 
 /// A Source with its old and new version.
 #[derive(Clone, Debug)]
@@ -241,7 +241,7 @@ impl Change {
         };
         let written = match repo.read_working(&self.path, SOURCE_BYTES_MAX).await {
             Ok((bytes, _)) => Some(bytes),
-            Err(error) if error.code_str() == "source_gone" => None,
+            Err(error) if error.code_str() == SOURCE_GONE => None,
             Err(_) => return Ok(false),
         };
         if written.as_ref().is_some_and(|it| repo.hash(it) == self.base_blob) {

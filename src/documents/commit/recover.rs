@@ -8,7 +8,8 @@ use crate::documents::commit::{Committed, Settle, Settled, aside_index, drop_row
 use crate::documents::git::OBJECT_MISMATCH;
 use crate::documents::git::{Moved, Person, Repo};
 use crate::documents::proposals::attempt::{self, Prepared};
-use crate::process::Spare;
+use crate::documents::sources::creation::SOURCE_EXISTS;
+use crate::process::{SOURCE_DIRTY, SOURCE_GONE, Spare};
 use crate::store::Store;
 
 /// The outcome of an interrupted approval.
@@ -151,7 +152,7 @@ impl Recovery<'_> {
         }
         let (base, new) = (&attempt.base_commit, &attempt.commit);
         if let Err(refusal) = self.step().await {
-            if !matches!(refusal.code_str(), "source_dirty" | "source_gone" | "source_exists") {
+            if !matches!(refusal.code_str(), SOURCE_DIRTY | SOURCE_GONE | SOURCE_EXISTS) {
                 return Err(refusal);
             }
             if !self.change.mend(self.repo, self.text()).await? {

@@ -12,7 +12,7 @@ use crate::base::{AttemptId, BlobId, Millis, Result};
 use crate::documents::commit::place::Change;
 use crate::documents::git::{Repo, blocking};
 use crate::documents::proposals::attempt;
-use crate::process::{Root, Standing};
+use crate::process::{FILE_GONE, Root, Standing};
 use crate::store::Store;
 
 /// The folder inside of the data folder.
@@ -89,7 +89,7 @@ fn sweep(repo: &Repo, data: &Utf8Path, now: Millis) -> Result<Vec<(AttemptId, Ut
     let root = Root::open(data)?;
     let names = match root.names(Utf8Path::new(FOLDER), NAMES_MAX) {
         Ok(names) => names,
-        Err(cause) if cause.code_str() == "file_gone" => return Ok(Vec::new()),
+        Err(cause) if cause.code_str() == FILE_GONE => return Ok(Vec::new()),
         Err(cause) => return Err(cause),
     };
     let (mut unchanged, mut late) = (Vec::new(), Vec::new());

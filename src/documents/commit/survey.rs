@@ -3,8 +3,10 @@
 use crate::base::{BlobId, Error, Result, SourcePath};
 use crate::documents::commit::place::{Change, Place};
 use crate::documents::git::{Grove, Head, Repo};
+use crate::documents::proposals::proposal::STALE_BASE;
 use crate::documents::sources::creation::exists;
 use crate::documents::sources::source::Writable;
+use crate::process::SOURCE_GONE;
 
 /// The result of the survey.
 pub(super) enum Survey {
@@ -68,14 +70,14 @@ pub(super) fn gone_is_conflict(cause: Error) -> Error {
         return cause;
     }
     let hint = match (cause.code_str(), cause.hint_str()) {
-        ("source_gone", Some(hint)) => hint.to_owned(),
+        (SOURCE_GONE, Some(hint)) => hint.to_owned(),
         _ => "the source was deleted or renamed; bring it back, or reject the proposal".to_owned(),
     };
-    Error::conflict("source_gone", cause.message().to_owned()).hint(hint)
+    Error::conflict(SOURCE_GONE, cause.message().to_owned()).hint(hint)
 }
 
 /// Returns the error for a base that is no longer the newest version.
 pub(super) fn stale(path: &SourcePath) -> Error {
-    Error::conflict("stale_base", format!("{path} is not the version that the proposal is for"))
+    Error::conflict(STALE_BASE, format!("{path} is not the version that the proposal is for"))
         .hint("ask for a new proposal: retry the job")
 }

@@ -5,7 +5,8 @@
 use crate::base::{BlobId, Result, SourcePath};
 use crate::documents::commit::place::{Change, Place};
 use crate::documents::commit::replaced::Aside;
-use crate::documents::git::{IndexEntry, Repo};
+use crate::documents::git::{GIT_FAILED, IndexEntry, REPOSITORY_DAMAGED, Repo};
+use crate::process::SOURCE_DIRTY;
 
 /// The result of undoing a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,8 +99,8 @@ impl Change {
     ) -> Result<Fate> {
         match repo.step_index(new, base).await {
             Ok(()) => Ok(Fate::PutBack),
-            Err(refusal) if refusal.code_str() == "source_dirty" => Ok(Fate::Left),
-            Err(cause) if matches!(cause.code_str(), "repository_damaged" | "git_failed") => {
+            Err(refusal) if refusal.code_str() == SOURCE_DIRTY => Ok(Fate::Left),
+            Err(cause) if matches!(cause.code_str(), REPOSITORY_DAMAGED | GIT_FAILED) => {
                 // One of the commits may be gone: no branch refers to ours, and git may prune it.
                 tracing::debug!("the index goes back without commits: {}", cause.chain());
                 let mode = if self.is_new() { "0" } else { entry.mode.as_str() };

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use camino::Utf8Path;
 
 use crate::base::{BlobId, Error, Result};
+use crate::documents::git::failure::GIT_FAILED;
 use crate::documents::git::{Call, ObjectFormat, Person, Repo};
 use crate::documents::snapshot::{Stashed, name};
 
@@ -186,7 +187,7 @@ impl Repo {
         }
         let failure = answer.failure();
         match failure.code_str() {
-            "git_failed" => {
+            GIT_FAILED => {
                 Err(Error::conflict("changed_since", "a branch was moved in the meantime")
                     .source(failure.chain()))
             }

@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use crate::base::{Context, Error, ErrorKind, Result, truncate_chars};
 use crate::documents::git::failure::failure;
 use crate::documents::git::settings::Settings;
-use crate::process::{Children, Run, run};
+use crate::process::{COMMAND_NOT_STARTED, Children, Run, run};
 
 /// Timeout of a call that only reads.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
@@ -246,7 +246,7 @@ impl Call<'_> {
         )
         .await
         .map_err(|cause| match cause.code_str() {
-            "command_not_started" => Error::unavailable("git cannot be started")
+            COMMAND_NOT_STARTED => Error::unavailable("git cannot be started")
                 .code("git_missing")
                 .hint("install git, or put it back where it was when the server started")
                 .source(cause),

@@ -11,6 +11,9 @@ use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{BlobId, Error, Result, SourcePath};
 use crate::documents::git::Repo;
 
+/// The code of a document that a git filter converts.
+pub const CONTENT_FILTER: &str = "content_filter";
+
 const ATTRIBUTES: &[&str] = &["filter", "ident", "working-tree-encoding", "eol", "text", "crlf"];
 /// Paths per call.
 const PATHS_MAX: usize = 20_000;
@@ -150,7 +153,7 @@ impl Repo {
 }
 
 fn filtered(path: &SourcePath, why: &str) -> Error {
-    Error::conflict("content_filter", format!("{path} {why}")).hint(
+    Error::conflict(CONTENT_FILTER, format!("{path} {why}")).hint(
         "what is approved must be what is stored: take the attribute from .gitattributes for \
          this file, or edit it by hand",
     )

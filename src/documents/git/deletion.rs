@@ -7,6 +7,7 @@ use crate::api::sources::Deletion;
 use crate::base::{BlobId, Error, Result, SourcePath};
 use crate::documents::git::{Repo, blocking};
 use crate::documents::sources::source::LIST_HINT;
+use crate::process::SOURCE_GONE;
 
 /// Most commits cached.
 const KEPT_MAX: usize = 1_000;
@@ -44,7 +45,7 @@ impl Repo {
         match self.present(path).await {
             // With another hint, the file is only excluded by a sparse checkout.
             Err(cause)
-                if cause.code_str() == "source_gone" && cause.hint_str() == Some(LIST_HINT) => {}
+                if cause.code_str() == SOURCE_GONE && cause.hint_str() == Some(LIST_HINT) => {}
             _ => return Ok(None),
         }
         let uncommitted = Deletion { is_committed: false, commit: None };

@@ -3,7 +3,19 @@
 //! Only complete line endings that contain the system's messages, and beginnings without names, are
 //! matched: a file name cannot imitate either.
 
-use crate::base::{Error, ErrorKind};
+use crate::base::{DISK_FULL, Error, ErrorKind, READ_ONLY};
+use crate::process::SOURCE_DIRTY;
+
+/// The code of a failure of git with an unknown cause.
+pub const GIT_FAILED: &str = "git_failed";
+/// The code of an index that another git process holds.
+pub const INDEX_LOCKED: &str = "index_locked";
+/// The code of a repository in the middle of a merge or rebase.
+pub const MERGE_IN_PROGRESS: &str = "merge_in_progress";
+/// The code of a repository that git refuses because of its owner.
+pub(in crate::documents::git) const UNSAFE_REPOSITORY: &str = "unsafe_repository";
+/// The code of a damaged repository.
+pub const REPOSITORY_DAMAGED: &str = "repository_damaged";
 
 /// Beginnings of git's messages about unreadable objects or index.
 const DAMAGED: &[&str] = &[
@@ -81,20 +93,20 @@ fn meaning(what: &str, said: &str) -> Error {
     }
     if ends(&[".lock': File exists"]) {
         let lock = said.split('\'').find(|it| it.ends_with(".lock")).unwrap_or("a file");
-        return Error::conflict("index_locked", format!("another git process holds {lock}"))
+        return Error::conflict(INDEX_LOCKED, format!("another git process holds {lock}"))
             .hint("try again when it has ended; if none is running, remove that file");
     }
     if ends(&["Cannot merge", "Cannot update sparse checkout"]) {
-        return Error::conflict("source_dirty", "git refuses to overwrite changes")
+        return Error::conflict(SOURCE_DIRTY, "git refuses to overwrite changes")
             .hint("commit, stash or undo those changes first");
     }
     if ends(&["need to resolve your current index first"]) {
-        return Error::conflict("merge_in_progress", "the index has merge conflicts")
+        return Error::conflict(MERGE_IN_PROGRESS, "the index has merge conflicts")
             .hint("resolve them first");
     }
     if said.contains("detected dubious ownership") {
         return Error::unavailable("the repository belongs to another user")
-            .code("unsafe_repository")
+            .code(UNSAFE_REPOSITORY)
             .hint("run `git config --global --add safe.directory FOLDER` as the server's user");
     }
     if starts(&["fatal: not a git repository"]) {
@@ -116,8 +128,7 @@ fn meaning(what: &str, said: &str) -> Error {
     if starts(DAMAGED) || ends(DAMAGED_ENDS) {
         return damaged("git cannot read all of the repository");
     }
-    let failed =
-        Error::new(ErrorKind::Unavailable, format!("git {what} failed")).code("git_failed");
+    let failed = Error::new(ErrorKind::Unavailable, format!("git {what} failed")).code(GIT_FAILED);
     if is_unwritten(said, Some(NOT_THERE)) {
         return failed
             .hint("another git process (such as `git gc`) may have interfered; try again");
@@ -137,21 +148,21 @@ fn is_unwritten(said: &str, cause: Option<&str>) -> bool {
 /// Returns the error for a full disk.
 pub(in crate::documents::git) fn disk_full() -> Error {
     Error::unavailable("the disk is full")
-        .code("disk_full")
+        .code(DISK_FULL)
         .hint("free some space and try again; nothing was committed")
 }
 
 /// Returns the error for missing write permission.
 pub(in crate::documents::git) fn read_only(what: &str) -> Error {
     Error::unavailable(format!("{what} cannot be written"))
-        .code("read_only")
+        .code(READ_ONLY)
         .hint("give the server's user write access to the repository and its files")
 }
 
 /// Returns the error for a repository with missing or broken objects.
 pub(in crate::documents::git) fn damaged(message: impl Into<String>) -> Error {
     Error::unavailable(message)
-        .code("repository_damaged")
+        .code(REPOSITORY_DAMAGED)
         .hint("run `git fsck` at the top of the tree and fix what it reports")
 }
 

@@ -1,8 +1,13 @@
 //! The current branch, its newest commit, and unfinished operations.
 
 use crate::base::{BlobId, Error, Result};
-use crate::documents::git::failure::damaged;
+use crate::documents::git::failure::{MERGE_IN_PROGRESS, damaged};
 use crate::documents::git::{Repo, blocking};
+
+/// The code of a repository with no branch checked out.
+pub const DETACHED_HEAD: &str = "detached_head";
+/// The code of a branch without a commit.
+pub const UNBORN_HEAD: &str = "unborn_head";
 
 /// Files and folders in the git folder that indicate an unfinished operation.
 const BUSY: &[(&str, &str)] = &[
@@ -115,13 +120,13 @@ impl Repo {
         if is_named || blocking(move || file.is_file()).await? {
             return Err(damaged(format!("the commit of {branch} cannot be read")));
         }
-        Err(Error::conflict("unborn_head", format!("{branch} has no commit yet"))
+        Err(Error::conflict(UNBORN_HEAD, format!("{branch} has no commit yet"))
             .hint("make a first commit"))
     }
 }
 
 fn detached() -> Error {
-    Error::conflict("detached_head", "no branch is checked out")
+    Error::conflict(DETACHED_HEAD, "no branch is checked out")
         .hint("check out the branch that should get the commits: `git switch BRANCH`")
 }
 
@@ -131,6 +136,6 @@ fn refuse_commits(commits: &[Option<BlobId>]) -> Result<()> {
 }
 
 fn busy(what: &str) -> Error {
-    Error::conflict("merge_in_progress", format!("{what} is in progress"))
+    Error::conflict(MERGE_IN_PROGRESS, format!("{what} is in progress"))
         .hint("finish or abort it first; `git status` says how")
 }

@@ -31,14 +31,17 @@ use tokio::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio_util::task::TaskTracker;
 
 use crate::base::{BlobId, Context, Error, ErrorKind, Result, SourcePath, fault};
+use crate::documents::git::failure::UNSAFE_REPOSITORY;
 use crate::documents::snapshot::Looks;
 use crate::process::{Children, Root};
 
 use settings::{Settings, StandIn, common_folder};
 
+pub use convert::CONTENT_FILTER;
 pub use entries::{Identity, KnownSources};
+pub use failure::{GIT_FAILED, INDEX_LOCKED, MERGE_IN_PROGRESS, REPOSITORY_DAMAGED};
 pub use globs::matches_any;
-pub use head::Head;
+pub use head::{DETACHED_HEAD, Head, UNBORN_HEAD};
 pub use history::{HistoryPage, HistoryPlace};
 pub use last_change::LastChanges;
 pub use papers::PaperCommit;
@@ -365,7 +368,7 @@ async fn refuse_foreign(git: &Git, root: &Utf8Path) -> Result<ObjectFormat> {
     if answer.code != 0 {
         let failure = answer.failure();
         return Err(match failure.code_str() {
-            "unsafe_repository" => failure,
+            UNSAFE_REPOSITORY => failure,
             _ => Error::unavailable(format!("{root} is not in a git repository"))
                 .code("not_a_repository")
                 .hint("run `git init` there, or name another root")

@@ -3,7 +3,8 @@
 use camino::Utf8Path;
 
 use crate::base::{BlobId, Context, Error, ErrorKind, Millis, Result, SourcePath, fault};
-use crate::documents::git::{Repo, blocking};
+use crate::documents::git::failure::INDEX_LOCKED;
+use crate::documents::git::{Call, Repo, blocking};
 
 /// Retries of a locked index: editors run `git status` all the time.
 const LOCK_TRIES: u32 = 10;
@@ -105,22 +106,12 @@ impl Repo {
 
     async fn read_tree(&self, args: &[&str], from: &BlobId, to: &BlobId) -> Result<()> {
         let settings = self.settings().await?;
-        let mut tries = 0;
-        loop {
-            // A sparse checkout stays as it is; only differing files are touched.
+        // A sparse checkout stays as it is; only differing files are touched.
+        until_unlocked(|| {
             let call = self.git().call(args).arg("--no-sparse-checkout");
-            let call = call.arg(from.as_str()).arg(to.as_str());
-            let answer = call.writing().on_files(&settings).run().await?;
-            if answer.code == 0 {
-                return Ok(());
-            }
-            let failure = answer.failure();
-            tries += 1;
-            if failure.code_str() != "index_locked" || tries == LOCK_TRIES {
-                return Err(failure);
-            }
-            tokio::time::sleep(LOCK_WAIT).await;
-        }
+            call.arg(from.as_str()).arg(to.as_str()).writing().on_files(&settings)
+        })
+        .await
     }
 
     /// Makes git re-read a file whose times changed but not its content. Only cached times in the
@@ -163,20 +154,11 @@ impl Repo {
             return Ok(());
         }
         let words = format!("start\nupdate {branch} {new} {base}\nprepare\nabort\n");
-        let mut tries = 0;
-        loop {
+        until_unlocked(|| {
             let call = self.git().call(&["update-ref", "--no-deref", "--stdin"]);
-            let answer = call.stdin(words.clone()).writing().run().await?;
-            if answer.code == 0 {
-                return Ok(());
-            }
-            let failure = answer.failure();
-            tries += 1;
-            if failure.code_str() != "index_locked" || tries == LOCK_TRIES {
-                return Err(failure);
-            }
-            tokio::time::sleep(LOCK_WAIT).await;
-        }
+            call.stdin(words.clone()).writing()
+        })
+        .await
     }
 
     /// Moves a branch from one commit to another, if it has not moved.
@@ -232,6 +214,23 @@ impl Repo {
         let tree = format!("{commit}^{{tree}}");
         let answer = self.git().call(&["cat-file", "-e", &tree]).run().await?;
         Ok(answer.code == 0)
+    }
+}
+
+/// Runs a call, again while another git process holds a lock.
+async fn until_unlocked<'a>(call: impl Fn() -> Call<'a>) -> Result<()> {
+    let mut tries = 0;
+    loop {
+        let answer = call().run().await?;
+        if answer.code == 0 {
+            return Ok(());
+        }
+        let failure = answer.failure();
+        tries += 1;
+        if failure.code_str() != INDEX_LOCKED || tries == LOCK_TRIES {
+            return Err(failure);
+        }
+        tokio::time::sleep(LOCK_WAIT).await;
     }
 }
 

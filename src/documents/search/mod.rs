@@ -36,8 +36,6 @@ pub(in crate::documents) use thread::{move_topic, put_message, put_topic, rename
 
 /// Rung when something remains to be indexed.
 pub const BELL: &str = "search";
-/// The error code of a damaged index in an otherwise intact database.
-pub const DAMAGED: &str = "index_damaged";
 
 /// The statements of this module, for the schema test.
 pub fn statements() -> Vec<(&'static str, &'static str)> {

@@ -3,9 +3,9 @@
 use rusqlite::{OptionalExtension as _, Row, named_params};
 
 use crate::api::topics::{Message, TopicStatus};
-use crate::base::{Actor, MessageId, Result, SourcePath, TopicId};
+use crate::base::{Actor, INDEX_DAMAGED, MessageId, Result, SourcePath, TopicId};
 use crate::documents::search::state::ALL;
-use crate::documents::search::{DAMAGED, folded, mark, mark_damaged};
+use crate::documents::search::{folded, mark, mark_damaged};
 use crate::documents::topics::topic::NewTopic;
 use crate::store::Tx;
 
@@ -169,7 +169,7 @@ fn move_words(tx: &Tx<'_>, id: &TopicId, (last, bytes): (i64, i64)) -> Result<()
 
 fn spared(tx: &Tx<'_>, put: Result<()>) -> Result<()> {
     match put {
-        Err(cause) if cause.code_str() == DAMAGED => mark_damaged(tx),
+        Err(cause) if cause.code_str() == INDEX_DAMAGED => mark_damaged(tx),
         put => put,
     }
 }

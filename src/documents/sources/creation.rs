@@ -10,7 +10,10 @@ use crate::base::limit::GIT_LISTING_BYTES_MAX;
 use crate::base::{Error, Result, SourcePath, fault, invisible_name};
 use crate::documents::git::{Repo, blocking};
 use crate::documents::sources::source::Writable;
-use crate::process::{Root, Standing};
+use crate::process::{NOT_A_FILE, PATH_IS_LINK, Root, Standing};
+
+/// The code of a new Source whose path is taken.
+pub const SOURCE_EXISTS: &str = "source_exists";
 
 /// Most names in a folder that are compared with a new Source's.
 const FOLDER_NAMES_MAX: usize = 100_000;
@@ -76,19 +79,19 @@ impl Repo {
                     Standing::Nothing => return Ok(()),
                     Standing::Link { .. } => {
                         return Err(Error::invalid(format!("{folder} is a link"))
-                            .code("path_is_link")
+                            .code(PATH_IS_LINK)
                             .hint("use the folder itself; links are not followed"));
                     }
                     Standing::Other { facts } if facts.starts_with("folder") => {}
                     _ => {
                         return Err(Error::invalid(format!("{folder} is not a folder"))
-                            .code("not_a_file")
+                            .code(NOT_A_FILE)
                             .hint("choose another path"));
                     }
                 }
                 if root.standing(folder.join(".git"), 0)? != Standing::Nothing {
                     let message = format!("{folder} is another repository");
-                    return Err(Error::conflict("source_exists", message)
+                    return Err(Error::conflict(SOURCE_EXISTS, message)
                         .hint("choose a path in the site's own repository"));
                 }
             }
@@ -176,7 +179,7 @@ fn clash(path: &SourcePath, other: &str) -> Error {
 
 /// Returns the error for a new Source whose path is taken.
 pub(in crate::documents) fn exists(path: &SourcePath) -> Error {
-    Error::conflict("source_exists", format!("{path} already exists"))
+    Error::conflict(SOURCE_EXISTS, format!("{path} already exists"))
         .hint("ask for a proposal that changes it (git must track it), or choose another path")
 }
 
@@ -184,7 +187,7 @@ pub(in crate::documents) fn exists(path: &SourcePath) -> Error {
 fn refuse_clash(path: &SourcePath, git_path: &str, tracked: &str) -> Result<()> {
     if tracked == git_path {
         let message = format!("{path} is tracked, and was deleted");
-        return Err(Error::conflict("source_exists", message)
+        return Err(Error::conflict(SOURCE_EXISTS, message)
             .hint("commit its deletion first, or restore it"));
     }
     let (mut own, mut other) = (git_path.split('/'), tracked.split('/'));

@@ -8,8 +8,13 @@ use serde::Serialize;
 use crate::api::sources::SourceState;
 use crate::base::limit::{IMAGE_BYTES_MAX, SOURCE_BYTES_MAX};
 use crate::base::{BlobId, Error, ErrorKind, Result, SourcePath, fault};
-use crate::documents::git::{Change, Conversion, IndexEntry, Repo, blocking};
-use crate::process::Root;
+use crate::documents::git::{Change, Conversion, IndexEntry, MERGE_IN_PROGRESS, Repo, blocking};
+use crate::process::{HARD_LINK, PATH_IS_LINK, Root, SOURCE_DIRTY, SOURCE_GONE};
+
+/// The code of a path that is not a Source.
+pub const NOT_A_SOURCE: &str = "not_a_source";
+/// The code of a text that is not UTF-8 or has a NUL byte.
+pub const NOT_TEXT: &str = "not_text";
 
 impl SourceState {
     /// Returns the word of this state.
@@ -253,13 +258,13 @@ impl Repo {
         }
         let (entry, bytes, links) = self.read_tracked(path).await?;
         if entry.is_unmerged {
-            return Err(Error::conflict("merge_in_progress", format!("{path} is in conflict"))
+            return Err(Error::conflict(MERGE_IN_PROGRESS, format!("{path} is in conflict"))
                 .hint("resolve the conflict and commit it"));
         }
         if let Some(flag) = entry.unwatched {
             let name = self.git_path(path);
             return Err(Error::conflict(
-                "source_dirty",
+                SOURCE_DIRTY,
                 format!("{path} is marked {flag}, so git does not see its changes"),
             )
             .hint(format!(
@@ -268,7 +273,7 @@ impl Repo {
         }
         if links > 1 {
             return Err(Error::conflict(
-                "hard_link",
+                HARD_LINK,
                 format!("{path} has {links} names (hard links)"),
             )
             .hint("replace it with a copy; writing would break the link"));
@@ -353,7 +358,7 @@ fn tracked_file(
     let Some(entry) = entry else {
         // A missing file is gone, an existing one is not ours.
         return match read {
-            Err(error) if error.code_str() == "source_gone" => Err(error),
+            Err(error) if error.code_str() == SOURCE_GONE => Err(error),
             _ => {
                 Err(not_a_source(path, "git does not track it").hint("run `git add` and commit it"))
             }
@@ -363,14 +368,13 @@ fn tracked_file(
         "160000" => return Err(not_a_source(path, "it is a submodule")),
         "120000" => {
             return Err(Error::invalid(format!("{path} is a link"))
-                .code("path_is_link")
+                .code(PATH_IS_LINK)
                 .hint("use the file itself; links are not followed"));
         }
         _ => {}
     }
     let (bytes, links) = read.map_err(|cause| {
-        let is_sparse =
-            cause.code_str() == "source_gone" && entry.unwatched == Some("skip-worktree");
+        let is_sparse = cause.code_str() == SOURCE_GONE && entry.unwatched == Some("skip-worktree");
         match is_sparse {
             true => cause.hint("the checkout is sparse: use `git sparse-checkout add FOLDER`"),
             false => cause,
@@ -408,7 +412,7 @@ fn listed(
 fn text_of(path: &SourcePath, bytes: Vec<u8>) -> Result<String> {
     let refuse = |why: &str| {
         Error::invalid(format!("{path} {why}"))
-            .code("not_text")
+            .code(NOT_TEXT)
             .hint("remove it from `sources`, or convert it to UTF-8")
     };
     if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
@@ -424,19 +428,19 @@ fn text_of(path: &SourcePath, bytes: Vec<u8>) -> Result<String> {
 pub const LIST_HINT: &str = "wiki-browser source list names the sources";
 
 pub(in crate::documents) fn not_a_source(path: &SourcePath, why: &str) -> Error {
-    Error::not_found(format!("{path} is not a source: {why}")).code("not_a_source")
+    Error::not_found(format!("{path} is not a source: {why}")).code(NOT_A_SOURCE)
 }
 
 /// Returns the error for a Source with uncommitted changes.
 pub(in crate::documents) fn dirty(path: &SourcePath) -> Error {
-    Error::conflict("source_dirty", format!("{path} has uncommitted changes"))
+    Error::conflict(SOURCE_DIRTY, format!("{path} has uncommitted changes"))
         .hint("commit, stash or undo them first")
 }
 
 /// Adds a hint to the error for a missing or oversized Source.
 fn with_hint(cause: Error) -> Error {
     match (cause.code_str(), cause.hint_str()) {
-        ("source_gone" | "not_a_source", None) => cause.hint(LIST_HINT),
+        (SOURCE_GONE | NOT_A_SOURCE, None) => cause.hint(LIST_HINT),
         (_, None) if cause.kind() == ErrorKind::TooLarge => {
             cause.hint("split it, or remove it from `sources`")
         }

@@ -7,7 +7,7 @@ use camino::Utf8Path;
 
 use crate::base::limit::KEPT_WORK_BYTES_MAX;
 use crate::base::{BlobId, Error, Result, fault, truncate_chars};
-use crate::documents::git::{Call, Person, blocking};
+use crate::documents::git::{Call, GIT_FAILED, Person, blocking};
 use crate::documents::snapshot::name;
 use crate::documents::workspace::commits::lost;
 use crate::documents::workspace::worktree::Tree;
@@ -163,7 +163,7 @@ async fn write_tree(tree: &Tree, head: &BlobId, base: &BlobId, index: &Utf8Path)
     if added.code != 0 {
         let failure = added.failure();
         // For a failure without a code of its own, git's message names the file and the reason.
-        if failure.code_str() != "git_failed" {
+        if failure.code_str() != GIT_FAILED {
             return Err(failure);
         }
         let why = added.said.lines().rfind(|it| !it.trim().is_empty()).unwrap_or_default();

@@ -14,6 +14,9 @@ use crate::people::Caller;
 use crate::script::kind_of_agent;
 use crate::store::Tx;
 
+/// The code of an action that the state of an agent does not allow.
+pub const AGENT_STATE: &str = "agent_state";
+
 /// Has an agent run from now on; one that has handed over only if its heir is cleared.
 ///
 /// # Errors
@@ -170,6 +173,6 @@ fn end_start(tx: &Tx<'_>, site: &Site, agent: &Agent, by: &Actor) -> Result<bool
 }
 
 fn state(agent: &Agent, why: &str) -> Error {
-    Error::conflict("agent_state", format!("agent:{} {why}", agent.name))
+    Error::conflict(AGENT_STATE, format!("agent:{} {why}", agent.name))
         .hint(format!("it is {}", agent.state.as_str()))
 }

@@ -13,6 +13,7 @@ use rusqlite::Connection;
 use crate::api::handoffs::{HandoffText, HandoverRequest, HandoverView, WriteHandoff};
 use crate::base::{Actor, Context, Error, ErrorKind, Millis, Result, fault};
 use crate::channels;
+use crate::flows::agents::control::AGENT_STATE;
 use crate::flows::agents::handoffs::{self, TEXT_BYTES_MAX, end_of, folder, persona_of};
 use crate::flows::agents::{control, show};
 use crate::flows::channels::{Ground, fresh, say_in, take_over};
@@ -59,7 +60,7 @@ pub async fn handover(
         let is_declared = works.config.kinds.contains_key(&kind_of_agent(&agent.declared));
         if agent.wanted == Wanted::Stopped || agent.state == State::Failed || !is_declared {
             let message = format!("agent:{} does not run, and can write nothing", agent.name);
-            return Err(Error::conflict("agent_state", message)
+            return Err(Error::conflict(AGENT_STATE, message)
                 .hint("`wiki-browser channel seat` gives its seat to a fresh agent"));
         }
         if let Some(open) = handoff::open(c, &agent.name)? {

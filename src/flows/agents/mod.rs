@@ -17,7 +17,7 @@ mod rooms;
 mod show;
 mod supervise;
 
-pub use control::{interrupt, restart, start, stop};
+pub use control::{AGENT_STATE, interrupt, restart, start, stop};
 pub(in crate::flows) use ended::{cancelled, settle_job};
 pub use handoffs::{list as list_handoffs, read as read_handoff, rehydrate};
 pub use handover::{handover, write as write_handoff};

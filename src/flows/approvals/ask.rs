@@ -1,4 +1,4 @@
-//! Asking a person for an approval.
+//! Requests for an approval.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -18,20 +18,20 @@ use crate::store::idempotency;
 #[cfg_attr(test, schemars(rename = "ApprovalRequest"))]
 #[serde(deny_unknown_fields)]
 pub struct AskRequest {
-    /// The label that it is filed under: one word.
+    /// The channel: one word.
     pub channel: String,
     /// The request, in one line.
     pub title: String,
-    /// What is to be approved: any JSON.
+    /// What to approve: any JSON.
     #[serde(default = "nothing")]
     pub payload: Value,
-    /// A JSON schema that the payload fits, and a changed one must fit.
+    /// A JSON schema for the payload, also if the approver changes it.
     #[serde(default)]
     pub schema: Option<Value>,
-    /// After how long it expires, as `7d`; never if it is left out.
+    /// Time until it expires, such as `7d`; without it, never.
     #[serde(default)]
     pub expires: Option<String>,
-    /// Whether the asking job ends now and goes on once there is an answer.
+    /// Whether the requesting job ends now and is resumed after the decision.
     #[serde(default)]
     pub and_exit: bool,
 }
@@ -40,7 +40,7 @@ fn nothing() -> Value {
     json!({})
 }
 
-/// Asks for an approval; returns it.
+/// Creates an approval and returns it.
 ///
 /// # Errors
 /// `invalid` (`bad_channel`, `bad_title`, `bad_schema`, `bad_payload`), `too_large`; `busy` with
@@ -63,7 +63,7 @@ pub async fn ask(
     let lasts = lasts.map(|it| i64::try_from(it.as_millis()).unwrap_or(i64::MAX));
     let request = checked(request).await?;
     if request.and_exit {
-        // Only a job can.
+        // Only a job can wait.
         caller.job()?;
     }
     let (works, caller) = (site.works.clone(), caller.clone());
@@ -93,7 +93,7 @@ pub async fn ask(
     made.await
 }
 
-/// Checks the payload against its schema, where that may take time.
+/// Checks the payload against its schema, on a blocking thread.
 async fn checked(request: AskRequest) -> Result<AskRequest> {
     let checking = tokio::task::spawn_blocking(move || {
         schema::require(request.schema.as_ref(), &request.payload)?;
@@ -134,7 +134,7 @@ fn of_person(person: &Person) -> Option<Address> {
     is_person_name(&person.name).then(|| Address::Person(person.name.clone()))
 }
 
-/// Returns the address of an agent that lives on, or of an instance; none for any other job.
+/// Returns the address of a long-running agent or of an instance; `None` for any other job.
 pub(super) fn address(job: &Job) -> Option<Address> {
     if let Some(name) = &job.agent {
         return Some(Address::Agent(name.clone()));

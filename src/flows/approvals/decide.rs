@@ -1,4 +1,4 @@
-//! A person's decision on an approval, and what follows from any end of one.
+//! A person's decision on an approval, and the effects of its end.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -14,22 +14,22 @@ use crate::people::Caller;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DecideRequest {
-    /// The version that was looked at.
+    /// The version that the person saw.
     pub version: i64,
-    /// The whole payload as it is approved, if it is to be another one.
+    /// The complete changed payload; without it, the payload is approved as it is.
     #[serde(default)]
     pub changes: Option<Value>,
-    /// What is said with the decision.
+    /// A comment on the decision.
     #[serde(default)]
     pub note: Option<String>,
 }
 
-/// What a person says to a question.
+/// The answer of a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Yes, perhaps to something else.
+    /// Approved, perhaps with a changed payload.
     Approve,
-    /// No.
+    /// Rejected.
     Reject,
 }
 
@@ -64,7 +64,7 @@ pub async fn decide(
             .code("no_changes")
             .hint("decline it and say what you want instead"));
     }
-    // A payload that was not changed is approved as it was.
+    // An unchanged payload is approved as it is.
     let changes = request.changes.filter(|it| *it != texts.payload);
     let changes = match changes {
         Some(changes) => Some(checked(texts.schema, changes).await?),

@@ -1,4 +1,4 @@
-//! The clock of approvals: one whose time has passed is expired.
+//! Expires approvals on time.
 
 use std::time::Duration;
 
@@ -10,14 +10,13 @@ use crate::base::{Actor, Result};
 use crate::flows::approvals::{notice, resume};
 use crate::flows::{Works, clock};
 
-/// Expires approvals when their time has passed, until `stop`. Without one that can expire, it
-/// sleeps until one is created.
+/// Expires approvals on time, until `stop`. If none can expire, it sleeps until one is created.
 pub async fn serve(works: Works, stop: CancellationToken) {
     let bell = works.store.bell(BELL);
     while clock::sleep(round(&works).await, "approvals expire", &bell, &stop).await {}
 }
 
-/// Expires what is due; returns how long there is nothing to do, or nothing if nothing expires.
+/// Expires due approvals; returns how long until the next one, or `None` if there is none.
 async fn round(works: &Works) -> Result<Option<Duration>> {
     loop {
         let now = works.store.clock().now();
@@ -40,7 +39,7 @@ async fn round(works: &Works) -> Result<Option<Duration>> {
                         notice::send(tx, &site, &approval, &Actor::System)?;
                         expired.push(id.clone());
                     }
-                    // A person was faster.
+                    // A person decided first.
                     Err(cause) if cause.code_str() == approvals::APPROVAL_DECIDED => {}
                     Err(cause) => return Err(cause),
                 }

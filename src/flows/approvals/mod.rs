@@ -1,4 +1,4 @@
-//! Approvals: a question to a person, its decision, and what follows from that.
+//! Approvals: a request to a person, its decision, and the effects.
 //!
 //! **Invariant:** a job asks and reads what its root asked; it never decides.
 
@@ -21,7 +21,7 @@ use crate::base::Result;
 use crate::jobs;
 use crate::people::{self, Caller};
 
-/// Returns what a caller may see.
+/// Returns which approvals a caller may see.
 ///
 /// # Errors
 /// As reading the caller's job.
@@ -34,7 +34,7 @@ fn viewer(connection: &Connection, caller: &Caller) -> Result<Viewer> {
     }
 }
 
-/// Fills in who asked and who decided.
+/// Fills in the names of requester and decider.
 ///
 /// # Errors
 /// As any read.

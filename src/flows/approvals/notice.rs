@@ -1,5 +1,5 @@
-//! The message that tells a requester what was decided: exactly one for each approval, in the
-//! transaction of the decision.
+//! The message to a requester about a decision: exactly one per approval, in the transaction of the
+//! decision.
 
 use serde_json::json;
 
@@ -12,8 +12,8 @@ use crate::mail::{self, NewMessage};
 use crate::people;
 use crate::store::Tx;
 
-/// Tells the requester of an approval that it was decided or has expired. A private one is told to
-/// nobody, a requester without an address asks for it, and an engine that waits has the answer.
+/// Tells the requester of an approval that it was decided or has expired. Private approvals send no
+/// message, a requester without an address polls, and a waiting engine already has the answer.
 ///
 /// # Errors
 /// As any write.
@@ -52,7 +52,7 @@ pub(super) fn send(tx: &Tx<'_>, works: &Works, approval: &Approval, by: &Actor) 
         Address::Instance { job, .. } => {
             let root: JobId = job.parse()?;
             let last = jobs::last_leg(tx.connection(), &root)?;
-            // The next leg was queued before: it reads the decision as its prompt.
+            // The next leg was queued earlier and reads the decision in its prompt.
             if last.resumes.is_some() && last.started_at.is_none() && !last.status.is_final() {
                 return mail::deliver_to_job(tx, written, &to, (&last.id, "leg"));
             }

@@ -1,4 +1,4 @@
-//! What became of an approval, for whoever waits for that.
+//! Waiting for the decision on an approval.
 //!
 //! **Invariant:** a wait sleeps on the events of the database; it never looks again and again.
 
@@ -22,7 +22,7 @@ use crate::people::Caller;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Wait {
-    /// Seconds to wait for a decision at most; 0 looks once.
+    /// Longest time to wait for a decision, in seconds; 0 returns at once.
     pub timeout: Option<u64>,
 }
 
@@ -38,8 +38,8 @@ impl Wait {
     }
 }
 
-/// Returns what became of an approval as soon as it is decided, or with state `pending` when the
-/// time has passed or the server stops.
+/// Returns an approval as soon as it is decided, or with state `pending` after the timeout or if
+/// the server stops.
 ///
 /// # Errors
 /// `not_found`; `invalid` for a timeout above the longest.
@@ -51,7 +51,7 @@ pub async fn outcome(
 ) -> Result<ApprovalOutcome> {
     caller.may_read()?;
     let deadline = Instant::now() + wait.duration()?;
-    // Before the first look: what happens in between is heard.
+    // Before the first look, so that nothing in between is missed.
     let mut events = site.store.subscribe();
     loop {
         let answer = look(site, caller, id).await?;

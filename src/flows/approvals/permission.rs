@@ -1,4 +1,4 @@
-//! Permissions: an engine asks a person whether it may use a tool, and is told.
+//! Permissions: an engine asks a person whether it may use a tool.
 //!
 //! **Invariant:** a call is allowed once, with exactly the input that a person approved.
 //! **Invariant:** nothing but a person's decision allows a call.
@@ -16,11 +16,11 @@ use crate::jobs::{self, Job};
 use crate::people::Caller;
 use crate::store::{Tx, idempotency};
 
-/// The label of all permissions.
+/// The channel of all permissions.
 const CHANNEL: &str = "tools";
 /// Longest name of a tool, in bytes.
 const NAME_BYTES_MAX: usize = 128;
-/// The values of an input that say in one line what the call does, the first that is there.
+/// Fields of an input that describe the call in one line; the first one present is used.
 const TELLING: [&str; 7] =
     ["command", "file_path", "notebook_path", "path", "url", "query", "pattern"];
 
@@ -31,12 +31,12 @@ const TELLING: [&str; 7] =
 pub struct PermissionRequest {
     /// The tool.
     pub tool_name: String,
-    /// What it is to be given.
+    /// The tool's input.
     pub input: Map<String, Value>,
 }
 
-/// Asks whether a tool may be used. The same call again, while nobody has decided or while its
-/// permission is not used, is the same question.
+/// Requests permission to use a tool. Repeating the same call while its permission is undecided or
+/// unused returns the same request.
 ///
 /// # Errors
 /// `invalid` with code `bad_tool`; `too_large`; `busy` with code `too_many_approvals`; `forbidden`
@@ -79,8 +79,8 @@ pub async fn request(
     asking.await
 }
 
-/// Returns the engine's answer about its call. An undecided question stays open for later, if the
-/// job can be resumed.
+/// Returns the answer for an engine's call. An undecided request stays open if the job can be
+/// resumed.
 ///
 /// # Errors
 /// `conflict` with code `permission_used` if another call used it; `not_found`.
@@ -124,7 +124,8 @@ fn require_name(name: &str) -> Result<()> {
     Err(Error::invalid("this is not a valid tool name").code("bad_tool"))
 }
 
-/// Whether a question is one of this job, of an earlier leg, or of the agent that lives in it.
+/// Returns whether a request is from this job, from an earlier leg, or from the same long-running
+/// agent.
 fn is_of(asked: &Approval, job: &Job) -> bool {
     let is_of_agent = job.agent.is_some() && asked.from == ask::address(job);
     asked.root_id.as_ref() == Some(job.root()) || is_of_agent
@@ -144,7 +145,8 @@ fn find_or_make(
     let is_open = |it: &Approval| match it.state {
         State::Pending => true,
         State::Approved | State::Amended => it.used_at.is_none(),
-        // Who was told no once in its task is told so again; an agent lives on to another day.
+        // A task that was refused once gets the same answer again; a long-running agent may ask
+        // again another day.
         State::Rejected => job.agent.is_none(),
         State::Withdrawn | State::Expired => false,
     };
@@ -168,7 +170,7 @@ fn find_or_make(
     approvals::insert(tx, &works.ids, &new)
 }
 
-/// Says in one line what a call does.
+/// Describes a call in one line.
 fn title(request: &PermissionRequest) -> String {
     let telling = TELLING.iter().find_map(|name| request.input.get(*name)?.as_str());
     let what = match telling {
@@ -180,14 +182,14 @@ fn title(request: &PermissionRequest) -> String {
     one_line(&if what.trim().is_empty() { name.clone() } else { format!("{name}: {what}") })
 }
 
-/// What does not show on one line must not pretend to be another one.
+/// Characters that do not show in a line must not make two calls look alike.
 fn one_line(text: &str) -> String {
     let line: String = text.chars().map(|it| if it.is_control() { ' ' } else { it }).collect();
-    // What is cut off is marked by one more character.
+    // One more character marks a cut.
     truncate_chars(line.trim(), APPROVAL_TITLE_CHARS_MAX - 1)
 }
 
-/// Writes JSON with the names of each object in order: equal calls are equal texts.
+/// Writes JSON with sorted keys, so that equal calls are equal texts.
 fn canonical(value: &Value) -> String {
     match value {
         Value::Object(fields) => {
@@ -221,8 +223,8 @@ fn told(tx: &Tx<'_>, works: &Works, job: &Job, asked: Approval) -> Result<Permis
     }
 }
 
-/// Answers an engine that has waited long enough: its job is parked, its agent is told later, or
-/// it has to do without.
+/// Answers an engine that has waited long enough: its job is parked, its agent gets the answer
+/// later, or the call is refused.
 fn leave(tx: &Tx<'_>, works: &Works, job: &Job, asked: &Approval) -> Result<PermissionAnswer> {
     let config = works.config_of(&job.id);
     if job.agent.is_some() {
@@ -243,7 +245,7 @@ fn leave(tx: &Tx<'_>, works: &Works, job: &Job, asked: &Approval) -> Result<Perm
     Ok(deny(&format!("{why}: do without this call"), false))
 }
 
-/// `interrupt` ends the turn: the model never reads the words.
+/// `interrupt` ends the turn, so the model does not read the text.
 fn deny(message: &str, interrupt: bool) -> PermissionAnswer {
     let message = Some(message.to_owned());
     PermissionAnswer { behavior: Behavior::Deny, updated_input: None, message, interrupt }

@@ -1,5 +1,5 @@
-//! Questions of an engine's own, which it asks like permissions: a person chooses among the answers
-//! that it offers.
+//! Questions that an engine asks its user, handled like permissions: a person chooses among its
+//! answers.
 //!
 //! **Invariant:** what the engine reads as answers is what a person chose, and nothing else.
 
@@ -8,27 +8,27 @@ use serde_json::{Map, Value, json};
 use crate::approvals::Texts;
 use crate::flows::approvals::permission::PermissionRequest;
 
-/// The tool of Claude Code that asks its user.
+/// The tool with which Claude Code asks its user.
 const TOOL: &str = "AskUserQuestion";
-/// The part of its input that holds the questions.
+/// The field of its input with the questions.
 const QUESTIONS: &str = "questions";
-/// The part of its input that holds the answers.
+/// The field of its input with the answers.
 const ANSWERS: &str = "answers";
-/// What marks the schema of such a question.
+/// The keyword that marks the schema of such a question.
 const MARK: &str = "x-answers";
-/// Most questions of one call, and most answers to choose from.
+/// Most questions per call, and most answers per question.
 const QUESTIONS_MAX: usize = 10;
 const OPTIONS_MAX: usize = 30;
 
-/// A question with what it is asked as.
+/// A question and its schema.
 pub(super) struct Question {
-    /// The question, or the first one of several.
+    /// The question, or the first of several.
     pub(super) title: String,
-    /// The schema of the answers: a value for each question.
+    /// The schema of the answers: a value per question.
     pub(super) schema: Value,
 }
 
-/// Returns what a call asks, if it asks a person and not for a permission.
+/// Returns the question of a call; `None` if it asks for a permission.
 pub(super) fn of(request: &PermissionRequest) -> Option<Question> {
     let questions = request.input.get(QUESTIONS)?.as_array()?;
     let is_known = request.tool_name == TOOL && (1..=QUESTIONS_MAX).contains(&questions.len());
@@ -44,7 +44,7 @@ pub(super) fn of(request: &PermissionRequest) -> Option<Question> {
             Some(format!("{}: {}", it["label"].as_str()?, it["description"].as_str()?))
         });
         let said = said.collect::<Vec<_>>().join("; ");
-        // Several answers are one text with commas, which is not among the choices.
+        // Several answers are one text with commas, which is not one of the choices.
         let field = match question["multiSelect"] == true || labels.is_empty() {
             true => json!({"type": "string", "description": said}),
             false => json!({"enum": labels, "description": said}),
@@ -55,8 +55,7 @@ pub(super) fn of(request: &PermissionRequest) -> Option<Question> {
     Some(Question { title, schema: json!({"type": "object", "properties": fields, MARK: true}) })
 }
 
-/// Returns the input that an engine is given: the one that was approved, with the answers where it
-/// asked for them.
+/// Returns the input for the engine: the approved one, with the answers for a question.
 pub(super) fn answered(texts: Texts) -> Value {
     let input = texts.changes.unwrap_or_else(|| texts.payload.clone());
     let is_question = texts.schema.as_ref().is_some_and(|it| it[MARK] == true);

@@ -1,5 +1,4 @@
-//! What follows from an answer for a job that was parked for it: its next leg, which reads the
-//! answer as its prompt.
+//! Resuming a job that was parked for an approval: its next leg has the answer in its prompt.
 
 use crate::approvals::{self, Approval, Sort, State, Texts, Viewer};
 use crate::base::{Actor, Error, Result};
@@ -9,10 +8,10 @@ use crate::jobs::{self, Job};
 use crate::script::{Config, Reads};
 use crate::store::Tx;
 
-/// Longest payload that stands in the prompt of a later leg, in bytes.
+/// Longest payload in the prompt of a later leg, in bytes.
 const PRETTY_BYTES_MAX: usize = 16 * 1024;
 
-/// Refuses a job that could not go on later.
+/// Refuses a job that cannot be resumed.
 ///
 /// # Errors
 /// `conflict` with code `cannot_resume`.
@@ -44,7 +43,7 @@ pub(super) fn require_resumable(config: &Config, job: &Job) -> Result<()> {
         .hint("ask without --and-exit, then wait with `wb-agent approval await`"))
 }
 
-/// Queues the next leg of the job that was parked for an approval, if there is one.
+/// Queues the next leg of the job parked for an approval, if there is one.
 ///
 /// # Errors
 /// As any write.
@@ -56,7 +55,7 @@ pub(super) fn go_on(tx: &Tx<'_>, works: &Works, approval: &Approval, by: &Actor)
     Ok(())
 }
 
-/// Queues the next leg of a job that is parked just now, if its approval was decided meanwhile.
+/// Queues the next leg of a job that is being parked, if its approval was decided in the meantime.
 ///
 /// # Errors
 /// As any write.
@@ -69,7 +68,7 @@ pub(in crate::flows) fn parked(tx: &Tx<'_>, works: &Works, job: &Job) -> Result<
     }
 }
 
-/// Returns the prompt of a later leg: the answer that it waited for. Nothing for a first leg.
+/// Returns the prompt of a later leg: the answer that it waited for. `None` for a first leg.
 ///
 /// # Errors
 /// As any read.

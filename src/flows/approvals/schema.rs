@@ -1,4 +1,4 @@
-//! The schema that a question brings: hostile, so that what checking costs is bounded first.
+//! Schemas of requests. They are hostile, so the cost of checking is limited first.
 
 use serde_json::Value;
 
@@ -6,13 +6,13 @@ use crate::base::limit::APPROVAL_SCHEMA_BYTES_MAX;
 use crate::base::{Error, ErrorKind, Result};
 use crate::script::JsonSchema;
 
-/// Most values of a schema times those of a payload: each pair may be compared once.
+/// Largest product of the sizes of schema and payload: each pair may be compared once.
 const COMPARISONS_MAX: usize = 5_000_000;
-/// Keywords that let a schema use a part of itself again: few of them make more comparisons than
-/// any machine can do.
+/// Keywords by which a schema refers to itself: a few of them can cause exponentially many
+/// comparisons.
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
-/// Refuses a payload that does not fit its schema, and a schema that is none.
+/// Refuses a payload that does not match its schema, and an invalid schema.
 ///
 /// It takes time; call it where that may pass.
 ///

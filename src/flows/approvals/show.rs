@@ -1,4 +1,4 @@
-//! Approvals as people and agents read them.
+//! Approvals for people and agents.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,16 +15,15 @@ use crate::people::{self, Caller};
 pub struct ApprovalQuery {
     /// `pending`, `approved`, `amended`, `rejected`, `withdrawn` or `expired`.
     pub state: Option<String>,
-    /// Only in this channel.
+    /// Only this channel.
     pub channel: Option<String>,
-    /// The `next` of the page before.
+    /// The `next` of the previous page.
     pub after: Option<ApprovalId>,
-    /// Rows of a page.
+    /// Rows per page.
     pub limit: Option<u32>,
 }
 
-/// Returns approvals without their payloads, newest first. A job sees what its
-/// root asked.
+/// Returns approvals without their payloads, newest first. A job sees those of its own root job.
 ///
 /// # Errors
 /// `invalid` for a state that is none.
@@ -46,7 +45,7 @@ pub async fn list(site: &Site, caller: &Caller, query: ApprovalQuery) -> Result<
         .await
 }
 
-/// An approval with all that a decision needs.
+/// An approval with everything needed to decide.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(rename = "ApprovalPage"))]
@@ -54,10 +53,10 @@ pub struct Shown {
     /// The approval.
     #[serde(flatten)]
     pub approval: Approval,
-    /// What it is about.
+    /// The payload.
     #[serde(flatten)]
     pub texts: Texts,
-    /// Its changes, oldest first.
+    /// Its events, oldest first.
     pub events: Vec<Past>,
 }
 

@@ -1,4 +1,4 @@
-//! Taking a question back: whoever asked, or the end of the job that did.
+//! Withdrawing a request: by its requester, or because the requesting job ended.
 
 use serde::Deserialize;
 
@@ -10,15 +10,15 @@ use crate::jobs::{self, Job, Reason};
 use crate::people::Caller;
 use crate::store::Tx;
 
-/// The body of `POST /api/approvals/{id}/withdraw`; it may be left out.
+/// The optional body of `POST /api/approvals/{id}/withdraw`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct WithdrawRequest {
-    /// The version that was looked at.
+    /// The version that the requester saw.
     #[serde(default)]
     pub version: Option<i64>,
-    /// Why.
+    /// The reason.
     #[serde(default)]
     pub note: Option<String>,
 }
@@ -49,7 +49,7 @@ pub async fn withdraw(
             agents::block(tx, &jobs::fence(tx, token_hash)?, false)?;
         }
         let found = approvals::find(tx.connection(), &id, &viewer(tx.connection(), &caller)?)?;
-        // A later leg takes back what an earlier one asked: it is not found by other jobs.
+        // A later leg may withdraw a request of an earlier one; other jobs cannot find it.
         if !caller.is_job() && found.requester != caller.actor() {
             let message = format!("only the requester of approval {id} can withdraw it");
             return Err(Error::new(ErrorKind::Forbidden, message)
@@ -65,8 +65,8 @@ pub async fn withdraw(
     withdrawn.await
 }
 
-/// Withdraws what a job and the legs before it asked, once the last of them has ended: nobody would
-/// hear the answer.
+/// Withdraws the requests of a job and its earlier legs once the last leg has ended, because nobody
+/// would receive the answer.
 ///
 /// # Errors
 /// As any write.

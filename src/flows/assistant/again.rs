@@ -9,6 +9,7 @@ use crate::base::{Actor, CallId, Error, ErrorKind, Result, fault, truncate_chars
 use crate::chat::{self, CallState, Home, Run, ToolCall};
 use crate::flows::Site;
 use crate::flows::assistant::calls::{on_disk, question};
+use crate::flows::assistant::tools::CHANGED_MEANWHILE;
 use crate::flows::assistant::tools::{self, Deed, Known, Place, Said, Tool, Work};
 use crate::flows::assistant::undo::show_call;
 use crate::flows::assistant::{seat, vault};
@@ -55,7 +56,7 @@ pub async fn do_now(site: &Site, caller: &Caller, id: &CallId) -> Result<CallVie
     let deed = look(site, (&person, &run), (&call, tool), Known::of(&calls)).await?;
     if deed.target != call.target && !fault::is_off("call_target") {
         let message = "what the call was to change has changed since it was shown";
-        return Err(Error::conflict("changed_meanwhile", message).hint("ask the assistant again"));
+        return Err(Error::conflict(CHANGED_MEANWHILE, message).hint("ask the assistant again"));
     }
     // What has begun is ended and written down also if nobody waits for it any more.
     let (handle, site_of_it) = (tokio::runtime::Handle::current(), site.clone());
@@ -133,7 +134,7 @@ async fn make(
             if cause.kind() == ErrorKind::Internal {
                 tracing::error!("a call of {} failed: {}", call.tool, cause.chain());
             }
-            let is_void = cause.code_str() == "changed_meanwhile";
+            let is_void = cause.code_str() == CHANGED_MEANWHILE;
             let state = if is_void { CallState::Void } else { CallState::Done };
             (false, state, cause.message().to_owned())
         }

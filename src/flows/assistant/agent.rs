@@ -10,7 +10,7 @@ use crate::base::{Error, ErrorKind, JobId, Result};
 use crate::chat::{self, Run, ToolCall};
 use crate::flows::Site;
 use crate::flows::assistant::calls::{Asked, call};
-use crate::flows::assistant::tools;
+use crate::flows::assistant::{RUN_ENDED, tools};
 use crate::people::Caller;
 
 /// How long one request waits for a person; whoever asks, asks again.
@@ -72,7 +72,7 @@ fn run_of(site: &Site, caller: &Caller) -> Result<(Run, String)> {
 /// Returns the step in which the program announced a call: what it did not print is not made.
 async fn announced(site: &Site, run: &JobId, request: &ExecuteRequest) -> Result<u32> {
     let Some(line) = site.chat.line(run) else {
-        return Err(Error::conflict("run_ended", format!("run {run} has ended")));
+        return Err(Error::conflict(RUN_ENDED, format!("run {run} has ended")));
     };
     match timeout(ANNOUNCED, line.announced(&request.id)).await {
         Ok(Some(it)) if it.tool == request.name && it.input == request.arguments => Ok(it.step),

@@ -16,8 +16,9 @@ use crate::base::{
 };
 use crate::chat::{self, CallState, Home, Item, NewCall, Run, ToolCall};
 use crate::flows::Site;
+use crate::flows::assistant::tools::CHANGED_MEANWHILE;
 use crate::flows::assistant::tools::{self, Deed, Known, Place, Said, Tool, Work};
-use crate::flows::assistant::vault;
+use crate::flows::assistant::{RUN_ENDED, vault};
 use crate::jobs;
 use crate::people::{self, Person, Role};
 use crate::script::{Assistant, Config, Policy};
@@ -86,7 +87,7 @@ pub(super) async fn call(site: &Site, asked: &Asked, until: Until<'_>) -> Result
 }
 
 fn run_ended(asked: &Asked) -> Error {
-    Error::conflict("run_ended", format!("run {} has ended", asked.run.job_id))
+    Error::conflict(RUN_ENDED, format!("run {} has ended", asked.run.job_id))
 }
 
 fn assistant_of(config: &Config) -> Result<&Assistant> {
@@ -387,7 +388,7 @@ async fn start(site: &Site, asked: &Asked, call: &ToolCall) -> Result<Option<Per
     let ended = asked_run.message().to_owned();
     site.store
         .write(move |tx| {
-            let ended = || Error::conflict("run_ended", ended.clone());
+            let ended = || Error::conflict(RUN_ENDED, ended.clone());
             jobs::fence(tx, &token)?;
             let person = people::find(tx.connection(), &run.person_id)?.ok_or_else(ended)?;
             let assistant = assistant_of(&config)?;
@@ -411,8 +412,8 @@ fn again(site: &Site, asked: &Asked) -> Result<ToolCall> {
 
 async fn failed(site: &Site, asked: &Asked, call: &ToolCall, cause: &Error) -> Result<ToolCall> {
     let state = match cause.code_str() {
-        "changed_meanwhile" => CallState::Void,
-        "run_ended" => return Err(run_ended(asked)),
+        CHANGED_MEANWHILE => CallState::Void,
+        RUN_ENDED => return Err(run_ended(asked)),
         _ => CallState::Done,
     };
     if cause.kind() == ErrorKind::Internal {

@@ -4,9 +4,9 @@ use crate::api::chat::{SessionRequest, SessionView, Stopped};
 use crate::approvals;
 use crate::base::{Actor, ChatId, Error, JobId, PersonId, Result};
 use crate::chat::{self, Change, Home};
-use crate::flows::assistant::{seat, show};
+use crate::flows::assistant::{RUN_ENDED, seat, show};
 use crate::flows::{Site, jobs as job_flows};
-use crate::jobs::{self, Viewer};
+use crate::jobs::{self, ALREADY_COMPLETED, JOB_ENDED, Viewer};
 use crate::people::Caller;
 use crate::process;
 use crate::store::Tx;
@@ -32,7 +32,7 @@ pub async fn stop(site: &Site, caller: &Caller, id: &JobId) -> Result<Stopped> {
                 return Ok(Stopped { run_id: id.clone(), state: "stopped".to_owned() });
             }
             jobs::request_cancel(tx, &id, &by).map_err(|cause| match cause.code_str() {
-                "job_ended" | "already_completed" => run_ended(&id),
+                JOB_ENDED | ALREADY_COMPLETED => run_ended(&id),
                 _ => cause,
             })?;
             Ok(Stopped { run_id: id.clone(), state: "stopping".to_owned() })
@@ -41,7 +41,7 @@ pub async fn stop(site: &Site, caller: &Caller, id: &JobId) -> Result<Stopped> {
 }
 
 fn run_ended(id: &JobId) -> Error {
-    Error::conflict("run_ended", format!("run {id} has ended or is ending"))
+    Error::conflict(RUN_ENDED, format!("run {id} has ended or is ending"))
         .hint("the history of the conversation has what it said")
 }
 

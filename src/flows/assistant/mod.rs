@@ -23,6 +23,7 @@ mod tools;
 mod undo;
 mod vault;
 
+pub use crate::chat::NO_SESSION;
 pub use actions::actions;
 pub use again::{do_now, recover};
 pub use agent::{execute, list_tools};
@@ -47,6 +48,9 @@ use crate::flows::check::external;
 use crate::jobs::hold_for;
 use crate::people::{Caller, Person, Role};
 use crate::script::{Assistant, Engine, EngineBody, Mode};
+
+/// The code of a run that has ended.
+pub const RUN_ENDED: &str = "run_ended";
 
 /// Variables by which an operator gives all runs of an engine a key.
 const KEYS: [&str; 3] = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"];

@@ -9,7 +9,9 @@ use crate::chat::{self, Answer, ClaudeReader, Home, Item, Message, Run, Scribe};
 use crate::flows::Works;
 use crate::flows::assistant::calls::on_disk;
 use crate::flows::assistant::vault;
-use crate::jobs::{Alone, Generation, Job, Listen, Listener, Pool, Prepared, job_dir};
+use crate::jobs::{
+    Alone, Generation, Job, KIND_CHANGED, Listen, Listener, Pool, Prepared, job_dir,
+};
 use crate::people::{self, Person};
 use crate::process::JobFolder;
 use crate::script::{Config, EngineBody, Mode};
@@ -41,7 +43,7 @@ const MESSAGES_MAX: usize = 400;
 /// # Errors
 /// With code `kind_changed` if the script has no assistant any more; as reading and writing.
 pub(in crate::flows) async fn prepare(works: &Works, job: &Job) -> Result<Prepared> {
-    let gone = |what: &str| Error::unavailable(what.to_owned()).code("kind_changed");
+    let gone = |what: &str| Error::unavailable(what.to_owned()).code(KIND_CHANGED);
     let Some(assistant) = &works.config.assistant else {
         return Err(gone("the site has no assistant any more"));
     };

@@ -15,10 +15,10 @@ use crate::base::{ChatMessageId, Error, ErrorKind, Result, fault, truncate_chars
 use crate::chat::model::{Ask, Block, Fault, Model, ModelCall, Next, Step, Stop, Tokens};
 use crate::chat::{self, CallState, Item, Line, NewMessage, Role, Run, State, ToolCall};
 use crate::flows::Site;
-use crate::flows::assistant::branch;
 use crate::flows::assistant::calls::{Asked, call, on_disk};
 use crate::flows::assistant::tools;
-use crate::jobs::{self, Task};
+use crate::flows::assistant::{RUN_ENDED, branch};
+use crate::jobs::{self, JOB_ENDED, Task};
 use crate::script::AssistantLimits;
 
 /// How often a request is repeated.
@@ -350,7 +350,7 @@ impl<'a> Answer<'a> {
     async fn call(&self, asked: &Asked) -> Result<ToolCall> {
         let stop = &self.task.stop;
         if stop.is_cancelled() {
-            return Err(Error::conflict("run_ended", "the answer is ending"));
+            return Err(Error::conflict(RUN_ENDED, "the answer is ending"));
         }
         let mut made = call(self.site, asked, (Instant::now(), stop)).await?;
         if made.state == CallState::Waiting {
@@ -366,7 +366,7 @@ impl<'a> Answer<'a> {
 /// Returns why an answer ends by an error of a write.
 fn ended(cause: Error) -> Halt {
     match cause.code_str() {
-        "run_ended" | "job_ended" => Halt::Stopped,
+        RUN_ENDED | JOB_ENDED => Halt::Stopped,
         _ => Halt::Error(cause),
     }
 }

@@ -1,5 +1,5 @@
-//! What functions of the script want done, made ready: validated like a request of a person, and
-//! accepted in the transaction of whoever asked the function.
+//! Effects requested by functions of the script: validated like a person's request, and accepted in
+//! the caller's transaction.
 //!
 //! **Invariant:** the script gets nothing that a person could not ask for; what leads from one job
 //! to the next without a person ends after `SCRIPT_DEPTH_MAX` jobs, and handlers ask for no more
@@ -19,48 +19,48 @@ use crate::jobs::{self, NewJob};
 use crate::script::{Effect, Location, MEND};
 use crate::store::{StoredEvent, Tx};
 
-/// Longest message of a failure that an event holds, in characters.
+/// Longest message of a failure in an event, in characters.
 const MESSAGE_CHARS_MAX: usize = 1_000;
-/// Longest part of a text that is shown, in characters.
+/// Longest quoted text, in characters.
 const SHOWN_CHARS_MAX: usize = 80;
 
-/// What a function has led to, before it is written.
+/// An effect of a function, before it is written.
 pub(in crate::flows) enum Wish {
     /// A job to accept.
     Job {
         /// The job.
         new: Box<NewJob>,
-        /// The function, and where it asked.
+        /// The function and the line of the call.
         by: Origin,
     },
-    /// A failure to write down.
+    /// A failure to record.
     Failed(Failure),
 }
 
-/// Whether what is refused for a moment will be asked for again.
+/// Whether an effect that is refused temporarily will be retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::flows) enum Turn {
-    /// It will: nothing is written then.
+    /// It will be retried, so nothing is written.
     More,
-    /// It was asked for so many times, and is given up.
+    /// It was retried often enough, and is given up.
     Last(usize),
 }
 
-/// Which function it was.
+/// The function that failed.
 #[derive(Clone, Debug)]
 pub(in crate::flows) struct Origin {
     /// `on.job_finished`, `kind.x.retry`, `schedule.y`.
     pub function: String,
-    /// The line that counts.
+    /// The line of the script.
     pub at: Location,
 }
 
-/// Why nothing came of it.
+/// The reason.
 #[derive(Clone, Debug)]
 pub(in crate::flows) struct Failure {
     /// Which function.
     pub origin: Origin,
-    /// Why, beginning with file and line.
+    /// The reason, starting with file and line.
     pub message: String,
     /// What the function was called for: an event's number, a job, a time.
     pub cause: String,
@@ -68,13 +68,13 @@ pub(in crate::flows) struct Failure {
 }
 
 impl Failure {
-    /// Returns why nothing came of it, beginning with file and line.
+    /// Returns the reason, starting with file and line.
     pub(in crate::flows) fn new(origin: &Origin, cause: &str, error: &Error) -> Failure {
         let mut message = error.message().to_owned();
         if !message.starts_with(origin.at.file.as_str()) {
             message = format!("{}: {message}", origin.at);
         }
-        // Of a function that fails the place says it all.
+        // The position identifies a failed function.
         let hint = error.hint_str().filter(|it| *it != MEND);
         if let Some(hint) = hint {
             message = format!("{message} ({hint})");
@@ -83,13 +83,13 @@ impl Failure {
         Failure { origin: origin.clone(), message, cause: cause.to_owned(), is_said: false }
     }
 
-    /// Marks it as one that stands in the server's log already.
+    /// Marks the failure as already in the server's log.
     pub(in crate::flows) fn said(mut self) -> Failure {
         self.is_said = true;
         self
     }
 
-    /// Writes it into the log of events.
+    /// Writes the failure to the log of events.
     pub(in crate::flows) fn write(&self, tx: &Tx<'_>) -> Result<()> {
         let Origin { function, at } = &self.origin;
         tx.emit(Event::new(
@@ -103,7 +103,7 @@ impl Failure {
         ))
     }
 
-    /// Says it in the log, if it was not said yet.
+    /// Logs the failure, unless it is already in the log.
     pub(in crate::flows) fn log(&self) {
         if self.is_said {
             return;
@@ -120,7 +120,7 @@ impl Failure {
     }
 }
 
-/// Returns what a function is called in a sentence.
+/// Returns the name of the function for a sentence.
 fn title(function: &str) -> String {
     match function.strip_prefix("on.") {
         Some(event) => format!("a handler of {event}"),
@@ -128,7 +128,7 @@ fn title(function: &str) -> String {
     }
 }
 
-/// Makes what a function wants ready, each effect on its own.
+/// Validates the effects of a function, each separately.
 pub(in crate::flows) async fn ready(
     site: &Site,
     effects: Vec<Effect>,
@@ -148,7 +148,7 @@ pub(in crate::flows) async fn ready(
     wishes
 }
 
-/// Makes a job of a request of the script.
+/// Turns a request of the script into a job.
 ///
 /// # Errors
 /// As asking for a job; `conflict` with code `script_depth`.
@@ -189,7 +189,7 @@ pub(in crate::flows) async fn job(
     Ok(new)
 }
 
-/// Reads `"10m"` or `"2026-01-02T03:04:05Z"`.
+/// Parses `"10m"` or `"2026-01-02T03:04:05Z"`.
 pub(in crate::flows) fn time(site: &Site, value: &Value) -> Result<Millis> {
     let text = value.as_str().ok_or_else(|| {
         Error::invalid("`not_before` must be a duration like \"10m\", or a time with its zone")
@@ -209,7 +209,7 @@ pub(in crate::flows) fn time(site: &Site, value: &Value) -> Result<Millis> {
     }
 }
 
-/// Accepts what is ready, and writes down what failed; returns what failed.
+/// Accepts valid effects and records failures; returns the failures.
 ///
 /// A job that is refused now is a failure of its own: the others are accepted all the same. What
 /// failed for a job stands among its warnings, too.
@@ -231,7 +231,8 @@ pub(in crate::flows) fn write(
     Ok(failures)
 }
 
-/// The same without a word in the log of events; returns what was accepted and what failed.
+/// Like [`accept_all`], but without an event in the log; returns the accepted effects and the
+/// failures.
 ///
 /// # Errors
 /// `busy` for what is refused for a moment, if another turn comes.
@@ -266,7 +267,7 @@ pub(in crate::flows) fn accept_all(
     Ok((accepted, failures))
 }
 
-/// Accepts one job; nothing if it would repeat one that somebody has repeated meanwhile.
+/// Accepts one job; `None` if it retries one that has been retried in the meantime.
 ///
 /// # Errors
 /// As accepting a job.
@@ -286,18 +287,19 @@ pub(in crate::flows) fn accept(tx: &Tx<'_>, site: &Site, new: &NewJob) -> Result
     Ok(Some(id))
 }
 
-/// What says no before anything is written; the rest is a fault of the database.
+/// Returns whether an error is a refusal, as opposed to a failure of the database.
 pub(in crate::flows) fn is_refusal(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Invalid | ErrorKind::Conflict | ErrorKind::Busy)
 }
 
-/// What may be accepted in a moment: jobs that wait come to their turn. A daily cap does not.
+/// Returns whether a retry may succeed: waiting jobs will start. A daily cap does not change so
+/// soon.
 pub(in crate::flows) fn is_momentary(error: &Error) -> bool {
     error.code_str() == jobs::QUEUE_FULL && !crate::base::fault::is_off("handler_again")
 }
 
-/// Returns how deep a job would be that is asked for because of an event: one deeper than the job
-/// that the event tells of or was done by. What a person does begins anew.
+/// Returns the depth of a job requested because of an event: one more than the job of the event. A
+/// person's action starts at zero.
 pub(in crate::flows) fn depth_after(c: &Connection, event: &StoredEvent) -> Result<u32> {
     let of_subject = event.subject.strip_prefix("job:").map(str::to_owned);
     let named = event.data["job_id"].as_str().map(str::to_owned);

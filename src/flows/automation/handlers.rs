@@ -26,19 +26,18 @@ use crate::flows::{Site, Works};
 use crate::jobs::{self, Generation};
 use crate::store::{StoredEvent, Tx, events};
 
-/// The bell that is rung when another generation of the script is in force.
+/// Rung when another generation of the script becomes active.
 pub const BELL: &str = "script";
 
-/// Most events that are read at a time.
+/// Most events read at once.
 const BATCH: u32 = 100;
-/// Most events that handlers are told of late, after a restart. What is older is left out, and said
-/// to be.
+/// Most events handled late, after a restart. Older ones are skipped, and that is logged.
 const BACKLOG_MAX: i64 = 10_000;
-/// How long it is waited after a read or a write that failed.
+/// Delay after a failed read or write.
 const AGAIN: Duration = Duration::from_secs(2);
-/// How long it is waited before a job is asked for again that was refused for a moment.
+/// Delay before a temporarily refused job is retried.
 const PAUSES_MS: [u64; 6] = [500, 1_000, 2_000, 4_000, 8_000, 16_000];
-/// Between two looks at the log without a bell.
+/// Interval between looks at the log without a bell.
 const FALLBACK: Duration = Duration::from_secs(300);
 
 const TOLD: &str = "SELECT event_id FROM handlers_told WHERE one = 1";
@@ -51,16 +50,16 @@ const SKIP: &str = "
 pub const STATEMENTS: &[(&str, &str)] =
     &[("relay::told", TOLD), ("relay::keep", KEEP), ("relay::skip", SKIP)];
 
-/// How far the handlers were told.
+/// The position of the handlers.
 struct Relay {
     site: Site,
-    /// The last event that was looked at.
+    /// The last event that was read.
     told: i64,
-    /// The last one that the database knows of.
+    /// The last one recorded in the database.
     kept: i64,
 }
 
-/// Tells the script's handlers of every event after the last one that they were told of.
+/// Calls the script's handlers for every event after the last one handled.
 pub async fn serve(site: Site, stop: CancellationToken) {
     let mut bell = site.store.subscribe();
     let reloaded = site.store.bell(BELL);
@@ -68,7 +67,7 @@ pub async fn serve(site: Site, stop: CancellationToken) {
     loop {
         let current = relay.site.scripts.current();
         if current.vm.stuck() {
-            // What is not told now is told after the restart that the operator was asked for.
+            // Events not handled now are handled after the restart that the operator was asked for.
             error!("events wait for a restart: the functions of the script are switched off");
             return stop.cancelled().await;
         }
@@ -78,7 +77,7 @@ pub async fn serve(site: Site, stop: CancellationToken) {
                 () = reloaded.notified() => {}
                 () = stop.cancelled() => break,
             }
-            // The reload has said from where on the new handlers are told.
+            // The reload has recorded where the new handlers start.
             let Some(again) = begin(relay.site, &stop).await else { return };
             relay = again;
             continue;
@@ -97,7 +96,7 @@ pub async fn serve(site: Site, stop: CancellationToken) {
             () = tokio::time::sleep(pause) => {}
             () = stop.cancelled() => break,
         }
-        // However many were published meanwhile, the table is read once.
+        // However many were published in the meantime, the table is read once.
         while bell.try_recv().is_ok() {}
     }
     if let Err(cause) = relay.keep(relay.told).await {
@@ -105,13 +104,13 @@ pub async fn serve(site: Site, stop: CancellationToken) {
     }
 }
 
-/// Returns whether a generation of the script hears of events at all.
+/// Returns whether a generation of the script has handlers.
 pub(in crate::flows) fn is_heard(generation: &Generation) -> bool {
     let config = &generation.config;
     !config.handlers.is_empty() || config.kinds.values().any(|kind| kind.retry.is_some())
 }
 
-/// Lets handlers that are added hear of what comes from here on, and of nothing before.
+/// Makes added handlers start with the next event.
 ///
 /// # Errors
 /// As any write.
@@ -120,7 +119,7 @@ pub(in crate::flows) fn skip(tx: &Tx<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Finds out where it was left, as soon as that can be read and written.
+/// Reads the position, as soon as the database can be read and written.
 async fn begin(site: Site, stop: &CancellationToken) -> Option<Relay> {
     loop {
         match place(&site).await {
@@ -134,8 +133,8 @@ async fn begin(site: Site, stop: &CancellationToken) -> Option<Relay> {
     }
 }
 
-/// Returns the last event that the handlers were told of. Without handlers that is the newest one:
-/// one that is added later hears of what happens after the last start without it.
+/// Returns the last handled event. Without handlers it is the newest one, so a handler added later
+/// gets only events after the last start without it.
 async fn place(works: &Works) -> Result<i64> {
     let look = |c: &Connection| {
         let told: i64 = c.prepare_cached(TOLD)?.query_row([], |row| row.get(0))?;
@@ -165,7 +164,7 @@ fn keep_in(tx: &Tx<'_>, id: i64) -> Result<()> {
 }
 
 impl Relay {
-    /// Tells all that stands in the log.
+    /// Handles all events in the log.
     async fn tell_all(&mut self, stop: &CancellationToken) -> Result<()> {
         loop {
             let told = self.told;
@@ -174,7 +173,7 @@ impl Relay {
                 return Ok(());
             }
             for event in &batch {
-                // One event is told to one generation, whole.
+                // One event is handled by one generation.
                 let site = self.site.now();
                 if stop.is_cancelled() || site.vm().stuck() {
                     return Ok(());
@@ -187,7 +186,7 @@ impl Relay {
                 }
                 self.told = event.id;
             }
-            // What nobody is told of need not be written down each time.
+            // Events without a handler need no write each.
             if self.told - self.kept >= i64::from(BATCH) {
                 self.keep(self.told).await?;
             }
@@ -203,7 +202,7 @@ impl Relay {
     }
 }
 
-/// Tells all that happened after an event, and what follows from that; returns the last event.
+/// Handles all events after a given one, and their consequences; returns the last event.
 ///
 /// # Errors
 /// As reading and writing.
@@ -219,14 +218,14 @@ fn concerns(site: &Site, event: &StoredEvent) -> bool {
         let kind = event.data["kind"].as_str().and_then(|kind| config.kind(kind));
         event.kind == EventKind::JobFinished && kind.is_some_and(|kind| kind.retry.is_some())
     };
-    // What is private to a person is not told to the script, which is everybody's.
+    // Private events are not passed to the script, which belongs to everybody.
     let is_private = event.scope != "site";
     !is_private && (config.handlers.iter().any(|it| it.event == event.kind) || retries())
 }
 
-/// Tells the handlers of one event, and commits what they want together with how far they were
-/// told. A job that is refused for a moment is asked for again, with nothing written until then.
-/// Whether it was told: a stop may come between.
+/// Calls the handlers of one event, and commits their effects together with the position. A
+/// temporarily refused job is retried, with nothing written until then. Returns whether the event
+/// was handled: a stop may interrupt it.
 async fn tell(site: &Site, event: &StoredEvent, stop: &CancellationToken) -> Result<bool> {
     let cause = format!("event {} ({})", event.id, event.kind.as_str());
     let wishes = match payload(site, event).await {
@@ -259,7 +258,7 @@ async fn tell(site: &Site, event: &StoredEvent, stop: &CancellationToken) -> Res
     Ok(true)
 }
 
-/// Commits what the handlers of an event want together with how far they were told.
+/// Commits the effects of an event's handlers together with the position.
 async fn commit(
     site: &Site,
     event: &StoredEvent,
@@ -272,7 +271,7 @@ async fn commit(
     let write = move |tx: &Tx<'_>| {
         keep_in(tx, id)?;
         if is_own {
-            // A handler of failures that fails must not be told of that.
+            // A failing handler of failures must not be called for its own failure.
             return Ok(effects::accept_all(tx, &at, &wishes, &cause, turn)?.1);
         }
         effects::write(tx, &at, &wishes, (&cause, job.as_ref()), turn)
@@ -303,13 +302,13 @@ async fn wishes(
     wishes
 }
 
-/// Returns the job that an event is about, if it is about one.
+/// Returns the job of an event, if it has one.
 fn job_of(event: &StoredEvent) -> Option<JobId> {
     event.subject.strip_prefix("job:").and_then(|id| id.parse().ok())
 }
 
-/// What a handler gets: the event, and for an event of a job the whole job. With it comes how deep
-/// a job would be that is asked for because of it.
+/// The argument of a handler: the event, with the whole job for an event of a job. Also returns the
+/// depth of jobs requested because of it.
 async fn payload(works: &Works, event: &StoredEvent) -> Result<(Value, u32)> {
     let mut payload = json!({
         "id": event.id, "at": event.at, "kind": event.kind, "subject": event.subject,

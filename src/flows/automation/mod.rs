@@ -1,4 +1,4 @@
-//! What the script does by itself: handlers of events, schedules, webhooks, and its reload.
+//! Automatic work of the script: event handlers, schedules, webhooks, and its reload.
 
 pub(in crate::flows) mod effects;
 pub mod handlers;

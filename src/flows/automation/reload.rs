@@ -31,17 +31,17 @@ use crate::store::Tx;
 pub use difference::Difference;
 pub use waiting::Lost;
 
-/// Keeps the text of a script for whoever asks later what a job ran under.
+/// Stores the text of a script, to show later what a job ran under.
 pub type Keep = Arc<dyn Fn(&Config) -> Result<()> + Send + Sync>;
-/// Returns what the operator should know about a script that is right.
+/// Returns notes for the operator about a valid script.
 pub type Warn = Arc<dyn Fn(&Loaded) -> Vec<String> + Send + Sync>;
 
-/// A handle to what is known of the script beside its generations; clones share it.
+/// A handle to the state of the script besides its generations; clones share it.
 #[derive(Clone)]
 pub struct Script(Arc<Inner>);
 
 struct Inner {
-    /// Where bare names of programs are looked up.
+    /// The `PATH` for programs.
     path: String,
     keep: Keep,
     warn: Warn,
@@ -50,66 +50,65 @@ struct Inner {
     facts: Mutex<Facts>,
 }
 
-/// What is known of the script, for pages and programs.
+/// The state of the script, for pages and programs.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Facts {
-    /// Which generation is in force, from 1.
+    /// The active generation, from 1.
     pub generation: u64,
     /// When it was loaded.
     pub loaded_at: Millis,
-    /// Who had it loaded; nobody for the first.
+    /// Who loaded it; `None` for the first.
     pub loaded_by: Option<String>,
-    /// What the operator should know although it is in force.
+    /// Its warnings.
     #[serde(skip)]
     pub warnings: Arc<Vec<String>>,
-    /// What the file says that only a restart puts in force.
+    /// Changes in the file that need a restart.
     pub needs_restart: Vec<String>,
-    /// Why the last reload was refused; nothing once one went well.
+    /// Why the last reload was refused; `None` after a successful one.
     pub trouble: Option<Trouble>,
 }
 
-/// The body of `POST /api/config/reload`; it may be empty.
+/// The optional body of `POST /api/config/reload`.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReloadRequest {
-    /// Only say what would be different.
+    /// Only report the differences.
     #[serde(default)]
     pub dry_run: bool,
-    /// Cancel waiting jobs for which the new script has no place; without it they keep the script
-    /// from being reloaded.
+    /// Cancel waiting jobs that the new script has no place for; otherwise they prevent the reload.
     #[serde(default)]
     pub drop: bool,
 }
 
-/// What a reload came to.
+/// The result of a reload.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Reloaded {
-    /// Whether the script is right.
+    /// Whether the script is valid.
     pub ok: bool,
-    /// Whether nothing was put in force because nobody wanted it.
+    /// Whether nothing was activated because of `dry_run`.
     pub dry_run: bool,
-    /// The generation in force now.
+    /// The active generation.
     pub generation: u64,
-    /// The digest of what was read; nothing if it is wrong.
+    /// The digest of the new script; `None` if it is invalid.
     pub digest: Option<String>,
-    /// What is different, or would be.
+    /// The differences.
     pub difference: Option<Difference>,
-    /// What is wrong.
+    /// The errors.
     pub trouble: Option<Trouble>,
-    /// Waiting jobs for which the new script has no place.
+    /// Waiting jobs that the new script has no place for.
     pub lost: Vec<Lost>,
-    /// What is hardly meant.
+    /// The warnings.
     pub warnings: Vec<String>,
 }
 
-/// Most errors that are kept.
+/// Most errors kept.
 const ERRORS_KEPT: usize = 20;
 
 impl Script {
-    /// Returns what is known of a first generation.
+    /// Returns the state for a first generation.
     pub fn new(path: String, keep: Keep, warn: Warn, (loaded, now): (&Loaded, Millis)) -> Script {
         let facts = Facts {
             generation: 1,
@@ -123,7 +122,7 @@ impl Script {
         Script(Arc::new(Inner { path, keep, warn, turn, facts }))
     }
 
-    /// Returns what is known now.
+    /// Returns the current state.
     pub fn facts(&self) -> Facts {
         self.0.facts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -133,8 +132,7 @@ impl Script {
     }
 }
 
-/// Reloads for a request: who leaves meanwhile has asked all the same, and what was committed is
-/// put in force.
+/// Reloads for a request: completes even if the client disconnects.
 ///
 /// # Errors
 /// As [`reload`].
@@ -143,7 +141,7 @@ pub async fn ask(site: &Site, by: Actor, request: ReloadRequest) -> Result<Reloa
     repo.run_to_end(async move { reload(&site, &by, request).await }).await
 }
 
-/// Reads the script again and puts it in force, or says what would be different.
+/// Reads the script again and activates it, or only reports the differences.
 ///
 /// # Errors
 /// `unavailable` if the database cannot be written; what is wrong with the script is in the answer.
@@ -156,7 +154,7 @@ pub async fn reload(site: &Site, by: &Actor, request: ReloadRequest) -> Result<R
     }
 }
 
-/// Puts a script that was read in force, or says what would be different.
+/// Activates a loaded script, or only reports the differences.
 ///
 /// # Errors
 /// As [`reload`].
@@ -225,7 +223,7 @@ pub(in crate::flows) async fn replace(
     Ok(answer)
 }
 
-/// Judges the file on disk as a reload does, and puts nothing in force.
+/// Checks the file on disk as a reload does, without activating it.
 ///
 /// # Errors
 /// `internal` if loading it panicked.
@@ -237,7 +235,7 @@ pub async fn judge(site: &Site, old: &Generation) -> Result<std::result::Result<
     judged.map_err(|cause| Error::internal("loading the script panicked").source(cause))
 }
 
-/// Evaluates and judges the script, and looks whether its engines are on this machine.
+/// Loads and checks the script, and looks for its engines on this machine.
 async fn read(
     site: &Site,
     old: &Arc<Generation>,
@@ -295,7 +293,7 @@ fn refused(site: &Site, old: &Generation, by: &Actor, trouble: Trouble, dry_run:
     }
 }
 
-/// Writes down that a generation is in force, and puts it there.
+/// Records that a generation is active, and activates it.
 async fn commit(site: &Site, next: &Generation, by: &Actor, changes: &Difference) -> Result<()> {
     let event = Event::new(
         EventKind::ConfigReloaded,
@@ -315,7 +313,7 @@ async fn commit(site: &Site, next: &Generation, by: &Actor, changes: &Difference
         schedules::keep(tx, &written.config.schedules)?;
         agents::keep(tx, &written.config)?;
         if !hears {
-            // Handlers that were not there hear of what happens from here on.
+            // New handlers start with the next event.
             handlers::skip(tx)?;
         }
         tx.emit(event.clone().audited())
@@ -329,8 +327,8 @@ async fn commit(site: &Site, next: &Generation, by: &Actor, changes: &Difference
     Ok(())
 }
 
-/// Has waiting jobs go on under the names that their kinds have now, and says which of them wait
-/// for a kind that the script of this start does not have: nobody is there to be asked.
+/// Renames the kinds of waiting jobs, and returns a warning about those whose kind the script does
+/// not have: at startup nobody can be asked.
 ///
 /// # Errors
 /// As reading and writing.
@@ -356,7 +354,7 @@ pub async fn begin(site: &Site) -> Result<()> {
     Ok(())
 }
 
-/// Has waiting jobs go on under the names that their kinds have now.
+/// Renames the kinds of waiting jobs.
 ///
 /// # Errors
 /// As any write.
@@ -372,7 +370,7 @@ fn follow_names(tx: &Tx<'_>, config: &Config) -> Result<()> {
     Ok(())
 }
 
-/// What the pages and programs are told of the script beside what it declares.
+/// The state of the script for pages and programs.
 pub fn facts(site: &Site) -> ScriptView {
     let facts = site.script.facts();
     let current = site.scripts.current();
@@ -387,14 +385,14 @@ pub fn facts(site: &Site) -> ScriptView {
     }
 }
 
-/// Returns the files of the generation in force, each with the text that was read.
+/// Returns the files of the active generation with their texts.
 pub fn texts(site: &Site) -> Vec<(Utf8PathBuf, String)> {
     let config = Arc::clone(&site.scripts.current().config);
     let text = |file: &ScriptFile| (config.folder.join(&file.path), file.text.to_string());
     config.files.iter().map(text).collect()
 }
 
-/// What has to be watched while somebody develops: the script and all that it has read.
+/// The files to watch during development: the script and everything it reads.
 pub fn files(site: &Site) -> Vec<Utf8PathBuf> {
     let config = Arc::clone(&site.scripts.current().config);
     config.files.iter().map(|file| config.folder.join(&file.path)).collect()

@@ -16,10 +16,10 @@ use crate::flows::Site;
 use crate::flows::automation::effects::{Failure, Origin, Wish, time};
 use crate::flows::requests::options;
 use crate::jobs::{self, Job, NewJob, Reason, Status};
-use crate::script::{Kind, Slot};
+use crate::script::{Kind, SCRIPT_FAILED, Slot};
 use crate::store::StoredEvent;
 
-/// Asks the kind of a job that has failed whether it is repeated.
+/// Asks the kind of a failed job whether to retry it.
 pub(in crate::flows) async fn after(
     site: &Site,
     event: &StoredEvent,
@@ -70,7 +70,7 @@ async fn repeated(
         _ => {
             let message = format!("{}: `retry` returned neither a time nor true or false", slot.at);
             return Err(Error::invalid(message)
-                .code("script_failed")
+                .code(SCRIPT_FAILED)
                 .hint("return \"5m\", a time like job.retry_at, true or nil"));
         }
     };

@@ -20,9 +20,9 @@ use crate::jobs;
 use crate::script::{Missed, Schedule, Wanted};
 use crate::store::Tx;
 
-/// The bell that is rung when the schedules are other ones.
+/// Rung when the schedules change.
 pub const BELL: &str = "schedules";
-/// How late a time counts as missed.
+/// From this delay on, a time counts as missed.
 const MISSED_MS: i64 = 60_000;
 
 const FIND: &str = "
@@ -48,7 +48,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("schedules::move", MOVE),
 ];
 
-/// What is known of a schedule.
+/// The state of a schedule.
 #[derive(Clone, Debug)]
 struct State {
     timing: String,
@@ -78,15 +78,15 @@ impl State {
     }
 }
 
-/// Returns whether a time was planned that no clock as ours would plan: beyond the time after the
-/// next one. The clock was ahead when it was planned.
+/// Returns whether a stored time lies beyond the time after the next one: the clock was ahead when
+/// it was planned.
 fn is_too_far(schedule: &Schedule, state: &State, now: Millis) -> bool {
     let first = schedule.next(None, now);
     state.planned > schedule.next(Some(first), first)
 }
 
-/// Keeps the times of the declared schedules: one whose time reads as before goes on, any other
-/// starts anew, also one that a wrong clock has put off, and what is declared no more is forgotten.
+/// Stores the times of the declared schedules. An unchanged schedule keeps its time; a changed one,
+/// or one that a wrong clock has postponed, starts anew; removed ones are deleted.
 ///
 /// # Errors
 /// As any write.
@@ -118,7 +118,7 @@ pub(in crate::flows) fn keep(tx: &Tx<'_>, declared: &BTreeMap<String, Schedule>)
     Ok(())
 }
 
-/// Serves what comes due until `stop`.
+/// Runs due schedules until `stop`.
 pub async fn serve(site: Site, stop: CancellationToken) {
     let bell = site.store.bell(BELL);
     let mut is_kept = false;
@@ -130,7 +130,7 @@ pub async fn serve(site: Site, stop: CancellationToken) {
     }
 }
 
-/// Serves all that is due now, once; returns when the next one is due.
+/// Runs everything due now, once; returns the next due time.
 ///
 /// # Errors
 /// As reading and writing.
@@ -145,8 +145,7 @@ pub(in crate::flows) async fn serve_due(site: &Site) -> Result<Option<Millis>> {
     next.await
 }
 
-/// Serves all that is due now; returns how long there is nothing to do, or nothing without any
-/// schedule.
+/// Runs everything due now; returns how long until the next one, or `None` without schedules.
 async fn round(
     site: &Site,
     is_kept: &mut bool,
@@ -180,13 +179,13 @@ async fn round(
     Ok(pause)
 }
 
-/// What one time of a schedule came to, before it is written.
+/// The result of one run of a schedule, before it is written.
 struct Fired {
     wishes: Vec<Wish>,
     skipped: Option<String>,
 }
 
-/// Serves one time; returns the next one.
+/// Runs a schedule; returns its next time.
 async fn fire(site: &Site, schedule: &Schedule, state: &State, now: Millis) -> Result<Millis> {
     let planned = schedule.next(Some(state.planned), now);
     let next = schedule.with_jitter(planned);
@@ -258,7 +257,7 @@ fn write(
         ":job": accepted.first(), ":error": error, ":due": state.next,
     })?;
     if moved == 0 {
-        // A reload has given it other times meanwhile.
+        // A reload has changed its times in the meantime.
         return Err(Error::conflict("schedule_moved", "the schedule now has another time"));
     }
     let mut data = json!({

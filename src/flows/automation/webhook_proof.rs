@@ -1,23 +1,23 @@
-//! Whether a call comes from somebody who knows the secret of its webhook.
+//! Proof that a caller knows the secret of a webhook.
 
 use sha2::{Digest as _, Sha256};
 
 use crate::base::{Error, ErrorKind, Result};
 
-/// Bytes of a block of SHA-256.
+/// Block size of SHA-256, in bytes.
 const BLOCK_BYTES: usize = 64;
 
-/// What a caller brought to prove that it knows the secret.
+/// The proof sent by a caller.
 #[derive(Clone)]
 pub enum Proof {
-    /// The HMAC of the body, as `X-Hub-Signature-256` says it.
+    /// The HMAC of the body, in `X-Hub-Signature-256`.
     Signature([u8; 32]),
-    /// The secret itself, as `X-Gitlab-Token` says it.
+    /// The secret itself, in `X-Gitlab-Token`.
     Token(String),
 }
 
 impl Proof {
-    /// Reads what two headers say.
+    /// Reads the proof from two headers.
     ///
     /// # Errors
     /// `unauthenticated` with code `bad_signature`: none, both, or no `sha256=HEX`.
@@ -32,7 +32,7 @@ impl Proof {
         .ok_or_else(unproven)
     }
 
-    /// Returns whether whoever sent a body knows the secret.
+    /// Returns whether the sender of a body knows the secret.
     pub(super) fn holds(&self, secret: &str, body: &[u8]) -> bool {
         match self {
             Proof::Signature(given) => is_same(given, &hmac(secret.as_bytes(), body)),
@@ -62,12 +62,12 @@ fn parse_hex(text: &str) -> Option<[u8; 32]> {
     Some(bytes)
 }
 
-/// Compares all bytes, so that the time tells nothing of where they differ.
+/// Compares all bytes, so that the time reveals nothing.
 fn is_same(one: &[u8; 32], other: &[u8; 32]) -> bool {
     one.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b)) == 0
 }
 
-/// Returns the HMAC of RFC 2104 with SHA-256.
+/// Returns the HMAC-SHA-256 of RFC 2104.
 fn hmac(key: &[u8], text: &[u8]) -> [u8; 32] {
     let mut block = [0; BLOCK_BYTES];
     match key.len() > BLOCK_BYTES {
@@ -83,7 +83,7 @@ fn hmac(key: &[u8], text: &[u8]) -> [u8; 32] {
 mod tests {
     use super::*;
 
-    /// The cases 1, 2 and 6 of RFC 4231.
+    /// Cases 1, 2 and 6 of RFC 4231.
     #[test]
     fn a_body_is_signed_as_the_rfc_says() {
         let long = vec![0xaa; 131];

@@ -14,25 +14,25 @@ use crate::flows::automation::webhook_proof::{Proof, unproven};
 use crate::flows::check::external;
 use crate::flows::{Site, as_answer, as_kept, kept_answer};
 use crate::jobs::NewJob;
-use crate::script::{Effect, Location, Webhook};
+use crate::script::{Effect, Location, SECRET_MISSING, Webhook};
 use crate::store::{Tx, idempotency};
 
 /// Longest name of an event, in characters.
 const EVENT_CHARS_MAX: usize = 200;
 
-/// A call as it came.
+/// A received call.
 pub struct Incoming {
-    /// Which webhook it is for.
+    /// The webhook's name.
     pub name: String,
     /// What it brought.
     pub proof: Proof,
-    /// What the caller says has happened.
+    /// The event named by the sender.
     pub event: Option<String>,
     /// JSON.
     pub body: Vec<u8>,
 }
 
-/// Takes a call: its jobs are accepted together. The same body again gets the same answer.
+/// Handles a call: its jobs are accepted together. The same body again gets the same response.
 ///
 /// # Errors
 /// `not_found` with code `no_webhook`; `unauthenticated` with code `bad_signature`; `unavailable`
@@ -43,7 +43,7 @@ pub async fn take(site: &Site, call: Incoming) -> Result<WebhookTaken> {
     take_proven(site, webhook, call.event, &call.body).await
 }
 
-/// Takes a call whose proof is right.
+/// Handles a call with a valid proof.
 ///
 /// # Errors
 /// As [`take`], but those of the proof.
@@ -78,7 +78,7 @@ pub(in crate::flows) async fn take_proven(
     }
 }
 
-/// Returns the webhook that a call is for, if its caller knows the secret.
+/// Returns the webhook of a call, if the caller knows its secret.
 fn prove<'a>(site: &'a Site, call: &Incoming) -> Result<&'a Webhook> {
     let Some(webhook) = site.config.webhooks.get(&call.name) else {
         let shown = truncate_chars(&call.name, 80);
@@ -88,10 +88,10 @@ fn prove<'a>(site: &'a Site, call: &Incoming) -> Result<&'a Webhook> {
     };
     let secret = webhook.secret.read(&site.config.folder, &external::environment());
     let secret = secret.map_err(|cause| {
-        // Which secret it is is nothing for a caller; the start and each reload have said it.
+        // The caller does not learn which secret is missing; the log and `doctor` say so.
         debug!("webhook {}: {}", webhook.name, cause.message());
         Error::unavailable(format!("webhook {} has no secret", webhook.name))
-            .code("secret_missing")
+            .code(SECRET_MISSING)
             .hint("see the server's log for the secret it needs")
     })?;
     match call.proof.holds(&secret, &call.body) || fault::is_off("webhook_signature") {
@@ -100,7 +100,7 @@ fn prove<'a>(site: &'a Site, call: &Incoming) -> Result<&'a Webhook> {
     }
 }
 
-/// Asks the function, and accepts what it wants in one transaction; an error has its place.
+/// Calls the function, and accepts its effects in one transaction; an error has a position.
 async fn accept(
     site: &Site,
     webhook: &Webhook,
@@ -121,16 +121,16 @@ async fn accept(
         }
     }
     if jobs.is_empty() {
-        // The function passed it over. It may come as often as it likes: it leaves nothing.
+        // The function ignored the call, which leaves no trace and may be repeated.
         return Ok(WebhookTaken { jobs: Vec::new() });
     }
     let works = site.clone();
     let write = move |tx: &Tx<'_>| {
-        // What was sent twice at once is taken once.
+        // The same call sent twice at once is handled once.
         if let Some(kept) = idempotency::find(tx.connection(), &key)? {
             return as_answer(kept);
         }
-        // One that is refused takes back those that were accepted before it.
+        // A refused effect rolls back those accepted before it.
         let mut accepted: Vec<JobId> = Vec::new();
         for new in &jobs {
             accepted.extend(effects::accept(tx, &works, new)?);
@@ -142,7 +142,7 @@ async fn accept(
     site.store.write(write).await.map_err(|cause| (slot.at.clone(), cause))
 }
 
-/// Writes down that nothing came of a call; not of one that may come again in a moment.
+/// Records a failed call, unless it may be retried soon.
 async fn refuse(site: &Site, webhook: &Webhook, at: Location, error: &Error) -> Result<()> {
     if matches!(error.kind(), ErrorKind::Busy | ErrorKind::Unavailable | ErrorKind::Internal) {
         return Ok(());

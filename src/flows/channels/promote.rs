@@ -11,6 +11,7 @@ use crate::api::channels::ChannelView;
 use crate::api::promotion::{PromoteRequest, PromotedTurn, Promotion};
 use crate::base::{Actor, Error, Result, TurnId, truncate_chars};
 use crate::channels::{self, Joining, NewChannel, NewPost};
+use crate::flows::agents::AGENT_STATE;
 use crate::flows::channels::create::{kept_slug, known_kind, seat_all};
 use crate::flows::channels::hear::body;
 use crate::flows::channels::{Ground, kind_of, members, show};
@@ -151,7 +152,7 @@ fn own_agent(c: &Connection, person: &Person, name: &str) -> Result<Agent> {
     if let Some(other) = mail::other_person(c, &agent.name, &own)? {
         let other = people::display_name(c, &other)?;
         let message = format!("agent:{} works for {other}, too", agent.name);
-        return Err(Error::conflict("agent_state", message)
+        return Err(Error::conflict(AGENT_STATE, message)
             .hint("what was said to it in private must reach no channel: make one without it"));
     }
     Ok(agent)

@@ -4,6 +4,7 @@ use crate::api::channels::{ChannelView, SeatRequest};
 use crate::base::{Actor, Error, Result, fault};
 use crate::channels::{self, Channel, Member};
 use crate::flows::Site;
+use crate::flows::agents::AGENT_STATE;
 use crate::flows::channels::life::changing;
 use crate::flows::channels::{Ground, kind_of, members, say, who};
 use crate::mail;
@@ -97,7 +98,7 @@ fn require_quiet(tx: &Tx<'_>, channel: &Channel, old: &Agent) -> Result<()> {
         return Ok(());
     }
     let message = format!("agent:{} works on what was said in {}", old.name, channel.slug);
-    Err(Error::conflict("agent_state", message).hint(format!(
+    Err(Error::conflict(AGENT_STATE, message).hint(format!(
         "wait for its answer, or `wiki-browser agent interrupt {0}`, or `agent stop {0}`",
         old.name
     )))

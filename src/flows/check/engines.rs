@@ -1,5 +1,5 @@
-//! Engines as `check` looks at them, without starting one: whether their programs are there, and
-//! what these would start by themselves.
+//! Checks engines without starting them: whether their programs exist, and what those would start
+//! by themselves.
 
 use camino::Utf8PathBuf;
 
@@ -8,8 +8,8 @@ use crate::flows::check::steering_files::{self, AgentFiles};
 use crate::jobs::{self, Engines};
 use crate::script::{Config, Diagnostic, Engine};
 
-/// Returns a warning for each engine that a kind names and whose program is not there. `serve`
-/// takes it for an error; the script may be checked on another machine than the server's.
+/// Returns a warning for each engine that a kind names and whose program is missing. For `serve` it
+/// is an error, but the script may be checked on another machine.
 pub fn check(config: &Config, path: &str) -> Vec<Diagnostic> {
     let warn = |(engine, cause): (&Engine, Error)| {
         let message =
@@ -21,9 +21,8 @@ pub fn check(config: &Config, path: &str) -> Vec<Diagnostic> {
     Engines::missing(config, path).into_iter().map(warn).collect()
 }
 
-/// Returns a warning for each engine that a kind names and whose agent would start MCP servers,
-/// hooks or plugins that the script does not name, or obey files that nothing keeps out. Those that
-/// are there now are listed.
+/// Returns a warning for each used engine whose agent would start MCP servers, hooks or plugins
+/// that the script does not name, or obey files that nothing keeps out. Those found now are listed.
 pub fn open_doors(config: &Config) -> Vec<Diagnostic> {
     let home = home();
     let is_used = |it: &&Engine| config.kinds.values().any(|kind| kind.engine == it.name);
@@ -50,7 +49,8 @@ pub fn open_doors(config: &Config) -> Vec<Diagnostic> {
     found
 }
 
-/// Returns a warning if an engine's jobs would not be started, for what its agent would obey.
+/// Returns a warning if an engine's jobs would be refused because of files that its agent would
+/// obey.
 fn unkept(config: &Config, engine: &Engine) -> Option<Diagnostic> {
     let found = jobs::unkept_files(engine, &config.folder);
     let said: Vec<String> = found.iter().map(ToString::to_string).collect();
@@ -66,7 +66,7 @@ fn unkept(config: &Config, engine: &Engine) -> Option<Diagnostic> {
     Some(finding(config, engine, "unkept-file", message).note(note))
 }
 
-/// Returns the home of the account that the server runs as.
+/// Returns the home of the server's account.
 pub(in crate::flows) fn home() -> Option<Utf8PathBuf> {
     std::env::var("HOME").ok().filter(|it| !it.is_empty()).map(Utf8PathBuf::from)
 }

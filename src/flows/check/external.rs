@@ -11,21 +11,20 @@ use crate::documents;
 use crate::flows::check::Purpose;
 use crate::script::{Diagnostic, Lead, Loaded, Secret, Target};
 
-/// Most files and folders that are looked at for what a glob could mean.
+/// Most files and folders searched for what a glob could mean.
 const LOOKED_AT_MAX: usize = 20_000;
 
-/// A secret that is not there.
+/// A missing secret.
 pub struct Missing<'l> {
-    /// Where the script names it.
+    /// The position in the script.
     pub lead: &'l Lead,
-    /// What is missing, and for what.
+    /// What is missing, and what needs it.
     pub says: String,
     /// What to type.
     pub advice: String,
 }
 
-/// Returns what is wrong with the things that a script leads to, for this purpose. `env` is the
-/// environment of this process.
+/// Returns problems outside the script, for a purpose. `env` is the environment of this process.
 pub fn check(loaded: &Loaded, env: &[(String, String)], purpose: Purpose) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     let mut add = |lead: &Lead, finding: Diagnostic| {
@@ -52,8 +51,7 @@ pub fn check(loaded: &Loaded, env: &[(String, String)], purpose: Purpose) -> Vec
     found
 }
 
-/// Returns the secrets of engines that a kind uses, and of webhooks, with what does not work
-/// without each.
+/// Returns the secrets of used engines and of webhooks, with what each is needed for.
 pub fn named_secrets(loaded: &Loaded) -> Vec<(&Lead, &Secret, String)> {
     let is_used = |name: &str| loaded.config.uses(name);
     let mut named = Vec::new();
@@ -71,7 +69,7 @@ pub fn named_secrets(loaded: &Loaded) -> Vec<(&Lead, &Secret, String)> {
     named
 }
 
-/// Returns those of them that cannot be had here.
+/// Returns the missing ones.
 pub fn missing_secrets<'l>(loaded: &'l Loaded, env: &[(String, String)]) -> Vec<Missing<'l>> {
     let folder = &loaded.config.folder;
     let missing = |(lead, secret, lacks): (&'l Lead, &Secret, String)| {
@@ -94,7 +92,7 @@ pub fn missing_secrets<'l>(loaded: &'l Loaded, env: &[(String, String)]) -> Vec<
     named_secrets(loaded).into_iter().filter_map(missing).collect()
 }
 
-/// Returns the globs of the script that match none of these paths below the root.
+/// Returns the globs of the script that match none of these paths.
 pub fn unmatched<'l>(loaded: &'l Loaded, paths: &[Utf8PathBuf]) -> Vec<(&'l Lead, &'l str)> {
     let of_sources = |lead: &'l Lead| match &lead.to {
         Target::Sources(glob) => Some((lead, glob.as_str())),
@@ -104,7 +102,7 @@ pub fn unmatched<'l>(loaded: &'l Loaded, paths: &[Utf8PathBuf]) -> Vec<(&'l Lead
     globs.filter(|(_, glob)| !documents::matches_any(glob, paths)).collect()
 }
 
-/// Returns what to type for a glob that matches none of these paths: `*.md` are those at the top.
+/// Suggests a glob that matches these paths: `*.md` matches only the top.
 pub fn meant(glob: &str, paths: &[Utf8PathBuf]) -> String {
     if let Some(excluded) = glob.strip_prefix('!') {
         return format!("it excludes nothing: remove it, or fix `{excluded}`");
@@ -116,7 +114,7 @@ pub fn meant(glob: &str, paths: &[Utf8PathBuf]) -> String {
     }
 }
 
-/// What is wrong with a place that the script names.
+/// Returns the problem of a folder named in the script.
 fn place(to: &Target, purpose: Purpose) -> Option<Diagnostic> {
     match to {
         Target::Root(path) if !path.is_dir() => {
@@ -125,7 +123,7 @@ fn place(to: &Target, purpose: Purpose) -> Option<Diagnostic> {
             let message = format!("`root` of site {what}: {path}");
             Some(Diagnostic::error("missing-root", message).note(note))
         }
-        // A start asks git, which says more exactly what is wrong.
+        // At startup, git reports problems more precisely.
         Target::Root(path) if purpose == Purpose::Check && documents::work_tree(path).is_none() => {
             let message = format!("`root` of site is in no working tree of git: {path}");
             let note = format!("name a folder of one, or type: git init '{path}'");
@@ -140,8 +138,8 @@ fn place(to: &Target, purpose: Purpose) -> Option<Diagnostic> {
     }
 }
 
-/// Returns the files below a folder, as far as they are not hidden; nothing if there are too many
-/// to say that something is not there.
+/// Returns the visible files below a folder; `None` if there are too many to say that something is
+/// missing.
 fn below(root: &Utf8Path, data: &Utf8Path) -> Option<Vec<Utf8PathBuf>> {
     let (mut found, mut waiting) = (Vec::new(), vec![root.to_owned()]);
     let mut looked_at = 0;
@@ -152,7 +150,7 @@ fn below(root: &Utf8Path, data: &Utf8Path) -> Option<Vec<Utf8PathBuf>> {
                 return None;
             }
             let entry = entry.ok()?;
-            // A name that is not UTF-8 can be no Source.
+            // A name that is not UTF-8 cannot be a Source.
             let Ok(path) = Utf8PathBuf::from_path_buf(entry.path()) else { continue };
             let is_folder = entry.file_type().ok()?.is_dir();
             if is_folder && path != data && path.file_name() != Some(".git") {
@@ -165,7 +163,7 @@ fn below(root: &Utf8Path, data: &Utf8Path) -> Option<Vec<Utf8PathBuf>> {
     Some(found)
 }
 
-/// Returns the variables of this process that are text.
+/// Returns the environment variables that are UTF-8.
 pub fn environment() -> Vec<(String, String)> {
     let text = |it: std::ffi::OsString| it.into_string().ok();
     std::env::vars_os().filter_map(|(name, value)| Some((text(name)?, text(value)?))).collect()

@@ -1,5 +1,5 @@
-//! The one judgement of a script, for `check`, a start and a reload: what it says, the personas
-//! beside it, and whether what it leads to is on this machine: programs, secrets, folders.
+//! The check of a script for `check`, a start and a reload: the script itself, the personas next to
+//! it, and the programs, secrets and folders that it names.
 
 pub mod engines;
 pub mod external;
@@ -11,20 +11,20 @@ use camino::Utf8Path;
 use crate::flows::perspectives::personas;
 use crate::script::{self, Diagnostic, Loaded, Report, Severity, Wear};
 
-/// What a script is judged for.
+/// The purpose of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// To tell what is wrong; the script may be meant for another machine.
+    /// To report problems; the script may be meant for another machine.
     Check,
-    /// To serve. Agents may write personas, so that a wrong one keeps no server from starting; an
-    /// engine that is missing does, once the data folder is open.
+    /// To serve. Invalid personas do not prevent a start, because agents may write them; a missing
+    /// engine does, once the data folder is open.
     Start,
-    /// To put it in force while the one before it works.
+    /// To activate it while the previous one runs.
     Reload,
 }
 
-/// Reads a script and judges it with all that belongs to it; blocks for at most a few seconds.
-/// `programs` is the `PATH` of engines.
+/// Loads and checks a script; blocks for at most a few seconds. `programs` is the `PATH` of
+/// engines.
 ///
 /// # Errors
 /// All that is wrong for this purpose, in one report.

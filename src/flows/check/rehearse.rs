@@ -1,5 +1,5 @@
-//! What the functions of a script do with made-up values, for `check`: those of prompts, lanes and
-//! webhooks are called once, and what fails is named before a paid agent meets it.
+//! Calls a script's functions with made-up values, for `check`: those of prompts, lanes and
+//! webhooks are called once, so that failures show before a paid agent runs.
 //!
 //! **Invariant:** nothing that a function asks for is done.
 
@@ -16,17 +16,17 @@ use crate::script::{
     self, Config, Diagnostic, INBOX_NAMES, Input, InputType, Kind, Lane, Loaded, Location, Prompt,
 };
 
-/// A blob that every repository could have: the empty one.
+/// A blob that exists in every repository: the empty one.
 const EXAMPLE_BLOB: &str = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391";
-/// What a function tells by when it fails because it reads what a real call would have brought.
+/// Parts of messages of functions that fail because they read what only a real call would have.
 const READS_NOTHING: [&str; 2] = ["nil value", "is not there"];
 
-/// How deep the made-up payload of a schema goes.
+/// Depth of a made-up payload.
 const FITTING_DEPTH_MAX: usize = 4;
 
-/// Calls the functions of prompts, lanes and webhooks, and returns what came of it as warnings.
-/// A failure that the script raises by itself (`error`, `assert`) is its judgement of values that
-/// nobody gave, and no finding. Blocks for a few seconds at most.
+/// Calls the functions of prompts, lanes and webhooks, and returns failures as warnings. Errors
+/// raised by the script itself (`error`, `assert`) reject the made-up values, and are no findings.
+/// Blocks for a few seconds at most.
 ///
 /// # Errors
 /// `unavailable` if nothing can be called.
@@ -65,7 +65,7 @@ async fn prompt(loaded: &Loaded, kind: &Kind, inputs: &Map<String, Value>) -> Op
         texts.insert("payload".to_owned(), payload.to_string());
     }
     let title = format!("the prompt of {}", kind.title());
-    // Without a schema nobody knows what a message holds.
+    // Without a schema, the content of a message is unknown.
     let is_open = kind.inbox.as_ref().is_some_and(|it| it.schema.is_none());
     match script::prompt(&loaded.vm, kind, &texts).await {
         Err(cause) if is_open && reads_nothing(&cause) => None,
@@ -79,8 +79,8 @@ async fn prompt(loaded: &Loaded, kind: &Kind, inputs: &Map<String, Value>) -> Op
     }
 }
 
-/// Returns whether a prompt holds the word `nil` that no value brought. A template in a long text
-/// may speak of Lua; one that does is likely to speak of more of it.
+/// Returns whether a prompt contains the word `nil`, which is in no value. A template in a long
+/// text may be about Lua, and then it probably says more.
 fn says_nil(text: &str, given: &BTreeMap<String, String>) -> bool {
     let is_word = |part: &str| part.trim_matches(|it: char| !it.is_alphanumeric()) == "nil";
     text.split_whitespace().any(is_word)
@@ -95,7 +95,7 @@ async fn lane(loaded: &Loaded, kind: &Kind, inputs: &Map<String, Value>) -> Opti
     failed(&loaded.config, &slot.at, &title, &cause)
 }
 
-/// Calls webhooks with an empty body. What it lacks is no fault of theirs.
+/// Calls webhooks with an empty body. Failures because of missing fields do not count.
 async fn webhooks(loaded: &Loaded) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for webhook in loaded.config.webhooks.values() {
@@ -117,7 +117,7 @@ fn reads_nothing(cause: &Error) -> bool {
     READS_NOTHING.iter().any(|it| cause.message().contains(it))
 }
 
-/// Returns a value that a plain schema would take, with all of its properties.
+/// Returns a value that matches a plain schema, with all of its properties.
 fn fitting(schema: &Value, depth: usize) -> Value {
     let first = |list: &Value| list.as_array().and_then(|it| it.first()).cloned();
     let named = ["const", "default"].into_iter().find_map(|it| schema.get(it).cloned());
@@ -149,7 +149,7 @@ fn fitting(schema: &Value, depth: usize) -> Value {
     }
 }
 
-/// Returns the finding of a failed call, at the line that failed if that is known.
+/// Returns the finding of a failed call, at the line that failed if known.
 fn failed(config: &Config, at: &Location, title: &str, cause: &Error) -> Option<Diagnostic> {
     let (place, says) = place_of(config, cause.message());
     let line = place.as_ref().and_then(|at| line_of(config, at));
@@ -174,7 +174,7 @@ fn line_of<'c>(config: &'c Config, at: &Location) -> Option<&'c str> {
     file.text.lines().nth(at.line.saturating_sub(1) as usize)
 }
 
-/// Splits `FILE:LINE: ` off a message, where the file is one of the script.
+/// Splits `FILE:LINE: ` off a message, if the file belongs to the script.
 fn place_of<'m>(config: &Config, message: &'m str) -> (Option<Location>, &'m str) {
     for file in &config.files {
         let rest = message.strip_prefix(file.path.as_str()).and_then(|it| it.strip_prefix(':'));
@@ -187,7 +187,7 @@ fn place_of<'m>(config: &Config, message: &'m str) -> (Option<Location>, &'m str
     (None, message)
 }
 
-/// Returns a value for each input that is asked for.
+/// Returns a value for each requested input.
 fn made_up(kind: &Kind, is_given: impl Fn(&Input) -> bool) -> Map<String, Value> {
     let given = kind.inputs.iter().filter(|input| is_given(input));
     given.map(|input| (input.name.clone(), value(input))).collect()

@@ -1,5 +1,5 @@
-//! Files by which agents are steered, where an agent of the site finds them: the repository, the
-//! folder of the script, the account of the server.
+//! Files that steer agents, in places where the site's agents look: the repository, the folder of
+//! the script, the server's account.
 
 use std::collections::BTreeSet;
 
@@ -8,34 +8,34 @@ use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use crate::jobs;
 use crate::script::{Agent, Config, Engine, EngineBody, EnvValue};
 
-/// Most files that a sentence names.
+/// Most files named in a sentence.
 const NAMED_MAX: usize = 8;
 
-/// What an agent finds.
+/// What an agent would find.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct AgentFiles {
-    /// In the repository: they make it start programs.
+    /// Files in the repository that make it start programs.
     pub starting: Vec<String>,
-    /// In the repository: it takes them for instructions.
+    /// Files in the repository that it reads as instructions.
     pub instructing: Vec<String>,
-    /// In the account: they make it start programs.
+    /// Files in the account that make it start programs.
     pub account: Vec<String>,
-    /// In the repository: it obeys them whatever its command says, and its script does not say that
-    /// it may. Its jobs are not started.
+    /// Files in the repository that it obeys whatever its command says, without permission in the
+    /// script. Its jobs are refused.
     pub unkept: Vec<jobs::Unkept>,
-    /// In the account: the same. Whoever set up the account is asked to look.
+    /// The same in the account, whose owner is asked to check them.
     pub unkept_account: Vec<String>,
 }
 
 impl AgentFiles {
-    /// Looks from the folder of the script up to the repository's top, and in a home.
+    /// Searches from the folder of the script up to the repository's top, and in a home.
     pub fn of(
         (engine, agent): (&Engine, Agent),
         config: &Config,
         home: Option<&Utf8Path>,
     ) -> AgentFiles {
         let folders = folders(config);
-        // The outermost comes first: git names files from there.
+        // The outermost comes first, as git lists files.
         let top = folders.first().cloned().unwrap_or_default();
         let in_folders = |names: &[&str]| -> Vec<String> {
             let paths = folders.iter().flat_map(|folder| names.iter().map(|it| folder.join(it)));
@@ -58,7 +58,7 @@ impl AgentFiles {
         }
     }
 
-    /// Returns the names of all that make the agent start programs.
+    /// Returns the names of all files that make the agent start programs.
     pub fn programs(&self) -> Option<String> {
         let all: Vec<&str> =
             self.starting.iter().chain(&self.account).map(String::as_str).collect();
@@ -66,7 +66,7 @@ impl AgentFiles {
     }
 }
 
-/// Returns what a job says of the files that make its agent start programs, if it would.
+/// Returns a job's warning about files that make its agent start programs, if there are any.
 pub fn warning(engine: &Engine, config: &Config) -> Option<String> {
     let agent = engine.agent().filter(|_| !engine.open_doors().is_empty())?;
     let found = AgentFiles::of((engine, agent), config, None);
@@ -76,8 +76,8 @@ pub fn warning(engine: &Engine, config: &Config) -> Option<String> {
     Some(format!("agent_programs: engine \"{title}\" starts what the repository names in {names}"))
 }
 
-/// Returns the files and folders by which a script steers its agents, from the repository's top:
-/// its skills, and what commands, hooks and variables of its engines may mean.
+/// Returns the files and folders by which a script steers its agents, relative to the repository's
+/// top: its skills, and paths in commands, hooks and variables of its engines.
 pub fn named_by_script(config: &Config, top: &Utf8Path) -> Vec<String> {
     let mut words: BTreeSet<&str> = BTreeSet::new();
     for engine in config.engines.values() {
@@ -93,20 +93,20 @@ pub fn named_by_script(config: &Config, top: &Utf8Path) -> Vec<String> {
         words.extend(hooks.into_iter().flatten().flatten().map(String::as_str));
         words.extend(kind.skill.iter().map(|it| it.path.as_str()));
     }
-    // Of `--option=value` the value may be a file.
+    // The value of `--option=value` may be a file.
     let values: Vec<&str> = words.iter().filter_map(|it| Some(it.split_once('=')?.1)).collect();
     words.extend(values);
     let is_file = |it: &&&str| it.contains(['/', '.']) && !it.contains(['{', '\n', ' ']);
     let below = |it: &&str| -> Option<String> {
         let path = plain(&config.folder.join(it))?;
         let below = path.strip_prefix(top).ok()?.to_string();
-        // Not the whole repository, nor the whole folder of the script.
+        // Not the whole repository or the whole folder of the script.
         (!below.is_empty() && path != config.folder).then_some(below)
     };
     words.iter().filter(is_file).filter_map(below).collect()
 }
 
-/// Returns an absolute path without `.` and `..`; nothing if it leads nowhere.
+/// Returns an absolute path without `.` and `..`; `None` if it leads above the root.
 fn plain(path: &Utf8Path) -> Option<Utf8PathBuf> {
     let mut plain = Utf8PathBuf::new();
     for part in path.components() {
@@ -130,7 +130,7 @@ pub fn named(names: &[&str]) -> Option<String> {
     }
 }
 
-/// Agents look from their working folder upwards, as far as the repository goes.
+/// Agents search from their working folder upwards, up to the repository's top.
 fn folders(config: &Config) -> BTreeSet<Utf8PathBuf> {
     let mut found = BTreeSet::from([config.site.root.clone()]);
     for folder in config.folder.ancestors() {
@@ -139,7 +139,7 @@ fn folders(config: &Config) -> BTreeSet<Utf8PathBuf> {
             return found;
         }
     }
-    // No repository is around the script: only its own folder counts.
+    // The script is outside a repository: only its own folder counts.
     BTreeSet::from([config.site.root.clone(), config.folder.clone()])
 }
 

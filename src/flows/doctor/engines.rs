@@ -1,4 +1,4 @@
-//! The doctor's look at engines: whether they are there, and which version of those that are known.
+//! The doctor's checks of engines: whether they exist, and the versions of known ones.
 
 use std::time::Duration;
 
@@ -13,15 +13,15 @@ use crate::process::{self, Children, Run, Terminals};
 use crate::script::{Engine, EnvValue, Loaded};
 
 const WHAT: &str = "engine";
-/// What is said of files that steer agents.
+/// The hint about files that steer agents.
 const AGENT_FILES: &str = "agent files";
-/// Programs that answer `--version` at once and do nothing else. What others would do is unknown.
+/// Programs that answer `--version` at once and do nothing else. Others are not started.
 const KNOWN: [&str; 9] =
     ["aider", "amp", "claude", "codex", "copilot", "cursor-agent", "gemini", "goose", "opencode"];
-/// How long one may take to tell its version.
+/// How long a program may take to print its version.
 const VERSION_MAX: Duration = Duration::from_secs(5);
 const VERSION_BYTES_MAX: usize = 64 * 1024;
-/// Longest version that is shown.
+/// Longest version shown.
 const VERSION_CHARS_MAX: usize = 60;
 
 pub(super) async fn engines(loaded: &Loaded, around: &Surroundings) -> Vec<Finding> {
@@ -53,7 +53,7 @@ pub(super) async fn engines(loaded: &Loaded, around: &Surroundings) -> Vec<Findi
     found
 }
 
-/// Looks whether the gateway can be started, if the script declares one.
+/// Checks whether the gateway can be started, if the script declares one.
 fn gateway(loaded: &Loaded, around: &Surroundings) -> Option<Finding> {
     const WHAT: &str = "gateway";
     let config = &loaded.config;
@@ -72,7 +72,7 @@ fn gateway(loaded: &Loaded, around: &Surroundings) -> Option<Finding> {
     })
 }
 
-/// Looks whether agents in terminals have what they live in, if the script declares any.
+/// Checks what agents in terminals need, if the script declares any.
 async fn terminals(loaded: &Loaded, around: &Surroundings) -> Option<Finding> {
     const WHAT: &str = "terminal";
     let is_typed = |it: &Engine| it.speech.as_ref().is_some_and(|it| it.typed.is_some());
@@ -108,7 +108,7 @@ async fn look(engine: &ResolvedEngine, around: &Surroundings) -> Finding {
 
 async fn version(program: &str, engine: &ResolvedEngine, around: &Surroundings) -> Result<String> {
     let mut env = around.env.clone();
-    // Asking for a version needs no secret.
+    // `--version` needs no secret.
     env.extend(engine.env.iter().filter_map(|(name, value)| match value {
         EnvValue::Text(text) => Some((name.clone(), text.clone())),
         EnvValue::Secret(_) => None,
@@ -131,10 +131,10 @@ async fn version(program: &str, engine: &ResolvedEngine, around: &Surroundings) 
     }
 }
 
-/// Names the files by which the agent is steered, and whether its command lets them start programs.
+/// Names the files that steer the agent, and whether its command lets them start programs.
 fn files(loaded: &Loaded, engine: &ResolvedEngine, around: &Surroundings) -> Vec<Finding> {
     let Some(declared) = loaded.config.engines.get(&engine.name) else { return Vec::new() };
-    // What the assistant's engine is started with is ours, whatever its command says.
+    // The server controls how the assistant's engine is started.
     let is_used = loaded.config.kinds.values().any(|kind| kind.engine == engine.name);
     let Some(agent) = declared.agent().filter(|_| is_used) else { return Vec::new() };
     let home = around.env.iter().find(|it| it.0 == "HOME").map(|it| Utf8Path::new(&it.1));
@@ -179,7 +179,7 @@ fn files(loaded: &Loaded, engine: &ResolvedEngine, around: &Surroundings) -> Vec
     found
 }
 
-/// Claude Code runs without its questions for permission as root only where it is told that it may.
+/// As root, Claude Code runs without asking for permissions only if it is told that it may.
 fn refusal(loaded: &Loaded, engine: &ResolvedEngine, around: &Surroundings) -> Option<Finding> {
     let declared = loaded.config.engines.get(&engine.name)?;
     let is_told = declared.sets("IS_SANDBOX") || around.env.iter().any(|it| it.0 == "IS_SANDBOX");

@@ -1,4 +1,4 @@
-//! A look at the machine: which layers hold here, for a site or without one, with advice.
+//! Checks of the machine: which layers work here, with or without a site, with advice.
 //!
 //! **Invariant:** it changes nothing of a site, needs no server, and disturbs none that runs.
 
@@ -13,32 +13,32 @@ use crate::base::{Clock, Finding, Millis, Result};
 use crate::process::{self, Children};
 use crate::script::Loaded;
 
-/// 2026-01-01T00:00:00Z: no clock of this program shows an earlier time.
+/// 2026-01-01T00:00:00Z: a correct clock shows no earlier time.
 const CLOCK_MIN: Millis = Millis(1_767_225_600_000);
-/// How far the two clocks may differ over one examination, in milliseconds.
+/// How far the two clocks may drift apart during a check, in milliseconds.
 const DRIFT_MS_MAX: i64 = 1_000;
 
-/// What is looked at.
+/// What is checked.
 pub enum Patient<'a> {
     /// A folder without a script.
     Folder(&'a Utf8Path),
-    /// A script that cannot be used: its path, and what is wrong with it in a few words.
+    /// An invalid script: its path, and the error in a few words.
     Broken(&'a Utf8Path, String),
     /// A site.
     Site(&'a Loaded),
 }
 
-/// What the machine offers the patient.
+/// The environment of the check.
 pub struct Surroundings {
     /// The agents' client.
     pub wb_agent: Result<Utf8PathBuf>,
-    /// Where programs are searched.
+    /// The `PATH`.
     pub path: String,
-    /// The variables that tell programs whose they are (`HOME` and the like).
+    /// Variables that tell programs whose they are (`HOME` and the like).
     pub env: Vec<(String, String)>,
 }
 
-/// Looks at the machine on behalf of a patient.
+/// Runs all checks.
 pub async fn examine(patient: &Patient<'_>, around: &Surroundings) -> Vec<Finding> {
     let (clock, wall, monotonic) = (Clock::system(), Clock::system().now(), Instant::now());
     let mut found = vec![script(patient)];

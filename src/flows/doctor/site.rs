@@ -1,25 +1,23 @@
-//! The doctor's look at a site: repository, data folder, database, server.
+//! The doctor's checks of a site: repository, data folder, database, server.
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::base::{Clock, Finding, Millis, Result};
+use crate::base::{Clock, DISK_ERROR, Finding, Millis, READ_ONLY, Result};
 use crate::documents::Repo;
 use crate::flows::check::external;
-use crate::flows::site::backup;
+use crate::flows::site::{backup, servable, server_file};
 use crate::process::{self, Children, FileLock};
 use crate::script::Loaded;
 use crate::store::events;
 
-/// Files of the data folder that hold a secret, or all that was ever said.
+/// Files of the data folder with secrets or content.
 const PRIVATE: [&str; 4] = ["operator.token", "wiki.db", "wiki.db-wal", "wiki.db-shm"];
-/// Largest `server.json`.
-const SERVER_BYTES_MAX: u64 = 64 * 1024;
 
-/// What the database says.
+/// The result of checking the database.
 #[derive(Default)]
 pub(super) struct Newest {
     pub(super) finding: Option<Finding>,
-    /// When its newest event was.
+    /// The time of its newest event.
     pub(super) event: Option<Millis>,
 }
 
@@ -60,7 +58,7 @@ pub(super) async fn repository(loaded: &Loaded, path: &str) -> Finding {
             Err(cause) => bad(cause),
             Ok(Some(finding)) => finding,
             Ok(None) => {
-                // A glob that leaves files out matches none of those that are left.
+                // A negated glob matches none of the remaining files.
                 let paths = match repo.tracked_files().await {
                     Ok(paths) => paths,
                     Err(cause) => return bad(cause),
@@ -79,7 +77,7 @@ pub(super) async fn repository(loaded: &Loaded, path: &str) -> Finding {
     }
 }
 
-/// Says what is meant to be a Source and is not looked at, or cannot be one.
+/// Reports files that are meant to be Sources but are ignored or cannot be Sources.
 async fn overlooked(repo: &Repo) -> Result<Option<Finding>> {
     const WHAT: &str = "repository";
     let unwatched = repo.unwatched().await?;
@@ -106,7 +104,7 @@ fn others(count: usize) -> String {
     if count > 1 { format!(" and {} more", count - 1) } else { String::new() }
 }
 
-/// Says which secrets this shell has not; the server may be started with others.
+/// Reports secrets that are missing in this shell; the server may have a different environment.
 pub(super) fn secrets(loaded: &Loaded) -> Vec<Finding> {
     const WHAT: &str = "secret";
     let missing = external::missing_secrets(loaded, &external::environment());
@@ -139,7 +137,7 @@ pub(super) fn data(data: &Utf8Path) -> Finding {
     }
 }
 
-/// Looks at the files that nobody else may read, once there are any.
+/// Checks the permissions of private files, once they exist.
 pub(super) fn files(data: &Utf8Path) -> Option<Finding> {
     const WHAT: &str = "private files";
     let modes: Vec<(Utf8PathBuf, bool, u32)> = PRIVATE
@@ -167,17 +165,17 @@ pub(super) fn files(data: &Utf8Path) -> Option<Finding> {
     (!modes.is_empty()).then(|| Finding::ok(WHAT, format!("{} files are private", modes.len())))
 }
 
-/// Reads the database as a reader beside its server would.
+/// Checks the database as `serve` does, and reads its newest event.
 pub(super) fn database(data: &Utf8Path) -> Newest {
     const WHAT: &str = "database";
     let path = data.join("wiki.db");
-    // A reader of another user would leave files beside it that the server cannot open.
-    match process::owner_and_mode(&path) {
-        Ok((true, _)) => {}
-        Ok((false, _)) | Err(_) => return Newest::default(),
+    // A reader of another user would leave files that the server cannot open.
+    if let Ok((false, _)) = process::owner_and_mode(&path) {
+        return Newest::default();
     }
-    match events::newest(&path) {
-        Ok(event) => {
+    match servable::refuse_unservable(data).and_then(|()| newest(&path)) {
+        Ok(None) => Newest::default(),
+        Ok(Some(event)) => {
             let finding = Some(Finding::ok(WHAT, format!("{path} can be read")));
             Newest { finding, event }
         }
@@ -205,10 +203,15 @@ pub(super) fn database(data: &Utf8Path) -> Newest {
     }
 }
 
-/// Returns what keeps SQLite from opening a database that may well be whole: even a reader writes
-/// into the files beside it.
+/// Returns when the newest event of a database was; `None` if there is no database yet.
+fn newest(path: &Utf8Path) -> Result<Option<Option<Millis>>> {
+    path.exists().then(|| events::newest(path)).transpose()
+}
+
+/// Returns the file that keeps SQLite from opening an intact database: even a reader writes to the
+/// files next to it.
 fn unwritable(data: &Utf8Path, cause: &crate::base::Error) -> Option<Utf8PathBuf> {
-    if !["read_only", "disk_error"].contains(&cause.code_str()) {
+    if ![READ_ONLY, DISK_ERROR].contains(&cause.code_str()) {
         return None;
     }
     let beside = ["wiki.db", "wiki.db-wal", "wiki.db-shm"].map(|it| data.join(it));
@@ -216,26 +219,26 @@ fn unwritable(data: &Utf8Path, cause: &crate::base::Error) -> Option<Utf8PathBuf
     places.find(|it| it.exists() && !process::may_write(it))
 }
 
-/// Says whether a server runs. Nothing of this is a fault.
+/// Reports whether a server is running. Neither is a problem.
 pub(super) fn server(data: &Utf8Path) -> Finding {
     const WHAT: &str = "server";
     let lock = data.join("lock");
     if !lock.exists() {
         return Finding::ok(WHAT, "none has run here yet");
     }
-    let facts = process::read_small(&data.join("server.json"), SERVER_BYTES_MAX).ok().flatten();
-    let facts: Option<serde_json::Value> =
-        facts.and_then(|text| serde_json::from_slice(&text).ok());
-    // A server that starts at this moment waits for the lock for longer than this look takes.
+    // An unreadable file is reported by `serve`; here the lock decides.
+    let left = server_file::read(data).ok().flatten();
+    // A starting server waits for the lock for longer than this check holds it.
     match FileLock::try_take(&lock) {
-        Ok(Some(_)) if facts.is_some() => {
+        Ok(Some(_)) if left.is_some() => {
             Finding::ok(WHAT, "the last one was killed; the next one settles its jobs")
         }
         Ok(Some(_)) => Finding::ok(WHAT, "not running"),
         Ok(None) => {
-            let facts = facts.unwrap_or_default();
-            let address = facts["address"].as_str().unwrap_or("its socket").to_owned();
-            Finding::ok(WHAT, format!("pid {} serves at {address}", facts["pid"]))
+            let server = left.unwrap_or_default();
+            let pid = server.pid.map_or_else(String::new, |pid| format!("pid {pid} "));
+            let address = server.address.as_deref().unwrap_or("its socket");
+            Finding::ok(WHAT, format!("{pid}serves at {address}"))
         }
         Err(cause) => Finding::error(
             WHAT,

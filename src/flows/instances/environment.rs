@@ -1,4 +1,4 @@
-//! What an instance is given: its files, the names of its environment, and the words of its prompt.
+//! The environment of an instance: its files, its variables, and values for its prompt.
 
 use std::collections::BTreeMap;
 
@@ -9,26 +9,25 @@ use crate::flows::{Works, instances};
 use crate::jobs::{self, InstanceFiles, Job};
 use crate::mail::{self, Message};
 
-/// Longest payload that stands in the environment of a hook, in bytes; a longer one is in the file
-/// only.
+/// Longest payload in a hook's environment, in bytes; a longer one is only in the file.
 const CONTENT_BYTES_MAX: usize = 96 * 1024;
-/// Longest payload that stands in the prompt, in bytes; of a longer one the prompt names the file.
+/// Longest payload in the prompt, in bytes; for a longer one, the prompt names the file.
 const PROMPT_PAYLOAD_BYTES_MAX: usize = 32 * 1024;
 
-/// Longest payload that is written on several lines, in bytes as one line.
+/// Longest payload that is pretty-printed, in bytes of compact JSON.
 const PRETTY_BYTES_MAX: usize = 16 * 1024;
 
-/// What an instance is given.
+/// The environment of an instance.
 pub(in crate::flows) struct Instance {
-    /// Its files, written before anything is started.
+    /// Its files, written before anything starts.
     pub(in crate::flows) files: InstanceFiles,
-    /// Names of its environment, without secrets.
+    /// Its variables, without secrets.
     pub(in crate::flows) env: Vec<(String, String)>,
-    /// What its prompt can name beside the inputs.
+    /// Values for its prompt besides the inputs.
     pub(in crate::flows) texts: BTreeMap<String, String>,
 }
 
-/// Returns what a job is given beside its inputs; nothing if no message started it.
+/// Returns the environment of a job; `None` if no message started it.
 ///
 /// # Errors
 /// As reading the message.
@@ -47,11 +46,11 @@ pub(in crate::flows) async fn prepare(works: &Works, job: &Job) -> Result<Option
     Ok(Some(Instance { files, env, texts }))
 }
 
-/// A payload that is a text is given as it is, anything else as JSON on several lines.
+/// A text is passed as it is, anything else as pretty-printed JSON.
 fn text_of(message: &Message) -> String {
     match message.payload.as_str() {
         Some(text) => text.to_owned(),
-        // Deep nesting makes many times as much of it on lines of its own.
+        // Deep nesting makes pretty-printed JSON many times longer.
         None => match message.payload.to_string() {
             short if short.len() <= PRETTY_BYTES_MAX => format!("{:#}", message.payload),
             long => long,
@@ -67,7 +66,7 @@ fn names(
     payload: &str,
     root: &JobId,
 ) -> Vec<(String, String)> {
-    // A variable holds no zero byte, and all of them together have a limit.
+    // A variable holds no NUL byte, and their total size is limited.
     let fits = payload.len() <= CONTENT_BYTES_MAX && !payload.contains('\0');
     let reply_to = message.answer_to().map(Address::to_string).unwrap_or_default();
     let pairs = [
@@ -109,7 +108,7 @@ fn texts(
     pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// Tells an agent what it is and how it ends: the first thing that its prompt says.
+/// The start of the prompt: tells an agent what it is and how to finish.
 fn banner(works: &Works, message: &Message, own: &Address) -> String {
     let wb_agent = &works.wb_agent;
     let from = match &message.from {

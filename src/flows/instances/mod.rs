@@ -18,8 +18,8 @@ pub(in crate::flows) fn address(kind: &str, root: &JobId) -> Address {
     Address::Instance { template: template.to_owned(), job: root.to_string() }
 }
 
-/// Returns the address of a job: of the agent that lives in it, or of an instance; none for a job
-/// that no message started.
+/// Returns the address of a job: its long-running agent's, or its instance's; `None` for a job that
+/// no message started.
 pub(in crate::flows) fn address_of_job(job: &jobs::Job) -> Option<Address> {
     match &job.agent {
         Some(agent) => Some(Address::Agent(agent.clone())),
@@ -27,7 +27,7 @@ pub(in crate::flows) fn address_of_job(job: &jobs::Job) -> Option<Address> {
     }
 }
 
-/// Returns the address that an actor writes from; none for the script, and for a job that no
+/// Returns the address that an actor writes from; `None` for the script, and for a job that no
 /// message started.
 ///
 /// # Errors
@@ -35,7 +35,7 @@ pub(in crate::flows) fn address_of_job(job: &jobs::Job) -> Option<Address> {
 pub(in crate::flows) fn address_of(c: &Connection, actor: &Actor) -> Result<Option<Address>> {
     match actor {
         Actor::Person(id) => {
-            // The operator may be called as no address can: then nobody writes back.
+            // The operator's name may not be a valid address; then nobody can reply.
             let name = people::find(c, id)?.map(|person| person.name);
             Ok(name.filter(|it| is_person_name(it)).map(Address::Person))
         }

@@ -1,4 +1,4 @@
-//! What an instance says it came to: `wb-agent complete` and `fail`.
+//! The result that an instance reports: `wb-agent complete` and `fail`.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::flows::mail::PAYLOAD_BYTES_MAX;
 use crate::jobs::{self, Given, Verdict};
 use crate::people::Caller;
 
-/// Takes the verdict of an instance, once. The same one again is the same answer.
+/// Accepts the verdict of an instance, once. Repeating the same one gets the same response.
 ///
 /// # Errors
 /// `invalid` with code `bad_reply` if the reply does not fit the inbox, with code `bad_verdict` if

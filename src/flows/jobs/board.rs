@@ -1,4 +1,4 @@
-//! The board of jobs: what waits and why, what runs, what has ended, and how much room there is.
+//! The board of jobs: waiting, running and ended ones, and the capacities.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,10 +9,10 @@ use crate::jobs::rows::board::{self, BoardFilter};
 use crate::jobs::{self, Status};
 use crate::people::Caller;
 
-/// Jobs of each sort on a board.
+/// Jobs of each state on a board.
 const ROWS: u32 = 50;
 
-/// What a board is asked for.
+/// The filter of a board.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -21,7 +21,7 @@ pub struct BoardQuery {
     pub kind: Option<String>,
     /// Only of this Source.
     pub source_path: Option<SourcePath>,
-    /// Only those that this actor asked for: `person:ID`.
+    /// Only those requested by this actor: `person:ID`.
     pub requested_by: Option<String>,
 }
 
@@ -29,19 +29,19 @@ pub struct BoardQuery {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Board {
-    /// Those that wait, the next one first; then parked ones.
+    /// Waiting jobs, next one first; then parked ones.
     pub queued: Vec<JobView>,
-    /// Those that run, the longest first.
+    /// Running jobs, longest first.
     pub running: Vec<JobView>,
-    /// Those that have ended, the latest first.
+    /// Ended jobs, latest first.
     pub ended: Vec<JobView>,
-    /// How many wait, whatever was asked for.
+    /// Number of waiting jobs, without the filter.
     pub queued_count: i64,
-    /// How many run in the slots.
+    /// Number of running jobs.
     pub running_count: i64,
-    /// How many may run at once.
+    /// Most jobs that may run at once.
     pub slots: u32,
-    /// Kinds with a limit of their own: their name, how many run, how many may.
+    /// Kinds with a limit of their own: name, running, limit.
     pub kinds: Vec<(String, i64, u32)>,
 }
 

@@ -1,5 +1,4 @@
-//! Many jobs cancelled or repeated at once, by kind, state and age: a part of them for each
-//! request.
+//! Cancels or retries many jobs by kind, state and age, a part per request.
 //!
 //! **Invariant:** asking again does nothing twice: what was cancelled is not in its state any more,
 //! and what was repeated is left out.
@@ -7,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::base::limit::parse_duration;
-use crate::base::{Actor, Error, JobId, Result};
+use crate::base::{Actor, Error, ErrorKind, JobId, Result};
 use crate::flows::Site;
 use crate::flows::automation::effects;
 use crate::flows::jobs::cancel::cancel_waiting;
@@ -16,9 +15,9 @@ use crate::flows::requests::options;
 use crate::jobs::{self, Choice, NewJob, Status};
 use crate::people::{Caller, Person};
 
-/// Jobs that one request cancels.
+/// Jobs cancelled per request.
 const CANCELLED_AT_ONCE: usize = 200;
-/// Jobs that one request repeats: their documents are looked at.
+/// Jobs retried per request: their documents are checked.
 const REPEATED_AT_ONCE: usize = 25;
 
 /// The body of `POST /api/jobs/cancel` and `POST /api/jobs/retry`.
@@ -29,13 +28,13 @@ pub struct BulkRequest {
     /// Only of this kind.
     #[serde(default)]
     pub kind: Option<String>,
-    /// In this state: `queued` or `running` to cancel, an end other than `succeeded` to repeat.
+    /// Only in this state: `queued` or `running` to cancel, an end other than `succeeded` to retry.
     #[serde(default)]
     pub status: Option<String>,
-    /// Accepted longer ago than this: `2h`.
+    /// Only those accepted longer ago than this: `2h`.
     #[serde(default)]
     pub older_than: Option<String>,
-    /// `next` of the answer before.
+    /// The `next` of the previous response.
     #[serde(default)]
     pub after: i64,
     /// Only count them.
@@ -43,32 +42,32 @@ pub struct BulkRequest {
     pub dry_run: bool,
 }
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Bulk {
-    /// How many jobs were cancelled or repeated; how many would be, if that was asked.
+    /// Number of jobs cancelled or retried, or, with `dry_run`, that would be.
     pub jobs: i64,
-    /// Those that were refused.
+    /// Jobs for which it was refused.
     pub refused: Vec<Refused>,
-    /// Where the next request goes on; nothing once all were looked at.
+    /// Where the next request continues; `None` at the end.
     pub next: Option<i64>,
 }
 
-/// One job that was refused.
+/// One refusal.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(rename = "RefusedJob"))]
 pub struct Refused {
     /// The job.
     pub job_id: JobId,
-    /// A stable word.
+    /// The error code.
     pub code: String,
-    /// Why.
+    /// The reason.
     pub message: String,
 }
 
-/// Cancels jobs that wait or run.
+/// Cancels waiting or running jobs.
 ///
 /// # Errors
 /// `forbidden` for all but admins; `invalid` for a state in which nothing can be cancelled.
@@ -95,7 +94,7 @@ pub async fn cancel(site: &Site, caller: &Caller, request: BulkRequest) -> Resul
     site.store.write(cancel).await
 }
 
-/// Repeats jobs that have ended, each as a new one that waits. One that was repeated is left out.
+/// Retries ended jobs, each as a new waiting one. Jobs that were already retried are skipped.
 ///
 /// # Errors
 /// `forbidden` for all but admins; `invalid` for a state from which nothing is repeated.
@@ -130,11 +129,11 @@ async fn repeat(site: &Site, person: &Person, id: &JobId) -> Result<()> {
     site.store.write(accept).await
 }
 
-/// Notes what came of one job; what is no refusal ends it all.
+/// Records the result for one job; an error that is not a refusal ends the request.
 fn note(done: &mut Bulk, id: JobId, outcome: Result<()>) -> Result<()> {
     match outcome {
         Ok(()) => done.jobs += 1,
-        Err(error) if effects::is_refusal(&error) || error.code_str() == "not_found" => {
+        Err(error) if effects::is_refusal(&error) || error.kind() == ErrorKind::NotFound => {
             let (code, message) = (error.code_str().to_owned(), error.message().to_owned());
             done.refused.push(Refused { job_id: id, code, message });
         }
@@ -152,7 +151,7 @@ async fn counted(site: &Site, choice: Choice) -> Result<Bulk> {
     Ok(Bulk { jobs, ..Bulk::default() })
 }
 
-/// Returns the jobs that are meant; the first state if none is given.
+/// Returns the matching jobs, in the first state if none is given.
 fn choice(
     site: &Site,
     request: &BulkRequest,

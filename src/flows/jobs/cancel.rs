@@ -1,12 +1,11 @@
-//! Taking back a job that waits: whoever waits for its answer hears of it.
+//! Cancelling a waiting job, and telling whoever waits for its reply.
 
 use crate::base::{Actor, Ids, JobId, Result};
 use crate::flows::{agents, approvals, assistant, mail};
 use crate::jobs::{self, Capacities, Viewer};
 use crate::store::Tx;
 
-/// Cancels a job that waits, also a parked one, and tells whoever waits for its answer; whether it
-/// did.
+/// Cancels a waiting or parked job, and tells whoever waits for its reply. Returns whether it did.
 ///
 /// # Errors
 /// As any write.

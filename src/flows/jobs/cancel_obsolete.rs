@@ -1,5 +1,5 @@
-//! Jobs that nobody waits for any more: what they would hand in is refused already, so they are
-//! cancelled in the transaction that decides so, and not left to spend an agent's time.
+//! Cancels jobs whose result would be refused, in the transaction that makes it so, to save the
+//! agent's time.
 
 use crate::base::limit::PAGE_ROWS_MAX;
 use crate::base::{Actor, JobId, ProposalId, Result, TopicId, fault};
@@ -11,8 +11,8 @@ use crate::jobs::{self, Job, JobFilter, Status, Verb};
 use crate::script::Produces;
 use crate::store::Tx;
 
-/// Cancels the jobs that would answer a Topic that was closed: they propose a text that settles
-/// it, or write in it. What only reads it goes on. Returns those that were cancelled.
+/// Cancels the jobs for a Topic that was closed: those that propose a text that settles it, or
+/// write in it. Jobs that only read it continue. Returns the cancelled ones.
 ///
 /// # Errors
 /// As any write.
@@ -28,7 +28,7 @@ pub(in crate::flows) fn of_topic(
         let filter =
             JobFilter { status: Some(status), limit: PAGE_ROWS_MAX, ..JobFilter::default() };
         let own = JobFilter { topic_id: Some(id.clone()), ..filter.clone() };
-        // It may be one of several that a job settles: such a job has their Source.
+        // It may be one of several Topics of a job: such a job has their Source.
         let further = JobFilter { source_path: Some(source.clone()), ..filter };
         let mut found = jobs::list(tx.connection(), &jobs::Viewer::Program, &own)?;
         found.extend(jobs::list(tx.connection(), &jobs::Viewer::Program, &further)?);
@@ -49,7 +49,7 @@ fn answers(site: &Site, job: &Job, topic: &TopicId) -> bool {
         && job.require_topic(topic, Verb::Message).is_ok()
 }
 
-/// Cancels the job that does a proposal again which was rejected. Returns it.
+/// Cancels the rework of a rejected proposal. Returns the job.
 ///
 /// # Errors
 /// As any write.
@@ -64,7 +64,8 @@ pub(in crate::flows) fn of_proposal(
     Ok(cancel(tx, site, &job, by)?.then_some(running))
 }
 
-/// Cancels a job: at once if it waits. Whether it was; not one that is ending by itself.
+/// Cancels a job, at once if it waits. Returns whether it did; a job that is already ending is left
+/// alone.
 fn cancel(tx: &Tx<'_>, site: &Site, job: &Job, by: &Actor) -> Result<bool> {
     if fault::is_off("called_off") || job.ending_at.is_some() {
         return Ok(false);

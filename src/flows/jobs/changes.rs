@@ -1,5 +1,5 @@
-//! What a person does about changes that were made while a job ran: puts them back, or keeps them;
-//! and what an approval says that they stand in the way of.
+//! A person's decision about changes made while a job ran: restore or keep them; and how they
+//! explain a refused approval.
 
 use rusqlite::Connection;
 use serde::Deserialize;
@@ -9,18 +9,24 @@ use tracing::info;
 use crate::api::changes::{ChangeView, ChangesView, Kept, Restored};
 use crate::base::{Actor, Error, ErrorKind, Event, EventKind, JobId, Result, SourcePath, fault};
 use crate::documents::changes::{Changes, ChangesRow, ChangesState, Wish, name_of, row};
+use crate::documents::git::{
+    CONTENT_FILTER, DETACHED_HEAD, INDEX_LOCKED, MERGE_IN_PROGRESS, UNBORN_HEAD,
+};
 use crate::documents::proposals::attempt;
+use crate::documents::proposals::proposal::STALE_BASE;
+use crate::documents::{NOT_A_SOURCE, NOT_TEXT, SOURCE_DIRTY, SOURCE_EXISTS, SOURCE_GONE};
 use crate::flows::jobs::{one_decision, tree_guard};
 use crate::flows::requests::inputs;
 use crate::flows::{Site, Works, viewer};
 use crate::jobs;
 use crate::people::{self, Caller};
+use crate::process::{HARD_LINK, NOT_A_FILE, PATH_IS_LINK};
 
-/// Most changes that an answer shows.
+/// Most changes in a response.
 const SHOWN_MAX: usize = 200;
-/// Most open changes that are looked through for one that stands in the way.
+/// Most open changes searched for the cause of a refusal.
 const OPEN_MAX: u32 = 50;
-/// How long what is needed to put changes back is held, if nobody decides.
+/// How long the content needed to restore changes is held without a decision.
 const HELD_MS: i64 = 30 * 24 * 3_600_000;
 /// Most names in one request.
 const NAMES_MAX: usize = 1_000;
@@ -30,15 +36,15 @@ const NAMES_MAX: usize = 1_000;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RestoreRequest {
-    /// Paths, branches, `HEAD` or `.git/NAME`; none means all of them or nothing.
+    /// Paths, branches, `HEAD` or `.git/NAME`; none means everything or nothing.
     #[serde(default)]
     pub names: Vec<String>,
-    /// Only says what would be done.
+    /// Only report what would be done.
     #[serde(default)]
     pub dry_run: bool,
 }
 
-/// Puts back what changed while a job ran, as far as nobody changed it since.
+/// Restores what changed while a job ran, unless somebody changed it since.
 ///
 /// # Errors
 /// `not_found` with code `no_change` if nothing did; `conflict` with codes `job_running`,
@@ -62,7 +68,7 @@ pub async fn restore(
     let wish = Wish { job: id.clone(), names: request.names, is_rehearsal: request.dry_run };
     let repo = site.repo.clone();
     let is_all = wish.names.is_empty() && !wish.is_rehearsal;
-    // As a task of its own: git must not be ended in the middle because a client went away.
+    // As a task of its own: a client that disconnects must not interrupt git.
     let work = async move { found.changes.restore(&repo, &kept, &wish).await };
     let plan = site.repo.run_to_end(work).await?;
     let is_done = is_all && plan.is_done();
@@ -77,7 +83,7 @@ pub async fn restore(
     Ok(Restored { items: plan.items, restorable, restored: is_done, held_at: held_at(id) })
 }
 
-/// Keeps what changed while a job ran: nothing is touched, and nothing stands in the way for it.
+/// Keeps what changed while a job ran: no file is touched, and agents are no longer held.
 ///
 /// # Errors
 /// As [`restore`].
@@ -96,8 +102,8 @@ pub async fn keep(site: &Site, caller: &Caller, id: &JobId) -> Result<Kept> {
     Ok(Kept { kept: true, held_at: Some(held_at(id)) })
 }
 
-/// Lets agents start though nobody can look at what changed, or though the job still runs: what is
-/// there now is wanted. Returns whether there was that to decide.
+/// Lets agents start although the changes cannot be determined or the job is still running: the
+/// current state is accepted. Returns whether there was anything to decide.
 async fn keep_unseen(site: &Site, caller: &Caller, id: &JobId, by: &Actor) -> Result<bool> {
     let (asked, viewer) = (id.clone(), viewer(caller));
     let (job, is_open) = site
@@ -115,7 +121,7 @@ async fn keep_unseen(site: &Site, caller: &Caller, id: &JobId, by: &Actor) -> Re
     let mut kept = Changes::default();
     if job.status.is_final() {
         match tree_guard::look_late(site, id).await {
-            // Now there may be something to decide about.
+            // By now there may be something to decide.
             Ok(_) if is_changed(site, id).await? => return Ok(false),
             Ok(_) => {}
             Err(cause) => info!(job_id = %id, "kept unseen: {}", cause.chain()),
@@ -145,7 +151,7 @@ async fn is_changed(site: &Site, id: &JobId) -> Result<bool> {
     Ok(site.store.read(move |c| row::find(c, &asked)).await?.is_some())
 }
 
-/// Returns the changes of a job that nobody decided about.
+/// Returns the undecided changes of a job.
 async fn undecided(site: &Site, caller: &Caller, id: &JobId) -> Result<ChangesRow> {
     let (asked, viewer) = (id.clone(), viewer(caller));
     let (job, found) = site
@@ -172,7 +178,7 @@ fn held_at(id: &JobId) -> String {
     format!("refs/wiki-browser/jobs/{id}")
 }
 
-/// Returns what a job's answer says of its changes; nothing if there were none.
+/// Returns the changes for a job's response; `None` if there were none.
 ///
 /// # Errors
 /// As any read.
@@ -217,8 +223,7 @@ fn change(name: String, how: &str, (before, after): (Value, Value)) -> ChangeVie
     ChangeView { name, how: how.to_owned(), before, after }
 }
 
-/// Refuses to commit to a branch that came to be checked out while a job ran, until a person says
-/// that it is the right one.
+/// Refuses to commit to a branch that was checked out while a job ran, until a person accepts it.
 ///
 /// # Errors
 /// `conflict` with code `branch_switched`.
@@ -244,7 +249,7 @@ pub(in crate::flows) async fn refuse_switched(works: &Works) -> Result<()> {
     Ok(())
 }
 
-/// Returns whether a Source was changed while a job ran, and nobody has decided about that.
+/// Returns whether a Source was changed while a job ran, without a decision so far.
 ///
 /// # Errors
 /// As any read.
@@ -257,29 +262,29 @@ pub(in crate::flows) async fn is_undecided(works: &Works, path: &SourcePath) -> 
     Ok(open(works).await?.iter().any(is_about))
 }
 
-/// Names the approval whose text a Source holds although it came to nothing, or has not come to its
-/// end, and how to put the Source back.
+/// Explains that a Source holds the text of an approval that failed or was interrupted, and how to
+/// restore the Source.
 async fn half_done(works: &Works, path: &SourcePath, refusal: Error) -> Error {
     let found = async {
         let (blob, _) = works.repo.text(path).await?;
         let asked = path.clone();
         works.store.read(move |c| attempt::unfinished(c, &asked, &blob)).await
     };
-    // A file that is no text, or that is gone, is none of an approval's.
+    // A missing file, or one that is not text, comes from no approval.
     let Ok(Some(proposal)) = found.await else { return refusal };
     let name = works.repo.git_path(path);
     let what =
         format!("{path} holds the text of proposal {proposal}, whose approval was not finished");
     let hint = match refusal.code_str() {
-        "source_exists" => format!("`rm -- '{name}'` at the top of the tree removes it"),
+        SOURCE_EXISTS => format!("`rm -- '{name}'` at the top of the tree removes it"),
         _ => format!("`git checkout HEAD -- '{name}'` at the top of the tree puts it back"),
     };
     let code = refusal.code_str().to_owned();
     Error::new(refusal.kind(), what).code(code).hint(hint).source(refusal)
 }
 
-/// Adds to a refusal the job while which its cause came about, if there is one that nobody decided
-/// about, and how to put it back.
+/// Adds to a refusal the job that may have caused it, if its changes are undecided, and how to
+/// restore them.
 pub(in crate::flows) async fn explain(
     works: &Works,
     path: Option<&SourcePath>,
@@ -291,7 +296,7 @@ pub(in crate::flows) async fn explain(
         return refusal;
     }
     let refusal = match (refusal.code_str(), path) {
-        ("source_dirty" | "source_exists", Some(path)) => half_done(works, path, refusal).await,
+        (SOURCE_DIRTY | SOURCE_EXISTS, Some(path)) => half_done(works, path, refusal).await,
         _ => refusal,
     };
     let found = match open(works).await {
@@ -329,7 +334,7 @@ fn offer(job: &JobId) -> String {
     )
 }
 
-/// Returns whether a refusal may come of these changes.
+/// Returns whether these changes may have caused a refusal.
 fn is_cause(changes: &Changes, is_about: impl Fn(&str) -> bool, code: &str) -> bool {
     let is_touched = changes.files.iter().any(|it| is_about(&it.path));
     let has_private = |words: &[&str]| {
@@ -337,8 +342,8 @@ fn is_cause(changes: &Changes, is_about: impl Fn(&str) -> bool, code: &str) -> b
         changes.private.iter().any(|it| is_one(&it.name))
     };
     match code {
-        "index_locked" => has_private(&[".lock"]),
-        "merge_in_progress" => {
+        INDEX_LOCKED => has_private(&[".lock"]),
+        MERGE_IN_PROGRESS => {
             is_touched
                 || has_private(&[
                     "_HEAD",
@@ -348,11 +353,11 @@ fn is_cause(changes: &Changes, is_about: impl Fn(&str) -> bool, code: &str) -> b
                     "BISECT_LOG",
                 ])
         }
-        "detached_head" | "unborn_head" => changes.tip.is_some() || !changes.refs.is_empty(),
-        "source_dirty" | "source_gone" | "hard_link" | "path_is_link" | "not_text"
-        | "not_a_file" | "not_a_source" | "stale_base" | "content_filter" => {
+        DETACHED_HEAD | UNBORN_HEAD => changes.tip.is_some() || !changes.refs.is_empty(),
+        SOURCE_DIRTY | SOURCE_GONE | HARD_LINK | PATH_IS_LINK | NOT_TEXT | NOT_A_FILE
+        | NOT_A_SOURCE | STALE_BASE | CONTENT_FILTER => {
             let attributes = changes.files.iter().any(|it| it.path.ends_with(".gitattributes"));
-            is_touched || (code == "content_filter" && attributes)
+            is_touched || (code == CONTENT_FILTER && attributes)
         }
         _ => false,
     }
@@ -362,7 +367,7 @@ async fn open(works: &Works) -> Result<Vec<ChangesRow>> {
     works.store.read(|c| row::open(c, OPEN_MAX)).await
 }
 
-/// Lets go of what nobody decided about for a month, and of content that is needed no more.
+/// Releases changes without a decision after a month, and content that is no longer needed.
 ///
 /// # Errors
 /// As git or the database.

@@ -1,4 +1,4 @@
-//! Failed jobs that wait for a person: what was repeated, settled or dismissed does not.
+//! Failed jobs that need a person's attention: not those retried, settled or dismissed.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +11,7 @@ use crate::flows::{Site, viewer};
 use crate::jobs;
 use crate::people::Caller;
 
-/// Returns those of the jobs that a person need not see: they were dismissed, or their Topic is
-/// closed or gone.
+/// Returns the jobs that need no attention: dismissed, or their Topic is closed or gone.
 ///
 /// # Errors
 /// `forbidden` for a job.
@@ -39,7 +38,7 @@ pub async fn settled(
     site.store.read(settled).await
 }
 
-/// Takes a failed job off the first page of whoever asks.
+/// Dismisses a failed job from the caller's home page.
 ///
 /// # Errors
 /// `not_found`; `forbidden` for a job.

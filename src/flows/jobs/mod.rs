@@ -1,4 +1,4 @@
-//! Asking for a job, watching it, and taking it back.
+//! Requesting jobs, reading them, and cancelling them.
 
 pub mod board;
 pub mod bulk;
@@ -41,19 +41,19 @@ use crate::people::{self, Caller};
 use crate::script::{EngineBody, Produces, Reads};
 use crate::store::idempotency;
 
-/// The body of `POST /api/agent/jobs`: the kind, its inputs beside it, and when.
+/// The body of `POST /api/agent/jobs`: the kind, its inputs, and when to start.
 #[derive(Clone, Debug, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct JobRequest {
     /// The kind.
     pub kind: String,
-    /// Larger goes first; between -100 and 100; the kind's own if it is not given.
+    /// Higher starts first; between -100 and 100; by default the kind's own.
     #[serde(default)]
     pub priority: Option<i64>,
     /// RFC 3339; the job does not start earlier.
     #[serde(default)]
     pub not_before: Option<String>,
-    /// Open proposals for these Topics may be replaced by what this job proposes.
+    /// Open proposals for these Topics may be superseded by this job's.
     #[serde(default)]
     pub replace_proposals: bool,
     /// The inputs of the kind.
@@ -61,44 +61,44 @@ pub struct JobRequest {
     pub inputs: Map<String, Value>,
 }
 
-/// A job with what only other domains know.
+/// A job with details from other domains.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct JobView {
     /// The job.
     #[serde(flatten)]
     pub job: Job,
-    /// What went wrong, as a sentence.
+    /// The failure, as a sentence.
     pub message: Option<String>,
     /// Why it waits.
     pub waiting: Option<Waiting>,
-    /// Who asked for it.
+    /// The requester.
     pub requested_by_name: String,
     /// Who cancelled it.
     pub cancelled_by_name: Option<String>,
     /// The engine that runs it.
     pub engine: Option<String>,
-    /// How long it may take, in milliseconds.
+    /// Its wall-clock limit, in milliseconds.
     pub timeout_ms: Option<u64>,
-    /// How long its agent may be silent at first.
+    /// How long its agent may be silent at the start.
     pub start_ms: Option<u64>,
     /// How long its agent may be silent.
     pub idle_ms: Option<u64>,
-    /// What it must leave.
+    /// What it must produce.
     pub produces: Option<Cow<'static, str>>,
-    /// The form of its agent's output.
+    /// The format of its agent's output.
     pub reads: Option<Reads>,
     /// When its agent last printed something.
     pub printed_at: Option<Millis>,
-    /// The jobs that repeat it.
+    /// The jobs that retry it.
     pub retried_as: Vec<JobId>,
     /// What it proposed.
     pub proposal_id: Option<ProposalId>,
     /// The Topics that it opened.
     pub opened_topics: Vec<OpenedTopic>,
-    /// What changed in the repository while it ran.
+    /// Changes of the repository while it ran.
     pub changes: Option<ChangesView>,
-    /// The folder of its own in which its agent works.
+    /// Its agent's workspace.
     pub workspace: Option<Workspace>,
 }
 
@@ -168,7 +168,7 @@ async fn accept(site: &Site, new: NewJob, key: Option<idempotency::Key>) -> Resu
         .await
 }
 
-/// The body of `POST /api/agent/jobs/{id}/retry`; it may be empty.
+/// The optional body of `POST /api/agent/jobs/{id}/retry`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -176,13 +176,13 @@ pub struct RetryRequest {
     /// RFC 3339; the new job does not start earlier.
     #[serde(default)]
     pub not_before: Option<String>,
-    /// Not before the provider of the engine takes more: `retry_at` of the job, or the end of the
+    /// Not before the provider's rate limit resets: `retry_at` of the job, or the end of the
     /// engine's hold.
     #[serde(default)]
     pub when_allowed: bool,
 }
 
-/// Repeats a job that has ended, as a new one that always queues.
+/// Retries an ended job as a new one that always queues.
 ///
 /// # Errors
 /// `conflict` with code `job_active` if it has not ended; `daily_cap`.
@@ -218,7 +218,7 @@ pub async fn retry(
     accept(site, new, key).await
 }
 
-/// Refuses to repeat an instance that goes on as another leg, or whose message has its reply.
+/// Refuses to retry an instance that continues as another leg, or whose message has its reply.
 async fn refuse_answered(site: &Site, old: &Job) -> Result<()> {
     let Some(message) = old.message_id.clone() else { return Ok(()) };
     let root = old.root().clone();
@@ -241,8 +241,8 @@ async fn refuse_answered(site: &Site, old: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Cancels a job: at once if it waits, otherwise its agent gets the grace. An admin cancels private
-/// jobs of others too, and learns nothing else of them.
+/// Cancels a job: at once if it waits, otherwise its agent gets the grace period. An admin may
+/// cancel other people's private jobs, and learns nothing else about them.
 ///
 /// # Errors
 /// `conflict` with code `job_ended`.
@@ -270,7 +270,7 @@ pub async fn cancel(site: &Site, caller: &Caller, id: &JobId) -> Result<JobView>
     }
 }
 
-/// Returns a job.
+/// Returns a job; a job sees only itself.
 ///
 /// # Errors
 /// `not_found`; a job sees itself only.
@@ -289,7 +289,7 @@ pub async fn show(site: &Site, caller: &Caller, id: &JobId) -> Result<JobView> {
     Ok(shown)
 }
 
-/// Returns who looks at a job: a job sees itself only.
+/// Returns the viewer of a job; a job sees only itself.
 ///
 /// # Errors
 /// `forbidden` with code `not_granted` for another job.
@@ -309,7 +309,7 @@ pub(super) fn view(works: &super::Works, c: &Connection, job: Job) -> Result<Job
     view_with(works, (c, &viewer), job, &mut None)
 }
 
-/// The same for one of several: they share one look at the queue.
+/// The same for one of several jobs, which share one look at the queue.
 pub(super) fn view_with(
     works: &super::Works,
     (c, viewer): (&Connection, &Viewer),
@@ -375,9 +375,9 @@ pub struct JobQuery {
     pub kind: Option<String>,
     /// Only of this Topic.
     pub topic_id: Option<TopicId>,
-    /// The `next` of the page before.
+    /// The `next` of the previous page.
     pub after: Option<JobId>,
-    /// Rows of a page.
+    /// Rows per page.
     pub limit: Option<u32>,
 }
 
@@ -422,7 +422,7 @@ pub async fn list(site: &Site, caller: &Caller, query: JobQuery) -> Result<Page<
         .await
 }
 
-/// Counts the jobs that wait and run and that the caller sees.
+/// Counts the waiting and running jobs that the caller sees.
 ///
 /// # Errors
 /// As any read.
@@ -443,7 +443,7 @@ pub struct ResultRequest {
     pub summary: Option<String>,
 }
 
-/// Keeps what an agent hands in for its own job.
+/// Stores the result that an agent submits for its own job.
 ///
 /// # Errors
 /// `forbidden` for anybody but the job itself; `conflict` with code `job_ended`.

@@ -1,5 +1,5 @@
-//! What a person keeps of the files that steer agents is kept for every job that saw the same
-//! change: each agent that lives on would ask for it once more.
+//! One decision for one change: if a person keeps a change to files that steer agents, this counts
+//! for every job that saw the same change.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,11 @@ use crate::flows::jobs::tree_guard;
 use crate::jobs;
 use crate::store::Tx;
 
-/// What is wanted where agents are steered from, by path.
+/// The accepted content of files that steer agents, by path.
 type Wanted<'a> = BTreeMap<&'a str, &'a PathState>;
 
-/// Decides in the same way about what other jobs saw, as far as it led to the same content. What
-/// cannot be looked at is asked for as before.
+/// Applies the decision to other jobs that saw the same content. Changes that cannot be compared
+/// still need a decision.
 pub(super) async fn keep_alike(works: &Works, decided: &JobId, kept: &Changes, by: &Actor) {
     let named = tree_guard::named_for(works, decided);
     let steering = kept.steering_files(&named);
@@ -37,7 +37,7 @@ fn is_wanted(wanted: &Wanted<'_>, file: &FileChange) -> bool {
     wanted.get(file.path.as_str()).is_some_and(|it| **it == file.after)
 }
 
-/// Takes what is wanted for what there was before each job that runs.
+/// Makes the accepted content the earlier state of each running job.
 async fn accept_running(works: &Works, decided: &JobId, wanted: &Wanted<'_>) -> Result<()> {
     let looks = works.repo.looks();
     let running = looks.others(Some(decided));
@@ -63,8 +63,8 @@ async fn accept_running(works: &Works, decided: &JobId, wanted: &Wanted<'_>) -> 
     Ok(())
 }
 
-/// Lets go of what jobs are held for that have ended. Whose changes are all among those that are
-/// kept is decided about; of others the rest can still be put back.
+/// Releases the holds of ended jobs. If all their changes are among the kept ones, they are
+/// decided; otherwise the rest can still be restored.
 async fn settle_ended(
     works: &Works,
     kept: &Changes,
@@ -93,7 +93,7 @@ async fn settle_ended(
     Ok(())
 }
 
-/// Settles the changes of a job; what steers agents holds none of them any longer.
+/// Settles the changes of a job, whose steering files hold agents no longer.
 pub(super) fn decide(tx: &Tx<'_>, job: &JobId, state: ChangesState, by: &Actor) -> Result<()> {
     row::decide(tx, job, state, by)?;
     jobs::release_steering(tx, job)

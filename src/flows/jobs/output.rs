@@ -1,4 +1,4 @@
-//! What an agent printed, said and was told: its output in parts, its telemetry, its prompt.
+//! An agent's output, telemetry and prompt.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -12,14 +12,14 @@ use crate::jobs::{self, Job, job_dir};
 use crate::people::Caller;
 use crate::process::{self, JobFolder, OutputChunk, Stream};
 
-/// The code of files that were given up.
+/// The code of files that were deleted.
 pub const LOG_EXPIRED: &str = "log_expired";
 
-/// Most bytes of a log in one answer.
+/// Most bytes of a log in a response.
 const LOG_BYTES_MAX: usize = crate::base::limit::LOG_BYTES_MAX;
-/// Bytes of a log as lines, if nothing is asked.
+/// Default bytes of a log as lines.
 const LINES_BYTES: u64 = 64 * 1024;
-/// Largest prompt: a text of the largest size and what stands around it.
+/// Largest prompt: a text of the largest size, and its surroundings.
 const PROMPT_BYTES_MAX: u64 = TEXT_INPUT_BYTES_MAX as u64 + 2 * 1024 * 1024;
 
 /// The query of `GET /api/agent/jobs/{id}/log`.
@@ -29,20 +29,20 @@ const PROMPT_BYTES_MAX: u64 = TEXT_INPUT_BYTES_MAX as u64 + 2 * 1024 * 1024;
 pub struct LogQuery {
     /// `stdout` or `stderr` (the default).
     pub stream: Option<String>,
-    /// From this byte of the agent's output on.
+    /// Offset in the agent's output.
     pub offset: Option<u64>,
 }
 
-/// Which lines of an agent's output.
+/// Which lines of an agent's output to return.
 #[derive(Clone, Debug, Default)]
 pub struct LinesQuery {
     /// `stdout` or `stderr` (the default).
     pub stream: Option<String>,
-    /// From this byte of the agent's output on.
+    /// Offset in the agent's output.
     pub offset: u64,
-    /// Begins with the next whole line, if `offset` is within one that ends soon.
+    /// Starts with the next whole line, if `offset` is inside one that ends soon.
     pub is_aligned: bool,
-    /// All bytes up to this one, also if a line goes on there; else up to the end of a line.
+    /// Everything up to this offset, even inside a line; otherwise up to the end of a line.
     pub until: Option<u64>,
 }
 
@@ -51,21 +51,21 @@ pub struct LinesQuery {
 pub struct Lines {
     /// `stdout` or `stderr`.
     pub stream: &'static str,
-    /// The byte where they begin.
+    /// The offset of the first line.
     pub offset: u64,
     /// The offset of the next part.
     pub next_offset: u64,
-    /// How much was printed until now.
+    /// The size of the output so far.
     pub total: u64,
-    /// Which bytes are not kept, as first and one past the last.
+    /// The range of deleted bytes: first, and one past the last.
     pub cut: Option<(u64, u64)>,
-    /// Whether more may come.
+    /// Whether more may follow.
     pub running: bool,
-    /// Whether they begin within a line.
+    /// Whether the first line is cut at its start.
     pub goes_on: bool,
     /// The lines.
     pub text: String,
-    /// The beginning of a line that is still being printed; it comes again, whole.
+    /// The beginning of an incomplete line; it is returned again when complete.
     pub open: String,
 }
 
@@ -77,7 +77,7 @@ pub async fn log(site: &Site, caller: &Caller, id: &JobId, query: LogQuery) -> R
     let stream = stream_of(query.stream.as_deref())?;
     let offset = query.offset.unwrap_or(0);
     let (chunk, running) = read(site, caller, id, stream, offset, LOG_BYTES_MAX).await?;
-    // A character at the end of the piece that is not whole yet is left for the next one.
+    // An incomplete character at the end is left for the next part.
     let whole = whole_characters(&chunk.bytes, chunk.next_offset < chunk.total || running);
     Ok(LogText {
         stream: stream.as_str().to_owned(),
@@ -90,13 +90,13 @@ pub async fn log(site: &Site, caller: &Caller, id: &JobId, query: LogQuery) -> R
     })
 }
 
-/// Returns a part of an agent's output that ends with a line, wherever it can.
+/// Returns a part of an agent's output that ends with a line, if possible.
 ///
 /// # Errors
 /// As [`log`].
 pub async fn lines(site: &Site, caller: &Caller, id: &JobId, query: LinesQuery) -> Result<Lines> {
     let stream = stream_of(query.stream.as_deref())?;
-    // With the byte before: whether it ends a line.
+    // With the byte before, to see whether it ends a line.
     let before = query.offset.saturating_sub(1);
     let most = query.until.map_or(LINES_BYTES, |it| it.saturating_sub(query.offset));
     let most = usize::try_from(most).unwrap_or(usize::MAX).clamp(1, LOG_BYTES_MAX - 1);
@@ -119,7 +119,7 @@ pub async fn lines(site: &Site, caller: &Caller, id: &JobId, query: LinesQuery) 
         (offset, bytes) = (offset + skipped as u64, &bytes[skipped..]);
     }
     if let Some(until) = query.until {
-        // What is not kept may have been asked for: then it begins later, perhaps too late.
+        // The requested bytes may have been deleted: then it starts later, perhaps beyond the end.
         let left = usize::try_from(until.saturating_sub(offset)).unwrap_or(usize::MAX);
         bytes = &bytes[..bytes.len().min(left)];
     }
@@ -146,8 +146,8 @@ pub async fn lines(site: &Site, caller: &Caller, id: &JobId, query: LinesQuery) 
     })
 }
 
-/// Returns a part of an agent's output as it is: the bytes, where they begin, where to go on, and
-/// how much there is.
+/// Returns a part of an agent's raw output: the bytes, their offset, the next offset, and the
+/// total.
 ///
 /// # Errors
 /// As [`log`].
@@ -171,7 +171,7 @@ fn stream_of(word: Option<&str>) -> Result<Stream> {
     }
 }
 
-/// Reads a part of an output, and whether its job still runs.
+/// Reads a part of an output, and whether its job is still running.
 async fn read(
     site: &Site,
     caller: &Caller,
@@ -184,9 +184,9 @@ async fn read(
     let dir = job_dir(&site.config.site.data, id);
     let read = blocking(move || process::read_output(&dir, stream, offset, bytes_max)).await;
     let is_nothing = |cause: &Error| match cause.kind() {
-        // A job that waits, or that never got as far as an agent, has printed nothing.
+        // A waiting job, or one without an agent, has no output.
         ErrorKind::NotFound => job.guard.is_none(),
-        // Nor is read what an agent has put in the place of its output.
+        // If an agent has replaced its output file, it is not read.
         _ => process::is_usurped(cause),
     };
     let chunk = match read {
@@ -198,13 +198,13 @@ async fn read(
     Ok((chunk, !job.status.is_final()))
 }
 
-/// Returns when a job's agent last printed something; nothing if it has not.
+/// Returns when a job's agent last printed something.
 pub(in crate::flows) async fn last_printed(site: &Site, id: &JobId) -> Result<Option<Millis>> {
     let dir = job_dir(&site.config.site.data, id);
     blocking(move || process::last_printed(&dir)).await
 }
 
-/// Returns a job that the caller sees and whose folder was not given up.
+/// Returns a job that the caller may see and whose folder still exists.
 async fn with_files(site: &Site, caller: &Caller, id: &JobId) -> Result<Job> {
     let (asked, viewer) = (id.clone(), require_own(caller, id)?);
     site.store
@@ -244,7 +244,7 @@ pub async fn stream(site: &Site, caller: &Caller, id: &JobId, after: u64) -> Res
     Ok(Transcript { items, next })
 }
 
-/// Returns the last entries of an agent's telemetry, and what all of it adds up to.
+/// Returns the last entries of an agent's telemetry, and the totals.
 ///
 /// # Errors
 /// `not_found`.

@@ -23,17 +23,17 @@ use crate::jobs::{self, Beginning, Recall, Steady, UNSEEN, Watch, Watched, job_d
 use crate::process::JobFolder;
 use crate::script::Engine;
 
-/// File of a job's folder that says what there was before its agent started.
+/// The file in a job's folder with the state before its agent started.
 const BEFORE: &str = "before.json";
-/// How often it is looked again while agents are held for want of a decision.
+/// How often to look again while agents are held.
 const AGAIN: Duration = Duration::from_secs(2);
-/// Largest such file: some thousands of files with changes of the user's own.
+/// Largest such file: some thousands of uncommitted files.
 const BEFORE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 type Cache = Option<Known<Snapshot>>;
 
-/// Returns what looks at the repository before a job's agent starts and after it has ended, and
-/// what says whether one may start.
+/// Returns the hooks that compare the repository before and after a job's agent, and that decide
+/// whether one may start.
 pub fn watch(works: &Works) -> (Watch, Steady) {
     let works = works.clone();
     let known: Cache = works.repo.folders().map(|folders| {
@@ -62,7 +62,7 @@ async fn watched(works: Works, job: JobId, beginning: Beginning, known: Cache) -
         Box::pin(async move {
             let look = noted.looks.end(&noted.job);
             let repo = works.repo.clone();
-            // Git may be writing what is held: who waits no longer does not kill it.
+            // Git may be writing objects; a caller that stops waiting does not kill it.
             let finish = async move { Ok(finish(&works, &job, look, known.as_ref()).await) };
             let mut told = match begun {
                 Ok(()) => repo.run_to_end(finish).await.unwrap_or_else(|cause| {
@@ -77,7 +77,7 @@ async fn watched(works: Works, job: JobId, beginning: Beginning, known: Cache) -
     Box::new(after)
 }
 
-/// Returns what looks after a job that an earlier server had begun to watch.
+/// Returns the guard for a job that an earlier server was watching.
 pub fn recall(works: &Works) -> Recall {
     let works = works.clone();
     Arc::new(move |job| {
@@ -85,7 +85,7 @@ pub fn recall(works: &Works) -> Recall {
         Box::pin(async move {
             match remembered(&works, &job).await {
                 Ok(Some(look)) => finish(&works, &job, Some(look), None).await,
-                // It had not begun.
+                // Watching had not begun.
                 Ok(None) => Vec::new(),
                 Err(cause) => vec![lost(&works, &job, &cause).await],
             }
@@ -93,7 +93,7 @@ pub fn recall(works: &Works) -> Recall {
     })
 }
 
-/// A job that is being watched; it is forgotten also if its agent could not be started.
+/// A watched job; removed even if its agent could not be started.
 struct Noted {
     looks: Looks,
     job: JobId,
@@ -105,7 +105,7 @@ impl Drop for Noted {
     }
 }
 
-/// Looks before the agent starts; what cannot be looked at becomes a warning.
+/// Records the state before the agent starts; a failure becomes a warning.
 async fn begin(
     works: &Works,
     job: &JobId,
@@ -118,13 +118,13 @@ async fn begin(
         remember(works, job, look).await
     };
     begun.await.map_err(|cause| {
-        // Git may be in the middle of something; a job is not failed for the want of it.
+        // Git may be in the middle of an operation; the job does not fail because of that.
         warn!(job_id = %job, "the repository cannot be looked at: {}", cause.chain());
         format!("unwatched: git could not look before the job: {}", cause.message())
     })
 }
 
-/// Goes on with a job that an earlier server had begun to watch.
+/// Continues with a job that an earlier server was watching.
 async fn resume(works: &Works, job: &JobId) -> std::result::Result<(), String> {
     match remembered(works, job).await {
         Ok(Some(look)) => {
@@ -136,15 +136,15 @@ async fn resume(works: &Works, job: &JobId) -> std::result::Result<(), String> {
     }
 }
 
-/// What there was before a job cannot be read: nobody can say what it changed.
+/// The earlier state cannot be read, so the changes are unknown.
 async fn lost(works: &Works, job: &JobId, cause: &Error) -> String {
     warn!(job_id = %job, "what there was before is lost: {}", cause.chain());
     hold(works, job, vec![UNSEEN.to_owned()]).await;
     format!("unwatched: what there was before is lost: {}", cause.message())
 }
 
-/// Says whether what steers agents is as it was when those began that run now. If not, it is on
-/// record, and no agent starts until somebody decides.
+/// Checks the files that steer agents against the state at the start of each running job. If they
+/// differ, this is recorded, and no agent starts until a person decides.
 async fn is_steady(works: &Works, job: &JobId, known: Option<&Known<Snapshot>>) -> bool {
     if fault::is_off("steering_hold") || is_builtin(works, job).await {
         return true;
@@ -156,8 +156,8 @@ async fn is_steady(works: &Works, job: &JobId, known: Option<&Known<Snapshot>>) 
     is_steady
 }
 
-/// Holds all agents if what steers them changed since a job began that still runs, or if nobody can
-/// say; and lets them go if it is as it was again. Returns whether they are held.
+/// Holds all agents if the files that steer them changed since a running job began, or if that is
+/// unknown; releases the hold if they are as before. Returns whether agents are held.
 async fn judge(works: &Works, job: &JobId, begun: &Look, known: Option<&Known<Snapshot>>) -> bool {
     let files = match steering_since(works, job, begun, known).await {
         Ok(found) => found.map(|it| it.agent_files).unwrap_or_default(),
@@ -174,7 +174,7 @@ async fn judge(works: &Works, job: &JobId, begun: &Look, known: Option<&Known<Sn
     true
 }
 
-/// Returns what changed since a job began; nothing if nothing did.
+/// Returns the changes since a job began.
 async fn steering_since(
     works: &Works,
     job: &JobId,
@@ -186,7 +186,7 @@ async fn steering_since(
     steering_between(works, job, (&begun.before, &now)).await
 }
 
-/// Returns what is different between two moments of a job; nothing if nothing is.
+/// Returns the changes between two states of a job.
 pub(super) async fn steering_between(
     works: &Works,
     job: &JobId,
@@ -232,8 +232,8 @@ pub(super) async fn let_go_of(works: &Works, job: &JobId) {
     }
 }
 
-/// Looks after those jobs for which agents are held and about which nobody can decide yet, until
-/// `stop`: that still run, or that have ended while git could not read the repository.
+/// Rechecks, until `stop`, the jobs that hold agents and cannot be decided yet: they are still
+/// running, or ended while git could not read the repository.
 pub async fn serve(works: Works, stop: CancellationToken) {
     let held = works.store.bell(jobs::STEERING_BELL);
     loop {
@@ -261,8 +261,8 @@ pub async fn serve(works: Works, stop: CancellationToken) {
     }
 }
 
-/// Looks after a job that has ended while git could not read the repository. Returns whether
-/// nobody had.
+/// Compares after a job that ended while git could not read the repository. Returns whether it was
+/// still open.
 ///
 /// # Errors
 /// What git says if it still cannot.
@@ -284,8 +284,8 @@ pub(in crate::flows) async fn look_late(works: &Works, job: &JobId) -> Result<bo
     Ok(true)
 }
 
-/// Takes what steers agents as it is now for what there was before a job that runs: a person
-/// wants it. Returns what had changed, unless the job is not watched.
+/// Makes the current files that steer agents the earlier state of a running job, because a person
+/// accepts them. Returns what had changed, unless the job is not watched.
 ///
 /// # Errors
 /// What git says if it cannot look.
@@ -303,7 +303,7 @@ pub(in crate::flows) async fn accept(works: &Works, job: &JobId) -> Result<Optio
     Ok(Some(found))
 }
 
-/// Returns a warning if the job's agent is going to start programs that the repository names.
+/// Returns a warning if the job's agent will start programs that the repository names.
 async fn starting(works: &Works, job: &JobId) -> Option<String> {
     let (config, asked) = (works.config_of(job), job.clone());
     let kind = match works
@@ -324,7 +324,7 @@ async fn starting(works: &Works, job: &JobId) -> Option<String> {
     looked.await.ok().flatten()
 }
 
-/// Looks again, writes down what is different and returns the sentences that name it.
+/// Compares again, records the changes and returns sentences that name them.
 async fn finish(
     works: &Works,
     job: &JobId,
@@ -339,7 +339,7 @@ async fn finish(
         }
         Err(cause) => {
             warn!(job_id = %job, "what changed cannot be named: {}", cause.chain());
-            // What there was stays on record: it is compared as soon as git can look.
+            // The earlier state stays recorded, and is compared as soon as git works.
             hold(works, job, vec![UNSEEN.to_owned()]).await;
             vec![format!(
                 "touched_git: git could look before the job, and cannot now: {}; no agent starts \
@@ -353,7 +353,7 @@ async fn finish(
 async fn look(works: &Works, kept: &Kept, known: Option<&Known<Snapshot>>) -> Result<Snapshot> {
     let Some(known) = known else { return works.repo.look(kept).await };
     let seen = known.or_look(works.repo.look(kept)).await?;
-    // What was seen may have been kept in a folder that is another one now.
+    // The folder of kept content may have been replaced.
     let (asked, place) = (seen.clone(), kept.clone());
     match blocking(move || Ok(place.has_all(&asked))).await? {
         true => Ok(seen),
@@ -375,7 +375,7 @@ async fn compare(
         found = changes::compare(&works.repo, &works.store, moments, &named).await?;
     }
     if found.agent_files.is_empty() {
-        // While it ran they may have been others.
+        // The files may have differed while it ran.
         let_go_of(works, job).await;
     }
     if found.is_empty() {
@@ -417,7 +417,7 @@ pub(in crate::flows) async fn open_kept(works: &Works) -> Result<Kept> {
     blocking(move || Kept::open(&data)).await
 }
 
-/// Writes down what there was: a server that is killed cannot compare.
+/// Writes the earlier state: a killed server could not compare otherwise.
 pub(super) async fn remember(works: &Works, job: &JobId, look: Look) -> Result<()> {
     let folder = job_dir(&works.config.site.data, job);
     blocking(move || {

@@ -1,4 +1,4 @@
-//! What jobs have spent, what may still be spent today, and engines whose provider takes no more.
+//! The usage of jobs, the rest of today's caps, and engines on hold.
 
 use rusqlite::Connection;
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use crate::flows::{Site, viewer};
 use crate::jobs::{self, CapOf, CapState, UsageBy, Viewer};
 use crate::people::{self, Caller};
 
-/// How far sums go back if nothing is asked, in milliseconds.
+/// Default period of the totals, in milliseconds.
 const SINCE_MS: i64 = 30 * 24 * 3_600_000;
 
 /// The query of `GET /api/usage`.
@@ -19,11 +19,11 @@ const SINCE_MS: i64 = 30 * 24 * 3_600_000;
 pub struct UsageQuery {
     /// `day` (the default), `kind`, `person` or `engine`.
     pub by: Option<String>,
-    /// A day like `2026-01-02` (UTC): from its beginning on; 30 days back if it is not given.
+    /// A day such as `2026-01-02` (UTC), from its beginning; by default 30 days ago.
     pub since: Option<String>,
 }
 
-/// Returns sums of what jobs have spent, and how much of each daily cap is used.
+/// Returns totals of usage, and the used share of each daily cap.
 ///
 /// # Errors
 /// `invalid` for a word or a day that is none; `forbidden` for jobs.
@@ -32,7 +32,7 @@ pub async fn usage(site: &Site, caller: &Caller, query: UsageQuery) -> Result<Sp
     let by = query.by.as_deref().map_or(Ok(UsageBy::Day), UsageBy::parse)?;
     let now = site.store.clock().now();
     let since = query.since.as_deref().map_or(Ok(now.plus(-SINCE_MS)), parse_day)?;
-    // Of private jobs of others an admin sees one sum for each kind.
+    // Of other people's private jobs, an admin sees only a total per kind.
     let of_all = by == UsageBy::Kind && caller.may_administer().is_ok();
     let own = viewer(caller);
     let seen = if of_all { Viewer::Program } else { own.clone() };
@@ -86,7 +86,7 @@ fn parse_day(text: &str) -> Result<Millis> {
     })
 }
 
-/// Returns the engines of the script, each with its hold if it is held.
+/// Returns the engines of the script with their holds.
 ///
 /// # Errors
 /// `forbidden` for jobs.
@@ -101,7 +101,7 @@ pub async fn engines(site: &Site, caller: &Caller) -> Result<Page<EngineRow>> {
         let limit = holds.iter().find(|it| it.engine == engine.name && engine.is_held_by_limits);
         let steering = steering.as_ref().filter(|_| !engine.is_builtin());
         let hold = match (limit, steering) {
-            // It has no time: a person has to decide, whatever the provider says.
+            // Without a time: a person must decide, whatever the provider says.
             (_, Some(it)) => Some(EngineHold {
                 engine: engine.name.clone(),
                 since: it.since,
@@ -147,7 +147,7 @@ impl std::str::FromStr for EngineName {
     }
 }
 
-/// Lets an engine go on before the time until which it is held.
+/// Releases an engine's hold early.
 ///
 /// # Errors
 /// `not_found` for an engine that the script does not have; `conflict` with code

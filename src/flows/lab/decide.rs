@@ -1,9 +1,10 @@
-//! What a person does with a proposal: the decisions of the page, by the functions behind it.
+//! A person's decisions on proposals in a test, by the functions behind the page.
 
 use serde_json::{Value, json};
 
 use crate::base::{BlobId, Error, ProposalId, Result, digest_hex};
 use crate::documents::proposals::proposal;
+use crate::documents::proposals::proposal::{STALE_BASE, SUPERSEDED};
 use crate::flows::lab::site::Ground;
 use crate::flows::lab::{outside, runner};
 use crate::flows::people::names;
@@ -11,7 +12,7 @@ use crate::flows::proposals::{self, ProposalQuery, RejectRequest};
 use crate::flows::proposals::{approve as approving, edit, rework as reworking};
 use crate::script::lab::Step;
 
-/// Approves a proposal, after an edit if there is another text for it; returns what came of it.
+/// Approves a proposal, with an edited text if there is one; returns the result.
 pub(super) async fn approve(ground: &Ground, of: &Value, says: &Value) -> Result<Value> {
     let mut id = meant(of)?;
     outside::look(ground).await?;
@@ -42,7 +43,7 @@ pub(super) async fn approve(ground: &Ground, of: &Value, says: &Value) -> Result
     Ok(told)
 }
 
-/// Rejects a proposal; returns what came of it.
+/// Rejects a proposal; returns the result.
 pub(super) async fn reject(ground: &Ground, of: &Value, reason: &str) -> Result<Value> {
     let id = meant(of)?;
     ground.pass_over().await?;
@@ -54,7 +55,7 @@ pub(super) async fn reject(ground: &Ground, of: &Value, reason: &str) -> Result<
     decided(ground, &mark, &id).await
 }
 
-/// Asks for a proposal to be done again, and runs that job to its end.
+/// Requests changes of a proposal, and runs that job to its end.
 pub(super) async fn rework(ground: &mut Ground, (of, reason): (&Value, &str)) -> Result<Step> {
     let id = meant(of)?;
     let mark = ground.mark();
@@ -66,7 +67,7 @@ pub(super) async fn rework(ground: &mut Ground, (of, reason): (&Value, &str)) ->
     runner::run_this(ground, &asked.job_id, mark).await
 }
 
-/// Returns the proposals of the site, the newest first.
+/// Returns the proposals of the site, newest first.
 pub(super) async fn list(ground: &Ground) -> Result<Value> {
     let query = ProposalQuery::default();
     let page = proposals::list(&ground.site, &ground.caller, query).await?;
@@ -77,7 +78,7 @@ pub(super) async fn list(ground: &Ground) -> Result<Value> {
     Ok(Value::Array(items))
 }
 
-/// Returns which proposal is meant by a job, by a proposal or by an id.
+/// Returns the proposal named by a job, a proposal or an id.
 fn meant(of: &Value) -> Result<ProposalId> {
     if of.get("attempt").is_some() && of["proposal_id"].is_null() {
         return Err(Error::invalid("that job has no proposal")
@@ -90,9 +91,9 @@ fn meant(of: &Value) -> Result<ProposalId> {
         .map_err(|cause: Error| cause.hint("give what t.run returned, or one of t.proposals()"))
 }
 
-/// Says of what a job has proposed once, and what took its place, how to name the newest.
+/// Adds to the refusal of a superseded proposal how to name the newest one.
 fn newest(of: &Value, refusal: Error) -> Error {
-    if refusal.code_str() != "superseded" && refusal.code_str() != "stale_base" {
+    if refusal.code_str() != SUPERSEDED && refusal.code_str() != STALE_BASE {
         return refusal;
     }
     let is_of_job = of.get("attempt").is_some();
@@ -121,7 +122,7 @@ async fn shown(ground: &Ground, id: &ProposalId) -> Result<Value> {
     Ok(shown)
 }
 
-/// Tells the handlers of a decision, and returns what they did.
+/// Calls the handlers of a decision, and returns what they did.
 async fn decided(
     ground: &Ground,
     mark: &crate::flows::lab::site::Mark,

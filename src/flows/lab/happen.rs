@@ -1,4 +1,4 @@
-//! What happens on the site of a test beside its jobs: events, messages, time.
+//! Events on a test's site besides its jobs: messages, webhooks, time.
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,7 @@ use crate::flows::topics;
 use crate::jobs::{self, NewJob, Reason, Status};
 use crate::script::{InputType, Kind, Member, event_data, suggestion};
 
-/// What an event of a job can say of it.
+/// The fields of a job's event.
 const OF_JOB: [&str; 9] = [
     "kind",
     "inputs",
@@ -23,7 +23,7 @@ const OF_JOB: [&str; 9] = [
     "error_tail",
     "priority",
 ];
-/// Most that the clock is moved at once.
+/// Longest single move of the clock.
 const STEP_DAYS_MAX: u64 = 400;
 
 /// Adds a message of a person.
@@ -35,7 +35,7 @@ pub(super) async fn post_message(ground: &Ground, topic: &Value, body: &str) -> 
     Ok(Value::Null)
 }
 
-/// Reads a Topic that is given as what `t.topic` returned, or as its id.
+/// Reads a Topic given as the result of `t.topic`, or by its id.
 fn topic_id(given: &Value) -> Result<TopicId> {
     let id = given["id"].as_str().or_else(|| given.as_str()).unwrap_or_default();
     id.parse().map_err(|cause: Error| {
@@ -43,7 +43,7 @@ fn topic_id(given: &Value) -> Result<TopicId> {
     })
 }
 
-/// Moves the clock; returns what the script did meanwhile.
+/// Moves the clock; returns what the script did in the meantime.
 pub(super) async fn advance(ground: &Ground, duration: &str) -> Result<Value> {
     let wait = parse_duration(duration)?;
     if wait.as_secs() > STEP_DAYS_MAX * 24 * 3_600 {
@@ -56,7 +56,7 @@ pub(super) async fn advance(ground: &Ground, duration: &str) -> Result<Value> {
     ground.effects(&mark).await
 }
 
-/// Lets something happen and tells the handlers; returns what they did.
+/// Emits an event and calls the handlers; returns what they did.
 pub(super) async fn fire(ground: &Ground, name: &str, data: &Value) -> Result<Value> {
     let words = EventKind::ALL.map(EventKind::as_str);
     let event = EventKind::parse(name).ok_or_else(|| {
@@ -113,7 +113,7 @@ pub(super) async fn fire(ground: &Ground, name: &str, data: &Value) -> Result<Va
     ground.effects(&mark).await
 }
 
-/// Calls a webhook as if its proof were right; returns what came of it.
+/// Calls a webhook as if its proof were valid; returns the result.
 pub(super) async fn webhook(
     ground: &Ground,
     name: &str,
@@ -157,7 +157,7 @@ fn refuse_unknown(event: &str, data: &Map<String, Value>, known: &[&str]) -> Res
     }
 }
 
-/// Makes a job of which something is to be told, as far as it has come then.
+/// Creates the job of an event, in the state that the event needs.
 async fn of_job(ground: &Ground, event: EventKind, data: &Map<String, Value>) -> Result<()> {
     let word = event.as_str();
     let Some(name) = data.get("kind").and_then(Value::as_str) else {
@@ -218,7 +218,7 @@ fn new_job(ground: &Ground, kind: &Kind, data: &Map<String, Value>) -> Result<Ne
     })
 }
 
-/// Returns how a job has ended by what is said of it; well, if nothing is.
+/// Returns how a job ended, from the fields of the event; succeeded by default.
 fn ending(data: &Map<String, Value>) -> Result<(Status, Option<Reason>)> {
     let reason = match data.get("reason").and_then(Value::as_str) {
         None => None,
@@ -253,7 +253,7 @@ fn ending(data: &Map<String, Value>) -> Result<(Status, Option<Reason>)> {
     Ok((status, reason.filter(|_| status != Status::Succeeded).or(usual)))
 }
 
-/// Returns the data of an event with the ids that were left out.
+/// Returns the data of an event, with missing ids filled in.
 async fn filled(
     ground: &Ground,
     event: EventKind,
@@ -307,7 +307,7 @@ fn typed(event: &str, member: &Member, ty: &str, value: &Value) -> Result<Value>
     })
 }
 
-/// Returns a value that nobody cares about; nothing for one that the event is about.
+/// Returns a default value; `None` for one that the event needs.
 async fn made_up(ground: &Ground, member: &Member, ty: &str, path: &str) -> Result<Option<Value>> {
     let site = &ground.site;
     Ok(match (member.name, ty) {

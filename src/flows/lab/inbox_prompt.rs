@@ -1,4 +1,4 @@
-//! The prompt of an inbox for a message that nobody sends.
+//! The prompt of an inbox for a made-up message.
 
 use serde_json::{Map, Value};
 
@@ -7,10 +7,10 @@ use crate::flows::lab::site::Ground;
 use crate::flows::requests::{prepare, render};
 use crate::script::{self, Inbox, Kind, suggestion};
 
-/// What a test can say of a message.
+/// The fields of a message in a test.
 const NAMES: [&str; 4] = ["payload", "from", "reply_to", "banner"];
 
-/// Returns what an instance would be told of a message: `{ payload = …, from = … }`.
+/// Returns the prompt of an instance for a message: `{ payload = …, from = … }`.
 ///
 /// # Errors
 /// `invalid`: `bad_payload` with the place; what the prompt refuses.
@@ -29,7 +29,7 @@ pub(super) async fn rendered(
         return Err(Error::invalid(message).code("unknown_input").hint(suggestion(name, NAMES)));
     }
     let payload = match given.get("payload") {
-        // An empty table of Lua is a list and a table at once.
+        // In Lua, an empty table is both a list and a map.
         Some(Value::Array(list)) if list.is_empty() => Value::Object(Map::new()),
         Some(payload) => payload.clone(),
         None => Value::Null,

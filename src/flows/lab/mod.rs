@@ -23,14 +23,15 @@ use crate::flows::lab::site::{Ground, Wanted};
 use crate::flows::perspectives::personas;
 use crate::flows::requests::{inputs, prepare, render};
 use crate::flows::topics;
+use crate::jobs::PROMPT_FAILED;
 use crate::people::Caller;
 use crate::script::lab::{Stage, Step, Verb};
-use crate::script::{InputType, Kind, Said, suggestion};
+use crate::script::{InputType, Kind, SCRIPT_FAILED, Said, suggestion};
 
 pub use crate::process::Scratch;
 pub use suite::{Progress, Suite, Summary, TestRun, find, tests_folder};
 
-/// The site of one test: it is opened when the test first asks for something.
+/// The site of one test; opened when the test first needs it.
 pub(in crate::flows) struct Stand {
     runtime: Runtime,
     wanted: Option<Wanted>,
@@ -38,7 +39,7 @@ pub(in crate::flows) struct Stand {
 }
 
 impl Stand {
-    /// Returns a site that is not opened yet.
+    /// Returns a site that is not open yet.
     ///
     /// # Errors
     /// `unavailable` without a runtime.
@@ -94,9 +95,9 @@ fn no_site() -> Error {
     Error::conflict("no_site", "the site of this test could not be opened")
 }
 
-/// Shows the line of the script that a function of it failed in.
+/// Adds the line of the script where a function failed.
 fn with_line(ground: &Ground, cause: Error) -> Error {
-    if !matches!(cause.code_str(), "prompt_failed" | "script_failed") {
+    if !matches!(cause.code_str(), PROMPT_FAILED | SCRIPT_FAILED) {
         return cause;
     }
     let message = cause.message().to_owned();
@@ -151,7 +152,7 @@ async fn act(ground: &mut Ground, verb: Verb, args: &[Value]) -> Result<Step> {
     done.map(Step::Done)
 }
 
-/// Makes the prompt of a job that is not asked for.
+/// Makes the prompt of a job without starting it.
 async fn rendered(ground: &Ground, kind: &str, given: &Value) -> Result<String> {
     let kind = known_kind(ground, kind)?;
     if let Some(inbox) = &kind.inbox {
@@ -165,7 +166,7 @@ async fn rendered(ground: &Ground, kind: &str, given: &Value) -> Result<String> 
     prepare::prompt(site, kind, render::EXAMPLE_JOB, &values, Default::default()).await
 }
 
-/// Returns a kind, or which one was probably meant.
+/// Returns a kind, or a suggestion for its name.
 fn known_kind<'g>(ground: &'g Ground, name: &str) -> Result<&'g Kind> {
     inputs::kind(&ground.site, name).map_err(|cause| {
         let names = ground.site.config.kinds.keys().map(String::as_str);
@@ -174,8 +175,8 @@ fn known_kind<'g>(ground: &'g Ground, name: &str) -> Result<&'g Kind> {
     })
 }
 
-/// Returns inputs as a request has them: a Topic by its id, and a page that may be new as one that
-/// is not there.
+/// Returns inputs as in a request: a Topic by its id, and a possibly new page as one that does not
+/// exist.
 fn sent(ground: &Ground, kind: &Kind, given: &Value) -> Result<Map<String, Value>> {
     let mut sent = match given {
         Value::Null => Map::new(),
@@ -222,14 +223,14 @@ fn sent(ground: &Ground, kind: &Kind, given: &Value) -> Result<Map<String, Value
     Ok(sent)
 }
 
-/// Returns a Topic as a test gets it.
+/// Returns a Topic as a test sees it.
 fn topic_json(topic: &crate::documents::Topic, body: &str) -> Value {
     json!({
         "id": topic.id, "source_path": topic.source_path, "title": topic.title, "body": body,
     })
 }
 
-/// Opens a Topic as its caller does, by the fields that `t.topic` takes.
+/// Opens a Topic from the fields of `t.topic`.
 async fn new_topic(ground: &Ground, caller: &Caller, fields: &Value) -> Result<Value> {
     let path = fields["source_path"].as_str().unwrap_or_default();
     let body = fields["body"].as_str().unwrap_or("Please look at this.");
@@ -251,7 +252,7 @@ async fn new_topic(ground: &Ground, caller: &Caller, fields: &Value) -> Result<V
     Ok(topic_json(&made, body))
 }
 
-/// Makes the stage of a test of a script.
+/// Creates the site of a test.
 pub(in crate::flows) fn stage(wanted: Wanted) -> crate::script::lab::Make {
     Box::new(move |said: Said| {
         let mut wanted = wanted;

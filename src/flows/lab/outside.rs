@@ -1,5 +1,4 @@
-//! What happens to the site of a test from outside: others change its repository, and the operator
-//! reloads its script.
+//! Outside changes in a test: commits of other people, and reloads of the script.
 
 use std::collections::BTreeMap;
 
@@ -15,17 +14,17 @@ use crate::flows::lab::site::Ground;
 use crate::flows::repository::watch;
 use crate::script::Report;
 
-/// What a commit of others says unless the test does.
+/// Default message of a commit by somebody else.
 const MESSAGE: &str = "Change the pages";
 
-/// Looks at the repository as the server does when something has changed in it.
+/// Looks at the repository as the server does after a change.
 pub(super) async fn look(ground: &Ground) -> Result<()> {
     let told = [watch::placing(), watch::following()];
-    // Nothing is ever all new here: no commit of a test goes away.
+    // Never a full comparison: no commit of a test disappears.
     watch::look_once(&ground.site, &Hint::All, &told).await.map(drop)
 }
 
-/// Has somebody else commit texts; returns what came of it.
+/// Commits texts as somebody else; returns the result.
 pub(super) async fn commit(ground: &Ground, files: &Value, message: Option<&str>) -> Result<Value> {
     let mut texts = BTreeMap::new();
     for (path, text) in files.as_object().into_iter().flatten() {
@@ -45,17 +44,17 @@ pub(super) async fn commit(ground: &Ground, files: &Value, message: Option<&str>
     Ok(told)
 }
 
-/// Has somebody change a page and not commit it; returns what came of it.
+/// Changes a page without committing it; returns the result.
 pub(super) async fn edit(ground: &Ground, path: &str, text: &str) -> Result<Value> {
     let path: SourcePath = path.parse()?;
-    // Only what is there can be changed.
+    // Only existing pages can be changed.
     ground.site.repo.present(&path).await?;
     changed(ground, || ground.site.repo.put_edit(&path, text)).await.map(|(_, told)| told)
 }
 
-/// Changes the repository, and has the server notice it.
+/// Changes the repository, and makes the server notice it.
 async fn changed<T>(ground: &Ground, change: impl FnOnce() -> Result<T>) -> Result<(T, Value)> {
-    // It must be known what there was before.
+    // The earlier state must be known.
     look(ground).await?;
     ground.pass_over().await?;
     let mark = ground.mark();
@@ -66,7 +65,7 @@ async fn changed<T>(ground: &Ground, change: impl FnOnce() -> Result<T>) -> Resu
     Ok((done, ground.effects(&mark).await?))
 }
 
-/// Returns a commit as a test gets it; nothing for the one before all others.
+/// Returns a commit as a test sees it; `None` for the one before the first.
 pub(super) fn commit_json(ground: &Ground, id: &BlobId) -> Value {
     let Some(commit) = ground.site.repo.paper_commit(id) else { return Value::Null };
     let person = |it: &Person| format!("{} <{}>", it.name, it.email);
@@ -77,7 +76,7 @@ pub(super) fn commit_json(ground: &Ground, id: &BlobId) -> Value {
     })
 }
 
-/// Reloads the script with other texts, variables or secrets; returns what came of it.
+/// Reloads the script with other texts, variables or secrets; returns the result.
 pub(super) async fn reload(ground: &mut Ground, fields: &Value) -> Result<Value> {
     let mut wanted = ground.wanted.clone();
     wanted.read_again(fields);
@@ -117,7 +116,7 @@ pub(super) async fn reload(ground: &mut Ground, fields: &Value) -> Result<Value>
     Ok(told)
 }
 
-/// Says what is wrong with a script that was to be reloaded.
+/// Describes the errors of a script that was to be reloaded.
 fn refused(report: &Report, in_force: u64) -> Error {
     let first = report.errors.first();
     let what = first.map_or_else(String::new, |it| it.headline());

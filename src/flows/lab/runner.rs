@@ -23,15 +23,15 @@ use crate::process::{ExitCause, ExitRecord, StreamRecord};
 use crate::script::lab::Step;
 use crate::script::{InputType, Kind};
 
-/// How long an agent works that says nothing about it, in milliseconds.
+/// Default run time of an agent, in milliseconds.
 const TAKES_MS: i64 = 1_000;
 
-/// A job that waits for what its agent does.
+/// A job that waits for its fake agent.
 pub(super) struct Play {
     rehearsal: Rehearsal,
-    /// It as the test sees it.
+    /// The job as the test sees it.
     shown: Value,
-    /// When its agent began.
+    /// When its agent started.
     began: Millis,
     life: Life,
 }
@@ -42,34 +42,34 @@ impl Play {
         &self.rehearsal.job.kind
     }
 
-    /// Returns when its clock ends it; nothing if its agent was never started.
+    /// Returns when its clock would end it; `None` if its agent was never started.
     pub(super) fn ends_at(&self) -> Option<Millis> {
         self.rehearsal.kind().map(|it| self.began.plus(ms(it.timeout)))
     }
 }
 
-/// What is known of a job and its repetitions.
+/// A job and its retries.
 struct Life {
-    /// Where it was asked for.
+    /// The line of the test that requested it.
     mark: Mark,
-    /// The attempts that have ended.
+    /// Ended attempts.
     attempts: Vec<Value>,
 }
 
-/// Asks for a job as a person does, and runs it to its end with all its repetitions.
+/// Requests a job as a person does, and runs it and its retries to the end.
 pub(super) async fn run(ground: &mut Ground, asked: (&str, &Value, &Value)) -> Result<Step> {
     let mark = ground.mark();
     let id = ask(ground, asked).await?;
     run_this(ground, &id, mark).await
 }
 
-/// Asks for a job as a person does, and lets it wait; returns it.
+/// Requests a job as a person does, and leaves it waiting; returns it.
 pub(super) async fn enqueue(ground: &Ground, asked: (&str, &Value, &Value)) -> Result<Value> {
     let id = ask(ground, asked).await?;
     Ok(json!(ground.site.store.read(move |c| jobs::find(c, &jobs::Viewer::Program, &id)).await?))
 }
 
-/// Asks for a job of a kind, with inputs and what else a person says.
+/// Requests a job of a kind, with inputs and options.
 async fn ask(ground: &Ground, (kind, given, says): (&str, &Value, &Value)) -> Result<JobId> {
     let kind = known_kind(ground, kind)?;
     if kind.takes_messages() {
@@ -97,13 +97,13 @@ async fn ask(ground: &Ground, (kind, given, says): (&str, &Value, &Value)) -> Re
     Ok(id)
 }
 
-/// Runs a job that waits to its end with all its repetitions, at its time.
+/// Runs a waiting job and its retries to the end, at its time.
 pub(super) async fn run_this(ground: &mut Ground, id: &JobId, mark: Mark) -> Result<Step> {
     let first = ready(ground, id).await?;
     begin(ground, first, Life { mark, attempts: Vec::new() }).await
 }
 
-/// Claims a job that waits; the clock moves to its time.
+/// Claims a waiting job; the clock moves to its time.
 async fn ready(ground: &Ground, id: &JobId) -> Result<Rehearsal> {
     let asked = id.clone();
     let job =
@@ -121,7 +121,7 @@ async fn ready(ground: &Ground, id: &JobId) -> Result<Rehearsal> {
     }
 }
 
-/// Returns whether as many jobs work already as may at once.
+/// Returns whether all slots are in use.
 fn is_full(ground: &Ground, kind: &str) -> bool {
     let config = &ground.site.config;
     let is_over = |count: usize, most: u32| u32::try_from(count).is_ok_and(|it| it >= most);
@@ -130,7 +130,7 @@ fn is_full(ground: &Ground, kind: &str) -> bool {
     is_over(ground.plays.len(), config.limits.jobs) || most.is_some_and(|it| is_over(of_kind, it))
 }
 
-/// Runs the job that comes next to its end with all its repetitions; nothing if none waits.
+/// Runs the next waiting job and its retries to the end; `None` if none waits.
 pub(super) async fn next(ground: &mut Ground) -> Result<Step> {
     let mark = ground.mark();
     loop {
@@ -148,7 +148,7 @@ pub(super) async fn next(ground: &mut Ground) -> Result<Step> {
     }
 }
 
-/// Says why a job does not run.
+/// Explains why a job does not run.
 async fn waits(ground: &Ground, id: &JobId) -> Result<Error> {
     let (id, config, now) = (id.clone(), ground.site.config.clone(), ground.clock.now());
     let why = ground.site.store.read(move |c| {
@@ -161,7 +161,7 @@ async fn waits(ground: &Ground, id: &JobId) -> Result<Error> {
         .hint("run earlier jobs with t.next, or let time pass with t.advance"))
 }
 
-/// Begins an attempt: its agent is asked for, unless the job fails before it starts.
+/// Starts an attempt: the fake agent is called, unless the job fails before it starts.
 async fn begin(ground: &mut Ground, first: Rehearsal, life: Life) -> Result<Step> {
     let (mut rehearsal, mut life) = (first, life);
     loop {
@@ -171,7 +171,7 @@ async fn begin(ground: &mut Ground, first: Rehearsal, life: Life) -> Result<Step
         shown["prompt"] = json!(rehearsal.prompt().unwrap_or_default());
         let env = rehearsal.env().into_iter().map(|(name, value)| (name, Value::String(value)));
         shown["env"] = Value::Object(env.collect());
-        // That it has started is heard while it runs.
+        // Handlers of `job_started` run while the job runs.
         ground.tell().await?;
         let works = rehearsal.kind().is_some();
         let play = Play { rehearsal, shown, began: ground.clock.now(), life };
@@ -180,7 +180,7 @@ async fn begin(ground: &mut Ground, first: Rehearsal, life: Life) -> Result<Step
             ground.plays.push(play);
             return Ok(step);
         }
-        // What is said of an agent that was never started does not count.
+        // The fake agent's result does not count if it was never started.
         (rehearsal, life) = match end(ground, play, &Map::new()).await? {
             Ended::Last(shown) => return Ok(Step::Done(shown)),
             Ended::Again(next, life) => (*next, life),
@@ -188,7 +188,7 @@ async fn begin(ground: &mut Ground, first: Rehearsal, life: Life) -> Result<Step
     }
 }
 
-/// Goes on with the job that began last of those that wait for their agents.
+/// Continues with the job that started last among those waiting for their agents.
 pub(super) async fn go_on(ground: &mut Ground, does: &Value) -> Result<Step> {
     let Some(play) = ground.plays.pop() else {
         return Err(Error::internal("no job waits for an agent"));
@@ -200,15 +200,15 @@ pub(super) async fn go_on(ground: &mut Ground, does: &Value) -> Result<Step> {
     }
 }
 
-/// What comes after an attempt.
+/// What follows an attempt.
 enum Ended {
-    /// Nothing: this is the job.
+    /// Nothing: the job is final.
     Last(Value),
-    /// It is repeated.
+    /// A retry.
     Again(Box<Rehearsal>, Life),
 }
 
-/// Ends an attempt by what its agent does.
+/// Ends an attempt with the fake agent's result.
 async fn end(ground: &Ground, play: Play, does: &Map<String, Value>) -> Result<Ended> {
     let Play { rehearsal, mut shown, began, mut life } = play;
     let played = played(ground, &rehearsal, began, does).await?;
@@ -237,14 +237,14 @@ async fn end(ground: &Ground, play: Play, does: &Map<String, Value>) -> Result<E
     }
 }
 
-/// Puts the fields of a job over what is shown of it.
+/// Merges the fields of a job into its view.
 fn merge(shown: &mut Value, job: &Job) {
     if let (Value::Object(shown), Value::Object(fields)) = (shown, json!(job)) {
         shown.extend(fields);
     }
 }
 
-/// Does what the agent does; returns how it ended.
+/// Does what the fake agent says; returns how it ended.
 async fn played(
     ground: &Ground,
     rehearsal: &Rehearsal,
@@ -315,8 +315,8 @@ fn ms(it: std::time::Duration) -> i64 {
     i64::try_from(it.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Returns which end the agent comes to, and how much longer it works, in milliseconds: for what
-/// happened meanwhile it has needed some time already.
+/// Returns how the agent ends, and how much longer it works, in milliseconds; events in the
+/// meantime have already taken some time.
 fn clocks(kind: &Kind, does: &Map<String, Value>, spent_ms: i64) -> Result<(ExitCause, i64)> {
     let takes = match does.get("takes").and_then(Value::as_str) {
         Some(text) => ms(parse_duration(text)?),
@@ -335,7 +335,7 @@ fn clocks(kind: &Kind, does: &Map<String, Value>, spent_ms: i64) -> Result<(Exit
     let wall = ms(kind.timeout);
     let (cause, at) = match does.get("timeout").and_then(Value::as_str) {
         Some("wall") => (ExitCause::WallTimeout, wall),
-        // As if it had said something just now.
+        // As if it had just printed something.
         Some("idle") => (ExitCause::IdleTimeout, spent_ms + clock("idle", kind.idle)?),
         Some(_) => (ExitCause::StartTimeout, clock("start", kind.start)?),
         None => (ExitCause::Exit, takes.max(spent_ms)),
@@ -344,7 +344,7 @@ fn clocks(kind: &Kind, does: &Map<String, Value>, spent_ms: i64) -> Result<(Exit
     Ok((cause, (at - spent_ms).max(0)))
 }
 
-/// Hands in what the agent made, with the token of its job.
+/// Submits the fake agent's result, with the token of its job.
 async fn hand_in(
     ground: &Ground,
     kind: &Kind,
@@ -402,7 +402,7 @@ fn value_of(kind: &Kind, job: &Job, ty: InputType) -> Result<String> {
     })
 }
 
-/// Returns the source that the work is about: the one whose version the job was given. Others are
+/// Returns the Source that the job changes: the one whose version is among its inputs. Others are
 /// only read.
 fn source_of(kind: &Kind, job: &Job) -> Result<String> {
     let mut blobs = kind.inputs.iter().filter(|it| it.ty == InputType::Blob);
@@ -459,7 +459,7 @@ async fn store_view(
     perspectives::put(&ground.site, caller, request).await.map(drop)
 }
 
-/// Shows what a job left.
+/// Shows what a job produced.
 async fn left(ground: &Ground, job: &Job, shown: &mut Value) -> Result<()> {
     let job = job.clone();
     let found = ground.site.store.read(move |c| {

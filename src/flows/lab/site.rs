@@ -1,4 +1,4 @@
-//! The site of one test: a real one in a temporary folder, without agents, repository and clock.
+//! The site of one test: a real one in a temporary folder, with a fake agent, repository and clock.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -23,16 +23,16 @@ use crate::process::{Cgroups, Children, Scratch, private_folder};
 use crate::script::{self, Config, Loaded, Outside, Report, Said, Secret, Wear};
 use crate::store::{MIGRATIONS, Store, StoredEvent, events};
 
-/// Where the site is, as prompts name it: the same on every machine.
+/// The site's path in prompts: the same on every machine.
 const ROOT: &str = "/wiki";
-/// The agents' client, as prompts name it.
+/// The path of `wb-agent` in prompts.
 const WB_AGENT: &str = "/usr/local/bin/wb-agent";
-/// How long a person takes to decide, to commit or to reload, in milliseconds.
+/// How long a person takes to decide, commit or reload, in milliseconds.
 const PERSON_TAKES_MS: i64 = 1_000;
-/// Most events that one step of a test may lead to.
+/// Most events caused by one step of a test.
 const EVENTS_MAX: u32 = 10_000;
 
-/// The folder of a site that was opened.
+/// The folder of an open site.
 #[derive(Clone, Default)]
 pub(in crate::flows) struct Place(Arc<Mutex<Option<Utf8PathBuf>>>);
 
@@ -41,28 +41,28 @@ impl Place {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(folder.to_owned());
     }
 
-    /// Removes it: the thread that should do it does not end.
+    /// Removes the folder, because a stuck thread will not do it.
     pub(in crate::flows) fn remove(&self) {
         let noted = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(folder) = noted {
-            // What cannot be removed is a small folder where the system keeps what is temporary.
+            // If that fails, a small folder stays in the system's temporary folder.
             let _ = std::fs::remove_dir_all(folder);
         }
     }
 }
 
-/// What the site of a test is to be like.
+/// The settings of a test's site.
 #[derive(Clone, Default)]
 pub(in crate::flows) struct Wanted {
     /// The script.
     pub(in crate::flows) script: Utf8PathBuf,
-    /// What threads that functions of the script cost, over all tests.
+    /// The budget for stuck threads, over all tests.
     pub(in crate::flows) wear: Wear,
-    /// Where lines of the log go.
+    /// Receives log lines.
     pub(in crate::flows) said: Said,
-    /// The folder in which its own is made.
+    /// The parent of its folder.
     pub(in crate::flows) folder: Utf8PathBuf,
-    /// Where its folder is noted, for whoever has to give up its thread.
+    /// Records its folder, for the case that its thread is abandoned.
     pub(in crate::flows) place: Place,
     now: Option<Millis>,
     sources: Option<BTreeMap<String, String>>,
@@ -71,13 +71,13 @@ pub(in crate::flows) struct Wanted {
 }
 
 impl Wanted {
-    /// Returns a site for a script in a temporary folder, as it is if a test says nothing.
+    /// Returns the default site of a script in a temporary folder.
     pub(in crate::flows) fn of(script: &Utf8Path, wear: &Wear, scratch: &Scratch) -> Wanted {
         let folder = scratch.path().to_owned();
         Wanted { script: script.to_owned(), wear: wear.clone(), folder, ..Wanted::default() }
     }
 
-    /// Takes over what `t.site` says.
+    /// Applies the fields of `t.site`.
     ///
     /// # Errors
     /// `invalid` for a time that is none.
@@ -96,10 +96,10 @@ impl Wanted {
         Ok(())
     }
 
-    /// Takes over what `t.reload` says.
+    /// Applies the fields of `t.reload`.
     pub(super) fn read_again(&mut self, fields: &Value) {
         let before = self.clone();
-        // Neither a time nor a source is among its fields: reading them cannot fail.
+        // It has neither a time nor a source, so reading it cannot fail.
         let _ = self.read(fields);
         (self.now, self.sources) = (before.now, before.sources);
         if fields.get("env").is_none() {
@@ -110,7 +110,7 @@ impl Wanted {
         }
     }
 
-    /// Loads the script, with other texts in place of some of its files.
+    /// Loads the script, with some of its files replaced.
     pub(super) fn load(
         &self,
         files: BTreeMap<Utf8PathBuf, String>,
@@ -119,7 +119,7 @@ impl Wanted {
         script::load_for_test(&self.script, files, outside, &self.wear)
     }
 
-    /// Returns a script as the site of a test has it, and its engines.
+    /// Returns the script for a test's site, and its engines.
     pub(super) fn ready(
         &self,
         loaded: Loaded,
@@ -134,7 +134,7 @@ impl Wanted {
         (Loaded { config: Arc::new(config), vm, ..loaded }, engines)
     }
 
-    /// Returns what a secret holds in this test; nothing for one that is missing.
+    /// Returns the value of a secret in this test; `None` for a missing one.
     fn secret(&self, secret: &Secret) -> Option<String> {
         let name = secret.name();
         match self.secrets.get(&name) {
@@ -148,26 +148,26 @@ impl Wanted {
 pub(super) struct Ground {
     pub(super) site: Site,
     pub(super) clock: Clock,
-    /// The person who does what the test does.
+    /// The person who acts in the test.
     pub(super) caller: Caller,
     pub(super) said: Said,
-    /// How it was made.
+    /// Its settings.
     pub(super) wanted: Wanted,
-    /// The jobs that wait for what their agents do, the one that began last at the end.
+    /// Jobs that wait for their fake agents, the last one started at the end.
     pub(super) plays: Vec<Play>,
-    /// The last event that handlers were told of, or passed over.
+    /// The last event that handlers were called for, or that was skipped.
     told: Cell<i64>,
     stop: CancellationToken,
     writing: JoinHandle<()>,
     folder: Folder,
 }
 
-/// A folder that goes with the site.
+/// A temporary folder.
 struct Folder(Utf8PathBuf);
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What cannot be removed is a small folder where the system keeps what is temporary.
+        // If that fails, a small folder stays in the system's temporary folder.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -203,7 +203,7 @@ impl Ground {
         Ok(ground)
     }
 
-    /// Closes it; its folder is gone then.
+    /// Closes the site and removes its folder.
     pub(super) async fn close(self) {
         self.stop.cancel();
         if let Err(cause) = self.writing.await {
@@ -212,47 +212,47 @@ impl Ground {
         drop(self.folder);
     }
 
-    /// Returns the last event there is.
+    /// Returns the last event.
     async fn newest(&self) -> Result<i64> {
         self.site.store.read(|c| Ok(events::edges(c)?.1)).await
     }
 
-    /// Has no handler hear of what has happened until now.
+    /// Skips all events so far.
     pub(super) async fn pass_over(&self) -> Result<()> {
         self.told.set(self.newest().await?);
         Ok(())
     }
 
-    /// Lets the time pass that a person needs for something.
+    /// Advances the clock by the time that a person needs.
     pub(super) fn take_a_moment(&self) {
         self.clock.advance(PERSON_TAKES_MS);
     }
 
-    /// Does something of which no handler hears.
+    /// Does something without calling handlers.
     pub(super) async fn silent<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         let done = work.await?;
         self.pass_over().await?;
         Ok(done)
     }
 
-    /// Returns from where on effects are told.
+    /// Returns the mark from which effects are reported.
     pub(super) fn mark(&self) -> Mark {
         Mark { event: self.told.get(), said: self.said.count() }
     }
 
-    /// Tells the handlers all that they were not told of, and what follows from that.
+    /// Calls the handlers for all unhandled events, and their consequences.
     pub(super) async fn tell(&self) -> Result<()> {
         self.told.set(handlers::catch_up(&self.site, self.told.get()).await?);
         Ok(())
     }
 
-    /// Has handlers hear of the last event, and of none before it.
+    /// Calls the handlers for the last event only.
     pub(super) async fn back_to_last(&self) -> Result<()> {
         self.told.set(self.newest().await?.saturating_sub(1));
         Ok(())
     }
 
-    /// Refuses a time at which a job that runs now would have been ended by its clock.
+    /// Refuses a time at which a running job would already have been ended by its clock.
     pub(super) fn refuse_beyond(&self, to: Millis) -> Result<()> {
         let ends = |it: &&Play| it.ends_at().is_some_and(|at| at < to);
         match self.plays.iter().find(ends) {
@@ -271,7 +271,7 @@ impl Ground {
         }
     }
 
-    /// Moves the clock to a time; what comes due meanwhile is served at its own.
+    /// Moves the clock; due work in between runs at its own time.
     pub(super) async fn pass_time(&self, to: Millis) -> Result<()> {
         self.refuse_beyond(to)?;
         loop {
@@ -321,14 +321,14 @@ impl Ground {
         Ok(json!({"jobs": accepted, "failures": failures, "log": log, "events": events}))
     }
 
-    /// Returns the jobs that wait, the oldest first.
+    /// Returns the waiting jobs, oldest first.
     pub(super) async fn waiting(&self) -> Result<Value> {
         let mut found = self.queued().await?;
         found.reverse();
         Ok(json!(found))
     }
 
-    /// Returns the jobs that wait, the newest first.
+    /// Returns the waiting jobs, newest first.
     pub(super) async fn queued(&self) -> Result<Vec<Job>> {
         let filter = JobFilter {
             status: Some(Status::Queued),
@@ -351,7 +351,7 @@ impl Ground {
     }
 }
 
-/// A moment of a test.
+/// A point in a test.
 pub(super) struct Mark {
     event: i64,
     said: usize,

@@ -12,70 +12,70 @@ use crate::process::Scratch;
 use crate::script::lab::{self, File, Listed, Named, Ran};
 use crate::script::{self, Outside, Report, Said, Wear};
 
-/// The folder of tests beside the script.
+/// The folder of tests next to the script.
 const FOLDER: &str = "tests";
-/// Most files of one run.
+/// Most files per run.
 const FILES_MAX: usize = 1_000;
-/// Threads that are given up before a run ends early.
+/// Abandoned threads after which a run ends early.
 const LOST_MAX: usize = 2;
 
-/// What is to be run.
+/// What to run.
 #[derive(Clone, Debug)]
 pub struct Suite {
     /// The script.
     pub script: Utf8PathBuf,
-    /// The files of tests.
+    /// The test files.
     pub files: Vec<File>,
     /// Only tests whose name, or whose file's name, contains this.
     pub filter: Option<String>,
 }
 
-/// What is told while tests run.
+/// Progress of a run.
 #[derive(Debug)]
 pub enum Progress<'a> {
-    /// A file cannot be used.
+    /// A file is invalid.
     Broken(&'a Utf8Path, &'a Report),
     /// A test has ended.
     Ended(&'a TestRun),
 }
 
-/// A test that was run.
+/// An executed test.
 #[derive(Clone, Debug)]
 pub struct TestRun {
     /// Its file, relative to the script's folder.
     pub file: Utf8PathBuf,
     /// The test.
     pub test: Named,
-    /// What became of it.
+    /// Its result.
     pub ran: Ran,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
-    /// Why the script cannot be used; then nothing was run.
+    /// The error of the script; then nothing was run.
     pub script: Option<Report>,
-    /// Files that cannot be used, and why.
+    /// Invalid files, with their errors.
     pub broken: Vec<(Utf8PathBuf, Report)>,
-    /// The tests that were run.
+    /// The executed tests.
     pub tests: Vec<TestRun>,
-    /// How many were left out by the filter.
+    /// Number of tests excluded by the filter.
     pub left_out: usize,
-    /// How many were not run because the run ended early.
+    /// Number of tests not run because the run ended early.
     pub not_run: usize,
-    /// The files that all this depends on, absolute.
+    /// Absolute paths of all files that the result depends on.
     pub files: Vec<Utf8PathBuf>,
     /// How long it took.
     pub took: Duration,
 }
 
 impl Summary {
-    /// Returns how many tests failed.
+    /// Returns the number of failed tests.
     pub fn failed(&self) -> usize {
         self.tests.iter().filter(|it| it.ran.failure.is_some()).count()
     }
 
-    /// Returns whether all is well, and something was run.
+    /// Returns whether something was run and everything passed.
     pub fn is_fine(&self) -> bool {
         self.script.is_none()
             && self.broken.is_empty()
@@ -95,8 +95,8 @@ fn folder_of(script: &Utf8Path) -> Utf8PathBuf {
     parent.unwrap_or(Utf8Path::new(".")).to_owned()
 }
 
-/// Returns the files of tests: those that were named, or `tests/*.lua` beside the script. A folder
-/// stands for its files.
+/// Returns the test files: the named ones, or `tests/*.lua` next to the script. A folder stands for
+/// its files.
 ///
 /// # Errors
 /// `not_found` with code `no_tests` or for a file that is not there; `invalid` for one that is not
@@ -147,7 +147,7 @@ pub fn find(script: &Utf8Path, given: &[Utf8PathBuf]) -> Result<Vec<File>> {
     }
 }
 
-/// Returns the files of Lua in a folder, in order; none if there is no such folder.
+/// Returns the Lua files in a folder, in order; empty if there is no such folder.
 fn listed(folder: &Utf8Path) -> Result<Vec<Utf8PathBuf>> {
     let entries = match folder.read_dir_utf8() {
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -166,7 +166,7 @@ fn listed(folder: &Utf8Path) -> Result<Vec<Utf8PathBuf>> {
 }
 
 impl Suite {
-    /// Makes the temporary folder in which the sites of tests are.
+    /// Creates the temporary folder for the sites of tests.
     ///
     /// # Errors
     /// `unavailable` if it cannot be made.
@@ -174,7 +174,7 @@ impl Suite {
         Scratch::open("wiki-browser-test-")
     }
 
-    /// Runs the tests one after the other and tells what becomes of each.
+    /// Runs the tests one after the other and reports each.
     pub fn run(&self, scratch: &Scratch, tell: &mut dyn FnMut(Progress<'_>)) -> Summary {
         let began = Instant::now();
         let mut summary = Summary::default();
@@ -194,12 +194,12 @@ impl Suite {
         summary
     }
 
-    /// Returns the files of the script, if it can be loaded at all.
+    /// Returns the files of the script, if it can be loaded.
     fn script_files(&self, wear: &Wear) -> std::result::Result<Vec<Utf8PathBuf>, Report> {
         let outside = Outside::feigned(BTreeMap::new(), Said::default());
         let loaded = script::load_for_test(&self.script, BTreeMap::new(), outside, wear);
         let loaded = loaded.or_else(|report| {
-            // It may need variables, which each test says for itself.
+            // It may need variables, which each test sets for itself.
             script::load_again(&self.script, wear).map_err(|_| report)
         })?;
         let config = &loaded.config;
@@ -229,7 +229,7 @@ impl Suite {
             summary.files.extend(listed.files.iter().map(|it| file.folder.join(it)));
             for (place, test) in self.chosen(file, &listed, summary) {
                 if lost >= LOST_MAX || wear.is_out() {
-                    // A thread that does not end takes a processor from all that come after.
+                    // A stuck thread keeps a processor from all tests that follow.
                     summary.not_run += 1;
                     continue;
                 }
@@ -247,7 +247,7 @@ impl Suite {
         }
     }
 
-    /// Returns the tests of a file that are wanted, with their places.
+    /// Returns the selected tests of a file, with their positions.
     fn chosen(&self, file: &File, listed: &Listed, summary: &mut Summary) -> Vec<(usize, Named)> {
         let is_wanted = |test: &Named| match &self.filter {
             None => true,

@@ -1,4 +1,5 @@
-//! What ends with a person's right to write: their private jobs, and the questions to them alone.
+//! What ends with a person's right to write: private jobs, and requests that only they could
+//! decide.
 
 use crate::approvals::{self, Decision, State};
 use crate::base::{Actor, ErrorKind, Ids, PersonId, Result, fault};
@@ -6,7 +7,7 @@ use crate::flows::jobs::cancel::cancel_waiting;
 use crate::jobs::{self, Capacities};
 use crate::store::Tx;
 
-/// Cancels the private jobs of a person, also those that run, and withdraws the approvals that only
+/// Cancels the waiting and running private jobs of a person, and withdraws the approvals that only
 /// they could decide.
 ///
 /// # Errors
@@ -25,7 +26,7 @@ pub(in crate::flows) fn end_private(
             continue;
         }
         match jobs::request_cancel(tx, &job, by) {
-            // One that is ending by itself ends.
+            // A job that is already ending is left alone.
             Err(cause) if cause.kind() == ErrorKind::Conflict => {}
             done => done?,
         }

@@ -19,14 +19,14 @@ use crate::jobs::Capacities;
 use crate::people::{self, Caller, NewPerson, Person, Role};
 use crate::store::{Store, Tx};
 
-/// The handles of these stories.
+/// The handles of these operations.
 #[derive(Clone)]
 pub struct People {
     /// The database.
     pub store: Store,
     /// The source of ids.
     pub ids: Ids,
-    /// The lanes of the jobs that are cancelled with a person.
+    /// The lanes of jobs that are cancelled with a person.
     pub lanes: Capacities,
 }
 
@@ -35,18 +35,18 @@ pub struct People {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PersonRequest {
-    /// A short name, unique in the site.
+    /// A short name, unique on the site.
     pub name: String,
-    /// What others see; the name by default.
+    /// The display name; by default the name.
     #[serde(default)]
     pub display_name: Option<String>,
-    /// An address.
+    /// A mail address.
     #[serde(default)]
     pub email: Option<String>,
     /// `admin`, `member` or `viewer`.
     pub role: String,
-    /// Whether this is somebody from outside, who takes part in channels by token and does nothing
-    /// else; a `viewer`.
+    /// Whether the person is from outside: takes part in channels by token and does nothing else; a
+    /// `viewer`.
     #[serde(default)]
     pub is_external: bool,
 }
@@ -89,7 +89,7 @@ pub async fn add(site: &People, caller: &Caller, request: PersonRequest) -> Resu
         .await
 }
 
-/// Refuses what a person asks for who was disabled since the request was let in.
+/// Refuses a request of a person who was disabled since it was admitted.
 pub(super) fn refuse_disabled(connection: &Connection, actor: &Actor) -> Result<()> {
     let Some(id) = actor.person() else { return Ok(()) };
     match people::find(connection, id)? {
@@ -102,21 +102,20 @@ pub(super) fn refuse_disabled(connection: &Connection, actor: &Actor) -> Result<
     }
 }
 
-/// The body of `POST /api/persons/{name}/profile`; what is left out stays as it is.
+/// The body of `POST /api/persons/{name}/profile`; missing fields stay as they are.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ProfileRequest {
-    /// What others see, and commits say.
+    /// The display name, also used in commits.
     #[serde(default)]
     pub display_name: Option<String>,
-    /// A mail address; an empty one takes the present one away.
+    /// A mail address; an empty one removes it.
     #[serde(default)]
     pub email: Option<String>,
 }
 
-/// Says how a person is called and where mail reaches them: everybody for themselves, an admin for
-/// all.
+/// Sets a person's display name and mail address: people for themselves, an admin for everybody.
 ///
 /// # Errors
 /// `forbidden` for another's profile unless an admin asks; `not_found`; `invalid` with code

@@ -1,4 +1,4 @@
-//! Names of people for what is shown.
+//! Display names of people.
 
 use rusqlite::Connection;
 
@@ -7,7 +7,7 @@ use crate::api::topics::{Message, Topic};
 use crate::base::{Actor, Result};
 use crate::people;
 
-/// Fills in who opened a Topic.
+/// Fills in the name of a Topic's author.
 ///
 /// # Errors
 /// As any read.
@@ -16,7 +16,7 @@ pub fn fill_topic(connection: &Connection, mut topic: Topic) -> Result<Topic> {
     Ok(topic)
 }
 
-/// Fills in who wrote a message.
+/// Fills in the name of a message's author.
 ///
 /// # Errors
 /// As any read.
@@ -25,7 +25,7 @@ pub fn fill_message(connection: &Connection, mut message: Message) -> Result<Mes
     Ok(message)
 }
 
-/// Fills in who decided a proposal, and who made it of an earlier one.
+/// Fills in who decided a proposal, and who edited it.
 ///
 /// # Errors
 /// As any read.
@@ -40,8 +40,8 @@ pub fn fill_proposal(connection: &Connection, mut proposal: Proposal) -> Result<
     Ok(proposal)
 }
 
-/// Returns a person for a commit's trailer: always `Name <address>`, which is what git and forges
-/// read. Who has no address gets one of a domain that cannot exist.
+/// Returns a person for a commit's trailer: always `Name <address>`, which git and forges expect. A
+/// person without an address gets one in a domain that cannot exist.
 ///
 /// # Errors
 /// As any read.
@@ -62,7 +62,7 @@ pub fn trailer(connection: &Connection, actor: &Actor) -> Result<String> {
     Ok(format!("{} <{address}>", name.trim()))
 }
 
-/// Keeps of a name what an address may hold.
+/// Keeps the characters of a name that are allowed in an address.
 fn plain(name: &str) -> String {
     let is_plain = |it: &char| it.is_ascii_alphanumeric() || matches!(it, '.' | '_' | '-');
     let kept: String = name.chars().filter(is_plain).collect();

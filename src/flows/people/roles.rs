@@ -7,8 +7,8 @@ use crate::jobs::{self, Capacities};
 use crate::people::{self, Caller, Person, Role};
 use crate::store::Tx;
 
-/// Ends all that a person's credentials can do, at once: sessions, tokens, open streams; and takes
-/// back what they asked for and has not begun. What they did stays theirs, also the jobs that run.
+/// Ends a person's access at once: sessions, tokens and open streams; and cancels their waiting
+/// jobs. Their past work and running jobs remain.
 ///
 /// # Errors
 /// `not_found`; `conflict` with code `not_active` or `last_admin`.
@@ -29,7 +29,7 @@ pub async fn disable(site: &People, caller: &Caller, name: &str) -> Result<Perso
     .await
 }
 
-/// Cancels the jobs of a person that wait.
+/// Cancels the waiting jobs of a person.
 fn cancel_jobs_of(
     tx: &Tx<'_>,
     person: &PersonId,
@@ -45,7 +45,7 @@ fn cancel_jobs_of(
     Ok(())
 }
 
-/// Lets a person's tokens count again; sessions begin anew.
+/// Enables a person: their tokens work again, and they must sign in again.
 ///
 /// # Errors
 /// `not_found`; `conflict` with code `not_disabled`.
@@ -61,7 +61,7 @@ pub async fn enable(site: &People, caller: &Caller, name: &str) -> Result<Person
     .await
 }
 
-/// Gives a person another role. Whoever may not write any more has no private jobs either.
+/// Changes a person's role. People who may no longer write lose their private jobs.
 ///
 /// # Errors
 /// `not_found`; `invalid` for a word that is no role; `conflict` with code `last_admin`.
@@ -85,22 +85,21 @@ pub async fn set_role(site: &People, caller: &Caller, name: &str, role: &str) ->
     .await
 }
 
-/// What a restored database was told of its people.
+/// The result of carrying later decisions over to a restored database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
-    /// How many are disabled again.
+    /// How many were disabled again.
     pub disabled: usize,
-    /// How many have their lower role again.
+    /// How many got their lower role again.
     pub lowered: usize,
-    /// The name of the one who stays an admin all the same.
+    /// The name of the person who stays an admin nevertheless.
     pub kept: Option<String>,
-    /// How many tokens of that one ended.
+    /// How many tokens of that person ended.
     pub tokens: usize,
 }
 
-/// Takes from the people of a restored database what was taken from them since, as their later rows
-/// say; nothing is given. One active admin is kept, without tokens: what happens next must be the
-/// operator's decision.
+/// Carries over to a restored database what was taken from its people since; nothing is granted.
+/// One active admin is kept, without tokens: what happens next must be the operator's decision.
 ///
 /// # Errors
 /// As any write.
@@ -110,7 +109,7 @@ pub fn take_again(
     (ids, lanes): (&Ids, &Capacities),
 ) -> Result<Taken> {
     let mut taken = Taken::default();
-    // The disabled first: if somebody must stay, then rather one who had only a lower role.
+    // The disabled first: if somebody must stay, then rather one who only had a lower role.
     let (ended, active): (Vec<_>, Vec<_>) = later.iter().partition(|it| it.disabled_at.is_some());
     for newer in ended.into_iter().chain(active) {
         let Some(then) = people::find(tx.connection(), &newer.id)? else { continue };
@@ -148,7 +147,7 @@ fn is_last_admin(tx: &Tx<'_>, person: &Person) -> Result<bool> {
     Ok(is_admin && !people::has_other_admin(tx.connection(), &person.id)?)
 }
 
-/// A site that nobody may administer could not be mended without a database tool.
+/// A site without an admin could only be fixed with a database tool.
 fn keep_an_admin(tx: &Tx<'_>, person: &Person) -> Result<()> {
     if is_last_admin(tx, person)? {
         let message = format!("{} is the last admin of this site", person.name);

@@ -1,4 +1,4 @@
-//! Tokens of people: listed, made and ended.
+//! Tokens of people: listed, created and revoked.
 
 use rusqlite::Connection;
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use crate::base::{Error, Millis, Page, Result, TokenId};
 use crate::flows::people::{People, changed, named};
 use crate::people::{self, Caller, Person, Role, TokenScope};
 
-/// Longest life of a token that ends by itself: ten years.
+/// Longest life of an expiring token: ten years.
 const EXPIRES_MS_MAX: u64 = 10 * 366 * 86_400_000;
 
 /// The body of `POST /api/tokens`.
@@ -20,15 +20,15 @@ pub struct TokenRequest {
     pub name: String,
     /// Its scopes.
     pub scopes: Vec<TokenScope>,
-    /// Whose it is, by name; the caller's by default.
+    /// The owner's name; by default the caller.
     #[serde(default)]
     pub person: Option<String>,
-    /// After how long it ends by itself, in milliseconds.
+    /// Time until it expires, in milliseconds.
     #[serde(default)]
     pub expires_in_ms: Option<u64>,
 }
 
-/// Whose tokens a caller works with: their own, or, for an admin, those of a person by name.
+/// The owner of the tokens that a caller manages: the caller, or, for an admin, a person by name.
 fn owner(connection: &Connection, caller: &Caller, name: Option<&str>) -> Result<Person> {
     let own = caller.in_person()?;
     match name {
@@ -41,7 +41,7 @@ fn owner(connection: &Connection, caller: &Caller, name: Option<&str>) -> Result
     }
 }
 
-/// Returns the tokens of a person, oldest first; for an admin who names nobody, those of all.
+/// Returns the tokens of a person, oldest first; for an admin who names nobody, those of everybody.
 ///
 /// # Errors
 /// `forbidden` for other people's tokens; `not_found` with code `no_person`.
@@ -68,7 +68,7 @@ pub async fn list(
         .await
 }
 
-/// Makes a token; its secret is in this answer and nowhere else.
+/// Creates a token; its secret is only in this response.
 ///
 /// # Errors
 /// `forbidden` for another's token, and for `metrics` unless an admin asks; `invalid` with code
@@ -109,7 +109,7 @@ pub async fn create(site: &People, caller: &Caller, request: TokenRequest) -> Re
         .await
 }
 
-/// Refuses a token of which every use would be refused.
+/// Refuses a token whose every use would be refused.
 fn refuse_beyond_role(owner: &Person, scopes: &[TokenScope]) -> Result<()> {
     let is_beyond = |it: &&TokenScope| matches!(it, TokenScope::Write | TokenScope::Decide);
     match scopes.iter().find(is_beyond) {
@@ -124,7 +124,7 @@ fn refuse_beyond_role(owner: &Person, scopes: &[TokenScope]) -> Result<()> {
     }
 }
 
-/// Somebody from outside has tokens for channels alone, and nobody else has those.
+/// People from outside have tokens only for channels, and nobody else has those.
 fn refuse_beyond_channels(owner: &Person, scopes: &[TokenScope]) -> Result<()> {
     let is_right = match owner.is_external {
         true => scopes == [TokenScope::Channel],
@@ -146,7 +146,7 @@ fn in_future(now: Millis, ms: u64) -> Millis {
     now.plus(i64::try_from(ms).unwrap_or(i64::MAX))
 }
 
-/// Ends a token: the caller's own, or, for an admin, anybody's.
+/// Revokes a token: the caller's own, or, for an admin, anybody's.
 ///
 /// # Errors
 /// `not_found`; `conflict` with code `operator_token` for the one of `data/operator.token`.

@@ -24,12 +24,12 @@ use crate::people::Caller;
 use crate::script::{Input, InputType, Kind, Produces};
 use crate::store::idempotency;
 
-/// The code of a view that is not there.
+/// The code of a missing view.
 pub const NO_PERSPECTIVE: &str = "no_perspective";
 
-/// Jobs that are looked at to find one that already makes a view.
+/// Most jobs searched for one that already generates a view.
 const ACTIVE_SEEN: u32 = 20;
-/// How long a view is kept that no version needs.
+/// How long an unneeded view is kept.
 const KEPT_MS: i64 = 7 * 24 * 3_600_000;
 
 /// The body of `POST /api/perspectives`.
@@ -49,7 +49,7 @@ pub struct PutRequest {
     pub text: String,
 }
 
-/// Keeps the view of a running job. It is shown when the job has succeeded.
+/// Stores the view of a running job. It is shown once the job has succeeded.
 ///
 /// # Errors
 /// `conflict` with codes `job_ended`, `wrong_version` for versions that are not the job's own, and
@@ -77,7 +77,7 @@ pub async fn put(site: &Site, caller: &Caller, request: PutRequest) -> Result<Vi
             let job = jobs::fence(tx, &token)?;
             job.require_source(&of.source_path, Verb::View)?;
             job.require_persona(&of.persona)?;
-            // With all its inputs, however long some of them are.
+            // With all its inputs, including long ones.
             let job = jobs::find(tx.connection(), &jobs::Viewer::Program, &job.id)?;
             require_own(&works, &job, InputType::Blob, of.source_path.as_str(), &of.source_sha)?;
             require_own(&works, &job, InputType::Hash, &of.persona, &of.persona_sha)?;
@@ -116,7 +116,7 @@ pub struct ViewQuery {
     pub persona: String,
 }
 
-/// A Source's version and the personas of the site as they are now.
+/// A Source's version and the personas of the site, now.
 struct Present {
     path: SourcePath,
     blob: BlobId,
@@ -137,7 +137,7 @@ impl Present {
         }
     }
 
-    /// Returns how things stand with the view of a persona, which may be gone or broken.
+    /// Returns the state of a persona's view; the persona may be missing or invalid.
     fn view(
         &self,
         c: &rusqlite::Connection,
@@ -191,8 +191,8 @@ impl Present {
     }
 }
 
-/// Returns the job that waits or runs to make the view of these versions. One that waits takes the
-/// versions that are there when it starts; one that runs has those that it began with.
+/// Returns the waiting or running job that generates the view of these versions. A waiting job gets
+/// the versions at its start; a running one has fixed ones.
 fn making(c: &rusqlite::Connection, of: &Versions, kind: Option<&Kind>) -> Result<Option<JobId>> {
     let active = jobs::active_of_persona(
         c,
@@ -212,7 +212,7 @@ fn making(c: &rusqlite::Connection, of: &Versions, kind: Option<&Kind>) -> Resul
     Ok(active.into_iter().find(is_it).map(|it| it.id))
 }
 
-/// Returns whether versions were computed for a job: then it has begun to work on them.
+/// Returns whether versions were computed for a job: then it has started on them.
 fn has_versions(job: &Job) -> bool {
     job.inputs.values().any(|it| it.as_str().is_some_and(|it| it.parse::<BlobId>().is_ok()))
 }
@@ -226,8 +226,8 @@ pub struct ListQuery {
     pub source_path: SourcePath,
 }
 
-/// Returns the views of a Source, one of each persona that is for it or has one, and the kinds that
-/// make views. Where none does, only views that are there are told.
+/// Returns the views of a Source, one per persona that is for it or has one, and the kinds that
+/// generate views. Without such a kind, only existing views are returned.
 ///
 /// # Errors
 /// As the Source; `forbidden` for jobs.
@@ -262,7 +262,7 @@ fn makers(site: &Site) -> impl Iterator<Item = &Kind> {
     site.config.kinds.values().filter(|it| it.produces == Some(Produces::Perspective))
 }
 
-/// Returns a view with its text; of a stale one the newest.
+/// Returns a view with its text; if it is stale, the newest.
 ///
 /// # Errors
 /// As the Source; `not_found` with code `no_perspective` if there is none, and `no_persona`;
@@ -307,12 +307,13 @@ pub struct ViewRequest {
     pub source_path: SourcePath,
     /// The name of the persona.
     pub persona: String,
-    /// The kind that makes it, if the script declares several.
+    /// The kind, if the script declares several.
     #[serde(default)]
     pub kind: Option<String>,
 }
 
-/// Gives the view if it is fresh, else the one job that makes it: a second request gets that job.
+/// Returns the view if it is fresh, otherwise the one job that generates it: a second request gets
+/// the same job.
 ///
 /// # Errors
 /// `invalid` with codes `no_perspective_kind` and `not_for_source`; those of asking for a job.
@@ -354,7 +355,7 @@ fn sent(kind: &Kind, request: &ViewRequest) -> Map<String, Value> {
     pairs.map(|(input, value)| (input.name.clone(), Value::String(value))).collect()
 }
 
-/// Decides in one transaction: two requests at the same moment begin one job.
+/// In one transaction, so that two simultaneous requests start one job.
 async fn start(
     site: &Site,
     kind: &Kind,
@@ -387,7 +388,7 @@ async fn start(
         .await
 }
 
-/// Returns the kind that makes views: the one that is asked for, `perspective`, or the only one.
+/// Returns the kind that generates views: the requested one, `perspective`, or the only one.
 fn kind_for<'a>(site: &'a Site, asked: Option<&str>) -> Result<&'a Kind> {
     let kinds: Vec<&Kind> = makers(site).collect();
     let named = |name: &str| kinds.iter().find(|it| it.name == name).copied();
@@ -416,10 +417,9 @@ fn kind_for<'a>(site: &'a Site, asked: Option<&str>) -> Result<&'a Kind> {
     }
 }
 
-/// Drops views that are older than a week and that no version needs; returns how many. Needed are
-/// the views of the present versions, and the newest of each persona while Source and persona are
-/// there. Of a Source that is changed and not committed nothing is dropped: its last version may
-/// come back.
+/// Deletes unneeded views that are older than a week; returns how many. Needed are the views of
+/// current versions, and the newest one of each persona while Source and persona exist. For a
+/// Source with uncommitted changes nothing is deleted, because its last version may come back.
 ///
 /// # Errors
 /// As reading the repository, the personas or the database.

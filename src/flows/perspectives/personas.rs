@@ -10,15 +10,16 @@ use crate::api::perspectives::{PersonaRow, PersonaText, Personas};
 use crate::base::limit::{PERSONA_BYTES_MAX, PERSONA_NAME_BYTES_MAX, PERSONAS_MAX};
 use crate::base::{BlobId, Error, ErrorKind, Page, Result, SourcePath, truncate_chars};
 use crate::documents::Repo;
+use crate::flows::requests::inputs::BAD_INPUT;
 use crate::flows::{Site, Works};
 use crate::jobs::{self, Job, Verb};
 use crate::people::{Caller, Persona, PersonaFault, is_persona_name, parse_persona};
 use crate::process::Root;
 use crate::script::{Diagnostic, InputType, is_template};
 
-/// The folder of the personas, beside the script.
+/// The folder of the personas, next to the script.
 const FOLDER: &str = "agents";
-/// Most findings that are told at once.
+/// Most findings reported at once.
 const FINDINGS_MAX: usize = 100;
 
 /// A persona and its version.
@@ -33,9 +34,9 @@ pub struct Found {
 /// A file in the folder of personas.
 #[derive(Debug)]
 pub struct Listed {
-    /// Its name without the end.
+    /// Its name without the extension.
     pub name: String,
-    /// The persona, or why it is none.
+    /// The persona, or its error.
     pub found: Result<Found>,
 }
 
@@ -49,7 +50,7 @@ pub async fn find(repo: &Repo, folder: &Utf8Path, name: &str) -> Result<Found> {
         return Err(Error::invalid(format!(
             "a persona name must be 1 to {PERSONA_NAME_BYTES_MAX} letters, digits, `-` and `_`"
         ))
-        .code("bad_input")
+        .code(BAD_INPUT)
         .hint("list them: wiki-browser persona list"));
     }
     let text = match repo.text_beside(&path_of(name)) {
@@ -92,7 +93,7 @@ fn refusal(name: &str, fault: &PersonaFault) -> Error {
         .hint(fault.hint.clone())
 }
 
-/// Returns all personas by name, also the files that are none; templates of inboxes are left out.
+/// Returns all personas by name, including invalid ones; templates of inboxes are left out.
 ///
 /// # Errors
 /// `unavailable` if the folder cannot be read; `conflict` with code `too_many_personas`.
@@ -118,8 +119,8 @@ pub async fn all(works: &Works) -> Result<Vec<Listed>> {
     Ok(listed)
 }
 
-/// Returns the names of the files, in order. What does not end in `.md`, and what is hidden, is
-/// none of ours.
+/// Returns the names of the files, in order. Hidden files, and those that do not end in `.md`, are
+/// ignored.
 fn names(root: &Root) -> Result<Vec<String>> {
     let mut names = match root.names(Utf8Path::new(FOLDER), 4 * PERSONAS_MAX) {
         Ok(names) => names,
@@ -135,7 +136,7 @@ fn names(root: &Root) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Reads one of the files, whatever its name is.
+/// Reads one of the files, whatever its name.
 fn read_file(root: &Root, file: &str) -> Result<String> {
     let name = file.strip_suffix(".md").unwrap_or(file);
     if !is_persona_name(name) {
@@ -153,7 +154,7 @@ pub fn is_name(name: &str) -> bool {
     is_persona_name(name)
 }
 
-/// Refuses a text that would be no file of this persona.
+/// Refuses a text that is not a valid file of this persona.
 ///
 /// # Errors
 /// `invalid` with code `bad_persona`.
@@ -161,10 +162,10 @@ pub fn judge(name: &str, text: &str) -> Result<()> {
     parse_persona(name, text).map(drop).map_err(|it| refusal(name, &it))
 }
 
-/// The code of what is wrong with a persona.
+/// The code of an invalid persona.
 pub(in crate::flows) const BAD: &str = "bad-persona";
 
-/// Looks at all personas beside a script; nothing is wrong if there are none.
+/// Checks all personas next to a script; having none is fine.
 pub fn check(folder: &Utf8Path) -> Vec<Diagnostic> {
     let names = Root::open(folder).and_then(|root| Ok((names(&root)?, root)));
     let (names, root) = match names {
@@ -185,7 +186,7 @@ pub fn check(folder: &Utf8Path) -> Vec<Diagnostic> {
                 continue;
             }
         };
-        // The script judges templates.
+        // The script's own check covers templates.
         if is_template(&text) {
             continue;
         }
@@ -198,7 +199,7 @@ pub fn check(folder: &Utf8Path) -> Vec<Diagnostic> {
     findings
 }
 
-/// Refuses personas that are not for the Sources that they are asked for.
+/// Refuses personas that are not for the requested Sources.
 ///
 /// # Errors
 /// `invalid` with code `not_for_source`.
@@ -221,9 +222,9 @@ pub fn require_all_for(personas: &[Persona], sources: &[SourcePath]) -> Result<(
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PersonaQuery {
-    /// Only those that are for this Source.
+    /// Only those for this Source.
     pub source_path: Option<SourcePath>,
-    /// Only this one, with what its agent is told.
+    /// Only this one, with the text that its agent gets.
     pub name: Option<String>,
 }
 
@@ -269,7 +270,7 @@ async fn for_job(site: &Site, job: &Job, query: &PersonaQuery) -> Result<Persona
     Ok(with_body(found))
 }
 
-/// Returns the versions that a job was given of a Source (`Blob`) or a persona (`Hash`).
+/// Returns the versions of a Source (`Blob`) or a persona (`Hash`) that a job was given.
 pub(in crate::flows) fn own_versions(
     works: &Works,
     job: &Job,

@@ -1,4 +1,4 @@
-//! Applying a suggestion at once: the job that makes a proposal of it.
+//! Applying a suggestion at once: the job that turns it into a proposal.
 
 use serde_json::{Map, json};
 
@@ -9,8 +9,8 @@ use crate::flows::proposals::suggestions::{Suggested, applying};
 use crate::people::Caller;
 use crate::store::idempotency::Key;
 
-/// Starts the job that applies the last suggestion of a Topic, after that was written: what stands
-/// against it takes nothing of that back.
+/// Starts the job that applies the last suggestion of a Topic, after the suggestion was stored: a
+/// refusal undoes nothing of that.
 pub async fn apply<T>(
     site: &Site,
     caller: &Caller,
@@ -30,7 +30,7 @@ pub async fn apply<T>(
                 replace_proposals: false,
                 inputs: Map::from_iter([(own.name.clone(), json!(id))]),
             };
-            // The same request again finds the same job, under a word of its own.
+            // Repeating the request finds the same job, under a key of its own.
             let key = key.map(|key| Key {
                 key: digest_hex(format!("{} job", key.key)),
                 route: format!("{} job", key.route),

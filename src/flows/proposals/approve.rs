@@ -1,4 +1,4 @@
-//! Approve → commit: what the approver saw, on the base that they saw, as one commit.
+//! Approve → commit: the text that the approver saw, on the base that they saw, as one commit.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -19,6 +19,7 @@ use crate::documents::anchor::{self, NewAnchor, Portrait};
 use crate::documents::commit::{
     self, Approval, Check, Committed, Person, Settle, Settled, Trailers,
 };
+use crate::documents::proposals::proposal::{ALREADY_DECIDED, STALE_BASE};
 use crate::documents::proposals::{attempt, proposal};
 use crate::documents::topics::{placement, topic};
 use crate::flows::jobs::{cancel_obsolete, changes};
@@ -41,7 +42,7 @@ pub struct ApproveRequest {
     pub text_digest: String,
     /// The base that they saw it against.
     pub base_source_sha: BlobId,
-    /// Subject of the commit; else the first line of the proposal's summary.
+    /// Subject of the commit; by default the first line of the proposal's summary.
     #[serde(default)]
     pub subject: Option<String>,
     /// Body of the commit.
@@ -49,8 +50,8 @@ pub struct ApproveRequest {
     pub body: Option<String>,
 }
 
-/// Approves a proposal and commits it. The same approval of the same person again, under the same
-/// key, gets the same commit.
+/// Approves a proposal and commits it. Repeating the approval as the same person with the same key
+/// returns the same commit.
 ///
 /// # Errors
 /// `conflict` with one of the codes in docs/http.md; nothing is changed then.
@@ -72,16 +73,16 @@ pub async fn approve(
         Err(refusal) => refusal,
     };
     match refusal.code_str() {
-        "already_decided" => match repeated(site, &approver, id, &digest, key).await? {
+        ALREADY_DECIDED => match repeated(site, &approver, id, &digest, key).await? {
             Some(done) => answer(site, id, done, (Vec::new(), Vec::new())).await,
             None => Err(refusal),
         },
-        "stale_base" => Err(after_a_move(site, id, refusal).await),
+        STALE_BASE => Err(after_a_move(site, id, refusal).await),
         _ => Err(refusal),
     }
 }
 
-/// Returns the commit of an approval that this request has made before.
+/// Returns the commit of an approval that this request made earlier.
 async fn repeated(
     site: &Site,
     approver: &Actor,
@@ -104,7 +105,7 @@ async fn repeated(
         .await
 }
 
-/// Adds to the refusal of a base that moved what has become of the proposal because of it.
+/// Adds to the refusal of a stale base what has become of the proposal.
 async fn after_a_move(site: &Site, id: &ProposalId, refusal: Error) -> Error {
     let Ok(before) = dossier(site, id).await else { return refusal };
     rebase::look_after(site, &before.proposal.source_path).await;
@@ -112,7 +113,7 @@ async fn after_a_move(site: &Site, id: &ProposalId, refusal: Error) -> Error {
     match &now.proposal.superseded_by {
         Some(later) => {
             let message = format!("{}; it was merged with what is there now", refusal.message());
-            Error::conflict("stale_base", message)
+            Error::conflict(STALE_BASE, message)
                 .hint(format!("review proposal {later} and approve that instead"))
         }
         None if before.conflict.is_none() => with_conflict(now.conflict.as_ref(), refusal),
@@ -120,8 +121,8 @@ async fn after_a_move(site: &Site, id: &ProposalId, refusal: Error) -> Error {
     }
 }
 
-/// Cancels the jobs that still work for the Topics which are settled now. The commit is made: what
-/// goes wrong here is logged, and such a job is refused when it hands something in.
+/// Cancels the jobs for the Topics that are now settled. The commit exists, so errors here are
+/// logged; such a job is refused when it submits something.
 async fn call_off(site: &Site, id: &ProposalId, by: Actor) -> Vec<JobId> {
     let (works, asked) = (site.clone(), id.clone());
     let done = site.store.write(move |tx| {
@@ -244,7 +245,7 @@ async fn approval(
     })
 }
 
-/// Runs in the transaction that journals the attempt: nobody decided meanwhile.
+/// Runs in the transaction that journals the attempt: nobody has decided in the meantime.
 fn still_open(id: ProposalId, text_digest: String, key: Option<Key>) -> Check {
     Arc::new(move |tx| {
         let c = tx.connection();
@@ -271,12 +272,12 @@ fn still_open(id: ProposalId, text_digest: String, key: Option<Key>) -> Check {
     })
 }
 
-/// The baselines that the approved text gives to Topics, by their ranges in it; none for words that
-/// are too long for a quote.
+/// The new baselines of Topics, by their ranges in the approved text; `None` for passages that are
+/// too long for a quote.
 type Described = HashMap<(usize, usize), Option<NewAnchor>>;
 
-/// Describes where the open Topics of the Source are in the proposed text, before anything else
-/// waits for it: in the transaction of the commit everybody does.
+/// Prepares the places of the Source's open Topics in the proposed text, before the transaction of
+/// the commit, in which everybody waits.
 async fn described(site: &Site, dossier: &Dossier) -> Result<Described> {
     let (path, blob) =
         (dossier.proposal.source_path.clone(), dossier.proposal.proposed_sha.clone());
@@ -303,8 +304,8 @@ fn describe(text: &str, blob: &BlobId, ranges: BTreeSet<(usize, usize)>) -> Resu
     ranges.into_iter().map(anchor).collect()
 }
 
-/// What becomes true with the commit, in one transaction; also for a commit that an earlier server
-/// made and could not write down.
+/// The effects of the commit, in one transaction; also for a commit that an earlier server made but
+/// could not record.
 pub fn settle() -> Settle {
     Arc::new(|tx, settled| settle_commit(tx, settled, &Described::new()))
 }
@@ -319,7 +320,7 @@ fn settle_commit(tx: &Tx<'_>, settled: &Settled, described: &Described) -> Resul
     let (path, blob) = (&proposal.source_path, &proposal.proposed_sha);
     let mut placed = Vec::new();
     for open in topic::list_open_of(tx.connection(), path, None)? {
-        // One that was opened after the proposal was handed in is placed when it is next looked at.
+        // A Topic opened after the proposal was submitted is placed when it is next read.
         let found = placement::find(tx.connection(), &open.id, blob)?;
         placed.extend(found.and_then(|it| Some((open.id, it.range()?, it))));
     }
@@ -358,7 +359,7 @@ fn settle_commit(tx: &Tx<'_>, settled: &Settled, described: &Described) -> Resul
     tx.emit(event.audited())
 }
 
-/// Finishes or drops what an earlier server left of an approval.
+/// Completes or drops an approval that an earlier server left unfinished.
 ///
 /// # Errors
 /// As git or the database.

@@ -25,12 +25,12 @@ pub struct EditRequest {
     pub text: String,
     /// SHA-256 of the text that was edited.
     pub text_digest: String,
-    /// One sentence about the change; who edited which revision otherwise.
+    /// One sentence about the change; by default who edited which revision.
     #[serde(default)]
     pub summary: Option<String>,
 }
 
-/// Puts an edited text into the place of a proposal, to be approved like any other.
+/// Replaces a proposal by an edited text, to be approved like any other.
 ///
 /// # Errors
 /// `conflict` with codes `text_changed`, `rework_running`, `branch_busy` and what stands against
@@ -109,12 +109,12 @@ pub async fn edit(
 
 const EDITED: &str = "Edited; based on revision ";
 
-/// Says where an edited text comes from: what the agent said is about its own text.
+/// Describes the origin of an edited text, because the agent's summary is about its own text.
 fn edited(revision: i64) -> String {
     format!("{EDITED}{revision}.")
 }
 
-/// Returns whether a summary says only that.
+/// Returns whether a summary is only that description.
 pub(super) fn is_made(summary: &str) -> bool {
     let revision = summary.strip_prefix(EDITED).and_then(|it| it.strip_suffix('.'));
     revision.is_some_and(|it| it.parse::<i64>().is_ok())

@@ -1,5 +1,5 @@
-//! What a proposed text does to the open Topics of its Source, computed where it is handed in,
-//! edited, merged or shown.
+//! The effect of a proposed text on the open Topics of its Source, computed when the text is
+//! submitted, edited, rebased or shown.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -16,34 +16,34 @@ use crate::flows::Works;
 use crate::flows::topics::places;
 use crate::store::Tx;
 
-/// What the fate of Topics is judged from.
+/// The facts behind the fates of Topics.
 pub(in crate::flows) struct Judge {
     /// The open Topics of the Source, each with its place in the base.
     pub(in crate::flows) open: Vec<Topic>,
-    /// Those that the text settles.
+    /// The Topics that the text settles.
     pub(in crate::flows) settled: Vec<TopicId>,
-    /// What was changed.
+    /// The base.
     pub(in crate::flows) base: (BlobId, String),
-    /// What is proposed.
+    /// The proposed text.
     pub(in crate::flows) proposed: (BlobId, String),
-    /// Where an agent said where a Topic went; that was verified when it was handed in.
+    /// Places that an agent named; they were verified when the text was submitted.
     pub(in crate::flows) by_agent: BTreeMap<TopicId, Placement>,
-    /// Topics without a place in the base, looked for from the last text in which they had one.
+    /// Topics without a place in the base, searched from the last text in which they had one.
     again: BTreeMap<TopicId, Placed>,
 }
 
-/// Where somebody says that the words of a Topic are in the proposed text.
+/// A place of a Topic in the proposed text that somebody named.
 pub(in crate::flows) struct Claim {
     pub(in crate::flows) topic: TopicId,
     pub(in crate::flows) range: Range<usize>,
     pub(in crate::flows) by: Actor,
 }
 
-/// What happens to every other open Topic.
+/// The fate of every other open Topic.
 pub(in crate::flows) struct Judged {
-    /// As it is shown.
+    /// For display.
     pub(in crate::flows) fate: Vec<Fate>,
-    /// As it is kept with the proposed text.
+    /// For storage with the proposed text.
     pub(in crate::flows) placements: Vec<(TopicId, Placed, Actor)>,
 }
 
@@ -73,7 +73,7 @@ impl Judge {
         Ok(Judge { open, settled, base, proposed, by_agent, again })
     }
 
-    /// Believes who says where Topics went, as far as both texts do not say otherwise.
+    /// Applies named places where the texts do not contradict them.
     ///
     /// # Errors
     /// `internal` if weighing panicked.
@@ -101,8 +101,8 @@ impl Judge {
         Ok(())
     }
 
-    /// Takes over what agents said of an earlier revision, where the words that they named stand
-    /// unchanged in this one.
+    /// Keeps the places that agents named for an earlier revision, if their passages are unchanged
+    /// in this one.
     ///
     /// # Errors
     /// As reading the database.
@@ -143,7 +143,7 @@ impl Judge {
             .await
     }
 
-    /// Judges every open Topic but those that are settled.
+    /// Computes the fate of every open Topic that is not settled.
     ///
     /// # Errors
     /// `internal` if placing panicked.
@@ -166,8 +166,8 @@ impl Judge {
 }
 
 impl Judge {
-    /// Fills in what was found of the Topics that had no place in the base, unless others that
-    /// they never touched have these words.
+    /// Fills in the places of Topics without one in the base, unless their passage belongs to
+    /// another Topic.
     fn look_again(&self, fates: &mut [Fate]) {
         let origin = |it: &Fate| {
             let topic = self.open.iter().find(|topic| topic.id == it.topic_id)?;
@@ -212,7 +212,7 @@ fn kept(fate: &Fate) -> Option<(TopicId, Placed, Actor)> {
     Some((fate.topic_id.clone(), placed, after.decided_by.clone()))
 }
 
-/// Keeps the places with the proposed version, in the transaction that stores the proposal.
+/// Stores the places in the proposed version, in the transaction that stores the proposal.
 ///
 /// # Errors
 /// As any write.

@@ -1,4 +1,4 @@
-//! An agent hands in a proposal: fence, grants, base, text, and the fate of every other open Topic.
+//! An agent submits a proposal: fence, grants, base, text, and the fate of every other open Topic.
 
 use std::ops::Range;
 
@@ -27,7 +27,7 @@ use crate::store::idempotency;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ProposalRequest {
-    /// The version that was rewritten: the job's own base.
+    /// The version that was edited: the job's own base.
     pub base_source_sha: BlobId,
     /// The complete new text.
     pub text: String,
@@ -44,7 +44,7 @@ pub struct ProposalRequest {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct AgentAnchor {
-    /// Whose.
+    /// The Topic.
     pub topic_id: TopicId,
     /// First byte.
     pub start: usize,
@@ -54,7 +54,7 @@ pub struct AgentAnchor {
     pub quote: String,
 }
 
-/// Keeps a proposal of a running job.
+/// Stores a proposal of a running job.
 ///
 /// # Errors
 /// `conflict` with codes `job_ended`, `wrong_base`, `topic_closed`; `forbidden` with code
@@ -126,7 +126,7 @@ pub async fn propose(
 }
 
 impl Inserted {
-    /// Says what a proposal became, and what it does to the other Topics.
+    /// Describes the result of submitting a proposal, and its effect on the other Topics.
     pub(in crate::flows) fn of(made: Proposal, fate: Vec<Fate>) -> Inserted {
         Inserted {
             proposal_id: made.id,
@@ -139,14 +139,14 @@ impl Inserted {
     }
 }
 
-/// Says where a text comes from that a rework was asked for.
+/// Describes the origin of a text for a rework.
 pub(in crate::flows) fn reworked(it: Rework) -> Origin {
     let (from_id, made_by) = (it.proposal_id, it.asked_by);
     Origin { how: How::Reworked, from_id, made_by, made_by_name: None }
 }
 
-/// A job proposes for the version of this Source that it was given, and for no other; also if the
-/// Source was renamed since.
+/// A job proposes only for the version of the Source that it was given, even if the Source was
+/// renamed since.
 pub(in crate::flows) async fn require_own_base(
     site: &Site,
     job: &Job,
@@ -173,7 +173,7 @@ pub(in crate::flows) async fn require_own_base(
         .hint("use the Base source SHA from the prompt; if the source has changed, stop"))
 }
 
-/// Refuses a text that no Source can be.
+/// Refuses a text that cannot be a Source.
 ///
 /// # Errors
 /// `too_large`; `invalid` with codes `empty_text` and `not_text`.
@@ -195,7 +195,7 @@ pub(in crate::flows) fn refuse_text(text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Computes what happens to every other open Topic, and verifies the anchors that the agent gave.
+/// Computes the fate of every other open Topic, and verifies the agent's anchors.
 pub(in crate::flows) async fn judge_others(
     site: &Site,
     caller: &Caller,

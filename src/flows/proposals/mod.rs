@@ -1,4 +1,4 @@
-//! Proposals as a reviewer sees them, and the decision against one.
+//! Proposals for reviewers, and rejection.
 
 pub mod apply;
 pub mod approve;
@@ -18,13 +18,13 @@ use crate::api::topics::{Topic, TopicStatus};
 use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{Actor, Error, JobId, Page, ProposalId, Result, SourcePath, TopicId};
 use crate::documents;
-use crate::documents::commit;
-use crate::documents::proposals::proposal::lineage;
 use crate::documents::proposals::proposal::{self, ProposalFilter};
+use crate::documents::proposals::proposal::{STALE_BASE, lineage};
 use crate::documents::sources::headings::Outline;
 use crate::documents::sources::plain::Plain;
 use crate::documents::topics::placement;
 use crate::documents::topics::{message, topic};
+use crate::documents::{SOURCE_EXISTS, commit};
 use crate::flows::jobs::{cancel_obsolete, changes};
 use crate::flows::people::names;
 use crate::flows::proposals::fates::Judge;
@@ -44,9 +44,9 @@ pub struct ProposalQuery {
     pub source_path: Option<SourcePath>,
     /// Only of this Topic.
     pub topic_id: Option<TopicId>,
-    /// The `next` of the page before.
+    /// The `next` of the previous page.
     pub after: Option<ProposalId>,
-    /// Rows of a page.
+    /// Rows per page.
     pub limit: Option<u32>,
 }
 
@@ -72,7 +72,7 @@ pub async fn list(site: &Site, caller: &Caller, query: ProposalQuery) -> Result<
         .await
 }
 
-/// What stands behind a decision: read once, so that all of it is of one moment.
+/// The facts behind a decision, read at one moment.
 pub(super) struct Dossier {
     pub(super) proposal: Proposal,
     pub(super) text: String,
@@ -80,12 +80,12 @@ pub(super) struct Dossier {
     /// The further Topics that it settles.
     pub(super) further: Vec<Topic>,
     pub(super) job: Option<Job>,
-    /// The subject of its commit, if the approver gives none.
+    /// The default subject of its commit.
     pub(super) subject: String,
-    /// Who has edited it, as a trailer names them.
+    /// Who edited it, for a trailer.
     pub(super) editors: Vec<String>,
     pub(super) conflict: Option<Standing>,
-    /// The job that does it again.
+    /// The job that revises it.
     pub(super) rework: Option<JobId>,
     pub(super) failed_rework: Option<FailedRework>,
 }
@@ -122,9 +122,9 @@ fn read_dossier(c: &Connection, id: &ProposalId) -> Result<Dossier> {
     })
 }
 
-/// Returns the subject of a proposal's commit: the first line of what the agent says of its change,
-/// also if it was merged since, or of what a person said who edited it; else that the document was
-/// updated. What an agent said is not true of a text that somebody edited.
+/// Returns the default subject of a proposal's commit: the first line of the agent's or editor's
+/// summary, even after a rebase; otherwise that the document was updated. An agent's summary is not
+/// used for a text that a person edited.
 fn subject(c: &Connection, proposal: &Proposal, text: &str) -> Result<String> {
     let mut said = proposal.clone();
     while let Some(origin) = said.origin.as_ref().filter(|it| it.how == How::Merged) {
@@ -152,8 +152,8 @@ pub struct ProposalAgainst {
     pub against: Option<String>,
 }
 
-/// Returns a proposal: text, base, diff, the fate of every other open Topic, and what is in the
-/// way. A Source that has changed since is noticed here, if it was not before.
+/// Returns a proposal: text, base, diff, the fate of every other open Topic, and what prevents
+/// approval. A change of the Source that was not noticed before is noticed here.
 ///
 /// # Errors
 /// `not_found`; `forbidden` for jobs; `invalid` for a revision that is none.
@@ -166,7 +166,7 @@ pub async fn show(
     caller.person()?;
     let mut dossier = dossier(site, id).await?;
     if dossier.proposal.status == ProposalStatus::Open {
-        // What the Topic's Source is called now: it may have been renamed.
+        // The current path of the Topic's Source, which may have been renamed.
         rebase::look_after(site, &dossier.topic.source_path).await;
         dossier = self::dossier(site, id).await?;
     }
@@ -275,7 +275,7 @@ async fn fates(site: &Site, dossier: &Dossier, base: &str) -> Result<Vec<Fate>> 
     Ok(judge.judge().await?.fate)
 }
 
-/// Refuses what cannot be approved now, with the reason: what the approval itself would say.
+/// Refuses what cannot be approved now, with the reason that an approval would get.
 pub(super) async fn obstacle(site: &Site, dossier: &Dossier) -> Result<()> {
     undecidable(dossier)?;
     let it = &dossier.proposal;
@@ -292,22 +292,22 @@ pub(super) async fn obstacle(site: &Site, dossier: &Dossier) -> Result<()> {
     }
 }
 
-/// Says of a base that moved why the proposal was not merged, and what can be done.
+/// Explains why a stale proposal was not rebased, and what can be done.
 pub(super) fn with_conflict(conflict: Option<&Standing>, refusal: Error) -> Error {
-    if refusal.code_str() == "source_exists" {
+    if refusal.code_str() == SOURCE_EXISTS {
         return refusal.hint(
             "if git tracks it, ask for a rework: the agent begins from what is there now; \
              otherwise move it away, or reject the proposal",
         );
     }
-    let (Some(conflict), "stale_base") = (conflict, refusal.code_str()) else { return refusal };
+    let (Some(conflict), STALE_BASE) = (conflict, refusal.code_str()) else { return refusal };
     let count = conflict.conflicts.count;
     let places = if count == 1 { "place" } else { "places" };
     let message = format!("{}; both change the same lines in {count} {places}", refusal.message());
-    Error::conflict("stale_base", message).hint("request changes: the agent merges both")
+    Error::conflict(STALE_BASE, message).hint("request changes: the agent merges both")
 }
 
-/// Refuses what its rows say cannot be approved, whatever the repository says.
+/// Refuses what cannot be approved according to its rows, whatever the repository's state.
 pub(super) fn undecidable(dossier: &Dossier) -> Result<()> {
     if dossier.proposal.status != ProposalStatus::Open {
         return Err(proposal::refusal(&dossier.proposal));
@@ -338,7 +338,7 @@ pub(super) fn undecidable(dossier: &Dossier) -> Result<()> {
 
 pub(super) fn stale(proposal: &Proposal) -> Error {
     let message = format!("{} has changed since the proposal was made", proposal.source_path);
-    Error::conflict("stale_base", message)
+    Error::conflict(STALE_BASE, message)
         .hint("review it again: it may have a newer revision; otherwise request changes")
 }
 
@@ -347,12 +347,12 @@ pub(super) fn stale(proposal: &Proposal) -> Error {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RejectRequest {
-    /// Why; becomes a message of its Topics.
+    /// The reason; becomes a message of its Topics.
     pub reason: String,
 }
 
-/// Writes the reason of a rejection into the threads that asked for the change. A thread that is
-/// closed or full has no room for it: it stands with the proposal all the same.
+/// Adds the reason of a rejection to the threads that requested the change. Closed or full threads
+/// get no message; the reason is stored with the proposal in any case.
 fn tell(tx: &Tx<'_>, site: &Site, it: &Proposal, reason: &str, by: &Actor) -> Result<()> {
     for topic in &it.topic_ids {
         let about = (*topic == it.topic_id).then_some(&it.id);
@@ -371,7 +371,7 @@ fn tell(tx: &Tx<'_>, site: &Site, it: &Proposal, reason: &str, by: &Actor) -> Re
     Ok(())
 }
 
-/// Rejects a proposal. Its Topic stays open; a rework of it that was asked for is cancelled.
+/// Rejects a proposal. Its Topic stays open; a requested rework is cancelled.
 ///
 /// # Errors
 /// `conflict` with codes `already_decided` and `superseded`; `forbidden` for viewers and jobs.

@@ -1,5 +1,5 @@
-//! A Source that has changed under open proposals: what can be merged becomes a new revision, which
-//! needs an approval of its own; what cannot is marked, and offered for a rework.
+//! Rebases open proposals when their Source changes: a clean merge becomes a new revision, which
+//! needs its own approval; a conflict is marked, and a rework is offered.
 //!
 //! **Invariant:** nothing is committed here, and no text that was shown is changed.
 
@@ -20,9 +20,9 @@ use crate::flows::proposals::fates::{self, Judge};
 use crate::flows::proposals::rework;
 use crate::jobs::{self, Status};
 
-/// Brings the open proposals for Sources that have changed onto what these are now in the commit
-/// that is checked out, and returns what became of those that were not made for it. It may be
-/// called at any time, and twice; what somebody else decides meanwhile stands.
+/// Rebases the open proposals for changed Sources onto the checked-out commit, and returns the
+/// result for each that was not made for it. May be called at any time and repeatedly; decisions
+/// made in the meantime stand.
 ///
 /// Nothing is done while git is in the middle of something, while it was a job that changed the
 /// Source or the branch and nobody has decided about that, while the proposal's own job runs, or
@@ -38,7 +38,7 @@ pub async fn sources_moved(works: &Works, paths: &[SourcePath]) -> Result<Vec<Fo
     Ok(followed)
 }
 
-/// The same for one Source, also of proposals for the name that it had before it was renamed.
+/// The same for one Source, including proposals for a previous name of it.
 ///
 /// # Errors
 /// As [`sources_moved`].
@@ -61,7 +61,7 @@ pub async fn source_moved(works: &Works, path: &SourcePath) -> Result<Vec<Follow
             }
             continue;
         }
-        // A text for a Source that did not exist has nothing in common with what stands there now.
+        // A proposed new Source has nothing in common with a file that now exists.
         if it.base_source_sha.is_absent() {
             continue;
         }
@@ -84,7 +84,7 @@ pub async fn source_moved(works: &Works, path: &SourcePath) -> Result<Vec<Follow
     Ok(followed)
 }
 
-/// The same where somebody only looks: what cannot be done is logged, and not theirs to hear.
+/// The same for a reader: failures are logged, because they are not the reader's problem.
 pub(in crate::flows) async fn look_after(works: &Works, path: &SourcePath) -> Vec<Followed> {
     match source_moved(works, path).await {
         Ok(followed) => followed,
@@ -95,7 +95,7 @@ pub(in crate::flows) async fn look_after(works: &Works, path: &SourcePath) -> Ve
     }
 }
 
-/// A conflict here is somebody else's decision, or a repository that is not at rest: nothing to do.
+/// A conflict here means that somebody else decided, or that the repository is busy: nothing to do.
 fn unless_conflict<T>(outcome: Result<T>) -> Result<Option<T>> {
     match outcome {
         Ok(value) => Ok(Some(value)),
@@ -104,7 +104,7 @@ fn unless_conflict<T>(outcome: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// Returns the open proposals for a Source that are a person's to decide now.
+/// Returns the open proposals for a Source that a person can decide now.
 async fn waiting(works: &Works, path: &SourcePath) -> Result<Vec<Proposal>> {
     let path = path.clone();
     let filter = ProposalFilter {
@@ -117,7 +117,7 @@ async fn waiting(works: &Works, path: &SourcePath) -> Result<Vec<Proposal>> {
         .store
         .read(move |c| {
             let mut found = proposal::list(c, &filter)?.items;
-            // Oldest first: of two that are merged the newer one stays the newer one.
+            // Oldest first, so that of two rebased ones the newer one stays newer.
             found.reverse();
             found.extend(proposal::open_elsewhere(c, &path)?);
             let mut waiting = Vec::new();
@@ -138,7 +138,7 @@ async fn waiting(works: &Works, path: &SourcePath) -> Result<Vec<Proposal>> {
         .await
 }
 
-/// Returns the version of a Source in the commit that is checked out.
+/// Returns the version of a Source in the checked-out commit.
 async fn current(works: &Works, path: &SourcePath) -> Result<Option<BlobId>> {
     changes::refuse_switched(works).await?;
     if changes::is_undecided(works, path).await? {
@@ -148,14 +148,14 @@ async fn current(works: &Works, path: &SourcePath) -> Result<Option<BlobId>> {
     Ok(works.repo.blob_at(&head.commit, path).await?.map(|it| it.blob))
 }
 
-/// Returns whether it is on record already that a proposal cannot be merged with this version.
+/// Returns whether a conflict with this version is already recorded.
 async fn is_known(works: &Works, proposal: &Proposal, current: &BlobId) -> Result<bool> {
     let (id, current) = (proposal.id.clone(), current.clone());
     let known = works.store.read(move |c| lineage::conflict(c, &id)).await?;
     Ok(known.is_some_and(|it| it.current_sha == current))
 }
 
-/// Reads a version; none for what is no text, or not there any more.
+/// Reads a version; `None` if it is missing or not text.
 async fn read(works: &Works, blob: &BlobId) -> Result<Option<String>> {
     match works.repo.read_blob(blob, SOURCE_BYTES_MAX).await {
         Ok(bytes) => Ok(String::from_utf8(bytes).ok().filter(|it| !it.contains('\0'))),
@@ -194,8 +194,8 @@ async fn follow(
     Ok(Some(Followed { proposal_id: proposal.id.clone(), outcome: outcome.into(), revision_id }))
 }
 
-/// Merges a proposal with the present text. If an earlier revision, before it was merged, was made
-/// for this very version (the user has switched the branch and come back), it is that one's text.
+/// Merges a proposal with the current text. If an earlier revision was made for this very version
+/// (the user has switched back to a branch), its text is used.
 async fn merged(
     works: &Works,
     proposal: &Proposal,
@@ -216,14 +216,15 @@ async fn merged(
     merged.map(Some).map_err(|cause| Error::internal("merging panicked").source(cause))
 }
 
-/// Returns the text of an earlier revision for a version, if only merges lie between.
+/// Returns the text of an earlier revision for a version, if only rebases lie in between.
 fn before_merges(
     c: &rusqlite::Connection,
     id: &ProposalId,
     version: &BlobId,
 ) -> Result<Option<String>> {
     let mut at = id.clone();
-    // One revision comes from an earlier one: the chain is no longer than a Topic has proposals.
+    // Each revision comes from an earlier one: the chain is no longer than the number of a Topic's
+    // proposals.
     for _ in 0..TOPIC_PROPOSALS_MAX {
         let origin = lineage::origin(c, &at)?.filter(|it| it.how == How::Merged);
         let Some(origin) = origin else { return Ok(None) };

@@ -1,5 +1,4 @@
-//! Rework: a person says what should be different, and the same kind of job does it again with the
-//! earlier text in hand.
+//! Rework: a person requests changes, and a job of the same kind revises the proposal.
 
 use serde::Deserialize;
 
@@ -26,12 +25,12 @@ use crate::store::{Tx, idempotency};
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReworkRequest {
-    /// What should be different; becomes a message of the Topic.
+    /// The requested changes; becomes a message of the Topic.
     pub reason: String,
 }
 
-/// Asks for a proposal to be done again: a message, and a new job of the same kind with the same
-/// inputs on the present Source. The proposal stays as it is until the new one has come.
+/// Requests changes of a proposal: a message, and a new job of the same kind with the same inputs
+/// on the current Source. The proposal stays open until the new one arrives.
 ///
 /// # Errors
 /// `conflict` with codes `rework_running`, `job_running`, `branch_busy`, `same_text`, what
@@ -103,8 +102,7 @@ pub async fn ask(
         .await
 }
 
-/// What is out of date, or in conflict with its Source, can be done again; what a person decided
-/// about cannot.
+/// Stale and conflicting proposals can be revised, decided ones cannot.
 fn refuse_decided(proposal: &Proposal) -> Result<()> {
     match proposal.status {
         ProposalStatus::Open | ProposalStatus::Stale => Ok(()),
@@ -122,7 +120,7 @@ fn require_reworkable(tx: &Tx<'_>, id: &ProposalId) -> Result<Proposal> {
     Ok(proposal)
 }
 
-/// Refuses to decide on a proposal that a job is doing again: a reviewer found something in it.
+/// Refuses to decide a proposal that a job is revising, because a reviewer has requested changes.
 ///
 /// # Errors
 /// `conflict` with code `rework_running`, naming the job.
@@ -133,14 +131,14 @@ pub(in crate::flows) fn refuse_running(c: &rusqlite::Connection, id: &ProposalId
     }
 }
 
-/// Says that a proposal is being done again.
+/// Returns the error for a proposal that is being revised.
 pub(in crate::flows) fn refusal(id: &ProposalId, job: &JobId) -> Error {
     let message = format!("changes to proposal {id} were already requested: job {job}");
     Error::conflict("rework_running", message)
         .hint(format!("wait for the next revision, or cancel job {job}"))
 }
 
-/// Returns the job that is doing a proposal again, until it has ended.
+/// Returns the running job that revises a proposal.
 ///
 /// # Errors
 /// As any read.
@@ -153,7 +151,7 @@ pub(in crate::flows) fn running(
     Ok((!is_final).then_some(rework.job_id))
 }
 
-/// Returns the failed job of the last request for changes, while nobody has decided.
+/// Returns the failed job of the last request for changes, if nobody has decided since.
 ///
 /// # Errors
 /// If the database cannot be read.
@@ -172,7 +170,7 @@ pub(super) fn failed(c: &rusqlite::Connection, it: &Proposal) -> Result<Option<F
     }))
 }
 
-/// Returns what the caller's job is to do again, as `get-topic` shows it.
+/// Returns what the caller's job has to revise, for `get-topic`.
 ///
 /// # Errors
 /// As any read.
@@ -197,8 +195,8 @@ pub(in crate::flows) async fn of_caller(
         .await
 }
 
-/// Returns what `wb-agent get-proposal` prints. The comment is that of the request for changes that
-/// this job works on, otherwise of the last one.
+/// Returns the output of `wb-agent get-proposal`. The comment is that of the request for changes
+/// that this job works on, otherwise the last one.
 ///
 /// # Errors
 /// `not_found`; `forbidden` with code `not_granted` if the job was granted none of its Topics.

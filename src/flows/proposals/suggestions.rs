@@ -1,5 +1,5 @@
-//! Suggestions and the engine that applies them: who turns one into a proposal at once, and which
-//! job would only hand in a text again that is there already.
+//! Suggestions and the engine that applies them: what can turn one into a proposal at once, and
+//! which job would only submit an existing text again.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -20,7 +20,7 @@ use crate::flows::Site;
 use crate::flows::topics::places;
 use crate::script::{Config, Input, InputType, Kind, Produces};
 
-/// What was written with a suggestion, and the job that applies it.
+/// A stored suggestion, and the job that applies it.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(rename = "{T}Suggested"))]
@@ -28,9 +28,9 @@ pub struct Suggested<T> {
     /// The Topic or the message.
     #[serde(flatten)]
     pub made: T,
-    /// The job, if one was asked for and started.
+    /// The job, if one was requested and started.
     pub job_id: Option<JobId>,
-    /// Why none was started although one was asked for.
+    /// Why none was started although one was requested.
     pub not_started: Option<Obstacle>,
 }
 
@@ -59,8 +59,8 @@ pub fn applies(config: &Config, kind: &Kind) -> bool {
     is_builtin && kind.produces == Some(Produces::Proposal)
 }
 
-/// Returns the kind that turns a suggestion into a proposal and needs nothing but the Topic, with
-/// its input for that.
+/// Returns the kind that turns a suggestion into a proposal and needs only the Topic, with its
+/// input for the Topic.
 pub fn applying(config: &Config) -> Option<(&Kind, &Input)> {
     let needs_more = |input: &Input| input.required && input.from.is_none();
     config.kinds.values().filter(|kind| applies(config, kind)).find_map(|kind| {
@@ -70,8 +70,8 @@ pub fn applying(config: &Config) -> Option<(&Kind, &Input)> {
     })
 }
 
-/// Refuses a job that would apply a suggestion again whose text is proposed already, or was
-/// rejected since. `said` is what a person says with the request, newer than every message.
+/// Refuses a job that would apply a suggestion whose text is already proposed, or was rejected
+/// since. `said` is the person's message with the request, newer than all others.
 ///
 /// # Errors
 /// `conflict` with code `same_text`.
@@ -107,8 +107,8 @@ pub(in crate::flows) async fn refuse_same(
     same.filter_map(|it| obstacle(it, written)).next().map_or(Ok(()), Err)
 }
 
-/// Returns what the words of a Topic were at some times, in their order: a suggestion is about the
-/// words of its time. Nothing stands for what cannot be read any more.
+/// Returns the passages of a Topic at some times, in their order, because a suggestion is about the
+/// passage at its time; `None` for one that can no longer be read.
 ///
 /// # Errors
 /// As any read of the database.
@@ -135,7 +135,7 @@ pub async fn words_at(
     };
     let (places, mut texts) = site.store.read(read).await?;
     for (blob, kept) in texts.iter_mut().filter(|it| it.1.is_none()) {
-        // What git has collected since is not there to be compared with.
+        // An object that git has deleted since cannot be compared.
         let bytes = site.repo.read_blob(blob, SOURCE_BYTES_MAX).await.ok();
         *kept = bytes.and_then(|it| String::from_utf8(it).ok());
     }
@@ -150,8 +150,8 @@ fn read_thread(c: &Connection, id: &TopicId) -> Result<(Topic, Vec<Message>, Vec
     Ok((topic, message::list_of(c, id)?, proposal::of_topic(c, id)?))
 }
 
-/// Returns why a text that a proposal has is not proposed again; `written` is when its words were
-/// suggested, nothing if that is happening.
+/// Returns why an existing text is not proposed again; `written` is the time of its suggestion,
+/// `None` if it is new.
 fn obstacle(same: &Proposal, written: Option<Millis>) -> Option<Error> {
     let number = same.revision_number;
     let is_newer = || written.is_none_or(|at| same.decided_at.is_some_and(|then| at > then));

@@ -1,5 +1,5 @@
-//! What was seen in the repository, for as long as nothing in it has changed: looking takes several
-//! processes of git, and most jobs begin and end with a tree that nobody has touched.
+//! Caches the state of the repository while nothing in it changes: looking takes several git
+//! processes, and most jobs begin and end with an unchanged tree.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,12 +11,12 @@ use tokio::time::Instant;
 use crate::base::{Clock, Result, fault};
 use crate::process::Stamp;
 
-/// Most names of which a stamp is taken; in a larger tree git is asked every time.
+/// Most names in a stamp; in a larger tree git runs every time.
 const ENTRIES_MAX: usize = 5_000;
-/// How long something counts as seen, and a tree as too large, whatever its stamp says.
+/// How long a result, or the verdict that a tree is too large, is used, whatever the stamp says.
 const KEPT: Duration = Duration::from_secs(600);
 
-/// One thing that was seen, with the stamp of all that it was seen in; cheap to clone.
+/// One cached result, with the stamp of everything it depends on; cheap to clone.
 #[derive(Clone)]
 pub(in crate::flows) struct Known<T> {
     folders: Vec<Utf8PathBuf>,
@@ -32,7 +32,7 @@ enum Last<T> {
 }
 
 impl<T: Clone> Known<T> {
-    /// Returns one that knows nothing yet.
+    /// Returns an empty cache.
     pub(in crate::flows) fn new(
         folders: Vec<Utf8PathBuf>,
         except: Vec<Utf8PathBuf>,
@@ -41,7 +41,7 @@ impl<T: Clone> Known<T> {
         Known { folders, except, clock, last: Arc::new(Mutex::new(Last::Nothing)) }
     }
 
-    /// Returns what was seen last if nothing has changed since, and otherwise looks.
+    /// Returns the last result if nothing has changed since, and otherwise looks.
     ///
     /// # Errors
     /// Those of the look.
@@ -54,7 +54,7 @@ impl<T: Clone> Known<T> {
             return Ok(seen);
         }
         let seen = look.await?;
-        // What changed during the look may be in it or not.
+        // A change during the look may be in the result or not.
         let is_same = self.stamp().await.as_ref() == Some(&before);
         if is_same && before.is_settled(&self.clock) {
             self.keep(Last::Seen(before, seen.clone(), Instant::now()));
@@ -108,7 +108,7 @@ mod tests {
         std::fs::write(top.join("x"), "one").unwrap();
         let looks = AtomicU32::new(0);
         let look = || async { Ok(looks.fetch_add(1, Ordering::SeqCst)) };
-        // Long ago: every change is too fresh to be relied upon.
+        // Long ago: every change is too recent to be relied upon.
         let known = Known::new(vec![top.clone()], Vec::new(), Clock::fixed(Millis(0)));
         assert_eq!(known.or_look(look()).await.unwrap(), 0);
         assert_eq!(known.or_look(look()).await.unwrap(), 1);
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(known.or_look(look()).await.unwrap(), 2, "nothing has changed");
         std::fs::write(top.join("y"), "").unwrap();
         assert_eq!(known.or_look(look()).await.unwrap(), 3);
-        // A look during which something changes is not kept.
+        // A result is not kept if something changed during the look.
         let changing = async {
             std::fs::write(top.join("z"), "").unwrap();
             Ok(looks.fetch_add(1, Ordering::SeqCst))

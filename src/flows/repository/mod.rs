@@ -1,4 +1,4 @@
-//! The repository as others change it: watched, remembered, followed through renames.
+//! Changes of the repository by others: watching, caching, following renames.
 
 pub(in crate::flows) mod look_cache;
 pub mod presence;

@@ -1,4 +1,4 @@
-//! Whether somebody is there: asks, or reads the events as they come.
+//! Whether anybody is present: sending requests, or reading the event stream.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// How long somebody who asked counts as being there.
+/// How long a request counts as presence.
 const STAYS: Duration = Duration::from_secs(30);
 
 /// A handle; clones share it.
@@ -16,13 +16,13 @@ pub struct Presence(Arc<Shared>);
 
 struct Shared {
     began: Instant,
-    /// When somebody asked last, in milliseconds since the begin and one; 0 for never.
+    /// Time of the last request, in milliseconds since the start plus one; 0 for never.
     asked_ms: AtomicU64,
     streams: AtomicI64,
     bell: Notify,
 }
 
-/// A stream that is open; it counts until this is dropped.
+/// An open stream; it counts until it is dropped.
 pub struct Present(Arc<Shared>);
 
 impl Default for Presence {
@@ -37,31 +37,31 @@ impl Default for Presence {
 }
 
 impl Presence {
-    /// Notes that somebody asked for something.
+    /// Records a request.
     pub fn note(&self) {
         let now = u64::try_from(self.0.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.0.asked_ms.store(now.saturating_add(1), Ordering::Relaxed);
         self.0.bell.notify_waiters();
     }
 
-    /// Notes that somebody reads a stream, for as long as what is returned lives.
+    /// Records an open stream, for as long as the returned value lives.
     pub fn stream(&self) -> Present {
         self.0.streams.fetch_add(1, Ordering::Relaxed);
         self.0.bell.notify_waiters();
         Present(Arc::clone(&self.0))
     }
 
-    /// Returns how many streams are open.
+    /// Returns the number of open streams.
     pub fn streams(&self) -> i64 {
         self.0.streams.load(Ordering::Relaxed)
     }
 
-    /// Waits until somebody is there. An agent at work asks too, or its end is told.
+    /// Waits until somebody is present. A running agent sends requests too, or its end is reported.
     pub async fn wait(&self) {
         loop {
             let rung = self.0.bell.notified();
             tokio::pin!(rung);
-            // From here on a bell is heard, also before it is waited for.
+            // From here on the bell is noticed, even before it is awaited.
             rung.as_mut().enable();
             if self.is_there() {
                 return;

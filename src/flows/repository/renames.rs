@@ -18,20 +18,20 @@ use crate::documents::seen::{Seen, Sighting, SourceChange};
 use crate::documents::sources::rename;
 use crate::documents::sources::source::LIST_HINT;
 use crate::documents::topics::topic;
-use crate::documents::{Source, perspectives};
+use crate::documents::{NOT_A_SOURCE, SOURCE_GONE, Source, perspectives};
 use crate::flows::Works;
 use crate::jobs::{self, Capacities, Job};
 use crate::script::{Config, Input, InputType, Kind, nearest};
 use crate::store::Tx;
 
-/// Most documents of the same file name that a hint names.
+/// Most documents of the same file name in a hint.
 const NAMES_MEANT_MAX: usize = 3;
 
-/// Characters of a commit's name that are shown.
+/// Characters of a commit's hash that are shown.
 const COMMIT_CHARS: usize = 10;
 
-/// Returns the new names of Sources that are gone under their old ones. A rename that cannot be
-/// found out is none: then the Topics stay with the name that they have.
+/// Returns the new names of missing Sources. A rename that cannot be determined counts as none;
+/// then the Topics keep the old name.
 pub(in crate::flows) async fn find(
     works: &Works,
     before: Option<&Seen>,
@@ -56,7 +56,7 @@ pub(in crate::flows) async fn find(
     }
 }
 
-/// Returns those of some Sources on which something hangs.
+/// Returns those of some Sources that something refers to.
 async fn followed(works: &Works, gone: BTreeSet<SourcePath>) -> Result<BTreeSet<SourcePath>> {
     if gone.is_empty() {
         return Ok(gone);
@@ -78,8 +78,8 @@ async fn followed(works: &Works, gone: BTreeSet<SourcePath>) -> Result<BTreeSet<
         .await
 }
 
-/// Takes along what hangs on the Sources, with an event for each; where there are very many, only
-/// for those with Topics.
+/// Moves everything that refers to the Sources, with an event for each; if there are very many,
+/// only for those with Topics.
 pub(in crate::flows) fn tell(
     tx: &Tx<'_>,
     renames: &BTreeMap<SourcePath, SourcePath>,
@@ -111,14 +111,13 @@ pub(in crate::flows) fn tell(
     Ok(())
 }
 
-/// Returns the names of the inputs of a kind that are Sources.
+/// Returns the names of a kind's inputs that are Sources.
 fn sources_of(config: &Config, kind: &str) -> Vec<String> {
     let inputs = config.kinds.get(kind).into_iter().flat_map(|it| &it.inputs);
     inputs.filter(|it| it.ty == InputType::Source).map(|it| it.name.clone()).collect()
 }
 
-/// Returns what a Source that is not there is called now: it was renamed while this site looked
-/// after it, and the new name is that of a Source.
+/// Returns the current name of a missing Source, if it was renamed while this site followed it.
 ///
 /// # Errors
 /// As reading the database or the repository.
@@ -133,7 +132,7 @@ pub async fn where_now(works: &Works, path: &SourcePath) -> Result<Option<Source
     found.map(|_| Some(name))
 }
 
-/// Returns what a Source is called now that a job was given when it started.
+/// Returns the current name of a Source that a job was given when it started.
 ///
 /// # Errors
 /// As any read.
@@ -146,7 +145,7 @@ pub(in crate::flows) fn since_start(
     Ok(rename::name_since(c, path, since)?.unwrap_or_else(|| path.clone()))
 }
 
-/// Gives inputs of a job that is repeated the new names of Sources that are not there any more.
+/// Updates renamed Sources in the inputs of a job that is retried.
 ///
 /// # Errors
 /// As [`where_now`].
@@ -172,7 +171,7 @@ fn is_missing<T>(found: &Result<T>) -> bool {
     found.as_ref().is_err_and(|it| it.kind() == ErrorKind::NotFound)
 }
 
-/// Returns a Source; whoever asks by a name that it had is told the new one.
+/// Returns a Source; a request by an old name gets the new one in its error.
 ///
 /// # Errors
 /// As [`crate::documents::Repo::source`].
@@ -183,7 +182,7 @@ pub(in crate::flows) async fn source(works: &Works, path: &SourcePath) -> Result
     }
 }
 
-/// Returns the present text of a Source with its version, as [`source`].
+/// Returns the current text of a Source with its version.
 ///
 /// # Errors
 /// As [`crate::documents::Repo::present`].
@@ -197,21 +196,21 @@ pub(in crate::flows) async fn present(
     }
 }
 
-/// Says where a Source went to whoever asked for it by a name that it had.
+/// Adds the new name to the error for a Source's old name.
 pub(in crate::flows) async fn explain(works: &Works, path: &SourcePath, cause: Error) -> Error {
-    if !matches!(cause.code_str(), "source_gone" | "not_a_source") {
+    if !matches!(cause.code_str(), SOURCE_GONE | NOT_A_SOURCE) {
         return cause;
     }
     match where_now(works, path).await {
         Ok(Some(name)) => {
             let message = format!("{}: it was renamed to {name}", cause.message());
-            Error::not_found(message).code("source_gone").hint(format!("ask for {name}"))
+            Error::not_found(message).code(SOURCE_GONE).hint(format!("ask for {name}"))
         }
         Ok(None) => match deletion(works, path).await {
             Ok(Some(words)) => {
                 let message = format!("{}: {words}", cause.message());
                 let hint = format!("wiki-browser source history {path} shows what it said");
-                Error::not_found(message).code("source_gone").hint(hint)
+                Error::not_found(message).code(SOURCE_GONE).hint(hint)
             }
             Ok(None) => with_near_name(works, path, cause).await,
             Err(other) => {
@@ -226,7 +225,7 @@ pub(in crate::flows) async fn explain(works: &Works, path: &SourcePath, cause: E
     }
 }
 
-/// Says how a Source was deleted that was there once; nothing for one that never was.
+/// Describes how a Source was deleted; `None` if it never existed.
 ///
 /// # Errors
 /// As reading the repository.

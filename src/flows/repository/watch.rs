@@ -34,23 +34,23 @@ use crate::jobs;
 use crate::process::{Noticed, Notices};
 use crate::store::Tx;
 
-/// How long it is waited for more after something was noticed: an editor writes a file in several
-/// steps, and git many files.
+/// How long to wait for further changes: an editor writes a file in several steps, and git many
+/// files.
 const CALM: Duration = Duration::from_millis(80);
-/// How long it is waited for more at most.
+/// Longest total wait for further changes.
 const CALM_MAX: Duration = Duration::from_millis(600);
-/// How long it is waited after a look that failed; twice as long each time.
+/// First delay after a failed look; doubled each time.
 const AGAIN: Duration = Duration::from_secs(1);
-/// How long it is waited at most after a look that failed.
+/// Longest delay after failed looks.
 const AGAIN_MAX: Duration = Duration::from_secs(60);
-/// Between two looks where not all can be watched.
+/// Interval of looks where not everything can be watched.
 const POLL: Duration = Duration::from_millis(1_200);
-/// Most Sources about which the database is asked in one go.
+/// Most Sources per database query.
 const SOURCES_ASKED_MAX: usize = 200;
-/// How much longer than a look it is waited for the next one.
+/// Minimum pause after a look, as a multiple of its duration.
 const POLL_REST: u32 = 8;
 
-/// What is told of every change after it was written down: who answers holds the next look up.
+/// Called for every recorded change; the next look waits until it returns.
 pub type Told = Arc<dyn Fn(Works, Arc<Vec<SourceChange>>) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// Looks whenever something may have changed, until `stop`.
@@ -63,7 +63,7 @@ pub async fn serve(works: Works, presence: Presence, told: Vec<Told>, stop: Canc
     }
 }
 
-/// Returns what has open proposals follow every Source whose committed text was changed.
+/// Returns the callback that rebases open proposals for Sources whose committed text has changed.
 pub fn following() -> Told {
     Arc::new(|works, changes| {
         Box::pin(async move {
@@ -74,7 +74,7 @@ pub fn following() -> Told {
     })
 }
 
-/// Returns what places the open Topics of every Source that was changed.
+/// Returns the callback that places the open Topics of every changed Source.
 pub fn placing() -> Told {
     Arc::new(|works, changes| {
         Box::pin(async move {
@@ -97,15 +97,15 @@ struct Watch {
     works: Works,
     told: Vec<Told>,
     notices: Option<Notices>,
-    /// The folders of git that are watched.
+    /// The watched folders of git.
     marks: Vec<Utf8PathBuf>,
     /// Whether every folder is watched.
     is_whole: bool,
-    /// Whether what was seen may not have been told to the end.
+    /// Whether callbacks for recorded changes may be incomplete.
     is_behind: bool,
 }
 
-/// What to look at next.
+/// Where to look next.
 struct Due {
     hint: Hint,
     /// Whether other folders may have to be watched.
@@ -133,7 +133,7 @@ impl Watch {
         }
     }
 
-    /// Watches first and looks then: what happens in between is noticed.
+    /// Starts watching before it looks, so that changes in between are noticed.
     async fn look(&mut self, due: &Due) -> Result<()> {
         if due.is_moved {
             self.watch().await?;
@@ -149,8 +149,8 @@ impl Watch {
         Ok(())
     }
 
-    /// Returns the Sources in whose present version a Topic was not placed: a server was killed
-    /// before it could, or the commit that was seen before is gone, and nothing can be compared.
+    /// Returns the Sources in whose current version a Topic was not placed: a server was killed
+    /// before it could, or the previously seen commit is gone, so nothing can be compared.
     async fn left_over(&self) -> Result<Vec<SourceChange>> {
         let store = &self.works.store;
         let Some(seen) = store.read(seen::find).await? else { return Ok(Vec::new()) };
@@ -161,7 +161,7 @@ impl Watch {
         let mut all = self.works.repo.all_seen(&seen).await?;
         all.retain(|it| open.contains(&it.path));
         let mut left = Vec::new();
-        // In pieces: nobody is to wait for a reader for long.
+        // In parts, so that no reader blocks for long.
         for some in all.chunks(SOURCES_ASKED_MAX) {
             let some = some.to_vec();
             let due = move |c: &rusqlite::Connection| -> Result<Vec<SourceChange>> {
@@ -210,7 +210,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Waits until something may have changed, and says where.
+    /// Waits until something may have changed, and returns where.
     async fn next(&mut self, presence: &Presence, took: Duration) -> Due {
         let rest = POLL.max(took * POLL_REST);
         let (is_whole, works) = (self.is_whole, self.works.clone());
@@ -242,7 +242,7 @@ impl Watch {
         }
     }
 
-    /// Takes in what follows at once.
+    /// Collects further changes at once.
     async fn collect(&mut self, mut found: Noticed) -> Due {
         let until = Instant::now() + CALM_MAX;
         while let Some(notices) = &mut self.notices
@@ -250,7 +250,7 @@ impl Watch {
         {
             match tokio::time::timeout(CALM, notices.next()).await {
                 Ok(Ok(more)) => found.merge(more),
-                // The next wait says why.
+                // The next wait reports the reason.
                 Ok(Err(_)) | Err(_) => break,
             }
         }
@@ -274,18 +274,18 @@ impl Watch {
         Due { hint: Hint::Paths(paths), is_moved: false }
     }
 
-    /// Returns whether a file is one by which git says what is checked out and staged.
+    /// Returns whether a file of git shows what is checked out or staged.
     fn is_of_git(&self, path: &Utf8Path) -> bool {
         let Some((folder, name)) = path.parent().zip(path.file_name()) else { return false };
         let Some(place) = self.marks.iter().position(|it| it == folder) else { return false };
-        // The first two hold much else; all others hold branches only.
+        // The first two hold much else; all others hold only branches.
         let is_told = matches!(name, "HEAD" | "index" | "packed-refs");
         !name.ends_with(".lock") && (is_told || place >= 2 || folder.ends_with("refs/heads"))
     }
 }
 
-/// Looks once at what may have changed, writes down what has, and has it told. Returns whether it
-/// cannot be said what that is.
+/// Looks once where something may have changed, records changes, and calls the callbacks. Returns
+/// whether the changes cannot be determined.
 ///
 /// # Errors
 /// As git or the database.
@@ -322,7 +322,7 @@ async fn pass_on(works: &Works, changes: Vec<SourceChange>, told: &[Told]) {
     }
 }
 
-/// Writes down what is seen now, with an event for each change.
+/// Records the current state, with an event for each change.
 fn tell(tx: &Tx<'_>, before: Option<&Seen>, sighting: &Sighting) -> Result<()> {
     seen::put(tx, before, &sighting.seen)?;
     let Some(before) = before else { return Ok(()) };
@@ -338,7 +338,7 @@ fn tell(tx: &Tx<'_>, before: Option<&Seen>, sighting: &Sighting) -> Result<()> {
         if let (true, Some(blob)) = (is_clean, blob)
             && proposal::was_approved_since(tx.connection(), path, blob, before.at)?
         {
-            // Its approval has told it.
+            // Its approval has already reported it.
             continue;
         }
         let commit = seen.head.as_ref().filter(|_| *is_clean);
@@ -351,13 +351,13 @@ fn tell(tx: &Tx<'_>, before: Option<&Seen>, sighting: &Sighting) -> Result<()> {
     Ok(())
 }
 
-/// Waits until somebody is there or a job runs.
+/// Waits until somebody is present or a job runs.
 async fn until_wanted(works: &Works, presence: &Presence) {
     let mut bell = works.store.subscribe();
     loop {
         match works.store.look(jobs::running_guards) {
             Ok(running) if running.is_empty() => {}
-            // A database that cannot be read will be asked again by the look itself.
+            // If the database cannot be read, the look itself will report it.
             _ => return,
         }
         tokio::select! {
@@ -367,8 +367,8 @@ async fn until_wanted(works: &Works, presence: &Presence) {
     }
 }
 
-/// While git is in the middle of something (a rebase, a merge, a bisection) what is checked out is
-/// there for a moment: Topics are shown in it, and nothing of it is a baseline.
+/// While git is in the middle of an operation (a rebase, a merge, a bisection), the checked-out
+/// state is temporary: Topics are shown in it, but it is no baseline.
 async fn place_change(works: &Works, change: &SourceChange, is_busy: bool) -> Result<()> {
     let path = &change.path;
     let begun = Instant::now();
@@ -395,7 +395,7 @@ async fn place_change(works: &Works, change: &SourceChange, is_busy: bool) -> Re
     Ok(())
 }
 
-/// Returns whether git is in the middle of something.
+/// Returns whether git is in the middle of an operation.
 async fn is_busy(works: &Works) -> Result<bool> {
     if fault::is_off("busy") {
         return Ok(false);

@@ -1,4 +1,4 @@
-//! From a request's fields to the checked inputs of a job.
+//! From the fields of a request to the checked inputs of a job.
 
 use serde_json::{Map, Value};
 
@@ -13,7 +13,12 @@ use crate::jobs::{Grant, Job, Verb};
 use crate::people::Persona;
 use crate::script::{Input, InputType, KIND_PREFIX, Kind, Produces, nearest};
 
-/// The checked inputs of a job, without those that are computed at its start.
+/// The code of an input with an invalid value.
+pub const BAD_INPUT: &str = "bad_input";
+/// The code of a required input that was not given.
+pub const MISSING_INPUT: &str = "missing_input";
+
+/// The checked inputs of a job, without those computed at its start.
 #[derive(Clone, Debug, Default)]
 pub struct Checked {
     /// All values by name.
@@ -28,7 +33,7 @@ pub struct Checked {
     cast: (Vec<Persona>, Vec<SourcePath>),
 }
 
-/// Refuses what is done to jobs in general for one that is its owner's alone.
+/// Refuses bulk operations for a private job.
 ///
 /// # Errors
 /// `not_found` with code `no_kind`.
@@ -36,7 +41,7 @@ pub(in crate::flows) fn refuse_private(job: &Job) -> Result<()> {
     if job.owner.is_some() { Err(no_kind(&job.kind)) } else { Ok(()) }
 }
 
-/// Refuses the kinds of assistants: their jobs are asked for by messages of conversations only.
+/// Refuses the kinds of assistants, whose jobs are only started by messages of conversations.
 ///
 /// # Errors
 /// `not_found` with code `no_kind`.
@@ -51,7 +56,7 @@ fn no_kind(name: &str) -> Error {
         .hint("ask the assistant in a conversation")
 }
 
-/// Returns a kind of the script in force.
+/// Returns a kind of the active script.
 ///
 /// # Errors
 /// `invalid` with code `unknown_kind` and the list of kinds; `not_found` with code `no_kind` for
@@ -69,7 +74,7 @@ pub fn kind<'a>(works: &'a Works, name: &str) -> Result<&'a Kind> {
     })
 }
 
-/// Returns a kind of which somebody asks for a job.
+/// Returns a kind for a requested job.
 ///
 /// # Errors
 /// As [`kind`]; `invalid` with code `takes_messages` for an inbox and for an agent that
@@ -84,8 +89,8 @@ fn takes_messages(kind: &Kind) -> Error {
     Error::invalid(message).code("takes_messages").hint(kind.instead_of_a_request())
 }
 
-/// Returns the kind of a job that is repeated. A message that started one may be worked on again;
-/// the starts of an agent that lives on follow from its state alone.
+/// Returns the kind of a retried job. A job for a message may be retried; a long-running agent
+/// starts according to its own state.
 ///
 /// # Errors
 /// As [`kind`]; `invalid` with code `takes_messages` for an agent that lives on.
@@ -96,7 +101,7 @@ pub fn repeated_kind<'a>(works: &'a Works, name: &str) -> Result<&'a Kind> {
     Err(takes_messages(kind).hint(format!("start it with `{start}`, or send to it")))
 }
 
-/// Checks what was sent against the declaration of the kind.
+/// Checks the inputs of a request against the declaration of the kind.
 ///
 /// # Errors
 /// `invalid` naming the input: `unknown_input`, `missing_input`, `computed_input`,
@@ -105,7 +110,7 @@ pub fn repeated_kind<'a>(works: &'a Works, name: &str) -> Result<&'a Kind> {
 /// not for the Source.
 pub async fn check(works: &Works, kind: &Kind, sent: &Map<String, Value>) -> Result<Checked> {
     let (sent, topics) = multi_topic::take(kind, sent)?;
-    // A client may send every field that it knows: null is as good as nothing.
+    // A client may send every field it knows: null counts as absent.
     let given = sent.iter().filter(|(_, value)| !value.is_null());
     refuse_unknown_names(kind, given.map(|(name, _)| name))?;
     multi_topic::check(works, &topics).await?;
@@ -123,13 +128,13 @@ pub async fn check(works: &Works, kind: &Kind, sent: &Map<String, Value>) -> Res
     Ok(checked)
 }
 
-/// Refuses what a waiting job was given if its kind would not take it any more, as far as that
-/// needs neither the database nor the repository.
+/// Refuses the inputs of a waiting job that its kind would no longer accept, without using the
+/// database or the repository.
 ///
 /// # Errors
 /// As [`check`].
 pub fn check_again(kind: &Kind, given: &Map<String, Value>) -> Result<()> {
-    // What was computed for an earlier start is computed again.
+    // Inputs computed for an earlier start are computed again.
     let is_sent = |name: &str| kind.input(name).is_none_or(|it| !it.ty.is_computed());
     let sent = given.iter().filter(|(name, _)| is_sent(name));
     let sent = sent.map(|(name, value)| (name.clone(), value.clone())).collect();
@@ -147,7 +152,7 @@ pub fn check_again(kind: &Kind, given: &Map<String, Value>) -> Result<()> {
     Ok(())
 }
 
-/// Refuses names that no input of the kind has.
+/// Refuses unknown names of inputs.
 ///
 /// # Errors
 /// `invalid` with code `unknown_input` and the list of inputs.
@@ -206,23 +211,23 @@ fn missing(kind: &Kind, input: &Input) -> Error {
         Some(about) => format!("{}=VALUE: {about}", input.name),
         None => format!("{}=VALUE, a {}", input.name, input.ty.as_str()),
     };
-    Error::invalid(message).code("missing_input").hint(hint)
+    Error::invalid(message).code(MISSING_INPUT).hint(hint)
 }
 
-/// Says that an input is not for the one who asks to give.
+/// Returns the error for an input that the caller may not set.
 pub fn computed(input: &Input) -> Error {
     let message = format!("input `{}` is computed by the server", input.name);
     Error::invalid(message).code("computed_input").hint("leave it out")
 }
 
-/// Says that an input is not what follows from another one.
+/// Returns the error for an input that does not match the one it is derived from.
 pub fn mismatch(input: &Input, derived: &Value) -> Error {
     Error::invalid(format!("input `{}` must be {derived}", input.name))
         .code("input_mismatch")
         .hint("leave it out; it follows from another input")
 }
 
-/// Returns the value that a text stands for; nothing (`null`) if it stands for none.
+/// Returns the value for a text; null if there is none.
 pub fn value_of_text(input: &Input, text: &str) -> Value {
     match input.ty {
         InputType::Number | InputType::Flag => serde_json::from_str(text.trim())
@@ -233,8 +238,7 @@ pub fn value_of_text(input: &Input, text: &str) -> Value {
     }
 }
 
-/// Refuses a value that its input does not take, as far as that needs neither the database nor the
-/// repository.
+/// Refuses an invalid value, without using the database or the repository.
 ///
 /// # Errors
 /// `invalid` with code `bad_input`.
@@ -245,10 +249,10 @@ pub fn check_plain(input: &Input, value: &Value) -> Result<()> {
         None => "wiki-browser check --print shows what the kind takes".to_owned(),
     };
     let message = format!("input `{}` must be {expected}", input.name);
-    Err(Error::invalid(message).code("bad_input").hint(hint))
+    Err(Error::invalid(message).code(BAD_INPUT).hint(hint))
 }
 
-/// Returns what follows from the input named by `from`, for inputs that a person could also send.
+/// Returns values derived from the input named by `from`, for inputs that a person could also send.
 async fn derive(works: &Works, input: &Input, checked: &Checked) -> Result<Option<Value>> {
     let (Some(from), InputType::Source) = (&input.from, input.ty) else { return Ok(None) };
     let Some(Value::String(topic)) = checked.values.get(from) else { return Ok(None) };
@@ -291,7 +295,7 @@ async fn typed(works: &Works, input: &Input, value: Value, checked: &mut Checked
     Ok(value)
 }
 
-/// Refuses a Topic that is closed.
+/// Refuses a closed Topic.
 ///
 /// # Errors
 /// `not_found`; `conflict` with code `topic_closed`.
@@ -307,7 +311,7 @@ pub async fn require_open(works: &Works, id: &TopicId) -> Result<()> {
     }
 }
 
-/// Returns the version of the Source of an input, also of one that does not exist yet.
+/// Returns the version of an input's Source, which may not exist yet.
 ///
 /// # Errors
 /// As [`Repo::source`], and for one that may be new as [`Repo::refuse_uncreatable`].
@@ -320,7 +324,7 @@ pub async fn source_version(repo: &Repo, input: &Input, path: &SourcePath) -> Re
     }
 }
 
-/// Refuses Sources of which no proposal could be approved now.
+/// Refuses Sources for which no proposal could be approved now.
 ///
 /// # Errors
 /// As [`Repo::refuse_unwritable`] and [`Repo::refuse_uncreatable`].
@@ -333,7 +337,7 @@ pub async fn refuse_unwritable(repo: &Repo, input: &Input, path: &SourcePath) ->
     }
 }
 
-/// Returns what the token of such a job may do. The script may choose the kind, not the grants.
+/// Returns the grants of a job's token. The script chooses the kind, not the grants.
 pub fn grants(kind: &Kind, checked: &Checked) -> Vec<Grant> {
     let mut grants = multi_topic::grants(kind, &checked.values);
     if kind.may_ask() {

@@ -1,5 +1,5 @@
-//! Several Topics of one Source in one job: the input `topic_ids`, which every kind has that takes
-//! a Topic and makes a proposal.
+//! Several Topics of one Source in one job: the input `topic_ids` of every kind that takes a Topic
+//! and makes a proposal.
 
 use serde_json::{Map, Value, json};
 
@@ -10,14 +10,15 @@ use crate::documents::proposals::proposal::{self, lineage};
 use crate::documents::topics::topic;
 use crate::flows::Works;
 use crate::flows::requests::inputs;
+use crate::flows::requests::inputs::BAD_INPUT;
 use crate::jobs::{Grant, Job, Verb};
 use crate::script::{InputType, Kind, Produces};
 
 /// The name of the input.
 const NAME: &str = "topic_ids";
 
-/// Takes the Topics out of what was sent; the first one is the kind's own Topic if no other is
-/// named. A kind that has an input of this name itself keeps it.
+/// Removes the Topics from the request; the first one becomes the kind's own Topic if none is
+/// given. A kind that declares an input of this name keeps it.
 ///
 /// # Errors
 /// `invalid` with code `bad_input`.
@@ -53,10 +54,10 @@ pub(in crate::flows) fn take(
 
 fn wrong() -> Error {
     let message = format!("input `{NAME}` must be an array of 1 to {JOB_TOPICS_MAX} ids of topics");
-    Error::invalid(message).code("bad_input")
+    Error::invalid(message).code(BAD_INPUT)
 }
 
-/// Refuses Topics that are closed, or of another Source than the first one.
+/// Refuses closed Topics, and those of another Source than the first one.
 ///
 /// # Errors
 /// `not_found`; `conflict` with codes `topic_closed` and `other_source`.
@@ -79,14 +80,14 @@ pub(in crate::flows) async fn check(works: &Works, ids: &[TopicId]) -> Result<()
     }
 }
 
-/// Keeps the Topics among the values of a job, if there is more than one.
+/// Stores the Topics among the inputs of a job, if there is more than one.
 pub(in crate::flows) fn keep(values: &mut Map<String, Value>, ids: &[TopicId]) {
     if ids.len() > 1 {
         values.insert(NAME.to_owned(), json!(ids));
     }
 }
 
-/// Returns what a job may do with the Topics beside its own: its text settles them.
+/// Returns the grants for the Topics besides the job's own, which its text settles.
 pub(in crate::flows) fn grants(kind: &Kind, values: &Map<String, Value>) -> Vec<Grant> {
     if kind.input(NAME).is_some() {
         return Vec::new();
@@ -95,7 +96,7 @@ pub(in crate::flows) fn grants(kind: &Kind, values: &Map<String, Value>) -> Vec<
     ids.iter().skip(1).map(|id| Grant::topic(id, &[Verb::Read, Verb::Message])).collect()
 }
 
-/// Returns the Topics that a job's proposal settles beside its own.
+/// Returns the Topics that a job's proposal settles besides its own.
 ///
 /// # Errors
 /// `internal` if the job's row does not hold what was checked.
@@ -113,9 +114,8 @@ fn ids_of(values: &Map<String, Value>) -> Result<Vec<TopicId>> {
     }
 }
 
-/// Refuses to begin what would silently take the place of an open proposal that settles several
-/// Topics, or of that of another one of these Topics. A new revision for the same single Topic is
-/// what everybody expects.
+/// Refuses a job that would silently supersede an open proposal that settles several Topics, or
+/// that of another one of these Topics. A new revision for the same single Topic is expected.
 ///
 /// # Errors
 /// `conflict` with code `already_proposed`, naming the proposal.
@@ -151,7 +151,7 @@ pub(in crate::flows) async fn refuse_proposed(
     }
 }
 
-/// Returns what is added to the prompt of a job with several Topics; empty for one.
+/// Returns the part of a prompt about several Topics; empty for one.
 pub(in crate::flows) fn block(values: &Map<String, Value>) -> Result<String> {
     let ids = ids_of(values)?;
     if ids.len() < 2 {

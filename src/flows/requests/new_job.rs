@@ -1,4 +1,4 @@
-//! A job that was asked for, as its kind has it: by a person, by the script, or by a time.
+//! A requested job with the defaults of its kind: for a person, the script, or a schedule.
 
 use serde_json::{Map, Value};
 
@@ -8,9 +8,9 @@ use crate::flows::Site;
 use crate::flows::requests::inputs::{self, Checked};
 use crate::flows::requests::prepare;
 use crate::jobs::{NewJob, Pool};
-use crate::script::{Input, Kind, Lane, Produces, Vm};
+use crate::script::{Input, Kind, Lane, Produces, SCRIPT_FAILED, Vm};
 
-/// Refuses a Source of which no proposal could be approved now.
+/// Refuses a Source for which no proposal could be approved now.
 pub(in crate::flows) async fn refuse_unready(
     site: &Site,
     input: &Input,
@@ -20,7 +20,7 @@ pub(in crate::flows) async fn refuse_unready(
     inputs::refuse_unwritable(&site.repo, input, path).await
 }
 
-/// Refuses a job of a kind that proposes for a Source of which no proposal could be approved now.
+/// Refuses a job of a proposing kind on a Source for which no proposal could be approved now.
 pub(in crate::flows) async fn refuse_unready_sources(
     site: &Site,
     kind: &Kind,
@@ -34,7 +34,7 @@ pub(in crate::flows) async fn refuse_unready_sources(
     Ok(())
 }
 
-/// Returns a job as its kind has it, for a person or for the script itself.
+/// Returns a job with the defaults of its kind.
 ///
 /// # Errors
 /// `invalid` with code `script_failed` if the lane's function fails.
@@ -66,8 +66,8 @@ pub(in crate::flows) async fn new_job(
     })
 }
 
-/// Returns the lane of a job, `NAME=VALUE`: of the input that its kind names, or what the kind's
-/// function makes of all inputs that are known when the job is accepted.
+/// Returns the lane of a job, `NAME=VALUE`: from the input that its kind names, or from the kind's
+/// function of all inputs known at that time.
 ///
 /// # Errors
 /// `invalid` with code `script_failed`, which names file and line.
@@ -86,7 +86,7 @@ pub(in crate::flows) async fn lane(
     let wrong = |what: &str| {
         let message = format!("{}: the lane of kind \"{}\" {what}", slot.at, kind.name);
         let hint = "return NAME=VALUE, as in \"source_path=\" .. inputs.source_path, or nil";
-        Err(Error::invalid(message).code("script_failed").hint(hint))
+        Err(Error::invalid(message).code(SCRIPT_FAILED).hint(hint))
     };
     match answer {
         Value::Null => Ok(None),

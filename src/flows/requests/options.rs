@@ -1,4 +1,4 @@
-//! When the turn of a job comes: its place among those that wait, its time, and its repetition.
+//! Scheduling options of a request: priority, earliest time, and retries.
 
 use serde_json::{Map, Value};
 
@@ -11,7 +11,7 @@ use crate::jobs::{self, Job, NewJob};
 use crate::people::{Person, Role};
 use crate::script::{Kind, OnBusy};
 
-/// Everybody may let a job wait behind others; only an admin may put it before what its kind says.
+/// Everybody may lower the priority of a job; only an admin may raise it above the kind's.
 pub(in crate::flows) fn priority(kind: &Kind, person: &Person, asked: Option<i64>) -> Result<i64> {
     let Some(asked) = asked else { return Ok(kind.priority) };
     if !(-PRIORITY_MAX..=PRIORITY_MAX).contains(&asked) {
@@ -33,7 +33,7 @@ pub(in crate::flows) fn priority(kind: &Kind, person: &Person, asked: Option<i64
     Ok(asked)
 }
 
-/// Reads a time of a request.
+/// Parses a time of a request.
 pub(in crate::flows) fn parse_time(text: &str) -> Result<Millis> {
     let at: jiff::Timestamp = text.parse().map_err(|_| {
         Error::invalid("not_before must be a time such as 2026-01-02T03:04:05Z")
@@ -44,8 +44,8 @@ pub(in crate::flows) fn parse_time(text: &str) -> Result<Millis> {
     Ok(Millis(at.as_millisecond()))
 }
 
-/// Returns a job like an earlier one, of the kind in force, which always queues. What is computed
-/// is computed again when it starts.
+/// Returns a copy of an earlier job, of the active kind, which always queues. Computed inputs are
+/// computed again when it starts.
 ///
 /// # Errors
 /// What is wrong with the kind or an input now.
@@ -56,14 +56,14 @@ pub(in crate::flows) async fn repeated<'a>(
 ) -> Result<(&'a Kind, NewJob)> {
     let kind = inputs::repeated_kind(site, &old.kind)?;
     let mut new = like(site, kind, old, Actor::Person(person.id.clone())).await?;
-    // What an admin had put before others is repeated like any other job by anybody else.
+    // A priority raised by an admin is not kept if somebody else retries the job.
     let is_admin = person.role == Role::Admin;
     new.priority = if is_admin { old.priority } else { old.priority.min(kind.priority) };
     Ok((kind, new))
 }
 
-/// Returns a job of a kind that asks for what an earlier one was asked, and always queues. It has
-/// the Topic which that had opened.
+/// Returns a job of a kind with the inputs of an earlier one, which always queues. It keeps the
+/// Topic that the earlier one opened.
 ///
 /// # Errors
 /// What is wrong with an input now.
@@ -96,7 +96,7 @@ pub(in crate::flows) async fn like(
     inherited.await
 }
 
-/// Returns when a job of an engine may be tried again; nothing if it may be now.
+/// Returns when an engine's job may be retried; `None` if at once.
 pub(in crate::flows) async fn allowed_at(
     site: &Site,
     old: &Job,
@@ -104,12 +104,12 @@ pub(in crate::flows) async fn allowed_at(
 ) -> Result<Option<Millis>> {
     let is_held = site.config.engines.get(engine).is_some_and(|it| it.is_held_by_limits);
     let (now, engine) = (site.store.clock().now(), engine.to_owned());
-    // What a clock that was ahead has written says nothing of the provider.
+    // A time written by a clock that was ahead does not count.
     let retry_at = old.retry_at.filter(|_| old.completed_at.is_none_or(|it| it <= now));
     let hold = site.store.read(move |c| jobs::hold_of(c, &engine)).await?;
     let until = match (hold, is_held) {
         (Some(hold), _) => retry_at.max(Some(hold.until)),
-        // The hold was written with the job: a person has released it, or another job went well.
+        // The hold was written with the job: a person has released it, or another job succeeded.
         (None, true) => None,
         (None, false) => retry_at,
     };

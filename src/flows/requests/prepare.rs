@@ -1,4 +1,5 @@
-//! The start of a job: inputs validated by the kind in force, versions computed, the prompt made.
+//! The start of a job: checks its inputs against the active kind, computes versions, and makes the
+//! prompt.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,23 +11,18 @@ use crate::base::{Error, Result, SourcePath};
 use crate::documents;
 use crate::flows::jobs::tree_guard;
 use crate::flows::perspectives::personas;
+use crate::flows::requests::inputs::{BAD_INPUT, MISSING_INPUT};
 use crate::flows::requests::{inputs, multi_topic, rework, verify, without_topic};
 use crate::flows::topics::of_job;
 use crate::flows::{Works, agents, approvals, assistant, instances, mail, workspaces};
-use crate::jobs::{Hooks, Job, Pool, Prepared, Status};
-use crate::script::{self, Config, Input, InputType, Kind, Produces};
+use crate::jobs::{Hooks, Job, KIND_CHANGED, PROMPT_FAILED, Pool, Prepared, Status};
+use crate::script::{self, Config, Input, InputType, Kind, Produces, SCRIPT_STUCK};
 
-/// Refusals of inputs that say something about the kind and not about the documents.
-const OF_THE_KIND: [&str; 6] = [
-    "unknown_kind",
-    "unknown_input",
-    "missing_input",
-    "computed_input",
-    "input_mismatch",
-    "bad_input",
-];
+/// Refusals of inputs that are caused by the kind and not by the documents.
+const OF_THE_KIND: [&str; 6] =
+    ["unknown_kind", "unknown_input", MISSING_INPUT, "computed_input", "input_mismatch", BAD_INPUT];
 
-/// Returns what documents and the script add to a job's life.
+/// Returns the hooks of documents and the script into a job's life.
 pub fn hooks(works: &Works) -> Hooks {
     let (at_start, at_end, at_park) = (works.clone(), works.clone(), works.clone());
     let as_heard = works.clone();
@@ -70,7 +66,8 @@ pub fn hooks(works: &Works) -> Hooks {
     }
 }
 
-/// Whether a job left what its kind promises: rows are found by the job's id, never by time.
+/// Returns whether a job produced what its kind requires; rows are found by the job's id, never by
+/// time.
 fn produced(tx: &crate::store::Tx<'_>, job: &Job, produces: Produces) -> Result<bool> {
     match produces {
         Produces::Proposal => {
@@ -84,7 +81,7 @@ fn produced(tx: &crate::store::Tx<'_>, job: &Job, produces: Produces) -> Result<
             }
         },
         Produces::Result => Ok(job.result.is_some()),
-        // A job that finds nothing to open a Topic about says so.
+        // A job that finds no reason to open a Topic says so.
         Produces::Topic => {
             Ok(job.result.is_some() || !of_job::of_job(tx.connection(), job)?.is_empty())
         }
@@ -94,17 +91,17 @@ fn produced(tx: &crate::store::Tx<'_>, job: &Job, produces: Produces) -> Result<
 
 async fn prepare(works: &Works, job: &Job) -> Result<Prepared> {
     let changed = |cause: Error| {
-        if OF_THE_KIND.contains(&cause.code_str()) { cause.code("kind_changed") } else { cause }
+        if OF_THE_KIND.contains(&cause.code_str()) { cause.code(KIND_CHANGED) } else { cause }
     };
     let kind = inputs::kind(works, &job.kind).map_err(changed)?;
     if let Some(prompt) = approvals::resume::prompt(works, job).await? {
-        // What it works on was settled when its first leg began.
+        // Its versions were fixed when its first leg started.
         let (inputs, grants) = (job.inputs.clone(), job.grants.clone());
         let instance = instances::prepare(works, job).await?;
         let (files, env) = instance.map_or_else(Default::default, |it| (Some(it.files), it.env));
         return Ok(Prepared { inputs, prompt, grants, env, files, alone: None, session: None });
     }
-    // What was computed for an earlier start is computed again.
+    // Inputs computed for an earlier start are computed again.
     let sent: Map<String, Value> = job
         .inputs
         .iter()
@@ -134,7 +131,7 @@ async fn prepare(works: &Works, job: &Job) -> Result<Prepared> {
     Ok(Prepared { inputs: values, prompt, grants, env, files, alone: None, session: own.session })
 }
 
-/// Makes the prompt of a job of which all inputs are known.
+/// Makes the prompt of a job with complete inputs.
 ///
 /// # Errors
 /// `invalid` with code `prompt_failed` or `script_stuck`.
@@ -148,14 +145,13 @@ pub(in crate::flows) async fn prompt(
     let mut texts = texts(&works.config, &works.wb_agent, kind, job_id, values);
     texts.extend(more);
     let prompt = script::prompt(&works.vm(), kind, &texts).await.map_err(|cause| {
-        let code =
-            if cause.code_str() == "script_stuck" { "script_stuck" } else { "prompt_failed" };
+        let code = if cause.code_str() == SCRIPT_STUCK { SCRIPT_STUCK } else { PROMPT_FAILED };
         Error::invalid(cause.chain()).code(code)
     })?;
     Ok(prompt + &multi_topic::block(values)?)
 }
 
-/// Computes the versions of what a job works on.
+/// Computes the versions of a job's inputs.
 ///
 /// # Errors
 /// As reading the Source or the persona.
@@ -177,7 +173,7 @@ pub async fn compute(works: &Works, kind: &Kind, values: &mut Map<String, Value>
     Ok(())
 }
 
-/// Returns the Sources among the values, with their inputs.
+/// Returns the Sources among the inputs, with their names.
 pub fn sources<'k>(kind: &'k Kind, values: &Map<String, Value>) -> Vec<(&'k Input, SourcePath)> {
     kind.inputs
         .iter()
@@ -186,7 +182,7 @@ pub fn sources<'k>(kind: &'k Kind, values: &Map<String, Value>) -> Vec<(&'k Inpu
         .collect()
 }
 
-/// Returns what a prompt can name: the inputs, and what every job has.
+/// Returns the names that a prompt can use: the inputs, and those of every job.
 pub fn texts(
     config: &Config,
     wb_agent: &Utf8Path,

@@ -1,4 +1,4 @@
-//! The exact prompt of a job, with nothing started and no database opened.
+//! Renders the exact prompt of a job, without starting anything or opening the database.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,12 @@ use serde_json::{Map, Value};
 use crate::base::{BlobId, Error, Result, TopicId};
 use crate::documents::Repo;
 use crate::flows::perspectives::personas;
+use crate::flows::requests::inputs::MISSING_INPUT;
 use crate::flows::requests::{inputs, prepare};
 use crate::process::Children;
 use crate::script::{self, Input, InputType, Kind, Loaded};
 
-/// A job id that no job has: the prompt shows where it stands.
+/// A job id that does not exist; shows where the prompt has the id.
 pub(in crate::flows) const EXAMPLE_JOB: &str = "00000000-0000-7000-8000-000000000000";
 
 /// Makes the prompt of a kind from `key=value` pairs.
@@ -105,7 +106,7 @@ fn version(id: BlobId) -> Value {
     Value::String(id.to_string())
 }
 
-/// Returns the Source of a Topic: what the server knows, else what was given.
+/// Returns the Source of a Topic: from the server, otherwise from the given values.
 fn source(kind: &Kind, input: &Input, own: Option<&String>, known: Option<&str>) -> Result<Value> {
     match (own, known) {
         (Some(own), Some(known)) if own != known => {
@@ -120,5 +121,5 @@ fn source(kind: &Kind, input: &Input, own: Option<&String>, known: Option<&str>)
 
 fn missing(kind: &Kind, name: &str) -> Error {
     let message = format!("kind \"{}\" needs {name}=…", kind.name);
-    Error::invalid(message).code("missing_input").hint("add it after the kind: NAME=VALUE")
+    Error::invalid(message).code(MISSING_INPUT).hint("add it after the kind: NAME=VALUE")
 }

@@ -1,11 +1,11 @@
-//! What the prompt of a job says that does a proposal again.
+//! The part of a prompt about a rework.
 
 use crate::api::proposals::ProposalStatus;
 use crate::base::{JobId, Result};
 use crate::documents::proposals::proposal::{self, lineage};
 use crate::flows::Works;
 
-/// Returns what is added to the prompt of a job that does a proposal again; empty for another.
+/// Returns the part of the prompt for a job that revises a proposal; empty for any other job.
 ///
 /// # Errors
 /// As any read.

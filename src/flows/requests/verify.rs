@@ -1,4 +1,4 @@
-//! `verify` of a kind: the script's own look at what a job left, before the job is settled.
+//! `verify` of a kind: the script's own check of a job's result, before the job is settled.
 //!
 //! **Invariant:** it can only refuse. Whether there is what the kind promises is asked afterwards,
 //! in the settling transaction, whatever the script said; and a check that fails refuses.
@@ -16,8 +16,8 @@ use crate::flows::topics::of_job;
 use crate::jobs::{self, Generation, Job, Reason};
 use crate::script::{Produces, Slot};
 
-/// Longest text of a result that the check is shown, in bytes; the memory of the script has a
-/// limit, and a longer one refuses the job.
+/// Longest text passed to the check, in bytes, because the script's memory is limited; a job with a
+/// longer one is refused.
 const TEXT_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Longest refusal, in characters.
 const REFUSAL_CHARS_MAX: usize = 1_000;
@@ -25,7 +25,7 @@ const REFUSAL_CHARS_MAX: usize = 1_000;
 type Verify =
     dyn Fn(Arc<Generation>, Job) -> BoxFuture<'static, Option<(Reason, String)>> + Send + Sync;
 
-/// Returns what asks the kind's `verify` about a job whose agent has ended well.
+/// Returns the hook that calls the kind's `verify` for a job whose agent has succeeded.
 pub(in crate::flows) fn verify(works: &Works) -> Arc<Verify> {
     let works = works.clone();
     Arc::new(move |generation, job| {
@@ -36,7 +36,7 @@ pub(in crate::flows) fn verify(works: &Works) -> Arc<Verify> {
             let name = format!("kind.{}.verify", kind.name);
             match refusal(&works, &job, kind.produces, (&slot, &name)).await {
                 Ok(refusal) => refusal.map(|why| (Reason::VerifyFailed, why)),
-                // The functions are switched off, or too many wait: it has said nothing.
+                // The script's functions are off, or too many calls wait: no answer.
                 Err(cause) if cause.kind() != ErrorKind::Invalid => {
                     Some((Reason::VerifyUnasked, cause.chain()))
                 }
@@ -63,7 +63,7 @@ async fn refusal(
         .read(move |c| found(c, &jobs::find(c, &jobs::Viewer::Program, &id)?, produces))
         .await?;
     let Some(shown) = found else {
-        // Nothing was left of what is promised: that is said when the job is settled.
+        // Without the required result, the job fails when it is settled.
         return Ok(None);
     };
     let answer = works.vm().ask(name, slot, shown).await?;
@@ -82,7 +82,7 @@ async fn refusal(
     })
 }
 
-/// Returns the job of an inbox with its reply, as it is and as a text.
+/// Returns the job of an inbox with its reply, as JSON and as text.
 fn with_reply(job: &Job) -> Value {
     let reply = job.result.clone().unwrap_or_default();
     let text = match &reply {
@@ -95,8 +95,8 @@ fn with_reply(job: &Job) -> Value {
     shown
 }
 
-/// Returns the job with what it left, as the check sees it: `produced` has `text`, or for a result
-/// `value`. Nothing if nothing was left of what is promised.
+/// Returns the job with its result as the check sees it: `produced` has `text`, or for a result
+/// `value`. `None` if there is no result.
 fn found(c: &Connection, job: &Job, produces: Option<Produces>) -> Result<Option<Value>> {
     let text = match produces {
         None if job.message_id.is_some() => return Ok(Some(with_reply(job))),

@@ -1,5 +1,5 @@
-//! A job that was given no Topic proposes a text for a Source, which need not exist yet: with the
-//! proposal a Topic on the whole Source is opened, and the job is about that from then on.
+//! A job without a Topic proposes a text for a Source, which need not exist yet: a Topic on the
+//! whole Source is opened with the proposal, and the job belongs to it from then on.
 
 use rusqlite::Connection;
 use serde::Deserialize;
@@ -26,7 +26,7 @@ use crate::jobs::{self, Grant, Job, NewJob, Status, Verb};
 use crate::people::Caller;
 use crate::store::{Tx, idempotency};
 
-/// What a job may do with the Topic that it opens.
+/// The grants for the Topic that the job opens.
 const TOPIC_VERBS: [Verb; 2] = [Verb::Read, Verb::Message];
 
 /// The body of `POST /api/proposals`.
@@ -37,11 +37,11 @@ const TOPIC_VERBS: [Verb; 2] = [Verb::Read, Verb::Message];
 pub struct FoundRequest {
     /// The Source that the job was started for.
     pub source_path: SourcePath,
-    /// The version that was rewritten: the job's own base; all zeros for one that does not exist.
+    /// The version that was edited: the job's own base; all zeros for a new Source.
     pub base_source_sha: BlobId,
     /// The complete new text.
     pub text: String,
-    /// What the Topic is called.
+    /// The title of the Topic.
     #[serde(default)]
     pub title: Option<String>,
     /// One sentence about the change.
@@ -52,8 +52,8 @@ pub struct FoundRequest {
     pub anchors: Vec<AgentAnchor>,
 }
 
-/// Keeps a proposal of a running job that was given no Topic. A second one of the same job goes to
-/// the same Topic.
+/// Stores a proposal of a running job without a Topic. A second one of the same job goes to the
+/// same Topic.
 ///
 /// # Errors
 /// As `POST /api/topics/{id}/proposals`; `conflict` with code `too_many_topics`.
@@ -82,7 +82,7 @@ pub async fn propose(
     let base = String::from_utf8(base)
         .map_err(|_| Error::invalid("the base is not UTF-8").code("not_text"))?;
     let proposed = site.repo.hash_text(&request.text).await?;
-    // The Topic is opened below; all that are open now are others.
+    // The Topic is opened below; all Topics that are open now are others.
     let (opened, none) = (opening(site, &job, &request, &path), site.ids.mint::<TopicId>());
     let sent = ProposalRequest {
         base_source_sha: request.base_source_sha,
@@ -137,7 +137,7 @@ fn refuse_title(title: Option<&str>) -> Result<()> {
     }
 }
 
-/// Returns the Topic that the proposal opens: its first message is what the agent says about it.
+/// Returns the Topic for the proposal; its first message is the agent's summary.
 fn opening(site: &Site, job: &Job, request: &FoundRequest, path: &SourcePath) -> NewTopic {
     let config = site.config_of(&job.id);
     let kind = config.kinds.get(&job.kind);
@@ -154,7 +154,7 @@ fn opening(site: &Site, job: &Job, request: &FoundRequest, path: &SourcePath) ->
     }
 }
 
-/// Returns the Topic that the job has opened, and opens it if there is none.
+/// Returns the Topic that the job opened, or opens it.
 fn open_topic(tx: &Tx<'_>, ids: &Ids, job: &Job, opened: &NewTopic) -> Result<TopicId> {
     if let Some(topic) = &job.topic_id {
         return Ok(topic.clone());
@@ -164,8 +164,8 @@ fn open_topic(tx: &Tx<'_>, ids: &Ids, job: &Job, opened: &NewTopic) -> Result<To
     Ok(topic.id)
 }
 
-/// Gives a job that repeats another one the Topic that this had opened: as long as that is open, or
-/// was closed because that job did not succeed.
+/// Gives a retried job the Topic of the earlier one, if the Topic is open or was closed because
+/// that job failed.
 ///
 /// # Errors
 /// As any read.
@@ -179,7 +179,7 @@ pub(in crate::flows) fn inherit(c: &Connection, old: &Job, new: &mut NewJob) -> 
     Ok(())
 }
 
-/// A Topic is closed in the transaction that settles the job which had opened it.
+/// A Topic is closed in the transaction that settles the job that opened it.
 fn was_closed_with(topic: &Topic, job: &Job) -> bool {
     topic.status == TopicStatus::Discarded
         && job.status != Status::Succeeded
@@ -187,7 +187,7 @@ fn was_closed_with(topic: &Topic, job: &Job) -> bool {
         && topic.closed_at == job.completed_at
 }
 
-/// Opens the Topic again that a repeated job has from the earlier one.
+/// Reopens the Topic that a retried job takes over.
 ///
 /// # Errors
 /// As any write.
@@ -201,8 +201,7 @@ pub(in crate::flows) fn reopen(tx: &Tx<'_>, old: &JobId, new: &NewJob) -> Result
     Ok(())
 }
 
-/// Returns the grants of a job at its start with that on the Topic which it has from an earlier
-/// one.
+/// Returns the grants of a job at its start, with one for the Topic that it takes over.
 pub(in crate::flows) fn with_own_topic(job: &Job, mut grants: Vec<Grant>) -> Vec<Grant> {
     if let Some(id) = &job.topic_id {
         let own = Grant::topic(id, &TOPIC_VERBS);
@@ -213,7 +212,7 @@ pub(in crate::flows) fn with_own_topic(job: &Job, mut grants: Vec<Grant>) -> Vec
     grants
 }
 
-/// Closes the Topic that a job had opened if the job did not succeed: nothing else is in it.
+/// Closes the Topic of a job that failed, if nothing else is in it.
 ///
 /// # Errors
 /// As any write.
@@ -222,13 +221,13 @@ pub fn settle_job(tx: &Tx<'_>, job: &Job, succeeded: bool) -> Result<()> {
     close_if_bare(tx, &topic::find(tx.connection(), id, None)?)
 }
 
-/// Closes a Topic that a job has opened and in which there is nothing else.
+/// Closes a Topic that a job opened, if nothing else is in it.
 ///
 /// # Errors
 /// As any write.
 pub(in crate::flows) fn close_if_bare(tx: &Tx<'_>, topic: &Topic) -> Result<()> {
     let id = &topic.id;
-    // A job that repeats it has the Topic of the first one.
+    // A retry takes over the Topic of the first job.
     let is_own = matches!(topic.created_by, Actor::Job(_)) && topic.message_count == 1;
     let is_void =
         |it: &Proposal| matches!(it.status, ProposalStatus::Void | ProposalStatus::Superseded);

@@ -16,7 +16,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use crate::base::limit::SEARCHES_MAX;
-use crate::base::{BlobId, Context, Error, ErrorKind, EventKind, Result, SourcePath, fault};
+use crate::base::{
+    BlobId, Context, Error, ErrorKind, EventKind, INDEX_DAMAGED, Result, SourcePath, fault,
+};
 use crate::chat;
 use crate::documents::git::Identity;
 use crate::documents::search::{self, Left, Part};
@@ -25,20 +27,19 @@ use crate::documents::sources::title::title_of;
 use crate::flows::Works;
 use crate::store::Tx;
 
-/// How long it waits for the bell before it looks by itself whether the repository has changed.
-/// Whoever searches looks, too.
+/// Interval of looks at the repository without the bell. Searches look, too.
 const LOOK_EVERY: Duration = Duration::from_secs(900);
-/// How many changed paths are looked at one by one; of more the whole repository is compared.
+/// Most changed paths handled one by one; beyond, the whole repository is compared.
 const PATHS_MAX: usize = 50;
-/// Text that is taken in by one transaction, in bytes, if it is more than one Source.
+/// Most bytes of text per transaction, unless it is a single Source.
 const STEP_BYTES: usize = 64 * 1024;
-/// Most Sources of one transaction.
+/// Most Sources per transaction.
 const STEP_SOURCES: usize = 64;
-/// Longest pause after a step. It rests as long as it worked: half of one processor is for others,
-/// and so is the writer.
+/// Longest pause after a step. A pause is as long as the step, so that half of a processor and of
+/// the writer's time is left.
 const PAUSE_MAX: Duration = Duration::from_millis(200);
 
-/// A handle to what is searched; clones share it.
+/// A handle to the index; clones share it.
 #[derive(Clone)]
 pub struct Index(Arc<Shared>);
 
@@ -49,7 +50,7 @@ struct Shared {
     bell: tokio::sync::Notify,
 }
 
-/// What may have changed since it was looked at.
+/// What may have changed since the last look.
 #[derive(Default)]
 struct Changed {
     is_all: bool,
@@ -58,16 +59,16 @@ struct Changed {
     seen: Option<Identity>,
 }
 
-/// How far the index is.
+/// The state of the index.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Progress {
-    /// `building` while something is known to be left, or nothing was looked at since the start;
-    /// `ready`, or `failed` until it is tried again.
+    /// `building` while work is known to be left, or before the first look; `ready`; or `failed`
+    /// until the next attempt.
     pub state: Cow<'static, str>,
-    /// How much is left; of Sources nothing is known before the repository was looked at.
+    /// The remaining work; for Sources it is unknown before the first look at the repository.
     pub left: Left,
-    /// Why it was given up, if it was.
+    /// The error, if it failed.
     pub problem: Option<String>,
 }
 
@@ -84,8 +85,8 @@ impl Default for Index {
 }
 
 impl Index {
-    /// Takes note that these Sources may have another text, may have come, or may be gone. Whoever
-    /// watches the repository calls it; it costs nothing if nothing has changed.
+    /// Records that these Sources may have changed, appeared or disappeared. Called by the watcher;
+    /// costs nothing if nothing has changed.
     pub fn sources_changed(&self, paths: impl IntoIterator<Item = SourcePath>) {
         let mut changed = self.changed();
         changed.paths.extend(paths);
@@ -97,21 +98,21 @@ impl Index {
         self.fall_behind();
     }
 
-    /// Takes note that more Sources have changed than are told one by one: after a pull.
+    /// Records that many Sources have changed, for example after a pull.
     pub fn repository_changed(&self) {
         self.changed().is_all = true;
         self.fall_behind();
     }
 
-    /// Takes note of an error of a search: a damaged index is made anew.
+    /// Records an error of a search: a damaged index is rebuilt.
     pub(super) fn failed(&self, cause: &Error) {
-        if cause.code_str() == search::DAMAGED {
+        if cause.code_str() == INDEX_DAMAGED {
             self.changed().is_damaged = true;
             self.fall_behind();
         }
     }
 
-    /// Returns how far the index is.
+    /// Returns the state of the index.
     pub fn progress(&self) -> Progress {
         self.progress_lock().clone()
     }
@@ -120,9 +121,9 @@ impl Index {
         &self.0.slots
     }
 
-    /// Takes note if git has written another index since this was asked last: one look at a file.
-    /// Git often does so without any document being another (`git add`, `git status`): until the
-    /// repository was compared, nothing is known to be left.
+    /// Records whether git has written its index since the last call. Git often does so without a
+    /// change of a document (`git add`, `git status`), so nothing counts as left until the
+    /// repository is compared.
     pub(super) fn look(&self, works: &Works) {
         let now = works.repo.index_identity();
         let mut changed = self.changed();
@@ -134,13 +135,13 @@ impl Index {
         }
     }
 
-    /// Takes note that changes may have been missed.
+    /// Records that changes may have been missed.
     fn missed(&self) {
         self.changed().is_all = true;
         self.0.bell.notify_one();
     }
 
-    /// Says that something is left, and wakes who does it.
+    /// Records that work is left, and wakes the indexer.
     fn fall_behind(&self) {
         self.progress_lock().state = "building".into();
         self.0.bell.notify_one();
@@ -150,7 +151,7 @@ impl Index {
         self.0.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says that nothing is left, if nothing came meanwhile.
+    /// Records that no work is left, unless something arrived in the meantime.
     fn set_ready(&self) {
         let changed = self.changed();
         if !changed.is_all && !changed.is_damaged && changed.paths.is_empty() {
@@ -220,22 +221,22 @@ pub async fn serve(works: Works, stop: CancellationToken) {
     }
 }
 
-/// What is to be done about one Source.
+/// The work for one Source.
 enum Step {
-    /// Its text is taken in, if it is not the version that is in.
+    /// Index its text, unless this version is already indexed.
     Take(SourcePath, Option<BlobId>),
-    /// It is no Source any more.
+    /// Remove it.
     Remove(SourcePath),
 }
 
-/// The work that is under way.
+/// The work in progress.
 struct Work {
     works: Works,
     queue: VecDeque<Step>,
     left: Left,
 }
 
-/// What one transaction writes.
+/// The writes of one transaction.
 #[derive(Clone, Default)]
 struct Batch {
     parts: Vec<(SourcePath, Option<String>, Part)>,
@@ -246,7 +247,7 @@ struct Batch {
 /// A Source that was read and folded.
 struct Taken {
     path: SourcePath,
-    /// What it calls itself.
+    /// Its title.
     title: Option<String>,
     blob: Option<BlobId>,
     bytes: usize,
@@ -307,7 +308,7 @@ impl Work {
         Ok(())
     }
 
-    /// Waits for a better time. What was to be looked at is not forgotten by that.
+    /// Waits after an error. Pending work is kept.
     fn give_up(&self, cause: &Error) {
         warn!("the search is not up to date: {}", cause.chain());
         let index = &self.works.search;
@@ -316,7 +317,7 @@ impl Work {
         index.failed(cause);
     }
 
-    /// Takes in some of the Topics and messages of before; whether that were all.
+    /// Indexes some of the older Topics and messages; returns whether those were all.
     async fn take_in_threads(&mut self) -> Result<bool> {
         let taken = self.works.store.write(|tx| {
             Ok(match search::take_in_topics(tx)? {
@@ -330,7 +331,7 @@ impl Work {
         Ok(topics == 0 && messages == 0)
     }
 
-    /// Compares the Sources that there are with those that are in the index.
+    /// Compares the existing Sources with the indexed ones.
     async fn compare(&mut self) -> Result<()> {
         let listed = self.works.repo.list_sources().await?;
         let known = self.works.store.read(search::known_sources).await?;
@@ -347,7 +348,7 @@ impl Work {
         Ok(())
     }
 
-    /// Puts some paths first in the queue.
+    /// Moves some paths to the front of the queue.
     async fn look_at(&mut self, paths: Vec<SourcePath>) -> Result<()> {
         for path in paths {
             let step = match self.works.repo.present(&path).await {
@@ -361,7 +362,7 @@ impl Work {
         Ok(())
     }
 
-    /// Takes in the next Sources of the queue, up to a bound.
+    /// Indexes the next Sources of the queue, up to a limit.
     async fn take_in(&mut self) -> Result<()> {
         let (mut batch, mut bytes, mut count) = (Batch::default(), 0, 0);
         while bytes < STEP_BYTES && count < STEP_SOURCES {
@@ -392,7 +393,7 @@ impl Work {
         self.write(batch).await
     }
 
-    /// Takes in a long Source, each part by a transaction of its own; at the end it is whole.
+    /// Indexes a long Source, one transaction per part; it is complete after the last.
     async fn take_in_parts(&self, taken: Taken) -> Result<()> {
         for part in taken.parts {
             let started = Instant::now();
@@ -417,7 +418,8 @@ impl Work {
         self.works.store.write(work).await
     }
 
-    /// Reads and folds a Source; nothing if it is gone. What is no text is found by its path alone.
+    /// Reads and folds a Source; `None` if it is gone. A Source without text is found only by its
+    /// path.
     async fn read(&self, path: &SourcePath, listed: Option<BlobId>) -> Result<Option<Taken>> {
         let (blob, text) = match self.works.repo.text(path).await {
             Ok((blob, text)) => (Some(blob), text),
@@ -439,7 +441,7 @@ fn is_no_source(cause: &Error) -> bool {
     cause.kind() == ErrorKind::NotFound
 }
 
-/// Returns whether what is there has no words: it is binary, too large, a link, or not readable.
+/// Returns whether a file has no searchable text: binary, too large, a link, or unreadable.
 fn is_no_text(cause: &Error) -> bool {
     matches!(cause.kind(), ErrorKind::Invalid | ErrorKind::TooLarge | ErrorKind::Forbidden)
 }

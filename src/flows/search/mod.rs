@@ -1,4 +1,4 @@
-//! Searching: who asks for what, in which order it is found, and what of it is shown.
+//! The search: queries, ranking, and snippets.
 
 mod index;
 
@@ -23,7 +23,7 @@ pub use index::{Index, Progress, serve};
 
 /// How long a search may wait for others.
 const WAIT_MAX: Duration = Duration::from_secs(5);
-/// Text of Sources that is read for the snippets of one page, in bytes.
+/// Bytes of Sources read for the snippets of a page.
 const READ_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The query of `GET /api/search`.
@@ -31,7 +31,7 @@ const READ_BYTES_MAX: usize = 16 * 1024 * 1024;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SearchQuery {
-    /// What is looked for.
+    /// The query.
     pub query: String,
     /// Only `source`, `topic` or `message`.
     pub kind: Option<String>,
@@ -39,15 +39,15 @@ pub struct SearchQuery {
     pub path: Option<String>,
     /// Only Topics in this state, and their messages.
     pub status: Option<String>,
-    /// Only what this person (a name) or actor (`job:ID`) wrote.
+    /// Only texts by this person (a name) or actor (`job:ID`).
     pub author: Option<String>,
-    /// The `next` of the page before.
+    /// The `next` of the previous page.
     pub after: Option<String>,
-    /// Rows of a page.
+    /// Rows per page.
     pub limit: Option<u32>,
 }
 
-/// Something that was found.
+/// A result.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Hit {
@@ -59,29 +59,29 @@ pub struct Hit {
     pub topic_id: Option<String>,
     /// The message.
     pub message_id: Option<String>,
-    /// Its place in the Topic.
+    /// Its number in the Topic.
     pub sequence: Option<i64>,
-    /// What it is called.
+    /// Its title.
     pub title: Option<String>,
-    /// The same, with the hits.
+    /// The title, with the matches marked.
     pub title_pieces: Vec<Piece>,
-    /// The path, with the hits.
+    /// The path, with the matches marked.
     pub path_pieces: Vec<Piece>,
     /// Whether it can be decided.
     pub status: Option<TopicStatus>,
-    /// Who wrote it.
+    /// Its author.
     pub author: Option<Actor>,
-    /// How they are called.
+    /// The author's display name.
     pub author_name: Option<String>,
-    /// When.
+    /// When it was written.
     pub at: Option<Millis>,
-    /// The line of the first hit.
+    /// The line of the first match.
     pub line: Option<usize>,
-    /// The words around the hits.
+    /// The text around the matches.
     pub snippet: Vec<Piece>,
 }
 
-/// One page of what was found.
+/// One page of results.
 #[derive(Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Hits {
@@ -89,13 +89,13 @@ pub struct Hits {
     pub items: Vec<Hit>,
     /// The cursor of the next page, if there is one.
     pub next: Option<String>,
-    /// Whether only the newest were ranked.
+    /// Whether only the newest results were ranked.
     pub is_cut: bool,
     /// How far the index is.
     pub index: Progress,
 }
 
-/// A row of the page before its text is at hand.
+/// A result before its text is read.
 enum Row {
     Part(FoundPart),
     Hit(Box<Hit>),
@@ -120,7 +120,7 @@ pub async fn find(site: &Site, caller: &Caller, query: SearchQuery) -> Result<Hi
     Ok(Hits { items, next, is_cut, index: site.search.progress() })
 }
 
-/// Returns how far the index is.
+/// Returns the state of the index.
 ///
 /// # Errors
 /// `forbidden` for a job.
@@ -129,7 +129,7 @@ pub fn progress(site: &Site, caller: &Caller) -> Result<Progress> {
     Ok(site.search.progress())
 }
 
-/// Returns how many rows of what was found stand before a page.
+/// Returns the number of results before a page.
 ///
 /// # Errors
 /// `invalid` with code `bad_parameter`.
@@ -187,8 +187,7 @@ async fn look_up(
     .await
 }
 
-/// Looks into an index; not too many at one time, and none for too long. One that is damaged is
-/// made anew.
+/// Runs a query on the index, with limits on number and time. A damaged index is rebuilt.
 ///
 /// # Errors
 /// `busy` with code `search_busy`; `unavailable` with code `search_timeout` or `index_damaged`; as
@@ -207,7 +206,7 @@ pub(in crate::flows) async fn within<T: Send + 'static>(
     found.inspect_err(|cause| site.search.failed(cause))
 }
 
-/// Returns what is known of a candidate; nothing if it went between two looks.
+/// Returns the data of a candidate; `None` if it was deleted in the meantime.
 fn row(c: &Connection, ask: &Ask, candidate: Candidate) -> Result<Option<Row>> {
     let name = |actor: &Actor| people::display_name(c, actor);
     Ok(match candidate.sort {
@@ -264,8 +263,8 @@ fn of_message(ask: &Ask, name: String, message: FoundMessage) -> Hit {
     }
 }
 
-/// Makes the snippets of Sources from their present texts. One that is gone is left out, and what
-/// has changed is taken in again.
+/// Makes the snippets of Sources from their current texts. Missing ones are left out, and changed
+/// ones are indexed again.
 async fn fill_in(site: &Site, ask: Ask, rows: Vec<Row>) -> Result<Vec<Hit>> {
     let (mut found, mut read) = (Vec::with_capacity(rows.len()), 0);
     let paths = rows.iter().filter_map(|row| match row {
@@ -297,7 +296,7 @@ async fn fill_in(site: &Site, ask: Ask, rows: Vec<Row>) -> Result<Vec<Hit>> {
             Err(cause) if cause.kind() == ErrorKind::NotFound => {
                 site.search.sources_changed([part.path]);
             }
-            // It is found by its path: it is no text.
+            // It was found by its path: it has no text.
             Err(_) => found.push((hit, None)),
         }
     }
@@ -334,7 +333,8 @@ fn of_source(ask: &Ask, path: SourcePath, title: &str) -> Hit {
 
 fn show(hit: &mut Hit, ask: &Ask, part: &FoundPart, text: &str) {
     let range = part.start..part.start.saturating_add(part.bytes);
-    // Of a text that has changed meanwhile the part may be anywhere: its beginning is shown.
+    // In a text that has changed in the meantime the part may be anywhere, so its beginning is
+    // shown.
     let (text, line) = match text.get(range) {
         Some(text) => (text, part.line),
         None => (text.get(..part.bytes).unwrap_or_default(), 1),

@@ -1,4 +1,4 @@
-//! Copies of the database: on demand, once a day by itself, and which of them are kept.
+//! Backups of the database: on demand, daily, and how many are kept.
 //!
 //! A copy holds what the database holds: Topics, proposals, jobs, persons, the log of events. The
 //! documents are in git, and the folders of jobs (prompts, logs) are not in it.
@@ -11,31 +11,31 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use crate::api::backups::{Backup, Made};
-use crate::base::{Context, Error, ErrorKind, Millis, Result, digest_hex, fault};
+use crate::base::{Context, DISK_FULL, Error, ErrorKind, Millis, Result, digest_hex, fault};
 use crate::flows::Works;
 use crate::process;
 use crate::store::{MIGRATIONS, backup};
 
-/// How many daily copies are kept if nothing else is asked.
+/// Default number of daily backups kept.
 pub const DAILY_KEPT: u32 = 7;
-/// Most copies that can be asked to be kept.
+/// Most backups that can be kept.
 const KEPT_MAX: u32 = 1_000;
-/// Longest path of a copy, in bytes.
+/// Longest path of a backup, in bytes.
 const PATH_BYTES_MAX: usize = 4_000;
-/// Length of the word in a name that says whose copy it is.
+/// Length of the key in a file name that identifies the site.
 const KEY_DIGITS: usize = 8;
-/// How old the newest daily copy may be.
+/// Age at which the next daily backup is due.
 const DAY_MS: i64 = 24 * 3_600_000;
-/// How long after a start the first is made, if it is due: a start has better things to do.
+/// Delay of a due backup after a start, which has more urgent work.
 const AFTER_START: Duration = Duration::from_secs(60);
-/// How soon it is looked again, and tried again after a failure.
+/// Interval of checks, and of retries after a failure.
 const AGAIN: Duration = Duration::from_secs(3_600);
-/// What the disk must have left beside a copy, in bytes.
+/// Bytes that must be free on the disk besides a backup.
 const ROOM_BYTES: u64 = 64 * 1024 * 1024;
 
 impl Backup {
-    /// Returns whether its name is of a time that cannot be: the clock was wrong then, or is now.
-    /// Such a copy counts as older than all others.
+    /// Returns whether its name has an impossible time: the clock was wrong then, or is now. Such a
+    /// backup counts as the oldest.
     fn is_ahead(&self, now: Millis) -> bool {
         self.at > now.plus(DAY_MS)
     }
@@ -46,21 +46,21 @@ impl Backup {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct BackupRequest {
-    /// An absolute path: a file that is not there, or a folder in which it gets a name.
+    /// An absolute path: a new file, or a folder in which the backup gets a name.
     #[serde(default)]
     #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub to: Option<Utf8PathBuf>,
-    /// Of the copies with such a name in the same folder only so many are kept.
+    /// Number of backups with such a name to keep in the folder.
     #[serde(default)]
     pub keep: Option<u32>,
 }
 
-/// Returns the folder of a site's copies.
+/// Returns the folder of a site's backups.
 pub fn folder(data: &Utf8Path) -> Utf8PathBuf {
     data.join("backups")
 }
 
-/// Copies the database while it is in use; nobody waits for it.
+/// Backs up the database while it is in use; nobody waits for it.
 ///
 /// # Errors
 /// `invalid` for a path that is not absolute; `conflict` with code `file_exists`; `unavailable`
@@ -110,14 +110,14 @@ pub fn make(
     let facts = backup::copy(database, &path, MIGRATIONS)?;
     let mut removed = Vec::new();
     if let (Some(keep), Some(folder)) = (request.keep, path.parent()) {
-        // Other sites may have their copies in the same folder, but not in this site's own.
+        // Other sites may have backups in the same folder, but not in this site's own.
         let is_ours = |it: &Backup| !it.daily && (folder == own || it.key.as_ref() == Some(&key));
         removed = forget(list(folder, now)?.into_iter().filter(is_ours), keep)?;
     }
     Ok(Made { path, bytes: facts.bytes, version: facts.version, took_ms: 0, removed })
 }
 
-/// Returns the copies of a folder, newest first; those with a name from the future come last.
+/// Returns the backups in a folder, newest first; those from the future come last.
 ///
 /// # Errors
 /// `unavailable` if it cannot be read; no folder has no copies.
@@ -125,7 +125,7 @@ pub fn list(folder: &Utf8Path, now: Millis) -> Result<Vec<Backup>> {
     let mut found = Vec::new();
     for entry in entries(folder)? {
         let Some((daily, key, at)) = parse_name(entry.file_name()) else { continue };
-        // One that was reserved and never written is none.
+        // A name that was reserved but never written is skipped.
         let bytes = entry.metadata().map_or(0, |it| it.len());
         if bytes > 0 {
             found.push(Backup { path: entry.into_path(), at, bytes, daily, key });
@@ -138,8 +138,8 @@ pub fn list(folder: &Utf8Path, now: Millis) -> Result<Vec<Backup>> {
     Ok(found)
 }
 
-/// Returns the databases that a restore or a recovery put aside in a folder, by name. They stay
-/// until a person removes them.
+/// Returns the databases that a restore or a recovery put aside in a folder, by name. A person must
+/// remove them.
 ///
 /// # Errors
 /// `unavailable` if it cannot be read; no folder has none.
@@ -156,7 +156,7 @@ pub fn list_aside(folder: &Utf8Path) -> Result<Vec<Utf8PathBuf>> {
     Ok(found)
 }
 
-/// Returns what is in a folder; one that does not exist has nothing.
+/// Returns the content of a folder; empty if it does not exist.
 fn entries(folder: &Utf8Path) -> Result<Vec<Utf8DirEntry>> {
     let cannot = || format!("cannot read {folder}");
     let entries = match folder.read_dir_utf8() {
@@ -166,12 +166,12 @@ fn entries(folder: &Utf8Path) -> Result<Vec<Utf8DirEntry>> {
     entries.map(|it| it.context(ErrorKind::Unavailable, cannot)).collect()
 }
 
-/// Returns the newest copy of a site, for those who need one.
+/// Returns the newest backup of a site.
 pub fn newest(data: &Utf8Path, now: Millis) -> Option<Backup> {
     list(&folder(data), now).ok()?.into_iter().find(|it| !it.is_ahead(now))
 }
 
-/// Removes all but the first of some copies; returns what was removed.
+/// Removes all but the first backups; returns the removed ones.
 fn forget(copies: impl Iterator<Item = Backup>, keep: u32) -> Result<Vec<Utf8PathBuf>> {
     let mut removed = Vec::new();
     for backup in copies.skip(keep as usize) {
@@ -188,8 +188,8 @@ fn name_of(word: &str, at: Millis) -> String {
     format!("{word}-{digits}.db")
 }
 
-/// Returns whether a copy was made by itself, whose it is, and when it was begun. Names without a
-/// key and without milliseconds are of earlier releases.
+/// Returns whether a backup was automatic, its site, and its start time. Names without a key and
+/// without milliseconds are from earlier releases.
 fn parse_name(name: &str) -> Option<(bool, Option<String>, Millis)> {
     let (words, at) = name.strip_suffix("Z.db")?.rsplit_once('-')?;
     let (daily, key) = match words.split_once('-') {
@@ -217,8 +217,7 @@ fn parse_name(name: &str) -> Option<(bool, Option<String>, Millis)> {
     Some((daily, key, Millis(at.as_millisecond())))
 }
 
-/// Copies the database once a day and keeps so many of these copies, until `stop`. It sleeps until
-/// the next one is due.
+/// Backs up the database daily and keeps a number of these backups, until `stop`.
 pub async fn serve(works: Works, kept: u32, stop: CancellationToken) {
     if kept == 0 {
         return;
@@ -244,15 +243,16 @@ pub async fn serve(works: Works, kept: u32, stop: CancellationToken) {
     }
 }
 
-/// Makes a daily copy if one is due; returns when to look again.
+/// Makes a daily backup if one is due; returns when to check again.
 async fn daily(works: &Works, folder: &Utf8Path, kept: u32) -> Result<Duration> {
     let now = works.store.clock().now();
     let newest = list(folder, now)?.into_iter().find(|it| it.daily && !it.is_ahead(now));
-    // One of the near future is from before the clock was set back: it counts as one of now. One
-    // that is further ahead would stop all others until its day comes.
+    // A time in the near future is from before the clock was set back and counts as now. A backup
+    // from further ahead would otherwise prevent all others until that day.
     let age = newest.map_or(DAY_MS, |it| (now.0 - it.at.0).max(0));
     if age < DAY_MS {
-        // The machine may sleep, and its clock may be set: never for the whole rest of the day.
+        // The machine may sleep, and its clock may be set, so this never waits for the rest of the
+        // day.
         let left = Duration::from_millis((DAY_MS - age).unsigned_abs());
         return Ok(left.min(AGAIN));
     }
@@ -264,13 +264,13 @@ async fn daily(works: &Works, folder: &Utf8Path, kept: u32) -> Result<Duration> 
     Ok(AGAIN)
 }
 
-/// A copy that nobody asked for must not fill the disk.
+/// An automatic backup must not fill the disk.
 fn require_room(database: &Utf8Path, folder: &Utf8Path) -> Result<()> {
     let bytes = std::fs::metadata(database).map_or(0, |it| it.len());
     let free = process::free_bytes(folder)?;
     if free < bytes.saturating_mul(2).saturating_add(ROOM_BYTES) {
         return Err(Error::unavailable(format!("only {} MiB are free", free / (1024 * 1024)))
-            .code("disk_full")
+            .code(DISK_FULL)
             .hint("free some space, or store backups elsewhere: wiki-browser backup --to DIR"));
     }
     Ok(())
@@ -317,7 +317,7 @@ mod tests {
             std::fs::write(folder.join(format!("daily-2026010{day}T000000Z.db")), "x").unwrap();
         }
         std::fs::write(folder.join("daily-20260109T000000Z.db"), "").unwrap();
-        // What is from the future is the oldest.
+        // A time in the future counts as the oldest.
         std::fs::write(folder.join("daily-20990101T000000Z.db"), "x").unwrap();
         let (_, _, now) = parse_name("daily-20260105T120000Z.db").unwrap();
         let daily = list(folder, now).unwrap().into_iter().filter(|it| it.daily);

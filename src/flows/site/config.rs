@@ -1,4 +1,4 @@
-//! The script in force, as the page and the command line see it.
+//! The active script, for the page and the command line.
 
 use crate::api::config::{
     ConfigView, EngineName, HandlerView, IdentityView, InputView, KindView, LimitsView,
@@ -9,8 +9,8 @@ use crate::flows::Site;
 use crate::flows::automation::reload;
 use crate::script::{Config, Handler, Input, Kind, Lane, Schedule, Webhook};
 
-/// Returns the effective configuration (docs/http.md, `GET /api/config`). `address` is where
-/// browsers find the site: `listen` is what the script says, and a port of 0 there is another one.
+/// Returns the active configuration (docs/http.md, `GET /api/config`). `address` is the real
+/// address; `listen` in the script may have port 0.
 pub fn show(site: &Site, address: Option<String>) -> ConfigView {
     let config = &site.config;
     let engine = |it: &crate::script::Engine| EngineName {
@@ -66,7 +66,7 @@ fn webhook(it: &Webhook) -> WebhookView {
     WebhookView { name: it.name.clone(), about: it.about.clone(), path }
 }
 
-/// Which events the script is told of, and where its handlers stand.
+/// The events that the script handles, and the position of its handlers.
 fn handlers(config: &Config) -> Vec<HandlerView> {
     let one = |it: &Handler| HandlerView {
         event: it.event.as_str().to_owned(),
@@ -75,7 +75,7 @@ fn handlers(config: &Config) -> Vec<HandlerView> {
     config.handlers.iter().map(one).collect()
 }
 
-/// An input's name, or that a function says it.
+/// An input's name, or that a function computes it.
 fn lane(lane: &Lane) -> String {
     match lane {
         Lane::Input(name) => name.clone(),

@@ -1,4 +1,4 @@
-//! What is kept for a while only: events that need no audit, kept answers, ended sessions, and the
+//! Deletes what is kept for a limited time: events, stored responses, ended sessions, and the
 //! folders of old jobs.
 
 use std::time::Duration;
@@ -19,26 +19,26 @@ use crate::mail;
 use crate::people;
 use crate::store::{Store, Tx, events, idempotency};
 
-/// How long events are kept that need no audit, and answers to requests with a key.
+/// How long events without audit value, and responses to requests with a key, are kept.
 const KEPT_MS: i64 = 7 * 24 * 3_600_000;
-/// How long it is kept what messages said.
+/// How long the text of messages is kept.
 const MESSAGES_MS: i64 = 180 * 24 * 3_600_000;
-/// How often it is looked.
+/// Interval of cleanups.
 const EVERY: Duration = Duration::from_secs(3_600);
 
-/// What one look came to.
+/// The result of a cleanup.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Cleaned {
     /// The folders of jobs.
     pub jobs: Report,
-    /// Events that are older than a week and need no audit.
+    /// Events without audit value that are older than a week.
     pub events: u64,
-    /// Answers to requests with a key that are older than a week.
+    /// Responses to requests with a key that are older than a week.
     pub answers: u64,
-    /// Sessions of browsers that have ended.
+    /// Ended browser sessions.
     pub logins: u64,
-    /// Messages from half a year ago that have arrived: what they said.
+    /// Texts of received messages that are older than half a year.
     pub messages: u64,
     /// Views of personas that no version needs; only a running server knows which these are.
     pub perspectives: u64,
@@ -48,7 +48,7 @@ pub struct Cleaned {
     pub dry_run: bool,
 }
 
-/// Drops what is old enough, at the start and then every hour, until `stop`.
+/// Cleans up at the start and then hourly, until `stop`.
 pub async fn serve(works: Works, stop: CancellationToken) {
     let mut sizes = Sizes::default();
     loop {
@@ -81,8 +81,8 @@ pub async fn serve(works: Works, stop: CancellationToken) {
     }
 }
 
-/// Drops what is old enough, now; with `dry_run` it only says what it would. With `search` a
-/// running server, or the next one, makes the index of the search anew.
+/// Cleans up now; with `dry_run` it only reports. With `search`, the search index is rebuilt by the
+/// running or next server.
 ///
 /// # Errors
 /// As the database, or the folder of the jobs.
@@ -99,7 +99,7 @@ async fn make_search_anew(store: &Store, is_wanted: bool) -> Result<bool> {
     Ok(is_wanted)
 }
 
-/// The same for a site that is served: views of personas go too.
+/// The same for a running server, including views of personas.
 ///
 /// # Errors
 /// As [`clean`]; as reading the repository and the personas.

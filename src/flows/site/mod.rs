@@ -1,4 +1,4 @@
-//! The site as a whole: its start, its copies, its people, and what is kept for how long.
+//! The site as a whole: start, backups, configuration, metrics and retention.
 
 pub mod backup;
 pub mod config;
@@ -9,4 +9,6 @@ pub(in crate::flows) mod reconcile;
 pub mod recover;
 pub mod restore;
 pub mod retention;
+pub mod servable;
+pub mod server_file;
 pub mod start;

@@ -1,4 +1,4 @@
-//! What can be done with a site that no server serves.
+//! Operations on a site that no server is serving.
 
 use serde_json::Value;
 
@@ -12,42 +12,42 @@ use camino::Utf8PathBuf;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// What is asked.
+/// A request.
 #[derive(Clone, Debug)]
 pub enum OfflineRequest {
-    /// A copy of the database.
+    /// Back up the database.
     Backup(BackupRequest),
-    /// A backup in place of the database.
+    /// Restore a backup.
     Restore {
         /// The backup.
         file: Utf8PathBuf,
-        /// Tokens count on although nothing says whether they were revoked.
+        /// Keep tokens although it is unknown whether they were revoked.
         keep_tokens: bool,
     },
-    /// A look at the database, and what can be mended.
+    /// Check the database, and repair it.
     Recover {
-        /// Only the look.
+        /// Only check.
         dry_run: bool,
-        /// Proposals whose text the branch holds are written down as approved.
+        /// Record proposals whose text is in the branch as approved.
         adopt: bool,
     },
-    /// What is old is dropped.
+    /// Delete old data.
     Cleanup {
-        /// It is only said what would be.
+        /// Only report.
         dry_run: bool,
-        /// The next server makes the index of the search anew.
+        /// The next server rebuilds the search index.
         search: bool,
     },
 }
 
 impl OfflineRequest {
-    /// Returns whether it is about git too.
+    /// Returns whether the request needs git.
     pub fn needs_git(&self) -> bool {
         matches!(self, OfflineRequest::Restore { .. } | OfflineRequest::Recover { .. })
     }
 }
 
-/// Does what is asked; the caller holds the lock of the site.
+/// Handles a request; the caller holds the lock of the site.
 ///
 /// # Errors
 /// As [`restore::restore`], [`recover::recover`], [`backup::make`] and [`housekeeping::clean`].

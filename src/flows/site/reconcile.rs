@@ -1,4 +1,4 @@
-//! What the branch holds and a database does not know: commits of proposals that it takes for open.
+//! Commits in the branch that a database does not know: those of proposals that it has as open.
 //!
 //! **Invariant:** nobody approves by what a commit's text says, since whoever may commit can write
 //! it: an approver is taken from a journal of approvals, or it is nobody.
@@ -22,21 +22,21 @@ use crate::jobs::{Engines, Generation, Generations};
 use crate::people;
 use crate::store::Store;
 
-/// How far back git is asked for the commit of an open proposal.
+/// How far back git is searched for the commit of an open proposal.
 const COMMITS_MAX: usize = 200;
 
-/// Which proposals whose text a commit holds are written down as approved.
+/// Which proposals whose text is in a commit are recorded as approved.
 #[derive(Clone, Copy)]
 pub(in crate::flows) enum Adopts<'a> {
-    /// None: they are told.
+    /// None; they are only reported.
     Nothing,
-    /// Those that a later database calls approved, by whom it says.
+    /// Those that a later database has as approved, with its approver.
     Approved(&'a BTreeMap<ProposalId, Actor>),
-    /// All, by nobody.
+    /// All, without an approver.
     All,
 }
 
-/// A proposal that the branch holds and the database did not know to be approved.
+/// A proposal in the branch that the database does not have as approved.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Found {
@@ -46,14 +46,14 @@ pub struct Found {
     pub topic_id: TopicId,
     /// The commit that holds it.
     pub commit: BlobId,
-    /// Who approved it, as the commit says; whoever may commit can write that.
+    /// The approver named in the commit; anybody who can commit can write that.
     pub claimed_by: Option<String>,
-    /// Whether the rows say so now.
+    /// Whether it is now recorded as approved.
     pub settled: bool,
 }
 
-/// Finishes or takes back approvals that were under way, if something may be changed, and looks in
-/// git for the commits of proposals that the database takes for open.
+/// Completes or rolls back unfinished approvals, if changes are allowed, and searches git for the
+/// commits of open proposals.
 ///
 /// # Errors
 /// As the database; what git cannot say is in the report.
@@ -90,7 +90,7 @@ pub(in crate::flows) async fn reconcile(
             outbound: Default::default(),
             gateway: Default::default(),
         };
-        // An approval that was under way is finished or taken back first: it holds its branch.
+        // An unfinished approval is completed or rolled back first, because it holds its branch.
         if let Err(cause) = approve::recover(&works).await {
             report.git_problem = Some(cause.chain());
         }
@@ -133,7 +133,7 @@ async fn find_approval(
 ) -> Result<Option<Found>> {
     let asked = proposal.id.clone();
     let now = store.read(move |c| proposal::find(c, &asked)).await?;
-    // Another approval may have made it stale meanwhile.
+    // Another approval may have made it stale in the meantime.
     let is_open = matches!(now.status, ProposalStatus::Open | ProposalStatus::Stale);
     let found = commit_of(repo, proposal, COMMITS_MAX).await?;
     let (Some((commit, claimed_by)), true) = (found, is_open) else { return Ok(None) };
@@ -157,7 +157,7 @@ async fn find_approval(
     Ok(Some(Found { proposal_id, topic_id, commit, claimed_by, settled }))
 }
 
-/// A person who came after the backup is nobody in it.
+/// A person added after the backup is unknown in it.
 async fn known(store: &Store, approver: Actor) -> Result<Actor> {
     let Some(id) = approver.person().cloned() else { return Ok(approver) };
     let found = store.read(move |c| people::find(c, &id)).await?;

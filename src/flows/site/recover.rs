@@ -1,16 +1,16 @@
-//! Looking whether a database is whole, and replacing a damaged one by what can be read of it.
+//! Checks a database, and replaces a damaged one by what can be read of it.
 
 use crate::api::backups::Backup;
-use crate::base::{Error, ErrorKind, Result};
+use crate::base::{DATABASE_CORRUPT, Error, ErrorKind, Result};
 use crate::flows::site::backup as copies;
 use crate::flows::site::reconcile::Adopts;
 use crate::flows::site::restore::{Offline, Report, Since, begin_life, put, reconcile_in, settle};
 use crate::store::salvage::salvage;
-use crate::store::{CORRUPT, MIGRATIONS, backup};
+use crate::store::{MIGRATIONS, backup};
 
-/// Looks whether the database is whole, and whether git holds proposals that it takes for open;
-/// with `adopt` they are written down as approved. A damaged one is replaced by what can be read of
-/// it. With `dry_run` nothing is changed.
+/// Checks the database, and whether git has proposals that it has as open; with `adopt` they are
+/// recorded as approved. A damaged database is replaced by what can be read of it. With `dry_run`
+/// nothing is changed.
 ///
 /// # Errors
 /// `not_found` with code `no_database`; `unavailable` with code `database_corrupt` if nothing of it
@@ -33,7 +33,7 @@ pub async fn recover(site: &Offline, dry_run: bool, adopt: bool) -> Result<Repor
     let mut report = Report { damage, backups, dry_run, ..Report::default() };
     let working = site.clear()?;
     if report.damage.is_empty() && dry_run {
-        // On a copy: even opening a database can bring it to a newer version.
+        // On a copy, because opening a database can migrate it.
         backup::copy(&database, &working, MIGRATIONS)?;
         reconcile_in(site, &working, (false, Adopts::Nothing), &mut report).await?;
         site.clear()?;
@@ -46,8 +46,8 @@ pub async fn recover(site: &Offline, dry_run: bool, adopt: bool) -> Result<Repor
     }
     match salvage(&database, &working, MIGRATIONS, &site.clock) {
         Ok(tables) => report.tables = tables,
-        // What was asked is told: that it is beyond saving is an answer too.
-        Err(cause) if dry_run && cause.code_str() == CORRUPT => {
+        // A dry run also reports that a database is beyond repair.
+        Err(cause) if dry_run && cause.code_str() == DATABASE_CORRUPT => {
             report.not_saved = Some(cause.message().to_owned());
         }
         Err(cause) => return Err(cause.hint(advice(&report.backups))),

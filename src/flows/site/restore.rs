@@ -17,7 +17,8 @@ use tracing::warn;
 
 use crate::api::backups::Backup;
 use crate::base::{
-    Actor, Clock, Context, Error, ErrorKind, Ids, JobId, ProposalId, Result, TokenId, fault,
+    Actor, Clock, Context, DATABASE_CORRUPT, Error, ErrorKind, Ids, JobId, ProposalId, Result,
+    TokenId, fault,
 };
 use crate::documents::Repo;
 use crate::documents::proposals::attempt::approvers;
@@ -29,73 +30,75 @@ use crate::jobs::{self, Capacities, job_dir};
 use crate::people::{self, Person};
 use crate::script::{Config, Vm};
 use crate::store::salvage::Salvaged;
-use crate::store::{self, CORRUPT, MIGRATIONS, Store, backup};
+use crate::store::{self, MIGRATIONS, Store, backup};
 
-/// A site that no server serves; the caller holds its lock.
+/// A site that no server is serving; the caller holds its lock.
 pub struct Offline {
     /// The script.
     pub config: Arc<Config>,
-    /// The script's functions.
+    /// The script's VM.
     pub vm: Vm,
-    /// The repository, or why there is none.
+    /// The repository, or its error.
     pub repo: Result<Repo>,
-    /// The agents' client, if there is one.
+    /// The path of `wb-agent`, if found.
     pub wb_agent: Utf8PathBuf,
     /// The clock.
     pub clock: Clock,
 }
 
-/// What another database came to.
+/// The result of replacing the database.
 #[derive(Debug, Default, Deserialize, Serialize)]
 pub struct Report {
-    /// What was put in place; null if nothing was.
+    /// The restored file; null if nothing was restored.
     pub from: Option<Utf8PathBuf>,
     /// Where the files of the old database are.
     pub kept: Vec<Utf8PathBuf>,
-    /// The life that begins: ids of events from before it mean nothing any more.
+    /// The new epoch: event ids of earlier ones are invalid.
     pub epoch: Option<String>,
-    /// Jobs that run in the backup: the next start settles them.
+    /// Jobs that are running in the backup; the next start settles them.
     pub jobs_running: usize,
-    /// Jobs that wait in the backup and were started or cancelled since, or may have been: they
-    /// are cancelled.
+    /// Jobs that are waiting in the backup but were, or may have been, started or cancelled since:
+    /// they are cancelled.
     pub jobs_cancelled: Vec<JobId>,
-    /// Tokens that ended: revoked since the backup, or of an old database that does not say.
+    /// Tokens that ended: revoked since the backup, or unknown because the old database is
+    /// unreadable.
     pub tokens_ended: usize,
-    /// People who were disabled since the backup, and are again.
+    /// People who were disabled since the backup, and are disabled again.
     pub persons_disabled: usize,
-    /// People who were given a lower role since the backup, and have it again.
+    /// People who got a lower role since the backup, and get it again.
     pub persons_lowered: usize,
-    /// Who was no admin any more and stays one, since the backup has no other; their tokens ended.
+    /// A person who was no longer an admin but stays one, because the backup has no other; their
+    /// tokens ended.
     pub admin_kept: Option<String>,
     /// Proposals whose commits are in the branch.
     pub approvals: Vec<Found>,
-    /// Why git was not asked, or could not say all.
+    /// Why git was not searched, or only in part.
     pub git_problem: Option<String>,
     /// How many rows more the old database had, by table; null if it cannot be read.
     pub rows_lost: Option<BTreeMap<String, i64>>,
-    /// What became of each table of a damaged database.
+    /// The result for each table of a damaged database.
     pub tables: Vec<Salvaged>,
-    /// What is wrong with the database, in SQLite's words.
+    /// Errors of the database, in SQLite's words.
     pub damage: Vec<String>,
-    /// Why nothing at all of a damaged database could be saved.
+    /// Why nothing of a damaged database could be saved.
     pub not_saved: Option<String>,
-    /// The copies that could be restored, newest first.
+    /// Available backups, newest first.
     pub backups: Vec<Backup>,
     /// Whether nothing was changed.
     pub dry_run: bool,
 }
 
-/// What is known of the time after a database was written.
+/// What is known about the time after a database was written.
 pub(super) enum Since {
-    /// Nothing came after it: it is what is left of the present one.
+    /// Nothing came after it: it is what is left of the current one.
     Nothing,
-    /// What the replaced database says.
+    /// The content of the replaced database.
     Known(Old),
-    /// The replaced database cannot be read, or there is none.
+    /// The replaced database is missing or cannot be read.
     Unknown,
 }
 
-/// What the old database knows and a backup must not forget.
+/// Decisions in the old database that must be carried over to a backup.
 pub(super) struct Old {
     rows: BTreeMap<String, i64>,
     queued: BTreeSet<JobId>,
@@ -113,16 +116,16 @@ impl Offline {
         self.data().join("wiki.db")
     }
 
-    /// The new database, while it is being made.
+    /// The new database, while it is being prepared.
     fn working(&self) -> Utf8PathBuf {
         self.data().join("wiki.db.restoring")
     }
 
-    /// Makes room for the new database: what an earlier try left is of no use.
+    /// Makes room for the new database: an earlier attempt's file is useless.
     pub(super) fn clear(&self) -> Result<Utf8PathBuf> {
         let working = self.working();
         let cannot = || format!("cannot clear {}", self.data());
-        // Also a copy of it that was not whole yet, under a name of its own.
+        // Also an incomplete copy of it, which has its own name.
         let prefix = working.file_name().unwrap_or_default();
         for entry in self.data().read_dir_utf8().context(ErrorKind::Unavailable, cannot)? {
             let entry = entry.context(ErrorKind::Unavailable, cannot)?;
@@ -134,7 +137,7 @@ impl Offline {
     }
 }
 
-/// Puts a backup in place of the present database.
+/// Replaces the current database by a backup.
 ///
 /// # Errors
 /// `not_found`; `invalid` with code `not_a_backup`; `conflict` with code `database_newer`;
@@ -160,7 +163,7 @@ pub async fn restore(site: &Offline, file: &Utf8Path, keep_tokens: bool) -> Resu
 fn since(database: &Utf8Path) -> Since {
     let read = || -> Result<Old> {
         if let Some(loss) = store::loss(database)? {
-            return Err(Error::unavailable(loss.to_string()).code(CORRUPT));
+            return Err(Error::unavailable(loss.to_string()).code(DATABASE_CORRUPT));
         }
         let rows = backup::row_counts(database)?;
         backup::look(database, |c| {
@@ -193,7 +196,7 @@ pub(super) fn begin_life(site: &Offline, working: &Utf8Path) -> Result<String> {
     Ok(epoch.to_string())
 }
 
-/// Keeps the old database under a name of its own and puts the new one in its place.
+/// Keeps the old database under another name and puts the new one in its place.
 pub(super) fn put(
     site: &Offline,
     working: &Utf8Path,
@@ -210,7 +213,7 @@ pub(super) fn put(
     backup::replace(&site.database(), working)
 }
 
-/// Makes rows of another time fit the present: jobs, credentials, approvals.
+/// Adapts rows of an earlier time to the present: jobs, credentials, approvals.
 pub(super) async fn settle(
     site: &Offline,
     working: &Utf8Path,
@@ -246,10 +249,11 @@ async fn settle_rows(
 ) -> Result<()> {
     let waiting = store.read(jobs::queued).await?;
     let is_known = site.data().join("jobs").is_dir();
-    // Without the folders nothing shows that a job was not started since.
+    // Without the folders, nothing shows that a job was not started since.
     let has_folder =
         |id: &JobId| !is_known || std::fs::symlink_metadata(job_dir(site.data(), id)).is_ok();
-    // With a folder only it is not told: folders go after some time, and the cancelled had none.
+    // A missing folder shows nothing: folders are deleted after some time, and cancelled jobs have
+    // none.
     let is_past = |id: &JobId| match since {
         Since::Nothing => false,
         Since::Known(old) => !old.queued.contains(id),
@@ -283,14 +287,14 @@ async fn settle_rows(
     Ok(())
 }
 
-/// The same for the present database.
+/// The same for the current database.
 pub(super) async fn reconcile_in(
     site: &Offline,
     database: &Utf8Path,
     how: (bool, Adopts<'_>),
     report: &mut Report,
 ) -> Result<()> {
-    // The look of a dry run has a copy of its own.
+    // A dry run uses its own copy.
     let (store, writer) = match how.0 {
         true => Store::open(database, MIGRATIONS, site.clock.clone())?,
         false => Store::open_aside(database, MIGRATIONS, site.clock.clone())?,

@@ -1,4 +1,4 @@
-//! Which folders of jobs are given up: those older than thirty days, and the oldest beyond 2 GiB.
+//! Deletes folders of jobs: those older than thirty days, and the oldest beyond 2 GiB.
 //!
 //! **Invariant:** the folder of a job that waits, runs or is not settled is never touched.
 //! **Invariant:** the row says that the folder is gone before anything of it is removed; after a
@@ -18,53 +18,53 @@ use crate::store::Store;
 
 /// How long the folder of a job is kept after its end.
 pub const KEPT_MS: i64 = 30 * 24 * 3_600_000;
-/// How large all folders together may be.
+/// Total size limit of all folders.
 pub const BYTES_MAX: u64 = 2 * 1024 * 1024 * 1024;
-/// Entries of one folder that are measured; a folder with more counts as what was seen.
+/// Most entries of one folder that are measured; the rest does not count.
 const MEASURED_MAX: usize = 20_000;
-/// Entries that are removed in one step on a blocking thread.
+/// Entries removed per step on a blocking thread.
 const STEP: usize = 2_000;
-/// Folders whose rows are looked at, or given up, in one transaction.
+/// Rows read or updated per transaction.
 const ROWS: usize = 200;
-/// What the name of a folder that is being removed begins with.
+/// Prefix of a folder that is being removed.
 const GONE: &str = ".gone-";
 
-/// A folder that is given up.
+/// A folder to delete.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GivenUp {
     /// The job.
     pub job_id: JobId,
-    /// What it takes on the disk, in bytes.
+    /// Its size on disk, in bytes.
     pub bytes: u64,
     /// `age` or `size`.
     pub why: Cow<'static, str>,
 }
 
-/// What one look came to.
+/// The result of a cleanup.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(rename = "GivenUpJobs"))]
 pub struct Report {
-    /// The folders that are given up; only the first thousand are named.
+    /// The deleted folders; at most a thousand are named.
     pub removed: Vec<GivenUp>,
-    /// How many they are.
+    /// Number of deleted folders.
     pub removed_count: u64,
-    /// Bytes that are freed.
+    /// Freed bytes.
     pub removed_bytes: u64,
-    /// Folders that are kept.
+    /// Number of kept folders.
     pub kept_count: u64,
-    /// Bytes that they take.
+    /// Their size in bytes.
     pub kept_bytes: u64,
     /// What could not be removed, and why.
     pub problems: Vec<String>,
 }
 
-/// Most folders that a report names, and most problems.
+/// Most folders, and most problems, in a report.
 const NAMED_MAX: usize = 1_000;
 
-/// What the folders took when they were last measured. A folder of a job that has ended does not
-/// grow, so that each is measured once in the life of a server.
+/// The measured sizes of folders. The folder of an ended job does not grow, so each is measured
+/// once per server run.
 #[derive(Debug, Default)]
 pub struct Sizes(HashMap<JobId, u64>);
 
@@ -75,8 +75,7 @@ struct Folder {
     why: Option<&'static str>,
 }
 
-/// Looks at all folders of jobs and gives up what is too old or too much; with `dry_run` it only
-/// says what it would.
+/// Deletes folders that are too old or exceed the limit; with `dry_run` it only reports.
 ///
 /// # Errors
 /// `unavailable` if the folders or the database cannot be read.
@@ -129,7 +128,7 @@ pub async fn clean(
     Ok(report)
 }
 
-/// Returns the jobs that have a folder, in order, and what a removal that was cut off left.
+/// Returns the jobs that have a folder, in order, and the remains of interrupted removals.
 fn names(folder: &Utf8Path) -> Result<(Vec<JobId>, Vec<String>)> {
     let cannot = || format!("cannot read {folder}");
     let entries = match std::fs::read_dir(folder) {
@@ -141,7 +140,7 @@ fn names(folder: &Utf8Path) -> Result<(Vec<JobId>, Vec<String>)> {
     let (mut ids, mut leftovers) = (Vec::new(), Vec::new());
     for entry in entries {
         let entry = entry.context(ErrorKind::Unavailable, cannot)?;
-        // What is not ours by its name is left alone.
+        // Other names are left alone.
         let Some(name) = entry.file_name().to_str().map(str::to_owned) else { continue };
         if let Ok(id) = name.parse::<JobId>() {
             ids.push(id);
@@ -153,7 +152,7 @@ fn names(folder: &Utf8Path) -> Result<(Vec<JobId>, Vec<String>)> {
     Ok((ids, leftovers))
 }
 
-/// Says for some folders what they take and whether they are too old.
+/// Returns the sizes of some folders, and whether they are too old.
 async fn judge(
     store: &Store,
     folder: &Utf8Path,
@@ -169,15 +168,15 @@ async fn judge(
     let mut folders = Vec::new();
     for (files, id) in rows.await? {
         let why = match files {
-            // Not settled: not even looked at.
+            // Not settled: not even measured.
             Some(Files { ended: None, .. }) => {
                 report.kept_count += 1;
                 continue;
             }
-            // A removal that was cut off between its two steps.
+            // A removal that was interrupted between its two steps.
             Some(Files { removed: Some(_), .. }) => Some("age"),
             Some(Files { ended: Some(ended), .. }) => (ended.plus(KEPT_MS) <= now).then_some("age"),
-            // A restored database does not know the jobs that came after it.
+            // A restored database does not know the jobs after it.
             None => is_untouched_since(folder, &id, now.plus(-KEPT_MS)).then_some("age"),
         };
         let bytes = match sizes.0.get(&id) {
@@ -208,7 +207,7 @@ fn is_untouched_since(folder: &Utf8Path, id: &JobId, before: Millis) -> bool {
     modified.is_some_and(|it| i64::try_from(it.as_millis()).is_ok_and(|ms| ms < before.0))
 }
 
-/// Gives up the oldest folders until the rest is small enough, and counts all of them.
+/// Deletes the oldest folders until the rest fits, and counts all of them.
 fn by_size(folders: &mut [Folder], report: &mut Report) {
     let mut total: u64 = folders.iter().filter(|it| it.why.is_none()).map(|it| it.bytes).sum();
     let mut order: Vec<usize> = (0..folders.len())
@@ -237,7 +236,7 @@ fn by_size(folders: &mut [Folder], report: &mut Report) {
     }
 }
 
-/// Removes a folder in steps, so that a million files hold up nobody.
+/// Removes a folder in steps, so that a million files delay nobody.
 async fn remove(folder: &Utf8Path, name: &str, report: &mut Report) {
     loop {
         let (at, what) = (folder.to_owned(), name.to_owned());
@@ -283,7 +282,7 @@ mod tests {
         let mut report = Report::default();
         by_size(&mut folders, &mut report);
         let gone: Vec<_> = folders.iter().map(|it| it.why).collect();
-        // 2,700 MiB: without the oldest they are 2,100, without the next 1,600.
+        // 2,700 MiB: 2,100 without the oldest, 1,600 without the next.
         assert_eq!(gone, [None, Some("size"), Some("size"), None]);
         assert_eq!((report.removed_count, report.kept_count), (2, 2));
         assert_eq!(report.removed_bytes / (1024 * 1024), 1_100);

@@ -7,8 +7,8 @@ use crate::flows::automation::reload;
 use crate::flows::proposals::approve;
 use crate::jobs::Left;
 
-/// Recovers jobs and approvals; returns the jobs whose guards have not ended yet. Their lanes stay
-/// held; everything else may begin.
+/// Recovers jobs and approvals; returns the jobs whose guards have not ended. Their lanes stay
+/// held; everything else may start.
 ///
 /// # Errors
 /// As the database or git.

@@ -1,5 +1,4 @@
-//! The documents of the site as they are listed: what each is called, what waits on it, when it was
-//! changed, and in which order its author wants them to be read.
+//! The list of documents: titles, open work, last changes, and the author's order.
 
 use std::collections::HashMap;
 
@@ -10,27 +9,27 @@ use crate::flows::sources::titles::{self, Titles};
 use crate::flows::{Site, Works};
 use crate::people::Caller;
 
-/// What a site begins with, if there is such a document: the first of these.
+/// Names of the first document to read, in this order.
 const START_NAMES: [&str; 2] = ["README.md", "index.md"];
 
-/// A document of a list.
+/// A document in a list.
 #[derive(Clone, Debug)]
 pub struct Entry {
     /// Its path.
     pub path: SourcePath,
-    /// What it is called.
+    /// Its title.
     pub title: String,
-    /// Its place in the order that the author gave, if it is in it.
+    /// Its position in the author's order, if it has one.
     pub place: Option<usize>,
     /// Its open Topics.
     pub open_topics: i64,
     /// Proposals for it that await review.
     pub open_proposals: i64,
-    /// When a commit changed it last, if that is known.
+    /// The time of the last commit that changed it, if known.
     pub changed_at: Option<Millis>,
 }
 
-/// Returns all documents that git tracks, in order of their paths' bytes.
+/// Returns all tracked documents, in byte order of their paths.
 ///
 /// # Errors
 /// `forbidden` for a job; `unavailable` if git or the database does not answer.
@@ -49,7 +48,7 @@ pub async fn list(site: &Site, caller: &Caller) -> Result<Vec<Entry>> {
     Ok(paths.into_iter().map(entry).collect())
 }
 
-/// Returns all documents as [`list`] does, with their names and places alone.
+/// Like [`list`], but only with titles and positions.
 ///
 /// # Errors
 /// As [`list`].
@@ -74,8 +73,7 @@ async fn named(site: &Site, caller: &Caller) -> Result<(Vec<SourcePath>, Order, 
     Ok((paths, order, titles))
 }
 
-/// Returns the documents on which something was done last, the newest first: a commit changed them,
-/// or they are among those that were `touched` otherwise.
+/// Returns the recently changed documents, newest first: changed by a commit, or among `touched`.
 ///
 /// # Errors
 /// As [`list`].
@@ -89,14 +87,14 @@ pub async fn recent(
     let mut paths = paths(site).await?;
     let changes = site.repo.last_changes().await;
     let at = |path: &SourcePath| changes.get(path).max(touched.get(path)).map_or(0, |it| it.0);
-    // Those of one commit keep the order of their paths.
+    // Documents of the same commit keep the order of their paths.
     paths.sort_by_key(|it| std::cmp::Reverse(at(it)));
     let mut found = Vec::new();
     for path in paths {
         if found.len() == most {
             break;
         }
-        // Git tracks it, but the file may be deleted all the same.
+        // A tracked file may have been deleted.
         if site.repo.is_there(&path).await? {
             found.push(path);
         }
@@ -104,8 +102,8 @@ pub async fn recent(
     Ok(found)
 }
 
-/// Returns the document with which a reader begins: the README or index nearest to the top,
-/// or else the first in the order that the author gave.
+/// Returns the document to read first: the README or index nearest to the top, otherwise the first
+/// in the author's order.
 ///
 /// # Errors
 /// As [`list`].

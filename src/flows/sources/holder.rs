@@ -1,4 +1,4 @@
-//! Which job holds a Source: while one waits or runs, no other is asked for on its pages.
+//! The waiting or running job that holds a Source, while its pages offer no other.
 
 use crate::api::jobs::Holder;
 use crate::base::{Result, SourcePath};
@@ -6,7 +6,7 @@ use crate::flows::{Site, viewer};
 use crate::jobs::{self, Outlook, Status};
 use crate::people::{self, Caller};
 
-/// Returns the job that holds a Source; nothing if it is free.
+/// Returns the job that holds a Source; `None` if the Source is free.
 ///
 /// # Errors
 /// `forbidden` for jobs.

@@ -1,4 +1,4 @@
-//! Sources as the page and agents see them.
+//! Sources for pages and agents.
 
 pub mod catalog;
 pub mod holder;
@@ -31,17 +31,17 @@ use crate::people::{self, Caller};
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SourceQuery {
-    /// Only those with this text in their path or title, in any case.
+    /// Only those with this text in their path or title, ignoring case.
     pub query: Option<String>,
-    /// `path`, or `recent`: those that a commit changed last come first, and there is no next page.
+    /// `path`, or `recent`: most recently committed first, without a next page.
     pub order: Option<String>,
-    /// The `next` of the page before: a path.
+    /// The `next` of the previous page: a path.
     pub after: Option<String>,
-    /// Rows of a page.
+    /// Rows per page.
     pub limit: Option<u32>,
 }
 
-/// Returns Sources, by path if no other order is asked for.
+/// Returns Sources, by path unless another order is requested.
 ///
 /// # Errors
 /// `unavailable` if git does not answer; `forbidden` with code `not_granted`; `bad_parameter`.
@@ -91,8 +91,8 @@ pub async fn list(site: &Site, caller: &Caller, query: SourceQuery) -> Result<Pa
     Ok(Page { items: entries.into_iter().map(row).collect(), next })
 }
 
-/// Returns all Sources that git tracks, in order of their paths' bytes; they are kept for as long
-/// as git's index is the same.
+/// Returns all tracked Sources, in byte order of their paths; cached while git's index is
+/// unchanged.
 ///
 /// # Errors
 /// `forbidden` for a job; `unavailable` if git does not answer.
@@ -101,7 +101,7 @@ pub async fn paths(site: &Site, caller: &Caller) -> Result<KnownSources> {
     site.repo.known_sources().await
 }
 
-/// Returns the first files that the globs of the site name and that git does not track.
+/// Returns the first untracked files that match the globs of the site.
 ///
 /// # Errors
 /// `forbidden` for a job; `unavailable` if git does not answer.
@@ -145,7 +145,7 @@ pub async fn show(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Sou
     })
 }
 
-/// Returns the present text of a Source with its version.
+/// Returns the current text of a Source with its version.
 ///
 /// # Errors
 /// As [`show`].
@@ -154,7 +154,7 @@ pub async fn text(site: &Site, caller: &Caller, path: &SourcePath) -> Result<(Bl
     renames::present(site, path).await
 }
 
-/// Returns the bytes of a file that git tracks: an image that documents show.
+/// Returns the bytes of a tracked file, for images in documents.
 ///
 /// # Errors
 /// `forbidden` for a job; `not_found` for a file that git does not track; `too_large`;
@@ -178,7 +178,7 @@ pub async fn image_head(
     site.repo.image_head(path, bytes_max).await
 }
 
-/// Refuses a job whose kind does not see the whole site.
+/// Refuses a job whose kind may not see the whole site.
 ///
 /// # Errors
 /// `forbidden` with code `not_granted`.
@@ -202,15 +202,15 @@ pub(super) async fn require_read(site: &Site, caller: &Caller, path: &SourcePath
 pub struct HistoryQuery {
     /// The Source.
     pub path: SourcePath,
-    /// The `next` of the page before.
+    /// The `next` of the previous page.
     pub after: Option<String>,
-    /// Commits of a page.
+    /// Commits per page.
     pub limit: Option<u32>,
 }
 
 /// Returns the commits that changed a Source, newest first, including those of a deleted Source and
-/// those under earlier names. The causes of a commit are what this site recorded; the claims of the
-/// commit's own trailers stand beside them.
+/// those under earlier names. The causes of a commit are those recorded by this site, next to the
+/// claims of the commit's trailers.
 ///
 /// # Errors
 /// As [`show`], if no commit has changed it; `conflict` with code `history_changed`.
@@ -222,7 +222,7 @@ pub async fn history(site: &Site, caller: &Caller, query: HistoryQuery) -> Resul
     site.repo.require_match(&path)?;
     let page = site.repo.history_page(&path, after.as_ref(), limit).await?;
     if page.items.is_empty() {
-        // Either it is new, or there never was such a Source.
+        // Either it is new, or it never existed.
         renames::source(site, &path).await?;
     }
     let next = page.next.map(|it| it.to_string());
@@ -241,7 +241,7 @@ pub async fn history(site: &Site, caller: &Caller, query: HistoryQuery) -> Resul
 }
 
 fn causes(c: &Connection, commit: &BlobId, path: &SourcePath) -> Result<Vec<Cause>> {
-    // A commit of somebody else may hold approved texts of several Sources.
+    // Another person's commit may contain approved texts of several Sources.
     let mut causes = attempt::causes_of(c, commit, path)?;
     for cause in &mut causes {
         cause.approver_name = Some(people::display_name(c, &cause.approver)?);

@@ -1,5 +1,5 @@
-//! What documents are called wherever they are listed: titles are kept beside the words of the
-//! search, and read from the document where that is behind.
+//! Titles of documents in lists: stored with the search index, and read from the document if the
+//! index is behind.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -11,25 +11,25 @@ use crate::documents::seen;
 use crate::documents::sources::title::file_name;
 use crate::flows::Works;
 
-/// Documents up to which each is looked up by itself.
+/// Up to this many documents are looked up one by one.
 const EACH_MAX: usize = 200;
-/// Most documents that are read at once because the search is behind; others are called by their
-/// files for a moment.
+/// Most documents read at once because the index is behind; the others are temporarily shown by
+/// file name.
 const READ_MAX: usize = 200;
 
-/// What documents are called, by path.
+/// Titles of documents, by path.
 #[derive(Clone, Debug, Default)]
 pub struct Titles(HashMap<SourcePath, String>);
 
 impl Titles {
-    /// Returns what a document is called: its own title, or the name of its file.
+    /// Returns a document's own title, or its file name.
     pub fn of<'t>(&'t self, path: &'t str) -> &'t str {
         let own = path.parse::<SourcePath>().ok().and_then(|it| self.0.get(&it));
         own.map_or_else(|| file_name(path), String::as_str)
     }
 }
 
-/// Returns what all documents are called.
+/// Returns the titles of all documents.
 ///
 /// # Errors
 /// As [`of`].
@@ -37,7 +37,7 @@ pub async fn all(works: &Works) -> Result<Titles> {
     of(works, works.repo.known_sources().await?.iter().map(|it| it.0.clone()).collect()).await
 }
 
-/// Returns what these documents are called.
+/// Returns the titles of these documents.
 ///
 /// # Errors
 /// `unavailable` if git or the database does not answer.
@@ -70,7 +70,7 @@ pub async fn of(works: &Works, paths: Vec<SourcePath>) -> Result<Titles> {
             titles.insert(path, title);
         }
     }
-    // Only what is a document: a Topic may speak of one that is gone.
+    // Only documents: a Topic may mention one that is gone.
     let is_source = |it: &SourcePath| now.get(it).is_some_and(Option::is_some);
     let read: Vec<SourcePath> = behind.into_iter().filter(is_source).take(READ_MAX).collect();
     if !read.is_empty() {

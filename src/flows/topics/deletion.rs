@@ -1,4 +1,4 @@
-//! Topics on a Source that was deleted: their words have no place, and they say why.
+//! Topics on a deleted Source: their passage has no place, and the placement gives the reason.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::flows::Site;
 /// The method of a placement that is lost because its Source was deleted.
 const METHOD: &str = "source_deleted";
 
-/// Marks the open Topics whose Sources were deleted, of whichever Sources they are.
+/// Marks open Topics of deleted Sources, of any Source.
 ///
 /// # Errors
 /// As [`mark_of`].
@@ -25,7 +25,7 @@ pub(in crate::flows) async fn mark_all(site: &Site, topics: &mut [Topic]) -> Res
     Ok(())
 }
 
-/// Marks the open ones of some Topics of a Source, if that was deleted.
+/// Marks the open Topics of one Source, if it was deleted.
 ///
 /// # Errors
 /// `unavailable` if git cannot say; as any read.

@@ -1,4 +1,4 @@
-//! Topics as Web Annotations, for other programs.
+//! Topics as Web Annotations.
 
 use serde_json::Value;
 
@@ -11,8 +11,8 @@ use crate::flows::topics::{self, places};
 use crate::flows::{Site, sources};
 use crate::people::Caller;
 
-/// Returns a Topic as a Web Annotation on the present text of its Source; of one whose Source is
-/// gone or cannot be read, on the text of its last place.
+/// Returns a Topic as a Web Annotation on the current text of its Source, or, if the Source is gone
+/// or unreadable, on the text of its last place.
 ///
 /// # Errors
 /// `not_found`; a job sees the Topics that it was granted.
@@ -43,7 +43,7 @@ pub async fn one(site: &Site, caller: &Caller, id: &TopicId) -> Result<Value> {
         .ok_or_else(|| Error::internal("each topic must have exactly one annotation"))
 }
 
-/// Returns the open Topics of a Source as a page of Web Annotations on its present text.
+/// Returns the open Topics of a Source as a page of Web Annotations on its current text.
 ///
 /// # Errors
 /// As `sources::show`.

@@ -1,4 +1,4 @@
-//! Topics: opened on a passage or a whole Source, talked in, closed and reopened.
+//! Topics: opening, messages, closing and reopening.
 
 pub(in crate::flows) mod deletion;
 pub mod export;
@@ -30,9 +30,9 @@ use crate::jobs::{self, Verb};
 use crate::people::Caller;
 use crate::store::idempotency;
 
-/// Most jobs that a Topic's page shows.
+/// Most jobs on a Topic's page.
 const JOBS_SHOWN: u32 = 20;
-/// Most earlier proposals that an agent is shown, each with a reason of 4 KiB at most.
+/// Most earlier proposals for an agent, each with a reason of up to 4 KiB.
 const PROPOSALS_SHOWN: usize = 10;
 
 /// The body of `POST /api/topics`.
@@ -42,27 +42,27 @@ const PROPOSALS_SHOWN: usize = 10;
 pub struct TopicRequest {
     /// The Source.
     pub source_path: SourcePath,
-    /// The first message; it may be empty beside a suggestion.
+    /// The first message; it may be empty with a suggestion.
     #[serde(default)]
     pub body: String,
-    /// What the selected words should become; joins the message as a suggestion block.
+    /// The suggested text for the passage; added to the message as a suggestion block.
     #[serde(default)]
     pub suggestion: Option<String>,
-    /// Whether the job that applies suggestions is started with it.
+    /// Whether to start the job that applies suggestions.
     #[serde(default)]
     pub propose: bool,
-    /// What words it is about.
+    /// The passage.
     #[serde(default)]
     pub selection: Option<Selection>,
     /// Or that it is about the whole Source.
     #[serde(default)]
     pub global: bool,
-    /// A title; else the first line of the message stands for it.
+    /// Title (optional; otherwise the first line of the message).
     #[serde(default)]
     pub title: Option<String>,
 }
 
-/// Opens a Topic: a person's, or that of a job whose kind opens Topics.
+/// Opens a Topic, for a person or for a job whose kind opens Topics.
 ///
 /// # Errors
 /// `forbidden` with code `not_granted`; `conflict` with codes `too_many_topics` and `job_ended`;
@@ -93,8 +93,8 @@ pub async fn create(
                 .hint("send `selection`, or `global: true` for the whole source"));
         }
     };
-    // The text that was pointed at must stay readable, also when it is not committed. Not the state
-    // tells: a clean file whose line ends git converts has a version of its own.
+    // The text of the selection must stay readable, even if it is not committed. The state is not
+    // enough: a clean file whose line ends git converts has a version of its own.
     let is_kept = anchor.is_some() && source.head_blob.as_ref() != Some(&source.blob);
     if request.suggestion.is_some() && anchor.is_none() {
         return Err(Error::invalid("a suggestion needs a selection")
@@ -137,7 +137,7 @@ pub async fn create(
         .await
 }
 
-/// Returns a message as it is kept, with what is suggested in it as a block.
+/// Returns a message for storage, with the suggestion as a block.
 pub(super) fn written(body: &str, suggestion: Option<&str>) -> Result<String> {
     match suggestion {
         None => Ok(message::plain_lines(body)),
@@ -156,15 +156,14 @@ pub struct TopicQuery {
     pub source_path: Option<SourcePath>,
     /// `open`, `incorporated` or `discarded`.
     pub status: Option<String>,
-    /// The `next` of the page before.
+    /// The `next` of the previous page.
     pub after: Option<TopicId>,
-    /// Rows of a page.
+    /// Rows per page.
     pub limit: Option<u32>,
 }
 
-/// Returns Topics, newest first. With a `source_path` each open one has its
-/// placement in the present text, else the last one on record; in a deleted Source none has a
-/// place.
+/// Returns Topics, newest first. With a `source_path`, each open one has its placement in the
+/// current text, otherwise the last stored one; in a deleted Source none has a place.
 ///
 /// # Errors
 /// `invalid` for a status that is none; `forbidden` with code `not_granted`.
@@ -197,13 +196,13 @@ pub async fn list(site: &Site, caller: &Caller, query: TopicQuery) -> Result<Pag
     Ok(page)
 }
 
-/// A Topic with all that belongs to it.
+/// A Topic with everything that belongs to it.
 #[derive(Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TopicPage {
     /// The Topic.
     pub topic: Topic,
-    /// What was said in it.
+    /// Its messages.
     pub messages: Vec<Message>,
     /// All proposals for it.
     pub proposals: Vec<documents::Proposal>,
@@ -258,18 +257,18 @@ pub(super) async fn require_read(site: &Site, caller: &Caller, id: &TopicId) -> 
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MessageRequest {
-    /// Markdown; it may be empty beside a suggestion.
+    /// Markdown; it may be empty with a suggestion.
     #[serde(default)]
     pub body: String,
-    /// What the Topic's words should become; joins the message as a suggestion block.
+    /// The suggested text for the passage; added to the message as a suggestion block.
     #[serde(default)]
     pub suggestion: Option<String>,
-    /// Whether the job that applies suggestions is started with it.
+    /// Whether to start the job that applies suggestions.
     #[serde(default)]
     pub propose: bool,
 }
 
-/// Adds a message: a person's, or that of a job which was granted it.
+/// Adds a message, for a person or for a job with a grant.
 ///
 /// # Errors
 /// `conflict` with codes `topic_closed` and `job_ended`; `forbidden` with code `not_granted`.
@@ -316,13 +315,12 @@ pub async fn post_message(
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReasonRequest {
-    /// Why; becomes a message of the Topic.
+    /// The reason; becomes a message of the Topic.
     #[serde(default)]
     pub reason: Option<String>,
 }
 
-/// Closes a Topic without a change. The reason is its last message. Jobs that would answer it are
-/// cancelled: nobody waits for them.
+/// Closes a Topic without a change. The reason becomes its last message. Jobs for it are cancelled.
 ///
 /// # Errors
 /// `conflict` with code `topic_closed`.
@@ -347,7 +345,7 @@ pub async fn discard(
         .await
 }
 
-/// Opens a closed Topic again. The reason is its next message.
+/// Reopens a closed Topic. The reason becomes its next message.
 ///
 /// # Errors
 /// `conflict` with code `topic_not_closed`.
@@ -376,8 +374,8 @@ pub async fn reopen(
         .await
 }
 
-/// Returns what `wb-agent get-topic` prints. The proposals are the last decided ones, without their
-/// texts, with the reason if one was sent back. `rework` is what this job is to revise.
+/// Returns the output of `wb-agent get-topic`. The proposals are the last decided ones, without
+/// their texts, with the reason of a rejection. `rework` is what this job has to revise.
 ///
 /// # Errors
 /// `not_found`; `forbidden` with code `not_granted`.
@@ -401,7 +399,7 @@ pub async fn for_agent(site: &Site, caller: &Caller, id: &TopicId) -> Result<Age
     Ok(AgentTopic { topic: page.topic, anchor, messages, proposals, rework })
 }
 
-/// Returns what `wb-agent list-open-topics` prints: a bare array.
+/// Returns the output of `wb-agent list-open-topics`: a bare array.
 ///
 /// # Errors
 /// `forbidden` with code `not_granted`.

@@ -1,4 +1,4 @@
-//! Topics that a job opens: as many as its kind promises, on what it may open them.
+//! Topics opened by jobs: their number and their Source are limited by the kind.
 
 use rusqlite::Connection;
 
@@ -31,7 +31,7 @@ pub(in crate::flows) async fn require(
     Ok(Some(token_hash.clone()))
 }
 
-/// Refuses what a job opens beyond what one job may open.
+/// Refuses Topics beyond the number that one job may open.
 ///
 /// # Errors
 /// `conflict` with code `too_many_topics`; `forbidden` with code `not_granted`.
@@ -45,7 +45,7 @@ pub(in crate::flows) fn admit(tx: &Tx<'_>, job: &Job, path: &SourcePath) -> Resu
         .hint("put the rest in one of them, or in the result"))
 }
 
-/// Returns the Topics that a job has opened, oldest first.
+/// Returns the Topics opened by a job, oldest first.
 ///
 /// # Errors
 /// As any read.
@@ -53,7 +53,7 @@ pub(in crate::flows) fn of_job(c: &Connection, job: &Job) -> Result<Vec<OpenedTo
     job_topics::opened_by(c, &Actor::Job(job.id.clone()), OPENED_TOPICS_MAX)
 }
 
-/// Closes what a job has opened that did not succeed, as far as nobody wrote in it.
+/// Closes the Topics opened by a failed job, if nobody has written in them.
 ///
 /// # Errors
 /// As any write.

@@ -1,5 +1,5 @@
-//! Where the open Topics of a Source are in a text: computed for a reader, and kept for the
-//! versions that are seen in the repository.
+//! Placements of a Source's open Topics in a text: computed for a reader, and stored for versions
+//! seen in the repository.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -16,7 +16,7 @@ use crate::flows::topics::deletion;
 use crate::flows::{Site, Works};
 use crate::store::Tx;
 
-/// A text of a Source and what it is.
+/// A text of a Source with its origin.
 #[derive(Clone, Debug)]
 pub struct Version {
     /// Its version.
@@ -25,18 +25,18 @@ pub struct Version {
     pub text: String,
     /// Where it was seen.
     pub held: Held,
-    /// Whether git has no copy of it, though it is committed: it converts line ends on the way.
+    /// Whether git has no copy of it although it is committed, because git converts line ends.
     pub is_converted: bool,
 }
 
 /// Where in the repository a text was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
-    /// In the commit that is checked out, and in the working tree.
+    /// In the checked-out commit and in the working tree.
     Committed,
-    /// In the commit that is checked out; the working tree has another.
+    /// In the checked-out commit; the working tree has another text.
     Covered,
-    /// In the working tree only.
+    /// Only in the working tree.
     Working,
 }
 
@@ -63,7 +63,7 @@ pub async fn in_text(
     Ok(known.chain(computed).collect())
 }
 
-/// Looks for some of the open Topics of a Source in a text, each from its baseline.
+/// Searches a text for some of the open Topics of a Source, each from its baseline.
 ///
 /// # Errors
 /// As [`in_text`].
@@ -83,10 +83,10 @@ pub(in crate::flows) async fn again(
     Ok(found.into_iter().map(|(from, placed)| (from.topic_id, placed)).collect())
 }
 
-/// Places the open Topics of a Source in a version that was seen in the repository, and keeps where
-/// they are; returns how many placements were written. A committed version becomes the baseline of
-/// those that have a place in it; but not, while the working tree covers it, of those that somebody
-/// has put on words of a text that is not committed: they wait for what becomes of that.
+/// Places the open Topics of a Source in a version seen in the repository, and stores the
+/// placements; returns how many were written. A committed version becomes the baseline of the
+/// Topics placed in it, except for Topics that somebody has moved to an uncommitted text which
+/// still covers it.
 ///
 /// # Errors
 /// As [`in_text`], and as any write.
@@ -102,8 +102,8 @@ pub async fn keep(works: &Works, path: &SourcePath, version: Version) -> Result<
     let is_off = fault::is_off("working_baseline");
     let is_working =
         |it: &Baseline| (version.held == Held::Working || waits_for.contains(&it.blob)) && !is_off;
-    // What is committed now is what comes next is placed from, also if it is an earlier version
-    // that came back: git need not keep the later one.
+    // Later placements are computed from the committed version, even if it is an earlier version
+    // that came back, because git may delete the later one.
     let is_passed = |from: &Baseline, it: &Placement| {
         it.is_working || (it.range().is_some() && from.blob != version.blob)
     };
@@ -131,12 +131,12 @@ pub async fn keep(works: &Works, path: &SourcePath, version: Version) -> Result<
     works.store.write(move |tx| write(tx, &path, (&blob, kept.as_deref()), &due)).await
 }
 
-/// A placement that is to be written.
+/// A placement to write.
 struct Due {
-    /// What it was computed from.
+    /// The version it was computed from.
     baseline: Baseline,
     place: Place,
-    /// Whether it is no baseline.
+    /// Whether it is not a baseline.
     is_working: bool,
     /// The new baseline.
     anchor: Option<NewAnchor>,
@@ -163,8 +163,8 @@ fn describe(due: &mut [Due], version: &Version) -> Result<()> {
     Ok(())
 }
 
-/// Returns the baseline at a range that the ladder found; none for words that have become too long
-/// for a quote: they keep their place, and the quote that they had.
+/// Returns the baseline at a range; `None` for passages that have become too long for a quote: they
+/// keep their place and their old quote.
 ///
 /// # Errors
 /// As [`Portrait::anchor`].
@@ -178,8 +178,7 @@ pub(in crate::flows) fn baseline(
     portrait.anchor(range).map(Some)
 }
 
-/// Writes down what was found; a text of which git has no copy is kept for as long as a Topic is
-/// placed from it.
+/// Writes the placements. A text without a copy in git is stored while a Topic is placed from it.
 fn write(
     tx: &Tx<'_>,
     path: &SourcePath,
@@ -193,7 +192,7 @@ fn write(
     let mut written = 0;
     for Due { baseline, place, is_working, anchor } in due {
         let topic = &baseline.topic_id;
-        // Who was closed meanwhile, or has a place that somebody decided, needs none from before.
+        // Topics that were closed in the meantime, or moved by a person, keep their state.
         if now.get(topic) != Some(baseline) {
             continue;
         }
@@ -240,8 +239,8 @@ async fn find(works: &Works, path: &SourcePath, blob: &BlobId, text: &str) -> Re
     part(works, Found { known, computed }).await
 }
 
-/// A Topic whose place is in doubt is looked for from its last certain place first: its words may
-/// have come back. What is found from the doubtful one stays in doubt.
+/// A Topic with a doubtful place is first searched from its last certain place, because its passage
+/// may have come back. A place computed from a doubtful one stays doubtful.
 async fn compute(
     works: &Works,
     path: &SourcePath,
@@ -259,7 +258,7 @@ async fn compute(
     Ok(computed)
 }
 
-/// Returns where the words of doubtful Topics certainly are, from their last certain places.
+/// Returns the certain places of doubtful Topics, computed from their last certain places.
 async fn from_certain(
     works: &Works,
     path: &SourcePath,
@@ -279,7 +278,7 @@ async fn from_certain(
                 blob,
                 start: range.start,
                 end: range.end,
-                // By words alone nothing is certain.
+                // A match of words alone is not certain.
                 quote: String::new(),
                 ..it
             }));
@@ -309,8 +308,8 @@ async fn compare(
     Ok(computed)
 }
 
-/// Topics that come from several versions were placed apart. Here they are looked at together: what
-/// is on record stands, and of the others no two get the same words that never shared any.
+/// Topics from several versions were placed separately; here their results are combined: stored
+/// ones stand, and no two of the others get the same passage unless they shared text before.
 async fn part(works: &Works, found: Found) -> Result<Found> {
     let Some((first, _)) = found.computed.first() else { return Ok(found) };
     let is_one = found.computed.iter().all(|(it, _)| it.blob == first.blob && !it.is_doubted);
@@ -350,10 +349,10 @@ async fn part(works: &Works, found: Found) -> Result<Found> {
         .await
 }
 
-/// What is on record gives way to nobody.
+/// Stored placements have priority.
 fn on_record(it: &Placement) -> Placed {
     match it.range() {
-        // Above the confidence of anything that is computed.
+        // Above the confidence of any computed placement.
         Some(range) => Placed { confidence: 2.0, ..Placed::exact(range, "record") },
         None => Placed::orphaned(),
     }
@@ -381,7 +380,7 @@ async fn place_group(
     Ok(group.into_iter().zip(placed.into_iter().map(|(_, placed)| placed)).collect())
 }
 
-/// Returns the text of a version from which Topics are placed, if it is still there.
+/// Returns the text of a version from which Topics are placed, if it still exists.
 pub(in crate::flows) async fn text_of(
     works: &Works,
     path: &SourcePath,
@@ -395,7 +394,7 @@ pub(in crate::flows) async fn text_of(
     match works.repo.read_blob(blob, SOURCE_BYTES_MAX).await {
         Ok(bytes) => Ok(String::from_utf8(bytes).ok()),
         Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(None),
-        // A text under a false name is as good as none.
+        // An object that does not match its id counts as missing.
         Err(cause) if cause.code_str() == OBJECT_MISMATCH => {
             tracing::warn!(source_path = %path, "{}", cause.chain());
             Ok(None)
@@ -404,9 +403,9 @@ pub(in crate::flows) async fn text_of(
     }
 }
 
-/// Fills in the placements in the present text. In a deleted Source nothing has a place; one that
-/// is no text now (a link, a binary file, one that is too large) leaves them as on record: whoever
-/// opens it is told why.
+/// Fills in the placements in the current text. In a deleted Source nothing has a place; if the
+/// file is not text now (a link, binary, too large), the stored placements stay, and the reader is
+/// told why.
 pub(in crate::flows) async fn place_in_present(
     site: &Site,
     path: &SourcePath,
@@ -426,7 +425,7 @@ pub(in crate::flows) async fn place_in_present(
         && topic.status == TopicStatus::Open
         && let Some(kept) = site.store.look(|c| placement::find_kept(c, &topic.id, &blob))?
     {
-        // One that is on record needs no look at all the others of its Source.
+        // A stored placement needs no look at the other Topics of its Source.
         topic.placement = Some(kept);
         return Ok(());
     }

@@ -1,5 +1,5 @@
-//! A person says where the words of a Topic are: after a rewrite that the ladder could not follow,
-//! or where it followed wrongly.
+//! A person moves a Topic to another passage, after a rewrite that the algorithm could not follow,
+//! or followed wrongly.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -25,18 +25,18 @@ use crate::store::Tx;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReattachRequest {
-    /// The words, in the present text of the Source.
+    /// The passage, in the current text of the Source.
     pub selection: Selection,
-    /// The Source in which they stand, if the Topic goes to another one.
+    /// The new Source, if the Topic moves to another one.
     #[serde(default)]
     pub source_path: Option<SourcePath>,
-    /// Why; becomes a message of the Topic.
+    /// The reason; becomes a message of the Topic.
     #[serde(default)]
     pub reason: Option<String>,
 }
 
-/// Puts an open Topic on other words of its Source, or of another one. What it was opened on stays
-/// its origin; the words become its baseline, also where they are not committed yet.
+/// Moves an open Topic to another passage of its Source, or of another one. Its origin stays; the
+/// passage becomes its baseline, even if it is not committed yet.
 ///
 /// # Errors
 /// `conflict` with codes `topic_closed`, `topic_is_global`, `source_changed` and `topic_moved`, and
@@ -101,13 +101,13 @@ pub async fn reattach(
         .await
 }
 
-/// The Source was renamed, or somebody else has put the Topic on another one.
+/// The Source was renamed, or somebody else has moved the Topic to another one.
 fn elsewhere(subject: &Topic) -> Error {
     let message = format!("topic {} is one of {} now", subject.id, subject.source_path);
     Error::conflict("topic_moved", message).hint("review it again")
 }
 
-/// What is proposed for the first Source would settle a Topic of another one.
+/// An open proposal for the first Source would settle a Topic of another one.
 fn refuse_bound(tx: &Tx<'_>, subject: &Topic) -> Result<()> {
     let id = &subject.id;
     if let Some(proposal) = lineage::settling(tx.connection(), id)?.first() {

@@ -1,5 +1,5 @@
-//! What else is open on the Source of a job, told to whoever asked for the job: another Topic, or a
-//! proposal that waits for a decision.
+//! Other open work on a job's Source, shown to its requester: Topics and proposals awaiting a
+//! decision.
 
 use crate::api::jobs::{AlsoOpen, OpenProposal, OpenTopic};
 use crate::api::proposals::Proposal;
@@ -15,8 +15,7 @@ use crate::jobs::{self, Verb};
 /// Most Topics, and most proposals, that are named.
 const SHOWN: usize = 20;
 
-/// Returns what is open on the Source of a job beside the Topics that it is for; nothing for a job
-/// without a Source.
+/// Returns open work on a job's Source, besides its own Topics; empty for a job without a Source.
 ///
 /// # Errors
 /// `not_found` if there is no such job.

@@ -1,4 +1,4 @@
-//! Which events a reader of the stream sees.
+//! Which events a reader of the stream receives.
 
 use tracing::warn;
 
@@ -9,29 +9,29 @@ use crate::jobs;
 use crate::people::Caller;
 use crate::store::{Store, StoredEvent};
 
-/// Which events somebody sees.
+/// The events that a reader receives.
 pub(in crate::http) enum View {
-    /// Those of the site, and of this scope.
+    /// Events of the site and of one scope.
     Person(String),
-    /// Those of the channels in which somebody from outside takes part.
+    /// Events of the channels that a member from outside takes part in.
     Outside {
-        /// Where that is looked up, at each event.
+        /// Used to look up the channels for each event.
         store: Store,
-        /// Who.
+        /// The member.
         member: Actor,
     },
-    /// Those that are about one of these: the agent of a job sees what its job is granted, and the
-    /// Topic that its job opens.
+    /// Events about one of these: a job's agent receives those of its grants, and of the Topic that
+    /// the job opens.
     Job {
         /// The job as an actor.
         actor: String,
-        /// What it sees.
+        /// Its scopes.
         subjects: Vec<String>,
     },
 }
 
 impl View {
-    /// Returns what a caller sees.
+    /// Returns the audience of a caller.
     ///
     /// # Errors
     /// As any read.
@@ -52,7 +52,7 @@ impl View {
         Ok(View::Job { subjects: granted.chain([actor.clone()]).collect(), actor })
     }
 
-    /// Whether it shows an event; they are asked about in their order.
+    /// Returns whether the reader receives an event. Events must be passed in order.
     pub(in crate::http) fn has(&mut self, event: &StoredEvent) -> bool {
         let subjects = match self {
             View::Person(own) => return event.scope == "site" || event.scope == *own,
@@ -76,7 +76,7 @@ impl View {
     }
 }
 
-/// Whether an event tells what was said in a channel in which somebody takes part now, or who does.
+/// Returns whether an event is about a channel that the person takes part in, or about its members.
 fn is_of_own_channel(store: &Store, member: &Actor, event: &StoredEvent) -> bool {
     let is_told = matches!(
         event.kind,

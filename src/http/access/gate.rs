@@ -1,4 +1,4 @@
-//! The order of checks on every request: size, host, origin, who, and only then what it asks for.
+//! The order of checks on every request: size, host, origin, caller, and only then the route.
 
 use hyper::StatusCode;
 use hyper::http::request::Parts;
@@ -12,7 +12,10 @@ use crate::http::access::who::{Credential, Identified, authorize, credentials, i
 use crate::http::server::head::{check_framing, check_size};
 use crate::http::server::listen::Peer;
 
-/// A request that may go on to its handler.
+/// The code of an address without a route.
+pub(in crate::http) const NO_ROUTE: &str = "no_route";
+
+/// A request that passed all checks.
 #[derive(Clone)]
 pub(in crate::http) struct Passed {
     pub(in crate::http) peer: Peer,
@@ -25,13 +28,13 @@ pub(in crate::http) struct Passed {
     pub(in crate::http) who: Option<Identified>,
 }
 
-/// Why a request does not go on.
+/// Why a request was refused.
 pub(in crate::http) enum Refused {
     /// With this error.
     Error(Error),
-    /// With this error under a status that no kind of error has.
+    /// With this error, under a status that has no error kind.
     Status(StatusCode, Error),
-    /// The path exists with these methods only.
+    /// The path exists, but only with these methods.
     OtherVerbs(Vec<&'static str>),
 }
 
@@ -41,8 +44,8 @@ impl From<Error> for Refused {
     }
 }
 
-/// Runs all checks in their order. A request without a credential does not learn what exists.
-/// Who asks is left in `asks_as`, also for a request that is refused after that is known.
+/// Runs all checks in order. A request without a credential does not learn which routes exist. The
+/// caller is left in `asks_as` even if a later check refuses the request.
 pub(in crate::http) async fn check(
     edge: &Edge,
     peer: Peer,
@@ -54,7 +57,7 @@ pub(in crate::http) async fn check(
     let host = check_host(&edge.gate, &peer, head)?;
     let found = find(head.method.as_str(), head.uri.path());
     let who = if let Found::Route(route, _) = &found { Some(route.who) } else { None };
-    // No browser adds a signature, so no page can send what is signed.
+    // Browsers add no signature, so no page can send a signed request.
     let is_open = matches!(who, Some(Who::All | Who::Signed));
     if who != Some(Who::Signed) && !fault::is_off("origin_check") {
         check_origin(&host, head, is_open)?;
@@ -105,6 +108,6 @@ async fn ask(edge: &Edge, peer: &Peer, head: &Parts) -> Result<(Credential, Iden
 pub(in crate::http) fn no_route(path: &str) -> Error {
     let shown = crate::base::truncate_chars(path, 120);
     Error::not_found(format!("nothing found at {shown}"))
-        .code("no_route")
+        .code(NO_ROUTE)
         .hint("see docs/http.md for all routes")
 }

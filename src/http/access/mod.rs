@@ -1,4 +1,4 @@
-//! Who may ask for what: the table of routes and the checks on every request.
+//! Access control: the table of routes, and the checks on every request.
 
 pub(in crate::http) mod audience;
 pub(in crate::http) mod gate;

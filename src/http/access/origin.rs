@@ -1,4 +1,4 @@
-//! The first two checks of every request: is it for this site, and did this site's page send it.
+//! The first two checks of every request: it is for this site, and a page of this site sent it.
 //!
 //! **Invariant:** both need nothing but the head of the request, and both refuse what is unclear: a
 //! header that is there twice is as bad as a wrong one.
@@ -11,11 +11,14 @@ use crate::base::{Error, ErrorKind, Result, fault};
 use crate::http::GateConfig;
 use crate::http::server::listen::Peer;
 
+/// The code of a request from a page of another site.
+pub(in crate::http) const CROSS_ORIGIN: &str = "cross_origin";
+
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// The host that a request names, in lower case.
+/// The host named by a request, in lower case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::http) struct Host {
     name: String,
@@ -43,8 +46,9 @@ pub(in crate::http) fn check_host(config: &GateConfig, peer: &Peer, head: &Parts
     }
 }
 
-/// Checks that no page of another origin sent the request. `is_open` says that its route asks for
-/// no credential: to all others a request without one is nobody's, and is refused as such.
+/// Checks that no page of another origin sent the request. `is_open`: the route needs no
+/// credential. On every other route, a request without a credential is anonymous and is refused as
+/// such.
 pub(in crate::http) fn check_origin(host: &Host, head: &Parts, is_open: bool) -> Result<()> {
     let site = single(&head.headers, &SEC_FETCH_SITE);
     let origin = single(&head.headers, &ORIGIN);
@@ -52,7 +56,7 @@ pub(in crate::http) fn check_origin(host: &Host, head: &Parts, is_open: bool) ->
     let is_fine = match (site, origin) {
         (Single::Many, _) | (_, Single::Many) => false,
         (Single::One("same-origin"), _) => true,
-        // A person typed the address or opened a bookmark; a form is never sent that way.
+        // A person typed the address or opened a bookmark; forms are never sent like this.
         (Single::One("none"), Single::None) => is_safe,
         (Single::One("none"), Single::One(origin)) => is_safe || is_own_origin(host, origin),
         (Single::One(_), _) => is_safe && is_navigation(head),
@@ -66,11 +70,11 @@ pub(in crate::http) fn check_origin(host: &Host, head: &Parts, is_open: bool) ->
         return Ok(());
     }
     Err(Error::new(ErrorKind::Forbidden, "the request comes from another site")
-        .code("cross_origin")
+        .code(CROSS_ORIGIN)
         .hint("open the site itself, or send a token as `Authorization: Bearer`"))
 }
 
-/// Returns whether a path is a page for people, as opposed to an answer for programs.
+/// Returns whether a path is a page for people, as opposed to a response for programs.
 pub(in crate::http) fn is_page(path: &str) -> bool {
     let machine = ["/api", "/assets", "/hooks", "/healthz", "/readyz", "/metrics"];
     !machine.iter().any(|it| {
@@ -84,7 +88,8 @@ enum Single<'a> {
     Many,
 }
 
-/// Returns the value of a header that may be there once; one that is not ASCII is as wrong as two.
+/// Returns the value of a header that may occur once; a value that is not ASCII is refused like a
+/// second one.
 fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Single<'a> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
@@ -116,8 +121,8 @@ fn is_public(config: &GateConfig, host: &str) -> bool {
     })
 }
 
-/// A link on another site may lead to a page; nothing there may load anything else from here.
-/// `same-site` is no better than `cross-site`: ports of one machine are one site to a browser.
+/// A link on another site may lead to a page, but other sites may load nothing from here.
+/// `same-site` counts as `cross-site`: to a browser, all ports of one machine are one site.
 fn is_navigation(head: &Parts) -> bool {
     let is = |name, word| matches!(single(&head.headers, &name), Single::One(it) if it == word);
     let is_read = matches!(head.method, Method::GET | Method::HEAD);
@@ -127,8 +132,8 @@ fn is_navigation(head: &Parts) -> bool {
         && is(SEC_FETCH_DEST, "document")
 }
 
-/// Behind a proxy the page's scheme is not known here; a browser that sends no `Sec-Fetch-Site`
-/// reached the site by plain HTTP, or is too old to tell.
+/// Behind a proxy the page's scheme is unknown. A browser that sends no `Sec-Fetch-Site` uses plain
+/// HTTP or is too old to send it.
 fn is_own_origin(host: &Host, origin: &str) -> bool {
     let is_with = |scheme: &str| {
         let rest = origin.get(..scheme.len()).filter(|it| it.eq_ignore_ascii_case(scheme));
@@ -141,7 +146,7 @@ fn has_bearer(headers: &HeaderMap) -> bool {
     matches!(single(headers, &AUTHORIZATION), Single::One(it) if bearer(it).is_some())
 }
 
-/// Returns the token of an `Authorization: Bearer`.
+/// Returns the token of an `Authorization: Bearer` header.
 pub(in crate::http) fn bearer(value: &str) -> Option<&str> {
     let (scheme, token) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())

@@ -1,13 +1,13 @@
-//! The one table of all routes: what exists, and who may use it.
+//! The table of all routes, and who may use each.
 
-/// A method that a route has. `HEAD` works wherever `Get` does.
+/// The method of a route. `HEAD` works wherever `Get` does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     /// Reads; changes nothing.
     Get,
     /// Changes something.
     Post,
-    /// Ends something.
+    /// Removes something.
     Delete,
 }
 
@@ -25,11 +25,11 @@ impl Verb {
 /// Who may use a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
-    /// Everybody; a credential is not even looked at.
+    /// Everybody; credentials are ignored.
     All,
     /// Any person or running job.
     Read,
-    /// Whoever has signed with the secret of the webhook; no other credential is looked at.
+    /// Anyone who signs with the webhook's secret; other credentials are ignored.
     Signed,
     /// A person who may write.
     Write,
@@ -39,11 +39,11 @@ pub enum Who {
     Decide,
     /// A running job.
     Job,
-    /// A person who is there themselves: in a browser, or as the operator; no token, no job.
+    /// A person in a browser, or the operator; no token and no job.
     Session,
-    /// An admin who is there themselves.
+    /// An admin in a browser, or the operator.
     Admin,
-    /// An admin who is there themselves, or a token that is for measuring.
+    /// The same, or a token with the scope for metrics.
     Metrics,
 }
 
@@ -56,7 +56,7 @@ pub struct Route {
     pub path: &'static str,
     /// Who may use it.
     pub who: Who,
-    /// Whether it exists on the Unix socket only.
+    /// Whether it exists only on the Unix socket.
     pub is_socket_only: bool,
 }
 
@@ -336,11 +336,11 @@ pub const ROUTES: &[Route] = &[
     on(Verb::Post, "/jobs/{id}/keep", Who::Decide),
 ];
 
-/// The routes that take the token of a private job: its agent has no other way to the site.
+/// The routes that a private job's token may use, because its agent has no other way to the site.
 pub(in crate::http) const OF_PRIVATE_JOBS: &[&str] =
     &["/api/agent/tools", "/api/agent/tools/execute"];
 
-/// The routes of members from outside: in their channels, and about themselves.
+/// The routes of members from outside: their channels and their own account.
 pub(in crate::http) const OF_OUTSIDERS: &[(Verb, &str)] = &[
     (Verb::Get, "/api/me"),
     (Verb::Get, "/api/events"),
@@ -361,20 +361,20 @@ const fn on_socket(verb: Verb, path: &'static str, who: Who) -> Route {
     Route { verb, path, who, is_socket_only: true }
 }
 
-/// What stands in a path for the `{name}`s of its route.
+/// The values of the `{name}`s in a route's path.
 pub(in crate::http) type Params = Vec<(&'static str, String)>;
 
-/// What the table says about a request.
+/// The result of a look-up in the table.
 pub(in crate::http) enum Found {
-    /// There is a route.
+    /// The route exists.
     Route(&'static Route, Params),
-    /// The path exists with these methods.
+    /// The path exists, but only with these methods.
     OtherVerbs(Vec<&'static str>),
-    /// There is no such path.
+    /// The path does not exist.
     Nothing,
 }
 
-/// Looks a request up.
+/// Looks up a request.
 pub(in crate::http) fn find(method: &str, path: &str) -> Found {
     find_in(ROUTES, method, path)
 }
@@ -424,7 +424,7 @@ fn match_path(pattern: &'static str, path: &str) -> Option<Params> {
     None
 }
 
-/// Decodes `%XX`; nothing for a broken escape, text that is not UTF-8, or a control character.
+/// Decodes `%XX`; `None` for a broken escape, text that is not UTF-8, or a control character.
 fn decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes().iter();

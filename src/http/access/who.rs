@@ -1,4 +1,4 @@
-//! The third check of every request: which person or job its credential belongs to.
+//! The third check of every request: the person or job that its credential belongs to.
 //!
 //! **Invariant:** only a credential identifies; where a request comes from can deny, never grant.
 //! **Invariant:** an unknown, a revoked and a misplaced credential get the same answer.
@@ -15,10 +15,10 @@ use crate::jobs::JOB_ENDED;
 use crate::people::{self, Caller, Login, TokenOwner, TokenScope, Via};
 use crate::store::Tx;
 
-/// Longest token that is looked at, in bytes.
+/// Longest accepted token, in bytes.
 const TOKEN_BYTES_MAX: usize = crate::base::limit::CREDENTIAL_BYTES_MAX;
 
-/// What a request brought to prove who sends it.
+/// The credential of a request.
 #[derive(Clone)]
 pub(in crate::http) enum Credential {
     /// A token.
@@ -27,17 +27,17 @@ pub(in crate::http) enum Credential {
     Cookie(String),
 }
 
-/// Who sends a request, and in which session.
+/// The caller of a request, and the session.
 #[derive(Clone)]
 pub(in crate::http) struct Identified {
     pub(in crate::http) caller: Caller,
     pub(in crate::http) login_hash: Option<String>,
-    /// Whether it is a job that is its owner's alone.
+    /// Whether it is a private job.
     pub(in crate::http) is_private_job: bool,
 }
 
-/// Returns the credentials of a request; a token wins over cookies. There may be several cookies of
-/// one name: ports of one machine share them, so any program there can add one.
+/// Returns the credentials of a request; a token wins over cookies. Several cookies may have one
+/// name: all ports of a machine share them, so any program there can add one.
 pub(in crate::http) fn credentials(
     headers: &HeaderMap,
     cookie_name: &str,
@@ -45,7 +45,7 @@ pub(in crate::http) fn credentials(
     let mut tokens = Vec::new();
     for value in headers.get_all(AUTHORIZATION) {
         let value = value.to_str().map_err(|_| unknown())?;
-        // Another scheme is a proxy's own affair. A bare `Bearer` is a token that is missing.
+        // Another scheme belongs to a proxy. A bare `Bearer` is a missing token.
         if value.trim().eq_ignore_ascii_case("bearer") {
             return Err(unknown());
         }
@@ -76,8 +76,8 @@ pub(in crate::http) fn credentials(
     Ok(cookies)
 }
 
-/// Returns the credential that somebody is signed in with, and who that is. Those that nobody knows
-/// are passed over; two that belong to different persons are as bad as none.
+/// Returns the credential of a signed-in caller, and the caller. Unknown credentials are skipped;
+/// credentials of two different persons are refused.
 pub(in crate::http) async fn identify_by_any(
     edge: &Edge,
     peer: &Peer,
@@ -96,7 +96,7 @@ pub(in crate::http) async fn identify_by_any(
     found.ok_or(refusal)
 }
 
-/// Returns who a credential belongs to.
+/// Returns the owner of a credential.
 pub(in crate::http) async fn identify(
     edge: &Edge,
     peer: &Peer,
@@ -108,7 +108,7 @@ pub(in crate::http) async fn identify(
     }
 }
 
-/// Checks what the table demands of the caller.
+/// Checks the caller against the table.
 pub(in crate::http) fn authorize(route: &Route, who: &Identified) -> Result<()> {
     let caller = &who.caller;
     if who.is_private_job && !OF_PRIVATE_JOBS.contains(&route.path) && !fault::is_off("own_jobs") {
@@ -191,12 +191,12 @@ async fn by_owner(edge: &Edge, peer: &Peer, owner: TokenOwner) -> Result<Caller>
     Ok(Caller::Person { person: owner.person, via, scopes: owner.scopes })
 }
 
-/// A session that cannot be marked as used (a full disk) is still a session.
+/// A session that cannot be marked as used (full disk) is still valid.
 async fn touch<F>(edge: &Edge, note: F)
 where
     F: FnMut(&Tx<'_>) -> Result<()> + Send + 'static,
 {
-    // Where nothing can be written, reads go on: no request waits for what will fail.
+    // If nothing can be written, reads continue: no request waits for a write that will fail.
     if edge.store.trouble().is_some() {
         return;
     }
@@ -216,7 +216,7 @@ mod tests {
     use crate::http::access::table::{ROUTES, Verb};
     use crate::people::Person;
 
-    /// Whatever routes there will be: somebody from outside has those of channels alone.
+    /// Whatever routes are added: members from outside have only those of channels.
     #[test]
     fn somebody_from_outside_is_refused_everywhere_but_in_channels() {
         let person = Person {

@@ -11,7 +11,7 @@ use crate::api::chat_settings::{
 };
 use crate::http::description::operation::{Operation, delete, get, post};
 
-/// A line of JSON for each thing that happens.
+/// One JSON line per event of an answer.
 const LINES: &str = "application/x-ndjson";
 
 pub(super) fn all() -> Vec<Operation> {

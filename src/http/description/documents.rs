@@ -28,10 +28,10 @@ use crate::flows::topics::{MessageRequest, ReasonRequest, TopicPage, TopicQuery,
 use crate::http::description::operation::{Operation, get, post};
 use crate::http::resources::{proposals, rendered, sources, topics};
 
-/// How annotations of the W3C are written.
+/// Annotations in the W3C's format.
 const ANNOTATIONS: &str = "application/ld+json";
 
-/// What was written, alone or with the job that applies its suggestion.
+/// The message, alone or with the job that applies its suggestion.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(rename = "{T}Made")]

@@ -1,4 +1,4 @@
-//! Jobs, what they spend, where they work, and what they ask.
+//! Jobs, their usage, workspaces and approvals.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -27,7 +27,7 @@ use crate::flows::workspaces::Swept;
 use crate::http::description::operation::{Operation, get, post};
 use crate::http::resources::{jobs, workspaces};
 
-/// A part of an output: its text, or, with `rows`, how a page shows it.
+/// A part of an output: its text, or, with `rows`, the rows shown on a page.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(rename = "JobLog")]

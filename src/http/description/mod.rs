@@ -17,7 +17,7 @@ use operation::Operation;
 
 use crate::http::access::table::ROUTES;
 
-/// Returns whether programs use a route: all others are pages and their files.
+/// Returns whether programs use a route; the others are pages and their files.
 fn is_described(path: &str) -> bool {
     path.starts_with("/api/")
         || path.starts_with("/hooks/")
@@ -53,7 +53,7 @@ fn every_operation_tells_what_it_answers() {
     assert_eq!(silent, Vec::<String>::new());
 }
 
-/// `UPDATE_DOCS=1` writes the file anew.
+/// `UPDATE_DOCS=1` writes the file.
 #[test]
 fn the_description_that_is_served_is_that_of_the_types() {
     let path = format!("{}/docs/openapi.json", env!("CARGO_MANIFEST_DIR"));

@@ -1,4 +1,4 @@
-//! One route as the description tells of it.
+//! The description of one route.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
@@ -7,16 +7,16 @@ use crate::http::access::table::Verb;
 /// Makes the schema of a type.
 pub(super) type Make = fn(&mut SchemaGenerator) -> Schema;
 
-/// What a successful answer holds.
+/// The body of a successful response.
 #[derive(Clone, Copy)]
 pub(super) enum Content {
     /// JSON of a type.
     Json(Make),
-    /// Something else, of this kind.
+    /// Another content type.
     Other(&'static str),
 }
 
-/// A route, with what it takes and what it answers.
+/// A route with its input and its responses.
 pub(super) struct Operation {
     pub(super) verb: Verb,
     pub(super) path: &'static str,
@@ -64,36 +64,36 @@ impl Operation {
         self
     }
 
-    /// The type of its body, which may be left out.
+    /// The type of its optional body.
     pub(super) fn may_take<T: JsonSchema>(mut self) -> Operation {
         self.body = Some((make::<T>, false));
         self
     }
 
-    /// Its body is the bytes of a file.
+    /// The body is the bytes of a file.
     pub(super) fn takes_file(mut self) -> Operation {
         self.is_of_file = true;
         self
     }
 
-    /// It keeps its answer under an `Idempotency-Key`.
+    /// The route accepts an `Idempotency-Key` and stores its response under it.
     pub(super) fn once(mut self) -> Operation {
         self.has_key = true;
         self
     }
 
-    /// The type of its answer.
+    /// The type of its response.
     pub(super) fn answers<T: JsonSchema>(self) -> Operation {
         self.answers_with::<T>(200)
     }
 
-    /// The type of its answer under a status.
+    /// The type of its response with a status.
     pub(super) fn answers_with<T: JsonSchema>(mut self, status: u16) -> Operation {
         self.answers.push((status, Content::Json(make::<T>)));
         self
     }
 
-    /// It answers with something of another kind, whose shape is told elsewhere.
+    /// The response has another content type, described elsewhere.
     pub(super) fn other(mut self, kind: &'static str) -> Operation {
         self.answers.push((200, Content::Other(kind)));
         self

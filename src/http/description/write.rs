@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::http::access::table::{ROUTES, Route, Verb, Who};
 use crate::http::description::operation::{Content, Make, Operation};
 
-/// Where the schemas are.
+/// The path of the schemas.
 const SCHEMAS: &str = "#/components/schemas/";
 
 /// Returns the whole description.
@@ -66,8 +66,8 @@ pub(super) fn document(operations: &[Operation]) -> String {
     text
 }
 
-/// The schemas of what is answered and of what is sent: a field that may be left out of a request
-/// always stands in an answer.
+/// The schemas of requests and of responses differ: a field that is optional in a request is always
+/// in a response.
 struct Schemas {
     answers: SchemaGenerator,
     requests: SchemaGenerator,
@@ -97,7 +97,7 @@ impl Schemas {
         let schema = make(&mut self.requests).to_value();
         let name = schema["$ref"].as_str().and_then(|it| it.strip_prefix(SCHEMAS));
         let name = name.expect("a query is a named type").to_owned();
-        // A query is written as its fields, so its type is not told itself.
+        // A query is described by its fields, so its type is not listed.
         let found = self.requests.definitions_mut().remove(&name).expect("it was made");
         let fields = found["properties"].as_object().cloned().unwrap_or_default();
         let required: Vec<String> =
@@ -106,7 +106,7 @@ impl Schemas {
         (fields, required)
     }
 
-    /// Returns all schemas, and the names of those that are only sent.
+    /// Returns all schemas, and the names of those used only in requests.
     fn finish(mut self) -> (Map<String, Value>, Vec<String>) {
         let mut all = self.answers.take_definitions(true);
         let mut own = Vec::new();
@@ -134,7 +134,8 @@ impl Schemas {
     }
 }
 
-/// The name of a type that is sent. Where it is answered in another shape, too, it keeps it.
+/// The name of a request's type. It changes only if a response has the same type with another
+/// schema.
 fn asked(name: &str) -> String {
     format!("{name}.in")
 }
@@ -154,7 +155,7 @@ fn rename(schema: &mut Value) {
     }
 }
 
-/// Takes out what says nothing.
+/// Removes keywords without information.
 fn tidy(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
@@ -240,7 +241,7 @@ fn query_parameters(query: Make, schemas: &mut Schemas) -> Vec<Value> {
     told.collect()
 }
 
-/// A parameter is there or is left out.
+/// A parameter is present or absent, never null.
 fn without_null(mut schema: Value) -> Value {
     if let Some(Value::Array(types)) = schema.get_mut("type") {
         types.retain(|it| it != "null");
@@ -296,7 +297,7 @@ fn reason(status: u16) -> &'static str {
     }
 }
 
-/// One path and one schema a line, so that a change of one is a line of a difference.
+/// One path and one schema per line, so that a change of one is one line of a diff.
 fn lines(
     head: &Value,
     paths: &Map<String, Value>,

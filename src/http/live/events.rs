@@ -32,13 +32,13 @@ use crate::http::{Edge, get, reply};
 use crate::people::Caller;
 use crate::store::{StoredEvent, events};
 
-/// How often a comment shows both sides that the stream is alive.
+/// Interval of the comments that show that the stream is alive.
 const HEARTBEAT: Duration = Duration::from_secs(10);
-/// How often it is asked whether a stream may go on, however much happens.
+/// How often a stream's credential is checked again, however many events there are.
 const CHECK: Duration = Duration::from_millis(STREAM_CHECK_MS_MAX);
-/// How many events are read from the table, and written, at one time.
+/// Events read and written at once.
 const PAGE_EVENTS_MAX: u32 = 200;
-/// How long a browser waits before it comes back.
+/// How long a browser waits before it reconnects.
 const RETRY_MS: u32 = 1_000;
 
 #[derive(Deserialize)]
@@ -52,7 +52,7 @@ pub(in crate::http) fn routes(edge: &Edge, streams: &Streams) -> BoxedFilter<(Re
     let state = (edge.clone(), streams.clone());
     get("/api/events", &state, async |(edge, streams): (Edge, Streams), call| {
         let query: Query = call.query()?;
-        // A browser that comes back sends the header, and the query that it began with.
+        // A browser that reconnects sends the header, and its original query.
         let last = call.header("last-event-id").filter(|it| !it.is_empty());
         let after = last.or(query.after.as_deref()).map(Cursor::parse).transpose()?;
         let (caller, credential) = (call.caller()?, call.credential());
@@ -68,7 +68,7 @@ pub(in crate::http) fn routes(edge: &Edge, streams: &Streams) -> BoxedFilter<(Re
     })
 }
 
-/// A place in the order of events: `EPOCH-NUMBER`.
+/// A position in the order of events: `EPOCH-NUMBER`.
 struct Cursor {
     epoch: String,
     number: i64,
@@ -89,31 +89,31 @@ impl Cursor {
     }
 }
 
-/// Who reads.
+/// The reader of a stream.
 struct Audience {
     peer: Peer,
     caller: Caller,
     credential: Option<Credential>,
 }
 
-/// One reader of the stream.
+/// One stream to one reader.
 struct Feed {
     edge: Edge,
     streams: Streams,
     peer: Peer,
     credential: Option<Credential>,
-    /// When it is asked again who this is for.
+    /// When the credential is checked next.
     check_due: Instant,
     view: View,
     live: Receiver<Arc<StoredEvent>>,
     heartbeat: Interval,
-    /// The number of the last event that was sent, or passed over.
+    /// The number of the last event that was sent or skipped.
     position: i64,
-    /// The last number that the client knows of.
+    /// The last number that the client knows.
     told: i64,
-    /// What is to be sent before anything else.
+    /// What is sent before anything else.
     greeting: Option<String>,
-    /// Whether the table may have more.
+    /// Whether the table may have more events.
     is_behind: bool,
     /// Counts this stream while it is open.
     _open: Present,
@@ -126,7 +126,7 @@ impl Feed {
         audience: Audience,
         after: Option<Cursor>,
     ) -> Result<Feed> {
-        // First the subscription, then the look: an event between the two is seen twice, not never.
+        // Subscribes before it reads the table: an event in between is seen twice, not missed.
         let live = edge.store.subscribe();
         let (_, largest) = edge.store.read(events::edges).await?;
         let is_known =
@@ -158,7 +158,8 @@ impl Feed {
         if is_past_gone {
             feed.write_reset(&mut greeting);
         } else {
-            // A lone id moves the browser's cursor: who leaves before the first event misses none.
+            // An id alone moves the browser's cursor, so a reader that leaves before the first
+            // event misses none.
             greeting.push_str(&format!("id: {}\n\n", feed.id_of(position)));
         }
         feed.greeting = Some(greeting);
@@ -179,14 +180,14 @@ impl Feed {
         }))
     }
 
-    /// Returns what is to be written next; nothing at the end of the stream.
+    /// Returns the next bytes; `None` at the end of the stream.
     async fn next(&mut self) -> Result<Option<Bytes>> {
         if let Some(greeting) = self.greeting.take() {
             return Ok(Some(greeting.into()));
         }
         let stop = self.edge.stop.clone();
         loop {
-            // Before anything is sent: where much happens there is no silence to ask in.
+            // Before anything is sent, because a busy stream has no silence to check in.
             let is_due = Instant::now() >= self.check_due && !fault::is_off("stream_check");
             if stop.is_cancelled() || (is_due && !self.may_go_on().await) {
                 return Ok(None);
@@ -207,7 +208,7 @@ impl Feed {
                 () = stop.cancelled() => return Ok(None),
                 event = self.live.recv() => match event {
                     Ok(event) => {
-                        // It may be the one that ends this reader's own right to be here.
+                        // The event may be the one that ends this reader's access.
                         if event.kind == EventKind::PersonChanged && !self.may_go_on().await {
                             return Ok(None);
                         }
@@ -225,14 +226,15 @@ impl Feed {
         }
     }
 
-    /// Reads one page of the table. A number that is missing was pruned: the past is gone.
+    /// Reads one page of the table. A missing number was pruned, so the past is incomplete.
     async fn catch_up(&mut self) -> Result<String> {
         let position = self.position;
         let (largest, page) = self
             .edge
             .store
             .read(move |c| {
-                // The edge first: what is committed in between is in the page, not beyond the edge.
+                // The newest number first: events committed in between are in the page, not beyond
+                // it.
                 let (_, largest) = events::edges(c)?;
                 Ok((largest, events::after(c, position, PAGE_EVENTS_MAX)?))
             })
@@ -253,7 +255,7 @@ impl Feed {
         }
         for event in &page {
             if event.id != self.position + 1 && !fault::is_off("event_gap") {
-                // All that is left of the past is read by the client from the site itself.
+                // The client reads the rest of the past from the site itself.
                 self.position = largest.max(event.id);
                 self.write_reset(&mut text);
                 return Ok(text);
@@ -280,7 +282,7 @@ impl Feed {
         Some(self.streams.text_of(event.id, || self.text_of(event)))
     }
 
-    /// A stream may outlive its right to be: it is asked again and again who it is for.
+    /// A stream may outlive its credential, so the credential is checked again and again.
     async fn may_go_on(&mut self) -> bool {
         self.check_due = Instant::now() + CHECK;
         match &self.credential {
@@ -328,7 +330,7 @@ impl Feed {
     }
 }
 
-/// Whether a reader is so far behind that it reads the site anew instead of all that happened.
+/// Returns whether a reader is so far behind that it should reload instead of reading every event.
 fn is_far(position: i64, largest: i64) -> bool {
     largest - position > REPLAY_EVENTS_MAX && !fault::is_off("replay_limit")
 }
@@ -354,7 +356,7 @@ mod tests {
         }
     }
 
-    /// An edge whose people are one admin with a token; the writer is in the set.
+    /// An edge with one admin, who has a token; the set holds the writer.
     async fn edge(folder: &Utf8Path, tasks: &mut JoinSet<()>) -> (Edge, Person, String) {
         let path = folder.join("wiki.db");
         let (store, writer) = Store::open(&path, MIGRATIONS, Clock::system()).unwrap();
@@ -384,6 +386,14 @@ mod tests {
         (edge, person, token)
     }
 
+    /// The person with a token, as a reader from this machine.
+    async fn audience(edge: &Edge, token: &str) -> Audience {
+        let peer = Peer::Tcp(([127, 0, 0, 1], 1).into());
+        let credential = Credential::Bearer(token.to_owned());
+        let caller = identify(edge, &peer, &credential).await.unwrap().caller;
+        Audience { peer, caller, credential: Some(credential) }
+    }
+
     fn plain(scope: Scope) -> Event {
         let subject = "config".to_owned();
         let event = Event::new(EventKind::ConfigReloaded, subject, Actor::System, json!({}));
@@ -397,10 +407,7 @@ mod tests {
         let mut tasks = JoinSet::new();
         let data = Utf8Path::from_path(folder.path()).unwrap();
         let (edge, person, token) = edge(data, &mut tasks).await;
-        let peer = Peer::Tcp(([127, 0, 0, 1], 1).into());
-        let credential = Credential::Bearer(token);
-        let caller = identify(&edge, &peer, &credential).await.unwrap().caller;
-        let audience = Audience { peer, caller, credential: Some(credential) };
+        let audience = audience(&edge, &token).await;
         let feed = Feed::open(edge.clone(), Streams::new(1), audience, None).await;
         let mut feed = feed.unwrap();
         assert!(feed.next().await.unwrap().is_some(), "the greeting");
@@ -408,7 +415,7 @@ mod tests {
         let happen = || edge.store.write(|tx| tx.emit(plain(Scope::Site)));
         happen().await.unwrap();
         assert!(feed.next().await.unwrap().is_some(), "it is not asked at each event");
-        // Much happens all the time: there is always something to send.
+        // A busy stream: there is always something to send.
         for _ in 0..3 {
             happen().await.unwrap();
         }
@@ -429,13 +436,9 @@ mod tests {
         let written =
             edge.store.write(move |tx| (0..many).try_for_each(|_| tx.emit(plain(Scope::Site))));
         written.await.unwrap();
-        let peer = Peer::Tcp(([127, 0, 0, 1], 1).into());
-        let credential = Credential::Bearer(token);
-        let caller = identify(&edge, &peer, &credential).await.unwrap().caller;
         for (number, word) in [(0, "event: reset"), (1, "event: config_reloaded")] {
             let cursor = Cursor { epoch: edge.store.epoch().to_owned(), number };
-            let audience =
-                Audience { peer, caller: caller.clone(), credential: Some(credential.clone()) };
+            let audience = audience(&edge, &token).await;
             let feed = Feed::open(edge.clone(), Streams::new(2), audience, Some(cursor)).await;
             let mut feed = feed.unwrap();
             let first = [feed.next().await.unwrap().unwrap(), feed.next().await.unwrap().unwrap()];
@@ -451,10 +454,7 @@ mod tests {
         let mut tasks = JoinSet::new();
         let data = Utf8Path::from_path(folder.path()).unwrap();
         let (edge, person, token) = edge(data, &mut tasks).await;
-        let peer = Peer::Tcp(([127, 0, 0, 1], 1).into());
-        let credential = Credential::Bearer(token);
-        let caller = identify(&edge, &peer, &credential).await.unwrap().caller;
-        let audience = Audience { peer, caller, credential: Some(credential) };
+        let audience = audience(&edge, &token).await;
         let feed = Feed::open(edge.clone(), Streams::new(1), audience, None).await;
         let mut feed = feed.unwrap();
         let epoch = edge.store.epoch().to_owned();
@@ -463,17 +463,11 @@ mod tests {
         tokio::time::pause();
         let silent = feed.next().await.unwrap();
         assert_eq!(silent.as_deref(), Some(&b": still here\n\n"[..]));
-        // An event that this reader may not see moves its cursor all the same.
+        // An event that this reader does not receive moves its cursor all the same.
         edge.store
             .write(|tx| {
-                let event = Event::new(
-                    EventKind::ConfigReloaded,
-                    "config".to_owned(),
-                    Actor::System,
-                    json!({}),
-                );
                 let other = Scope::Person("018bcfe5-6800-7000-8000-00000000000b".parse()?);
-                tx.emit(Event { scope: other, ..event })
+                tx.emit(plain(other))
             })
             .await
             .unwrap();

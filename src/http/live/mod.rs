@@ -1,3 +1,3 @@
-//! What is sent as it happens.
+//! Live updates: the event stream.
 
 pub(in crate::http) mod events;

@@ -1,8 +1,8 @@
-//! Addresses that stand in a text as they are.
+//! Bare addresses in a text.
 
 use std::ops::Range;
 
-/// Returns the addresses in a piece of text, in order; nothing in a piece without one.
+/// Returns the addresses in a piece of text, in order.
 pub(super) fn addresses(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut from = 0;
@@ -22,8 +22,8 @@ pub(super) fn addresses(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Returns where an address ends: before white space and `<`, without the punctuation of the
-/// sentence around it, and without a bracket that was opened before it.
+/// Returns where an address ends: before white space or `<`, without trailing punctuation, and
+/// without a closing bracket whose opening one precedes the address.
 fn end_of(text: &str) -> usize {
     let is_end = |it: char| it.is_whitespace() || it.is_control() || matches!(it, '<' | '>' | '"');
     let mut end = text.find(is_end).unwrap_or(text.len());

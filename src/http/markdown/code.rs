@@ -1,4 +1,4 @@
-//! Code with its words in classes, within bounds: what is too large or takes too long stays plain.
+//! Syntax highlighting within bounds: code that is too large or takes too long stays plain.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use crate::http::markdown::prose::push_text;
 
 /// Largest block that is highlighted, in bytes.
 const BLOCK_BYTES_MAX: usize = 24 * 1024;
-/// Most bytes of code of one text that are highlighted.
+/// Most bytes of code highlighted in one text.
 const TEXT_BYTES_MAX: usize = 96 * 1024;
-/// Longest line that is highlighted, in bytes: patterns go back and forth within a line.
+/// Longest highlighted line, in bytes: patterns backtrack within a line.
 const LINE_BYTES_MAX: usize = 1_000;
 /// Longest time for one text.
 const TIME_MAX: Duration = Duration::from_millis(150);
 
-/// The scopes that make a class, the more special ones first.
+/// The scopes that get a class, the more specific ones first.
 const CLASSES: &[(&str, char)] = &[
     ("comment", 'c'),
     ("punctuation.definition.comment", 'c'),
@@ -57,7 +57,7 @@ impl fmt::Debug for Highlighter {
     }
 }
 
-/// What one text may still cost.
+/// The remaining budget of one text.
 #[derive(Debug)]
 pub(super) struct Budget {
     bytes: usize,
@@ -71,7 +71,7 @@ impl Default for Budget {
 }
 
 impl Highlighter {
-    /// Loads the languages. Their patterns are made when a text first needs them.
+    /// Loads the languages. Their patterns are compiled on first use.
     pub(in crate::http) fn load() -> Highlighter {
         let class = |(name, class): &(&str, char)| Some((Scope::new(name).ok()?, *class));
         Highlighter(Arc::new(Loaded {
@@ -130,7 +130,7 @@ impl Highlighter {
         push_text(html, &code[done..]);
     }
 
-    /// Returns the class of what stands in these scopes, the innermost first.
+    /// Returns the class for a stack of scopes, innermost first.
     fn class(&self, stack: &ScopeStack) -> Option<char> {
         stack.as_slice().iter().rev().find_map(|scope| {
             let found = self.0.classes.iter().find(|(wanted, _)| wanted.is_prefix_of(*scope));
@@ -139,7 +139,7 @@ impl Highlighter {
     }
 }
 
-/// Appends a part of a line; neighbours of one class are one element.
+/// Appends a part of a line; adjacent parts of one class share an element.
 fn push_part(html: &mut String, part: &str, class: Option<char>, open: &mut Option<char>) {
     if part.is_empty() {
         return;

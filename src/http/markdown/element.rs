@@ -1,4 +1,4 @@
-//! The elements that are open while a text is written, innermost last.
+//! The open elements of a text that is being written, innermost last.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -6,16 +6,16 @@ use std::ops::Range;
 use crate::http::markdown::prose::is_right_to_left;
 use crate::http::markdown::writer::Writer;
 
-/// Elements within elements; what is deeper has none of its own. Browsers stop at 512.
+/// Maximum depth of elements; deeper ones are omitted. Browsers stop at 512.
 pub(super) const DEPTH_MAX: usize = 48;
 pub(super) const TABLE_END: &str = "</tbody></table></div>";
 
-/// An element that is open.
+/// An open element.
 #[derive(Default)]
 pub(super) struct Open {
-    /// What ends it; empty for one that was left out.
+    /// Its end tag; empty for an element that was omitted.
     pub(super) end: Cow<'static, str>,
-    /// Its name if it was written as HTML: Markdown ends its own alone.
+    /// Its name if it was written as HTML; Markdown closes only its own elements.
     pub(super) html: Option<&'static str>,
     /// Whether it is a link of HTML.
     pub(super) is_link: bool,
@@ -29,7 +29,7 @@ impl Writer<'_> {
         self.push_element(start, end);
     }
 
-    /// Opens an element whose marks stand on the side where its text begins.
+    /// Opens an element whose markers are on the side where its text begins.
     pub(super) fn open_turned(&mut self, start: &str, range: Range<usize>, end: &'static str) {
         let text = self.text.get(range).unwrap_or_default();
         let turn = if is_right_to_left(text) { " dir=\"rtl\">" } else { ">" };
@@ -38,7 +38,7 @@ impl Writer<'_> {
 
     pub(super) fn close(&mut self) {
         self.end_leaf();
-        // HTML that is not ended within it ends with it.
+        // HTML left open inside it ends with it.
         self.pop_html_holders();
         self.pop_element();
     }
@@ -49,8 +49,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Returns whether text now stands in a table of Markdown, and in no row: the parser gives up
-    /// a table with too many cells.
+    /// Returns whether text is now inside a Markdown table but in no row: the parser gives up on a
+    /// table with too many cells.
     pub(super) fn is_between_rows(&self) -> bool {
         self.table.is_some() && self.ends.last().is_some_and(|it| it.end == TABLE_END)
     }

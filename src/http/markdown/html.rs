@@ -1,4 +1,4 @@
-//! HTML of a document, written anew: elements of a list, each ended where it must be.
+//! HTML in a document, rewritten: allowed elements, each closed where it must be.
 //!
 //! **Invariant:** an element never ends one that Markdown began, and ends with the block around it.
 //! **Invariant:** no class, style, handler or name of a document's own is written; an `id` begins
@@ -14,16 +14,16 @@ use crate::http::markdown::inline::push_title;
 use crate::http::markdown::slug;
 use crate::http::markdown::writer::{HTML_BYTES_MAX, Leaf, Writer};
 
-/// Elements of HTML end here; those of a table below them have room left.
+/// Depth limit of HTML elements; the rest is left for a table below them.
 const HTML_DEPTH_MAX: usize = DEPTH_MAX - 8;
-/// Longest side of an image that is believed, in pixels.
+/// Largest accepted width or height of an image, in pixels.
 const SIDE_MAX: u32 = 4_096;
-/// Most columns or rows that a cell goes over.
+/// Most columns or rows that a cell spans.
 const SPAN_MAX: u32 = 100;
 
 const TABLE_PARTS: &[&str] = &["table", "thead", "tbody", "tfoot", "tr"];
 const CELLS: &[&str] = &["td", "th", "caption"];
-/// What a cell of a table of Markdown may hold besides words.
+/// Elements allowed in a cell of a Markdown table besides text.
 const IN_CELL: &[&str] = &["ul", "ol", "li", "p", "div"];
 
 impl Writer<'_> {
@@ -93,7 +93,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Makes a place for words: a paragraph, or within what holds words itself a piece of it.
+    /// Opens a place for text: a paragraph, or an anonymous block inside an element that holds text
+    /// itself.
     fn need_words(&mut self, at: &Range<usize>) {
         if self.leaf.is_some() {
             return;
@@ -112,14 +113,14 @@ impl Writer<'_> {
         }
     }
 
-    /// Takes out a block with nothing in it, but for what addresses lead to.
+    /// Removes a block with no content, unless a link leads to it.
     pub(super) fn leave_out(&mut self, leaf: &Leaf) {
         if !self.html[leaf.html_from..].contains(" id=\"") {
             self.html.truncate(leaf.html_from);
         }
     }
 
-    /// A tag within words.
+    /// A tag within text.
     fn inline_tag(&mut self, tag: &Tag, range: Range<usize>) {
         match tag.name {
             "br" => self.html_break(range),
@@ -138,7 +139,7 @@ impl Writer<'_> {
                     self.push_html(tag, true);
                 }
             }
-            // What began before a paragraph of Markdown may end within it.
+            // An element opened before a Markdown paragraph may be closed in it.
             name if tag.is_end && tag.sort == Sort::Holder && !self.is_in_cell() => {
                 self.close_html(name);
             }
@@ -150,8 +151,8 @@ impl Writer<'_> {
         self.leaf.as_ref().is_some_and(|it| matches!(it.name, "td" | "th"))
     }
 
-    /// Ends what a browser would end by itself, within a cell of a table; returns whether the
-    /// element may begin.
+    /// Closes what a browser would close by itself within a table cell; returns whether the element
+    /// may be opened.
     fn is_fit_in_words(&mut self, name: &'static str) -> bool {
         match name {
             "li" => {
@@ -214,8 +215,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Ends what a browser would end by itself, and returns whether an element may stand here:
-    /// parts of lists and tables stand nowhere else.
+    /// Closes what a browser would close by itself, and returns whether an element may be opened
+    /// here: parts of lists and tables are allowed only inside them.
     fn is_fit(&mut self, name: &'static str) -> bool {
         match name {
             "li" => {
@@ -250,8 +251,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Within a table, but in no cell of it: makes one. A browser would put what comes next in
-    /// front of the table.
+    /// Opens a cell if we are in a table but in no cell: a browser would move the content in front
+    /// of the table.
     pub(super) fn need_cell(&mut self) {
         if !self.is_top(TABLE_PARTS) && !self.is_between_rows() {
             return;
@@ -266,8 +267,8 @@ impl Writer<'_> {
         self.ends.last().and_then(|it| it.html).is_some_and(|it| names.contains(&it))
     }
 
-    /// Ends the nearest element of some names, unless one of `bounds` or of Markdown stands in
-    /// between.
+    /// Closes the nearest element with one of some names, unless one of `bounds` or a Markdown
+    /// element is in between.
     fn close_within(&mut self, names: &[&str], bounds: &[&str]) {
         let open = self.ends.iter().rev().map_while(|it| it.html);
         let mut within = open.take_while(|it| !bounds.contains(it));
@@ -276,7 +277,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Ends an element by its own tag; nothing if it is not open.
+    /// Closes an element by its own tag; does nothing if it is not open.
     fn close_html(&mut self, name: &'static str) {
         let bounds: &[&str] = match name {
             "table" => &[],
@@ -312,7 +313,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Ends the elements of HTML that stand in words and were not ended.
+    /// Closes the inline HTML elements that were left open.
     pub(super) fn close_html_inline(&mut self) {
         while self.inline > 0 && self.ends.last().is_some_and(|it| it.html.is_some()) {
             self.pop_html(1);
@@ -325,7 +326,7 @@ impl Writer<'_> {
         self.ends.push(Open { end, html: Some(name), is_link: false });
     }
 
-    /// Begins an element, unless it is too deep.
+    /// Opens an element, unless it is too deep.
     fn push_html(&mut self, tag: &Tag, is_inline: bool) {
         let is_part = TABLE_PARTS[1..].contains(&tag.name) || CELLS.contains(&tag.name);
         let deepest = if is_part { DEPTH_MAX } else { HTML_DEPTH_MAX };
@@ -366,7 +367,7 @@ impl Writer<'_> {
         self.inline += usize::from(is_inline);
     }
 
-    /// Returns the attributes of an element that are shown, each with a space before it.
+    /// Returns the allowed attributes of an element, each with a leading space.
     fn attributes_of(&mut self, tag: &Tag) -> String {
         let mut shown = String::new();
         let named = tag.value("id").or(if tag.name == "a" { tag.value("name") } else { None });
@@ -435,7 +436,7 @@ fn push_number(shown: &mut String, tag: &Tag, name: &str, most: u32) {
     }
 }
 
-/// Returns the length of a side: pixels, or a share of the room.
+/// Returns the length of a side: pixels or a percentage.
 fn length_of(text: &str) -> Option<String> {
     let text = text.trim();
     let (number, unit) = match text.strip_suffix('%') {

@@ -1,4 +1,4 @@
-//! What stands within a block: text, code, links, images, references to footnotes.
+//! The inline content of a block: text, code, links, images, references to footnotes.
 
 use std::ops::Range;
 
@@ -7,20 +7,20 @@ use crate::http::markdown::link::Target;
 use crate::http::markdown::prose::push_text;
 use crate::http::markdown::writer::{Writer, push_attribute};
 
-/// Longest name of a footnote that is told from others, in bytes.
+/// Longest name of a footnote that is distinguished from others, in bytes.
 const NOTE_BYTES_MAX: usize = 200;
-/// What a link to elsewhere has: it must not say where it was, or speak for us.
+/// Attributes of an external link: no referrer, no endorsement.
 const OUTSIDE: &str = "rel=\"noopener noreferrer nofollow\" class=\"md-out\"";
 
-/// An image whose words are being read.
+/// An image whose alternative text is being read.
 pub(super) struct Image {
-    /// Images within its words.
+    /// Images inside that text.
     depth: usize,
     target: Option<Target>,
     title: String,
     alt: String,
     range: Range<usize>,
-    /// The attributes that say how large it is and where it stands.
+    /// Attributes for its size and alignment.
     size: String,
 }
 
@@ -42,7 +42,7 @@ impl Writer<'_> {
         self.pending.push_str(shown);
     }
 
-    /// Writes the text that is pending, with the addresses in it as links.
+    /// Writes pending text, with the addresses in it as links.
     pub(super) fn flush(&mut self) {
         if self.pending.is_empty() {
             return;
@@ -64,7 +64,7 @@ impl Writer<'_> {
         push_text(&mut self.html, &text[from..]);
     }
 
-    /// Shows what is no link's place to be: code, raw HTML.
+    /// Shows text in which addresses are no links: code, raw HTML.
     pub(super) fn show_apart(&mut self, shown: &str, range: Range<usize>, start: &str, end: &str) {
         self.flush();
         if self.image.is_some() {
@@ -79,7 +79,7 @@ impl Writer<'_> {
         self.html.push_str(end);
     }
 
-    /// The event's bytes are those with the ticks around.
+    /// The event's bytes include the backticks.
     pub(super) fn code_span(&mut self, shown: &str, range: Range<usize>) {
         let full = &self.text[range.clone()];
         let ticks = full.len() - full.trim_start_matches('`').len();
@@ -95,14 +95,14 @@ impl Writer<'_> {
         self.show_apart(shown, inner, "<code>", "</code>");
     }
 
-    /// A break is a line feed to whoever copies the text.
+    /// Copied text has a line feed for a break.
     pub(super) fn line_break(&mut self, element: &str, range: Range<usize>) {
         if self.image.is_none() {
             self.need_leaf(&range);
             self.flush();
             self.html.push_str(element);
         }
-        // Not more than the break itself: the marks of a quotation after it are none of it.
+        // Only the break itself, without the marker of a quotation after it.
         self.show("\n", range);
     }
 
@@ -116,8 +116,8 @@ impl Writer<'_> {
         self.links_open += 1;
     }
 
-    /// Returns what begins a link, but its last character, and what ends it: words alone, if it
-    /// may not lead there or stands within another.
+    /// Returns the start (without its last character) and end of a link; only the text if the link
+    /// is not allowed or is inside another one.
     pub(super) fn link(&self, address: &str) -> (String, &'static str) {
         match self.links.target(address) {
             _ if self.links_open > 0 => ("<span".to_owned(), "</span>"),
@@ -139,7 +139,7 @@ impl Writer<'_> {
         self.image = Some(Image { depth: 0, target, title, alt, range, size: String::new() });
     }
 
-    /// Writes an image of HTML; `size` are attributes of ours.
+    /// Writes an image from HTML; `size` holds attributes of ours.
     pub(super) fn image(
         &mut self,
         address: &str,
@@ -154,7 +154,8 @@ impl Writer<'_> {
         self.end_image();
     }
 
-    /// An image of elsewhere is not loaded: it would tell who reads, and when. Its words are shown.
+    /// External images are not loaded, because that would reveal the reader. Their alternative text
+    /// is shown.
     pub(super) fn end_image(&mut self) {
         if let Some(image) = self.image.as_mut().filter(|it| it.depth > 0) {
             image.depth -= 1;
@@ -187,7 +188,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Footnotes have numbers in the order in which they are first met.
+    /// Footnotes are numbered in the order of their first reference.
     fn note_number(&mut self, name: &str) -> usize {
         let next = self.notes.len() + 1;
         let key: String = name.to_lowercase().chars().take(NOTE_BYTES_MAX).collect();

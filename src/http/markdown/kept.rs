@@ -1,4 +1,4 @@
-//! Rendered texts that are kept: the same version of a document is written once.
+//! A cache of rendered texts: each version of a document is rendered once.
 //!
 //! **Invariant:** what is kept has a bound in bytes; a text alone may not fill it.
 
@@ -12,33 +12,33 @@ use crate::http::markdown::{
     Highlighter, Html, Links, RENDERER_VERSION, Rendered, render, with_map,
 };
 
-/// Texts that are written at once; what is larger is written on a thread that may take its time.
+/// Shorter texts are rendered in place, longer ones on a blocking thread.
 const SHORT_BYTES_MAX: usize = 16 * 1024;
 
-/// Renders texts, and keeps what was lately rendered of Sources. Cheap to clone.
+/// Renders texts, and caches recently rendered Sources. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(in crate::http) struct Renderer {
     code: Highlighter,
     kept: Arc<Mutex<Kept>>,
 }
 
-/// Of which text, by which renderer; relative links depend on the folder.
+/// The text and the renderer; relative links depend on the folder.
 type Key = (BlobId, String, u32);
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// The latest used last.
+    /// Most recently used last.
     texts: VecDeque<(Key, Arc<Rendered>, usize)>,
     bytes: usize,
 }
 
 impl Renderer {
-    /// Loads what highlights code.
+    /// Loads the syntax highlighting.
     pub(in crate::http) fn load() -> Renderer {
         Renderer { code: Highlighter::load(), kept: Arc::default() }
     }
 
-    /// Returns a Source as it is shown, with its map.
+    /// Returns a rendered Source with its map.
     ///
     /// # Errors
     /// `internal` if the renderer panics.
@@ -66,8 +66,8 @@ impl Renderer {
         Ok(rendered)
     }
 
-    /// Returns a short text of people or agents as HTML; `prefix` begins with `md-` and tells its
-    /// ids from those of other texts on the page.
+    /// Returns a short text of a person or agent as HTML; `prefix` begins with `md-` and makes its
+    /// ids unique on the page.
     pub(in crate::http) fn message(&self, text: &str, folder: &str, prefix: &str) -> Html {
         let links = Links::of_folder(folder).with_prefix(prefix).with_code(&self.code);
         render(text, &links).html
@@ -100,7 +100,7 @@ impl Renderer {
     }
 }
 
-/// Returns about how many bytes a rendered text takes.
+/// Returns the approximate size of a rendered text.
 fn bytes_of(rendered: &Rendered) -> usize {
     let runs: usize = rendered.blocks.iter().map(|it| it.runs.len()).sum();
     let headings: usize = rendered.headings.iter().map(|it| 2 * it.text.len() + 80).sum();

@@ -1,44 +1,43 @@
-//! Where links and images lead: to the reader, to files of the repository, or outside.
+//! Targets of links and images: documents, files of the repository, or external addresses.
 
 use crate::http::markdown::Highlighter;
 use crate::http::pages::document_at;
 
-/// Longest address that is followed, in bytes.
+/// Longest accepted address, in bytes.
 const ADDRESS_BYTES_MAX: usize = 2_000;
-/// Endings of the images that are shown.
+/// Extensions of images that are shown.
 pub(in crate::http) const IMAGES: &[&str] =
     &["png", "jpg", "jpeg", "gif", "webp", "avif", "svg", "ico", "bmp"];
 
-/// What a text is rendered with: where it stands, and what its code is highlighted by.
+/// The context of a text: its folder, its ids and its highlighting.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::http) struct Links<'a> {
-    /// The folder from which relative addresses go; empty for the root.
+    /// The folder that relative addresses start from; empty for the root.
     folder: &'a str,
-    /// What every `id` begins with.
+    /// The prefix of every `id`.
     prefix: &'a str,
-    /// Colours code, if it is there.
+    /// Highlights code, if available.
     code: Option<&'a Highlighter>,
 }
 
 impl<'a> Links<'a> {
-    /// Returns the links of a text that stands in a folder; empty for the root.
+    /// Returns the context of a text in a folder; empty for the root.
     pub(in crate::http) fn of_folder(folder: &'a str) -> Links<'a> {
         Links { folder, prefix: "md-", code: None }
     }
 
-    /// Returns the links of the document at a path.
+    /// Returns the context of the document at a path.
     pub(in crate::http) fn of_document(path: &'a str) -> Links<'a> {
         Links::of_folder(path.rsplit_once('/').map_or("", |(folder, _)| folder))
     }
 
-    /// Sets what every `id` begins with: texts on one page need different ones. A prefix is ours,
-    /// and begins with `md-`.
+    /// Sets the prefix of every `id`, which must be unique on the page and begin with `md-`.
     #[must_use]
     pub(in crate::http) fn with_prefix(self, prefix: &'a str) -> Links<'a> {
         Links { prefix, ..self }
     }
 
-    /// Sets what code is highlighted by.
+    /// Sets what highlights code.
     #[must_use]
     pub(in crate::http) fn with_code(self, code: &'a Highlighter) -> Links<'a> {
         Links { code: Some(code), ..self }
@@ -52,7 +51,7 @@ impl<'a> Links<'a> {
         self.code
     }
 
-    /// Returns where a link leads; nothing if it leads where no link may.
+    /// Returns the target of a link; `None` if it is not allowed.
     pub(super) fn target(&self, address: &str) -> Option<Target> {
         let address = address.trim();
         if address.is_empty() || address.len() > ADDRESS_BYTES_MAX || has_odd(address) {
@@ -90,7 +89,7 @@ impl<'a> Links<'a> {
         Some(Target::Here(format!("{}{}", document_at(&path), fragment.unwrap_or_default())))
     }
 
-    /// Returns where an image is.
+    /// Returns the address of an image.
     pub(super) fn image(&self, address: &str) -> Option<Target> {
         match self.target(address)? {
             Target::Here(address) if address.starts_with("/raw/") => Some(Target::Here(address)),
@@ -105,7 +104,7 @@ impl<'a> Links<'a> {
         Some(format!("#{}{}", self.prefix, slug(&decoded(fragment)?)))
     }
 
-    /// Returns a path below the root; nothing for one that leaves it.
+    /// Returns a path below the root; `None` if it leaves it.
     fn resolve(&self, path: &str) -> Option<String> {
         let mut parts: Vec<&str> = match path.starts_with('/') {
             true => Vec::new(),
@@ -124,28 +123,28 @@ impl<'a> Links<'a> {
     }
 }
 
-/// Where a link leads, as an address that an attribute can carry.
+/// The target of a link, as an address for an attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     /// Within the site.
     Here(String),
-    /// Elsewhere: `http`, `https` or `mailto`.
+    /// External: `http`, `https` or `mailto`.
     Outside(String),
 }
 
-/// Returns the address of a file of the repository as it is.
+/// Returns the address of a raw file of the repository.
 pub(in crate::http) fn raw_at(path: &str) -> String {
     format!("/raw/{}", document_at(path).trim_start_matches("/d/"))
 }
 
-/// Returns whether a path names an image.
+/// Returns whether a path is that of an image.
 pub(in crate::http) fn is_image(path: &str) -> bool {
     let ending = path.rsplit_once('.').map_or("", |(_, it)| it);
     IMAGES.iter().any(|it| ending.eq_ignore_ascii_case(it))
 }
 
-/// Returns the name of a heading in addresses, as GitHub makes it: lower case, words joined by
-/// `-`, without punctuation.
+/// Returns the anchor of a heading as GitHub makes it: lower case, words joined by `-`, without
+/// punctuation.
 pub(in crate::http) fn slug(text: &str) -> String {
     let mut slug = String::new();
     for character in text.trim().chars().flat_map(char::to_lowercase).take(200) {
@@ -163,14 +162,14 @@ fn has_odd(address: &str) -> bool {
     address.chars().any(|it| it.is_control() || matches!(it, '\u{2028}' | '\u{2029}'))
 }
 
-/// Returns what stands before the first colon, if a browser would take it as a scheme.
+/// Returns the text before the first colon if a browser would treat it as a scheme.
 fn scheme_of(address: &str) -> Option<&str> {
     let (scheme, _) = address.split_once(':')?;
-    // Not only schemes by the standard: whatever stands before a colon and is no path is refused.
+    // Not only valid schemes: anything before a colon that is not part of a path is refused.
     (!scheme.contains(['/', '?', '#'])).then_some(scheme)
 }
 
-/// Returns an address with all that is not plain in it escaped: browsers read `\` as `/`.
+/// Returns an address with everything special escaped, because browsers read `\` as `/`.
 fn escaped(address: &str) -> String {
     let mut escaped = String::with_capacity(address.len());
     for character in address.chars() {
@@ -186,7 +185,7 @@ fn escaped(address: &str) -> String {
     escaped
 }
 
-/// Decodes `%XX`; nothing for what is no text, or is a control character.
+/// Decodes `%XX`; `None` for a control character or what is not UTF-8.
 pub(super) fn decoded(text: &str) -> Option<String> {
     if !text.contains('%') {
         return Some(text.to_owned());

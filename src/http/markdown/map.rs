@@ -1,4 +1,4 @@
-//! The way between what is shown of a text and the text: blocks and their runs.
+//! The map between a text and its rendered page: blocks and their runs.
 
 use std::fmt;
 use std::ops::Range;
@@ -9,20 +9,20 @@ use serde::Serialize;
 use crate::base::{Error, Result};
 use crate::http::markdown::prose::shown_units;
 
-/// Longest piece that is shown as it stands, in bytes.
+/// Longest run, in bytes.
 const RUN_BYTES_MAX: usize = 1_024;
 
-/// A block of text on the page, and which bytes of the text are shown in it.
+/// A block of text on the page, and the bytes shown in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(in crate::http) struct Block {
-    /// Its first byte in the text; no two blocks have the same.
+    /// Its first byte in the text; unique among blocks.
     pub(in crate::http) start: usize,
     /// The byte after its last.
     pub(in crate::http) end: usize,
     /// UTF-16 units of its element's `textContent`.
     pub(in crate::http) units: usize,
-    /// What is shown, in order.
+    /// Its runs, in order.
     pub(in crate::http) runs: Vec<Run>,
 }
 
@@ -32,17 +32,17 @@ pub(in crate::http) struct Block {
 pub(in crate::http) struct Run {
     /// Where they begin in the block's `textContent`, in UTF-16 units.
     pub(in crate::http) at: usize,
-    /// How many units they have there.
+    /// Their length there, in UTF-16 units.
     pub(in crate::http) units: usize,
     /// Their first byte in the text.
     pub(in crate::http) start: usize,
     /// The byte after their last.
     pub(in crate::http) end: usize,
-    /// Whether they are shown character by character as they stand; else all stands for all.
+    /// Whether they are shown one for one; otherwise the whole run stands for all its bytes.
     pub(in crate::http) is_literal: bool,
 }
 
-/// A place on the page: in which block, by its first byte, and after how many UTF-16 units of its
+/// A position on the page: a block, by its first byte, and an offset in UTF-16 units of its
 /// `textContent`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -54,7 +54,7 @@ pub(in crate::http) struct Point {
 }
 
 impl Block {
-    /// Notes what is shown next. `shown` stands for the bytes `range` of `text`.
+    /// Records the next shown text. `shown` stands for the bytes `range` of `text`.
     pub(super) fn push(&mut self, text: &str, shown: &str, range: Range<usize>) {
         let units = shown.chars().map(shown_units).sum();
         if units == 0 {
@@ -71,7 +71,7 @@ impl Block {
             self.add(Run { at: self.units, units, start: range.start, end: range.end, is_literal });
             return;
         }
-        // In pieces: to find a place in a run its characters are counted.
+        // In short runs, because finding a position in a run counts its characters.
         let mut rest = shown;
         let mut start = range.start;
         while !rest.is_empty() {
@@ -142,8 +142,7 @@ impl Run {
     }
 }
 
-/// Returns the number of bytes that a number of units takes; a character that is cut counts if
-/// `is_end`.
+/// Returns how many bytes a number of units takes; a character that is cut counts if `is_end`.
 fn byte_after(text: &str, units: usize, is_end: bool) -> usize {
     let mut left = units;
     for (at, character) in text.char_indices() {
@@ -162,8 +161,8 @@ pub(in crate::http) fn units_to_byte(text: &str, units: usize) -> usize {
     byte_after(text, units, true)
 }
 
-/// Returns the bytes of a text between two places on its page. Markup in between is among them;
-/// two equal places are the whole block.
+/// Returns the bytes between two positions on the page, including the markup between them. Two
+/// equal positions are the whole block.
 ///
 /// Nothing if a place is in no block.
 pub(in crate::http) fn bytes_between(
@@ -184,7 +183,7 @@ pub(in crate::http) fn bytes_between(
     Some(first.first_byte(text, from.unit)..last.last_byte(text, to.unit))
 }
 
-/// Returns where bytes of a text are shown, from the first to the last place.
+/// Returns the positions where bytes of a text are shown, from first to last.
 ///
 /// Nothing if none of them is shown and no block holds them.
 pub(in crate::http) fn points_of(
@@ -207,7 +206,7 @@ pub(in crate::http) fn points_of(
     });
     match (first, last) {
         (Some(first), Some(last)) if first != last => Some((first, last)),
-        // An address, an image: what is meant is the block that it stands in.
+        // Addresses and images have no text of their own, so their block stands for them.
         _ => {
             let block = shown.first()?;
             let point = |unit| Point { block: block.start, unit };

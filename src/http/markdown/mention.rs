@@ -1,14 +1,14 @@
-//! Mentions in a text that is HTML already: `@handle` of members, but not in code and in links.
+//! Mentions in rendered HTML: `@handle` of members, except in code and links.
 
 use std::collections::BTreeSet;
 
 use crate::http::markdown::Html;
 
-/// Elements in which an `@` mentions nobody.
+/// Elements in which an `@` is not a mention.
 const APART: [&str; 3] = ["code", "pre", "a"];
 
-/// Marks the words behind an `@` that somebody is called by; `handles` are in lower case. The HTML
-/// is ours: a `<` in a text stands there as an entity.
+/// Marks mentions of the given handles, which are in lower case. The HTML is ours, so a `<` of the
+/// text is an entity in it.
 pub(in crate::http) fn mark_mentions(html: &Html, handles: &BTreeSet<String>) -> Html {
     let (mut marked, mut rest) = (String::new(), html.as_str());
     let mut apart: Vec<&str> = Vec::new();

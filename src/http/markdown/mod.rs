@@ -38,10 +38,10 @@ pub(in crate::http) use plain::plain;
 pub(in crate::http) use prose::Prose;
 pub(in crate::http) use split::{Growing, blocks_of};
 
-/// Changes whenever the same text would be written differently.
+/// Changes whenever the same text would be rendered differently.
 pub(in crate::http) const RENDERER_VERSION: u32 = 4;
 
-/// HTML that this module has written; a template inserts it as it is.
+/// HTML written by this module; templates insert it unescaped.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(in crate::http) struct Html(String);
@@ -76,14 +76,14 @@ pub(in crate::http) struct Heading {
     pub(in crate::http) start: usize,
 }
 
-/// A text as it is shown.
+/// A rendered text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::http) struct Rendered {
-    /// What is shown.
+    /// The HTML.
     pub(in crate::http) html: Html,
-    /// Its headings in order.
+    /// Its headings, in order.
     pub(in crate::http) headings: Vec<Heading>,
-    /// The blocks with text in order of the text; empty unless a map was asked for.
+    /// Its blocks, in the order of the text; empty unless a map was requested.
     pub(in crate::http) blocks: Vec<Block>,
 }
 
@@ -92,8 +92,8 @@ pub(in crate::http) fn render(text: &str, links: &Links<'_>) -> Rendered {
     writer::write(text, links, false)
 }
 
-/// Returns a text as HTML whose blocks are stamped with `data-b="start-end"`, their bytes in the
-/// text, and with the map of each block.
+/// Returns a text as HTML whose blocks have `data-b="start-end"`, their bytes in the text, with the
+/// map of each block.
 pub(in crate::http) fn with_map(text: &str, links: &Links<'_>) -> Rendered {
     writer::write(text, links, true)
 }

@@ -1,4 +1,4 @@
-//! How large the images of a text are, so that the page keeps their room before they are loaded.
+//! Sizes of a text's images, so that the page reserves their space before they load.
 //!
 //! **Invariant:** only the first bytes of a file are looked at, and what they say is bounded.
 
@@ -7,21 +7,21 @@ use std::collections::BTreeMap;
 use crate::http::markdown::Html;
 use crate::http::markdown::link::decoded;
 
-/// How an image of the repository begins; text that looks like it is escaped.
+/// The start of an image tag that we wrote; the same text in a document is escaped.
 const IMAGE: &str = "<img src=\"/raw/";
-/// Longer sides are not believed.
+/// Larger sizes are ignored.
 const SIDE_MAX: u32 = 32_768;
-/// Bytes of a vector image in which its first element is looked for.
+/// Bytes of an SVG in which its root element is searched.
 const VECTOR_BYTES_MAX: usize = 4_096;
 const EXIF: &[u8] = b"Exif\0\0";
-/// The tag of the number that says how a photograph was turned.
+/// The Exif tag of the orientation.
 const ORIENTATION: u16 = 0x0112;
 
 /// Width and height in pixels.
 pub(in crate::http) type Size = (u32, u32);
 
 impl Html {
-    /// Returns the paths of the first images that it shows, each once.
+    /// Returns the paths of the first images, each once.
     pub(in crate::http) fn pictures(&self, most: usize) -> Vec<String> {
         let mut paths: Vec<String> = Vec::new();
         for part in self.0.split(IMAGE).skip(1) {
@@ -36,7 +36,7 @@ impl Html {
         paths
     }
 
-    /// Returns it with the sizes of some images, by their paths.
+    /// Returns the text with the sizes of some images, by path.
     pub(in crate::http) fn with_sizes(&self, sizes: &BTreeMap<String, Size>) -> Html {
         let mut html = String::with_capacity(self.0.len() + sizes.len() * 32);
         let mut parts = self.0.split(IMAGE);
@@ -55,7 +55,7 @@ impl Html {
     }
 }
 
-/// Returns the size of an image by its first bytes, as a browser shows it.
+/// Returns the size of an image from its first bytes, as a browser shows it.
 pub(in crate::http) fn size_of(head: &[u8]) -> Option<Size> {
     let (width, height) = match head {
         [0x89, b'P', b'N', b'G', ..] => (big32(head, 16)?, big32(head, 20)?),
@@ -93,12 +93,12 @@ fn size_of_jpeg(mut rest: &[u8]) -> Option<Size> {
         let (kind, body) = (*rest.get(start)?, rest.get(start + 1..)?);
         let length = usize::try_from(big16(body, 0)?).ok()?;
         match kind {
-            // Frames, but not tables of the same range.
+            // Frame headers, without the tables in the same range.
             0xc0..=0xcf if !matches!(kind, 0xc4 | 0xc8 | 0xcc) => {
                 let (height, width) = (big16(body, 3)?, big16(body, 5)?);
                 return Some(if is_turned { (height, width) } else { (width, height) });
             }
-            // The picture itself: nothing was said before it.
+            // The image data: no frame header precedes it.
             0xd9 | 0xda => return None,
             0xe1 => is_turned |= body.get(2..length).is_some_and(is_on_its_side),
             _ => {}
@@ -107,7 +107,7 @@ fn size_of_jpeg(mut rest: &[u8]) -> Option<Size> {
     }
 }
 
-/// Whether a photograph says that it is to be turned by a quarter.
+/// Returns whether the Exif orientation turns the image by 90°.
 fn is_on_its_side(segment: &[u8]) -> bool {
     let turned = || {
         let tiff = segment.strip_prefix(EXIF)?;
@@ -123,8 +123,8 @@ fn is_on_its_side(segment: &[u8]) -> bool {
     turned().is_some_and(|it| (5..=8).contains(&it))
 }
 
-/// The largest of the sizes that it holds (others are of its parts), as it is turned. A mirror
-/// leaves the size as it is.
+/// The largest of its sizes (the others are of tiles), after rotation. Mirroring does not change
+/// the size.
 fn size_of_avif(head: &[u8]) -> Option<Size> {
     let boxes = |name: &'static [u8; 4]| {
         head.windows(4).enumerate().filter(move |(_, it)| it == name).map(|(at, _)| at)
@@ -133,15 +133,14 @@ fn size_of_avif(head: &[u8]) -> Option<Size> {
     let all = boxes(b"ispe").filter_map(size);
     let (width, height) =
         all.max_by_key(|(width, height)| u64::from(*width) * u64::from(*height))?;
-    // A box of nine bytes: its length, its name, and how many quarters it is turned.
+    // A box of nine bytes: length, name, and number of quarter turns.
     let is_turn = |at: &usize| at.checked_sub(4).and_then(|it| big32(head, it)) == Some(9);
     let turns = boxes(b"irot").filter(is_turn).filter_map(|at| head.get(at + 4));
     let is_turned = turns.into_iter().any(|it| it & 1 == 1);
     Some(if is_turned { (height, width) } else { (width, height) })
 }
 
-/// What names both sides in a fixed unit, or else the sides of what it shows (`viewBox`), of which
-/// one may be named.
+/// Width and height in a fixed unit, or the `viewBox`; with a `viewBox`, one side is enough.
 fn size_of_vector(head: &[u8]) -> Option<Size> {
     let head = head.get(..VECTOR_BYTES_MAX.min(head.len()))?;
     let text = String::from_utf8_lossy(head);
@@ -161,7 +160,7 @@ fn size_of_vector(head: &[u8]) -> Option<Size> {
         (None, None, Some(shown)) => shown,
         _ => return None,
     };
-    // A number beyond the range is the end of the range, and not believed.
+    // A number out of range becomes the limit and is ignored.
     Some((width.round() as u32, height.round() as u32))
 }
 
@@ -177,7 +176,7 @@ fn attribute<'e>(element: &'e str, name: &str) -> Option<&'e str> {
     })
 }
 
-/// Returns a length of a vector image in pixels; a share of something else is none.
+/// Returns a length of an SVG in pixels; `None` for a percentage.
 fn length(value: &str) -> Option<f64> {
     const UNITS: [(&str, f64); 7] = [
         ("px", 1.0),
@@ -229,7 +228,7 @@ mod tests {
         bytes
     }
 
-    /// A picture of 640 x 480 that is turned by some quarters.
+    /// An image of 640 × 480 with some quarter turns.
     fn turned(quarters: u8) -> Vec<u8> {
         let head = b"\0\0\0\x1cftypavif\0\0\0\x14ispe\0\0\0\0\0\0\x02\x80\0\0\x01\xe0";
         [&head[..], &b"\0\0\0\x09imir\x01\0\0\0\x09irot"[..], &[quarters]].concat()

@@ -1,10 +1,10 @@
-//! A text of Markdown as one line of a list: its words without their marks.
+//! Markdown as one line for a list: its words without markup.
 
 use crate::documents::sources::plain::Plain;
 
-/// Returns the first words of a text, with a mark where it was cut. Nothing of it is escaped.
+/// Returns the first words of a text, with an ellipsis if it was cut. The result is not escaped.
 pub(in crate::http) fn plain(text: &str, chars_max: usize) -> String {
-    // What is not shown is not looked at: a character has at most four bytes.
+    // Text beyond the cut is not parsed; a character has at most four bytes.
     let words = Plain::beginning(text, 4 * chars_max).text;
     let line = words.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(chars_max) {

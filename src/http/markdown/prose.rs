@@ -1,4 +1,4 @@
-//! Text on its way into HTML: escaped, and with what cannot be seen made visible.
+//! Text in HTML: escaped, with invisible characters made visible.
 
 use std::fmt::{self, Write as _};
 
@@ -7,11 +7,11 @@ use askama::filters::HtmlSafe;
 use crate::base::fault;
 use crate::http::pages::invisible_name;
 
-/// Characters of a text in which its first letter is looked for.
+/// Characters in which the first letter of a text is searched.
 const DIRECTION_CHARS_MAX: usize = 200;
 
-/// Text of a page that is read as prose: as `Visible`, but what ordinary writing needs (a joiner
-/// within an emoji, a no-break space) has no label.
+/// Prose: like `Visible`, but characters of ordinary writing (a joiner within an emoji, a no-break
+/// space) get no label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::http) struct Prose<'t>(pub(in crate::http) &'t str);
 
@@ -50,7 +50,7 @@ pub(super) fn push_text(html: &mut String, text: &str) {
         {
             html.push_str(&text[plain_from..at]);
             plain_from = at + character.len_utf8();
-            // The line ends of another system are no secret.
+            // Line ends of other systems need no label.
             if character != '\r' || !text[plain_from..].starts_with('\n') {
                 push_odd(html, character, name);
             }
@@ -60,7 +60,7 @@ pub(super) fn push_text(html: &mut String, text: &str) {
     html.push_str(&text[plain_from..]);
 }
 
-/// An isolate: an override ends where its label does. Controls are not HTML's to carry.
+/// Isolated, so that an override ends with its label. HTML cannot carry control characters.
 fn push_odd(html: &mut String, character: char, name: &str) {
     let code = u32::from(character);
     // Writing to a string does not fail.
@@ -71,8 +71,7 @@ fn push_odd(html: &mut String, character: char, name: &str) {
     html.push_str("</bdi>");
 }
 
-/// Returns whether a text is one of a script that is written from right to left: its first letter
-/// says so.
+/// Returns whether a text is written from right to left, by its first letter.
 pub(super) fn is_right_to_left(text: &str) -> bool {
     let first = text.chars().take(DIRECTION_CHARS_MAX).find(|it| it.is_alphabetic());
     first.is_some_and(|it| {
@@ -90,13 +89,13 @@ pub(super) fn shown_units(character: char) -> usize {
     }
 }
 
-/// Returns the name of a character that has to be made visible where it stands.
+/// Returns the name of a character that must be made visible.
 fn label(before: Option<char>, character: char) -> Option<&'static str> {
     let name = invisible_name(character)?;
     let is_usual = match character {
-        // Typography, and what East Asian text is indented with.
+        // Typography, and indents in East Asian text.
         '\u{a0}' | '\u{202f}' | '\u{2009}' | '\u{200a}' | '\u{3000}' | '\u{ad}' => true,
-        // Within emoji, and in scripts whose letters join.
+        // Within emoji, and in scripts with joined letters.
         '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}' => {
             before.is_some_and(|it| !it.is_ascii_alphabetic() && invisible_name(it).is_none())
                 || before == Some('\u{fe0f}')

@@ -1,5 +1,5 @@
-//! A text in the blocks that it is made of: an answer that is still being written is shown block by
-//! block, and each that is finished never changes again.
+//! Splits a text into blocks: an answer that is still being written is shown block by block, and a
+//! finished block never changes.
 
 use std::ops::Range;
 
@@ -37,7 +37,7 @@ pub(in crate::http) fn blocks_of(text: &str) -> Vec<Html> {
     blocks(text).into_iter().filter_map(|range| text.get(range)).map(one).collect()
 }
 
-/// A block alone: what it refers to in other blocks stays text.
+/// Each block is rendered alone, so references to other blocks stay text.
 fn one(text: &str) -> Html {
     render(text, &Links::of_folder("").with_prefix("md-a-")).html
 }
@@ -46,7 +46,7 @@ fn one(text: &str) -> Html {
 #[derive(Debug, Default)]
 pub(in crate::http) struct Growing {
     text: String,
-    /// Where the block begins that may still change, and its number.
+    /// The start and number of the block that may still change.
     open: (usize, usize),
 }
 
@@ -56,8 +56,8 @@ impl Growing {
         self.text.push_str(delta);
     }
 
-    /// Returns the blocks that have changed since, with their numbers; the last one may change
-    /// again.
+    /// Returns the blocks that changed since the last call, with their numbers; the last one may
+    /// change again.
     pub(in crate::http) fn changed(&mut self) -> Vec<(usize, Html)> {
         let (start, first) = self.open;
         let rest = self.text.get(start..).unwrap_or_default();
@@ -66,7 +66,7 @@ impl Growing {
             Some((first + place, one(rest.get(range.clone())?)))
         };
         let changed = found.iter().enumerate().filter_map(html).collect();
-        // A line of which more may come says nothing yet of the block before it.
+        // An incomplete line says nothing yet about the block before it.
         let whole_lines = rest.rfind('\n').map_or("", |end| &rest[..=end]);
         if let [before @ .., last] = blocks(whole_lines).as_slice() {
             self.open = (start + last.start, first + before.len());
@@ -83,7 +83,7 @@ mod tests {
         ```rust\nfn main() {}\n\n\n```\n\n> quoted\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n---\n\n\
         <script>alert(1)</script>\n\nLast [link](javascript:alert(1)) ![x](http://evil/x.png)";
 
-    /// Whatever the pieces are, the blocks are those of the whole text in the end.
+    /// However the text is divided, the blocks are those of the whole text in the end.
     #[test]
     fn pieces_become_the_blocks_of_the_whole() {
         let whole = blocks_of(TEXT);

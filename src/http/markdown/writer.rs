@@ -16,11 +16,11 @@ use crate::http::markdown::prose::push_text;
 use crate::http::markdown::{Block, Heading, Html, Links, Rendered, slug};
 use crate::http::pages::invisible_name;
 
-/// Cells that a table has and its text has not.
+/// Cells that a table gets without having them in the text.
 const EMPTY_CELLS_MAX: usize = 4_096;
-/// Longest name of a language that is shown, in bytes.
+/// Longest language name that is shown, in bytes.
 const LANGUAGE_BYTES_MAX: usize = 24;
-/// Longest HTML of one text, in bytes: short marks can stand for long elements.
+/// Longest HTML of one text, in bytes: short markup can expand to long elements.
 pub(super) const HTML_BYTES_MAX: usize = 16 * 1024 * 1024;
 const HEADINGS: [&str; 6] = ["h1", "h2", "h3", "h4", "h5", "h6"];
 
@@ -56,11 +56,11 @@ pub(super) struct Writer<'t> {
     pub(super) inline: usize,
     /// The block that text goes into.
     pub(super) leaf: Option<Leaf>,
-    /// Text that is not written yet: an address may go over several events.
+    /// Pending text, because an address may span several events.
     pub(super) pending: String,
-    /// How many links are open around: one at most is written.
+    /// How many links are open; only the outermost is written.
     pub(super) links_open: usize,
-    /// Whether text that is shown now is no place for a link.
+    /// Whether addresses in the text are not linked here.
     pub(super) is_apart: bool,
     pub(super) image: Option<Image>,
     pub(super) heading_text: Option<String>,
@@ -74,21 +74,21 @@ pub(super) struct Writer<'t> {
     parts: Parts,
 }
 
-/// A block that is being written. Its element's beginning is written when its end is known.
+/// A block that is being written. Its start tag is written when its end is known.
 pub(super) struct Leaf {
     pub(super) block: Block,
     pub(super) name: &'static str,
     pub(super) attributes: String,
     pub(super) html_from: usize,
-    /// Whether it is text of a tight item, and ends with whatever follows.
+    /// Whether it is the text of a tight list item, which ends with the next block.
     is_tight: bool,
     /// 1 to 6 for a heading.
     level: u8,
-    /// The name of a heading in addresses; empty for that of its text.
+    /// The explicit anchor of a heading; empty for one from its text.
     anchor: String,
-    /// Whether it is written as HTML, and left out if nothing is in it.
+    /// Whether it was written as HTML, and is omitted if empty.
     pub(super) is_html: bool,
-    /// Whether it has words or an image.
+    /// Whether it has text or an image.
     pub(super) has_content: bool,
 }
 
@@ -131,7 +131,7 @@ impl<'t> Writer<'t> {
         }
     }
 
-    /// Ends what is open, and says that there is more.
+    /// Closes all elements, and adds a note that there is more.
     fn cut(&mut self) {
         (self.image, self.heading_text, self.code) = (None, None, None);
         while self.inline > 0 {
@@ -226,7 +226,7 @@ impl<'t> Writer<'t> {
             Tag::Strikethrough => self.open_inline("<del>", "</del>", &range),
             Tag::Link { dest_url, title, .. } => self.begin_link(&dest_url, &title, &range),
             Tag::Image { dest_url, title, .. } => self.begin_image(&dest_url, &title, range),
-            // Not asked for: definition lists, sub- and superscript.
+            // Not enabled: definition lists, subscript and superscript.
             _ => self.open("", ""),
         }
     }
@@ -283,7 +283,7 @@ impl<'t> Writer<'t> {
         });
     }
 
-    /// Begins a heading; `anchor` is its name in addresses, if that is not by its text.
+    /// Opens a heading; `anchor` overrides the one from its text.
     pub(super) fn begin_heading(&mut self, level: u8, anchor: String, range: Range<usize>) {
         self.begin_leaf(HEADINGS[usize::from(level) - 1], String::new(), range);
         self.heading_text = Some(String::new());
@@ -292,7 +292,7 @@ impl<'t> Writer<'t> {
         }
     }
 
-    /// Text in a tight item has no paragraph: it gets a block of its own.
+    /// Text in a tight list item has no paragraph, so it gets its own block.
     pub(super) fn need_leaf(&mut self, range: &Range<usize>) {
         if self.leaf.is_none() {
             self.begin_leaf("span", String::new(), range.clone());
@@ -309,7 +309,7 @@ impl<'t> Writer<'t> {
         self.close_html_inline();
         self.name_heading();
         let Some(leaf) = self.leaf.take() else { return };
-        // A paragraph of nothing but marks for addresses is none.
+        // A paragraph with only anchors is omitted.
         if (leaf.is_html || leaf.name == "p") && !leaf.has_content {
             return self.leave_out(&leaf);
         }
@@ -321,14 +321,14 @@ impl<'t> Writer<'t> {
         self.html.push('<');
         self.html.push_str(name);
         self.html.push_str(&attributes);
-        // Two blocks never begin at one byte; should they, the first one is the block.
+        // Two blocks never begin at the same byte; if they did, the first would be the block.
         let is_next = self.blocks.last().is_none_or(|it| it.start < block.start);
         if self.is_mapped && is_next && block.end > block.start {
             self.html.push_str(&format!(" data-b=\"{}-{}\"", block.start, block.end));
             self.blocks.push(block);
         }
         self.html.push('>');
-        // A browser takes the first line feed of preformatted text for one of the markup.
+        // A browser drops the first line feed of preformatted text.
         if name == "pre" && inner.starts_with('\n') {
             self.html.push('\n');
         }
@@ -338,7 +338,7 @@ impl<'t> Writer<'t> {
         self.html.push('>');
     }
 
-    /// An item with nothing but text is the block of this text.
+    /// A list item with only text is the block of this text.
     fn end_item(&mut self) {
         self.flush();
         self.close_html_inline();
@@ -357,7 +357,7 @@ impl<'t> Writer<'t> {
         self.close();
     }
 
-    /// Gives the heading that ends its name in addresses.
+    /// Gives the heading that just ended its anchor.
     fn name_heading(&mut self) {
         let Some(leaf) = self.leaf.as_mut().filter(|it| it.level > 0) else { return };
         let (level, start) = (leaf.level, leaf.block.start);
@@ -372,7 +372,7 @@ impl<'t> Writer<'t> {
         }
     }
 
-    /// Returns an id that this text has not given yet.
+    /// Returns an id that is unique in this text.
     pub(super) fn unique(&mut self, slug: String) -> String {
         let prefix = self.links.prefix();
         let mut name = slug.clone();
@@ -453,14 +453,14 @@ impl<'t> Writer<'t> {
     }
 }
 
-/// Appends text to the value of an attribute; what cannot be seen is left out.
+/// Appends text to an attribute's value, without invisible characters.
 pub(super) fn push_attribute(html: &mut String, text: &str) {
     let mut shown = String::with_capacity(text.len());
     shown.extend(text.chars().filter(|it| invisible_name(*it).is_none() || *it == '\u{a0}'));
     push_text(html, &shown);
 }
 
-/// Returns the beginning of an alert. Its title is no text of the document.
+/// Returns the start of an alert. Its title is not text of the document.
 fn alert(kind: BlockQuoteKind) -> String {
     let title = alert_title(kind);
     let class = title.to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! The pages for people: rendered here, working as links and forms, without a script.
+//! The pages for people: rendered on the server, and usable without a script.
 //!
 //! **Invariant:** a page asks the same flows as the JSON routes, and decides nothing itself.
 //! **Invariant:** what others wrote reaches HTML through the templates' escaping and through

@@ -1,4 +1,4 @@
-//! The script in force.
+//! The active script.
 
 use warp::filters::BoxedFilter;
 use warp::reply::Response;

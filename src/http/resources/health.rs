@@ -1,4 +1,4 @@
-//! Whether the process serves, whether the site is ready, and what is wrong with its database.
+//! Liveness, readiness, and the health of the database.
 
 use std::borrow::Cow;
 
@@ -7,12 +7,12 @@ use warp::reply::Response;
 
 use crate::api::config::ScriptView;
 use crate::api::health::{Database, Health, JobCounts, Report};
-use crate::base::Result;
+use crate::base::{DATABASE_CORRUPT, Result};
 use crate::flows::automation::reload;
 use crate::flows::{self, Site};
 use crate::http::{Edge, any_of, get, reply};
 use crate::jobs::QueueCounts;
-use crate::store::{CORRUPT, Trouble};
+use crate::store::Trouble;
 
 pub(in crate::http) fn routes(edge: &Edge) -> BoxedFilter<(Response,)> {
     any_of([
@@ -21,7 +21,7 @@ pub(in crate::http) fn routes(edge: &Edge) -> BoxedFilter<(Response,)> {
     ])
 }
 
-/// What is wrong with the site, for people.
+/// The problems of the site, for people.
 pub(in crate::http) fn site_routes(site: &Site) -> BoxedFilter<(Response,)> {
     get("/api/health", site, async |site: Site, call| {
         let counts = flows::jobs::counts(&site, &call.caller()?).await?;
@@ -43,7 +43,7 @@ fn report(trouble: Option<Trouble>, script: ScriptView, counts: &QueueCounts) ->
     let status = match &trouble {
         None if script.stuck => "degraded",
         None => "ok",
-        Some(it) if it.code == CORRUPT => "corrupt",
+        Some(it) if it.code == DATABASE_CORRUPT => "corrupt",
         Some(_) => "degraded",
     };
     let database = trouble.map(|it| Database {

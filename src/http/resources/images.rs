@@ -37,7 +37,7 @@ async fn image(site: Site, call: Call) -> Result<Response> {
     Ok(response)
 }
 
-/// Returns the type of an image, if its first bytes are those of such an image.
+/// Returns the media type of an image, if its first bytes match it.
 fn kind_of(path: &SourcePath, bytes: &[u8]) -> Option<&'static str> {
     let ending = path.as_str().rsplit_once('.').map_or("", |(_, it)| it).to_ascii_lowercase();
     let begins = |it: &[u8]| bytes.starts_with(it);

@@ -12,16 +12,16 @@ use crate::flows::{self, Site};
 use crate::http::pages::parts::ansi::{self, Row, Style};
 use crate::http::{Call, any_of, get, post, reply};
 
-/// A request with a `text` input of the largest size, some of it escaped.
+/// Largest request, with a `text` input of the largest size, partly escaped.
 const JOB_BODY_BYTES_MAX: usize = crate::base::limit::JOB_BODY_BYTES_MAX;
-/// A result as JSON in JSON.
+/// Largest result: JSON in JSON.
 const RESULT_BODY_BYTES_MAX: usize = crate::base::limit::RESULT_BODY_BYTES_MAX;
-/// What is said of a repetition.
+/// Largest body of a retry.
 const SMALL_BODY_BYTES_MAX: usize = crate::base::limit::LOGIN_BODY_BYTES_MAX;
-/// A thousand names of the longest sort.
+/// Largest body with a thousand of the longest names.
 const RESTORE_BODY_BYTES_MAX: usize = crate::base::limit::RESTORE_BODY_BYTES_MAX;
 
-/// Which part of a log, and whether as rows.
+/// The part of a log, and whether as rows.
 #[derive(Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -51,7 +51,7 @@ pub(in crate::http) struct LogRows {
     /// The beginning of a line that is still being printed.
     #[cfg_attr(test, schemars(with = "Vec<Vec<serde_json::Value>>"))]
     open: Vec<Row>,
-    /// The look at the end, to be sent with the next request.
+    /// The style at the end, to be sent with the next request.
     style: String,
 }
 

@@ -75,7 +75,7 @@ pub(in crate::http) fn routes(edge: &Edge) -> BoxedFilter<(Response,)> {
     ])
 }
 
-/// Returns a new login link of a person.
+/// Returns a new login link for a person.
 ///
 /// # Errors
 /// `unavailable` with code `no_address` if the site has no TCP address.
@@ -115,7 +115,7 @@ async fn logout(edge: &Edge, hash: Option<String>) -> Result<()> {
     edge.store.write(move |tx| people::end_login(tx, &hash)).await
 }
 
-/// A link of one's own, or, for an admin, of a person by name.
+/// A link for the caller, or, for an admin, for a person by name.
 async fn new_link(edge: &Edge, caller: &Caller, person: Option<String>) -> Result<LoginLink> {
     let own = caller.in_person()?;
     let Some(name) = person.filter(|it| *it != own.name) else {
@@ -137,7 +137,7 @@ async fn new_link(edge: &Edge, caller: &Caller, person: Option<String>) -> Resul
     login_link(edge, &person.id)
 }
 
-/// Not `Secure`: the site speaks plain HTTP on loopback, and Safari would drop such a cookie.
+/// Not `Secure`: the site uses plain HTTP on loopback, and Safari would drop such a cookie.
 fn with_cookie(
     mut response: Response,
     name: &str,

@@ -1,4 +1,4 @@
-//! Who the caller is.
+//! The caller.
 
 use warp::filters::BoxedFilter;
 use warp::reply::Response;

@@ -1,4 +1,4 @@
-//! What is counted of requests, and `/metrics`.
+//! Counts of requests, and `/metrics`.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,12 +16,12 @@ use crate::flows::site::metrics::Exposition;
 use crate::http::access::table::{Route, Verb};
 use crate::http::{Edge, get, reply};
 
-/// Most codes of refusals that are counted one by one.
+/// Most error codes that are counted separately.
 const CODES_MAX: usize = 128;
-/// Where the codes beyond that are counted.
+/// The label for all further codes.
 const OTHER: &str = "other";
 
-/// What a request is for, in so few words that each can be counted.
+/// The class of a request, for counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::http) enum Class {
     /// Reads the API.
@@ -32,13 +32,13 @@ pub(in crate::http) enum Class {
     Page,
     /// A form of a page.
     Form,
-    /// The stream of events: its time is that of its beginning.
+    /// The event stream; its time is that of its start.
     Events,
-    /// Files of the page.
+    /// Assets of pages.
     Asset,
-    /// Health, login and measures.
+    /// Health, login and metrics.
     Service,
-    /// Refused before it was known what it is for.
+    /// Refused before its route was known.
     Unknown,
 }
 
@@ -82,7 +82,7 @@ impl Class {
     }
 }
 
-/// A handle to the counts of requests; clones share them.
+/// A handle to the counts of requests; clones share it.
 #[derive(Clone, Default)]
 pub struct Traffic(Arc<Counts>);
 
@@ -107,7 +107,7 @@ impl Default for Counts {
     }
 }
 
-/// Where clients come in.
+/// The origin of connections.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::http) enum Door {
     /// Browsers.
@@ -119,7 +119,7 @@ pub(in crate::http) enum Door {
 }
 
 impl Traffic {
-    /// Counts an answer.
+    /// Counts a response.
     pub(in crate::http) fn note(&self, class: Class, status: StatusCode, time: Duration) {
         self.0.presence.note();
         let (class, digit) = (class as usize, usize::from(status.as_u16() / 100));
@@ -138,17 +138,17 @@ impl Traffic {
         *refused.entry(code.to_owned()).or_default() += 1;
     }
 
-    /// Counts a connection for which there was no room.
+    /// Counts a connection refused for lack of room.
     pub(in crate::http) fn note_turned_away(&self, door: Door) {
         self.0.turned_away[door as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a stream for as long as what is returned lives.
+    /// Counts a stream for as long as the returned value lives.
     pub(in crate::http) fn stream(&self) -> Present {
         self.0.presence.stream()
     }
 
-    /// Returns whether somebody is there.
+    /// Returns whether anybody is connected.
     pub fn presence(&self) -> Presence {
         self.0.presence.clone()
     }

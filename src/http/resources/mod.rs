@@ -1,4 +1,4 @@
-//! Answers as JSON and files: one file a resource.
+//! The JSON routes and files: one file per resource.
 
 pub(in crate::http) mod agents;
 pub(in crate::http) mod approvals;

@@ -1,4 +1,4 @@
-//! What the operator does with a running site: backups, and giving up old files.
+//! Operations on a running site: backups and cleanup.
 
 use serde::Deserialize;
 use warp::filters::BoxedFilter;

@@ -1,4 +1,4 @@
-//! The people of the site and their tokens.
+//! People and their tokens.
 
 use serde::Deserialize;
 use warp::filters::BoxedFilter;

@@ -31,7 +31,7 @@ pub(in crate::http) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
 }
 
 async fn put(site: Site, mut call: Call) -> Result<Response> {
-    // A view is as long as a proposed text.
+    // A view can be as long as a proposed text.
     let sent: PutRequest = call.json(PROPOSAL_BODY_BYTES_MAX).await?;
     let kept = flows::perspectives::put(&site, &call.caller()?, sent).await?;
     reply::json(StatusCode::CREATED, &kept)

@@ -10,7 +10,7 @@ use crate::flows::proposals::approve::ApproveRequest;
 use crate::flows::{self, Site};
 use crate::http::{Call, any_of, get, post, reply};
 
-/// A decision with a reason or a commit's message.
+/// Largest decision, with a reason or a commit message.
 const DECISION_BODY_BYTES_MAX: usize = crate::base::limit::DECISION_BODY_BYTES_MAX;
 /// An edited text in JSON.
 const PROPOSAL_BODY_BYTES_MAX: usize = crate::base::limit::PROPOSAL_BODY_BYTES_MAX;

@@ -1,4 +1,4 @@
-//! Sources as HTML with their maps, and the bytes behind what is selected on a page.
+//! Sources as HTML with their maps, and the bytes behind a selection on a page.
 
 use std::ops::Range;
 
@@ -66,7 +66,7 @@ pub(in crate::http) struct Words {
     quote: String,
 }
 
-/// What is selected on a page.
+/// The bytes of a selection.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(in crate::http) struct Passage {
@@ -74,7 +74,7 @@ pub(in crate::http) struct Passage {
     blob: BlobId,
     #[serde(flatten)]
     words: Words,
-    /// The same with what must be changed together with it.
+    /// The selection together with everything that must change with it.
     editable: Words,
 }
 
@@ -136,7 +136,7 @@ async fn passage((site, renderer): Desk, call: Call) -> Result<Response> {
     reply::ok(&Passage { path: asked.path, blob, words, editable })
 }
 
-/// Returns the bytes between two places in a text that is shown as it is, line by line.
+/// Returns the bytes between two positions in a text that is shown line by line.
 fn bytes_of_lines(text: &str, from: Point, to: Point) -> Option<Range<usize>> {
     let start = from.block + units_to_byte(text.get(from.block..)?, from.unit);
     let end = to.block + units_to_byte(text.get(to.block..)?, to.unit);

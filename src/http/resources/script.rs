@@ -1,4 +1,4 @@
-//! The script of a running server: reading it again, and what it does by itself.
+//! The script of a running server: reloading, and its automatic work.
 
 use warp::filters::BoxedFilter;
 use warp::reply::Response;

@@ -1,4 +1,4 @@
-//! Searching, and how far its index is.
+//! The search, and the state of its index.
 
 use warp::filters::BoxedFilter;
 use warp::reply::Response;

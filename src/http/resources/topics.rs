@@ -1,4 +1,4 @@
-//! Topics, their messages, and what agents ask about them.
+//! Topics, their messages, and questions of agents about them.
 
 use hyper::StatusCode;
 use serde::Deserialize;
@@ -11,11 +11,11 @@ use crate::flows::topics::{MessageRequest, TopicRequest};
 use crate::flows::{self, Site};
 use crate::http::{Call, any_of, get, post, reply};
 
-/// A message in JSON: every character may be escaped by six bytes.
+/// Largest message in JSON: every character may be escaped with six bytes.
 const MESSAGE_BODY_BYTES_MAX: usize = crate::base::limit::MESSAGE_BODY_BYTES_MAX;
-/// Words, their surroundings and a reason in JSON.
+/// Largest passage, context and reason in JSON.
 const ANCHOR_BODY_BYTES_MAX: usize = 2 * MESSAGE_BODY_BYTES_MAX;
-/// A proposed text in JSON with its anchors. Text of documents is seldom escaped.
+/// Largest proposed text in JSON with its anchors. Text of documents is rarely escaped.
 const PROPOSAL_BODY_BYTES_MAX: usize = crate::base::limit::PROPOSAL_BODY_BYTES_MAX;
 
 #[derive(Deserialize)]
@@ -77,7 +77,7 @@ pub(in crate::http) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     ])
 }
 
-/// Answers as the standard wants it.
+/// Responds in the standard's format.
 pub(in crate::http) fn annotations(found: &Value) -> Result<Response> {
     let kind = "application/ld+json; profile=\"http://www.w3.org/ns/anno.jsonld\"";
     Ok(reply::typed(StatusCode::OK, kind, found.to_string().into_bytes()))

@@ -1,4 +1,4 @@
-//! What jobs have spent, and engines that are held.
+//! The usage of jobs, and engines on hold.
 
 use warp::filters::BoxedFilter;
 use warp::reply::Response;

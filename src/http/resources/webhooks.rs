@@ -1,4 +1,4 @@
-//! Calls of other programs, which the script takes.
+//! Calls of other programs for webhooks of the script.
 
 use hyper::StatusCode;
 use warp::filters::BoxedFilter;
@@ -11,7 +11,7 @@ use crate::flows::automation::webhook_proof::Proof;
 use crate::flows::automation::webhooks::{self, Incoming};
 use crate::http::{Call, any_of, post, reply};
 
-/// Where callers say what has happened.
+/// The header in which senders name the event.
 const EVENTS: [&str; 3] = ["x-github-event", "x-gitea-event", "x-gitlab-event"];
 
 pub(in crate::http) fn routes(site: &Site) -> BoxedFilter<(Response,)> {

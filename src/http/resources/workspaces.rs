@@ -1,4 +1,4 @@
-//! Workspaces: the folders of their own in which agents work.
+//! Workspaces: the folders that agents work in.
 
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;

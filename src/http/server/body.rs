@@ -14,27 +14,30 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::base::limit::{ANSWERS_BYTES_MAX, BODY_PAUSE_MS_MAX, BODY_TIME_MS_MAX, format_duration};
 use crate::base::{Error, ErrorKind, Result, fault, truncate_chars};
 
-/// The code of a large answer for which there is no room.
+/// The code of a query parameter that a route does not have.
+pub(in crate::http) const UNKNOWN_PARAMETER: &str = "unknown_parameter";
+
+/// The code of a large response for which there is no room.
 pub(in crate::http) const ANSWERS_FULL: &str = "answers_full";
 
-/// A body that nobody has read yet.
+/// A body that has not been read.
 pub(in crate::http) type BodyStream = Pin<Box<dyn Stream<Item = Result<Bytes>> + Send>>;
 
-/// Longest pause within a body.
+/// Longest pause while a body arrives.
 const PAUSE_MAX: Duration = Duration::from_millis(BODY_PAUSE_MS_MAX);
 /// Longest time for a whole body.
 const BODY_TIME_MAX: Duration = Duration::from_millis(BODY_TIME_MS_MAX);
-/// How long the rest of a body is read that was refused.
+/// How long the rest of a refused body is read.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(2);
 /// Longest wait for room.
 const ROOM_WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// The first bytes of each body need no room, nor do short answers.
+/// The first bytes of each body and short responses need no room.
 const SMALL_BYTES_MAX: usize = 64 * 1024;
-/// Room is taken in pieces of this size.
+/// Room is reserved in units of this size.
 const PIECE_KIB: u32 = 1024;
 
-/// Memory that is shared by many: what arrives of large bodies, or large answers on their way.
+/// Memory shared by large requests or large responses.
 #[derive(Clone)]
 pub(in crate::http) struct Room {
     free: Arc<Semaphore>,
@@ -58,8 +61,8 @@ impl Room {
         }
     }
 
-    /// Returns the bytes in a form that holds room until the last of them has been written or given
-    /// up. Few bytes need none.
+    /// Returns bytes that hold their room until the last of them is written or dropped. A few bytes
+    /// need none.
     ///
     /// # Errors
     /// `unavailable` with code `answers_full` if there is none: nobody waits with one in hand.
@@ -90,14 +93,14 @@ impl AsRef<[u8]> for Held {
     }
 }
 
-/// A whole body, and the room that it holds.
+/// A whole body, with its room.
 pub(in crate::http) struct Arrived {
     pub(in crate::http) bytes: Vec<u8>,
     room: Option<OwnedSemaphorePermit>,
 }
 
 impl Arrived {
-    /// Takes more room for what has arrived; what was only announced takes none.
+    /// Reserves room for received bytes; announced bytes need none.
     async fn make_room(&mut self, room: &Room) -> Result<()> {
         let held = self.room.as_ref().map_or(0, OwnedSemaphorePermit::num_permits) * 1024;
         if self.bytes.len() <= SMALL_BYTES_MAX + held {
@@ -111,7 +114,7 @@ impl Arrived {
         Ok(())
     }
 
-    /// Gives the bytes and the room apart.
+    /// Returns the bytes and the room separately.
     pub(in crate::http) fn split(self) -> (Vec<u8>, Option<OwnedSemaphorePermit>) {
         (self.bytes, self.room)
     }
@@ -124,16 +127,16 @@ fn too_large(bytes_max: usize) -> Error {
 
 /// The type of a form.
 pub(in crate::http) const FORM: &str = "application/x-www-form-urlencoded";
-/// The type of a file: what it really is, its bytes say.
+/// The type of a file; its bytes determine what it really is.
 pub(in crate::http) const FILE: &str = "application/octet-stream";
 
-/// Returns the length that a request announces.
+/// Returns the announced length.
 fn announced(headers: &HeaderMap) -> Option<usize> {
     headers.get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse().ok())
 }
 
-/// Reads what nobody wants, for a short while: many clients look for the answer only when they have
-/// sent all, and a connection that is closed before looks to them like a fault.
+/// Reads an unwanted body for a short while: many clients read the response only after sending
+/// everything, and an early close looks like a failure to them.
 pub(in crate::http) async fn drain<T, E>(
     mut body: impl Stream<Item = std::result::Result<T, E>> + Unpin,
 ) {
@@ -141,7 +144,7 @@ pub(in crate::http) async fn drain<T, E>(
         return;
     }
     let all = async { while let Some(Ok(_)) = body.next().await {} };
-    // Who is not through by then is cut off, as anybody was before.
+    // After that, the connection is cut.
     let _ = timeout(DRAIN_TIME_MAX, all).await;
 }
 
@@ -184,7 +187,7 @@ pub(in crate::http) async fn read(
     }
 }
 
-/// Returns whether the body says that it is of this type and not packed.
+/// Returns whether the body has this type and is not compressed.
 pub(in crate::http) fn is_of_type(headers: &HeaderMap, wanted: &str) -> bool {
     let mut types = headers.get_all(CONTENT_TYPE).iter();
     let (Some(first), None) = (types.next(), types.next()) else { return false };
@@ -198,14 +201,14 @@ pub(in crate::http) fn is_of_type(headers: &HeaderMap, wanted: &str) -> bool {
     is_wanted && is_utf8 && !headers.contains_key(CONTENT_ENCODING)
 }
 
-/// Where it stands what a route takes.
+/// Where the input of routes is documented.
 const ROUTES: &str = "docs/http.md says what each route takes";
 
-/// How a refusal of null begins.
+/// How serde's refusal of null begins.
 const NULL_REFUSED: &str = "invalid type: null";
 
-/// Reads JSON; unknown fields are refused by types that say `deny_unknown_fields`. A field that is
-/// null and may be left out counts as left out.
+/// Reads JSON; types with `deny_unknown_fields` refuse unknown fields. A null in an optional field
+/// counts as absent.
 pub(in crate::http) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     let read = serde_json::from_slice(bytes);
     let is_of_null = |cause: &serde_json::Error| cause.to_string().starts_with(NULL_REFUSED);
@@ -220,8 +223,8 @@ pub(in crate::http) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T
     })
 }
 
-/// Reads an object whose fields that are null are left out; nothing if it has none, or is refused
-/// without them too.
+/// Reads an object without its null fields; `None` if it has none, or is refused without them as
+/// well.
 fn without_nulls<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     let mut fields: serde_json::Map<String, serde_json::Value> =
         serde_json::from_slice(bytes).ok()?;
@@ -241,18 +244,15 @@ pub(in crate::http) fn parse_form<T: DeserializeOwned>(bytes: &[u8]) -> Result<T
     })
 }
 
-/// Reads a query; a parameter that is unknown or there twice is refused.
+/// Reads a query; unknown and repeated parameters are refused.
 pub(in crate::http) fn parse_query<T: DeserializeOwned>(query: &str) -> Result<T> {
     serde_urlencoded::from_str(query).map_err(|cause| {
         let why = truncate_chars(&cause.to_string(), 200).replace("field", "parameter");
-        let code = if why.starts_with("unknown parameter") {
-            "unknown_parameter"
-        } else {
-            "bad_parameter"
-        };
-        // `unknown parameter `q`, expected one of …`: what there is stands in the documentation.
+        let code =
+            if why.starts_with("unknown parameter") { UNKNOWN_PARAMETER } else { "bad_parameter" };
+        // `unknown parameter `q`, expected one of …`: the list is in the documentation.
         let message = match code {
-            "unknown_parameter" => why.split(", expected").next().unwrap_or(&why).to_owned(),
+            UNKNOWN_PARAMETER => why.split(", expected").next().unwrap_or(&why).to_owned(),
             _ => format!("the query is wrong: {why}"),
         };
         Error::invalid(message).code(code).hint(ROUTES)
@@ -362,7 +362,7 @@ mod tests {
         tokio::task::yield_now().await;
         let fine = read(body(vec![mib; 3]), &of(3 * mib), 3 * mib, &room).await.unwrap();
         assert_eq!(fine.bytes.len(), 3 * mib);
-        // One that is held takes its room from others, until it is dropped.
+        // A body that is held takes room from others until it is dropped.
         let full = read(body(vec![mib; 3]), &of(3 * mib), 3 * mib, &room).await;
         let full = full.err().unwrap();
         assert_eq!((full.kind(), full.code_str()), (ErrorKind::Busy, "bodies_full"));

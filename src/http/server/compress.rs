@@ -1,4 +1,4 @@
-//! Answers in fewer bytes, for whoever says that they read gzip.
+//! gzip for clients that accept it.
 //!
 //! **Invariant:** a stream is never held back to be compressed, and what is compressed already is
 //! left alone.
@@ -16,14 +16,14 @@ use warp::reply::Response;
 use crate::base::{Error, Result, fault};
 use crate::http::server::body::Room;
 
-/// Shorter answers fit into one packet anyway.
+/// Shorter responses fit into one packet anyway.
 const BYTES_MIN: u64 = 1024;
-/// Longer ones (the text of a large document as JSON) would take longer than they save.
+/// Longer ones (a large document as JSON) would take longer than they save.
 const BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// Up to this length it is done between two other things.
+/// Shorter ones are compressed in place, on the async thread.
 const AT_ONCE_BYTES_MAX: usize = 64 * 1024;
 
-/// Returns whether a client says that it reads gzip.
+/// Returns whether a client accepts gzip.
 pub(in crate::http) fn takes_gzip(header: Option<&str>) -> bool {
     header.unwrap_or_default().split(',').any(|part| {
         let (name, weight) = part.split_once(';').unwrap_or((part, ""));
@@ -33,13 +33,13 @@ pub(in crate::http) fn takes_gzip(header: Option<&str>) -> bool {
     })
 }
 
-/// Returns bytes compressed; writing to memory does not fail.
+/// Returns compressed bytes; writing to memory does not fail.
 pub(in crate::http) fn gzip(plain: &[u8], level: Compression) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), level);
     encoder.write_all(plain).and_then(|()| encoder.finish()).unwrap_or_default()
 }
 
-/// Compresses an answer if that is worth it. The plain one takes room meanwhile.
+/// Compresses a response if that is worthwhile. In the meantime the uncompressed one holds room.
 ///
 /// # Errors
 /// `unavailable` with code `answers_full` if there is no room.

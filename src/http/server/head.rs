@@ -13,10 +13,10 @@ use crate::base::limit::{
 };
 use crate::base::{Error, ErrorKind, fault, truncate_chars};
 
-/// What a header takes besides its name and value: `: ` and the end of the line.
+/// Overhead per header: `: ` and the line end.
 const HEADER_FRAME_BYTES: usize = 4;
 
-/// Refuses a head that is too large, with the status that HTTP has for it.
+/// Refuses a head that is too large, with the matching status of HTTP.
 pub(in crate::http) fn check_size(head: &Parts) -> Result<(), (StatusCode, Error)> {
     if fault::is_off("head_limits") {
         return Ok(());
@@ -64,10 +64,10 @@ fn check_headers(headers: &HeaderMap, line: usize) -> Result<(), (StatusCode, Er
     Ok(())
 }
 
-/// Refuses a body whose end is not said by one `Content-Length`.
+/// Refuses a body whose length is not given by exactly one `Content-Length`.
 pub(in crate::http) fn check_framing(headers: &HeaderMap) -> Result<(), (StatusCode, Error)> {
     if !headers.contains_key(TRANSFER_ENCODING) || fault::is_off("framing") {
-        // Of several lengths hyper takes equal ones only, and strikes all but one.
+        // hyper accepts several equal lengths and drops all but one.
         return match headers.get_all(CONTENT_LENGTH).iter().nth(1) {
             Some(_) => refuse(
                 (StatusCode::BAD_REQUEST, "send one Content-Length"),

@@ -1,4 +1,4 @@
-//! Sockets: where clients come in, who they are to the kernel, and how long they may stall.
+//! Sockets: listeners, peers, and limits on stalled clients.
 
 use std::fs::File;
 use std::io;
@@ -16,19 +16,20 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use crate::base::{Context, Error, ErrorKind, Result, fault};
 
-/// Who sent a request, as the kernel sees it.
+/// The sender of a request, as the kernel sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
     /// A TCP client.
     Tcp(SocketAddr),
-    /// A process on this machine, our own user's or root's.
+    /// A process on this machine, of our user or root.
     Unix {
         /// Its user.
         uid: u32,
-        /// Its process, if this process can see it.
+        /// Its process, if visible to this one.
         pid: Option<i32>,
-        /// Whether it belonged to a job when it connected. Decided once, before it can end and
-        /// leave the connection to somebody else. One that cannot be seen counts as an agent's.
+        /// Whether it belonged to a job when it connected. Decided once, because the process can
+        /// end and leave the connection to another. A process that is not visible counts as an
+        /// agent's.
         is_agent: bool,
     },
 }
@@ -64,8 +65,8 @@ pub fn bind_unix(dir: &Utf8Path, name: &str) -> Result<UnixListener> {
         }
         _ => {}
     }
-    // Made aside and renamed: under its name the socket is never open to others, and an old one is
-    // replaced at once.
+    // Created under another name and renamed, so that it is never open to others under its own
+    // name, and an old one is replaced atomically.
     let listener = UnixListener::bind(&aside).context(ErrorKind::Unavailable, cannot)?;
     let private = std::fs::Permissions::from_mode(0o600);
     std::fs::set_permissions(&aside, private).context(ErrorKind::Unavailable, cannot)?;
@@ -73,23 +74,23 @@ pub fn bind_unix(dir: &Utf8Path, name: &str) -> Result<UnixListener> {
     Ok(listener)
 }
 
-/// Returns our user, as the kernel shows it to those whom we talk to.
+/// Returns our user, as the kernel shows it to peers.
 pub(in crate::http) fn own_uid() -> io::Result<u32> {
     let (one, _other) = UnixStream::pair()?;
     Ok(one.peer_cred()?.uid())
 }
 
-/// How much a client must take of an answer within the time for it.
+/// How much of a response a client must read within the time limit.
 const PROGRESS_BYTES_MIN: usize = 64 * 1024;
 
-/// A stream whose writes may not stall: a client that stops reading, or that reads a byte now and
-/// then, is closed, and so cannot hold a reply, its memory and a connection for ever.
+/// A stream whose writes may not stall: a client that stops reading, or reads a byte now and then,
+/// is disconnected, and so cannot hold a response and its memory forever.
 pub(in crate::http) struct Watched<S> {
     stream: S,
     stall: Duration,
-    /// Since a write had to wait, until all is written or enough was taken.
+    /// Since when a write has been waiting; reset when all is written or enough was read.
     deadline: Option<Pin<Box<Sleep>>>,
-    /// What was taken since then.
+    /// Bytes read since then.
     taken: usize,
 }
 
@@ -160,7 +161,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut TaskContext<'_>) -> Poll<io::Result<()>> {
-        // Only what has been written as a whole is flushed.
+        // Only fully written bytes are flushed.
         self.is_fine();
         Pin::new(&mut self.stream).poll_flush(context)
     }
@@ -173,8 +174,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     }
 }
 
-/// How long to wait after a failed accept: such failures (no descriptors left) pass by themselves,
-/// and trying at once would burn the processor.
+/// How long to wait after a failed accept: such failures (no descriptors left) pass, and retrying
+/// at once would use up the CPU.
 #[derive(Default)]
 pub(in crate::http) struct Backoff {
     failures: u32,
@@ -182,7 +183,7 @@ pub(in crate::http) struct Backoff {
 }
 
 impl Backoff {
-    /// Notes a failure; returns how long to wait, and whether it is worth a line in the log.
+    /// Records a failure; returns how long to wait, and whether to log it.
     pub(in crate::http) fn failed(&mut self) -> (Duration, bool) {
         let now = Instant::now();
         let is_news = self.last.is_none_or(|at| now - at > Duration::from_secs(60));

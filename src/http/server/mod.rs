@@ -1,4 +1,4 @@
-//! Connections and their bytes: sockets, the accept loop, heads, bodies, compression, streams.
+//! Connections: sockets, the accept loop, heads, bodies, compression, streams.
 
 pub(in crate::http) mod body;
 pub(in crate::http) mod compress;

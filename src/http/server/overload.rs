@@ -1,4 +1,4 @@
-//! Turning away connections for which there is no room: with an answer, and at once.
+//! Refuses connections beyond the limits, at once and with a response.
 //!
 //! **Invariant:** nothing here waits for a client, and nothing needs more than one descriptor.
 
@@ -10,14 +10,14 @@ use tokio::net::{TcpStream, UnixStream};
 
 use crate::base::fault;
 
-/// What a client reads that came too much. Its head is not read, so the answer is always JSON.
+/// The response to an excess connection. Its head is not read, so the response is always JSON.
 const ANSWER: &str = "HTTP/1.1 503 Service Unavailable\r\n\
     Content-Type: application/json\r\nContent-Length: 148\r\nRetry-After: 2\r\n\
     Cache-Control: no-store\r\nConnection: close\r\n\r\n\
     {\"error\":{\"code\":\"too_many_connections\",\"message\":\"this site has as many connections \
     as it can hold\",\"hint\":\"close some, or try again in a moment\"}}";
-/// What is read of a request that nobody will answer: a close with unread bytes would be a reset,
-/// and a reset can overtake the answer.
+/// Bytes read of a request that will not be handled: closing with unread bytes would send a reset,
+/// which can overtake the response.
 const UNREAD_BYTES_MAX: usize = 32 * 1024;
 
 /// Answers a TCP connection with 503 and closes it.
@@ -26,12 +26,13 @@ pub(in crate::http) fn turn_away_tcp(stream: TcpStream) {
     if fault::is_off("turned_away") || stream.write_all(ANSWER.as_bytes()).is_err() {
         return;
     }
-    // It is closed in any case; these two only make it more likely that the answer is seen.
+    // The connection closes in any case; these two only make it more likely that the response
+    // arrives.
     let _ = stream.shutdown(Shutdown::Write);
     let _ = stream.read(&mut [0; UNREAD_BYTES_MAX]);
 }
 
-/// The same on the socket.
+/// The same on the Unix socket.
 pub(in crate::http) fn turn_away_unix(stream: UnixStream) {
     let Ok(mut stream) = stream.into_std() else { return };
     if fault::is_off("turned_away") || stream.write_all(ANSWER.as_bytes()).is_err() {
@@ -42,8 +43,8 @@ pub(in crate::http) fn turn_away_unix(stream: UnixStream) {
     let _ = stream.read(&mut [0; UNREAD_BYTES_MAX]);
 }
 
-/// One descriptor that is kept for the moment when there are no others: with it a connection can be
-/// accepted, told, and closed, instead of waiting for an answer that nobody will give.
+/// A spare descriptor for when there are no others: with it, a connection can be accepted, refused
+/// and closed instead of waiting forever.
 pub(in crate::http) struct Spare(Option<File>);
 
 impl Spare {
@@ -51,12 +52,12 @@ impl Spare {
         Spare(File::open("/dev/null").ok())
     }
 
-    /// Gives the descriptor up; whether there was one.
+    /// Closes the spare descriptor; returns whether there was one.
     pub(in crate::http) fn release(&mut self) -> bool {
         self.0.take().is_some()
     }
 
-    /// Takes one again; whether that could be done.
+    /// Opens it again; returns whether that succeeded.
     pub(in crate::http) fn restore(&mut self) -> bool {
         if self.0.is_none() {
             self.0 = File::open("/dev/null").ok();

@@ -1,4 +1,4 @@
-//! The accept loop: connections with limits on number, time and size, ended in order.
+//! The accept loop: connections with limits on number, time and size, and an orderly shutdown.
 //!
 //! **Invariant:** every connection is a task of one `JoinSet`; none outlives [`serve`].
 //! **Invariant:** on the Unix socket only our own user and root are heard.
@@ -33,7 +33,7 @@ use crate::http::server::listen::{Backoff, Peer, Watched, own_uid};
 use crate::http::server::overload::{Spare, turn_away_tcp, turn_away_unix};
 use crate::http::{Edge, Site};
 
-/// Where clients come in.
+/// The listeners.
 pub struct Listeners {
     /// For browsers, if the site has an address.
     pub tcp: Option<TcpListener>,
@@ -44,37 +44,37 @@ pub struct Listeners {
 /// Limits on connections.
 #[derive(Clone, Copy, Debug)]
 pub struct ServeLimits {
-    /// Most TCP connections; one more is turned away at once.
+    /// Most TCP connections; further ones are refused at once.
     pub tcp_connections_max: usize,
-    /// Most connections on the socket of all but agents.
+    /// Most connections to the socket, not counting agents.
     pub unix_connections_max: usize,
-    /// Most connections on the socket of agents: a job that opens many takes none from browsers and
-    /// none from the operator.
+    /// Most connections of agents to the socket, so that a job that opens many takes none from
+    /// browsers and the operator.
     pub agent_connections_max: usize,
     /// Longest time for the head of a request, and between two requests.
     pub header_read: Duration,
-    /// Longest time in which a client takes less than 64 KiB of its answer.
+    /// Longest time in which a client reads less than 64 KiB of its response.
     pub write_stall: Duration,
 }
 
-/// How long a connection that is told to leave may take.
+/// How long a connection may take to close.
 const LEAVE_MAX: Duration = Duration::from_millis(100);
-/// Descriptors that connections leave to jobs, git, the database and the log: a quarter of all, and
-/// no fewer than this.
+/// Descriptors reserved for jobs, git, the database and the log: a quarter of all, and at least
+/// this many.
 const RESERVED_MIN: u64 = 128;
-/// Fewest connections of each sort, however few descriptors there are.
+/// Fewest connections of each type, however few descriptors there are.
 const CONNECTIONS_MIN: u64 = 8;
-/// What the parser takes of a head: more than a request may have, so that what is too long is
-/// refused with a word and not by a bare status.
+/// The parser's limit on a head: above our own, so that an oversized head gets a message and not
+/// only a status.
 const PARSED_BYTES_MAX: usize = 4 * HEAD_BYTES_MAX;
 const PARSED_HEADERS_MAX: usize = 4 * HEADERS_MAX;
-/// What a connection holds of what was read or is to be written, besides one piece of an answer.
+/// Buffers of a connection, besides one chunk of a response.
 const BUFFER_BYTES_MAX: usize = 2 * PARSED_BYTES_MAX;
-/// How long a client may take to be turned away that was there when the descriptors ran out.
+/// How long the refusal of a client may take when the descriptors have run out.
 const TURN_AWAY_MAX: Duration = Duration::from_millis(50);
 
 impl ServeLimits {
-    /// Returns the limits for a process that may hold so many descriptors.
+    /// Returns the limits for a number of descriptors.
     pub fn within(descriptors: u64) -> ServeLimits {
         if fault::is_off("descriptor_reserve") {
             return ServeLimits::default();
@@ -105,7 +105,7 @@ impl Default for ServeLimits {
     }
 }
 
-/// Serves until `stop`; then lets open requests end within `grace`, and cuts the rest off.
+/// Serves until `stop`; then waits up to `grace` for open requests, and cuts off the rest.
 ///
 /// Endless replies end on the `stop` of the edge, which should be the same or earlier.
 pub async fn serve(
@@ -136,7 +136,8 @@ pub async fn serve(
             accepted = accept(&listeners) => accepted,
         };
         match accepted {
-            // Whoever took the spare one away has closed it meanwhile: this one may not keep it.
+            // Another task has used the spare descriptor in the meantime, so this connection is
+            // closed.
             Ok(arrived) if !spare.restore() && !fault::is_off("spare_descriptor") => {
                 turn_away(arrived);
             }
@@ -150,17 +151,17 @@ pub async fn serve(
                     && !fault::is_off("spare_descriptor")
                     && let Some(arrived) = next_one(&listeners).await
                 {
-                    // Others may have left meanwhile: then there is room.
+                    // Others may have left in the meantime.
                     match spare.restore() {
                         true => doors.admit(arrived).await,
                         false => turn_away(arrived),
                     }
                 }
                 if spare.restore() && !fault::is_off("spare_descriptor") {
-                    // Somebody was turned away: the next one is accepted in the same way.
+                    // A client was refused: the next one is accepted in the same way.
                     continue;
                 }
-                // Until a connection gives its descriptor back, or for a moment.
+                // Until a connection closes, or for a moment.
                 tokio::select! {
                     () = sleep(pause) => {}
                     Some(ended) = doors.connections.join_next() => note_end(ended),
@@ -173,13 +174,13 @@ pub async fn serve(
     doors.close(grace).await;
 }
 
-/// Accepts one who waits, with the descriptor that was given up for it. Somebody else may have
-/// taken that: then nobody is told.
+/// Accepts one waiting client with the spare descriptor. If another task takes it first, nobody is
+/// told.
 async fn next_one(listeners: &Listeners) -> Option<Arrived> {
     timeout(TURN_AWAY_MAX, accept(listeners)).await.ok()?.ok()
 }
 
-/// Tells one that there is no room.
+/// Tells a client that there is no room.
 fn turn_away(arrived: Arrived) {
     match arrived {
         Arrived::Tcp(stream, _) => turn_away_tcp(stream),
@@ -205,7 +206,7 @@ async fn accept(listeners: &Listeners) -> io::Result<Arrived> {
     }
 }
 
-/// What admits connections and keeps count of them.
+/// Admits connections and counts them.
 struct Doors {
     site: Site,
     limits: ServeLimits,
@@ -216,11 +217,11 @@ struct Doors {
     agents: Arc<Semaphore>,
     connections: JoinSet<()>,
     full: Backoff,
-    /// Connections over TCP that may not have asked anything yet, the oldest first.
+    /// TCP connections without a request so far, oldest first.
     silent: VecDeque<Silent>,
 }
 
-/// A connection that has not asked anything: when there is no room, it makes some.
+/// A connection without a request: closed when room is needed.
 struct Silent {
     has_asked: Arc<AtomicBool>,
     leave: CancellationToken,
@@ -242,8 +243,8 @@ impl Doors {
         }
     }
 
-    /// Returns room for one more over TCP. Whoever only holds a connection gives it up for one who
-    /// comes: so nobody keeps others out by opening many.
+    /// Returns room for one more TCP connection. An idle connection is closed for a new one, so
+    /// nobody can block others by opening many.
     async fn tcp_room(&mut self) -> Option<OwnedSemaphorePermit> {
         if let Ok(permit) = Arc::clone(&self.tcp).try_acquire_owned() {
             return Some(permit);
@@ -258,10 +259,10 @@ impl Doors {
         None
     }
 
-    /// Notes a new connection over TCP; returns what it tells when it asks, and how it is told to
-    /// leave.
+    /// Records a new connection over TCP; returns how it reports its first request, and how it is
+    /// told to close.
     fn note_silent(&mut self) -> (Arc<AtomicBool>, CancellationToken) {
-        // Those that have asked or left are of no use here.
+        // Those with a request, and closed ones, are dropped from the list.
         let is_of_use = |it: &Silent| {
             !it.has_asked.load(Ordering::Acquire) && Arc::strong_count(&it.has_asked) > 1
         };
@@ -277,14 +278,14 @@ impl Doors {
         told
     }
 
-    /// Says once a minute that there is no room.
+    /// Logs once a minute that there is no room.
     fn note_full(&mut self, whose: &str, most: usize) {
         if self.full.failed().1 {
             warn!("more than {most} connections {whose}: some are turned away");
         }
     }
 
-    /// Starts a connection, or turns it away at once.
+    /// Starts a connection, or refuses it at once.
     async fn admit(&mut self, arrived: Arrived) {
         match arrived {
             Arrived::Tcp(stream, address) => {
@@ -303,7 +304,8 @@ impl Doors {
             Arrived::Unix(stream) => {
                 let peer = match stream.peer_cred() {
                     Ok(it) if it.uid() == self.own_uid || it.uid() == 0 => {
-                        // A process of another PID namespace, or one that has ended, is not seen.
+                        // A process in another PID namespace, or one that has ended, is not
+                        // visible.
                         let is_agent =
                             it.pid().is_none_or(|pid| pid <= 0 || self.site.is_agent_peer(pid));
                         Peer::Unix { uid: it.uid(), pid: it.pid(), is_agent }
@@ -317,7 +319,7 @@ impl Doors {
                         return;
                     }
                 };
-                // Agents that hold many connections take none from the operator.
+                // Agents with many connections take none from the operator.
                 let is_agent = matches!(peer, Peer::Unix { is_agent: true, .. });
                 let (pool, most, whose) = match is_agent {
                     true => (&self.agents, self.limits.agent_connections_max, "of agents"),
@@ -358,7 +360,8 @@ impl Doors {
             tokio::select! {
                 () = &mut serving => {}
                 () = leave.cancelled() => {
-                    // At a stop, all are told in another way; and who has just asked is answered.
+                    // At shutdown all are told in another way, and a request in progress gets its
+                    // response.
                     if stop.is_cancelled() || has_asked.load(Ordering::Acquire) {
                         serving.await;
                     }
@@ -411,7 +414,7 @@ async fn serve_connection<S>(
         }
     };
     if let Err(cause) = outcome {
-        // A client that leaves, stalls or speaks no HTTP is its own affair.
+        // A client that leaves, stalls or does not speak HTTP is not our error.
         debug!("a connection ended: {cause}");
     }
 }

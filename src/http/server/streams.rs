@@ -1,5 +1,4 @@
-//! How many event streams there are, and of whom; the text of the newest event, made once for all;
-//! and how a stream reaches warp.
+//! The number of event streams by person, the text of the newest event, and the adapter to warp.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -34,20 +33,20 @@ struct Places {
     by_owner: HashMap<String, usize>,
 }
 
-/// The place of one stream; given back when it is dropped.
+/// The place of one stream; returned when dropped.
 pub(in crate::http) struct Place {
     streams: Streams,
     owner: String,
 }
 
 impl Streams {
-    /// Returns room for so many streams.
+    /// Returns a limit of so many streams.
     pub(in crate::http) fn new(most: usize) -> Streams {
         let (places, newest) = (Mutex::default(), Mutex::default());
         Streams(Arc::new(Shared { most, places, newest }))
     }
 
-    /// Gives a stream its place.
+    /// Takes a place for a stream.
     ///
     /// # Errors
     /// `unavailable` with code `too_many_streams`.
@@ -80,7 +79,7 @@ impl Streams {
         Ok(Place { streams: self.clone(), owner })
     }
 
-    /// Returns the text of a new event, which is the same for all streams that may see it.
+    /// Returns the text of a new event, rendered once for all streams.
     pub(in crate::http) fn text_of(&self, number: i64, write: impl FnOnce() -> String) -> Bytes {
         let mut newest = self.0.newest.lock().unwrap_or_else(PoisonError::into_inner);
         match &*newest {

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use camino::Utf8Path;
 use tracing::{error, info, warn};
 
-use crate::base::Millis;
+use crate::base::{DISK_FULL, Millis};
 use crate::process;
 use crate::store::Trouble;
 
@@ -41,7 +41,7 @@ impl Room {
         let found = known.get_or_insert_with(|| {
             error!("no job starts until there is room: {free} bytes are free at {data}");
             Trouble {
-                code: "disk_full".to_owned(),
+                code: DISK_FULL.to_owned(),
                 message: "the disk is full, so no job starts".to_owned(),
                 hint: Some("free some space: jobs that wait then start by themselves".to_owned()),
                 since: now,

@@ -11,6 +11,11 @@ use crate::script::{
     Speech,
 };
 
+/// The code of a prompt that the script could not make.
+pub const PROMPT_FAILED: &str = "prompt_failed";
+/// The code of a job whose kind changed after it was enqueued.
+pub const KIND_CHANGED: &str = "kind_changed";
+
 /// An engine that can be started on this machine.
 #[derive(Clone, Debug)]
 pub struct ResolvedEngine {
@@ -138,7 +143,7 @@ impl Engines {
     /// `unavailable` with code `kind_changed` if no kind used it at the start.
     pub fn find(&self, name: &str) -> Result<&ResolvedEngine> {
         self.0.get(name).ok_or_else(|| {
-            Error::unavailable(format!("engine \"{name}\" is not resolved")).code("kind_changed")
+            Error::unavailable(format!("engine \"{name}\" is not resolved")).code(KIND_CHANGED)
         })
     }
 }

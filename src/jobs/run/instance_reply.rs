@@ -14,7 +14,7 @@ use crate::base::{Error, ErrorKind, JobId, Result, fault, tail_of};
 use crate::jobs::fence::JOB_ENDED;
 use crate::jobs::rows::table;
 use crate::jobs::run::dispatch::Inner;
-use crate::jobs::run::settle::{Ended, Outcome};
+use crate::jobs::run::settle::{ALREADY_COMPLETED, Ended, Outcome};
 use crate::jobs::{Generation, Job, Phase, Reason, Status, Verdict, Viewer, job_dir};
 use crate::process::JobFolder;
 use crate::script::Kind;
@@ -101,7 +101,7 @@ pub fn give_verdict(tx: &Tx<'_>, id: &JobId, given: &Given) -> Result<()> {
         }
         Some((verdict, _)) => {
             let message = format!("job {id} has said `{verdict}` already");
-            Err(Error::conflict("already_completed", message)
+            Err(Error::conflict(ALREADY_COMPLETED, message)
                 .hint("the first one stands; nothing was changed"))
         }
         _ => Err(Error::conflict(JOB_ENDED, format!("job {id} has ended"))
@@ -261,6 +261,6 @@ pub(in crate::jobs) async fn keep_from_files(
     let kept = inner.setup.store.write(move |tx| give_verdict(tx, &id, &given)).await;
     match kept {
         Ok(()) => true,
-        Err(cause) => cause.code_str() == "already_completed",
+        Err(cause) => cause.code_str() == ALREADY_COMPLETED,
     }
 }

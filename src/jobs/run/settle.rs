@@ -19,6 +19,9 @@ use crate::process::ProcessIdentity;
 use crate::script::Produces;
 use crate::store::Tx;
 
+/// The code of a job that already has its result.
+pub const ALREADY_COMPLETED: &str = "already_completed";
+
 // A job never ends before it started, whatever the clock does: durations are not negative.
 const BEGIN_ENDING: &str = "
     UPDATE agent_jobs SET ending_ms = MAX(:now, started_ms)
@@ -142,7 +145,7 @@ pub fn request_cancel(tx: &Tx<'_>, id: &JobId, by: &Actor) -> Result<()> {
             let job = table::find_slim(tx.connection(), &Viewer::Program, id)?;
             if let (Some(verdict), false) = (job.verdict, job.status.is_final()) {
                 let message = format!("job {id} has said `{}` already", verdict.as_str());
-                return Err(Error::conflict("already_completed", message)
+                return Err(Error::conflict(ALREADY_COMPLETED, message)
                     .hint("its agent is being stopped; its result is final"));
             }
             let state = if job.status.is_final() { "has ended" } else { "is ending" };

@@ -15,6 +15,9 @@ use crate::jobs::run::launch::Ground;
 use crate::process::which;
 use crate::script::{Hooks, Kind, WorkspaceMode};
 
+/// The code of a workspace hook that cannot run.
+pub(in crate::jobs) const BAD_HOOK: &str = "bad_hook";
+
 /// Environment of every hook, besides what is inherited. The agent has the same without
 /// `MESSAGE_CONTENT`.
 const NAMES: [&str; 13] = [
@@ -227,5 +230,5 @@ pub(in crate::jobs) fn resolved(ground: &Ground, argv: &[String]) -> Result<Vec<
 }
 
 fn bad(message: impl Into<String>) -> Error {
-    Error::invalid(message.into()).code("bad_hook")
+    Error::invalid(message.into()).code(BAD_HOOK)
 }

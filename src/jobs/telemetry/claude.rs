@@ -250,10 +250,7 @@ fn result(object: &Value, now: Millis, report: &mut Report) -> Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jobs::telemetry::tests::read_all;
-
-    /// 2026-11-22T13:30:00Z.
-    const NOW: Millis = Millis(1_795_354_200_000);
+    use crate::jobs::telemetry::tests::{NOW, read_all};
 
     #[test]
     fn the_result_line_gives_cost_usage_and_the_end() {

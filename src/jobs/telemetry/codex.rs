@@ -144,7 +144,7 @@ fn turn_failed(error: &Value, now: Millis, report: &mut Report) -> Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jobs::telemetry::tests::read_all;
+    use crate::jobs::telemetry::tests::{read_all, types};
 
     const NOW: Millis = Millis(1_795_300_000_000);
 
@@ -162,10 +162,9 @@ mod tests {
         let usage = report.usage.unwrap();
         assert_eq!((&usage["input_tokens"], &usage["turns"]), (&json!(19312), &json!(1)));
         assert_eq!((report.cost_usd, report.is_error), (None, false));
-        let types: Vec<&str> = entries.iter().map(|it| it["type"].as_str().unwrap()).collect();
         let expected =
             ["start", "text", "text", "tool_call", "tool_result", "text", "usage", "done"];
-        assert_eq!(types, expected);
+        assert_eq!(types(&entries), expected);
         assert_eq!(entries[4]["text"], "codex-tool-ran\n");
         assert_eq!(entries[4]["ok"], true);
     }

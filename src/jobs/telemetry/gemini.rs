@@ -116,10 +116,7 @@ fn result(object: &Value, now: Millis, report: &mut Report) -> [Value; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jobs::telemetry::tests::read_all;
-
-    /// 2026-11-22T13:30:00Z.
-    const NOW: Millis = Millis(1_795_354_200_000);
+    use crate::jobs::telemetry::tests::{NOW, read_all, types};
 
     fn run(lines: &str) -> (Report, Vec<Value>, usize) {
         read_all(lines, NOW, read_line)
@@ -129,7 +126,6 @@ mod tests {
     fn a_recorded_run_is_read_with_its_pieces_as_one_text() {
         let (report, entries, ends) = run(include_str!("../../../tests/data/gemini-stream.jsonl"));
         assert_eq!(ends, 1);
-        let types: Vec<&str> = entries.iter().map(|it| it["type"].as_str().unwrap()).collect();
         let expected = [
             "start",
             "text",
@@ -143,7 +139,7 @@ mod tests {
             "usage",
             "done",
         ];
-        assert_eq!(types, expected);
+        assert_eq!(types(&entries), expected);
         assert_eq!(entries[1]["text"], "I look first.");
         assert_eq!(entries[2]["name"], "run_shell_command");
         let whole = entries[8]["text"].as_str().unwrap();

@@ -443,6 +443,14 @@ impl Telemetry {
 mod tests {
     use super::*;
 
+    /// 2026-11-22T13:30:00Z.
+    pub(super) const NOW: Millis = Millis(1_795_354_200_000);
+
+    /// Returns the type of each entry.
+    pub(super) fn types(entries: &[Value]) -> Vec<&str> {
+        entries.iter().map(|it| it["type"].as_str().unwrap()).collect()
+    }
+
     /// Reads a recorded run: the report, the entries, and how often the end was seen.
     pub(super) fn read_all(
         lines: &str,

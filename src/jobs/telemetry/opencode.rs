@@ -121,10 +121,7 @@ fn failed(error: &Value, now: Millis, report: &mut Report) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jobs::telemetry::tests::read_all;
-
-    /// 2026-11-22T13:30:00Z.
-    const NOW: Millis = Millis(1_795_354_200_000);
+    use crate::jobs::telemetry::tests::{NOW, read_all, types};
 
     fn run(lines: &str) -> (Report, Vec<Value>, usize) {
         read_all(lines, NOW, read_line)
@@ -134,7 +131,6 @@ mod tests {
     fn a_recorded_run_adds_up_its_requests() {
         let (report, entries, ends) = run(include_str!("../../../tests/data/opencode-run.jsonl"));
         assert_eq!(ends, 0);
-        let types: Vec<&str> = entries.iter().map(|it| it["type"].as_str().unwrap()).collect();
         let expected = [
             "start",
             "text",
@@ -148,7 +144,7 @@ mod tests {
             "usage",
             "done",
         ];
-        assert_eq!(types, expected);
+        assert_eq!(types(&entries), expected);
         assert!(report.session_ref.unwrap().starts_with("ses_"));
         assert_eq!(report.summary.as_deref(), Some("All done: it says hello."));
         let usage = report.usage.unwrap();

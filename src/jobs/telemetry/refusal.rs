@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::{Value, json};
 
 use crate::base::{Error, truncate_chars};
+use crate::jobs::access::NOT_GRANTED;
 
 /// Most refusals buffered; beyond that the oldest are dropped.
 const WAITING_MAX: usize = 32;
@@ -36,7 +37,7 @@ impl Refusal {
 
     /// Returns whether it was refused for lack of a grant.
     pub(in crate::jobs) fn is_of_rights(&self) -> bool {
-        self.code == "not_granted"
+        self.code == NOT_GRANTED
     }
 
     /// Returns whether a text already mentions it.

@@ -12,7 +12,7 @@ use nix::fcntl::{OFlag, RenameFlags, renameat2};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use crate::base::{Context, Error, ErrorKind, Result};
-use crate::process::root::{Root, check_plain, how, refusal};
+use crate::process::root::{FILE_GONE, Root, check_plain, how, refusal};
 
 /// The kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl Root {
         let found = match nix::fcntl::openat2(self.folder.as_fd(), path.as_std_path(), how(flags)) {
             Ok(found) => found,
             Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => return Ok(None),
-            Err(cause) => return Err(refusal(path, "file_gone", cause)),
+            Err(cause) => return Err(refusal(path, FILE_GONE, cause)),
         };
         let meta = File::from(found).metadata();
         let meta = meta.context(ErrorKind::Unavailable, || format!("cannot look at {path}"))?;
@@ -75,7 +75,7 @@ impl Root {
     pub fn rename(&self, from: &Utf8Path, to: &Utf8Path) -> Result<bool> {
         check_plain(from)?;
         check_plain(to)?;
-        let gone = || Error::not_found(format!("{from} is not there")).code("file_gone");
+        let gone = || Error::not_found(format!("{from} is not there")).code(FILE_GONE);
         let (folder, name) = self.parent(from, false)?;
         let folder = folder.ok_or_else(gone)?;
         let (target, new) = self.parent(to, true)?;

@@ -18,7 +18,7 @@ use nix::sys::stat::{Mode, mkdirat};
 use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
 
 use crate::base::{Context, Error, ErrorKind, Result, random_token};
-use crate::process::root::{Root, check_plain, how, not_a_file, refusal, shown};
+use crate::process::root::{FILE_GONE, Root, check_plain, how, not_a_file, refusal, shown};
 
 /// What stands at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,9 +62,9 @@ impl Root {
             Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => {
                 return Ok((Standing::Nothing, None));
             }
-            Err(cause) => return Err(refusal(&shown(path), "file_gone", cause)),
+            Err(cause) => return Err(refusal(&shown(path), FILE_GONE, cause)),
         };
-        look_at(found, || self.open_file(path, "file_gone").map(|(file, _)| file), bytes_max)
+        look_at(found, || self.open_file(path, FILE_GONE).map(|(file, _)| file), bytes_max)
             .map(|(standing, identity)| (standing, Some(identity)))
             .context(ErrorKind::Unavailable, || format!("cannot look at {}", shown(path)))
     }
@@ -91,7 +91,7 @@ impl Root {
         }
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let opened = nix::fcntl::openat2(self.folder.as_fd(), folder, how(flags));
-        let opened = opened.map_err(|cause| refusal(&shown(folder), "file_gone", cause))?;
+        let opened = opened.map_err(|cause| refusal(&shown(folder), FILE_GONE, cause))?;
         let cannot = || format!("cannot read {}", shown(folder));
         let mut listing = Dir::from_fd(opened).context(ErrorKind::Unavailable, cannot)?;
         let mut names = Vec::new();
@@ -205,7 +205,7 @@ impl Root {
         let above = path.parent().unwrap_or(Path::new(""));
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let open = |at: &Path| nix::fcntl::openat2(self.folder.as_fd(), at, how(flags));
-        let refused = |at: &Path, cause| refusal(&shown(at), "file_gone", cause);
+        let refused = |at: &Path, cause| refusal(&shown(at), FILE_GONE, cause);
         let mut folder = open(Path::new(".")).map_err(|it| refused(path, it))?;
         let mut at = PathBuf::new();
         for part in above.components() {

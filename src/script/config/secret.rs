@@ -13,6 +13,9 @@ use crate::base::{Error, Result};
 use crate::script::vm::require::read_below;
 use crate::script::vm::session::Caller;
 
+/// The code of a secret that cannot be read.
+pub const SECRET_MISSING: &str = "secret_missing";
+
 /// Largest file of a secret, in bytes.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
 
@@ -68,7 +71,7 @@ impl Secret {
                 Secret::Env(_) => "set it where the server is started, and start it again",
                 Secret::File(_) => "write it there, as a file that the server's user can read",
             };
-            Error::unavailable(format!("{self}: {why}")).code("secret_missing").hint(hint)
+            Error::unavailable(format!("{self}: {why}")).code(SECRET_MISSING).hint(hint)
         };
         let value = match self {
             Secret::Env(name) => env

@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 
 use crate::base::{Error, Result};
 use crate::script::source::location::Slot;
+use crate::script::vm::SCRIPT_FAILED;
 use crate::script::vm::effect::{Answer, Rights};
 
 /// Most queued calls.
@@ -135,7 +136,7 @@ impl Line {
             // If the caller is gone, there is nobody else to notify.
             let _ =
                 reply.send(Err(Error::invalid(format!("{}: the function does not end", slot.at))
-                    .code("script_failed")
+                    .code(SCRIPT_FAILED)
                     .hint("look for a text pattern that takes very long")));
             slot
         });

@@ -29,6 +29,9 @@ use crate::script::vm::require::Origin;
 use crate::script::vm::stats::{ABANDONED_MAX, Wear};
 use crate::script::vm::thread::{CALL_PATIENCE, Plan, run};
 
+/// The code of a script that does not return.
+pub const SCRIPT_STUCK: &str = "script_stuck";
+
 /// How long loading may take before its thread is abandoned.
 const LOAD_PATIENCE: Duration = Budget::LOAD.wall.saturating_add(Budget::PATIENCE);
 /// How long an event waits if the queue is full.
@@ -134,7 +137,7 @@ impl Vm {
 
 fn stuck() -> Error {
     Error::unavailable("the functions of the script are switched off, since they do not end")
-        .code("script_stuck")
+        .code(SCRIPT_STUCK)
         .hint("mend the script, then restart the server")
 }
 
@@ -201,7 +204,7 @@ pub(crate) fn evaluate(plan: Plan, wear: Wear) -> Result<Started> {
         Err(Unheard::Stuck) => {
             owner.wear.abandon();
             Err(Error::unavailable("the script does not end while it loads")
-                .code("script_stuck")
+                .code(SCRIPT_STUCK)
                 .hint("look for a text pattern that takes very long"))
         }
         Err(Unheard::Late) => {

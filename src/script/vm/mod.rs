@@ -19,3 +19,6 @@ pub(in crate::script) mod strings;
 pub(in crate::script) mod template;
 pub(in crate::script) mod thread;
 pub(in crate::script) mod value;
+
+/// The code of an error in a function of the script.
+pub const SCRIPT_FAILED: &str = "script_failed";

@@ -10,6 +10,7 @@ use crate::base::limit::TEXT_INPUT_BYTES_MAX;
 use crate::base::{Error, ErrorKind, Result};
 use crate::script::config::{InputType, Kind, Prompt};
 use crate::script::schema::is_name;
+use crate::script::vm::SCRIPT_FAILED;
 use crate::script::vm::handle::Vm;
 
 /// Names available to every prompt, besides the inputs of its kind.
@@ -123,7 +124,7 @@ pub async fn prompt(vm: &Vm, kind: &Kind, values: &BTreeMap<String, String>) -> 
                          format(…), or return \"…\" .. job.NAME",
                         slot.at
                     );
-                    Err(Error::invalid(message).code("script_failed"))
+                    Err(Error::invalid(message).code(SCRIPT_FAILED))
                 }
             }
         }

@@ -18,6 +18,7 @@ use crate::script::load::node::Draft;
 use crate::script::load::raw::News;
 use crate::script::source::diagnostic::Diagnostic;
 use crate::script::source::location::Slot;
+use crate::script::vm::SCRIPT_FAILED;
 use crate::script::vm::advice::advice;
 use crate::script::vm::budget::{Budget, MEMORY_BYTES_MAX, Meter};
 use crate::script::vm::calls::Turn;
@@ -168,7 +169,7 @@ impl Machine {
                 None => message,
             };
             Error::invalid(truncate_chars(&message, MESSAGE_CHARS_MAX))
-                .code("script_failed")
+                .code(SCRIPT_FAILED)
                 .hint(MEND)
         });
         if answer.is_err() {

@@ -1,4 +1,4 @@
-//! `wiki-browser job restore` and `job keep`: what changed in the repository while a job ran.
+//! `wiki-browser job restore` and `job keep`: changes of the repository while a job ran.
 
 use serde_json::json;
 
@@ -11,10 +11,10 @@ use crate::cli::terminal::short_id::Noun;
 use crate::cli::terminal::table::Table;
 use crate::flows::jobs::JobView;
 
-/// Most changes that `job show` names.
+/// Most changes listed by `job show`.
 const SHOWN_MAX: usize = 20;
 
-/// Puts changes back, or says what could be.
+/// Restores changes, or reports what could be restored.
 pub(in crate::cli::commands) fn restore(
     desk: &Desk,
     given: &str,
@@ -52,7 +52,7 @@ fn state(outcome: Outcome) -> &'static str {
     }
 }
 
-/// Leaves changes as they are.
+/// Keeps changes.
 pub(in crate::cli::commands) fn keep(desk: &Desk, given: &str) -> Result<()> {
     let client = desk.client()?;
     let id = desk.id(&client, Noun::Job, given)?;
@@ -80,7 +80,7 @@ pub(in crate::cli::commands) fn describe(desk: &Desk, view: &JobView) -> Result<
     desk.detail("", &escape::line(&what))
 }
 
-/// Says at a job's end what should be known of it, and what can be done about what it changed.
+/// Prints the warnings of an ended job, and what can be done about its changes.
 pub(in crate::cli::commands) fn note(screen: &Screen, view: &JobView) {
     for warning in &view.job.warnings {
         let warning = escape::line(warning);

@@ -1,4 +1,4 @@
-//! Watching a job until it ends, also across a restart of the server.
+//! Following a job until it ends, even across a restart of the server.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -18,40 +18,40 @@ use crate::client::{CONNECTION_LOST, Client, Events, Next};
 use crate::flows::jobs::JobView;
 use crate::jobs::{Job, Reason, Status};
 
-/// Between two looks while the agent's output or a line of progress is shown.
+/// Interval of looks while the agent's output or a line of progress is shown.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// Between two looks without an event: the bell is never trusted alone.
+/// Interval of looks without an event, because events alone are not relied upon.
 const FALLBACK_INTERVAL: Duration = Duration::from_secs(15);
-/// Most pieces of output that are printed at one look.
+/// Most parts of the output printed per look.
 const LOG_PIECES_MAX: usize = 64;
 
 /// Most lines of an agent's last words.
 const LAST_WORDS_MAX: usize = 5;
 
-/// What to watch.
+/// What to follow.
 #[derive(Debug)]
 pub(in crate::cli::commands) struct Follow {
     /// The job.
     pub(in crate::cli::commands) id: String,
-    /// What of its agent is printed.
+    /// What to print of its agent.
     pub(in crate::cli::commands) show: Show,
 }
 
-/// What of an agent is printed while it works.
+/// What to print of an agent while it works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cli::commands) enum Show {
     /// Nothing.
     Nothing,
-    /// What it says and does, for a person, if its engine tells that.
+    /// Its transcript, if its engine records one.
     Steps,
-    /// The same; else its output.
+    /// The same; otherwise its output.
     Log,
-    /// Its output as it is.
+    /// Its raw output.
     Raw,
 }
 
 impl Show {
-    /// Returns what the options of a command ask for.
+    /// Returns the choice made by a command's options.
     pub(in crate::cli::commands) fn of(otherwise: Show, log: bool, raw: bool) -> Show {
         match (log, raw) {
             (_, true) => Show::Raw,
@@ -65,7 +65,7 @@ impl Show {
     }
 }
 
-/// What has been seen and printed.
+/// What has been printed so far.
 struct Watch<'d> {
     desk: &'d Desk,
     client: &'d Client,
@@ -78,7 +78,7 @@ struct Watch<'d> {
     absence: Absence,
 }
 
-/// Says what else is open on the Source, if anything is.
+/// Lists other open work on the Source, if there is any.
 pub(in crate::cli::commands) fn note_open(desk: &Desk, open: &AlsoOpen) {
     let say = |count: i64, noun: &str| match count {
         1 => format!("1 other {noun}"),
@@ -92,7 +92,7 @@ pub(in crate::cli::commands) fn note_open(desk: &Desk, open: &AlsoOpen) {
     }
 }
 
-/// Watches a job and returns the exit code: 0 if it succeeded, 1 otherwise.
+/// Follows a job and returns the exit code: 0 if it succeeded, 1 otherwise.
 ///
 /// # Errors
 /// What the server refuses, and that it stays away.
@@ -110,7 +110,7 @@ pub(in crate::cli::commands) fn run(desk: &Desk, client: &Client, follow: &Follo
         absence: Absence::default(),
     };
     let mut events = client.events(None);
-    // The stream stands before the first look, so that no change falls between the two.
+    // The stream is connected before the first look, so that no change is missed.
     watch.wait_or_pause(&mut events)?;
     loop {
         match watch.look() {
@@ -123,7 +123,7 @@ pub(in crate::cli::commands) fn run(desk: &Desk, client: &Client, follow: &Follo
     }
 }
 
-/// Returns what the agent said last about a job that did not go well.
+/// Returns the last words of the agent of a job that did not succeed.
 fn last_words(job: &Job) -> Vec<&str> {
     let tail = job.error_tail.as_deref().unwrap_or_default();
     let mut words: Vec<&str> = tail.lines().filter(|it| !it.trim().is_empty()).collect();
@@ -134,7 +134,7 @@ fn last_words(job: &Job) -> Vec<&str> {
     words.split_off(words.len().saturating_sub(LAST_WORDS_MAX))
 }
 
-/// Whether the server may come back: not there, broken off, or not ready yet.
+/// Whether the server may come back: absent, disconnected, or not ready yet.
 fn is_absence(cause: &Error) -> bool {
     cause.kind() == ErrorKind::Unavailable
 }
@@ -148,7 +148,7 @@ impl Watch<'_> {
         if was_away {
             self.clear();
         }
-        // Before what is new is told: it was seen by the server that is there again.
+        // Before anything new is printed: the server is back.
         self.absence.end(self.desk);
         let status = view.job.status;
         let has_ended = status.is_final();
@@ -186,7 +186,7 @@ impl Watch<'_> {
         self.desk.screen.note(&format!("job {id} {state}{why}"));
     }
 
-    /// Says that the end was not seen: what is printed now happened before.
+    /// Reports that the server was away, so what follows happened earlier.
     fn say_when_it_ended(&self, view: &JobView) {
         let how = match view.job.reason {
             Some(Reason::ServerRestarted) => "the job was settled when the server restarted",
@@ -195,13 +195,13 @@ impl Watch<'_> {
         self.desk.screen.note(how);
     }
 
-    /// Notes that the server is away.
+    /// Records that the server is away.
     fn goes_on_without(&mut self, cause: Error) -> Result<()> {
         self.clear();
         self.absence.goes_on(self.desk, cause)
     }
 
-    /// Waits for something new. A server that was never there is found so by the next look.
+    /// Waits for an event. The next look notices a server that was never there.
     fn wait_or_pause(&mut self, events: &mut Events<'_>) -> Result<()> {
         match self.wait(events) {
             Err(cause) if is_absence(&cause) => {
@@ -226,11 +226,12 @@ impl Watch<'_> {
                         return Ok(());
                     }
                 }
-                // A stream may break off alone: whether a server is there says the next connection.
+                // Only the stream may have ended: the next connection shows whether there is a
+                // server.
                 Next::Lost(cause) if cause.code_str() == CONNECTION_LOST && !is_broken => {
                     is_broken = true;
                 }
-                // Said now: the next look asks a server that was there again and again.
+                // Reported now, because the next look waits for a server that was there before.
                 Next::Lost(cause) if self.absence.was_there() => {
                     return self.goes_on_without(cause);
                 }
@@ -288,13 +289,13 @@ impl Watch<'_> {
         // Output goes to standard error: standard output is for the job itself (`--json`).
         for piece in &pieces {
             let mut err = std::io::stderr().lock();
-            // Nobody to tell if standard error is closed.
+            // If standard error is closed, nobody can be told.
             let _ = write!(err, "{}", escape::block(piece));
         }
         Ok(())
     }
 
-    /// Writes the line of progress anew.
+    /// Rewrites the line of progress.
     fn progress(&mut self, view: &JobView) {
         if !self.shows_progress || self.follow.show.is_output() {
             return;
@@ -309,16 +310,16 @@ impl Watch<'_> {
         let words = table::cut(&words, self.desk.screen.width().unwrap_or(80).saturating_sub(1));
         let words = self.desk.screen.paint(Style::Dim, &words);
         let mut err = std::io::stderr().lock();
-        // Nobody to tell if standard error is closed.
+        // If standard error is closed, nobody can be told.
         let _ = write!(err, "\r\x1b[K{words}").and_then(|()| err.flush());
         self.has_progress_line = true;
     }
 
-    /// Takes the line of progress away.
+    /// Clears the line of progress.
     fn clear(&mut self) {
         if std::mem::take(&mut self.has_progress_line) {
             let mut err = std::io::stderr().lock();
-            // Nobody to tell if standard error is closed.
+            // If standard error is closed, nobody can be told.
             let _ = write!(err, "\r\x1b[K").and_then(|()| err.flush());
         }
     }
@@ -338,8 +339,7 @@ impl Watch<'_> {
                 }
             }
             changes::note(screen, &view);
-            // What a script wants of a job that made a proposal is its id; what a job proposed that
-            // did not succeed is void.
+            // For scripts, the id of a proposal matters; the proposal of a job that failed is void.
             match view.proposal_id.as_ref().filter(|_| view.job.status == Status::Succeeded) {
                 Some(proposal) => screen.put(proposal.as_str()),
                 None => Ok(()),

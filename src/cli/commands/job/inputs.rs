@@ -1,4 +1,4 @@
-//! The inputs of a new job as they are typed: `NAME=VALUE`, `NAME=@FILE` or `NAME:=JSON`.
+//! The inputs of a new job on the command line: `NAME=VALUE`, `NAME=@FILE` or `NAME:=JSON`.
 
 use camino::Utf8Path;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::cli::terminal::screen::typed;
 use crate::cli::terminal::short_id::Noun;
 use crate::client::Client;
 
-/// How an input was written.
+/// The form of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cli::commands) enum Given<'a> {
     /// `NAME=VALUE`.
@@ -78,8 +78,8 @@ pub(super) fn kind_of(client: &Client, name: &str) -> Result<KindView> {
     })
 }
 
-/// Returns an input's value as the type that the kind declares; what the kind does not declare goes
-/// as text, and the server says what is wrong with it.
+/// Returns an input's value with the type that the kind declares; undeclared ones are sent as text,
+/// and the server reports them.
 pub(super) fn value_of(
     desk: &Desk,
     client: &Client,

@@ -1,4 +1,4 @@
-//! `wiki-browser job log`: what an agent said and did, or what it printed.
+//! `wiki-browser job log`: an agent's transcript, or its output.
 
 use crate::api::jobs::{Cut, LogText};
 use crate::base::{Error, Result};
@@ -69,7 +69,7 @@ fn print_output(desk: &Desk, client: &Client, id: &str, stream: &str) -> Result<
     }
 }
 
-/// Returns the route of a piece of an agent's output.
+/// Returns the route of a part of an agent's output.
 pub(in crate::cli::commands) fn log_route(id: &str, stream: &str, offset: u64) -> String {
     format!("/api/agent/jobs/{id}/log?stream={stream}&offset={offset}")
 }

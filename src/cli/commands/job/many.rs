@@ -1,4 +1,4 @@
-//! `job cancel` and `job retry`: one job, or all of a kind and a state.
+//! `job cancel` and `job retry`: one job, or all of a kind and a status.
 
 use clap::Args;
 use serde_json::json;
@@ -14,7 +14,7 @@ use crate::flows::jobs::JobView;
 use crate::flows::jobs::bulk::Bulk;
 use crate::jobs::Status;
 
-/// Which jobs, if it is not one.
+/// Which jobs, if not a single one.
 #[derive(Args, Debug)]
 pub(in crate::cli) struct Many {
     /// All jobs of this kind
@@ -35,14 +35,14 @@ pub(in crate::cli) struct Many {
     yes: bool,
 }
 
-/// What is done to them.
+/// The operation.
 #[derive(Clone, Copy)]
 pub(in crate::cli::commands) struct Deed {
-    /// The word of the route.
+    /// The last segment of the route.
     pub(in crate::cli::commands) word: &'static str,
-    /// The same of what was done.
+    /// The past participle.
     pub(in crate::cli::commands) done: &'static str,
-    /// The status if none is given.
+    /// The default status.
     pub(in crate::cli::commands) status: &'static str,
 }
 
@@ -64,7 +64,7 @@ pub(in crate::cli::commands) fn cancel(desk: &Desk, given: &str) -> Result<()> {
     })
 }
 
-/// Repeats a job, and watches the new one if that is wanted.
+/// Retries a job, and follows the new one on request.
 pub(in crate::cli::commands) fn retry(
     desk: &Desk,
     given: &str,
@@ -79,7 +79,8 @@ pub(in crate::cli::commands) fn retry(
     job::accepted(desk, &client, &answer, show)
 }
 
-/// Counts the jobs that are meant, asks, and goes through them; returns 1 if some were refused.
+/// Counts the matching jobs, asks for confirmation, and goes through them; returns 1 if some were
+/// refused.
 pub(in crate::cli::commands) fn run(desk: &Desk, many: &Many, deed: Deed) -> Result<u8> {
     let route = format!("/api/jobs/{}", deed.word);
     let client = desk.client()?;
@@ -137,7 +138,7 @@ fn title(many: &Many, status: &str, jobs: i64) -> String {
     said
 }
 
-/// Returns whether the options mean several jobs.
+/// Returns whether the options select several jobs.
 ///
 /// # Errors
 /// `invalid` if neither a job nor any option is given.

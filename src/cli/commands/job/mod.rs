@@ -1,4 +1,4 @@
-//! `wiki-browser job`: asking for work, and watching it.
+//! `wiki-browser job`: requesting and following jobs.
 
 pub(in crate::cli::commands) mod changes;
 pub(in crate::cli::commands) mod follow;
@@ -25,7 +25,7 @@ use crate::cli::terminal::{escape, when};
 use crate::client::{Client, query};
 use crate::flows::jobs::JobView;
 
-/// What can be done with jobs.
+/// Commands on jobs.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum JobCommand {
     /// List jobs, newest first
@@ -255,7 +255,7 @@ fn list(desk: &Desk, args: &ListArgs) -> Result<()> {
     })
 }
 
-/// Returns what is to be said about a job: what went wrong, or why it waits.
+/// Returns the message about a job: its failure, or why it waits.
 fn message(job: &JobView) -> &str {
     let waiting = job.waiting.as_ref().map(|it| it.message.as_str()).filter(|it| !it.is_empty());
     waiting.or(job.message.as_deref()).unwrap_or_default()
@@ -357,14 +357,14 @@ fn create(desk: &Desk, args: &CreateArgs) -> Result<u8> {
     accepted(desk, &client, &answer, show)
 }
 
-/// What the answers that begin a job have in common.
+/// The common part of responses that start a job.
 #[derive(Deserialize)]
 struct Started {
     job_id: JobId,
     also_open: Option<AlsoOpen>,
 }
 
-/// Prints the id of a new job, or watches it: then the last answer is the job itself.
+/// Prints the id of a new job, or follows it: then the last response is the job itself.
 pub(super) fn accepted(
     desk: &Desk,
     client: &Client,

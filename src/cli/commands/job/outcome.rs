@@ -1,4 +1,4 @@
-//! What came of a job, as `job show` tells it: Topics, warnings, and what to type next.
+//! The outcome of a job for `job show`: Topics, warnings, and what to type next.
 
 use crate::base::Result;
 use crate::cli::commands::Desk;
@@ -6,7 +6,7 @@ use crate::cli::terminal::escape;
 use crate::flows::jobs::JobView;
 use crate::jobs::{Job, Reason, Status};
 
-/// Prints what a job has opened, what it warns of, and what helps if it did not succeed.
+/// Prints the Topics that a job opened, its warnings, and what helps if it did not succeed.
 pub(in crate::cli) fn describe(desk: &Desk, view: &JobView) -> Result<()> {
     let job = &view.job;
     for it in &view.opened_topics {
@@ -19,7 +19,7 @@ pub(in crate::cli) fn describe(desk: &Desk, view: &JobView) -> Result<()> {
         return Ok(());
     }
     if let Some(agent) = job.kind.strip_prefix('@') {
-        // What becomes of it follows from the state of the agent, and is asked for there.
+        // The state of the agent decides what follows, and `agent show` prints it.
         let start = format!("wiki-browser agent show {agent}, or agent start {agent}");
         return desk.detail("next", &escape::line(&start));
     }
@@ -28,12 +28,12 @@ pub(in crate::cli) fn describe(desk: &Desk, view: &JobView) -> Result<()> {
     desk.detail("again", &format!("wiki-browser job retry {}{when}", job.id))
 }
 
-/// Whether a job has ended without what was asked for.
+/// Whether a job has ended without success.
 fn is_in_vain(job: &Job) -> bool {
     job.status.is_final() && job.status != Status::Succeeded
 }
 
-/// What comes before asking for the job again; nothing where the message says it.
+/// What to do before requesting the job again; `None` if the message says it.
 fn first_step(job: &Job) -> Option<String> {
     let (id, kind) = (&job.id, &job.kind);
     let raise = |field: &str| {

@@ -1,4 +1,4 @@
-//! What an agent said and did, as `job log` and `job follow` print it.
+//! An agent's transcript for `job log` and `job follow`.
 
 use serde_json::Value;
 
@@ -11,9 +11,9 @@ use crate::flows::jobs::output::LOG_EXPIRED;
 use crate::jobs::{Step, StepKind};
 use crate::script::Reads;
 
-/// Columns where standard output is no terminal.
+/// Columns if standard output is no terminal.
 const WIDTH_DEFAULT: usize = 120;
-/// Lines of a failed answer that are printed.
+/// Lines of a failed tool call that are printed.
 const FAILED_LINES_MAX: usize = 4;
 
 /// The steps of a job that were printed so far.
@@ -23,18 +23,18 @@ pub(in crate::cli::commands) struct Transcript {
     last_words: String,
 }
 
-/// Returns whether the steps of a job's agent are told.
+/// Returns whether the engine of a job records steps.
 pub(in crate::cli::commands) fn has_steps(job: &Value) -> bool {
     Reads::tells_steps(text(job, "reads"))
 }
 
-/// Returns the route of the entries after one.
+/// Returns the route of the entries after a number.
 fn route(id: &str, after: u64) -> String {
     format!("/api/agent/jobs/{id}/stream?after={after}")
 }
 
 impl Transcript {
-    /// Returns the next steps as lines, and the answer they are from; nothing if there are none.
+    /// Returns the next steps as lines, and the response; `None` if there are none.
     ///
     /// # Errors
     /// What the server refuses.
@@ -62,7 +62,7 @@ impl Transcript {
         Ok(Some((lines, page)))
     }
 
-    /// Returns a step as a person reads it, harmless on a terminal.
+    /// Returns a step for a person, escaped for a terminal.
     fn lines(&mut self, screen: &Screen, step: &Step) -> Option<String> {
         let width = screen.width().unwrap_or(WIDTH_DEFAULT);
         let cut = |before: usize, words: &str| {
@@ -118,7 +118,7 @@ impl Transcript {
     }
 }
 
-/// Returns what a job has spent, each model in a line of its own if there are several.
+/// Returns the usage of a job, with a line per model if there are several.
 pub(in crate::cli::commands) fn spent(job: &Value) -> Vec<String> {
     let usage = &job["usage"];
     let tokens = |of: &Value| {

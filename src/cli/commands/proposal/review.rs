@@ -1,5 +1,4 @@
-//! The decisions on a proposal beside its approval: refused, done again, edited; and what is shown
-//! of how it came about.
+//! Decisions on a proposal besides approval: reject, request changes, edit; and its history.
 
 use serde_json::json;
 
@@ -12,7 +11,7 @@ use crate::cli::terminal::screen::{Screen, Style, typed};
 use crate::cli::terminal::short_id::Noun;
 use crate::cli::terminal::{escape, input};
 
-/// Refuses a proposal.
+/// Rejects a proposal.
 pub(super) fn reject(desk: &Desk, given: &str, reason: &str) -> Result<()> {
     let client = desk.client()?;
     let id = desk.id(&client, Noun::Proposal, given)?;
@@ -22,7 +21,7 @@ pub(super) fn reject(desk: &Desk, given: &str, reason: &str) -> Result<()> {
     })
 }
 
-/// Requests changes to a proposal; prints the job, or watches it. Returns the exit code.
+/// Requests changes to a proposal; prints the job, or follows it. Returns the exit code.
 pub(super) fn rework(desk: &Desk, given: &str, reason: &str, wait: bool) -> Result<u8> {
     let client = desk.client()?;
     let id = desk.id(&client, Noun::Proposal, given)?;
@@ -34,7 +33,7 @@ pub(super) fn rework(desk: &Desk, given: &str, reason: &str, wait: bool) -> Resu
     job::accepted(desk, &client, &answer, wait.then_some(Show::Nothing))
 }
 
-/// Puts an edited text into the place of a proposal; prints the new one.
+/// Replaces a proposal by an edited text; prints the new one.
 pub(super) fn edit(
     desk: &Desk,
     given: &str,
@@ -62,7 +61,7 @@ pub(super) fn edit(
     })
 }
 
-/// Shows where a revision comes from, what else it settles, and what is under way.
+/// Shows the origin of a revision, what else it settles, and what is in progress.
 pub(super) fn lineage(desk: &Desk, page: &ProposalPage) -> Result<()> {
     let proposal = &page.proposal;
     if let Some(origin) = &proposal.origin {
@@ -81,7 +80,7 @@ pub(super) fn lineage(desk: &Desk, page: &ProposalPage) -> Result<()> {
     Ok(())
 }
 
-/// Shows the lines that a proposal and its Source both change.
+/// Shows the conflicting lines of a proposal and its Source.
 pub(super) fn conflict(screen: &Screen, page: &ProposalPage) -> Result<()> {
     let Some(Standing { conflicts, .. }) = &page.conflict else { return Ok(()) };
     let title = format!("\nThe source has changed in the same lines ({})", conflicts.count);
@@ -100,7 +99,7 @@ pub(super) fn conflict(screen: &Screen, page: &ProposalPage) -> Result<()> {
     Ok(())
 }
 
-/// Tells what is open on the Source after an approval.
+/// Lists other open work on the Source after an approval.
 pub(super) fn left_over(screen: &Screen, answer: &Approved) {
     for it in &answer.followed {
         let id = &it.proposal_id;

@@ -1,4 +1,4 @@
-//! `wiki-browser check` and `render`: what the script says, with nothing started.
+//! `wiki-browser check` and `render`: the script, without starting anything.
 
 pub(in crate::cli) mod reload;
 pub(in crate::cli) mod types;
@@ -50,7 +50,7 @@ pub(in crate::cli) struct RenderArgs {
     inputs: Vec<String>,
 }
 
-/// Reads the script and the personas, and says what is wrong with them; returns 0 or 1.
+/// Loads the script and the personas, and reports errors; returns 0 or 1.
 pub(in crate::cli) fn check(desk: &Desk, args: &CheckArgs) -> Result<u8> {
     let path = desk.script()?;
     let programs = std::env::var("PATH").unwrap_or_default();
@@ -65,17 +65,17 @@ pub(in crate::cli) fn check(desk: &Desk, args: &CheckArgs) -> Result<u8> {
     }
 }
 
-/// Has what the script logs while it loads written on standard error.
+/// Writes the script's log during loading to standard error.
 fn show_log() {
     let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false);
-    // Whoever has set another one up has it there, too.
+    // A logger that is already installed stays.
     let _ = log.with_target(false).without_time().try_init();
 }
 
 fn wrong(desk: &Desk, path: &Utf8Path, report: &Report) -> Result<u8> {
     let mut value = report_json(path, &report.errors, &report.warnings)?;
     value["summary"] = json!(report.summary());
-    // The report has already made harmless what it quotes.
+    // The report has already escaped what it quotes.
     desk.screen.answer(&value, |screen, _| screen.put(&report.to_string()))?;
     Ok(1)
 }
@@ -85,7 +85,7 @@ fn fine(desk: &Desk, path: &Utf8Path, loaded: &Loaded, print: bool) -> Result<()
     if print {
         let mut config = json_of(&*loaded.config)?;
         for file in config["files"].as_array_mut().into_iter().flatten() {
-            // What was loaded is on the disk; here only its name counts.
+            // The loaded file is on the disk; only its name matters here.
             *file = file["path"].take();
         }
         value["config"] = config;
@@ -129,7 +129,7 @@ fn json_of(value: &(impl serde::Serialize + ?Sized)) -> Result<Value> {
     serde_json::to_value(value).context(ErrorKind::Internal, || "cannot write JSON".to_owned())
 }
 
-/// Prints the exact prompt of a job, with nothing started.
+/// Prints the exact prompt of a job, without starting anything.
 pub(in crate::cli) fn render(desk: &Desk, args: &RenderArgs) -> Result<u8> {
     let mut given = BTreeMap::new();
     for pair in &args.inputs {
@@ -158,7 +158,7 @@ pub(in crate::cli) fn render(desk: &Desk, args: &RenderArgs) -> Result<u8> {
     Ok(0)
 }
 
-/// Says on standard error why the script cannot be used.
+/// Prints the errors of the script on standard error.
 fn refused(desk: &Desk, path: &Utf8Path, report: &Report) -> Result<u8> {
     if *desk.screen.form() == Form::Words {
         desk.screen.note(&report.to_string());
@@ -169,8 +169,8 @@ fn refused(desk: &Desk, path: &Utf8Path, report: &Report) -> Result<u8> {
         .hint("run wiki-browser check for details"))
 }
 
-/// Asks the server, if one runs, for the Source of the Topic among the inputs, and puts the whole
-/// id of the Topic in place of an abbreviated one.
+/// Asks the server, if one runs, for the Source of the Topic among the inputs, and replaces an
+/// abbreviated id of the Topic by the full one.
 fn source_of_topic(
     desk: &Desk,
     loaded: &Loaded,

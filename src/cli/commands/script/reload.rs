@@ -1,4 +1,4 @@
-//! `wiki-browser reload` and `schedule`: the script of a server, and what it does by itself.
+//! `wiki-browser reload` and `schedule`: the script of a server, and its schedules.
 
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -34,14 +34,14 @@ pub(in crate::cli) struct ReloadArgs {
     drop: bool,
 }
 
-/// What can be done with schedules.
+/// Commands on schedules.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum ScheduleCommand {
     /// List schedules, with the last result and the next run
     List,
 }
 
-/// Has the server read its script again; returns 0 or 1.
+/// Makes the server reload its script; returns 0 or 1.
 pub(in crate::cli::commands) fn run(desk: &Desk, args: &ReloadArgs) -> Result<u8> {
     let answer = desk
         .client()?
@@ -58,7 +58,7 @@ fn wrong(desk: &Desk, answer: &Reloaded) -> Result<()> {
     differences(desk, answer.difference.as_ref())?;
     let trouble = answer.trouble.as_ref();
     for error in trouble.map_or(&[][..], |it| &it.errors) {
-        // It makes harmless what it quotes, as for `check`.
+        // It escapes what it quotes, as for `check`.
         desk.screen.put(&format!("{error}\n"))?;
     }
     let (summary, number) = (plain(trouble.map(|it| &it.summary)), answer.generation);
@@ -85,7 +85,7 @@ fn right(desk: &Desk, answer: &Reloaded) -> Result<()> {
     desk.screen.put(&desk.screen.paint(Style::Green, &said))
 }
 
-/// Prints what another script has different.
+/// Prints the differences of another script.
 fn differences(desk: &Desk, difference: Option<&Difference>) -> Result<()> {
     let Some(difference) = difference else { return Ok(()) };
     for change in &difference.changes {
@@ -113,7 +113,7 @@ fn differences(desk: &Desk, difference: Option<&Difference>) -> Result<()> {
     Ok(())
 }
 
-/// Prints what a declaration has executed, line by line.
+/// Prints the commands of a declaration, line by line.
 fn commands(desk: &Desk, when: &str, command: &str) -> Result<()> {
     let lines: Vec<&str> = command.trim_end().lines().collect();
     let shown = lines.iter().take(COMMAND_LINES_MAX);

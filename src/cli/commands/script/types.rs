@@ -1,4 +1,4 @@
-//! `wiki-browser types`: what an editor is told of the script.
+//! `wiki-browser types`: type annotations of the script's functions for editors.
 
 use std::fs;
 
@@ -12,11 +12,11 @@ use crate::cli::new::plan::{self, Item};
 use crate::cli::terminal::screen::Style;
 use crate::script::{EDITOR_SETTINGS, stubs, test_stubs};
 
-/// Where the annotations are, seen from the script.
+/// The path of the annotations, relative to the script.
 const STUBS: &str = ".wiki-browser/types/wb.lua";
-/// The same for files of tests.
+/// The same for test files.
 const TEST_STUBS: &str = ".wiki-browser/types/wb/test.lua";
-/// The folder that an editor's settings name.
+/// The folder named in an editor's settings.
 const LIBRARY: &str = ".wiki-browser/types";
 /// Settings of the Lua language server and of EmmyLua.
 const SETTINGS: &str = ".luarc.json";
@@ -36,7 +36,7 @@ pub(in crate::cli) struct TypesArgs {
     pub(in crate::cli) check: bool,
 }
 
-/// Writes or checks the files beside the script; returns 0 or 1.
+/// Writes or checks the files next to the script; returns 0 or 1.
 pub(in crate::cli) fn types(desk: &Desk, args: &TypesArgs) -> Result<u8> {
     let script = desk.script()?;
     let folder = script.parent().filter(|it| !it.as_str().is_empty());

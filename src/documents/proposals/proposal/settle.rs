@@ -13,6 +13,13 @@ use crate::documents::proposals::proposal::{find, lineage};
 use crate::documents::word::check_text;
 use crate::store::Tx;
 
+/// The code of a decided proposal.
+pub const ALREADY_DECIDED: &str = "already_decided";
+/// The code of a proposal for an older version of its document.
+pub const STALE_BASE: &str = "stale_base";
+/// The code of a proposal that a later revision replaced.
+pub const SUPERSEDED: &str = "superseded";
+
 pub(super) const DECIDE: &str = "
     UPDATE incorporation_proposals
     SET status = :status, decided_by = :by, decided_ms = :now, reason = :reason
@@ -225,7 +232,7 @@ pub fn refusal(proposal: &Proposal) -> Error {
     match proposal.status {
         ProposalStatus::Superseded => {
             let error =
-                Error::conflict("superseded", format!("a later revision replaced proposal {id}"));
+                Error::conflict(SUPERSEDED, format!("a later revision replaced proposal {id}"));
             match &proposal.superseded_by {
                 Some(later) => error.hint(format!("review proposal {later}")),
                 None => error.hint("review the latest revision of the topic"),
@@ -237,16 +244,16 @@ pub fn refusal(proposal: &Proposal) -> Error {
         }
         ProposalStatus::Stale => {
             let message = format!("the source has changed since proposal {id} was made");
-            Error::conflict("stale_base", message).hint("request changes, or start a new job")
+            Error::conflict(STALE_BASE, message).hint("request changes, or start a new job")
         }
         ProposalStatus::Approved => {
             let commit = proposal.commit.as_ref().map(|it| format!(" as commit {it}"));
             let message =
                 format!("proposal {id} is approved already{}", commit.unwrap_or_default());
-            Error::conflict("already_decided", message).hint("nothing left to do")
+            Error::conflict(ALREADY_DECIDED, message).hint("nothing left to do")
         }
         ProposalStatus::Open | ProposalStatus::Rejected => {
-            Error::conflict("already_decided", format!("proposal {id} is {}", proposal.status))
+            Error::conflict(ALREADY_DECIDED, format!("proposal {id} is {}", proposal.status))
                 .hint("start another job on the topic; it gets the reason")
         }
     }

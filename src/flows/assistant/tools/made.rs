@@ -5,6 +5,9 @@ use crate::chat::{Home, Target};
 use crate::flows::assistant::tools::{Deed, Said, Work};
 use crate::vault::{DIGEST_OF_NOTHING, Image, Vault, VaultPath};
 
+/// The code of a file that changed after the assistant read it.
+pub(in crate::flows::assistant) const CHANGED_MEANWHILE: &str = "changed_meanwhile";
+
 /// Does what a call is to do. What stood there before is kept first.
 ///
 /// # Errors
@@ -45,7 +48,7 @@ pub(in crate::flows::assistant) fn make(
 }
 
 fn changed(path: &VaultPath) -> Error {
-    Error::conflict("changed_meanwhile", format!("{path} has changed meanwhile"))
+    Error::conflict(CHANGED_MEANWHILE, format!("{path} has changed meanwhile"))
         .hint("nothing was done; read it again")
 }
 

@@ -21,7 +21,7 @@ use crate::vault::{Image, VaultPath};
 
 pub(super) use documents::run as run_document;
 pub(super) use files::{Known, plan as plan_file};
-pub(super) use made::{make, unmake};
+pub(super) use made::{CHANGED_MEANWHILE, make, unmake};
 pub(super) use web::{plan as plan_page, run as fetch_page};
 
 /// Most characters that a model is told of a result.

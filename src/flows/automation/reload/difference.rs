@@ -1,4 +1,4 @@
-//! What two generations of the script have different.
+//! The difference between two generations of the script.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,19 +8,19 @@ use serde_json::{Value, json};
 
 use crate::script::Config;
 
-/// What is different between the generation in force and another one.
+/// The difference between the active generation and another one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Difference {
     /// What was added, changed and removed.
     pub changes: Vec<Change>,
-    /// What the file says that only a restart puts in force.
+    /// Changes in the file that need a restart.
     pub needs_restart: Vec<String>,
-    /// Files that are other ones, or new, or gone.
+    /// Files that were changed, added or removed.
     pub files: Vec<String>,
 }
 
-/// One thing that is different.
+/// One difference.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Change {
@@ -28,23 +28,23 @@ pub struct Change {
     pub what: String,
     /// `added`, `changed` or `removed`.
     pub how: Cow<'static, str>,
-    /// Of a kind that is removed: how many of its jobs wait, of an agent how many messages. They
-    /// wait until it is back.
+    /// For a removed kind, the number of its waiting jobs; for an agent, of its messages. They wait
+    /// until it is back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting: Option<i64>,
-    /// What is executed beside the engine of a kind or an inbox that was added or changed.
+    /// Commands of an added or changed kind or inbox, besides its engine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<Run>,
 }
 
-/// A command that a declaration has executed.
+/// A command of a declaration.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(rename = "ScheduleRun"))]
 pub struct Run {
     /// `prepare`, `start` or `cleanup`.
     pub when: Cow<'static, str>,
-    /// The command as it was written; of a file its path and its text.
+    /// The command as written; for a file, its path and its text.
     pub command: String,
 }
 
@@ -80,7 +80,7 @@ impl Difference {
         Difference { changes, needs_restart, files }
     }
 
-    /// Notes how many jobs wait of the kinds that are removed, and how many messages of agents.
+    /// Counts the waiting jobs of removed kinds and the messages of removed agents.
     pub fn note_waiting(&mut self, old: &Config, new: &Config, queued: &[(String, i64)]) {
         for kind in old.kinds.values().filter(|it| !new.kinds.contains_key(&it.name)) {
             let name = &kind.name;
@@ -92,7 +92,7 @@ impl Difference {
         }
     }
 
-    /// Returns the kinds that are removed, with how many of their jobs wait.
+    /// Returns the removed kinds with the number of their waiting jobs.
     pub fn removed_kinds(&self) -> Value {
         let removed = self.changes.iter().filter(|it| it.waiting.is_some());
         removed.map(|it| json!({"what": it.what, "waiting": it.waiting})).collect()
@@ -103,7 +103,7 @@ impl Difference {
         self.changes.iter().map(|it| format!("{} {}", it.what, it.how)).collect()
     }
 
-    /// Returns all of it in one line.
+    /// Returns everything in one line.
     pub fn sentence(&self) -> String {
         let mut parts = self.names();
         if parts.is_empty() {
@@ -123,7 +123,7 @@ fn change(what: &str, how: &'static str) -> Change {
     Change { what: what.to_owned(), how: how.into(), waiting: None, runs: Vec::new() }
 }
 
-/// Returns every declaration as plain data, without its place in the text.
+/// Returns every declaration as plain data, without its position in the text.
 fn parts(config: &Config) -> BTreeMap<String, Value> {
     let mut parts = BTreeMap::new();
     let mut add = |what: String, value: Value| drop(parts.insert(what, placeless(value)));
@@ -174,7 +174,7 @@ fn placeless(value: Value) -> Value {
     }
 }
 
-/// Returns what of a new script can be in force now, and the names of what has to wait.
+/// Returns the part of a new script that can be activated now, and the names of the rest.
 pub(super) fn settled(old: &Config, new: &Config) -> (Config, Vec<String>) {
     let mut config = new.clone();
     let (before, after) = (json!(old.site), json!(new.site));

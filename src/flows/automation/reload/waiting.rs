@@ -1,4 +1,4 @@
-//! Jobs that wait, and that another script has no place for.
+//! Waiting jobs that a new script has no place for.
 
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
@@ -13,9 +13,9 @@ use crate::jobs;
 use crate::mail;
 use crate::script::{Config, Diagnostic, Kind};
 
-/// How many jobs are cancelled in one transaction.
+/// Jobs cancelled per transaction.
 const BATCH: usize = 100;
-/// The code of what is said of them.
+/// The code of the error about them.
 pub(super) const CODE: &str = "waiting-jobs";
 
 /// The waiting jobs of one kind that a script would lose.
@@ -24,16 +24,16 @@ pub(super) const CODE: &str = "waiting-jobs";
 pub struct Lost {
     /// The kind.
     pub kind: String,
-    /// How many jobs.
+    /// Number of jobs.
     pub jobs: usize,
-    /// Why.
+    /// The reason.
     pub why: String,
     #[serde(skip)]
     ids: Vec<JobId>,
 }
 
-/// Returns the jobs that wait under one script and would not run under another one: their kind is
-/// gone, or takes their inputs no more. Jobs of an inbox wait until it is back.
+/// Returns the jobs that wait under one script and could not run under another one: their kind is
+/// gone, or no longer accepts their inputs. Jobs of an inbox wait until it is back.
 ///
 /// # Errors
 /// As any read.
@@ -43,9 +43,9 @@ pub(super) fn lost(c: &Connection, old: &Config, new: &Config) -> Result<Vec<Los
         let (before, after) = (old.kind(&name), new.kind(&name));
         let (mut ids, mut why) = (Vec::new(), "the new script has no such kind".to_owned());
         match (before, after) {
-            // They have waited for their kind before.
+            // Their kind was missing before.
             (None, None) => {}
-            // A message is kept until its inbox is back, or somebody cancels its job.
+            // A message is kept until its inbox is back or its job is cancelled.
             (Some(before), None) if before.inbox.is_some() => {}
             (Some(_), None) => jobs::each_waiting(c, &name, |id, _| ids.push(id))?,
             (Some(before), Some(after)) if takes_the_same(before, after) => {}
@@ -78,7 +78,7 @@ fn takes_the_same(before: &Kind, after: &Kind) -> bool {
     json!(before.inputs) == json!(after.inputs) && json!(schema(before)) == json!(schema(after))
 }
 
-/// Returns why an inbox would not take the message of a waiting job any more.
+/// Returns why an inbox would no longer accept the message of a waiting job.
 fn refusal(c: &Connection, inbox: &Kind, job: &JobId) -> Result<Option<String>> {
     let Some(schema) = inbox.inbox.as_ref().and_then(|it| it.schema.as_ref()) else {
         return Ok(None);
@@ -91,7 +91,7 @@ fn refusal(c: &Connection, inbox: &Kind, job: &JobId) -> Result<Option<String>> 
     Ok(refused.map(|it| it.message().to_owned()))
 }
 
-/// Returns how many jobs wait of each kind, and of that of an agent how many messages.
+/// Returns the number of waiting jobs of each kind, and of messages of each agent.
 ///
 /// # Errors
 /// As any read.
@@ -105,7 +105,7 @@ pub(super) fn counts(c: &Connection, config: &Config) -> Result<Vec<(String, i64
     Ok(counts)
 }
 
-/// Returns what is said of them in one line.
+/// Describes them in one line.
 pub(super) fn summary(lost: &[Lost]) -> String {
     let jobs: usize = lost.iter().map(|it| it.jobs).sum();
     let kinds: Vec<String> = lost.iter().map(|it| format!("\"{}\"", it.kind)).collect();
@@ -113,7 +113,7 @@ pub(super) fn summary(lost: &[Lost]) -> String {
     format!("{jobs} job{s} of kind {} {verb} and would be lost", kinds.join(", "))
 }
 
-/// Returns what is wrong, with what to type.
+/// Returns the error, with what to type.
 pub(super) fn errors(lost: &[Lost], new: &Config) -> Vec<Diagnostic> {
     let error = |it: &Lost| {
         let Lost { kind, jobs, why, .. } = it;
@@ -132,7 +132,7 @@ pub(super) fn errors(lost: &[Lost], new: &Config) -> Vec<Diagnostic> {
     lost.iter().map(error).collect()
 }
 
-/// Cancels them. A job that has begun meanwhile goes on.
+/// Cancels them. Jobs that have started in the meantime continue.
 ///
 /// # Errors
 /// As any write.

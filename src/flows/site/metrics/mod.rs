@@ -27,16 +27,16 @@ use crate::store::{StoredEvent, events};
 
 pub use text::{Exposition, Kind};
 
-/// A kind that the script does not declare any more.
+/// The label of kinds that the script no longer declares.
 const OTHER: &str = "other";
-/// Jobs whose times are remembered until they end; as many as can wait and run, and some.
+/// Most jobs whose times are remembered until they end: more than can wait and run.
 const TIMES_MAX: usize = 16_384;
-/// Ended jobs whose cost is not read yet.
+/// Ended jobs whose cost has not been read.
 const ENDED_MAX: usize = 1_024;
-/// Events that are read again at one time after the live ones were too many.
+/// Events read at once after live ones were missed.
 const PAGE: u32 = 500;
 
-/// A handle to the measures of a site; clones share them.
+/// A handle to the metrics of a site; clones share it.
 #[derive(Clone)]
 pub struct Meter {
     works: Works,
@@ -53,15 +53,15 @@ struct Counts {
     finished: BTreeMap<(String, String, String), u64>,
     durations: BTreeMap<String, Histogram>,
     spent: BTreeMap<String, Spent>,
-    /// When jobs were accepted and started, while they wait and run.
+    /// When waiting and running jobs were accepted and started.
     times: BTreeMap<String, (Option<Millis>, Option<Millis>)>,
     ended: VecDeque<(JobId, String)>,
-    /// The last event that was counted.
+    /// The last counted event.
     position: i64,
 }
 
 impl Meter {
-    /// Returns a meter that has counted nothing.
+    /// Returns a meter at zero.
     pub fn new(works: &Works) -> Meter {
         Meter {
             works: works.clone(),
@@ -72,7 +72,7 @@ impl Meter {
         }
     }
 
-    /// Counts what happens until `stop`.
+    /// Counts events until `stop`.
     pub async fn serve(self, mut told: Receiver<Arc<StoredEvent>>, stop: CancellationToken) {
         loop {
             let event = tokio::select! {
@@ -92,7 +92,7 @@ impl Meter {
         }
     }
 
-    /// Reads in the table what went by too fast.
+    /// Reads missed events in the table.
     async fn catch_up(&self) -> Result<()> {
         loop {
             let position = self.lock().position;
@@ -108,7 +108,7 @@ impl Meter {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the label of a kind: one that the script declares, or the word for all others.
+    /// Returns the label of a kind: its name if the script declares it, otherwise a common word.
     fn label(&self, kind: &str) -> String {
         let is_known = self.works.scripts.current().config.kinds.contains_key(kind);
         if is_known { kind.to_owned() } else { OTHER.to_owned() }
@@ -116,12 +116,12 @@ impl Meter {
 
     fn count(&self, event: &StoredEvent) {
         let mut counts = self.lock();
-        // What was read in the table may come once more alive.
+        // An event read in the table may also arrive live.
         if event.id <= counts.position {
             return;
         }
         counts.position = event.id;
-        // Neither how many answers somebody asks for is told, nor what they cost.
+        // The number and cost of a person's chats are not exported.
         if event.scope != "site" {
             return;
         }
@@ -164,7 +164,7 @@ impl Meter {
         }
     }
 
-    /// Reads what the jobs cost that have ended since the last look.
+    /// Reads the cost of jobs that ended since the last look.
     async fn read_costs(&self) -> Result<()> {
         let ended: Vec<(JobId, String)> = self.lock().ended.drain(..).collect();
         let spent = self
@@ -182,7 +182,7 @@ impl Meter {
         Ok(())
     }
 
-    /// Writes all measures of the site.
+    /// Writes all metrics of the site.
     pub async fn write(&self, out: &mut Exposition) {
         let mut problems = 0;
         for read in [self.read_costs().await, self.write_queue(out).await] {
@@ -334,7 +334,7 @@ impl Meter {
     }
 }
 
-/// The time between two points; none if the clock was set back.
+/// The time between two points; `None` if the clock was set back.
 fn between(from: Millis, to: Millis) -> Duration {
     Duration::from_millis(u64::try_from(to.0.saturating_sub(from.0)).unwrap_or(0))
 }

@@ -1,17 +1,17 @@
-//! The text form of Prometheus, version 0.0.4.
+//! The Prometheus text format, version 0.0.4.
 
 use std::fmt::Write as _;
 
 use crate::base::histogram::Counted;
 
-/// What a measure is.
+/// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It goes up only, from 0 at the start of the server.
+    /// Only increases, from 0 at the start of the server.
     Counter,
-    /// It goes up and down.
+    /// Goes up and down.
     Gauge,
-    /// Values in ranges.
+    /// Values in buckets.
     Histogram,
 }
 
@@ -25,7 +25,7 @@ impl Kind {
     }
 }
 
-/// A text that grows, one measure after the other.
+/// The growing text.
 #[derive(Debug, Default)]
 pub struct Exposition {
     text: String,
@@ -33,17 +33,17 @@ pub struct Exposition {
 }
 
 impl Exposition {
-    /// Begins a counter.
+    /// Starts a counter.
     pub fn counter(&mut self, name: &'static str, help: &str) {
         self.begin(name, help, Kind::Counter);
     }
 
-    /// Begins a gauge.
+    /// Starts a gauge.
     pub fn gauge(&mut self, name: &'static str, help: &str) {
         self.begin(name, help, Kind::Gauge);
     }
 
-    /// Begins a histogram.
+    /// Starts a histogram.
     pub fn histogram(&mut self, name: &'static str, help: &str) {
         self.begin(name, help, Kind::Histogram);
     }
@@ -54,14 +54,14 @@ impl Exposition {
         self.line(format_args!("# HELP {name} {help}\n# TYPE {name} {}", kind.as_str()));
     }
 
-    /// Adds a value of the measure that was begun last.
+    /// Adds a value of the current metric.
     pub fn value(&mut self, labels: &[(&str, &str)], value: f64) {
         let labels = braced(labels);
         let name = self.name;
         self.line(format_args!("{name}{labels} {value}"));
     }
 
-    /// Adds a histogram of times, which are counted in microseconds and told in seconds.
+    /// Adds a histogram of times, recorded in microseconds and exported in seconds.
     pub fn times(&mut self, labels: &[(&str, &str)], counted: &Counted) {
         self.ranges(labels, counted, 1_000_000.0);
     }
@@ -85,11 +85,11 @@ impl Exposition {
     }
 
     fn line(&mut self, words: std::fmt::Arguments<'_>) {
-        // Writing into a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(self.text, "{words}");
     }
 
-    /// Returns the whole text.
+    /// Returns the text.
     pub fn into_text(self) -> String {
         self.text
     }

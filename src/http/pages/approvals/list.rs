@@ -1,5 +1,5 @@
-//! What waits for a decision, in one list: proposals awaiting review and approvals, oldest first;
-//! and the approvals that were decided.
+//! The list of everything awaiting a decision: proposals and approvals, oldest first; and past
+//! approvals.
 
 use askama::Template;
 use warp::filters::BoxedFilter;
@@ -20,14 +20,14 @@ use crate::http::pages::proposals::list::{self, ProposalRow};
 use crate::http::{Call, any_of, get, reply};
 use crate::people::Caller;
 
-/// Proposals in the list: the newest that await review.
+/// Most proposals in the list, newest first.
 const PROPOSALS_MAX: u32 = 200;
 
-/// Something that waits for a decision.
+/// Something awaiting a decision.
 enum Row {
     Proposal(Box<ProposalRow>),
     Approval(Box<ApprovalRow>),
-    /// An answer in a channel that is held.
+    /// A held answer in a channel.
     Held(Box<Held>),
 }
 
@@ -68,7 +68,7 @@ pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([get("/decisions", site, decisions), get("/approvals", site, approvals)])
 }
 
-/// Returns the approvals that wait for the caller, oldest first.
+/// Returns the approvals awaiting the caller, oldest first.
 pub(in crate::http::pages) async fn waiting(
     site: &Site,
     caller: &Caller,
@@ -77,7 +77,7 @@ pub(in crate::http::pages) async fn waiting(
     waiting.into_iter().map(read).collect()
 }
 
-/// Shows all that waits; with a query the proposals that it asks for.
+/// Shows everything awaiting a decision; with a query, the proposals that match it.
 async fn decisions(site: Site, call: Call) -> Result<Response> {
     let asked: ProposalQuery = call.query()?;
     let is_plain = asked.status.is_none()

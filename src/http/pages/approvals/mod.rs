@@ -1,4 +1,4 @@
-//! An approval: what is asked, what became of it, and the decision.
+//! The page of an approval: the request, its outcome, and the decision.
 
 pub(in crate::http::pages) mod list;
 
@@ -23,9 +23,9 @@ use crate::http::pages::parts::{form, labels};
 use crate::http::{Call, any_of, get, post, reply};
 use crate::people::Caller;
 
-/// Values that are shown as a list; more of them, and anything deeper, as JSON.
+/// Most values shown as a list; longer and nested payloads are shown as JSON.
 const FACTS_MAX: usize = 40;
-/// A longer value is shown as JSON.
+/// Longest value in that list.
 const FACT_CHARS_MAX: usize = 400;
 
 /// An approval in a list.
@@ -44,14 +44,14 @@ pub(in crate::http::pages) struct ApprovalRow {
 }
 
 impl ApprovalRow {
-    /// Returns who asks: the address of an instance, else a name.
+    /// Returns the requester: the address of an instance, otherwise a name.
     pub(in crate::http::pages) fn asker(&self) -> &str {
         let from = self.from.as_deref().filter(|_| self.job_id.is_some());
         from.or(self.requester_name.as_deref()).unwrap_or_default()
     }
 }
 
-/// An approval with its texts and its past.
+/// An approval with its texts and its history.
 #[derive(Deserialize)]
 struct View {
     #[serde(flatten)]
@@ -98,14 +98,14 @@ struct ApprovalPage {
     view: View,
     /// The values of a flat payload.
     facts: Option<Vec<(String, String)>>,
-    /// The payload as JSON, where it is not flat.
+    /// The payload as JSON, if it is not flat.
     json: String,
-    /// What the approver changed.
+    /// The approver's changes.
     difference: Option<Difference>,
     fields: Vec<Field>,
-    /// The job that asks.
+    /// The job that requested it.
     job: Option<Job>,
-    /// The call that can be made after all, and its conversation.
+    /// The expired call that can still be made, and its conversation.
     later: Option<(CallId, ChatId)>,
 }
 
@@ -119,13 +119,13 @@ impl ApprovalPage {
         self.view.row.state == "pending"
     }
 
-    /// Returns what a call of the assistant would change.
+    /// Returns the change that a call of the assistant would make.
     fn preview(&self) -> Option<String> {
         let preview = self.view.payload["preview"].as_str();
         preview.filter(|_| self.view.row.sort == "call").map(str::to_owned)
     }
 
-    /// Returns what the job does while nobody decides.
+    /// Returns what the job does until there is a decision.
     fn waits(&self) -> Option<&'static str> {
         match self.job.as_ref()?.status.as_str() {
             "running" => Some("The agent is running and may be waiting for your answer."),
@@ -134,7 +134,7 @@ impl ApprovalPage {
         }
     }
 
-    /// Returns the class of the banner that says how it ended.
+    /// Returns the class of the banner with the outcome.
     fn tone(&self) -> &'static str {
         match self.view.row.state.as_str() {
             "approved" | "amended" => "good",
@@ -178,14 +178,14 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     reply::page(&ApprovalPage { frame, facts, json, difference, fields, job, later, view })
 }
 
-/// Returns the call that an expired question was about, if it can be made still.
+/// Returns the call that an expired question was about, if it can still be made.
 async fn later(site: &Site, caller: &Caller, view: &View) -> Result<Option<(CallId, ChatId)>> {
     let id: Option<CallId> = view.payload["call_id"].as_str().and_then(|it| it.parse().ok());
     let Some(id) = id.filter(|_| view.row.state == "expired") else { return Ok(None) };
     let call = match flows::assistant::show_call(site, caller, &id).await {
         Ok(call) if call.can_do => call,
         Ok(_) => return Ok(None),
-        // The site has no assistant for them any more, or the conversation is gone.
+        // The script declares no assistant for them any more, or the conversation was deleted.
         Err(cause) if matches!(cause.kind(), ErrorKind::NotFound | ErrorKind::Forbidden) => {
             return Ok(None);
         }
@@ -195,7 +195,7 @@ async fn later(site: &Site, caller: &Caller, view: &View) -> Result<Option<(Call
     Ok(Some((call.id, run.session_id)))
 }
 
-/// Compares two texts where it holds nobody up.
+/// Compares two texts on a blocking thread.
 async fn compared(old: String, new: String) -> Result<Difference> {
     let work = tokio::task::spawn_blocking(move || Difference::of(&old, &new, 0));
     work.await.map_err(|cause| Error::internal("comparing two texts failed").source(cause))
@@ -207,7 +207,7 @@ async fn job(site: &Site, caller: &Caller, id: Option<&str>) -> Result<Option<Jo
     Ok(Some(read(flows::jobs::show(site, caller, &id).await?)?))
 }
 
-/// Returns the values of a payload that is a short list of plain ones.
+/// Returns the values of a short, flat payload.
 fn facts(payload: &Value) -> Option<Vec<(String, String)>> {
     let fields = payload.as_object().filter(|it| (1..=FACTS_MAX).contains(&it.len()))?;
     let mut facts = Vec::new();

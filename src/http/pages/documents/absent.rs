@@ -1,7 +1,7 @@
-//! What a reader is told who asks for a document that is not there: where it went, what became of
-//! it, or what else is meant by its name.
+//! The page of a missing document: its new name, its history, or documents with a similar name.
 
 use crate::base::{Error, ErrorKind, Result, SourcePath, TopicId};
+use crate::documents::NOT_A_SOURCE;
 use crate::flows::topics::TopicQuery;
 use crate::flows::{self, Site};
 use crate::http::pages::parts::form;
@@ -10,12 +10,12 @@ use crate::http::reply::{self, Aside};
 use crate::people::Caller;
 use warp::reply::Response;
 
-/// Files that stand for their folder, in this order.
+/// Index files of a folder, in this order.
 const INDEXES: [&str; 3] = ["README.md", "index.md", "_index.md"];
-/// What the name of a document may lack.
+/// Extensions that the name of a document may lack.
 const ENDINGS: [&str; 2] = [".md", ".markdown"];
 
-/// Answers for a document that is not there.
+/// Returns the response for a missing document.
 pub(super) async fn answer(
     site: &Site,
     caller: &Caller,
@@ -43,14 +43,14 @@ pub(super) async fn answer(
         let aside = Aside { back: history, way: "View its history", more, ..Aside::default() };
         return Ok(reply::failed_form(cause, aside));
     }
-    if cause.code_str() == "not_a_source" {
+    if cause.code_str() == NOT_A_SOURCE {
         return Err(no_document(site, path).await?);
     }
     Err(cause)
 }
 
-/// Returns where a name leads that is no document's: to what stands for a folder, to the folder in
-/// the list, or to the document whose name it is without its ending.
+/// Returns where to redirect a path that is not a document: the index file of a folder, the folder
+/// in the list, or the document with an extension.
 async fn meant(site: &Site, path: &SourcePath) -> Result<Option<String>> {
     let known = site.repo.known_sources().await?;
     let has = |wanted: &str| {
@@ -67,7 +67,7 @@ async fn meant(site: &Site, path: &SourcePath) -> Result<Option<String>> {
     Ok(is_folder.then(|| form::address("/d", &[("folder", Some(path.as_str()))])))
 }
 
-/// Returns the way to the open Topics of a document that is gone, if there are any.
+/// Returns a link to the open Topics of a missing document, if there are any.
 async fn topics(
     site: &Site,
     caller: &Caller,
@@ -90,8 +90,8 @@ async fn topics(
     })
 }
 
-/// Returns what a reader is told of a name that no document has: what the script says of it is for
-/// its operator.
+/// Returns the error for a path that is not a document; the reason in the script is only for its
+/// operator.
 async fn no_document(site: &Site, path: &SourcePath) -> Result<Error> {
     let error = match site.repo.is_tracked(path).await? {
         true => Error::not_found(format!("{path} is in the repository, but not a document"))

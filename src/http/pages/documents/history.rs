@@ -1,4 +1,4 @@
-//! The whole history of a document: its commits, and the Topics and proposals that caused them.
+//! The history of a document: its commits, and the Topics and proposals behind them.
 
 use askama::Template;
 use warp::reply::Response;
@@ -13,7 +13,7 @@ use crate::http::pages::parts::{form, labels};
 use crate::http::reply;
 use crate::people::Caller;
 
-/// Commits of one page.
+/// Commits per page.
 const COMMITS: u32 = 50;
 
 #[derive(Template)]
@@ -28,7 +28,7 @@ struct HistoryPage {
     is_shallow: bool,
 }
 
-/// Answers with one page of a document's history, from the place `after` on.
+/// Shows one page of a document's history, starting after `after`.
 ///
 /// # Errors
 /// As [`flows::sources::history`].

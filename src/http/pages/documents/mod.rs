@@ -31,11 +31,11 @@ use crate::http::pages::parts::{form, labels, pictures};
 use crate::http::{Call, any_of, get, reply};
 use crate::people::Caller;
 
-/// Commits under a document.
+/// Commits shown below a document.
 const COMMITS: u32 = 5;
-/// Files that git does not track, of which the page of all documents speaks.
+/// Most untracked files named on the page of all documents.
 const UNTRACKED_MAX: usize = 20;
-/// Characters of a quote beside the text.
+/// Characters of a quote next to the text.
 const QUOTE_CHARS_MAX: usize = 240;
 
 #[derive(Template)]
@@ -46,22 +46,22 @@ struct DocumentsPage {
     listed: Listed,
 }
 
-/// What the page of all documents shows.
+/// The content of the page of all documents.
 enum Listed {
-    /// All of them, folder by folder, and those that git does not track.
+    /// All documents, folder by folder, and the untracked files.
     Tree { branch: Branch, count: usize, untracked: Vec<String> },
-    /// Those that were looked for, or all row by row.
+    /// Those that match a search, or all of them row by row.
     Rows { documents: Vec<SourceRow>, is_first: bool, next: Option<String> },
 }
 
-/// The query of the page: rows are asked for as of `GET /api/sources`.
+/// The query of the page; rows are selected as by `GET /api/sources`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Asked {
     query: Option<String>,
     after: Option<String>,
     limit: Option<u32>,
-    /// The folder of the tree that is open.
+    /// The open folder of the tree.
     folder: Option<String>,
 }
 
@@ -78,18 +78,18 @@ struct DocumentPage {
     commits: Vec<CommitRow>,
     tabs: Vec<Tab>,
     tree: Tree,
-    /// What its parts that follow events follow.
+    /// The `data-live` value of its parts.
     live: String,
-    /// Whether it could be rendered too.
+    /// Whether it could also be rendered.
     is_markdown: bool,
-    /// Whether it is too large to be.
+    /// Whether it is too large to be rendered.
     is_large: bool,
-    /// What waits for a decision on it.
+    /// The proposals awaiting a decision on it.
     waiting: Waiting,
 }
 
 impl DocumentPage {
-    /// Puts some lines on the page, the first of which has this number.
+    /// Sets the lines on the page; the first has this number.
     fn fill(&mut self, from: usize) {
         passages::sort(&mut self.source.topics);
         let to = from.saturating_add(LINES_MAX);
@@ -99,7 +99,7 @@ impl DocumentPage {
         (self.lines, self.lines_total) = (lines, total);
     }
 
-    /// Returns the line where the words of a Topic begin, and where that line is.
+    /// Returns the line where a Topic's passage begins, and the address of that line.
     fn line(&self, topic: &Topic) -> Option<(usize, String)> {
         let place = passages::place(topic)?;
         let line = passages::line_of(&self.source.text, place.start);
@@ -112,9 +112,9 @@ impl DocumentPage {
 struct From {
     from: Option<usize>,
     view: Option<String>,
-    /// Whether its lines are asked for.
+    /// Whether to show lines.
     text: Option<String>,
-    /// Whether its history is asked for instead, whatever stands there.
+    /// Whether to show the history.
     history: Option<String>,
     after: Option<String>,
 }
@@ -169,7 +169,7 @@ async fn rows(
     Ok(Listed::Rows { documents: found.items, is_first, next })
 }
 
-/// Leads to the document with which a reader begins; where there is none, to all of them.
+/// Redirects to the first document, or to the list of all if there is none.
 async fn start(site: Site, call: Call) -> Result<Response> {
     let start = flows::sources::catalog::start(&site, &call.caller()?).await?;
     reply::see_other(&start.map_or_else(|| "/d".to_owned(), |it| form::document_at(it.as_str())))
@@ -228,7 +228,7 @@ async fn commits(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Vec<
     let query = HistoryQuery { path: path.clone(), after: None, limit: Some(COMMITS) };
     match flows::sources::history(site, caller, query).await {
         Ok(found) => Ok(read::<List<CommitRow>>(found)?.items),
-        // A document that is in the index alone has no history; it can be read all the same.
+        // A document that is only in the index has no history, but can be read.
         Err(cause) if matches!(cause.kind(), ErrorKind::NotFound | ErrorKind::Conflict) => {
             Ok(Vec::new())
         }

@@ -1,11 +1,11 @@
-//! A document as lines, with the passages that Topics are about.
+//! A document as lines, with the passages of Topics.
 
 use std::ops::Range;
 
 use crate::http::pages::parts::view::Topic;
 use crate::http::pages::parts::visible::Visible;
 
-/// Lines of a document on one page.
+/// Lines per page.
 pub(in crate::http::pages) const LINES_MAX: usize = 4_000;
 
 /// A line of a document.
@@ -15,16 +15,16 @@ pub(in crate::http::pages) struct Line {
     pub(in crate::http::pages) number: usize,
     /// Its first byte in the text.
     pub(in crate::http::pages) start: usize,
-    /// Which Topics begin here.
+    /// The Topics that begin here.
     pub(in crate::http::pages) notes: Vec<Note>,
     /// Its text.
     pub(in crate::http::pages) pieces: Vec<Piece>,
 }
 
-/// The mark of a Topic beside the line where its words begin.
+/// The marker of a Topic next to the line where its passage begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::http::pages) struct Note {
-    /// Its place in the list of Topics beside the text, from 1.
+    /// Its position in the list of Topics, from 1.
     pub(in crate::http::pages) number: usize,
     /// The Topic.
     pub(in crate::http::pages) id: String,
@@ -35,29 +35,29 @@ pub(in crate::http::pages) struct Note {
 pub(in crate::http::pages) struct Piece {
     /// The text.
     pub(in crate::http::pages) text: Visible,
-    /// Whether a Topic is about it.
+    /// Whether it belongs to a Topic's passage.
     pub(in crate::http::pages) is_marked: bool,
 }
 
-/// Sorts Topics as their words stand in the text; those without a place come last.
+/// Sorts Topics by the position of their passage; those without one come last.
 pub(in crate::http::pages) fn sort(topics: &mut [Topic]) {
     topics.sort_by_key(|it| (it.anchor.is_some(), place(it).map_or(usize::MAX, |it| it.start)));
 }
 
-/// Returns the number of the line in which an offset is, from 1.
+/// Returns the number of the line that contains an offset, from 1.
 pub(in crate::http::pages) fn line_of(text: &str, offset: usize) -> usize {
     let before = text.as_bytes().get(..offset).unwrap_or(text.as_bytes());
     before.iter().filter(|it| **it == b'\n').count() + 1
 }
 
-/// Returns the address of a line of the document at an address.
+/// Returns the address of a line on a document's page.
 pub(in crate::http::pages) fn line_at(address: &str, line: usize) -> String {
     let first = (line - 1) / LINES_MAX * LINES_MAX + 1;
     let page = if first > 1 { format!("from={first}") } else { "text=1".to_owned() };
     format!("{address}?{page}#L{line}")
 }
 
-/// Returns the bytes of a Topic in the present text, if its words have a place there.
+/// Returns the bytes of a Topic's passage in the current text, if it has one.
 pub(in crate::http::pages) fn place(topic: &Topic) -> Option<Range<usize>> {
     let placement = topic.placement.as_ref()?;
     let is_placed = !matches!(placement.state.as_str(), "orphaned" | "ambiguous");
@@ -65,8 +65,8 @@ pub(in crate::http::pages) fn place(topic: &Topic) -> Option<Range<usize>> {
     (is_placed && start < end).then_some(start..end)
 }
 
-/// Returns some lines of a text, marked with the passages of its Topics. How many lines there are
-/// in all comes with them.
+/// Returns some lines of a text, with the passages of its Topics marked, and the total number of
+/// lines.
 pub(in crate::http::pages) fn lines(
     text: &str,
     topics: &[Topic],
@@ -108,7 +108,7 @@ fn pieces(line: &str, start: usize, ranges: &[&Range<usize>]) -> Vec<Piece> {
     for range in ranges {
         for offset in [range.start, range.end] {
             let cut = offset.saturating_sub(start).min(line.len());
-            // A placement is on character boundaries; a text that changed meanwhile may not be.
+            // A placement is at character boundaries, but the text may have changed since.
             if line.is_char_boundary(cut) {
                 cuts.push(cut);
             }

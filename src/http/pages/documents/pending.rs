@@ -1,4 +1,4 @@
-//! The proposals for a document that wait for a decision.
+//! The proposals for a document that await a decision.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,11 +11,11 @@ use crate::http::pages::parts::view::{List, Proposal, read};
 use crate::http::pages::parts::{form, labels};
 use crate::people::Caller;
 
-/// Open proposals by the Topic that they settle.
+/// Open proposals by Topic.
 pub(in crate::http::pages) struct Waiting {
     source_path: String,
     by_topic: BTreeMap<String, String>,
-    /// The Topics with a suggestion that nothing was made of yet.
+    /// Topics with a suggestion without a proposal.
     suggested: BTreeSet<TopicId>,
 }
 
@@ -33,30 +33,30 @@ impl Waiting {
             ..ProposalQuery::default()
         };
         let found: List<Proposal> = read(flows::proposals::list(site, caller, query).await?)?;
-        // The newest of a Topic comes first, and an earlier one does not wait for long.
+        // The newest of a Topic comes first; an earlier one is about to be superseded.
         let by_topic = found.items.into_iter().rev().map(|it| (it.topic_id, it.id)).collect();
         let asked = path.clone();
         let suggested = site.store.read(move |c| message::suggesting(c, &asked)).await?;
         Ok(Waiting { source_path: path.to_string(), by_topic, suggested })
     }
 
-    /// Returns whether something is suggested in a Topic and not proposed yet.
+    /// Returns whether a Topic has a suggestion that is not yet a proposal.
     pub(in crate::http::pages) fn is_suggested(&self, id: &str) -> bool {
         id.parse().is_ok_and(|id| self.suggested.contains(&id))
     }
 
-    /// Returns the proposal that waits for a Topic.
+    /// Returns the proposal of a Topic that awaits a decision.
     pub(in crate::http::pages) fn of_topic(&self, id: &str) -> Option<&str> {
         self.by_topic.get(id).map(String::as_str)
     }
 
-    /// Returns how many there are, as a sentence; nothing for none.
+    /// Returns their number as a sentence; `None` for none.
     pub(in crate::http::pages) fn sentence(&self) -> Option<String> {
         let count = labels::count_of(self.by_topic.len(), "proposal", "proposals");
         (!self.by_topic.is_empty()).then(|| format!("{count} awaiting review"))
     }
 
-    /// Returns where they are: the proposal itself if there is one alone.
+    /// Returns a link to them: to the proposal itself if there is only one.
     pub(in crate::http::pages) fn address(&self) -> String {
         match self.by_topic.values().next() {
             Some(id) if self.by_topic.len() == 1 => format!("/proposals/{id}"),

@@ -1,4 +1,4 @@
-//! A document as a persona sees it, as text, and the form that asks for such a view.
+//! A document as a persona sees it, and the form that requests such a view.
 
 use askama::Template;
 use serde::Deserialize;
@@ -27,7 +27,7 @@ use crate::script::Produces;
 
 const FORM_BODY_BYTES_MAX: usize = 64 * 1024;
 
-/// How things stand with one persona's view of a document.
+/// The state of one persona's view of a document.
 #[derive(Clone, Debug, Deserialize)]
 pub(in crate::http::pages) struct Tab {
     pub(in crate::http::pages) persona: String,
@@ -44,7 +44,7 @@ impl Tab {
         form::address(document, &[("view", Some(self.persona.as_str()))])
     }
 
-    /// Returns what stands beside the name of the persona, if the view is not fresh.
+    /// Returns the note next to the persona's name, if the view is not fresh.
     pub(in crate::http::pages) fn mark(&self) -> Option<State> {
         match (self.state.as_str(), &self.making) {
             ("fresh", _) => None,
@@ -54,7 +54,7 @@ impl Tab {
         }
     }
 
-    /// Returns why the view is not that of the present text.
+    /// Returns why the view is not that of the current text.
     fn why(&self) -> &'static str {
         let has = |word: &str| self.changed.iter().any(|it| it == word);
         match (has("source"), has("persona"), has("persona_gone")) {
@@ -84,7 +84,7 @@ struct PerspectivePage {
     tabs: Vec<Tab>,
     tree: Tree,
     tab: Tab,
-    /// The view as it is read; one that is too large is shown as its lines.
+    /// A view; one that is too large to render is shown as lines.
     html: Option<Html>,
     holder: Option<Holder>,
     lines: Vec<Line>,
@@ -94,7 +94,7 @@ struct PerspectivePage {
 }
 
 impl PerspectivePage {
-    /// Returns the address of another piece of the view.
+    /// Returns the address of another page of the view.
     fn piece(&self, from: &usize) -> String {
         let from = from.to_string();
         form::address(
@@ -116,9 +116,8 @@ pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([post("/perspectives", site, ask)])
 }
 
-/// Returns the views of a document, for the tabs above it: those that are there, and those that a
-/// kind of the site can make. What is wrong with the folder of personas is not the document's
-/// fault: then it has none.
+/// Returns the views of a document for the tabs above it: those that exist, and those that a kind
+/// can create. If the folder of personas cannot be read, there are none.
 pub(in crate::http::pages) async fn tabs(
     site: &Site,
     caller: &Caller,
@@ -134,14 +133,14 @@ pub(in crate::http::pages) async fn tabs(
     })
 }
 
-/// Which view is asked for, and from which line if not from its beginning.
+/// The requested view, and its first line if not 1.
 pub(in crate::http::pages) struct Asked {
     pub(in crate::http::pages) path: SourcePath,
     pub(in crate::http::pages) persona: String,
     pub(in crate::http::pages) from: Option<usize>,
 }
 
-/// Returns the page of a view, also of one that is not made yet.
+/// Returns the page of a view, even if the view does not exist yet.
 pub(in crate::http::pages) async fn show(
     site: &Site,
     renderer: &Renderer,

@@ -1,4 +1,4 @@
-//! A document as it is read: rendered, with its open Topics as notes beside it.
+//! The rendered document, with its open Topics as notes next to it.
 
 use std::sync::Arc;
 
@@ -17,25 +17,25 @@ use crate::http::pages::parts::visible::{Name, Plain, Visible};
 use crate::http::pages::parts::{form, labels};
 use crate::http::{Call, reply};
 
-/// Headings in the list of contents, and the level of the deepest.
+/// Most headings in the table of contents, and their deepest level.
 const CONTENTS_MAX: usize = 1000;
 const CONTENTS_LEVEL: u8 = 3;
-/// Characters of a quote beside the text.
+/// Characters of a quote next to the text.
 const QUOTE_CHARS_MAX: usize = 240;
-/// Names the parts of the page that a script asks for.
+/// Names of the parts that the page's script requests.
 const FRAGMENT: &str = "wb-fragment";
 
-/// What a document's page is made of.
+/// The content of a document's page.
 pub(in crate::http::pages) struct Reading {
     pub(in crate::http::pages) frame: Frame,
     pub(in crate::http::pages) source: SourceView,
     pub(in crate::http::pages) rendered: Arc<Rendered>,
-    /// The rendered text with the sizes of its images, if there are any.
+    /// The rendered text with the sizes of its images, if it has any.
     pub(in crate::http::pages) sized: Option<Html>,
     pub(in crate::http::pages) tabs: Vec<Tab>,
     pub(in crate::http::pages) commits: Vec<CommitRow>,
     pub(in crate::http::pages) tree: Tree,
-    /// What waits for a decision on it.
+    /// The proposals awaiting a decision on it.
     pub(in crate::http::pages) waiting: Waiting,
 }
 
@@ -55,14 +55,15 @@ struct ReaderPage<'p> {
     notes: Notes<'p>,
 }
 
-/// How a document's page is headed.
+/// The heading of a document's page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Heading {
-    /// By the text, which begins with its title.
+    /// The text itself, which begins with its title.
     Text,
-    /// The same, but it is no heading of the first level: for ears the page has one.
+    /// The text's own title, which is not a heading of level 1; for screen readers the page has
+    /// one.
     Unseen,
-    /// By the title, of which the text says nothing.
+    /// The title, which is not in the text.
     Title,
 }
 
@@ -76,7 +77,7 @@ impl Heading {
     }
 }
 
-/// What is said of the document above it.
+/// The facts above the document.
 #[derive(Template)]
 #[template(path = "document-facts.html")]
 struct Facts<'p> {
@@ -93,7 +94,7 @@ struct Contents<'p> {
     more: usize,
 }
 
-/// A heading in the list of contents.
+/// A heading in the table of contents.
 struct Entry<'p> {
     level: u8,
     text: &'p str,
@@ -116,33 +117,33 @@ struct Notes<'p> {
     placed: Vec<Note<'p>>,
     /// About the whole document.
     global: Vec<Note<'p>>,
-    /// Their words are gone, or could be in two places.
+    /// The passage is missing or ambiguous.
     lost: Vec<Note<'p>>,
     waiting: &'p Waiting,
 }
 
-/// A Topic beside the text.
+/// A Topic next to the text.
 struct Note<'p> {
     topic: &'p Topic,
-    /// Where its words are shown.
+    /// Where its passage is shown.
     at: Option<(Point, Point)>,
-    /// The line where they begin, and the address of that line.
+    /// The line where the passage begins, and its address.
     line: Option<(usize, String)>,
 }
 
 impl Note<'_> {
-    /// Returns whether somebody has to look where the words are.
+    /// Returns whether a person must choose the passage.
     fn is_doubtful(&self) -> bool {
         labels::has_no_place(self.topic.placement.as_ref())
     }
 
-    /// Returns the word of its state for the script and the sheet.
+    /// Returns its state, as a word for the script and the style sheet.
     fn state(&self) -> &str {
         self.topic.placement.as_ref().map_or("global", |it| it.state.as_str())
     }
 }
 
-/// Returns the page of a document, or the parts of it that are asked for.
+/// Returns the page of a document, or its requested parts.
 pub(in crate::http::pages) fn show(call: &Call, mut reading: Reading) -> Result<Response> {
     passages::sort(&mut reading.source.topics);
     let Reading { frame, source, rendered, sized, tabs, commits, tree, waiting } = &reading;
@@ -194,7 +195,7 @@ fn contents(rendered: &Rendered) -> Contents<'_> {
     let mut entries: Vec<Entry<'_>> = entry.collect();
     let more = entries.len().saturating_sub(CONTENTS_MAX);
     entries.truncate(CONTENTS_MAX);
-    // A title alone is no list.
+    // A single title is not worth a list.
     Contents { entries: if entries.len() > 1 { entries } else { Vec::new() }, more }
 }
 

@@ -1,5 +1,5 @@
-//! The documents as a tree of folders, in the order of their author: beside a document with the way
-//! to it open, and as the page of all documents.
+//! The tree of documents, in the author's order: next to a document with the path to it open, and
+//! as the page of all documents.
 //!
 //! **Invariant:** its size has a bound, however many documents there are.
 
@@ -15,36 +15,37 @@ use crate::http::pages::parts::visible::{Name, Plain};
 use crate::http::pages::parts::{form, labels};
 use crate::people::Caller;
 
-/// Documents up to which every folder can be unfolded; beyond it, those on the way alone.
+/// Up to this many documents, every folder can be unfolded; beyond it, only the path to the current
+/// document.
 const WHOLE_MAX: usize = 400;
-/// Rows of one folder.
+/// Rows per folder.
 const ROWS_MAX: usize = 100;
-/// The same on the page of all documents.
+/// Rows per folder on the page of all documents.
 const PAGE_ROWS_MAX: usize = 300;
-/// Folders within folders; what is deeper is a name with slashes.
+/// Maximum depth; deeper folders are shown as a path.
 const DEPTH_MAX: usize = 8;
-/// A folder of the page of all documents with so many documents is open.
+/// Folders with up to this many documents are open on the page of all documents.
 const OPEN_MAX: usize = 40;
 
-/// The list beside a document.
+/// The list next to a document.
 #[derive(Template)]
 #[template(path = "tree.html")]
 pub(in crate::http::pages) struct Tree {
     branch: Branch,
-    /// Whether this browser wants it folded.
+    /// Whether this browser has folded it.
     is_folded: bool,
     has_any: bool,
 }
 
-/// What is in one folder.
+/// The content of a folder.
 #[derive(Template)]
 #[template(path = "branch.html")]
 pub(in crate::http::pages) struct Branch {
     rows: Vec<Row>,
-    /// How many rows are left out, and where they are listed.
+    /// The number of omitted rows, and where they are listed.
     more: usize,
     all_at: String,
-    /// Whether it is on the page of all documents, with what waits and when it was changed.
+    /// Whether it is on the page of all documents, with the documents' state and last change.
     is_page: bool,
 }
 
@@ -65,52 +66,52 @@ struct File {
 
 struct Folder {
     name: String,
-    /// Its path with the last slash.
+    /// Its path with a trailing slash.
     path: String,
     /// Where its documents are listed.
     at: String,
     count: usize,
     is_open: bool,
-    /// Nothing if it is too much to be sent along.
+    /// `None` if it is too much to send.
     branch: Option<Branch>,
     facts: Facts,
 }
 
-/// What waits on documents, and when one of them was changed last.
+/// Open work on documents, and the time of their last change.
 struct Facts {
     open_topics: i64,
     open_proposals: i64,
     changed: Option<When>,
 }
 
-/// Where a branch is: the list of all documents is read from this place.
+/// The context of a branch.
 #[derive(Clone, Copy)]
 struct Place<'p> {
     here: &'p str,
     is_whole: bool,
     depth: usize,
-    /// On the page of all documents: how many there are, and the present time.
+    /// On the page of all documents: their number, and the current time.
     page: Option<(usize, Millis)>,
 }
 
-/// A folder or a document among those of its folder.
+/// An entry of a folder.
 struct Child<'p> {
     name: &'p str,
-    /// Its path, with the last slash if it is a folder.
+    /// Its path, with a trailing slash for a folder.
     path: &'p str,
     is_folder: bool,
     of: &'p [Entry],
 }
 
 impl Child<'_> {
-    /// Returns its place in the order of the author.
+    /// Returns its position in the author's order.
     fn place(&self) -> Option<usize> {
         self.of.iter().filter_map(|it| it.place).min()
     }
 }
 
-/// Returns the list beside a document. That git does not answer is not the document's fault: then
-/// there is none.
+/// Returns the list next to a document. If git fails, there is none, because the document itself
+/// can still be read.
 pub(in crate::http::pages) async fn beside(
     site: &Site,
     caller: &Caller,
@@ -124,7 +125,7 @@ pub(in crate::http::pages) async fn beside(
     Tree::new(&all, here.as_str(), !frame.look.has_documents)
 }
 
-/// Returns all documents for their page; a folder that is asked for is open.
+/// Returns the tree of all documents, with the requested folder open.
 pub(in crate::http::pages) fn page(all: &[Entry], folder: &str, now: Millis) -> Branch {
     let is_whole = all.len() <= WHOLE_MAX;
     branch(all, "", Place { here: folder, is_whole, depth: 0, page: Some((all.len(), now)) })
@@ -137,7 +138,7 @@ impl Tree {
     }
 }
 
-/// Returns what is in the folder with this prefix, of which `all` are the documents.
+/// Returns the content of the folder with this prefix; `all` are the documents.
 fn branch(all: &[Entry], prefix: &str, place: Place<'_>) -> Branch {
     let children = children(all, prefix, place.depth);
     let total = children.len();
@@ -145,7 +146,7 @@ fn branch(all: &[Entry], prefix: &str, place: Place<'_>) -> Branch {
         true => place.here.starts_with(it.path),
         false => place.here == it.path,
     };
-    // A part of a long list is the part where the reader is.
+    // Of a long list, the part around the current document is shown.
     let rows_max = if place.page.is_some() { PAGE_ROWS_MAX } else { ROWS_MAX };
     let way = children.iter().position(is_on_way).unwrap_or(0);
     let from = way.saturating_sub(rows_max / 2).min(total.saturating_sub(rows_max));
@@ -169,8 +170,8 @@ fn branch(all: &[Entry], prefix: &str, place: Place<'_>) -> Branch {
     }
 }
 
-/// Returns folders and documents in the order of the author; without one folders come first, by
-/// name. What is not in the order comes last.
+/// Returns folders and documents in the author's order, with unlisted ones last; without an order,
+/// folders come first, by name.
 fn children<'p>(all: &'p [Entry], prefix: &str, depth: usize) -> Vec<Child<'p>> {
     let (mut folders, mut files) = (Vec::new(), Vec::new());
     let mut rest = all;
@@ -254,7 +255,7 @@ mod tests {
         entries
     }
 
-    /// Returns the names as they are listed: `>` before an open folder, `.` for each level.
+    /// Returns the names as listed: `>` before an open folder, `.` for each level.
     fn outline(branch: &Branch, level: usize) -> Vec<String> {
         let dots = ".".repeat(level);
         let mut lines = Vec::new();

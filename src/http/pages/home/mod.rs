@@ -1,4 +1,4 @@
-//! The first page: what waits for a person, and on a site that is new, what to do first.
+//! The home page: what awaits a person, and the first steps on a new site.
 
 use std::collections::HashMap;
 
@@ -23,11 +23,11 @@ use crate::http::pages::{Frame, approvals, channels, jobs};
 use crate::http::{Call, any_of, get, reply};
 use crate::people::Caller;
 
-/// Rows of each list.
+/// Rows per list.
 const ROWS: u32 = 8;
-/// How many of the newest jobs are looked through for failures.
+/// How many of the newest jobs are searched for failures.
 const JOBS_LOOKED_AT: u32 = 50;
-/// A failure older than this waits for nobody any more.
+/// Older failures are not shown.
 const FAILED_MS_MAX: i64 = 3 * 24 * 3_600_000;
 
 #[derive(Template)]
@@ -36,26 +36,26 @@ struct HomePage {
     frame: Frame,
     proposals: Vec<ProposalRow>,
     has_more_proposals: bool,
-    /// What agents ask.
+    /// Open requests of agents.
     approvals: Vec<ApprovalRow>,
     active: Vec<JobRow>,
-    /// Whether a job has ever been asked for.
+    /// Whether there has ever been a job.
     has_worked: bool,
     failed: Vec<JobRow>,
     topics: Vec<Topic>,
-    /// The open channels of whoever looks.
+    /// The reader's open channels.
     channels: Vec<ChannelRow>,
-    /// The documents on which something was done last, by their paths.
+    /// Recently changed documents, by path.
     documents: Vec<String>,
-    /// Whether the globs name files, of which git tracks none.
+    /// Whether the globs match files, none of which git tracks.
     has_untracked_only: bool,
-    /// What the script says that documents are.
+    /// The `sources` of the script.
     sources: Vec<String>,
     warnings: Vec<String>,
 }
 
 impl HomePage {
-    /// Whether nothing has ever been asked for here.
+    /// Whether nothing has happened here yet.
     fn is_new(&self) -> bool {
         !self.has_worked
             && self.approvals.is_empty()
@@ -83,7 +83,7 @@ async fn home(site: Site, call: Call) -> Result<Response> {
     for status in ["running", "queued"] {
         let query = JobQuery { status: Some(status.to_owned()), limit, ..Default::default() };
         let found: List<Job> = read(flows::jobs::list(&site, &caller, query).await?)?;
-        // An agent that lives on runs for as long as it listens: its page says what it does.
+        // A long-running agent always has a job; its own page shows what it does.
         active.extend(found.items.into_iter().filter(|it| !it.is_start_of_agent()));
     }
     let query = JobQuery { limit: Some(JOBS_LOOKED_AT), ..Default::default() };
@@ -104,7 +104,7 @@ async fn home(site: Site, call: Call) -> Result<Response> {
     let discussed = topics.items.iter().map(|it| it.source_path.as_str());
     let listed = documents.iter().map(String::as_str);
     frame.name_documents(&site, jobs.chain(proposed).chain(discussed).chain(listed)).await;
-    // What the operator should know names files of the server.
+    // Notes for the operator name files of the server.
     let warnings =
         if caller.may_administer().is_ok() { site.warnings.to_vec() } else { Vec::new() };
     reply::page(&HomePage {
@@ -124,7 +124,7 @@ async fn home(site: Site, call: Call) -> Result<Response> {
     })
 }
 
-/// Returns the documents on which something was done last.
+/// Returns the recently changed documents.
 async fn recent(
     site: &Site,
     caller: &Caller,
@@ -140,8 +140,8 @@ async fn recent(
     Ok(found.iter().map(ToString::to_string).collect())
 }
 
-/// Returns the failures of late that still wait for somebody: nobody has repeated or dismissed
-/// them, and no later job has settled their Topic.
+/// Returns recent failures that nobody has retried or dismissed and whose Topic no later job has
+/// settled.
 async fn failed(site: &Site, caller: &Caller, newest: Vec<Job>, now: Millis) -> Result<Vec<Job>> {
     let repeated: Vec<String> = newest.iter().filter_map(|it| it.retry_of.clone()).collect();
     let succeeded = newest.iter().filter(|it| it.status == "succeeded");

@@ -1,4 +1,4 @@
-//! The board of jobs: what waits and why, what runs, what has ended, engines, and today's spending.
+//! The board of jobs: waiting, running and ended jobs, engines, and today's usage.
 
 use std::collections::BTreeMap;
 
@@ -19,10 +19,10 @@ use crate::http::pages::parts::{form, labels, time};
 use crate::http::{Call, any_of, post, reply};
 use crate::people::Caller;
 
-/// How far the table of what was spent goes back, in milliseconds.
+/// Period of the usage table, in milliseconds.
 const SPENT_MS: i64 = 7 * 24 * 3_600_000;
 
-/// A board as its flow tells it.
+/// The board, as its flow returns it.
 #[derive(Deserialize)]
 struct Found {
     queued: Vec<Job>,
@@ -56,7 +56,7 @@ struct Hold {
     message: String,
 }
 
-/// What was spent on a day, or by a kind.
+/// The usage of a day or a kind.
 #[derive(Clone, Debug, Default, Deserialize)]
 struct Spent {
     name: String,
@@ -99,7 +99,7 @@ impl Spent {
 }
 
 impl Cap {
-    /// Returns whose it is.
+    /// Returns who the cap belongs to.
     fn whose(&self) -> String {
         match (self.cap.as_str(), self.display_name.as_ref().or(self.of.as_ref())) {
             ("limits.daily_person", Some(name)) => name.clone(),
@@ -116,7 +116,7 @@ impl Cap {
         }
     }
 
-    /// Returns how much of it is used, in words.
+    /// Returns the used share, in words.
     fn sentence(&self) -> String {
         format!("{} of {} today", self.amount(self.used), self.amount(self.limit))
     }
@@ -127,12 +127,12 @@ impl Cap {
 struct BoardPage {
     frame: Frame,
     asked: BoardQuery,
-    /// Where the board is, with what was asked for.
+    /// The address of the board, with its filter.
     address: String,
     found: Found,
     lanes: BTreeMap<String, LaneRow>,
     kinds: Vec<String>,
-    /// Who asked for the jobs that are shown: actor and name.
+    /// The requesters of the jobs shown: actor and name.
     people: BTreeMap<String, String>,
     held: Vec<Engine>,
     today: Spent,
@@ -208,7 +208,7 @@ pub(in crate::http::pages) async fn show(
     })
 }
 
-/// Returns the lanes of the jobs that wait and run, with how much of each is in use.
+/// Returns the lanes of waiting and running jobs, with their usage.
 fn lanes(site: &Site, found: &Found) -> BTreeMap<String, LaneRow> {
     let mut lanes: BTreeMap<String, LaneRow> = BTreeMap::new();
     for (jobs, is_running) in [(&found.running, true), (&found.queued, false)] {

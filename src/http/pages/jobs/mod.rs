@@ -33,9 +33,9 @@ use crate::http::{Call, any_of, get, post, reply};
 use crate::jobs::StepKind;
 use crate::people::Caller;
 
-/// Bytes of an agent's output on the page of its job.
+/// Bytes of output on a job's page.
 const LOG_BYTES: u64 = 16 * 1024;
-/// Bodies of these forms hold a key and an address at most.
+/// Largest body of these forms: a key and an address.
 const SMALL_BODY_BYTES_MAX: usize = crate::base::limit::LOGIN_BODY_BYTES_MAX;
 
 /// A job in a list.
@@ -50,7 +50,7 @@ pub(super) struct JobRow {
 struct JobsPage {
     frame: Frame,
     status: Option<String>,
-    /// What else was asked for.
+    /// The other values of the filter.
     kind: Option<String>,
     source_path: Option<String>,
     jobs: Vec<JobRow>,
@@ -59,7 +59,7 @@ struct JobsPage {
 }
 
 impl JobsPage {
-    /// Returns the same list of another state.
+    /// Returns the address of the same list for another state.
     fn with_status(&self, status: &str) -> String {
         let query = [
             ("status", Some(status)),
@@ -79,17 +79,17 @@ struct JobPage {
     elapsed_ms: Option<i64>,
     silent_ms: Option<i64>,
     inputs: Vec<(String, String)>,
-    /// What it says of what it did.
+    /// The summary by its agent.
     last_words: Option<Html>,
-    /// The end of its standard error, or what stands for it; nothing if `log` ends with it.
+    /// The end of its standard error, or the reason of its failure; `None` if `log` ends with it.
     why: Vec<Row>,
     log: Shown,
     said: Option<Said>,
-    /// Whether a stream of its output was asked for.
+    /// Whether a stream of its output was requested.
     is_log_asked: bool,
 }
 
-/// The end of what an agent printed.
+/// The end of an agent's output.
 struct Shown {
     stream: &'static str,
     rows: Vec<Row>,
@@ -98,13 +98,13 @@ struct Shown {
     next_offset: u64,
     total: u64,
     style: String,
-    /// Whether it is not kept any more.
+    /// Whether it has been deleted.
     is_gone: bool,
 }
 
 impl Shown {
-    /// Returns whether it shows these last rows of standard error itself. The first of them may
-    /// have been cut.
+    /// Returns whether it shows these last rows of standard error itself. The first of them may be
+    /// cut.
     fn has_end(&self, rows: &[Row]) -> bool {
         let shown: Vec<&Row> = self.rows.iter().chain(&self.open).collect();
         let whole: Vec<&Row> = rows.iter().skip(usize::from(rows.len() > 1)).collect();
@@ -148,7 +148,7 @@ struct WhichLog {
     stream: Option<String>,
 }
 
-/// What the list or the board was asked for; a field of a form that was left empty is none.
+/// The filter of the list or the board; empty fields of a form count as absent.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Asked {
@@ -259,8 +259,8 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     })
 }
 
-/// Returns the end of one stream of an agent's output: the one that was asked for, else standard
-/// error, or standard output if only that has anything.
+/// Returns the end of one stream of an agent's output: the requested one, otherwise standard error,
+/// or standard output if only that is not empty.
 async fn tail(site: &Site, caller: &Caller, id: &JobId, asked: Option<&str>) -> Result<Shown> {
     let part = async |stream: &str, offset, is_aligned| {
         let stream = Some(stream.to_owned());
@@ -279,7 +279,7 @@ async fn tail(site: &Site, caller: &Caller, id: &JobId, asked: Option<&str>) -> 
     };
     let mut end = match part(asked.unwrap_or("stderr"), u64::MAX, false).await {
         Ok(end) => end,
-        // The folder of an old job may have been removed; the job itself is still worth a page.
+        // The folder of an old job may have been removed; the job still has a page.
         Err(cause) if cause.kind() == ErrorKind::NotFound => {
             shown.is_gone = true;
             return Ok(shown);
@@ -307,7 +307,7 @@ async fn tail(site: &Site, caller: &Caller, id: &JobId, asked: Option<&str>) -> 
     })
 }
 
-/// Sends an agent's output as a file: what is there now.
+/// Sends an agent's current output as a file.
 async fn log(site: Site, call: Call) -> Result<Response> {
     let (caller, asked): (_, WhichLog) = (call.caller()?, call.query()?);
     let id: JobId = call.param("id")?;
@@ -316,7 +316,7 @@ async fn log(site: Site, call: Call) -> Result<Response> {
         let query = LogQuery { stream, offset: Some(offset) };
         flows::jobs::output::bytes(&site, &caller, &id, query).await
     };
-    // Before the first byte is sent: what is wrong with the request is an answer of its own.
+    // Before the first byte is sent, so that an invalid request gets an error response.
     let (_, _, _, end) =
         part(site.clone(), caller.clone(), id.clone(), u64::MAX, asked.stream.clone()).await?;
     let file = format!("attachment; filename=\"job-{id}-{name}.log\"");

@@ -1,4 +1,4 @@
-//! A job that needs no Topic: which kinds there are, and the form of one of them.
+//! Jobs without a Topic: the list of their kinds, and the form of each.
 
 use std::time::Duration;
 
@@ -25,9 +25,9 @@ use crate::http::{Call, any_of, get, post, reply};
 use crate::people::Caller;
 use crate::script::{Input, InputType, Kind, Lane, OnBusy, Produces};
 
-/// A form with the text of an input.
+/// Largest form, with the text of an input.
 const BODY_BYTES_MAX: usize = crate::base::limit::MESSAGE_BODY_BYTES_MAX;
-/// Documents and Topics that a form offers.
+/// Documents and Topics offered by a form.
 const OFFERED_MAX: u32 = 200;
 
 #[derive(Template)]
@@ -37,9 +37,9 @@ struct NewJobPage {
     /// The document that the reader comes from.
     source_path: Option<String>,
     chosen: Option<Chosen>,
-    /// Those that need no Topic.
+    /// Kinds without a Topic.
     kinds: Vec<KindRow>,
-    /// Those that are started on the page of a Topic.
+    /// Kinds that are started on a Topic's page.
     on_topics: Vec<KindRow>,
 }
 
@@ -48,7 +48,7 @@ impl NewJobPage {
         form::address("/jobs/new", &[("kind", kind), ("source_path", self.source_path.as_deref())])
     }
 
-    /// Returns where there are Topics to start a job from.
+    /// Returns where the Topics to start a job from are listed.
     fn topics_at(&self) -> String {
         let path = self.source_path.as_deref();
         form::address("/topics", &[("status", Some("open")), ("source_path", path)])
@@ -59,7 +59,7 @@ impl NewJobPage {
 struct KindRow {
     name: String,
     about: String,
-    /// What a job of it leaves behind.
+    /// What a job of it produces.
     makes: Option<&'static str>,
     engine: String,
     timeout: Duration,
@@ -91,7 +91,7 @@ fn makes(produces: Produces) -> &'static str {
     }
 }
 
-/// The kind whose form is shown.
+/// The kind of the form.
 struct Chosen {
     row: KindRow,
     /// Whether it is started from a Topic, and so not here.
@@ -100,9 +100,9 @@ struct Chosen {
     /// Paths that its form offers for a document.
     sources: Vec<String>,
     turn: Turn,
-    /// The job that has to end before another one of the document is started.
+    /// The job that must end before another one on the document starts.
     holder: Option<Holder>,
-    /// Why the form was refused, where no field says it.
+    /// Why the form was refused, if no field shows it.
     refusal: Option<String>,
 }
 
@@ -125,12 +125,12 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     reply::page(&page(&site, (frame, caller), asked, None).await?)
 }
 
-/// Returns whether a job of a kind can be asked for without a Topic.
+/// Returns whether a job of a kind can be started without a Topic.
 fn is_free(kind: &Kind) -> bool {
     topic_input(kind).is_none_or(|it| !it.required)
 }
 
-/// Returns the input of a kind that is the document a person names.
+/// Returns the input of a kind that takes the document.
 fn source_input(kind: &Kind) -> Option<&Input> {
     kind.inputs.iter().find(|it| it.ty == InputType::Source && it.from.is_none())
 }
@@ -192,7 +192,7 @@ async fn chosen(
         Some(_) => {
             let query = SourceQuery { limit: Some(OFFERED_MAX), ..SourceQuery::default() };
             let found: List<SourceRow> = read(flows::sources::list(site, caller, query).await?)?;
-            // What cannot be seen cannot be chosen; it can be typed.
+            // Invisible names cannot be chosen, but they can be typed.
             let is_plain = |it: &SourceRow| !it.path.chars().any(|it| invisible_name(it).is_some());
             let tracked = found.items.into_iter().filter(|it| it.tracked && is_plain(it));
             tracked.map(|it| it.path).collect()
@@ -211,8 +211,8 @@ async fn chosen(
     })
 }
 
-/// Returns the job that holds the document that the form begins with, if it would be in the way: a
-/// kind that queues waits for it, and its page says so.
+/// Returns the job that holds the form's document, if it would be in the way. A kind that queues
+/// waits for it, and its page says so.
 async fn holder_of(
     site: &Site,
     caller: &Caller,
@@ -230,7 +230,7 @@ async fn holder_of(
     }
 }
 
-/// Starts a job as the form of its kind says.
+/// Starts a job from the form of its kind.
 async fn start(site: Site, mut call: Call) -> Result<Response> {
     let (sent, digest): (Vec<(String, String)>, _) = call.form_with_digest(BODY_BYTES_MAX).await?;
     let field = |name: &str| sent.iter().find(|it| it.0 == name).map(|it| it.1.clone());

@@ -1,4 +1,4 @@
-//! What an agent said and did, as its engine reads it: the last entries of its stream, and sums.
+//! An agent's transcript, as its engine records it: the last steps, and totals.
 
 use serde_json::Value;
 
@@ -10,21 +10,21 @@ use crate::jobs::{Step, StepKind};
 use crate::people::Caller;
 use crate::script::Reads;
 
-/// Entries on the page of a job.
+/// Steps on a job's page.
 const ENTRIES: usize = 60;
-/// Characters of one entry there.
+/// Characters of a step there.
 const CHARS_MAX: usize = 4_000;
 
-/// What an agent said and did.
+/// An agent's transcript.
 #[derive(Debug)]
 pub(in crate::http::pages) struct Said {
     pub(in crate::http::pages) steps: Vec<Step>,
-    /// How many there are before these.
+    /// The number of earlier steps.
     pub(in crate::http::pages) earlier: usize,
     pub(in crate::http::pages) facts: Facts,
 }
 
-/// What all entries add up to, together with what the job's row says.
+/// The totals of all steps, with those of the job's row.
 #[derive(Debug, Default)]
 pub(in crate::http::pages) struct Facts {
     pub(in crate::http::pages) models: String,
@@ -34,19 +34,19 @@ pub(in crate::http::pages) struct Facts {
     pub(in crate::http::pages) read: Option<i64>,
     pub(in crate::http::pages) cached: Option<i64>,
     pub(in crate::http::pages) written: Option<i64>,
-    /// What each model was sent and has written, if there are several.
+    /// The usage of each model, if there are several.
     pub(in crate::http::pages) by_model: Vec<(String, i64, i64)>,
-    /// How many entries there are: a script asks whether there are more.
+    /// The number of steps; the script asks whether there are more.
     pub(in crate::http::pages) entries: u64,
 }
 
 impl Said {
-    /// Returns the text of a step, or the beginning of a long one.
+    /// Returns the text of a step, cut if it is long.
     pub(in crate::http::pages) fn words(step: &Step) -> String {
         labels::beginning(&step.text, CHARS_MAX)
     }
 
-    /// Returns the name of the tool that is called.
+    /// Returns the name of the called tool.
     pub(in crate::http::pages) fn tool(step: &Step) -> String {
         let name = if step.name.is_empty() { "a tool" } else { &step.name };
         labels::beginning(name, 80)
@@ -55,7 +55,7 @@ impl Said {
 
 impl Facts {
     fn of(sums: &Value, job: &Job) -> Facts {
-        // The row counts as soon as there is one.
+        // Once the row has totals, they apply.
         let usage = job.usage.as_ref().unwrap_or(&sums["usage"]);
         let models: Vec<&str> = match usage["models"].as_array() {
             Some(models) if !models.is_empty() => models.iter().filter_map(Value::as_str).collect(),
@@ -87,15 +87,14 @@ impl Facts {
     }
 }
 
-/// Returns what a job's agent said and did; nothing if its engine does not read that, or if it is
-/// not kept any more.
+/// Returns the transcript of a job's agent; `None` if its engine records none or it was deleted.
 pub(in crate::http::pages) async fn of(
     site: &Site,
     caller: &Caller,
     id: &JobId,
     job: &Job,
 ) -> Result<Option<Said>> {
-    // Of an agent that prints text there is nothing to say beyond its output.
+    // An agent that prints plain text has only its output.
     if !job.reads.as_deref().is_some_and(Reads::tells_steps) {
         return Ok(None);
     }
@@ -106,8 +105,7 @@ pub(in crate::http::pages) async fn of(
     };
     let facts = Facts::of(&sums, job);
     let earlier = usize::try_from(facts.entries).unwrap_or(0).saturating_sub(found.len());
-    // The agent, which has the same uid, can have written anything there: what is no entry of ours
-    // is passed over.
+    // The agent has the same uid and can write anything there, so unknown entries are skipped.
     let steps = found.iter().filter_map(Step::of);
     let steps = steps.filter(|it| it.kind != StepKind::Started).collect();
     Ok(Some(Said { steps, earlier, facts }))

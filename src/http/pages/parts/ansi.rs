@@ -12,14 +12,14 @@ use serde::{Serialize, Serializer};
 
 use crate::http::pages::parts::visible::{Visible, invisible_name};
 
-/// Characters of a row; a longer line goes on in another one.
+/// Characters of a row; a longer line continues in another one.
 const ROW_CHARS_MAX: usize = 2_000;
-/// Characters of a sequence that ends with a letter.
+/// Longest sequence that ends with a letter, in characters.
 const CONTROL_CHARS_MAX: usize = 64;
-/// Characters of a sequence that carries a text (a title, an address).
+/// Longest sequence that carries a text (a title, an address), in characters.
 const STRING_CHARS_MAX: usize = 4_096;
 
-/// How text looks: what `SGR` sets and a page shows.
+/// The style of text: what `SGR` sets and a page shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::http) struct Style {
     is_bold: bool,
@@ -36,9 +36,9 @@ pub(in crate::http) struct Style {
 /// A part of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Piece {
-    /// Text in one look, by its classes.
+    /// Text in one style, with its classes.
     Text(String, String),
-    /// A character that would not be seen.
+    /// An invisible character.
     Odd(char),
 }
 
@@ -46,7 +46,7 @@ enum Piece {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::http) struct Row {
     pieces: Vec<Piece>,
-    /// Whether it goes on with the line of the row before.
+    /// Whether it continues the line of the previous row.
     goes_on: bool,
 }
 
@@ -70,7 +70,7 @@ impl fmt::Display for Row {
     }
 }
 
-/// A piece is a string, `[classes, text]`, or `{code, name, text}` of a character that is not seen.
+/// A piece is a string, `[classes, text]`, or `{code, name, text}` for an invisible character.
 impl Serialize for Piece {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
@@ -91,7 +91,7 @@ impl Serialize for Piece {
     }
 }
 
-/// A row is an array of pieces; one that goes on with the line before begins with `true`.
+/// A row is an array of pieces; it begins with `true` if it continues the previous line.
 impl Serialize for Row {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut seq = serializer.serialize_seq(None)?;
@@ -106,7 +106,7 @@ impl Serialize for Row {
 }
 
 impl Style {
-    /// Returns the style that `SGR` parameters lead to: what [`Style::parameters`] wrote.
+    /// Returns the style for `SGR` parameters, as written by [`Style::parameters`].
     pub(in crate::http) fn parse(parameters: &str) -> Style {
         let mut style = Style::default();
         if parameters.len() <= CONTROL_CHARS_MAX {
@@ -115,7 +115,7 @@ impl Style {
         style
     }
 
-    /// Returns the `SGR` parameters that lead to this style from none.
+    /// Returns the `SGR` parameters that produce this style.
     pub(in crate::http) fn parameters(&self) -> String {
         let mut parts = Vec::new();
         let marks = [
@@ -169,7 +169,7 @@ impl Style {
                         _ => {}
                     }
                 }
-                // Blinking and concealed text, other fonts: shown as they are.
+                // Blinking and concealed text and other fonts are shown normally.
                 _ => {}
             }
         }
@@ -186,7 +186,7 @@ impl Style {
             (self.is_inverse, "t-inverse"),
         ];
         classes.extend(marks.iter().filter(|(is_on, _)| *is_on).map(|(_, it)| (*it).to_owned()));
-        // Ink on ground of its own colour would be text that nobody sees.
+        // Text in the color of its background would be invisible.
         if self.ink != self.ground {
             classes.extend(self.ink.map(|it| format!("t-ink{it}")));
             classes.extend(self.ground.map(|it| format!("t-ground{it}")));
@@ -195,7 +195,7 @@ impl Style {
     }
 }
 
-/// Returns the nearest of the sixteen colours, and how many numbers said it.
+/// Returns the nearest of the sixteen colors, and how many parameters named it.
 fn colour_of(numbers: &[u16]) -> (Option<u8>, usize) {
     match numbers {
         [5, index, ..] => (u8::try_from(*index).ok().map(of_palette), 2),
@@ -231,13 +231,13 @@ fn nearest(rgb: [u16; 3]) -> u8 {
     if most > 200 { colour + 8 } else { colour }
 }
 
-/// Returns the last line of an agent's output that says anything.
+/// Returns the last line of an agent's output that has text.
 pub(in crate::http) fn last_line(text: &str) -> Option<Row> {
     let line = text.trim_end().rsplit(['\n', '\r']).find(|it| !it.trim().is_empty())?;
     rows(line, Style::default(), false).0.into_iter().next()
 }
 
-/// Returns text as rows, and the style at its end. `style` is the one at its beginning.
+/// Returns text as rows, and the style at its end. `style` is the one at its start.
 ///
 /// A sequence that the end of the text cuts is shown as what it is.
 pub(in crate::http) fn rows(text: &str, style: Style, goes_on: bool) -> (Vec<Row>, Style) {
@@ -258,7 +258,7 @@ pub(in crate::http) fn rows(text: &str, style: Style, goes_on: bool) -> (Vec<Row
                 after
             }
             '\r' => {
-                // A line that is written over: nothing of it is lost.
+                // An overwritten line: nothing of it is lost.
                 let next = after.trim_start_matches('\r');
                 writer.end_row(false);
                 next.strip_prefix('\n').unwrap_or(next)
@@ -284,8 +284,8 @@ pub(in crate::http) fn rows(text: &str, style: Style, goes_on: bool) -> (Vec<Row
     writer.finish()
 }
 
-/// Returns what follows a sequence, and its parameters if it is `SGR`; nothing if it is none, or is
-/// not ended.
+/// Returns the text after a sequence, and its parameters if it is `SGR`; `None` if it is no
+/// sequence or not complete.
 fn sequence(text: &str) -> Option<(Option<&str>, &str)> {
     let mut chars = text.chars();
     let (kind, body) = match chars.next()? {
@@ -334,10 +334,10 @@ struct Writer {
     rows: Vec<Row>,
     row: Row,
     chars: usize,
-    /// Whether there is a row that has not ended.
+    /// Whether a row has not ended.
     is_begun: bool,
     style: Style,
-    /// What is not yet a piece.
+    /// Text that is not yet a piece.
     text: String,
 }
 
@@ -398,7 +398,7 @@ mod tests {
             ("\x1b[38;5;196mx", "<div><span class=\"t-ink9\">x</span></div>\n"),
             ("\x1b[38;2;0;0;120;1mx", "<div><span class=\"t-bold t-ink4\">x</span></div>\n"),
             ("\x1b[48;5;240mx", "<div><span class=\"t-ground8\">x</span></div>\n"),
-            // Concealed, or in the colour of its ground: seen all the same.
+            // Concealed, or in the color of its background; shown all the same.
             ("\x1b[8mhidden", "<div>hidden</div>\n"),
             ("\x1b[30;40mhidden", "<div>hidden</div>\n"),
             ("a\n\nb", "<div>a</div>\n<div></div>\n<div>b</div>\n"),
@@ -419,7 +419,7 @@ mod tests {
         ] {
             assert_eq!(html(text), shown, "{text:?}");
         }
-        // One that never ends does not swallow what follows.
+        // A sequence without an end does not swallow what follows.
         for text in ["\x1b]0;evil <b>\nnext", "\x1b[", "\x1b", "\x1b[31\nx", "\x1b]52;c;aGk="] {
             let shown = html(text);
             assert!(shown.contains("data-code=\"U+001B\""), "{shown}");

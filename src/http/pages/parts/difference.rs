@@ -1,4 +1,4 @@
-//! A difference of two texts as it is shown: side by side, unified, or as it is read.
+//! A diff of two texts: side by side, unified, or rendered.
 //!
 //! **Invariant:** whatever is not shown is said, with where it can be seen.
 
@@ -13,30 +13,30 @@ use crate::documents::compare::redline::{
 use crate::http::pages::parts::labels;
 use crate::http::pages::parts::visible::Visible;
 
-/// Lines shown around a change.
+/// Lines of context around a change.
 const CONTEXT_LINES: usize = 3;
-/// Text of one page of a difference, in bytes of both sides.
+/// Text per page of a diff, in bytes of both sides.
 const PAGE_BYTES_MAX: usize = crate::base::limit::DIFF_BYTES_MAX;
-/// Rows of one page.
+/// Rows per page.
 const PAGE_ROWS_MAX: usize = 4_000;
-/// Folded lines are in the page, to be unfolded there, up to this many bytes in all.
+/// Most bytes of folded lines included in the page.
 const FOLDED_BYTES_MAX: usize = 256 * 1024;
-/// Bytes of one line that are shown.
+/// Bytes shown of one line.
 const LINE_BYTES_MAX: usize = 64 * 1024;
 
 /// The lines of two texts.
 #[derive(Template, Default)]
 #[template(path = "difference.html")]
 pub(in crate::http::pages) struct Difference {
-    /// What stands before the names of its places, if there are several on one page.
+    /// The prefix of its anchors, if there are several diffs on one page.
     prefix: String,
     parts: Vec<Part>,
-    /// Lines that only the new text has, and only the old one.
+    /// Numbers of added and removed lines.
     pub(in crate::http::pages) added: usize,
     pub(in crate::http::pages) removed: usize,
-    /// How many places changed.
+    /// Number of changes.
     pub(in crate::http::pages) changes: usize,
-    /// What moved: from which line to which.
+    /// Moved blocks: from which line to which.
     pub(in crate::http::pages) moves: Vec<(usize, usize)>,
     is_coarse: bool,
     /// The first row of the next page.
@@ -45,9 +45,9 @@ pub(in crate::http::pages) struct Difference {
 
 impl HtmlSafe for Difference {}
 
-/// Rows that are shown, or folded.
+/// Rows that are shown or folded.
 struct Part {
-    /// How many lines are folded, and the heading that they lead to.
+    /// The number of folded lines, and the heading that they lead to.
     folded: Option<(usize, Option<Visible>)>,
     rows: Vec<Shown>,
 }
@@ -59,20 +59,20 @@ struct Shown {
     change: Option<usize>,
     old: Option<Cell>,
     new: Option<Cell>,
-    /// What is said about it, and where its other half is.
+    /// The note next to it, and a link to its other half.
     note: Option<(String, Option<String>)>,
 }
 
 /// One side of a row.
 struct Cell {
     number: usize,
-    /// What stands before it, as a sign and as words.
+    /// Its marker, as a sign and as words.
     sign: &'static str,
     word: &'static str,
     pieces: Vec<(Visible, bool)>,
-    /// Whether the other text has nothing of it.
+    /// Whether the other text lacks the whole line.
     is_whole: bool,
-    /// Bytes that are not shown.
+    /// Number of bytes that are not shown.
     left_out: usize,
     end: Option<&'static str>,
 }
@@ -83,7 +83,7 @@ impl Difference {
         Difference::named("", old, new, from)
     }
 
-    /// As [`Difference::of`], beside others on the same page.
+    /// Like [`Difference::of`], next to others on the same page.
     pub(in crate::http::pages) fn named(
         prefix: &str,
         old: &str,
@@ -102,18 +102,18 @@ impl Difference {
         made
     }
 
-    /// Returns whether the texts are the same.
+    /// Returns whether the texts are equal.
     pub(in crate::http::pages) fn is_empty(&self) -> bool {
         self.changes == 0
     }
 }
 
-/// Turns rows into what is shown of them.
+/// Turns rows into the view.
 struct Writer<'t> {
     redline: &'t Redline,
     old: &'t str,
     new: &'t str,
-    /// Whether line ends are part of what changed.
+    /// Whether line ends are part of the change.
     has_ends: bool,
 }
 
@@ -179,7 +179,7 @@ impl<'t> Writer<'t> {
         of(&self.redline.rows[row].old) + of(&self.redline.rows[row].new)
     }
 
-    /// Returns the last heading of some kept lines: where the text is after them.
+    /// Returns the last heading among unchanged lines, which names the place after them.
     fn heading(&self, rows: Range<usize>) -> Option<Visible> {
         rows.rev().take(2_000).find_map(|it| {
             let line = self.redline.rows[it].new.as_ref()?.pieces.first()?;
@@ -217,7 +217,7 @@ impl<'t> Writer<'t> {
         Shown { class, change, old, new, note }
     }
 
-    /// Says of two lines whose words are the same what is different.
+    /// Describes the difference of two lines with the same words.
     fn space_note(&self, row: &redline::Row) -> Option<(String, Option<String>)> {
         let (old, new) = (row.old.as_ref()?, row.new.as_ref()?);
         if old.pieces.iter().chain(&new.pieces).any(|it| it.is_changed) {
@@ -294,12 +294,12 @@ fn cell(line: &Line, text: &str, sort: RowSort, is_ends: bool) -> Cell {
     Cell { number: line.number, sign: "", word: "", pieces, is_whole, left_out, end }
 }
 
-/// The blocks of two texts as they are read.
+/// The blocks of two rendered texts.
 #[derive(Template)]
 #[template(path = "rendered.html")]
 pub(in crate::http::pages) struct Reading {
     parts: Vec<ReadPart>,
-    /// How many places changed.
+    /// Number of changes.
     pub(in crate::http::pages) changes: usize,
     is_coarse: bool,
 }
@@ -307,7 +307,7 @@ pub(in crate::http::pages) struct Reading {
 impl HtmlSafe for Reading {}
 
 struct ReadPart {
-    /// How many blocks are folded.
+    /// Number of folded blocks.
     folded: Option<usize>,
     rows: Vec<Read>,
 }
@@ -322,11 +322,11 @@ struct Read {
     spans: Vec<(Visible, &'static str, String)>,
 }
 
-/// Blocks shown around a change.
+/// Blocks of context around a change.
 const CONTEXT_BLOCKS: usize = 2;
 
 impl Reading {
-    /// Compares two Markdown texts; `None` if they are too large for it.
+    /// Compares two Markdown texts; `None` if they are too large.
     pub(in crate::http::pages) fn of(old: &str, new: &str) -> Option<Reading> {
         let found = redline::rendered(old, new)?;
         let is_kept: Vec<bool> = found.rows.iter().map(|it| it.sort == RowSort::Kept).collect();
@@ -373,7 +373,7 @@ fn read(row: &RenderedRow, change: Option<usize>) -> Read {
     let spans = row.spans.iter().map(|it| {
         let tag = match it.mark {
             Mark::Same => "",
-            // A block that is new as a whole is marked as one.
+            // A completely new block is marked as a whole.
             Mark::Come if row.sort == RowSort::Added => "",
             Mark::Gone if row.sort == RowSort::Removed => "",
             Mark::Come => "ins",

@@ -1,67 +1,67 @@
-//! The form of a kind: a field for each input that a person gives, what was sent in these fields,
-//! and what was wrong with it.
+//! The form of a kind: a field for each input, its value, and its error.
 
 use serde_json::{Map, Value};
 
 use crate::base::{Error, Result};
 use crate::flows;
 use crate::flows::Site;
+use crate::flows::requests::inputs::{BAD_INPUT, MISSING_INPUT};
 use crate::http::pages::parts::form;
 use crate::http::pages::parts::view::Topic;
 use crate::script::{Input, InputType, Kind};
 
-/// What stands before the name of an input in a form.
+/// The prefix of an input's name in a form.
 pub(in crate::http::pages) const PREFIX: &str = "input.";
 
 /// An input as a field of a form: `fields.html` shows it.
 pub(in crate::http::pages) struct Field {
     /// Its name in the form.
     pub(in crate::http::pages) name: String,
-    /// What it is called.
+    /// Its label.
     pub(in crate::http::pages) label: String,
     pub(in crate::http::pages) about: Option<String>,
     /// `line`, `source`, `text`, `number`, `choice` or `flag`.
     pub(in crate::http::pages) sort: &'static str,
-    /// What can be chosen: the value and what it is called.
+    /// The choices: value and label.
     pub(in crate::http::pages) choices: Vec<(String, String)>,
-    /// What stands in it: the default, or what was typed before it was refused.
+    /// Its value: the default, or what was typed before the refusal.
     pub(in crate::http::pages) value: String,
     pub(in crate::http::pages) is_required: bool,
     pub(in crate::http::pages) min: Option<f64>,
     pub(in crate::http::pages) max: Option<f64>,
-    /// What is wrong with what was typed.
+    /// The error of the typed value.
     pub(in crate::http::pages) refusal: Option<String>,
 }
 
 /// A form that was sent and refused.
 pub(in crate::http::pages) struct Refused {
-    /// The kind that was asked for.
+    /// The requested kind.
     pub(in crate::http::pages) kind: String,
     pub(in crate::http::pages) cause: Error,
-    /// The fields as they were sent.
+    /// The fields as sent.
     pub(in crate::http::pages) sent: Vec<(String, String)>,
 }
 
 impl Refused {
-    /// Returns why, for the head of the form: the message, and what to do.
+    /// Returns the error for the head of the form: message and hint.
     pub(in crate::http::pages) fn sentence(&self) -> String {
         let hint = self.cause.hint_str().map(|it| format!(": {it}")).unwrap_or_default();
         format!("{}{hint}", self.cause.message())
     }
 
-    /// Returns whether a field of the kind's form says what was wrong.
+    /// Returns whether a field shows the error.
     pub(in crate::http::pages) fn is_of_field(&self, kind: &Kind, own: Option<&Input>) -> bool {
         let name = self.cause.input_str();
         kind.name == self.kind && asked(kind, own).any(|it| Some(it.name.as_str()) == name)
     }
 }
 
-/// What there is to choose from.
+/// The choices for fields.
 pub(in crate::http::pages) struct Offer<'o> {
     /// Open Topics.
     pub(in crate::http::pages) topics: &'o [Topic],
-    /// Names of personas; none if their folder cannot be read: then a name is typed, and the job's
-    /// start says what is wrong.
+    /// Names of personas; empty if their folder cannot be read, and then names are typed and
+    /// checked when the job starts.
     pub(in crate::http::pages) personas: &'o [String],
 }
 
@@ -71,14 +71,14 @@ pub(in crate::http::pages) async fn personas(site: &Site) -> Vec<String> {
     all.into_iter().filter(|it| it.found.is_ok()).map(|it| it.name).collect()
 }
 
-/// Returns the inputs that a person is asked for: not the one that is given by where the form
-/// stands (`own`), and none that the server finds out by itself.
+/// Returns the inputs that a person fills in: without the one given by the page (`own`) and the
+/// computed ones.
 fn asked<'k>(kind: &'k Kind, own: Option<&'k Input>) -> impl Iterator<Item = &'k Input> {
     let is_own = move |it: &Input| own.is_some_and(|own| own.name == it.name);
     kind.inputs.iter().filter(move |it| !is_own(it) && !it.ty.is_computed() && it.from.is_none())
 }
 
-/// Returns the fields of a kind's form; after a refusal with what was typed.
+/// Returns the fields of a kind's form; after a refusal with the typed values.
 pub(in crate::http::pages) fn of(
     kind: &Kind,
     own: Option<&Input>,
@@ -125,7 +125,7 @@ fn blank(input: &Input, offer: &Offer<'_>) -> Field {
     }
 }
 
-/// Returns the name of an input as the name of a field: `source_path` is *Source path*.
+/// Returns the label of an input: `source_path` becomes *Source path*.
 fn titled(name: &str) -> String {
     let mut words = name.replace('_', " ");
     if let Some(first) = words.get_mut(..1) {
@@ -146,23 +146,23 @@ fn filled(field: Field, input: &Input, refused: &Refused) -> Field {
     Field { value, refusal, ..field }
 }
 
-/// Returns what is wrong with a field for somebody who looks at it: its name stands there already.
+/// Returns the error of a field without the field's name, which is next to it.
 fn said(input: &Input, cause: &Error) -> String {
-    if cause.code_str() == "missing_input" {
+    if cause.code_str() == MISSING_INPUT {
         return "this field is required".to_owned();
     }
     let message = cause.message();
     let named = format!("input `{}` ", input.name);
     let message = message.strip_prefix(&named).unwrap_or(message);
     match cause.hint_str() {
-        // That of a value that does not fit says what the field is for, which stands there too.
-        Some(hint) if cause.code_str() != "bad_input" => format!("{message}: {hint}"),
+        // The hint of an invalid value repeats the field's description, which is shown as well.
+        Some(hint) if cause.code_str() != BAD_INPUT => format!("{message}: {hint}"),
         _ => message.to_owned(),
     }
 }
 
-/// Returns the inputs that the fields of a kind's form stand for. Fields without [`PREFIX`] are
-/// left to the caller.
+/// Returns the inputs from the fields of a kind's form. Fields without [`PREFIX`] are left to the
+/// caller.
 ///
 /// # Errors
 /// `invalid` with code `bad_form` for a field that the form of the kind has not.
@@ -187,20 +187,20 @@ pub(in crate::http::pages) fn values(
     Ok(inputs)
 }
 
-/// Says that a form has a field that its kind has not.
+/// Returns the error for a field that the kind does not have.
 pub(in crate::http::pages) fn no_field(kind: &Kind) -> Error {
     let message = format!("the form of kind \"{}\" has an unknown field", kind.name);
     Error::invalid(message).code("bad_form")
 }
 
-/// Returns the value of a field; nothing for one that was left empty.
+/// Returns the value of a field; `None` if it is empty.
 fn given(input: &Input, value: &str) -> Option<Value> {
     let text = form::text(value);
     match input.ty {
         InputType::Flag => Some(Value::Bool(true)),
         InputType::Text if !text.trim().is_empty() => Some(Value::String(text)),
         InputType::Number if !text.trim().is_empty() => {
-            // What is no number is refused by name, and not taken as if nothing had been typed.
+            // Text that is not a number is refused with the field's name, not treated as empty.
             let number = flows::requests::inputs::value_of_text(input, &text);
             Some(if number.is_null() { Value::String(text) } else { number })
         }
@@ -209,7 +209,7 @@ fn given(input: &Input, value: &str) -> Option<Value> {
     }
 }
 
-/// Returns what was typed into a form, for the page of an error that has no form.
+/// Returns the typed text of a form, for an error page without the form.
 pub(in crate::http::pages) fn typed(sent: &[(String, String)]) -> Option<String> {
     let inputs = sent.iter().filter(|it| it.0.starts_with(PREFIX) && !it.1.trim().is_empty());
     let typed: Vec<String> = inputs.map(|(_, value)| form::text(value)).collect();

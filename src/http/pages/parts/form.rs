@@ -1,26 +1,27 @@
-//! Forms: read, answered by a redirect, and on refusal never at the cost of what was typed.
+//! Forms: read, answered by a redirect, and on refusal never losing what was typed.
 
 use warp::reply::Response;
 
 use crate::base::{Error, Result, TopicId};
 use crate::http::reply::{self, Aside};
 
-/// Where a form of a Topic leads that is not there any more.
+/// Where a form of a Topic leads if the Topic no longer exists.
 pub(in crate::http::pages) const TOPICS: &str = "/topics";
 
-/// Returns text of a form's field as it was meant: browsers send every line break as `\r\n`.
+/// Returns a field's text with its original line breaks: browsers send each as `\r
+/// `.
 pub(in crate::http::pages) fn text(field: &str) -> String {
     field.replace("\r\n", "\n").replace('\r', "\n")
 }
 
-/// Returns the text of a field that may be left empty.
+/// Returns the text of an optional field.
 pub(in crate::http::pages) fn optional(field: &str) -> Option<String> {
     let text = text(field).trim().to_owned();
     (!text.is_empty()).then_some(text)
 }
 
-/// Sends the browser on to what a form has made; or shows why not, with a way back and what was
-/// typed.
+/// Redirects the browser to what a form created, or shows the error with a link back and the typed
+/// text.
 ///
 /// # Errors
 /// `internal` if an address cannot be written.
@@ -39,7 +40,7 @@ pub(in crate::http::pages) fn answer<T>(
     }
 }
 
-/// Returns where a form about a job leads back to, if it stands on the board or on a Topic's page.
+/// Returns where a form about a job leads back to, if it is on the board or on a Topic's page.
 ///
 /// # Errors
 /// `invalid` for the address of anything else.
@@ -57,18 +58,18 @@ pub(in crate::http) fn document_at(path: &str) -> String {
     format!("/d/{}", encoded(path))
 }
 
-/// Returns what `data-live` says of an element that shows something of a Source.
+/// Returns the `data-live` value of an element that shows something about a Source.
 pub(in crate::http::pages) fn source_subject(path: &str) -> String {
     format!("source:{}", encoded(path))
 }
 
-/// Returns words as the fragment of an address by which a browser finds them in a page.
+/// Returns words as a text fragment, by which a browser finds them in a page.
 pub(in crate::http::pages) fn fragment(words: &str) -> String {
-    // A hyphen has a meaning there.
+    // A hyphen has a meaning in text fragments.
     encoded(words).replace('-', "%2D")
 }
 
-/// Returns a path with all but plain characters and slashes percent-encoded.
+/// Returns a path with everything but plain characters and slashes percent-encoded.
 fn encoded(path: &str) -> String {
     let mut encoded = String::new();
     for byte in path.bytes() {
@@ -86,7 +87,7 @@ fn encoded(path: &str) -> String {
     encoded
 }
 
-/// Returns an address with the parameters that are given.
+/// Returns an address with the parameters that have a value.
 pub(in crate::http::pages) fn address(path: &str, query: &[(&str, Option<&str>)]) -> String {
     let given: Vec<_> = query.iter().filter_map(|(name, value)| Some((*name, (*value)?))).collect();
     match serde_urlencoded::to_string(given) {

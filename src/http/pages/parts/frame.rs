@@ -1,4 +1,4 @@
-//! What every page has: its name, its navigation, who reads it and when.
+//! The frame of every page: its navigation, its reader and its time.
 
 use std::fmt;
 
@@ -20,24 +20,24 @@ use crate::http::{Call, assets};
 use crate::people::{Caller, Person};
 use crate::store::events;
 
-/// Seconds after which the page of a running job asks again, where no script does.
+/// Seconds after which the page of a running job reloads without a script.
 const REFRESH_S: u32 = 3;
 
-/// More decisions than this are not counted in the navigation.
+/// The navigation counts no more decisions than this.
 const DECISIONS_MAX: i64 = 99;
 
-/// A part of the site in its navigation.
+/// An entry of the navigation.
 #[derive(Debug)]
 pub(in crate::http) struct Section {
     /// Its address.
     pub(in crate::http) at: &'static str,
-    /// What it is called.
+    /// Its label.
     pub(in crate::http) name: &'static str,
     /// The second key of its shortcut.
     pub(in crate::http) key: char,
     /// Its icon on a phone.
     pub(in crate::http) icon: Icon,
-    /// Pages that belong to it beside its own.
+    /// Pages that belong to it besides its own.
     holds: &'static [&'static str],
 }
 
@@ -55,63 +55,63 @@ const SECTIONS: [Section; 5] = [
     Section { at: "/channels", name: "Channels", key: 'c', icon: Icon::Talk, holds: &[] },
 ];
 
-/// The address of the assistant, where the script declares one.
+/// The address of the assistant, if the script declares one.
 const ASSISTANT: &str = "/assistant";
 
-/// The address of what waits for a decision.
+/// The address of the decisions.
 const DECISIONS: &str = "/decisions";
 
-/// What every page has.
+/// What every page shows.
 #[derive(Debug)]
 pub(in crate::http) struct Frame {
-    /// What the site is called.
+    /// The name of the site.
     pub(in crate::http) site_name: String,
-    /// Who reads the page, if that is known.
+    /// The reader, if known.
     pub(in crate::http) person: Option<String>,
-    /// The address of the list that the page belongs to.
+    /// The navigation entry that the page belongs to.
     pub(in crate::http) section: &'static str,
     /// Whether the reader may open Topics, write and start jobs.
     pub(in crate::http) may_write: bool,
-    /// Whether the reader may approve, reject, discard and reopen.
+    /// Whether the reader may approve, reject, close and reopen.
     pub(in crate::http) may_decide: bool,
-    /// After how many seconds the page asks again.
+    /// Seconds after which the page reloads.
     pub(in crate::http) refresh_s: Option<u32>,
-    /// The idempotency key of a form of this page: sent twice, it counts once.
+    /// The idempotency key of a form on this page: sent twice, it counts once.
     pub(in crate::http) key: String,
-    /// How this browser wants it.
+    /// The preferences of this browser.
     pub(in crate::http) look: Look,
-    /// The last event before the page was made: from here on it hears of changes.
+    /// The last event before the page was rendered; the page follows later ones.
     pub(in crate::http) cursor: Option<String>,
-    /// What keeps the site from working as its script says.
+    /// Problems of the site.
     pub(in crate::http) trouble: Option<Trouble>,
-    /// How much waits for a decision of the reader.
+    /// Number of decisions awaiting the reader.
     decisions: i64,
-    /// What the site has for the reader.
+    /// What the script declares for the reader.
     pub(in crate::http) has: Has,
-    /// What the documents of the page are called.
+    /// Titles of the documents named on the page.
     titles: Titles,
     now: Millis,
 }
 
-/// What a site has for a reader: what the script does not declare is not in the navigation.
+/// What a site has for a reader; the navigation shows nothing else.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Has {
-    /// A kind of job.
+    /// A kind that people can start.
     pub kinds: bool,
     /// A schedule.
     pub schedules: bool,
     /// An inbox.
     pub inboxes: bool,
-    /// An agent that lives on.
+    /// A long-running agent.
     pub agents: bool,
-    /// An assistant of the reader's own.
+    /// An assistant for the reader.
     pub assistant: bool,
 }
 
-/// Who reads a page that is made without a call: an error's.
+/// The reader of a page rendered without a call, such as an error page.
 #[derive(Clone, Debug)]
 pub(in crate::http) struct Reader {
-    /// What others see.
+    /// The name that others see.
     pub(in crate::http) name: String,
     /// What the site has for them.
     pub(in crate::http) has: Has,
@@ -131,7 +131,7 @@ impl Has {
     }
 }
 
-/// How much waits for a decision, in the navigation.
+/// The number of open decisions in the navigation.
 #[derive(Template)]
 #[template(path = "decisions-count.html")]
 pub(in crate::http) struct DecisionsCount {
@@ -140,7 +140,7 @@ pub(in crate::http) struct DecisionsCount {
 }
 
 impl Frame {
-    /// Returns the frame of a page that nobody in particular reads.
+    /// Returns the frame of a page without a known reader.
     pub(in crate::http) fn outside(site_name: &str, look: Look) -> Frame {
         Frame {
             site_name: site_name.to_owned(),
@@ -160,7 +160,7 @@ impl Frame {
         }
     }
 
-    /// Makes it the frame of somebody who is signed in, on a page that hears of nothing.
+    /// Makes it the frame of a signed-in reader, on a page without live updates.
     pub(in crate::http) fn read_by(mut self, reader: Option<Reader>) -> Frame {
         if let Some(reader) = reader {
             self.person = Some(reader.name);
@@ -169,7 +169,7 @@ impl Frame {
         self
     }
 
-    /// Returns the frame of a page for whoever asks, and who that is.
+    /// Returns the frame of a page for the caller, and the person.
     ///
     /// # Errors
     /// `forbidden` for a job: pages are for people; as any read.
@@ -203,34 +203,34 @@ impl Frame {
         Ok((frame, caller))
     }
 
-    /// Returns where the files of the pages are.
+    /// Returns the address of the assets.
     pub(in crate::http) fn assets(&self) -> &'static str {
         assets::ADDRESS
     }
 
-    /// Returns a module of the pages and all that it imports.
+    /// Returns a module and everything it imports.
     pub(in crate::http) fn modules(&self, name: &str) -> &'static [&'static str] {
         assets::modules(name)
     }
 
-    /// Returns the version of these files, and so of the program behind the pages.
+    /// Returns the version of the assets, and so of the program.
     pub(in crate::http) fn version(&self) -> &'static str {
         assets::VERSION
     }
 
-    /// Returns the parts of the site that the reader has.
+    /// Returns the entries that the reader has.
     pub(in crate::http) fn sections(&self) -> impl Iterator<Item = &'static Section> {
         let has_assistant = self.has.assistant;
         SECTIONS.iter().filter(move |it| has_assistant || it.at != ASSISTANT)
     }
 
-    /// Returns whether the page belongs to a part of the site.
+    /// Returns whether the page belongs to an entry.
     pub(in crate::http) fn is_in(&self, section: &Section) -> bool {
         self.section == section.at || section.holds.contains(&self.section)
     }
 
-    /// Returns the part of the navigation that counts what waits for a decision. It follows events,
-    /// so every page that answers with single parts of itself answers with this one too.
+    /// Returns the part of the navigation with the number of decisions. It follows events, so every
+    /// page that sends single parts sends this one, too.
     pub(in crate::http) fn decisions_count(&self) -> DecisionsCount {
         let count = (self.decisions > 0).then(|| match self.decisions {
             count @ ..=DECISIONS_MAX => count.to_string(),
@@ -239,7 +239,7 @@ impl Frame {
         DecisionsCount { count, is_live: self.cursor.is_some() }
     }
 
-    /// Learns what the documents of the page are called: by their files, where git is silent.
+    /// Looks up the titles of the page's documents, from the files if git fails.
     pub(in crate::http::pages) fn name_documents<'f, 'p>(
         &'f mut self,
         site: &'f Site,
@@ -255,38 +255,38 @@ impl Frame {
         })
     }
 
-    /// Returns what a document is called.
+    /// Returns a document's title.
     pub(in crate::http) fn title<'t>(&'t self, path: &'t str) -> &'t str {
         self.titles.of(path)
     }
 
-    /// Returns what a document is called, within a line of facts.
+    /// Returns a document's title for a line of facts.
     pub(in crate::http) fn document<'t>(&'t self, path: &'t str) -> Document<'t> {
         Document { title: self.titles.of(path), path }
     }
 
-    /// Makes the page ask again after a moment.
+    /// Makes the page reload after a moment.
     pub(in crate::http::pages) fn refresh(&mut self) {
         self.refresh_s = Some(REFRESH_S);
     }
 
-    /// Returns the present time of the page.
+    /// Returns the current time of the page.
     pub(in crate::http::pages) fn now(&self) -> Millis {
         self.now
     }
 
-    /// Returns a time as the reader sees it: `3 min ago`, with the exact time behind it.
+    /// Returns a relative time such as `3 min ago`, with the exact time as its title.
     pub(in crate::http::pages) fn when(&self, at: &At) -> When {
         self.since(&at.0)
     }
 
-    /// Returns a time of a typed answer as an element.
+    /// Returns a time of a typed response as an element.
     pub(in crate::http::pages) fn since(&self, at: &Millis) -> When {
         When { at: *at, now: self.now }
     }
 }
 
-/// A document in a line of facts: its title, with its path behind it.
+/// A document in a line of facts: its title, with its path as a tooltip.
 pub(in crate::http) struct Document<'t> {
     title: &'t str,
     path: &'t str,

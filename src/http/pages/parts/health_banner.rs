@@ -1,17 +1,17 @@
-//! What every page says while the site does not work as its script says.
+//! The banner on every page while the site has a problem.
 
 use crate::flows::Site;
 
-/// One trouble, in a sentence; `/settings` has the rest.
+/// One problem, in a sentence; `/settings` has the details.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::http) struct Trouble {
-    /// What it is.
+    /// The problem.
     pub(in crate::http) title: &'static str,
-    /// What goes on, and what does not.
+    /// What still works, and what does not.
     pub(in crate::http) sentence: String,
 }
 
-/// Returns what is wrong at the moment.
+/// Returns the current problem.
 pub(in crate::http::pages) fn now(site: &Site) -> Option<Trouble> {
     if site.vm().stuck() {
         return Some(Trouble {
@@ -39,7 +39,7 @@ pub(in crate::http::pages) fn now(site: &Site) -> Option<Trouble> {
     unloaded(site)
 }
 
-/// A script that could not be put in force: the one before goes on.
+/// A script that could not be loaded: the previous one stays active.
 fn unloaded(site: &Site) -> Option<Trouble> {
     let facts = site.script.facts();
     let trouble = facts.trouble?;

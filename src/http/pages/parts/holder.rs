@@ -1,4 +1,4 @@
-//! The job that holds a Source, as the pages of the Source and of its Topics show it.
+//! The job that holds a Source, on the pages of the Source and its Topics.
 
 use serde::Deserialize;
 
@@ -9,7 +9,7 @@ use crate::http::pages::parts::time::At;
 use crate::http::pages::parts::view::{Waiting, read};
 use crate::people::Caller;
 
-/// The job that holds a Source: `holder.html` says it.
+/// The job that holds a Source, for `holder.html`.
 #[derive(Debug, Deserialize)]
 pub(in crate::http::pages) struct Holder {
     pub(in crate::http::pages) job_id: String,
@@ -22,7 +22,7 @@ pub(in crate::http::pages) struct Holder {
 }
 
 impl Holder {
-    /// Returns whether it works already.
+    /// Returns whether it is running.
     pub(in crate::http::pages) fn is_running(&self) -> bool {
         self.status == "running"
     }
@@ -35,14 +35,14 @@ impl Holder {
         }
     }
 
-    /// Returns why it waits, if something particular is in its way.
+    /// Returns why it waits, if there is a specific reason.
     pub(in crate::http::pages) fn why(&self) -> Option<String> {
         let waiting = self.waiting.as_ref().filter(|it| it.code != "turn")?;
         Some(waiting.message.clone())
     }
 }
 
-/// Returns the job that holds a Source; nothing if it is free.
+/// Returns the job that holds a Source; `None` if the Source is free.
 pub(in crate::http::pages) async fn of(
     site: &Site,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! Icons of the shell: drawn here, one stroke width, always beside a word or with a label.
+//! Icons of the shell: inline SVG with one stroke width, always with a word or a label.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! States in plain words, each with its meaning: an icon, a colour and a word together.
+//! States in plain words, each with an icon, a color and a word.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::http::markdown;
 use crate::http::pages::parts::time::span;
 use crate::http::pages::parts::view::{Fate, Job, Placement};
 
-/// What a state means to the reader.
+/// The meaning of a state for the reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::http::pages) enum Tone {
     Waiting,
@@ -42,8 +42,7 @@ impl Tone {
     }
 }
 
-/// Returns what became of a message, from the state of its delivery. A person reads it; anybody
-/// else is given it.
+/// Returns the state of a message's delivery. A person reads a message; anybody else receives it.
 pub(in crate::http::pages) fn delivery(state: &str, is_to_person: bool) -> &str {
     match (state, is_to_person) {
         ("queued", true) => "Unread",
@@ -98,7 +97,7 @@ pub(in crate::http::pages) fn proposal_state(status: &str) -> State {
     }
 }
 
-/// Returns what a summary says beyond the title that stands beside it, if it says more.
+/// Returns the part of a summary that its title does not already say, if there is one.
 pub(in crate::http::pages) fn beyond(title: &str, summary: &str) -> Option<String> {
     let rest = summary.strip_prefix(title).filter(|it| it.is_empty() || it.starts_with('\n'));
     Some(markdown::plain(rest.unwrap_or(summary), 160)).filter(|it| !it.is_empty())
@@ -130,7 +129,7 @@ pub(in crate::http::pages) fn job_state(job: &Job) -> State {
     }
 }
 
-/// Returns the state of the folder in which a job's agent works.
+/// Returns the state of a workspace.
 pub(in crate::http::pages) fn workspace_state(state: &str) -> State {
     match state {
         "making" => State(Tone::Running, "Being created"),
@@ -141,7 +140,7 @@ pub(in crate::http::pages) fn workspace_state(state: &str) -> State {
     }
 }
 
-/// Returns where the words of a Topic are in the present text.
+/// Returns the state of a Topic's passage in the current text.
 pub(in crate::http::pages) fn placement_words(placement: Option<&Placement>) -> &'static str {
     match placement.map(|it| it.state.as_str()) {
         None => "About the whole document.",
@@ -155,12 +154,12 @@ pub(in crate::http::pages) fn placement_words(placement: Option<&Placement>) -> 
     }
 }
 
-/// Returns whether somebody has to say where the words are.
+/// Returns whether a person must choose the passage.
 pub(in crate::http::pages) fn has_no_place(placement: Option<&Placement>) -> bool {
     placement.is_some_and(|it| matches!(&*it.state, "rewritten" | "ambiguous" | "orphaned"))
 }
 
-/// Returns what a proposal does to another open Topic.
+/// Returns the effect of a proposal on another open Topic.
 pub(in crate::http::pages) fn fate_state(fate: &Fate) -> State {
     let had_place = match &fate.before {
         Some(before) => !matches!(before.state.as_str(), "orphaned" | "ambiguous"),
@@ -180,7 +179,7 @@ pub(in crate::http::pages) fn fate_state(fate: &Fate) -> State {
     }
 }
 
-/// The states by which jobs can be listed, with their names.
+/// The states that jobs can be filtered by, with their names.
 pub(in crate::http::pages) const JOB_STATES: [(&str, &str); 7] = [
     ("waiting", "Waiting"),
     ("scheduled", "Scheduled"),
@@ -191,14 +190,14 @@ pub(in crate::http::pages) const JOB_STATES: [(&str, &str); 7] = [
     ("cancelled", "Cancelled"),
 ];
 
-/// Returns how long a job has run, or ran.
+/// Returns how long a job has been running, or ran.
 pub(in crate::http::pages) fn elapsed_ms(job: &Job, now: Millis) -> Option<i64> {
     let started = job.started_at?;
     let until = job.completed_at.map_or(now, |it| it.0);
     Some(until.0.saturating_sub(started.0.0).max(0))
 }
 
-/// Returns the state of a job as a sentence, without what only the queue knows.
+/// Returns the state of a job as a sentence.
 pub(in crate::http::pages) fn job_sentence(job: &Job, now: Millis) -> String {
     let took = elapsed_ms(job, now);
     let within = |before: &str| took.map(|ms| format!("{before}{}", span(ms))).unwrap_or_default();
@@ -240,7 +239,7 @@ fn waiting_sentence(job: &Job) -> String {
     }
 }
 
-/// A sentence of our own, in which what stands between backticks is something to type.
+/// A sentence of ours, with text between backticks as code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::http::pages) struct Sentence(pub(in crate::http::pages) &'static str);
 
@@ -258,7 +257,7 @@ impl fmt::Display for Sentence {
     }
 }
 
-/// Returns what the operator or the reader does next about a job that did not succeed.
+/// Returns what to do about a job that did not succeed.
 pub(in crate::http::pages) fn job_hint(job: &Job) -> Option<Sentence> {
     let sentence = match job.reason.as_deref()? {
         "spawn_failed" => "Run `wiki-browser doctor` to check the agents' programs.",
@@ -299,7 +298,7 @@ pub(in crate::http::pages) fn count(number: &i64, one: &str, many: &str) -> Stri
     }
 }
 
-/// As [`count`], of what stands in memory.
+/// Like [`count`], for a length in memory.
 pub(in crate::http::pages) fn count_of(number: usize, one: &str, many: &str) -> String {
     count(&i64::try_from(number).unwrap_or(i64::MAX), one, many)
 }
@@ -310,12 +309,12 @@ pub(in crate::http::pages) fn ending(text: &str, lines_max: usize) -> String {
     lines[lines.len().saturating_sub(lines_max)..].join("\n")
 }
 
-/// Returns the first characters of a hash, enough to tell it from its neighbours.
+/// Returns the first characters of a hash.
 pub(in crate::http::pages) fn short(hash: &str) -> &str {
     hash.get(..10).unwrap_or(hash)
 }
 
-/// Returns the beginning of a text, with a mark where it was cut.
+/// Returns the start of a text, with an ellipsis if it was cut.
 pub(in crate::http::pages) fn beginning(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
         None => text.to_owned(),

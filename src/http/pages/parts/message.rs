@@ -1,10 +1,14 @@
-//! The pages of the machinery itself: signing in, and errors.
+//! The pages for signing in and for errors.
 
 use askama::Template;
 use hyper::StatusCode;
 
+use crate::documents::{NOT_A_SOURCE, SOURCE_GONE};
+use crate::http::access::gate::NO_ROUTE;
+use crate::http::access::origin::CROSS_ORIGIN;
 use crate::http::pages::{Frame, Name, Plain, Visible};
 use crate::http::reply::Aside;
+use crate::http::server::body::UNKNOWN_PARAMETER;
 use crate::people::BAD_CODE;
 
 /// The page behind a login link: one button.
@@ -15,7 +19,7 @@ pub(in crate::http) struct LoginPage<'a> {
     pub(in crate::http) code: &'a str,
 }
 
-/// What a browser without a session is told.
+/// The page for a browser without a session.
 #[derive(Template)]
 #[template(path = "signin.html")]
 pub(in crate::http) struct SignInPage {
@@ -32,12 +36,12 @@ pub(in crate::http) struct ErrorPage<'a> {
     pub(in crate::http) message: &'a str,
     pub(in crate::http) hint: Option<&'a str>,
     pub(in crate::http) request_id: Option<&'a str>,
-    /// Where to go from here, and what was typed into the form that failed.
+    /// Where to go from here, and the text of the form that failed.
     pub(in crate::http) aside: &'a Aside,
 }
 
 impl ErrorPage<'_> {
-    /// Returns what an error means to a person.
+    /// Returns the heading for an error.
     pub(in crate::http) fn heading_of(code: &str, status: StatusCode) -> &'static str {
         match status.as_u16() {
             _ if code == BAD_CODE => "This link no longer works",
@@ -56,22 +60,22 @@ impl ErrorPage<'_> {
     }
 }
 
-/// Returns the hint of an error in words for a person in front of a page: what speaks of routes and
-/// headers is for programs.
+/// Returns the hint of an error for a person at a page: hints about routes and headers are for
+/// programs.
 pub(in crate::http) fn hint_of<'a>(code: &str, hint: Option<&'a str>) -> Option<&'a str> {
     match code {
-        "unknown_parameter" => Some("remove it from the address"),
-        "no_route" => Some("check the address, or search for the page you expected"),
-        "source_gone" | "not_a_source" if hint.is_some_and(|it| it.contains("source list")) => {
+        UNKNOWN_PARAMETER => Some("remove it from the address"),
+        NO_ROUTE => Some("check the address, or search for the page you expected"),
+        SOURCE_GONE | NOT_A_SOURCE if hint.is_some_and(|it| it.contains("source list")) => {
             Some("browse the documents, or search for its text")
         }
-        // The way to its new name, or to its history, stands below.
-        "source_gone"
+        // A link to its new name or its history is shown below.
+        SOURCE_GONE
             if hint.is_some_and(|it| it.contains("ask for ") || it.contains("source history")) =>
         {
             None
         }
-        "cross_origin" => Some("open the site itself and try again there"),
+        CROSS_ORIGIN => Some("open the site itself and try again there"),
         _ => hint,
     }
 }

@@ -1,4 +1,4 @@
-//! What pages share: their frame, forms, fields, labels, times and pictures.
+//! Parts shared by pages: frame, forms, fields, labels, times and images.
 
 pub(in crate::http) mod ansi;
 pub(in crate::http::pages) mod difference;

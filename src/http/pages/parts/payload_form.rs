@@ -1,5 +1,5 @@
-//! A payload as a form: a field for each of its values, by its schema where there is one, and the
-//! payload that a sent form stands for.
+//! A payload as a form: a field for each value, by its schema if there is one, and the payload from
+//! a sent form.
 
 use serde_json::{Map, Value};
 
@@ -7,15 +7,15 @@ use crate::base::{Error, Result, invisible_name};
 use crate::http::pages::parts::fields::Field;
 use crate::http::pages::parts::form;
 
-/// What stands before the name of a value in the form.
+/// The prefix of a value's name in the form.
 const PREFIX: &str = "field.";
-/// The name of the field that holds a whole payload, where it has no fields.
+/// The name of the field that holds a whole payload.
 const WHOLE: &str = "payload";
-/// More values than this are edited as JSON.
+/// Payloads with more values are edited as JSON.
 const FIELDS_MAX: usize = 40;
-/// A longer text gets several lines.
+/// Longer texts get several lines.
 const LINE_CHARS_MAX: usize = 80;
-/// Values to choose from; with more of them one is typed.
+/// Most choices; with more of them, the value is typed.
 const CHOICES_MAX: usize = 60;
 
 /// Returns the fields of a payload.
@@ -26,8 +26,8 @@ pub(in crate::http::pages) fn fields(payload: &Value, schema: Option<&Value>) ->
     names.into_iter().map(|name| field(&name, payload.get(&name), of(schema, &name))).collect()
 }
 
-/// Returns the names of the values that have a field each: those of the payload, and those of the
-/// schema that it lacks. Nothing for a payload that is edited as a whole.
+/// Returns the names of the values with a field each: those of the payload, and those of the schema
+/// that the payload lacks. `None` for a payload that is edited as a whole.
 fn names(payload: &Value, schema: Option<&Value>) -> Option<Vec<String>> {
     let mut names: Vec<String> = payload.as_object()?.keys().cloned().collect();
     let further = schema.and_then(|it| it["properties"].as_object());
@@ -94,7 +94,7 @@ enum Sort {
     Json,
 }
 
-/// Returns how a value is edited. The value that is there must be among what can be typed.
+/// Returns how a value is edited. Its current value must be possible.
 fn sort(value: Option<&Value>, schema: Option<&Value>) -> Sort {
     let choices = schema.and_then(|it| it["enum"].as_array());
     if let Some(choices) = choices.filter(|it| it.len() <= CHOICES_MAX)
@@ -118,7 +118,7 @@ fn choice(value: &Value) -> (String, String) {
     (typed(value), typed(value))
 }
 
-/// Returns a value as it stands in a field.
+/// Returns a value as shown in a field.
 fn typed(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -128,11 +128,11 @@ fn typed(value: &Value) -> String {
 
 /// Returns a value as JSON for people.
 pub(in crate::http::pages) fn pretty(value: &Value) -> String {
-    // What was read as JSON can be written as JSON.
+    // Anything read as JSON can be written as JSON.
     serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
-/// Returns the payload that a sent form stands for; nothing for a form without its fields.
+/// Returns the payload from a sent form; `None` for a form without its fields.
 ///
 /// # Errors
 /// `invalid` with code `bad_payload` and the path of a value that is not what its field takes.
@@ -165,7 +165,7 @@ pub(in crate::http::pages) fn changed(
     Ok(Some(Value::Object(changed)))
 }
 
-/// Returns the value of a field; nothing for one that was left empty and need not be there.
+/// Returns the value of a field; `None` if it is empty and optional.
 fn value(
     text: &str,
     before: Option<&Value>,

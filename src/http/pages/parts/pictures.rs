@@ -1,4 +1,4 @@
-//! The room that images take on a page before they are loaded.
+//! Reserves the space of a page's images before they load.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,12 @@ use crate::flows::{self, Site};
 use crate::http::markdown::{Html, Size, size_of};
 use crate::people::Caller;
 
-/// Images of one page whose sizes are looked up; further ones take their room when they come.
+/// Most images per page whose sizes are looked up.
 const PICTURES_MAX: usize = 64;
-/// Most of a file that is read for it: photographs say their size after a small picture of
-/// themselves.
+/// Bytes read to find an image's size; in a JPEG it follows the embedded thumbnail.
 const HEAD_BYTES_MAX: usize = 128 * 1024;
 
-/// Returns a text with the sizes of its images; nothing if none is known.
+/// Returns a text with the sizes of its images; `None` if none is known.
 pub(in crate::http::pages) async fn sized(
     site: &Site,
     caller: &Caller,
@@ -23,7 +22,7 @@ pub(in crate::http::pages) async fn sized(
 ) -> Option<Html> {
     let looked = html.pictures(PICTURES_MAX).into_iter().map(async |path| {
         let at: SourcePath = path.parse().ok()?;
-        // One that is not there, or is none, is shown by its words.
+        // A missing or invalid image is shown by its alternative text.
         let head = flows::sources::image_head(site, caller, &at, HEAD_BYTES_MAX).await.ok()?;
         Some((path, size_of(&head)?))
     });

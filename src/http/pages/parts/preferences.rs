@@ -1,21 +1,21 @@
-//! How a browser wants the pages to look: kept in a cookie of its own, so that the first byte of a
-//! page has it and nothing flashes.
+//! Display preferences of a browser, in a cookie, so that the first byte of a page has them and
+//! nothing flashes.
 
 use hyper::header::HeaderValue;
 
 use crate::base::{Error, Result};
 
-/// One for all sites of a machine: it says nothing about anybody.
+/// One cookie for all sites of a machine; it is not personal.
 const COOKIE: &str = "wb_look";
 const YEAR_S: u32 = 365 * 24 * 3_600;
 
-/// What was chosen in the settings of one browser.
+/// The preferences of one browser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::http) struct Look {
     theme: Theme,
     /// Whether single keys are shortcuts.
     pub(in crate::http) has_keys: bool,
-    /// Whether the documents are listed beside a document.
+    /// Whether the list of documents is shown next to a document.
     pub(in crate::http) has_documents: bool,
 }
 
@@ -36,8 +36,7 @@ impl Default for Look {
 }
 
 impl Look {
-    /// Returns the look that the `Cookie` header of a request names; what is not understood is as
-    /// if it were not there.
+    /// Returns the preferences from the `Cookie` header of a request; unknown values are ignored.
     pub(in crate::http) fn of(cookies: Option<&str>) -> Look {
         let mut pairs = cookies.unwrap_or_default().split(';').filter_map(|it| it.split_once('='));
         let found = pairs.find(|(name, _)| name.trim() == COOKIE);
@@ -48,7 +47,7 @@ impl Look {
         Look::new(theme, has_keys, has_documents).unwrap_or_default()
     }
 
-    /// Returns a look by the words of the form.
+    /// Returns the preferences from the form's fields.
     ///
     /// # Errors
     /// `invalid` for a theme that there is not.
@@ -64,17 +63,17 @@ impl Look {
         THEMES.iter().find(|(it, _)| *it == self.theme).map_or("system", |(_, word)| *word)
     }
 
-    /// Returns the theme that was chosen against the system's.
+    /// Returns the theme that overrides the system's.
     pub(in crate::http) fn theme(&self) -> Option<&'static str> {
         (self.theme != Theme::System).then(|| self.word())
     }
 
-    /// Returns what the browser's own parts (fields, bars) may look like.
+    /// Returns the color scheme of the browser's own widgets.
     pub(in crate::http) fn scheme(&self) -> &'static str {
         self.theme().unwrap_or("light dark")
     }
 
-    /// Returns the `Set-Cookie` that keeps it.
+    /// Returns the `Set-Cookie` header for them.
     ///
     /// # Errors
     /// `internal` if it cannot be written.
@@ -110,7 +109,7 @@ mod tests {
             assert_eq!(Look::of(odd), Look::default(), "{odd:?}");
         }
         assert!(Look::new("purple", true, true).is_err());
-        // What an earlier program kept.
+        // A cookie of an earlier version.
         assert_eq!(Look::of(Some("wb_look=dark.off")), Look::new("dark", false, true).unwrap());
     }
 }

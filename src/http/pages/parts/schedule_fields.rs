@@ -1,5 +1,4 @@
-//! When a job's turn comes, as fields of its form (`turn.html`): the time before which it
-//! does not start, and its place among those that wait.
+//! Fields for when a job starts (`turn.html`): its earliest time and its priority.
 
 use crate::base::limit::PRIORITY_MAX;
 use crate::base::{Error, Result};
@@ -8,25 +7,25 @@ use crate::http::pages::parts::fields::Refused;
 use crate::people::{Person, Role};
 use crate::script::Kind;
 
-/// The fields that have these names; no input of a kind can be called so.
+/// The names of the fields; no input of a kind can have such a name.
 pub(in crate::http::pages) const NAMES: [&str; 3] = ["not_before", "zone", "priority"];
 /// Longest name of a time zone, in bytes.
 const ZONE_BYTES_MAX: usize = 64;
 
-/// The fields; after a refusal with what was typed.
+/// The fields; after a refusal with the typed values.
 pub(in crate::http::pages) struct Turn {
-    /// A day and a time without a zone.
+    /// A date and a time without a zone.
     pub(in crate::http::pages) not_before: Part,
-    /// Where the clock goes so: `+01:00[Europe/Berlin]`; without scripts nothing, which is UTC.
+    /// The browser's zone: `+01:00[Europe/Berlin]`; empty without scripts, which means UTC.
     pub(in crate::http::pages) zone: String,
     pub(in crate::http::pages) priority: Part,
-    /// What the kind says.
+    /// The priority of the kind.
     pub(in crate::http::pages) usual: i64,
-    /// The most that the reader may ask for.
+    /// The highest priority that the reader may request.
     pub(in crate::http::pages) most: i64,
 }
 
-/// One of them.
+/// The error of a field.
 #[derive(Default)]
 pub(in crate::http::pages) struct Part {
     pub(in crate::http::pages) value: String,
@@ -58,12 +57,12 @@ impl Turn {
         }
     }
 
-    /// Returns the least that can be asked for.
+    /// Returns the lowest possible priority.
     pub(in crate::http::pages) fn least(&self) -> i64 {
         -PRIORITY_MAX
     }
 
-    /// Returns whether something was typed into one of them.
+    /// Returns whether one of them was filled in.
     pub(in crate::http::pages) fn is_used(&self) -> bool {
         !self.not_before.value.is_empty() || !self.priority.value.is_empty()
     }
@@ -74,12 +73,12 @@ impl Turn {
     }
 }
 
-/// Returns whether one of the fields says why a form was refused.
+/// Returns whether one of the fields shows the error.
 pub(in crate::http::pages) fn is_meant(refused: &Refused) -> bool {
     refused.cause.input_str().is_some_and(|it| NAMES.contains(&it))
 }
 
-/// Returns a request with the priority and the time that the fields stand for.
+/// Returns a request with the priority and the time from the fields.
 ///
 /// # Errors
 /// `invalid`, of the field that does not say what it should.

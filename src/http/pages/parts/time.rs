@@ -1,4 +1,4 @@
-//! Times and durations as a person says them.
+//! Times and durations in words.
 
 use std::fmt;
 
@@ -10,10 +10,10 @@ use crate::base::Millis;
 const MINUTE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
 const DAY_MS: i64 = 24 * HOUR_MS;
-/// After so many days a date says more than a number.
+/// Older times are shown as a date.
 const DAYS_MAX: i64 = 14;
 
-/// A time as an answer of a flow has it.
+/// A time as flows return it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::http::pages) struct At(pub(in crate::http::pages) Millis);
 
@@ -25,7 +25,7 @@ impl<'de> Deserialize<'de> for At {
     }
 }
 
-/// A time on a page: a `<time>` element, made of digits and our own words alone.
+/// A time on a page: a `<time>` element, made only of digits and our own words.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::http::pages) struct When {
     pub(in crate::http::pages) at: Millis,
@@ -45,7 +45,7 @@ impl fmt::Display for When {
 
 fn said(at: Millis, now: Millis) -> String {
     let past = now.0.saturating_sub(at.0);
-    // A little ahead is a clock that was set, not an appointment.
+    // A time slightly in the future means that a clock was set, not an appointment.
     if past < -10_000 {
         return format!("in {}", rough(-past));
     }
@@ -65,7 +65,7 @@ fn rough(ms: i64) -> String {
     }
 }
 
-/// Returns how long something takes or took: `0.4 s`, `12 s`, `3 min 20 s`, `2 h 5 min`.
+/// Returns a duration: `0.4 s`, `12 s`, `3 min 20 s`, `2 h 5 min`.
 pub(in crate::http::pages) fn span(ms: i64) -> String {
     let both = |large: i64, unit: &str, small: i64, sub: &str| match small {
         0 => format!("{large} {unit}"),

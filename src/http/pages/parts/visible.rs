@@ -7,23 +7,22 @@ use askama::filters::{Escaper, Html, HtmlSafe};
 use crate::base::fault;
 pub(in crate::http) use crate::base::invisible_name;
 
-/// Text that shows what it holds: characters that cannot be seen, or that reorder what is seen, get
-/// a label. The label comes from the style sheet, so that copied text is still the text.
+/// Text whose invisible or direction-changing characters get a label. The label comes from the
+/// style sheet, so copied text is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::http) struct Visible(pub(in crate::http) String);
 
-/// A name within a sentence: as [`Visible`], and whatever its letters are, what stands beside it
-/// stays where it is.
+/// A name within a sentence: like [`Visible`], and isolated, so that its direction does not affect
+/// the text around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::http) struct Name<'t>(pub(in crate::http) &'t str);
 
-/// Text for where no element can stand (a title, a label, a choice): without the characters that
-/// would not be seen.
+/// Text for places without elements (a title, a label, a choice): invisible characters are removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::http) struct Plain<'t>(pub(in crate::http) &'t str);
 
-/// Returns the class of a message that begins with a word of ours: its first letter is shown as a
-/// capital. That of a name or a path stays as it is.
+/// Returns the class of a message that begins with a word of ours, whose first letter is shown as a
+/// capital; names and paths stay as they are.
 pub(in crate::http) fn told(message: &str) -> &'static str {
     let first = message.split(' ').next().unwrap_or_default();
     let is_word = !first.is_empty() && first.bytes().all(|it| it.is_ascii_lowercase());
@@ -58,7 +57,8 @@ impl fmt::Display for Visible {
             Html.write_escaped_str(&mut *f, &self.0[plain_from..at])?;
             plain_from = at + character.len_utf8();
             let code = u32::from(character);
-            // An isolate: an override ends where its label does. Controls are not HTML's to carry.
+            // Isolated, so that an override ends with its label. HTML cannot carry control
+            // characters.
             write!(f, "<bdi class=\"odd\" data-code=\"U+{code:04X}\" title=\"{name}\">")?;
             if !character.is_control() {
                 write!(f, "{character}")?;

@@ -1,5 +1,5 @@
-//! Editing a proposed text before it is approved: the text in a form, and what has become of the
-//! proposal while somebody types.
+//! Editing a proposed text before approval: the text in a form, and changes of the proposal in the
+//! meantime.
 //!
 //! **Invariant:** no answer loses a text that was sent: it stands in the form again.
 
@@ -34,19 +34,18 @@ struct EditPage {
     frame: Frame,
     view: ProposalView,
     text: String,
-    /// What the text would change.
+    /// The changes that the text would make.
     preview: Difference,
-    /// The earlier revision that the text comes from.
+    /// The earlier revision that the text is based on.
     carried: Option<Carried>,
-    /// Why the text was not kept.
+    /// Why the text was not saved.
     refusal: Option<String>,
 }
 
 /// A text that was written for an earlier revision.
 struct Carried {
     revision_number: i64,
-    /// In how many places both changed the same lines: then the text is what was typed, and nothing
-    /// of the later revision is in it.
+    /// The number of conflicting places; then the text is as typed, without the later revision.
     conflicts: usize,
 }
 
@@ -56,14 +55,14 @@ struct Sent {
     key: String,
     text_digest: String,
     text: String,
-    /// Whether the change is only to be looked at.
+    /// Whether to only preview the change.
     preview: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Query {
-    /// The earlier revision that the text comes from, and is brought over from.
+    /// The earlier revision that the text is based on, and is rebased from.
     from: Option<ProposalId>,
 }
 
@@ -76,43 +75,43 @@ impl EditPage {
         review::live(&self.view)
     }
 
-    /// Returns whether a text can be kept as its next revision.
+    /// Returns whether a text can be saved as its next revision.
     fn is_editable(&self) -> bool {
         let is_open = self.view.proposal.status == "open" && self.view.topic.status == "open";
         is_open && self.view.rework_job_id.is_none()
     }
 
-    /// Returns where the text differs from the document, in UTF-16 units as a browser counts them:
-    /// the lines from the first that differs to the last.
+    /// Returns where the text differs from the document, in UTF-16 units: from the first to the
+    /// last differing line.
     fn change(&self) -> Range<usize> {
         changed_lines(&form::text(&self.view.base_text), &form::text(&self.text))
     }
 
-    /// Returns whether the text holds what turns round the order of other characters.
+    /// Returns whether the text contains characters that reorder others.
     fn turns_words(&self) -> bool {
         let turns = |it| matches!(it, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
         self.text.contains(turns)
     }
 
-    /// Returns whether the form holds what no server has kept.
+    /// Returns whether the form has unsaved text.
     fn is_unsaved(&self) -> bool {
         form::text(&self.view.text) != form::text(&self.text)
     }
 
-    /// Returns the revision that has taken the place of this one.
+    /// Returns the revision that superseded this one.
     fn later(&self) -> Option<&Revision> {
         let next = self.view.proposal.superseded_by.as_ref()?;
         let all = || self.view.revisions.iter();
         all().find(|it| it.status == "open").or_else(|| all().find(|it| it.id == *next))
     }
 
-    /// Returns where a text is brought over to a later revision.
+    /// Returns where a text is rebased onto a later revision.
     fn carry_at(&self, later: &Revision) -> String {
         let at = format!("/proposals/{}/edit", later.id);
         form::address(&at, &[("from", Some(self.view.proposal.id.as_str()))])
     }
 
-    /// Returns where it stands what a later revision changed.
+    /// Returns where to see the changes of a later revision.
     fn against_at(&self, later: &Revision) -> String {
         let number = self.view.proposal.revision_number.to_string();
         form::address(&format!("/proposals/{}", later.id), &[("against", Some(number.as_str()))])
@@ -167,7 +166,7 @@ async fn edit(site: Site, mut call: Call) -> Result<Response> {
     match flows::proposals::edit::edit(&site, &caller, &id, request, Some(key)).await {
         Ok(made) => reply::see_other(&format!("/proposals/{}", made.id)),
         Err(cause) => {
-            // What stands in the way may have come between the first look and the second.
+            // Another revision may have arrived between the first check and the second.
             if let Ok(fresh) = present(&site, &caller, &id).await {
                 page.view = fresh;
             }
@@ -178,8 +177,8 @@ async fn edit(site: Site, mut call: Call) -> Result<Response> {
     }
 }
 
-/// Brings what somebody changed in an earlier revision over to a later one. Where both changed the
-/// same lines the text stays as it was typed: then nothing is put in between its lines.
+/// Rebases a person's changes from an earlier revision onto a later one. In case of a conflict, the
+/// text stays as typed, without conflict markers.
 async fn carry(
     site: &Site,
     from: &ProposalId,
@@ -203,8 +202,7 @@ async fn carry(
     Ok((text, Some(Carried { revision_number: was.revision_number, conflicts })))
 }
 
-/// Returns the lines of a text that are not in another one, between their common beginning and end,
-/// in UTF-16 units.
+/// Returns the lines of a text between the common start and end with another one, in UTF-16 units.
 fn changed_lines(old: &str, new: &str) -> Range<usize> {
     let (before, after): (Vec<&str>, Vec<&str>) =
         (old.split_inclusive('\n').collect(), new.split_inclusive('\n').collect());
@@ -217,7 +215,7 @@ fn changed_lines(old: &str, new: &str) -> Range<usize> {
     start..start + changed.trim_end_matches('\n').encode_utf16().count()
 }
 
-/// Compares two texts where it holds nobody up: large ones take their time.
+/// Compares two texts on a blocking thread, because large ones take a while.
 async fn compared(old: &str, new: &str) -> Result<Difference> {
     let (old, new) = (old.to_owned(), new.to_owned());
     let work = tokio::task::spawn_blocking(move || Difference::of(&old, &new, 0));
@@ -228,7 +226,8 @@ fn interrupted(cause: tokio::task::JoinError) -> Error {
     Error::internal("comparing texts failed").source(cause)
 }
 
-/// The line ends of a text. A browser sends every one as `\r\n`, whatever it was.
+/// The line ends of a text. A browser sends all of them as `\r
+/// `.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LineEnds {
     Lf,
@@ -236,7 +235,7 @@ enum LineEnds {
 }
 
 impl LineEnds {
-    /// Refuses a text that a browser would not give back as it was.
+    /// Refuses a text that a browser would change.
     fn of(text: &str) -> Result<LineEnds> {
         let (all, pairs) = (text.matches('\n').count(), text.matches("\r\n").count());
         match (text.matches('\r').count() == pairs, pairs) {

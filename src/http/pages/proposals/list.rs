@@ -19,7 +19,7 @@ use crate::http::{Call, any_of, get, reply};
 /// A proposal in a list.
 pub(in crate::http::pages) struct ProposalRow {
     pub(in crate::http::pages) proposal: Proposal,
-    /// What the Topic that it settles is called.
+    /// The title of its Topic.
     pub(in crate::http::pages) title: String,
 }
 
@@ -38,7 +38,7 @@ pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([get("/proposals", site, list)])
 }
 
-/// Returns proposals as a list shows them: with the titles of their Topics.
+/// Returns proposals with the titles of their Topics.
 pub(in crate::http::pages) async fn rows(
     site: &Site,
     proposals: Vec<Proposal>,
@@ -60,8 +60,7 @@ pub(in crate::http::pages) async fn rows(
     Ok(proposals.into_iter().map(row).collect())
 }
 
-/// Shows the proposals that a query of `/decisions` asks for: those awaiting review, if it names no
-/// state.
+/// Shows the proposals that match a query of `/decisions`; by default those awaiting review.
 ///
 /// # Errors
 /// As any read.

@@ -1,5 +1,4 @@
-//! The review of a proposal: what asked for it, what it changes, what becomes of the rest, and the
-//! decision.
+//! The review of a proposal: the request, the changes, their effects, and the decision.
 
 use askama::Template;
 use serde::Deserialize;
@@ -27,11 +26,11 @@ use crate::http::pages::topics::thread::Said;
 use crate::http::{Call, any_of, get, post, reply};
 use crate::people::Caller;
 
-/// A decision with a reason or a commit's subject.
+/// Largest form of a decision, with a reason or a commit message.
 const DECISION_BODY_BYTES_MAX: usize = crate::base::limit::DECISION_BODY_BYTES_MAX;
 /// Characters of a passage in the list of fates.
 const PASSAGE_CHARS_MAX: usize = 240;
-/// Messages of the thread that are shown from its end, beside its first.
+/// Messages shown from the end of the thread, besides the first.
 const MESSAGES_SHOWN: usize = 2;
 
 #[derive(Template)]
@@ -41,32 +40,32 @@ struct ProposalPage {
     view: ProposalView,
     query: Query,
     difference: Difference,
-    /// The rendered view, if it is asked for and the texts are not too large for it.
+    /// The rendered view, if requested and not too large.
     reading: Option<Reading>,
-    /// The beginning and the end of the thread.
+    /// The start and the end of the thread.
     asked: Vec<Said>,
-    /// How many messages stand between these.
+    /// The number of messages in between.
     left_out: usize,
     quote: Option<String>,
     maker: Option<Maker>,
     fates: Vec<FateShown>,
-    /// What the agent says of it.
+    /// The agent's summary.
     summary: Option<Html>,
-    /// The words of the last suggestion, if the job behind it applies those and nothing else.
+    /// The text of the last suggestion, if the job only applies suggestions.
     suggested: Option<String>,
 }
 
-/// What becomes of another Topic, and where.
+/// The fate of another Topic, and its place.
 struct FateShown {
     fate: Fate,
     tone: Tone,
-    /// The line of the new text where its words are.
+    /// The line of its passage in the new text.
     line: Option<usize>,
-    /// Its words afterwards, where they differ.
+    /// Its new passage, if it differs.
     after: Option<String>,
 }
 
-/// The job that handed in a proposal.
+/// The job that submitted a proposal.
 #[derive(Deserialize)]
 struct Maker {
     id: String,
@@ -79,7 +78,7 @@ struct Maker {
 }
 
 impl Maker {
-    /// Returns the name of the model, if its engine told it.
+    /// Returns the name of the model, if its engine reported it.
     fn model(&self) -> Option<&str> {
         self.usage.get("model")?.as_str()
     }
@@ -90,11 +89,11 @@ impl Maker {
 struct Query {
     /// The diff is against this revision instead of the base.
     against: Option<String>,
-    /// Another revision that is asked for: its number.
+    /// The number of another requested revision.
     to: Option<String>,
     /// `split`, `unified` or `rendered`.
     view: Option<String>,
-    /// The first row of a later part.
+    /// The first row of a later page.
     from: Option<usize>,
 }
 
@@ -122,7 +121,7 @@ struct Rework {
     key: String,
     #[serde(default)]
     reason: String,
-    /// The words themselves, where no agent writes any.
+    /// The text itself, if no agent wrote one.
     suggestion: Option<String>,
 }
 
@@ -136,13 +135,13 @@ pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
 }
 
 impl ProposalPage {
-    /// Returns the address of this page, seen in another way.
+    /// Returns the address of this page in another view.
     fn seen(&self, view: &str) -> String {
         let path = format!("/proposals/{}", self.view.proposal.id);
         form::address(&path, &[("against", self.query.against.as_deref()), ("view", Some(view))])
     }
 
-    /// Returns the address of the next part of a long difference.
+    /// Returns the address of the next page of a long diff.
     fn next_part(&self) -> Option<String> {
         let next = self.difference.next?.to_string();
         let path = format!("/proposals/{}", self.view.proposal.id);
@@ -154,7 +153,7 @@ impl ProposalPage {
         Some(form::address(&path, &query))
     }
 
-    /// Returns what the parts of the page that follow events follow.
+    /// Returns the `data-live` value of the page's parts.
     fn live(&self) -> String {
         live(&self.view)
     }
@@ -176,22 +175,22 @@ impl ProposalPage {
         self.reading.as_ref().map_or(self.difference.changes, |it| it.changes)
     }
 
-    /// Returns whether a person can still decide about it.
+    /// Returns whether a person can still decide.
     fn is_undecided(&self) -> bool {
         matches!(self.view.proposal.status.as_str(), "open" | "stale")
     }
 
-    /// Returns whether the document has this very text already, by another way.
+    /// Returns whether the document already has this text from another change.
     fn is_there(&self) -> bool {
         self.view.base.head_blob.as_ref() == Some(&self.view.proposal.proposed_sha)
     }
 
-    /// Returns how many other Topics have such a fate.
+    /// Returns how many other Topics have a given fate.
     fn fated(&self, tone: Tone) -> usize {
         self.fates.iter().filter(|it| it.tone == tone).count()
     }
 
-    /// Returns the revision right before this one.
+    /// Returns the previous revision.
     fn before(&self) -> Option<&Revision> {
         let number = self.view.proposal.revision_number;
         self.view
@@ -202,7 +201,7 @@ impl ProposalPage {
     }
 }
 
-/// Returns what is about a proposal: for parts of its pages that follow events.
+/// Returns everything about a proposal, for parts of its pages that follow events.
 pub(in crate::http::pages) fn live(view: &ProposalView) -> String {
     let it = &view.proposal;
     let source = form::source_subject(&it.source_path);
@@ -264,7 +263,7 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     })
 }
 
-/// Compares two texts where it holds nobody up: large ones take their time.
+/// Compares two texts on a blocking thread, because large ones take a while.
 async fn compared(
     old: String,
     new: String,
@@ -350,12 +349,12 @@ async fn rework(site: Site, mut call: Call) -> Result<Response> {
         }
         Err(cause) => Err(cause),
     };
-    // The next revision takes the place of this one there, when it has come.
+    // The next revision replaces this one there when it arrives.
     let at = || format!("/proposals/{id}");
     form::answer(asked, |_| at(), at(), Some(typed))
 }
 
-/// Returns the words that a proposal of the engine without a model was made of.
+/// Returns the text of the suggestions that a proposal applies.
 fn suggested(site: &Site, maker: Option<&Maker>, messages: &[Message]) -> Option<String> {
     let kind = site.config.kinds.get(&maker?.kind)?;
     if !flows::proposals::suggestions::applies(&site.config, kind) {

@@ -1,4 +1,4 @@
-//! The page of the search: what was found, with the words in it that were looked for.
+//! The search page: results with highlighted matches.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ use crate::http::pages::parts::{form, labels};
 use crate::http::{Call, get, reply};
 use crate::people::{self, Caller};
 
-/// Most folders that are offered.
+/// Most folders in the filter.
 const FOLDERS_MAX: usize = 200;
 
 #[derive(Template)]
@@ -31,10 +31,9 @@ struct SearchPage {
     path: Option<String>,
     status: Option<String>,
     author: Option<String>,
-    /// Whose words can be asked for: actors (or names, as they were asked for) and what they are
-    /// called.
+    /// The authors in the filter: actors (or names, as requested) and their labels.
     authors: BTreeMap<String, String>,
-    /// Folders of the documents.
+    /// Folders of documents.
     folders: BTreeSet<String>,
     found: Option<Found>,
     refusal: Option<String>,
@@ -42,7 +41,7 @@ struct SearchPage {
     next: Option<String>,
 }
 
-/// What narrows a search down.
+/// An active filter.
 struct Chip {
     what: &'static str,
     name: String,
@@ -51,13 +50,13 @@ struct Chip {
 }
 
 impl SearchPage {
-    /// Returns the address of the same search for another sort of things.
+    /// Returns the address of the same search for another type of result.
     fn of_kind(&self, kind: &str) -> String {
         let kind = Some(kind).filter(|it| !it.is_empty());
         self.address(kind, None)
     }
 
-    /// Returns what narrows the search down.
+    /// Returns the active filters.
     fn chips(&self) -> Vec<Chip> {
         let without = |name: &str| {
             let query = [
@@ -86,12 +85,13 @@ impl SearchPage {
         chips
     }
 
-    /// Returns the address of the same words without anything that narrows them down.
+    /// Returns the address of the same search without filters.
     fn everywhere(&self) -> String {
         form::address("/search", &[("query", Some(self.query.as_str()))])
     }
 
-    /// Returns whether nothing can be found because documents have neither a state nor an author.
+    /// Returns whether the filters exclude everything, because documents have neither a state nor
+    /// an author.
     fn is_contrary(&self) -> bool {
         self.kind.as_deref() == Some("source") && (self.status.is_some() || self.author.is_some())
     }
@@ -155,12 +155,12 @@ impl Hit {
         }
     }
 
-    /// Returns the page of a document, at the first of the words that were found.
+    /// Returns the page of a document, at the first match.
     fn words_address(&self) -> String {
         let document = form::document_at(&self.source_path);
         match self.snippet.iter().find(|it| it.hit) {
-            // A text fragment (<https://wicg.github.io/scroll-to-text-fragment/>): what stands
-            // there is found by the browser, and a browser that has none shows the beginning.
+            // A text fragment (<https://wicg.github.io/scroll-to-text-fragment/>): the browser
+            // finds the text; a browser without them shows the top.
             Some(piece) => format!("{document}#:~:text={}", form::fragment(&piece.text)),
             None => document,
         }
@@ -181,10 +181,10 @@ impl Hit {
     }
 }
 
-/// The query of the page: the form sends fields that are empty.
+/// The query of the page: the form also sends empty fields.
 #[derive(Debug, Default, Deserialize)]
 struct Asked {
-    /// Also as `q`, by which other sites ask.
+    /// Also as `q`, by which other sites link.
     #[serde(default, alias = "q")]
     query: String,
     kind: Option<String>,
@@ -242,7 +242,7 @@ async fn show(site: Site, call: Call) -> Result<Response> {
             page.frame.name_documents(&site, paths).await;
             page.found = Some(found);
         }
-        // What was typed stays, with the reason beside it.
+        // The typed text stays, with the error next to it.
         Err(cause) if matches!(cause.kind(), ErrorKind::Invalid | ErrorKind::TooLarge) => {
             let hint = cause.hint_str().map(|it| format!(": {it}")).unwrap_or_default();
             page.refusal = Some(format!("{}{hint}", cause.message()));
@@ -253,13 +253,13 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     reply::page(&page)
 }
 
-/// Returns the folders that hold documents, as paths begin; too many are none to choose from.
+/// Returns the folders with documents, as prefixes; too many are not offered.
 async fn folders(site: &Site, caller: &Caller) -> BTreeSet<String> {
-    // Without git nothing is offered, and what is typed counts all the same.
+    // If git fails, no folders are offered, but typed ones work.
     let Ok(paths) = flows::sources::paths(site, caller).await else { return BTreeSet::new() };
     let folder = |it: &SourcePath| Some(format!("{}/", it.as_str().rsplit_once('/')?.0));
     let mut folders = BTreeSet::new();
-    // What cannot be seen cannot be chosen; it can be typed.
+    // Invisible names cannot be chosen, but they can be typed.
     let is_plain = |it: &String| !it.chars().any(|it| invisible_name(it).is_some());
     for (path, _) in paths.iter() {
         folders.extend(folder(path).filter(is_plain));
@@ -270,7 +270,7 @@ async fn folders(site: &Site, caller: &Caller) -> BTreeSet<String> {
     folders
 }
 
-/// Returns whose words can be asked for: the reader, who wrote what was found, who was asked for.
+/// Returns the authors for the filter: the reader, the authors of the results, the requested one.
 fn authors(site: &Site, caller: &Caller, page: &SearchPage) -> Result<BTreeMap<String, String>> {
     let found = page.found.iter().flat_map(|it| &it.items);
     let mut authors: BTreeMap<String, String> =
@@ -278,7 +278,7 @@ fn authors(site: &Site, caller: &Caller, page: &SearchPage) -> Result<BTreeMap<S
     authors.insert(caller.actor().to_string(), caller.person()?.display_name.clone());
     if let Some(asked) = page.author.as_ref().filter(|it| !authors.contains_key(*it)) {
         let name = match asked.parse::<Actor>() {
-            // One who is not there has no name: then the search has said so.
+            // An unknown actor has no name; the search has reported it.
             Ok(actor) => site.store.look(|c| people::display_name(c, &actor)).ok(),
             // The name of a person stands for itself.
             Err(_) => None,

@@ -1,5 +1,5 @@
-//! The settings: what is in force, what is wrong with the file on disk, people, tokens, and how
-//! this browser wants its pages.
+//! The settings: the active script, errors of the file on disk, people, tokens, and display
+//! preferences.
 
 pub(in crate::http::pages) mod people;
 
@@ -37,12 +37,12 @@ struct SettingsPage {
     index: Progress,
     trouble: Option<String>,
     persons: Option<Vec<Person>>,
-    /// Who reads the page: nobody locks themselves out.
+    /// The reader: nobody can disable themselves.
     own_name: String,
-    /// Who reads the page and is there themselves: they may say how they are called.
+    /// The reader in a browser, who may change their own name.
     own: Option<Person>,
     tokens: Option<Vec<TokenView>>,
-    /// Whether the reader sees where the server keeps its files.
+    /// Whether the reader sees the server's file paths.
     is_admin: bool,
 }
 
@@ -53,7 +53,7 @@ struct TokenPage {
     made: TokenMade,
 }
 
-/// The script in force, in the shape of docs/http.md. What a later program adds is passed over.
+/// The active script, as in docs/http.md. Unknown fields are ignored.
 #[derive(Debug, Deserialize)]
 struct Config {
     version: String,
@@ -142,9 +142,9 @@ struct Progress {
     state: String,
 }
 
-/// What the script on disk would be.
+/// The result of loading the script on disk.
 struct OnDisk {
-    /// What is wrong with it, with places.
+    /// Its errors, with positions.
     report: Option<String>,
     is_in_force: bool,
 }
@@ -153,9 +153,9 @@ struct OnDisk {
 #[serde(deny_unknown_fields)]
 struct LookForm {
     theme: String,
-    /// There if it is ticked.
+    /// Present if it is ticked.
     keys: Option<String>,
-    /// There if it is ticked.
+    /// Present if it is ticked.
     documents: Option<String>,
 }
 
@@ -163,9 +163,9 @@ struct LookForm {
 #[serde(deny_unknown_fields)]
 struct TokenForm {
     name: String,
-    /// The most that it may: `read`, `write` or `decide`.
+    /// The highest scope: `read`, `write` or `decide`.
     may: String,
-    /// Days until it ends; empty for never.
+    /// Days until it expires; empty for never.
     days: String,
 }
 
@@ -241,7 +241,7 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     })
 }
 
-/// Judges the script as a reload would: for an admin, who may also have it run.
+/// Checks the script as a reload would, for an admin, who may also run it.
 async fn on_disk(site: &Site) -> Result<OnDisk> {
     let judged = flows::automation::reload::judge(site, &site.scripts.current()).await?;
     Ok(match judged {

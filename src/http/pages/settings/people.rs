@@ -1,4 +1,4 @@
-//! The people of the site, as an admin changes them in the settings.
+//! People in the settings, as an admin edits them.
 
 use serde::Deserialize;
 use warp::filters::BoxedFilter;
@@ -14,17 +14,17 @@ use crate::people::Person;
 
 const BODY_BYTES_MAX: usize = crate::base::limit::LOGIN_BODY_BYTES_MAX;
 
-/// What stands in the place of a role for somebody from outside.
+/// Replaces the role of a member from outside.
 const OUTSIDE: &str = "outside";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct NewPerson {
     name: String,
-    /// What others see; the name if it is left empty.
+    /// The display name; the name if empty.
     #[serde(default)]
     display_name: String,
-    /// Where mail reaches the person, if it is known.
+    /// The mail address, if known.
     #[serde(default)]
     email: String,
     role: String,

@@ -25,7 +25,7 @@ use crate::http::{Call, any_of, get, post, reply};
 use crate::people::Caller;
 use crate::store::idempotency::Key;
 
-/// A message, a quote and its surroundings as a form: every byte may be escaped by three.
+/// Largest form of a message, a quote and its context: every byte may be percent-encoded.
 const TOPIC_BODY_BYTES_MAX: usize = crate::base::limit::MESSAGE_BODY_BYTES_MAX;
 
 #[derive(Template)]
@@ -91,7 +91,8 @@ async fn open(site: Site, mut call: Call) -> Result<Response> {
     form::answer(made, |it| at(&it.id), back, Some(typed))
 }
 
-/// A passage over several lines comes with line feeds; a document with `\r\n` has it with these.
+/// A passage of several lines comes with line feeds; in a document with `\r
+/// `, it has those.
 async fn open_as_sent(
     site: &Site,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! A suggestion that is no proposal yet, and what stood in its way.
+//! A suggestion that is not yet a proposal, and what blocked it.
 
 use crate::base::limit::PAGE_ROWS_MAX;
 use crate::base::{Millis, Result, SourcePath};
@@ -12,18 +12,18 @@ use crate::http::pages::topics::thread::Said;
 use crate::people::Caller;
 use crate::script::OnBusy;
 
-/// A job that is asked for with a suggestion is asked for within this time.
+/// A job requested with a suggestion is requested within this time.
 const ASKED_WITHIN_MS: i64 = 2_000;
 
-/// A suggestion that is no proposal yet.
+/// A suggestion that is not yet a proposal.
 pub(in crate::http::pages) struct Pending {
-    /// The kind that makes one of it without a model.
+    /// The kind that turns it into one without a model.
     pub(in crate::http::pages) kind: Option<String>,
-    /// The job that was in the way when it was suggested, or that is now.
+    /// The job that blocked it, or blocks it now.
     pub(in crate::http::pages) obstacle: Option<Obstacle>,
 }
 
-/// A job that stands in the way of a suggestion.
+/// A job that blocks a suggestion.
 pub(in crate::http::pages) struct Obstacle {
     pub(in crate::http::pages) job_id: String,
     pub(in crate::http::pages) kind: String,
@@ -31,7 +31,7 @@ pub(in crate::http::pages) struct Obstacle {
     pub(in crate::http::pages) is_there: bool,
 }
 
-/// Returns the last suggestion of an open Topic, if it waits for somebody to propose it.
+/// Returns the last suggestion of an open Topic, if it has no proposal.
 pub(in crate::http::pages) async fn pending(
     site: &Site,
     caller: &Caller,
@@ -61,7 +61,7 @@ pub(in crate::http::pages) async fn pending(
     Ok(Some(Pending { kind: name, obstacle }))
 }
 
-/// Returns the job of another Topic that was at work on the document when something was suggested.
+/// Returns another Topic's job that was working on the document when the suggestion was made.
 async fn then(
     site: &Site,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! Starting a job from a Topic: the kinds that a Topic can be given to, each with its form.
+//! Starting a job from a Topic: the possible kinds, each with its form.
 
 use serde_json::json;
 use warp::reply::Response;
@@ -16,32 +16,32 @@ use crate::http::{Call, reply};
 use crate::people::Person;
 use crate::script::{Input, InputType, Kind, Lane, Produces};
 
-/// A form with the text of an input.
+/// Largest form, with the text of an input.
 const BODY_BYTES_MAX: usize = crate::base::limit::MESSAGE_BODY_BYTES_MAX;
 
-/// A kind that a Topic can be given to.
+/// A kind that accepts a Topic.
 pub(in crate::http::pages) struct Start {
     pub(in crate::http::pages) name: String,
     pub(in crate::http::pages) about: String,
     /// Whether it can settle several Topics with one text.
     pub(in crate::http::pages) is_several: bool,
-    /// What a person gives it beside the Topic.
+    /// Its inputs besides the Topic.
     pub(in crate::http::pages) fields: Vec<Field>,
     pub(in crate::http::pages) turn: Turn,
-    /// Whether its jobs need the document for themselves.
+    /// Whether its jobs need the document exclusively.
     pub(in crate::http::pages) takes_source: bool,
     /// Whether it applies suggestions without a model.
     pub(in crate::http::pages) applies: bool,
 }
 
 impl Start {
-    /// Returns whether a person has to fill in something, or to mend it.
+    /// Returns whether a person must fill in or correct something.
     pub(in crate::http::pages) fn asks(&self) -> bool {
         self.fields.iter().any(|it| it.is_required || it.refusal.is_some())
     }
 }
 
-/// Returns the kinds that a Topic can be given to, each with its form for a person.
+/// Returns the kinds that accept a Topic, each with its form.
 pub(in crate::http::pages) async fn starts(
     site: &Site,
     person: &Person,
@@ -72,13 +72,13 @@ pub(in crate::http::pages) fn topic_input(kind: &Kind) -> Option<&Input> {
     kind.inputs.iter().find(|it| it.ty == InputType::Topic)
 }
 
-/// Returns whether the lane of a kind is the document of the Topic.
+/// Returns whether the lane of a kind is the Topic's document.
 fn takes_source(kind: &Kind, own: &Input) -> bool {
     let lane = kind.lane.as_ref().and_then(Lane::input).and_then(|it| kind.input(it));
     lane.is_some_and(|it| it.ty == InputType::Source && it.from.as_ref() == Some(&own.name))
 }
 
-/// Starts a job on a Topic as its form says.
+/// Starts a job on a Topic from the form of its kind.
 pub(in crate::http::pages) async fn start(site: Site, mut call: Call) -> Result<Response> {
     let (sent, digest): (Vec<(String, String)>, _) = call.form_with_digest(BODY_BYTES_MAX).await?;
     let word = sent.iter().find(|it| it.0 == "key").map(|it| it.1.clone());
@@ -103,7 +103,7 @@ pub(in crate::http::pages) async fn start(site: Site, mut call: Call) -> Result<
     form::answer(Err(refused.cause), |()| at, back, fields::typed(&refused.sent))
 }
 
-/// Turns the fields of a form into what a job is asked with.
+/// Turns the fields of a form into a request for a job.
 fn request<'s>(
     site: &'s Site,
     id: &TopicId,

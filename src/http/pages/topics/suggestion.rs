@@ -1,28 +1,28 @@
-//! Messages of a thread: their text, and the suggestions in it as small differences.
+//! Messages of a thread: their text, and their suggestions as small diffs.
 
 use crate::documents::topics::suggestion::{Block, blocks};
 use crate::http::markdown::{self, Html, Links};
 use crate::http::pages::parts::difference::Difference;
 
-/// Most suggestions of one message that are shown as such.
+/// Most suggestions of one message that are shown as diffs.
 const SUGGESTIONS_MAX: usize = 20;
 
 /// A part of a message.
 pub(in crate::http::pages) enum Part {
-    /// What somebody wrote, as Markdown.
+    /// Markdown.
     Text(Html),
-    /// Words that somebody suggests instead of those that the Topic is about.
+    /// A suggested replacement for the Topic's passage.
     Suggestion(Box<Difference>),
 }
 
-/// Returns text as Markdown, with links as in a document; `name` tells it from others on its page.
+/// Returns text as Markdown, with links as in a document; `name` makes its ids unique on the page.
 pub(in crate::http::pages) fn written(name: &str, text: &str, document: &str) -> Html {
     let prefix = format!("md-{name}-");
     markdown::render(text, &Links::of_document(document).with_prefix(&prefix)).html
 }
 
-/// Splits a message about a document. A suggestion is compared with the words of the Topic;
-/// without any it is text.
+/// Splits a message about a document. A suggestion is compared with the Topic's passage; without a
+/// passage it is text.
 pub(in crate::http::pages) fn parts(
     name: &str,
     body: &str,
@@ -41,7 +41,7 @@ pub(in crate::http::pages) fn parts(
         }
         count += 1;
         let name = format!("{name}-{count}-");
-        // Compared as lines: that words end without a line break is nothing to be told.
+        // Compared as lines, so that a missing line break at the end is not a difference.
         let line = |text: &str| format!("{}\n", text.trim_end_matches('\n'));
         let made = Difference::named(&name, &line(words), &line(&inner), 0);
         parts.push(Part::Suggestion(Box::new(made)));

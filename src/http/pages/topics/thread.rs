@@ -1,4 +1,4 @@
-//! A Topic: its words where they stand, the thread, the jobs that work on it, and its forms.
+//! A Topic: its passage, the thread, its jobs, and its forms.
 
 use askama::Template;
 use serde::Deserialize;
@@ -30,19 +30,19 @@ use crate::http::pages::topics::suggestion::{self, Part};
 use crate::http::{Call, any_of, get, post, reply};
 use crate::people::Caller;
 
-/// A message, a quote and its surroundings as a form: every byte may be escaped by three.
+/// Largest form of a message, a quote and its context: every byte may be percent-encoded.
 const TOPIC_BODY_BYTES_MAX: usize = crate::base::limit::MESSAGE_BODY_BYTES_MAX;
-/// Most other Topics of a document that are offered beside one.
+/// Most other Topics of the document that are listed.
 const OTHERS_SHOWN: u32 = 50;
-/// Text shown around the words of a Topic, in characters on either side.
+/// Context around the passage, in characters on either side.
 const AROUND_CHARS_MAX: usize = 320;
 /// Longest passage that is shown whole, in characters.
 const WORDS_CHARS_MAX: usize = 4_000;
-/// Earlier places that are shown.
+/// Earlier places shown.
 const PLACES_SHOWN: usize = 10;
-/// Lines of what a job printed that are shown when it has failed.
+/// Lines of a failed job's output.
 const TAIL_LINES: usize = 12;
-/// Jobs that are shown beside those that have not ended.
+/// Ended jobs shown.
 const ENDED_SHOWN: usize = 4;
 
 #[derive(Template)]
@@ -51,23 +51,23 @@ struct TopicPage {
     frame: Frame,
     view: TopicView,
     passage: Option<Passage>,
-    /// Where its words were in earlier versions, newest first.
+    /// Its passages in earlier versions, newest first.
     places: Vec<Placement>,
     messages: Vec<Said>,
     jobs: Vec<Worked>,
     more_jobs: usize,
     kinds: Vec<Start>,
-    /// The job that has to end before another one of the document is started.
+    /// The job that must end before another one on the document starts.
     holder: Option<Holder>,
     /// The other open Topics of its document.
     others: Vec<Topic>,
-    /// Its words as they stand, if a suggestion can take their place.
+    /// Its passage, if a suggestion can replace it.
     words: Option<String>,
-    /// Its last suggestion, if nothing was made of it yet.
+    /// Its last suggestion, if it has no proposal.
     pending: Option<Pending>,
 }
 
-/// The Topic beside its document: the thread, and what can be done about it there.
+/// The Topic next to its document: the thread and its actions.
 #[derive(Template)]
 #[template(path = "beside.html")]
 struct Beside<'p> {
@@ -77,38 +77,38 @@ struct Beside<'p> {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Query {
-    /// Whether it is shown beside its document.
+    /// Whether it is shown next to its document.
     beside: Option<String>,
 }
 
 impl TopicPage {
-    /// Returns what the parts of the page that follow events follow.
+    /// Returns the `data-live` value of the page's parts.
     fn live(&self) -> String {
         let topic = &self.view.topic;
         format!("topic:{} {}", topic.id, form::source_subject(&topic.source_path))
     }
 
-    /// Returns the proposals that wait for a decision.
+    /// Returns the proposals awaiting a decision.
     fn waiting(&self) -> impl Iterator<Item = &Proposal> {
         self.view.proposals.iter().filter(|it| it.status == "open")
     }
 
-    /// Returns the kinds that can be started by a button alone.
+    /// Returns the kinds that need only a button to start.
     fn simple_kinds(&self) -> impl Iterator<Item = &Start> {
         self.kinds.iter().filter(|it| !it.asks())
     }
 
-    /// Returns the name of the kind that makes a proposal of a suggestion at once.
+    /// Returns the name of the kind that turns a suggestion into a proposal at once.
     fn applying(&self) -> Option<&str> {
         self.kinds.iter().find(|it| it.applies).map(|it| it.name.as_str())
     }
 
-    /// Returns whether there are jobs that are over, beside the latest one.
+    /// Returns whether there are ended jobs besides the latest one.
     fn has_earlier(&self) -> bool {
         self.more_jobs > 0 || self.jobs.iter().any(|it| !it.is_card)
     }
 
-    /// Returns where the words are in the present text.
+    /// Returns the state of the passage in the current text.
     fn place_words(&self) -> &'static str {
         match self.view.topic.placement.as_ref() {
             None => "The document can’t be read; this is the last known passage.",
@@ -116,7 +116,7 @@ impl TopicPage {
         }
     }
 
-    /// Returns whether the words that stand there are others than those that were marked.
+    /// Returns whether the passage has changed since it was marked.
     fn is_reworded(&self) -> bool {
         let placement = self.view.topic.placement.as_ref();
         let is_other = placement.is_some_and(|it| !matches!(&*it.state, "exact" | "shifted"));
@@ -124,7 +124,7 @@ impl TopicPage {
     }
 }
 
-/// The words of a Topic with what stands around them.
+/// The passage of a Topic with its context.
 struct Passage {
     before: Visible,
     words: Visible,
@@ -132,7 +132,7 @@ struct Passage {
     line: usize,
 }
 
-/// A message as it is shown.
+/// A message on the page.
 pub(in crate::http::pages) struct Said {
     pub(in crate::http::pages) message: Message,
     pub(in crate::http::pages) parts: Vec<Part>,
@@ -141,7 +141,7 @@ pub(in crate::http::pages) struct Said {
 }
 
 impl Said {
-    /// Shows a message of a Topic on some words.
+    /// Shows a message of a Topic with a passage.
     pub(in crate::http::pages) fn of(
         message: Message,
         document: &str,
@@ -152,7 +152,7 @@ impl Said {
         Said { parts, message, verdict: None }
     }
 
-    /// Shows messages of a Topic, each suggestion beside the words of its time.
+    /// Shows messages of a Topic, with each suggestion next to the passage at its time.
     pub(in crate::http::pages) async fn all(
         site: &Site,
         topic: &Topic,
@@ -171,7 +171,7 @@ impl Said {
         Ok(said.collect())
     }
 
-    /// Says what a person's message with a proposal was about.
+    /// Describes a person's message with a proposal.
     fn judge(&mut self, proposals: &[Proposal]) {
         let Some(id) = &self.message.proposal_id else { return };
         let Some(about) = proposals.iter().find(|it| it.id == *id) else { return };
@@ -187,14 +187,14 @@ impl Said {
     }
 }
 
-/// A job as it is shown in the thread's place.
+/// A job in the thread.
 struct Worked {
     job: Job,
     sentence: String,
     elapsed_ms: Option<i64>,
-    /// The end of what it printed when it failed.
+    /// The end of its output if it failed.
     tail: Vec<Row>,
-    /// Whether it is shown whole, and not as one of the earlier ones.
+    /// Whether it is shown in full, and not as one of the earlier ones.
     is_card: bool,
 }
 
@@ -211,8 +211,8 @@ impl Worked {
         }
     }
 
-    /// Shows whole what is at work, and what has ended last: beside one that is at work only if it
-    /// has failed and that one does not repeat it.
+    /// Shows running jobs and the last ended one in full; next to a running one, the ended one only
+    /// if it failed and is not being retried.
     fn choose(jobs: &mut [Worked]) {
         let is_busy = jobs.iter().any(|it| it.job.is_active());
         let repeated: Vec<String> = jobs
@@ -239,7 +239,7 @@ struct NewMessage {
     key: String,
     #[serde(default)]
     body: String,
-    /// What the words should become.
+    /// The replacement text.
     suggestion: Option<String>,
 }
 
@@ -293,8 +293,7 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     Ok(reply::html(html))
 }
 
-/// Shows the Topic again after the form of a kind was refused, with what was typed and what is
-/// wrong.
+/// Shows the Topic again after a kind's form was refused, with the typed values and the error.
 pub(in crate::http::pages) async fn refused(
     site: &Site,
     seen: (Frame, Caller),
@@ -313,7 +312,7 @@ async fn page(
     let mut view: TopicView = read(flows::topics::show(site, &caller, id).await?)?;
     let path: SourcePath = view.topic.source_path.parse()?;
     frame.name_documents(site, [path.as_str()]).await;
-    // A document that is gone, or that cannot be shown, leaves the quote.
+    // If the document is missing or cannot be shown, the quote remains.
     let text = site.repo.present(&path).await.map_or_else(|_| String::new(), |(_, text)| text);
     let passage = passages::place(&view.topic).and_then(|it| passage(&text, it));
     let is_certain = |it: &Placement| matches!(it.state.as_str(), "exact" | "shifted");
@@ -350,7 +349,7 @@ async fn page(
     places.reverse();
     places.truncate(PLACES_SHOWN);
     let kinds = match is_deleted {
-        // No job can start on a document that is not there.
+        // No job can start on a missing document.
         true => Vec::new(),
         false => start_job::starts(site, caller.person()?, &others, refused).await,
     };
@@ -370,17 +369,17 @@ async fn page(
     })
 }
 
-/// Returns where a form of a Topic leads back to: to the others, if it is not there any more.
+/// Returns where a form of a Topic leads back to: the list, if the Topic no longer exists.
 pub(in crate::http::pages) fn back(site: &Site, id: &TopicId) -> String {
     let is_there = site.store.look(|c| topic::find(c, id, None)).is_ok();
     if is_there { at(id) } else { form::TOPICS.to_owned() }
 }
 
-/// Cuts the words of a Topic out of the text, with what stands around them.
+/// Cuts the passage of a Topic out of the text, with its context.
 fn passage(text: &str, range: std::ops::Range<usize>) -> Option<Passage> {
     let (before, words, after) =
         (text.get(..range.start)?, text.get(range.clone())?, text.get(range.end..)?);
-    // The rest of its paragraph; of a long one what is near.
+    // The rest of its paragraph, cut if it is long.
     let start = before.rfind("\n\n").map_or(0, |it| it + 2);
     let cut = before.char_indices().rev().nth(AROUND_CHARS_MAX).map_or(0, |(at, _)| at);
     let mut lead = &before[start.max(cut)..];
@@ -407,7 +406,7 @@ async fn message(site: Site, mut call: Call) -> Result<Response> {
     let request = MessageRequest { body: body.clone(), suggestion: words.clone(), propose: false };
     let made = flows::topics::post_message(&site, &caller, &id, request, Some(key.clone())).await;
     if made.is_ok() && words.is_some() {
-        // What stands against the job is shown with the Topic: the suggestion waits there.
+        // The Topic shows why the job was refused; the suggestion waits there.
         flows::proposals::apply::apply(&site, &caller, &id, (), Some(&key)).await;
     }
     let body = words.map_or(body.clone(), |words| format!("{body}\n\n{words}"));
@@ -432,7 +431,8 @@ async fn reattach(site: Site, mut call: Call) -> Result<Response> {
     };
     let done = flows::topics::reattach::reattach(&site, &caller, &id, request(quote.clone())).await;
     let done = match done {
-        // As when a Topic is opened: a document with `\r\n` has it with these.
+        // As when a Topic is opened: in a document with `\r
+        // `, the passage has those.
         Err(cause) if cause.code_str() == QUOTE_NOT_FOUND && quote.contains('\n') => {
             let again = request(quote.replace('\n', "\r\n"));
             flows::topics::reattach::reattach(&site, &caller, &id, again).await

@@ -21,19 +21,20 @@ use crate::jobs::queue::claim;
 use crate::jobs::queue::parking;
 use crate::jobs::queue::parking::Session;
 use crate::jobs::run::dispatch::{Inner, Running};
+use crate::jobs::run::engine::{KIND_CHANGED, PROMPT_FAILED};
 use crate::jobs::run::instance_reply;
 use crate::jobs::run::lost::Repeat;
 use crate::jobs::run::outcome::{self, outcome_of};
 use crate::jobs::run::settle::{self, Ended, Outcome};
 use crate::jobs::run::task::RunTask;
 use crate::jobs::run::watch::{Beginning, Watched};
-use crate::jobs::run::workspace::{self, Plan};
+use crate::jobs::run::workspace::{self, BAD_HOOK, Plan};
 use crate::jobs::run::{launch, recovery, unkept_files};
 use crate::jobs::speak::Noted;
 use crate::jobs::telemetry::Telemetry;
 use crate::jobs::{Alone, Generation, Job, Phase, Reason, ResolvedEngine, Status};
 use crate::process::{Adopted, ExitCause, GuardEnd, GuardSpec, OnServerLoss};
-use crate::script::{Kind, PromptBy, Reads, Speaks, Typed};
+use crate::script::{Kind, PromptBy, Reads, SCRIPT_STUCK, SECRET_MISSING, Speaks, Typed};
 use crate::store::Tx;
 
 use around::{Cleaned, SetUp};
@@ -142,8 +143,8 @@ pub(super) async fn prepare(
     let prepared = (inner.setup.hooks.prepare)(Arc::clone(generation), job.clone());
     let prepared = prepared.await.map_err(|cause| {
         let reason = match cause.code_str() {
-            "kind_changed" => Reason::KindChanged,
-            "prompt_failed" | "script_stuck" => Reason::PromptFailed,
+            KIND_CHANGED => Reason::KindChanged,
+            PROMPT_FAILED | SCRIPT_STUCK => Reason::PromptFailed,
             _ => Reason::InputsChanged,
         };
         failed(reason, cause.message().to_owned())
@@ -168,9 +169,9 @@ pub(super) async fn prepare(
     let made = (prepared.prompt, token, prepared.env, session);
     ready((inner, generation), job, (kind, prepared.alone.as_ref()), made).map_err(|cause| {
         match cause.code_str() {
-            "kind_changed" => failed(Reason::KindChanged, cause.message().to_owned()),
-            "secret_missing" => failed(Reason::SpawnFailed, cause.chain()),
-            "bad_hook" => failed(Reason::PrepareFailed, cause.chain()),
+            KIND_CHANGED => failed(Reason::KindChanged, cause.message().to_owned()),
+            SECRET_MISSING => failed(Reason::SpawnFailed, cause.chain()),
+            BAD_HOOK => failed(Reason::PrepareFailed, cause.chain()),
             _ => failed(Reason::PromptFailed, cause.message().to_owned()),
         }
     })

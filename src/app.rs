@@ -482,9 +482,9 @@ fn wb_agent_beside() -> Result<Utf8PathBuf> {
 fn program_at(path: &Utf8Path) -> Result<Utf8PathBuf> {
     match process::which(path.as_str(), "", Utf8Path::new("/")) {
         Some(found) => Ok(found),
-        None => Err(Error::unavailable(format!("there is no program {path}"))
+        None => Err(Error::unavailable(format!("no program {path}"))
             .code("wb_agent_missing")
-            .hint("wb-agent is built beside wiki-browser; or set `wb_agent` in wb.site")),
+            .hint("build wb-agent next to wiki-browser, or set `wb_agent` in wb.site")),
     }
 }
 
@@ -494,6 +494,6 @@ fn program_at(path: &Utf8Path) -> Result<Utf8PathBuf> {
 /// `unavailable` with code `git_missing`.
 pub fn resolve_git(path: &str, folder: &Utf8Path) -> Result<Utf8PathBuf> {
     process::which("git", path, folder).ok_or_else(|| {
-        Error::unavailable("there is no git on the PATH").code("git_missing").hint("install git")
+        Error::unavailable("git is not on the PATH").code("git_missing").hint("install git")
     })
 }

@@ -1,4 +1,4 @@
-//! Numbers that look random and are the same in every run with the same seed.
+//! Pseudorandom numbers, the same in every run with the same seed.
 
 /// A small generator (xorshift64): fast and repeatable, and good for nothing else.
 #[derive(Clone, Debug)]

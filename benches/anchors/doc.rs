@@ -1,4 +1,5 @@
-//! A Markdown text in pieces that remember where they came from, so that every edit has a truth.
+//! A Markdown text in pieces that remember their origin, so that the correct placement after every
+//! edit is known.
 
 use std::ops::Range;
 

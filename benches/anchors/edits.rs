@@ -1,4 +1,4 @@
-//! Made-up edits of real texts, each with the exact truth of where every word went.
+//! Synthetic edits of real texts, with the exact new position of every word.
 
 use std::ops::Range;
 

@@ -1,4 +1,5 @@
-//! Pairs of versions out of real git histories, with a truth made of all versions in between.
+//! Pairs of versions from real git histories; the correct placement is derived from all versions in
+//! between.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

@@ -1,5 +1,5 @@
-//! How often anchors are placed rightly, wrongly or not at all, beside the quote matching that the
-//! Hypothesis client uses: on made-up edits with exact truth, and on real histories.
+//! How often anchors are placed correctly, wrongly or not at all, compared with the Hypothesis
+//! client's quote matching: on synthetic edits with known results, and on real histories.
 
 mod dice;
 mod doc;

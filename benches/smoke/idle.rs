@@ -1,5 +1,4 @@
-//! A server with a million jobs: how soon it serves, what it holds, how often it wakes, and how
-//! long its lists take.
+//! A server with a million jobs: time until it serves, memory, wake-ups, and the time of its lists.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -1,4 +1,4 @@
-//! Messages: to inboxes against plain jobs, and to agents that live on.
+//! Messages: to inboxes compared with plain jobs, and to long-running agents.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Instances that need a worktree, and instances that go on after a decision.
+//! Instances with a worktree, and instances that are resumed after a decision.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! A script of 300 kinds: how long it takes to load, what a function of it costs, and what a reload
-//! does to those who ask meanwhile.
+//! A script of 300 kinds: load time, the cost of a function call, and the effect of a reload on
+//! requests.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! A site of 10,000 documents and 50,000 Topics: how soon it serves, how long the first indexing
-//! takes and what it costs meanwhile, how long searches take, and how soon a commit is found.
+//! A site of 10,000 documents and 50,000 Topics: time until it serves, the first indexing and its
+//! cost, search times, and how soon a commit is found.
 
 use std::path::Path;
 use std::process::Command;

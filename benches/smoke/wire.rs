@@ -1,4 +1,4 @@
-//! A client that costs next to nothing: prepared bytes out, a length-delimited answer in.
+//! A client with almost no cost: sends prepared bytes, and reads a response with a length.
 
 use std::io;
 use std::sync::Arc;

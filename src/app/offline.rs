@@ -64,7 +64,7 @@ fn refuse_other_user(config: &Config) -> Result<()> {
         return Ok(());
     }
     let facts = std::fs::metadata(folder);
-    let facts = facts.context(ErrorKind::Unavailable, || format!("cannot look at {folder}"))?;
+    let facts = facts.context(ErrorKind::Unavailable, || format!("cannot read {folder}"))?;
     let owner = user_name(facts.uid());
     let what = format!("{folder} belongs to {owner}, and what is written there must too");
     let hint = format!("be that user: sudo -u '{owner}' wiki-browser …");

@@ -44,7 +44,7 @@ impl Pulses {
                 tokio::select! {
                     done = &mut service => return done,
                     question = asked.recv() => {
-                        assert!(!fault::fails(name), "a fault was asked for");
+                        assert!(!fault::fails(name), "a fault was requested");
                         if let Some(question) = question {
                             // The caller may have left.
                             let _ = question.send(());

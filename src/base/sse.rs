@@ -84,7 +84,7 @@ impl Frames {
             }
             "event" => value.clone_into(&mut self.frame.event),
             "id" if !value.contains('\0') => self.frame.id = Some(value.to_owned()),
-            // A comment (the heartbeat) does not count towards the size of the event around it.
+            // A comment (the heartbeat) does not count toward the size of the event around it.
             "" => self.bytes = self.bytes.saturating_sub(line.len()),
             _ => {}
         }

@@ -77,7 +77,7 @@ pub(super) struct Common {
     #[arg(long, global = true, help_heading = HEADING, value_name = "PATH")]
     #[arg(conflicts_with = "json")]
     pub(super) field: Option<String>,
-    /// Use colours: auto (on a terminal, unless NO_COLOR is set), always or never
+    /// Use colors: auto (on a terminal, unless NO_COLOR is set), always or never
     #[arg(long, global = true, help_heading = HEADING, value_enum, value_name = "WHEN")]
     #[arg(default_value_t, hide_possible_values = true, hide_default_value = true)]
     pub(super) color: Color,

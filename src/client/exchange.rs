@@ -104,9 +104,9 @@ impl<'a> Request<'a> {
             }
         };
         let shown = truncate_chars(self.path_and_query, 200);
-        request.body(Full::new(body)).context(ErrorKind::Invalid, || {
-            format!("`{}` cannot be asked for", shown.escape_debug())
-        })
+        request
+            .body(Full::new(body))
+            .context(ErrorKind::Invalid, || format!("invalid address `{}`", shown.escape_debug()))
     }
 }
 

@@ -37,7 +37,7 @@ impl<'c> Lines<'c> {
             if let Some(end) = self.rest.iter().position(|it| *it == b'\n') {
                 let line: Vec<u8> = self.rest.drain(..=end).collect();
                 let line = serde_json::from_slice(&line).map_err(|cause| {
-                    lost("the server sent a line that is no JSON").source(cause)
+                    lost("the server sent a line that is not JSON").source(cause)
                 })?;
                 return Ok(Some(line));
             }

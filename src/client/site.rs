@@ -107,7 +107,7 @@ pub fn find_script(folder: &Utf8Path) -> Result<Utf8PathBuf> {
 fn owner_and_mode(path: &Utf8Path) -> Result<(u32, u32)> {
     use std::os::unix::fs::MetadataExt as _;
     let facts = std::fs::metadata(path)
-        .context(ErrorKind::Unavailable, || format!("cannot look at {path}"))?;
+        .context(ErrorKind::Unavailable, || format!("cannot read {path}"))?;
     Ok((facts.uid(), facts.mode()))
 }
 

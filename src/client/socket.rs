@@ -23,7 +23,7 @@ pub(super) async fn connect(path: &Utf8Path) -> Result<UnixStream> {
         Ok(Err(cause)) => Err(explain(path, cause)),
         Err(_) => Err(Error::unavailable(format!("the server at {path} accepts no connection"))
             .code("timeout")
-            .hint("it is overloaded or stopped; look at its log")),
+            .hint("it is overloaded or stopped; check its log")),
     }
 }
 

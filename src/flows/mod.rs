@@ -185,6 +185,6 @@ pub fn page_limit(asked: Option<u32>) -> Result<u32> {
         limit @ 1..=PAGE_ROWS_MAX => Ok(limit),
         limit => Err(Error::invalid(format!("limit {limit} is not between 1 and {PAGE_ROWS_MAX}"))
             .code("bad_parameter")
-            .hint("ask for the next page with `after`")),
+            .hint("request the next page with `after`")),
     }
 }

@@ -195,7 +195,7 @@ fn mark(works: &Works) -> Result<String> {
     use std::os::unix::fs::MetadataExt as _;
     let data = &works.config.site.data;
     let facts = std::fs::metadata(data)
-        .context(ErrorKind::Unavailable, || format!("cannot look at {data}"))?;
+        .context(ErrorKind::Unavailable, || format!("cannot read {data}"))?;
     Ok(format!("{data} {}:{}", facts.dev(), facts.ino()))
 }
 

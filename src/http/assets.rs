@@ -127,7 +127,7 @@ fn kind_of(name: &str) -> &'static str {
 fn asset(assets: &[Asset], call: &Call) -> Result<Response> {
     let name = call.text_param("name")?;
     let Some(found) = assets.iter().find(|it| it.name == name) else {
-        return Err(Error::not_found("there is no such file"));
+        return Err(Error::not_found("no such file"));
     };
     let is_current = call.text_param("version")? == VERSION;
     let tag = format!("\"{VERSION}\"");

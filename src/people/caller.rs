@@ -178,7 +178,7 @@ impl Caller {
         if person.role == Role::Admin {
             return Ok(person);
         }
-        Err(forbidden("admin_only", format!("{} is no admin", person.name))
+        Err(forbidden("admin_only", format!("{} is not an admin", person.name))
             .hint("ask an admin of this site"))
     }
 

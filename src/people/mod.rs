@@ -5,8 +5,8 @@
 //! **Invariant:** jobs are only referred to; their tokens belong to `jobs`.
 
 mod caller;
-mod code;
 mod login;
+mod login_code;
 mod operator;
 mod person;
 mod persona;
@@ -14,11 +14,11 @@ mod token;
 
 pub use crate::api::people::{Person, Role, Token, TokenScope};
 pub use caller::{Caller, Via};
-pub use code::{BAD_CODE, CODE_TTL_MS, LoginCodes};
 pub use login::{
     LOGIN_TTL_MS, Login, create_login, end_login, end_logins, find_login, prunable_logins,
     prune_logins, touch_login,
 };
+pub use login_code::{BAD_CODE, CODE_TTL_MS, LoginCodes};
 pub use operator::keep_operator_token;
 pub use person::{
     NewPerson, actor_name, create_person, disable, display_name, enable, ensure_operator, find,

@@ -377,7 +377,7 @@ fn open_regular(path: &Utf8Path) -> Result<Option<File>> {
         other => other.context(ErrorKind::Unavailable, || format!("cannot open {path}"))?,
     };
     let meta = file.metadata();
-    let meta = meta.context(ErrorKind::Unavailable, || format!("cannot look at {path}"))?;
+    let meta = meta.context(ErrorKind::Unavailable, || format!("cannot read {path}"))?;
     match meta.is_file() {
         true => Ok(Some(file)),
         false => Err(not_regular(path)),

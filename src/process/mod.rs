@@ -64,7 +64,7 @@ pub use scratch::Scratch;
 pub use spawn::{GuardSpec, spawn_guard};
 pub use terminal::{
     InPane, Pane, PaneState, Pasted, Terminals, bytes_from, draft, has_line, has_other_words,
-    is_ours, last_bytes, plain, sanitised, tell_hooks, token_names, typed_names, with_token,
+    is_ours, last_bytes, plain, sanitized, tell_hooks, token_names, typed_names, with_token,
 };
 pub use tree::{Children, become_subreaper, end_marked, reap_orphans, sweep_orphans};
 pub use usage::{OwnUsage, own_usage, release_large_blocks};

@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(notices.watch_only(std::slice::from_ref(&top), 9), 1);
         let most = std::fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
         let most: usize = most.trim().parse().unwrap();
-        // Neighbours differ, so the kernel cannot coalesce them.
+        // Neighbors differ, so the kernel cannot coalesce them.
         for count in 0..most + 10 {
             std::fs::write(top.join((count % 7).to_string()), "").unwrap();
         }

@@ -72,7 +72,7 @@ pub fn remove_some(folder: &Utf8Path, name: &str, entries_max: usize) -> Result<
 /// `unavailable` if it cannot be examined. A missing entry has no size.
 pub fn measure(folder: &Utf8Path, name: &str, entries_max: usize) -> Result<Size> {
     let told =
-        |cause: Errno| Error::unavailable(format!("cannot look at {folder}/{name}")).source(cause);
+        |cause: Errno| Error::unavailable(format!("cannot read {folder}/{name}")).source(cause);
     let parent = open_top(folder).map_err(told)?;
     let name = CString::new(name).map_err(|_| Error::invalid("a name holds a zero byte"))?;
     let mut size = Size { is_whole: true, ..Size::default() };

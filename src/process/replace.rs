@@ -366,7 +366,7 @@ pub fn private_file(path: &Utf8Path, bytes: &[u8]) -> std::io::Result<()> {
 pub fn private_folder(place: &Utf8Path, prefix: &str) -> Result<camino::Utf8PathBuf> {
     let cannot = |cause: Box<dyn std::error::Error + Send + Sync>| {
         Error::unavailable(format!("cannot make a folder in {place}"))
-            .hint("look at `TMPDIR`, and at the space and the rights there")
+            .hint("check `TMPDIR`, its free space and its permissions")
             .source(cause)
     };
     let made = nix::unistd::mkdtemp(place.join(format!("{prefix}{}", "X".repeat(6))).as_std_path());

@@ -193,7 +193,7 @@ impl Root {
         }
         let file = File::from(opened.map_err(|cause| refusal(&path, gone, cause))?);
         let meta =
-            file.metadata().context(ErrorKind::Unavailable, || format!("cannot look at {path}"))?;
+            file.metadata().context(ErrorKind::Unavailable, || format!("cannot read {path}"))?;
         if !meta.is_file() {
             return Err(not_a_file(&path));
         }

@@ -62,7 +62,7 @@ impl Scratch {
             }
         }
         Err(Error::unavailable(format!("cannot keep a temporary folder in {place}"))
-            .hint("look at `TMPDIR`, and at the space and the rights there"))
+            .hint("check `TMPDIR`, its free space and its permissions"))
     }
 
     /// Returns the folder.

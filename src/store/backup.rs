@@ -177,7 +177,7 @@ fn look_at_file(path: &Utf8Path) -> Result<u64> {
             return Err(Error::not_found(format!("no file {path}"))
                 .hint("list backups: wiki-browser backup --list"));
         }
-        facts => facts.context(ErrorKind::Unavailable, || format!("cannot look at {path}"))?,
+        facts => facts.context(ErrorKind::Unavailable, || format!("cannot read {path}"))?,
     };
     if !facts.is_file() {
         return Err(not_a_backup(path));
@@ -234,7 +234,7 @@ fn faults(reading: &Connection) -> Result<Vec<String>> {
         let mut rows = statement.query([])?;
         while let (Some(row), true) = (rows.next()?, found.len() < FAULTS_MAX) {
             let table: String = row.get(0)?;
-            found.push(format!("a row of {table} refers to a row that is not there"));
+            found.push(format!("a row of {table} refers to a missing row"));
         }
     }
     Ok(found)

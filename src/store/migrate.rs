@@ -378,5 +378,5 @@ fn refuse_orphans(connection: &Connection) -> Result<()> {
 }
 
 fn orphan(table: &str) -> Error {
-    Error::internal(format!("a row of {table} refers to a row that is not there"))
+    Error::internal(format!("a row of {table} refers to a missing row"))
 }

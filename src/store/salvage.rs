@@ -330,7 +330,7 @@ fn mend_orphans(writing: &Connection, report: &mut [Salvaged]) -> Result<()> {
             return Ok(());
         }
     }
-    Err(Error::internal("rows go on to refer to rows that are not there"))
+    Err(Error::internal("rows still refer to missing rows"))
 }
 
 /// Clears references to lost rows where the column is nullable; otherwise deletes the referring

@@ -178,7 +178,7 @@ struct Known {
 /// Opens a regular file only: follows no link and does not block on a fifo.
 fn open(options: &OpenOptions, path: &Utf8Path) -> io::Result<File> {
     match path.symlink_metadata() {
-        Ok(facts) if !facts.is_file() => Err(io::Error::other("it is no regular file")),
+        Ok(facts) if !facts.is_file() => Err(io::Error::other("it is not a regular file")),
         _ => options.open(path),
     }
 }

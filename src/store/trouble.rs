@@ -135,7 +135,7 @@ pub(super) fn advice(path: &Utf8Path) -> String {
         Some(backup) => {
             format!("stop the server and restore the newest backup: wiki-browser restore {backup}")
         }
-        None => format!("there is no backup in {folder}; keep {path} and its -wal aside"),
+        None => format!("no backup in {folder}; keep {path} and its -wal aside"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! A decision: made once, by who may, on what they saw.
+//! Decisions: made once, by people who may, on the version that they saw.
 
 use std::sync::Barrier;
 

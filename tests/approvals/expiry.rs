@@ -1,4 +1,4 @@
-//! Expiry: by the clock, also of a server that was not there.
+//! Expiry on time, also for times while no server was running.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Approvals: asking, deciding once, waiting, expiring, and who may do what.
+//! Approvals: requesting, deciding once, waiting, expiring, and permissions.
 
 mod agents;
 mod deciding;

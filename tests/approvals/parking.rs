@@ -1,4 +1,5 @@
-//! Parking: an agent asks, ends, and goes on as another leg of the same session with the answer.
+//! Parking: an agent requests an approval, ends, and is resumed in the same session with the
+//! decision.
 
 use serde_json::{Value, json};
 

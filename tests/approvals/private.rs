@@ -1,4 +1,5 @@
-//! What is private to one person is nobody else's: not in a list, a count, a decision or an event.
+//! A person's private approvals are hidden from everybody else: in lists, counts, decisions and
+//! events.
 
 use serde_json::json;
 

@@ -1,4 +1,5 @@
-//! Imports inside a module go one way, too: files that know each other in a circle are one file.
+//! Imports inside a module go one way: files that import each other in a circle are really one
+//! file.
 
 use std::collections::{BTreeMap, BTreeSet};
 

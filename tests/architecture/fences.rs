@@ -10,7 +10,7 @@ use crate::architecture::root;
 const FENCED: &[(&str, &str, &str)] = &[
     ("/api/topics", "src/flows/topics/mod.rs", "create"),
     ("/api/topics/{id}/messages", "src/flows/topics/mod.rs", "post_message"),
-    ("/api/topics/{id}/proposals", "src/flows/proposals/hand_in.rs", "propose"),
+    ("/api/topics/{id}/proposals", "src/flows/proposals/submit.rs", "propose"),
     ("/api/agent/jobs/{id}/result", "src/flows/jobs/mod.rs", "finish"),
     ("/api/agent/jobs/{id}/verdict", "src/flows/instances/verdict.rs", "give"),
     ("/api/agent/tools/execute", "src/flows/assistant/calls.rs", "start"),

@@ -1,10 +1,10 @@
-//! Answers of the server are read by their types (`src/api`), not field by field.
+//! Responses of the server are parsed as types (`src/api`), not read field by field.
 
 use super::rust_files;
 
 /// Look-ups by a literal name that are left in the command lines and their client. It only gets
 /// smaller.
-const LOOKUPS: usize = 217;
+const LOOKUPS: usize = 141;
 
 /// Returns whether text goes on with a name in quotes and the closing bracket of an index.
 fn is_name(rest: &str) -> bool {

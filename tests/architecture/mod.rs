@@ -1,4 +1,4 @@
-//! The house rules that a test can check: layers, who may name which crate, sizes, SQL, fences.
+//! Rules of the code base that a test can check: layers, crates, sizes, SQL, fences.
 
 mod circles;
 mod codes;

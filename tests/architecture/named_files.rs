@@ -1,4 +1,4 @@
-//! Files and modules that ARCHITECTURE.md names are there, under the names that it gives them.
+//! Files and modules named in ARCHITECTURE.md exist.
 
 use std::collections::BTreeSet;
 use std::fs;

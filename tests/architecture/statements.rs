@@ -1,4 +1,5 @@
-//! Every SQL statement is prepared on a fresh database, and none scans a table unexcused.
+//! Every SQL statement is prepared on a fresh database, and none scans a table without a listed
+//! reason.
 
 use rusqlite::Connection;
 use wiki_browser::base::Clock;

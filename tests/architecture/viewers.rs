@@ -1,4 +1,4 @@
-//! Every statement on jobs shows what its reader sees, or says why it need not.
+//! Every statement on jobs filters by its viewer, or is listed with the reason why not.
 
 use wiki_browser::jobs;
 

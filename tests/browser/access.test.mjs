@@ -26,7 +26,7 @@ test("axe finds nothing serious on any page, in both themes, on a desk and on a 
     }
   };
   const contrast = { runOnly: ["color-contrast", "target-size"] };
-  // A dark page has the same elements: what is different are its colours, on a phone its places.
+  // A dark page has the same elements: what is different are its colors, on a phone its places.
   await Promise.all([
     visit({ theme: "light" }),
     visit({ theme: "dark" }, contrast),

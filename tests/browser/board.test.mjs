@@ -74,7 +74,7 @@ test("a log follows, stops when somebody scrolls up, and goes on at the end", as
   assert.ok(await layoutShift(page) < 0.02, `${await layoutShift(page)}`);
 });
 
-test("what output holds is text: colours are classes, and nothing is obeyed", async (t) => {
+test("what output holds is text: colors are classes, and nothing is obeyed", async (t) => {
   const attack = String.raw`printf '\033[31mred\033[0m\033]0;title\007\033]8;;javascript:alert(1)\033\\link\033]8;;\033\\\n' >&2
 printf '<img src=x onerror=alert(1)><script>alert(2)</script>\n\033[8mhidden\033[0m\n' >&2
 printf '\033]52;c;aGk=\n\033[2J\033[?1049hafter\n\342\200\256backwards\n' >&2; sleep 60`;
@@ -86,11 +86,11 @@ printf '\033]52;c;aGk=\n\033[2J\033[?1049hafter\n\342\200\256backwards\n' >&2; s
     const written = await page.locator(".tail-part").first().elementHandle();
     const seen = await page.evaluate(() => ({
       text: document.querySelector(".tail").textContent,
-      colour: document.querySelector(".tail .t-ink1")?.textContent,
+      color: document.querySelector(".tail .t-ink1")?.textContent,
       elements: [...new Set([...document.querySelectorAll(".tail *")].map((it) => it.localName))].sort(),
       title: document.title,
     }));
-    assert.equal(seen.colour, "red", way);
+    assert.equal(seen.color, "red", way);
     assert.deepEqual(seen.elements, ["bdi", "div", "span"], way);
     for (const part of ["link", "<script>alert(2)</script>", "hidden", "after"]) {
       assert.ok(seen.text.includes(part), `${part}: ${way}`);

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { arrange, neighbour, point, trimmed, written } from "../../src/http/assets/documents/margin.js";
+import { arrange, neighbor, point, trimmed, written } from "../../src/http/assets/documents/margin.js";
 
 test("notes stand at their words, and none stands over another", () => {
   const notes = [{ top: 10, height: 50 }, { top: 20, height: 30 }, { top: 300, height: 40 }];
@@ -49,8 +49,8 @@ test("white space around a selection is not selected", () => {
 test("places are read as they are written", () => {
   assert.deepEqual(point("120:7"), { block: 120, unit: 7 });
   assert.equal(written(point("120:7")), "120:7");
-  assert.equal(neighbour(3, -1, 1), 0);
-  assert.equal(neighbour(3, -1, -1), 2);
-  assert.equal(neighbour(3, 2, 1), 0);
-  assert.equal(neighbour(0, -1, 1), -1);
+  assert.equal(neighbor(3, -1, 1), 0);
+  assert.equal(neighbor(3, -1, -1), 2);
+  assert.equal(neighbor(3, 2, 1), 0);
+  assert.equal(neighbor(0, -1, 1), -1);
 });

@@ -58,7 +58,7 @@ test("every class of the sheet stands in a template, a module or what writes HTM
     for (const [, names] of text.matchAll(/class=\\?"([^"\\]*)/g)) words(names);
     for (const [, name] of text.matchAll(/"([a-z]+(?:-[a-z]+)+)"/g)) words(name);
   }
-  // Made of two parts: states, colours of terminals and of code, rows of differences.
+  // Made of two parts: states, colors of terminals and of code, rows of differences.
   const made = /^((state|t|contents|rl|rd|rd-depth|md-alert)-\w+|t-(ink|ground)\d+|h[a-z])$/;
   const dead = new Set();
   for (const text of texts(".css")) {

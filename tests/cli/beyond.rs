@@ -1,5 +1,5 @@
-//! What a script leads to and is not there: secrets, the repository's folder, globs, the agents'
-//! client. `check` tells each with its line and what to type, `doctor` in a row of its own.
+//! Missing things that a script refers to: secrets, the repository's folder, globs, `wb-agent`.
+//! `check` reports each with its line and what to type, `doctor` on a line of its own.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Both programs on a site with a server: what they say, what they refuse, and in a terminal.
+//! Both programs with a running server: output, errors, and behavior in a terminal.
 
 use std::fs::File;
 use std::process::{Child, Command as Process, Stdio};

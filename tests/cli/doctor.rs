@@ -1,4 +1,4 @@
-//! `wiki-browser doctor`: every verdict that a test can force.
+//! `wiki-browser doctor`: every finding that a test can force.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};

@@ -1,4 +1,5 @@
-//! `--field`: one value of an answer; one that no answer has is refused before anything is done.
+//! `--field`: one value of a response; a path that no response has is refused before anything is
+//! done.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! `wiki-browser job follow` and `events`: what is seen while it happens, and across a restart.
+//! `wiki-browser job follow` and `events`: live output, also across a restart.
 
 use std::time::Instant;
 

@@ -155,7 +155,7 @@ fn what_is_wrong_with_a_job_is_said_before_anything_runs() {
     for (args, exit, code) in [
         (create("nothing", &[]), 2, "unknown_kind"),
         (create("works", &[]), 2, "missing_input"),
-        (create("works", &[&input, "colour=red"]), 2, "unknown_input"),
+        (create("works", &[&input, "color=red"]), 2, "unknown_input"),
         (create("works", &[&input, &blob]), 2, "computed_input"),
         (create("works", &[&input, "source_path=notes.md"]), 2, "input_mismatch"),
         (create("works", &[&input, &input]), 2, "invalid"),

@@ -1,4 +1,4 @@
-//! Both programs as a person or an agent calls them, as far as no server is needed.
+//! Both programs as a person or an agent calls them, without a server.
 
 mod agent;
 mod backup;

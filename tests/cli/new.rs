@@ -1,4 +1,4 @@
-//! `wiki-browser new`: what it writes passes `check` at once, and what it refuses changes nothing.
+//! `wiki-browser new`: its files pass `check` at once, and a refusal changes nothing.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What an operator looks at and after: old files, measures, the log, a damaged database.
+//! An operator's tasks: old files, metrics, the log, a damaged database.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
@@ -134,9 +134,9 @@ fn parse(text: &str) -> BTreeMap<String, Family> {
             assert!(families.insert(name.clone(), family).is_none(), "{name} stands twice");
             continue;
         }
-        let (labelled, value) = line.rsplit_once(' ').unwrap();
+        let (labeled, value) = line.rsplit_once(' ').unwrap();
         let value: f64 = value.parse().unwrap();
-        let (of, labels) = labelled.split_once('{').unwrap_or((labelled, ""));
+        let (of, labels) = labeled.split_once('{').unwrap_or((labeled, ""));
         let family = families.get_mut(&name).unwrap();
         let plain = of.trim_end_matches("_bucket").trim_end_matches("_sum");
         let plain = plain.trim_end_matches("_count");
@@ -146,7 +146,7 @@ fn parse(text: &str) -> BTreeMap<String, Family> {
         assert!(is_name(of) && (labels.is_empty() || labels.ends_with("\"}")), "{line}");
         assert!(value.is_finite() && (value >= 0.0), "{line}");
         assert!(family.kind != "counter" || of.ends_with("_total"), "{line}");
-        assert!(family.samples.insert(labelled.to_owned(), value).is_none(), "{line} twice");
+        assert!(family.samples.insert(labeled.to_owned(), value).is_none(), "{line} twice");
     }
     for (name, family) in families.iter().filter(|(_, it)| it.kind == "histogram") {
         let end = |it: &&String| it.contains("le=\"+Inf\"");

@@ -1,4 +1,4 @@
-//! Persons and tokens on the command line: who gets in, what ends at once, and every exit code.
+//! Persons and tokens on the command line: access, what ends at once, and every exit code.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;

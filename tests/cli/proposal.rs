@@ -1,4 +1,4 @@
-//! `wiki-browser proposal`: looking, and deciding.
+//! `wiki-browser proposal`: showing and deciding.
 
 use serde_json::json;
 

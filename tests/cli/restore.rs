@@ -1,4 +1,4 @@
-//! What a restored or mended database must not forget, and what is refused before it is touched.
+//! What a restored or recovered database must keep, and what is refused before anything is changed.
 
 use std::os::unix::fs::{MetadataExt as _, chown};
 

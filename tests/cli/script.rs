@@ -62,7 +62,7 @@ fn a_prompt_is_rendered_without_a_server() {
         (&["render", "incorporate", &topic, "source_path=none.md"], 4),
         (&["render", "incorporate", &topic, &topic], 2),
         (&["render", "nothing"], 2),
-        (&["render", "incorporate", "colour=red"], 2),
+        (&["render", "incorporate", "color=red"], 2),
     ] {
         wiki_browser(path).args(args).assert().code(code);
     }
@@ -129,7 +129,7 @@ fn a_running_server_knows_the_source_of_a_topic() {
     refused(&bench, &other, 2, "input_mismatch");
     refused(&bench, &["render", "nothing"], 2, "unknown_kind");
     refused(&bench, &["render", "works"], 2, "missing_input");
-    refused(&bench, &["render", "works", "colour=red"], 2, "unknown_input");
+    refused(&bench, &["render", "works", "color=red"], 2, "unknown_input");
     let assert = wiki_browser(bench.top.as_std_path()).arg("check").assert().success();
     assert!(String::from_utf8_lossy(&assert.get_output().stdout).contains("is valid: kinds works"));
     server.stop();

@@ -1,4 +1,4 @@
-//! `wiki-browser serve`: what it says when it cannot.
+//! `wiki-browser serve`: its errors.
 
 use std::net::TcpListener;
 

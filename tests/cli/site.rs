@@ -1,4 +1,4 @@
-//! `wiki-browser status`, `login`, `--json`, `--field`, and a person who may only look.
+//! `wiki-browser status`, `login`, `--json`, `--field`, and a viewer.
 
 use std::net::SocketAddr;
 

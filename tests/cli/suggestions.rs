@@ -1,4 +1,4 @@
-//! The built-in engine: why it gives up, as the operator reads it.
+//! The built-in engine: its reasons for giving up, as the operator sees them.
 
 use serde_json::{Value, json};
 

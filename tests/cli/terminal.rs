@@ -1,4 +1,4 @@
-//! What a person sees in a terminal: tables that fit, colours, and nothing that an agent controls.
+//! Output in a terminal: tables that fit, colors, and nothing that an agent controls.
 
 use serde_json::json;
 use unicode_width::UnicodeWidthStr as _;
@@ -29,7 +29,7 @@ fn bench() -> (Bench, Server, Topic, String) {
     (bench, server, topic, job["id"].as_str().unwrap().to_owned())
 }
 
-fn without_colours(screen: &str) -> String {
+fn without_colors(screen: &str) -> String {
     let mut plain = screen.to_owned();
     for code in ["0", "1", "2", "31", "32", "33", "36"] {
         plain = plain.replace(&format!("\u{1b}[{code}m"), "");
@@ -40,7 +40,7 @@ fn without_colours(screen: &str) -> String {
 /// Whether anything is left that a terminal would obey.
 fn is_harmless(screen: &str) -> bool {
     let harmful = |c: char| (c.is_control() && c != '\n' && c != '\t') || c == '\u{202e}';
-    !without_colours(screen).chars().any(harmful)
+    !without_colors(screen).chars().any(harmful)
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn tables_fit_the_terminal() {
             let (code, screen) = in_terminal(&bench, columns, command, &[], "");
             assert_eq!(code, 0, "{screen}");
             assert!(screen.starts_with("\u{1b}[1m"), "{screen}");
-            for line in without_colours(&screen).lines() {
+            for line in without_colors(&screen).lines() {
                 assert!(line.width() <= columns, "{command} in {columns}: {line}");
             }
             assert!(is_harmless(&screen), "{screen:?}");
@@ -95,21 +95,21 @@ fn nothing_that_an_agent_says_is_obeyed_by_the_terminal() {
 }
 
 #[test]
-fn colours_are_for_terminals_that_want_them() {
+fn colors_are_for_terminals_that_want_them() {
     let bench = Bench::new();
     bench.word_kind("echoes", "timeout = \"20s\"", "exit 0");
     let server = bench.serve();
     let job = bench.ended(&bench.job("echoes", json!({})));
     let show = format!("job show {}", job["id"].as_str().unwrap());
-    let is_coloured = |line: &str, env: &[(&str, &str)]| {
+    let is_colored = |line: &str, env: &[(&str, &str)]| {
         in_terminal(&bench, 80, line, env, "").1.contains('\u{1b}')
     };
-    assert!(is_coloured(&show, &[]));
-    assert!(!is_coloured(&show, &[("NO_COLOR", "1")]));
-    assert!(is_coloured(&show, &[("NO_COLOR", "")]));
-    assert!(!is_coloured(&show, &[("TERM", "dumb")]));
-    assert!(!is_coloured(&format!("{show} --color never"), &[]));
-    assert!(is_coloured(&format!("{show} --color always"), &[("NO_COLOR", "1")]));
+    assert!(is_colored(&show, &[]));
+    assert!(!is_colored(&show, &[("NO_COLOR", "1")]));
+    assert!(is_colored(&show, &[("NO_COLOR", "")]));
+    assert!(!is_colored(&show, &[("TERM", "dumb")]));
+    assert!(!is_colored(&format!("{show} --color never"), &[]));
+    assert!(is_colored(&format!("{show} --color always"), &[("NO_COLOR", "1")]));
     let args: Vec<&str> = show.split(' ').collect();
     let piped = operator(&bench, &args).assert().success();
     assert!(!text(&piped.get_output().stdout).contains('\u{1b}'));

@@ -1,5 +1,5 @@
-//! The recipes of docs/cookbook.md as they stand there: loaded without a warning, and run on the
-//! real server by an agent that does what their skills say.
+//! The recipes of docs/cookbook.md, verbatim: loaded without a warning, and run on the real server
+//! by an agent that follows their skills.
 
 mod opened;
 mod recipes;

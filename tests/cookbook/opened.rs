@@ -1,4 +1,4 @@
-//! Topics that jobs open, and jobs that see the whole site: what they may and what they may not.
+//! Topics opened by jobs, and jobs that see the whole site: what is allowed and what is not.
 
 use serde_json::{Value, json};
 

@@ -83,7 +83,7 @@ fn a_topic_is_summed_up_in_a_message() {
     );
     let server = bench.serve();
     let topic = bench.topic("guide.md", "second", "Why two?");
-    let job = cooked(&bench, "summarise", json!({"topic_id": topic.id}));
+    let job = cooked(&bench, "summarize", json!({"topic_id": topic.id}));
     let all = messages(&bench, &topic.id);
     assert_eq!(all[1]["body"], "**Asked**: why there are two.\n");
     assert_eq!(all[1]["author"], format!("job:{}", job["id"].as_str().unwrap()));

@@ -1,4 +1,4 @@
-//! Calls from outside: the recipe, and everything that is no right call.
+//! Webhook calls: the recipe, and every invalid call.
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};

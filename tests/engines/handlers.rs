@@ -1,4 +1,4 @@
-//! The script's handlers: every event reaches them once, also across restarts; and what events say.
+//! The script's handlers: each gets every event once, also across restarts; and the data of events.
 
 use std::collections::BTreeMap;
 

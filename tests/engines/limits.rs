@@ -1,4 +1,4 @@
-//! Limits of providers, daily caps, sums, and jobs that start later: on the real server.
+//! Rate limits, daily caps, usage totals, and delayed jobs, on the real server.
 
 use std::time::{Duration, Instant};
 

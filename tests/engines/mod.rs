@@ -1,4 +1,4 @@
-//! Engines as they behave: recorded output of Claude Code, printed by agents that are scripts.
+//! Engines: recorded output of Claude Code, printed by scripts that act as agents.
 
 mod handlers;
 mod limits;

@@ -1,4 +1,4 @@
-//! Silence of an agent: while a tool of it works it means nothing, otherwise a clock runs out.
+//! Silence of an agent: during a tool call it means nothing, otherwise a clock runs.
 
 use serde_json::{Value, json};
 
@@ -61,7 +61,7 @@ fn what_an_agent_was_doing_is_told_before_what_it_always_says_on_standard_error(
 
 #[test]
 fn a_plain_line_before_a_failure_is_told() {
-    let job = ended("echo 'there is no licence'; exit 255", "");
+    let job = ended("echo 'there is no license'; exit 255", "");
     assert_eq!(job["reason"], "exit_status", "{job:#}");
-    assert_eq!(job["error_tail"], "there is no licence");
+    assert_eq!(job["error_tail"], "there is no license");
 }

@@ -1,4 +1,4 @@
-//! What an agent did, as a person reads it: at a shell, on its page, and in the job's row.
+//! An agent's transcript: at a shell, on its page, and in the job's row.
 
 use serde_json::json;
 

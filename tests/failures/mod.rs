@@ -1,6 +1,6 @@
-//! The failures of agents, row by row: what is stored, what a person is told, what is logged.
+//! Failures of agents, case by case: the stored state, the message for people, and the log.
 
-mod misbehaviour;
+mod misbehavior;
 mod tokens;
 
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Agents with a token that is not theirs, or none: what they are told, and that nothing happens.
+//! Agents with a token of somebody else, or none: they are refused, and nothing happens.
 
 use serde_json::json;
 

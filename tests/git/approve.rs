@@ -1,4 +1,4 @@
-//! The way an approval should go.
+//! Approvals without problems.
 
 use wiki_browser::api::sources::SourceState;
 

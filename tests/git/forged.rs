@@ -1,4 +1,4 @@
-//! Objects under false names, files that are written late, commits that are pruned meanwhile.
+//! Objects with wrong ids, late writes to files, and commits that are pruned during an approval.
 
 use std::fs::Permissions;
 use std::io::Write as _;

@@ -1,4 +1,4 @@
-//! A repository whose configuration an agent has written: nothing of it is run.
+//! A repository whose configuration an agent has written: none of it is executed.
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Which folders can be a root, and what is said of those that cannot.
+//! Which folders can be a root, and the errors for others.
 
 use wiki_browser::documents::git::Repo;
 use wiki_browser::process::Children;

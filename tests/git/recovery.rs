@@ -1,4 +1,4 @@
-//! Each state in which a crash can leave an approval, made by hand, and what recovery makes of it.
+//! Each state in which a crash can leave an approval, created by hand, and its recovery.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Refused approvals: each names its reason and changes not a byte of index, tree and refs.
+//! Refused approvals: each names its reason and leaves index, tree and refs unchanged.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 

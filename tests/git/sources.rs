@@ -1,4 +1,4 @@
-//! Reading: which files are Sources, which version they are, and what is said of the rest.
+//! Reading: which files are Sources, their versions, and the errors for other files.
 
 use std::io::Write as _;
 use std::os::unix::fs::symlink;

@@ -1,4 +1,5 @@
-//! Worktrees of instances: made at once, kept when somebody worked in them, and only then removed.
+//! Worktrees of instances: created at once, saved if somebody worked in them, and only then
+//! removed.
 
 use std::sync::Arc;
 

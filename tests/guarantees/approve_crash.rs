@@ -140,7 +140,7 @@ fn g19_an_edit_of_the_source_after_the_crash_stays() {
         ("all mine\n".into(), " M guide.md".into())
     );
     assert_eq!(bench.send(&bench.approval(&shown)).refusal(), (409, "source_dirty"));
-    // The proposed text itself is recognised, and the hint puts the Source back.
+    // The proposed text itself is recognized, and the hint puts the Source back.
     bench.write("guide.md", shown["text"].as_str().unwrap());
     let answer = bench.send(&bench.approval(&shown));
     assert_eq!(answer.refusal(), (409, "source_dirty"));

@@ -1,4 +1,4 @@
-//! G8: what a cgroup adds where one can be had: it finds what nothing else proves to be a job's.
+//! G8: what a cgroup adds, where available: it finds processes that nothing else links to a job.
 //!
 //! Where none can be had, the same jobs run without, and `doctor` says why; that is tested then.
 

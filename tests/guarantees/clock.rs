@@ -1,4 +1,4 @@
-//! A clock that jumps, back or ahead, harms nothing that counts.
+//! A clock that jumps, back or ahead, does no harm.
 
 use serde_json::{Value, json};
 

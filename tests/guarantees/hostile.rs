@@ -1,4 +1,5 @@
-//! What an agent of our own user can put into its job's folder: nothing of it holds the server up.
+//! Files that an agent, which has our uid, can put into its job's folder: none of them blocks the
+//! server.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! G15: a server that has nothing to do does nothing, and what comes is noticed at once.
+//! G15: an idle server does nothing, and notices new work at once.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Long inputs of jobs: lists do not read them, and they are right after whatever happens.
+//! Long inputs of jobs: lists do not read them, and they survive whatever happens.
 
 use serde_json::json;
 

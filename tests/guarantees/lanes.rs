@@ -1,4 +1,4 @@
-//! G3: one live process tree for a job, and no more of them in a lane than it holds.
+//! G3: one live process tree per job, and never more in a lane than its capacity.
 
 use serde_json::json;
 

@@ -1,5 +1,5 @@
-//! G31, where somebody hides from the look: behind times of the index, names that are no text,
-//! links, repositories within, a repository that cannot be read, or a job that still runs.
+//! G31, if somebody hides a change: manipulated index times, names that are not UTF-8, links,
+//! nested repositories, an unreadable repository, or a job that is still running.
 
 use serde_json::{Value, json};
 use sha1::{Digest as _, Sha1};

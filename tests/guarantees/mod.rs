@@ -1,4 +1,4 @@
-//! The guarantees by their numbers, on the real server. Each test says which switch makes it fail.
+//! The guarantees by number, on the real server. Each test names the switch that makes it fail.
 
 mod approve;
 #[cfg(feature = "faults")]

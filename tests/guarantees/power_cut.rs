@@ -1,4 +1,4 @@
-//! G1 and G19 on a disk that forgets what was not synced.
+//! G1 and G19 on a disk that loses everything that was not synced.
 
 use std::sync::atomic::AtomicBool;
 

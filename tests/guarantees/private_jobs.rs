@@ -1,5 +1,5 @@
-//! G45: a job with an owner is its owner's alone, on every route and page, in every list, count and
-//! event. Fails with `WB_WITHOUT=own_jobs`.
+//! G45: a private job is visible only to its owner, on every route and page, in every list, count
+//! and event. Fails with `WB_WITHOUT=own_jobs`.
 
 use std::io::{Read as _, Write as _};
 

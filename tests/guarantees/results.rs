@@ -1,4 +1,4 @@
-//! What an agent is given and what it must leave: G7, G11, G13.
+//! An agent's input and its required result: G7, G11, G13.
 
 use std::time::{Duration, Instant};
 

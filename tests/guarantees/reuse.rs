@@ -1,5 +1,5 @@
 //! G10: a restarted server never signals a process that is not proven to belong to a job of this
-//! site: not one that a forged row names, nor one that got the pid of a guard that is gone.
+//! site: neither one named by a forged row, nor one that reuses a guard's pid.
 
 use std::io::Write;
 use std::process::{Child, Command, Stdio};

@@ -1,4 +1,4 @@
-//! G29: no log and no single task takes the work of a server away without ending it.
+//! G29: if the log or a single task fails, the server either works or ends.
 
 use serde_json::json;
 

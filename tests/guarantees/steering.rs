@@ -1,5 +1,5 @@
-//! G31, for files that steer agents: what a job changed of them is in force for no other agent
-//! before somebody has decided, and what a repository names is started only if the script says so.
+//! G31, for files that steer agents: a job's change to them affects no other agent before a person
+//! decides, and programs named by a repository start only if the script allows it.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! G4: a write of a job that has ended is refused and changes nothing.
+//! G4: a write of an ended job is refused and changes nothing.
 
 use rusqlite::types::Value as SqlValue;
 use rusqlite::{Connection, OpenFlags};

@@ -1,4 +1,4 @@
-//! A server that is not run by root: who runs these tests as root sees it as well.
+//! A server that does not run as root, also if the tests do.
 
 use std::os::unix::fs::MetadataExt as _;
 

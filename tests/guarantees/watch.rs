@@ -1,5 +1,5 @@
-//! G31: what changes in the repository while a job runs is noticed and named, stands in nobody's
-//! way unsaid, and can be restored.
+//! G31: changes of the repository while a job runs are noticed, named and reported, and can be
+//! restored.
 
 use serde_json::{Value, json};
 

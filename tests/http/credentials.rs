@@ -1,4 +1,4 @@
-//! Who is asking: which credential counts where.
+//! Credentials: which one is accepted where.
 
 use std::sync::atomic::Ordering;
 
@@ -83,7 +83,7 @@ async fn a_token_wins_over_a_cookie() {
     assert_eq!(site.get("/api/me", &both).await.status, 401);
     let other_site = format!("Cookie: wb_00000000={secret}\r\n");
     assert_eq!(site.get("/api/me", &other_site).await.status, 401);
-    // What a neighbour on another port adds signs nobody out.
+    // What a neighbor on another port adds signs nobody out.
     for double in [format!("{name}={secret}; {name}=x"), format!("{name}=; {name}={secret}")] {
         assert_eq!(site.get("/api/me", &format!("Cookie: {double}\r\n")).await.status, 200);
     }

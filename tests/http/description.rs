@@ -1,4 +1,4 @@
-//! The description of the interface, as programs get it.
+//! The OpenAPI description, as served to programs.
 
 use serde_json::Value;
 

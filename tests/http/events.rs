@@ -1,4 +1,4 @@
-//! The event stream: resumed without loss and without doubles, or reset.
+//! The event stream: resumed without loss and duplicates, or reset.
 
 use std::time::Duration;
 

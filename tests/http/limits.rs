@@ -1,4 +1,4 @@
-//! Limits on the head of a request: the largest that is taken, and one more.
+//! Limits on the head of a request: the largest that is accepted, and one more.
 
 use wiki_browser::base::limit::{
     HEAD_BYTES_MAX, HEADER_LINE_BYTES_MAX, HEADERS_MAX, NO_BODY_BYTES_MAX, PATH_BYTES_MAX,

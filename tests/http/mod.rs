@@ -1,4 +1,4 @@
-//! The edge over real sockets: a site on port 0 and on a Unix socket, spoken to in raw bytes.
+//! The HTTP edge over real sockets: a site on port 0 and on a Unix socket, with raw bytes.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic like tests")]
 

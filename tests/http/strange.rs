@@ -1,4 +1,4 @@
-//! Requests that no browser sends: how they are framed, where they lead, and what they smuggle.
+//! Requests that no browser sends: unusual framing, paths and smuggling attempts.
 //!
 //! Each is sent over TCP and over the socket; what differs is the Host.
 

@@ -1,4 +1,4 @@
-//! What is printed of tests that fail: each sort of failure, word by word.
+//! The output for failed tests: each kind of failure, word for word.
 
 use serde_json::Value;
 
@@ -67,7 +67,7 @@ t.test("an error of the test", function()
   t.eq(job.status, "failed")
 end)
 
-t.test("an error that is no text", function()
+t.test("an error that is not text", function()
   error({ code = 5 })
 end)
 

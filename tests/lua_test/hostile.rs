@@ -1,4 +1,4 @@
-//! A hostile file of tests reaches no file, no process, no secret, and outlives no deadline.
+//! A hostile test file reaches no file, process or secret, and outlives no deadline.
 
 use std::process::Stdio;
 

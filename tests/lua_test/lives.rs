@@ -1,4 +1,4 @@
-//! Jobs of tests live as those of a server: lanes, checks, repetitions, handlers, schedules.
+//! Jobs in tests behave like those on a server: lanes, checks, retries, handlers, schedules.
 
 use super::{Desk, all_pass};
 

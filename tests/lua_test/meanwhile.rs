@@ -1,4 +1,4 @@
-//! What happens while a fake agent works: reloads, commits of others, other jobs.
+//! Events while a fake agent works: reloads, other people's commits, other jobs.
 
 use super::{Desk, all_pass};
 

@@ -1,4 +1,4 @@
-//! Mistakes that somebody makes who writes a first test: each is answered by what to type.
+//! Mistakes in a first test: each error says what to type.
 
 use super::Desk;
 

@@ -1,4 +1,4 @@
-//! `wiki-browser test`: what it runs, what it says when a test fails, and what a test cannot do.
+//! `wiki-browser test`: what it runs, its output for failures, and what tests cannot do.
 
 mod documents;
 mod failures;

@@ -1,4 +1,4 @@
-//! What people do with proposals, what others commit, and reloads: as on a server.
+//! People's decisions on proposals, other people's commits, and reloads: the same as on a server.
 
 use super::{Desk, all_pass};
 

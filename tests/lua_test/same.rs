@@ -1,4 +1,4 @@
-//! A fake agent leads to what a real one leads to: the same jobs on a server and in a test.
+//! A fake agent has the same effects as a real one: the same jobs on a server and in a test.
 
 use serde_json::{Value, json};
 use wiki_browser::flows::lab::{Suite, Summary, find};

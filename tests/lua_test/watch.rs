@@ -1,4 +1,4 @@
-//! `wiki-browser test --watch`: everything that the tests depend on has them run again.
+//! `wiki-browser test --watch`: a change of any file that the tests depend on runs them again.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};

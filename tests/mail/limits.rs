@@ -1,4 +1,4 @@
-//! Agents cannot run away: how often, how deep and to whom a job sends.
+//! Agents cannot run away: limits on how often, how deep and to whom a job sends.
 
 use serde_json::json;
 use wiki_browser::api::mail::Sort;

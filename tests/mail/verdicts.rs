@@ -1,4 +1,4 @@
-//! What an instance says it came to decides, once.
+//! The verdict of an instance: it counts, once.
 
 use serde_json::{Value, json};
 

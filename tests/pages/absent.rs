@@ -1,4 +1,4 @@
-//! What a reader is told who asks for a document that is not there.
+//! The page for a missing document.
 
 use crate::pages::Browser;
 use crate::support::{Bench, until};

@@ -1,4 +1,4 @@
-//! A job without a Topic: which kinds there are, and the form of one of them.
+//! Jobs without a Topic: the list of their kinds, and the form of each.
 
 use serde_json::json;
 

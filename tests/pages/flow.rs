@@ -1,4 +1,4 @@
-//! Forms do what they say, and nothing twice or from elsewhere.
+//! Forms do what they say, once, and not from another site.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! The job that holds a Source: named by the API, and by the buttons that it stands in the way of.
+//! The job that holds a Source: named by the API, and by the buttons that it disables.
 
 use serde_json::json;
 

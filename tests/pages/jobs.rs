@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::pages::Browser;
 use crate::support::{Bench, until};
 
-/// An agent whose output is an attack: colours, a title, a link, a screen that is cleared, HTML.
+/// An agent whose output is an attack: colors, a title, a link, a screen that is cleared, HTML.
 const ATTACKS: &str = r"printf '\033[1;31mred\033[0m plain\n\033]0;title\007after the title\n' >&2
 printf '\033]8;;javascript:alert(1)\033\\a link\033]8;;\033\\ <b>bold</b>\n' >&2
 printf '\033[2J\033[8mhidden\n' >&2

@@ -1,4 +1,4 @@
-//! The pages on the real server: read, and worked with by forms alone, as a browser does.
+//! The pages on the real server: read, and used through forms alone, as without scripts.
 
 mod absent;
 mod agents;

@@ -1,4 +1,4 @@
-//! A document's page and what its script asks for: parts of it, the bytes of a selection, images.
+//! A document's page and the requests of its script: parts, the bytes of a selection, images.
 
 use crate::pages::Browser;
 use crate::support::Bench;

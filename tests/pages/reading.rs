@@ -1,4 +1,4 @@
-//! What the pages show, to whom, and what they say where there is nothing.
+//! What the pages show, to whom, and their empty states.
 
 use serde_json::json;
 
@@ -146,7 +146,7 @@ fn a_failure_is_as_plain_to_see_beside_a_job_at_work() {
     let (_, card) = html.split_once(&format!("id=\"job-{failed}\"")).expect("it is shown whole");
     let card = card.split_once("id=\"job-").map_or(card, |it| it.0);
     assert!(card.contains("no model") && card.contains("Try again"), "{card}");
-    assert!(!card.contains("[31m") && card.contains("t-ink1"), "colours are classes: {card}");
+    assert!(!card.contains("[31m") && card.contains("t-ink1"), "colors are classes: {card}");
     assert!(html.contains(&format!("id=\"job-{slow}\"")));
     // Its last words stand in lists too.
     for list in ["/", "/jobs"] {

@@ -1,4 +1,4 @@
-//! The review by forms alone: a rework, an edit, a conflict, several Topics.
+//! The review through forms alone: requested changes, an edit, a conflict, several Topics.
 
 use serde_json::json;
 

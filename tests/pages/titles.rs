@@ -1,4 +1,4 @@
-//! What documents are called, in which order they stand, and where a reader begins.
+//! Titles of documents, their order, and the first document to read.
 
 use crate::pages::{Browser, PROPOSES, REWRITE};
 use crate::support::{Bench, until};

@@ -1,4 +1,4 @@
-//! A job that opened its Topic itself, done again: the next text is a revision in that Topic.
+//! Retrying a job that opened its own Topic: the next text is a revision in that Topic.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What a view may not do: other versions, other jobs, other files, too much, too late.
+//! Refused views: other versions, other jobs, other files, too large, too late.
 
 use serde_json::{Value, json};
 

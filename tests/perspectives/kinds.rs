@@ -1,5 +1,5 @@
-//! New sorts of work: a block of the script and a skill folder, and nothing of Rust. The agent of
-//! all of them is one program that does what the skill says: it runs the skill's shell block.
+//! New kinds of work: a block of the script and a skill folder, without any Rust. One program is
+//! the agent of all of them: it runs the skill's shell block.
 
 use serde_json::{Value, json};
 

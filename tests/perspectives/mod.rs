@@ -1,5 +1,5 @@
-//! Perspectives on the real server: made once, kept by version, stale when something changed; and
-//! kinds that are a script block and a skill folder, nothing more.
+//! Perspectives on the real server: generated once, stored by version, stale after a change; and
+//! kinds that are only a script block and a skill folder.
 
 mod again;
 mod hostile;

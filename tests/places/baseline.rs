@@ -1,4 +1,4 @@
-//! From which text a Topic is placed: the committed one, whichever way it came to be that.
+//! The text from which a Topic is placed: the committed one, however it was committed.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! A Source that is deleted: its open Topics say so, and nothing is offered that must fail.
+//! A deleted Source: its open Topics say so, and nothing is offered that would fail.
 
 use serde_json::{Value, json};
 

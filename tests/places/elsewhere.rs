@@ -1,4 +1,4 @@
-//! A Topic that a person puts on words of another Source, to which a section was moved.
+//! A Topic that a person moves to a passage of another Source, to which a section was moved.
 
 use serde_json::{Value, json};
 

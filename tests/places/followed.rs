@@ -1,5 +1,4 @@
-//! What goes with a Source that is renamed beside its Topics: jobs that wait or run, what personas
-//! see, and whoever still has the old name.
+//! A renamed Source: waiting and running jobs, personas' views, and requests by the old name.
 
 use serde_json::{Value, json};
 

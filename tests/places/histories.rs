@@ -1,5 +1,5 @@
-//! What people do with git while Topics are open: merges, rebases, files that go and come back,
-//! odd checkouts. Topics stay right, or say what happened.
+//! Git operations while Topics are open: merges, rebases, files that disappear and come back,
+//! unusual checkouts. Topics stay right, or explain what happened.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! Where Topics are: in commits of others, in texts that are not committed, after a person said so.
+//! Placements of Topics: in other people's commits, in uncommitted texts, and after a person moved
+//! them.
 
 mod baseline;
 mod deleted;

@@ -1,4 +1,4 @@
-//! What changes in the repository without the server is noticed: once, soon, and after a restart.
+//! Changes of the repository by others are noticed: once, soon, and after a restart.
 
 use std::time::{Duration, Instant};
 

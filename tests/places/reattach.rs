@@ -1,5 +1,4 @@
-//! A person says where the words of a Topic are; an agent may say it too, and is not simply
-//! believed.
+//! A person moves a Topic to another passage; an agent may suggest one, which is verified.
 
 use serde_json::{Value, json};
 

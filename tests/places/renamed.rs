@@ -1,4 +1,4 @@
-//! A Source that is renamed: its Topics, and what is proposed for it, go with it.
+//! A renamed Source: its Topics and open proposals follow.
 
 use serde_json::{Value, json};
 

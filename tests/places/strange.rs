@@ -1,5 +1,5 @@
-//! Strange input: handled, or refused with the reason; never a wrong offset, never the end of the
-//! server. Each row is a file as somebody could leave it in a repository.
+//! Strange files: handled, or refused with the reason; never a wrong offset, never a crash. Each
+//! row is a file that somebody could leave in a repository.
 
 use serde_json::{Value, json};
 use wiki_browser::api::topics::PlacementState;

@@ -1,5 +1,4 @@
-//! Texts that are not committed: Topics on them, what becomes of these, and files that are not
-//! tracked.
+//! Uncommitted texts: Topics on them and what becomes of these, and untracked files.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What the server writes to an agent while it runs.
+//! What the server writes to a running agent.
 
 use wiki_browser::process::{Clocks, ExitCause, GuardEvent, Launch, LaunchStdin};
 

@@ -1,4 +1,4 @@
-//! A job's folder, shell scripts as agents, and looking for what they left behind.
+//! A job's folder, shell scripts as agents, and searching for leftover processes.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! What an agent starts with: its input, environment, descriptors; and that a job starts once
-//! (G3, G13, G14, G28).
+//! The start of an agent: its input, environment and descriptors; and a job starts only once (G3,
+//! G13, G14, G28).
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! Panes: what is pasted reaches the process that was meant, or nobody.
+//! Panes: a paste reaches the intended process, or nobody.
 
 #![allow(clippy::disallowed_methods, reason = "a test looks at tmux as a person would")]
 
@@ -57,7 +57,7 @@ async fn g33_a_paste_reaches_the_process_that_was_meant_or_nobody() {
     until("all of it is there", || heard().len() == text.len());
     assert_eq!(heard(), text);
     let refused = async |why: &str| {
-        assert_eq!(pane.paste("b", "at a neighbour").await.unwrap(), Pasted::Refused, "{why}");
+        assert_eq!(pane.paste("b", "at a neighbor").await.unwrap(), Pasted::Refused, "{why}");
         pane.press("Enter").await.unwrap();
     };
     rig.tell(&["copy-mode", "-t", "=wb-one:"]);

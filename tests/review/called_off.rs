@@ -1,4 +1,4 @@
-//! Jobs that nobody waits for any more are cancelled with the decision that made them idle.
+//! Jobs whose result is no longer needed are cancelled together with the decision.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! A person edits what is proposed, then approves it.
+//! A person edits a proposal, then approves it.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! What a reviewer decides, on the real server with real git: rework, edits, moved bases, several
-//! Topics at once, and all of it at the same time.
+//! Decisions of reviewers, on the real server with real git: rework, edits, changed bases, several
+//! Topics at once, and all of it concurrently.
 
 mod called_off;
 mod edit;

@@ -1,4 +1,4 @@
-//! Decisions at the same time: each gets a clear answer, and what is committed is one thing.
+//! Concurrent decisions: each gets a clear answer, and only one is committed.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Rejected or sent back: what a reviewer said reaches the next agent.
+//! Rejected or sent back: the reviewer's comment reaches the next agent.
 
 use serde_json::{Value, json};
 

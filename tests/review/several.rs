@@ -1,4 +1,4 @@
-//! Several Topics of one Source settled by one text, discarded, reopened.
+//! Several Topics of one Source settled by one text, closed, reopened.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,4 @@
-//! Handlers that ask for jobs, lanes and repetitions that functions decide about, and where an
-//! error of a function is seen.
+//! Handlers that request jobs, functions for lanes and retries, and where their errors appear.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! `verify`: the script's own look at what a job left. It can refuse, and nothing else.
+//! `verify`: the script's own check of a job's result. It can only refuse.
 
 use serde_json::json;
 

@@ -1,5 +1,4 @@
-//! A server that is killed between a function and what follows from it: nothing is left out, and
-//! nothing is done twice.
+//! A server that is killed between a function and its effects: nothing is lost or done twice.
 
 use serde_json::json;
 

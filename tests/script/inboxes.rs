@@ -1,4 +1,4 @@
-//! Inboxes in a script that is reloaded: what is printed of them, and what is refused.
+//! Inboxes and reloads of the script: what is reported, and what is refused.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! The script of a running server: its functions, its schedules, and another one in its place.
+//! The script of a running server: its functions, its schedules, and its replacement.
 
 mod callbacks;
 mod checks;

@@ -1,4 +1,4 @@
-//! G26: another script in place of the one in force, while jobs run and wait.
+//! G26: another script replaces the active one while jobs run and wait.
 
 use serde_json::{Value, json};
 

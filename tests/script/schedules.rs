@@ -1,4 +1,4 @@
-//! Schedules: every time once, also across restarts and crashes.
+//! Schedules: every time runs once, also across restarts and crashes.
 
 use serde_json::json;
 

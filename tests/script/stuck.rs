@@ -1,4 +1,5 @@
-//! G27 on a real server: functions that do not end cost their call, and at most two threads.
+//! G27 on a real server: functions that do not return cost only their call, and at most two
+//! threads.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What is found by which words, and what is shown of it.
+//! Which words find what, and the displayed snippets.
 
 use serde_json::json;
 

@@ -1,4 +1,5 @@
-//! The history of a document: real commits, their causes, and messages that nobody should trust.
+//! The history of a document: real commits, their causes, and commit messages that must not be
+//! trusted.
 
 use serde_json::{Value, json};
 

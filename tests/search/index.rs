@@ -1,4 +1,4 @@
-//! The index: it follows the repository, survives kills, and can be made anew.
+//! The index follows the repository, survives kills, and can be rebuilt.
 
 use camino::Utf8Path;
 use rusqlite::Connection;

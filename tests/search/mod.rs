@@ -1,4 +1,4 @@
-//! The history of a document, and finding documents, Topics and messages by their words.
+//! The history of documents, and the search for documents, Topics and messages.
 
 mod finding;
 mod history;

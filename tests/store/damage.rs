@@ -1,4 +1,4 @@
-//! Damage that is met while the database is open.
+//! Damage found while the database is open.
 
 use std::os::unix::fs::FileExt as _;
 

@@ -1,4 +1,4 @@
-//! A disk that fills up in the middle of a batch: what was acknowledged is there, nothing else is.
+//! A disk that fills up in the middle of a batch: acknowledged writes are kept, and nothing else.
 
 use rusqlite::named_params;
 use wiki_browser::base::{Actor, Event, EventKind};

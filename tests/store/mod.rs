@@ -46,7 +46,7 @@ pub(crate) fn note(tx: &Tx<'_>, subject: &str) -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_failed_write_keeps_nothing_and_its_neighbours_keep_all() {
+async fn a_failed_write_keeps_nothing_and_its_neighbors_keep_all() {
     let served = Served::start();
     let mut heard = served.store.subscribe();
     let writes = (0..200).map(|n| {

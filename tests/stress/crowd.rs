@@ -1,4 +1,4 @@
-//! A thousand event streams at once while events come without a pause.
+//! A thousand event streams under a continuous flow of events.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! What happens when there are no descriptors left: nobody spins, what runs goes on, and it heals.
+//! Running out of descriptors: nothing spins, running work continues, and the server recovers.
 
 use serde_json::json;
 

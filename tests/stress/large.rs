@@ -1,4 +1,4 @@
-//! A repository with very many files: listed, worked on, and approved in.
+//! A repository with very many files: listing, work and approvals.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Limits on what people, agents and programs send: the largest that is taken, and one more.
+//! Limits on input from people, agents and programs: the largest that is accepted, and one more.
 
 use serde_json::{Value, json};
 use wiki_browser::base::limit::{

@@ -1,4 +1,4 @@
-//! The real server where much happens at once, where little is left, and where others are near.
+//! The real server under load, with scarce resources, and next to other sites.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic like tests")]
 
@@ -6,7 +6,7 @@ mod crowd;
 mod descriptors;
 mod large;
 mod limits;
-mod neighbours;
+mod neighbors;
 mod readers;
 mod restart;
 

@@ -1,4 +1,4 @@
-//! `docs/openapi.json`, held against every request of a test and its answer.
+//! Checks every request and response of the tests against `docs/openapi.json`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};

@@ -1,4 +1,4 @@
-//! Waiting by condition, and looking at what is alive.
+//! Waiting by condition, and finding live processes.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

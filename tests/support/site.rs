@@ -1,4 +1,4 @@
-//! A site in a temporary folder, and what a person does with it.
+//! A site in a temporary folder, and a person's actions on it.
 
 use std::cell::{Cell, RefCell};
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! The escape zoo: a program of tricks by which an agent may try to leave something behind.
+//! The escape zoo: a program with every trick by which an agent may try to leave a process behind.
 
 use std::process::Command;
 use std::sync::OnceLock;

@@ -1,10 +1,17 @@
 //! `apply-suggestions`: the built-in engine, which needs no model.
 
-use serde_json::Value;
+use std::ops::Range;
 
-use crate::base::{Error, Result};
+use serde::Deserialize as _;
+
+use crate::api::people::Me;
+use crate::api::sources::SourceView;
+use crate::api::topics::{AgentTopic, Message, PlacementState};
+use crate::base::{BlobId, Context, Error, ErrorKind, Result, TopicId, truncate_chars};
+use crate::cli::terminal::screen::typed;
 use crate::client::{Client, query};
 use crate::documents::topics::suggestion::{Suggestion, last, title, with_line_ends};
+use crate::jobs::Job;
 
 /// The result.
 #[derive(Debug)]
@@ -19,9 +26,9 @@ pub(super) enum Outcome {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Draft {
     /// The Topic.
-    pub(super) topic_id: String,
+    pub(super) topic_id: TopicId,
     /// The blob that the text is based on.
-    pub(super) base: String,
+    pub(super) base: BlobId,
     /// The complete new text.
     pub(super) text: String,
     /// The summary, with the author of the suggestion.
@@ -37,33 +44,36 @@ const REATTACH: &str = "open a topic on the current passage";
 /// # Errors
 /// What the server refuses.
 pub(super) fn draft(client: &Client) -> Result<Outcome> {
-    let me = client.get("/api/me")?;
-    let job_id = me["job_id"].as_str().ok_or_else(|| {
-        Error::new(crate::base::ErrorKind::Forbidden, "this token does not belong to a job")
+    let me: Me = typed(&client.get("/api/me")?)?;
+    let job_id = me.job_id.ok_or_else(|| {
+        Error::new(ErrorKind::Forbidden, "this token does not belong to a job")
             .hint("run apply-suggestions inside a job")
     })?;
-    let job = client.get(&format!("/api/agent/jobs/{job_id}"))?;
-    let Some(topic_id) = job["topic_id"].as_str() else {
+    let job: Job = typed(&client.get(&format!("/api/agent/jobs/{job_id}"))?)?;
+    let Some(topic_id) = job.topic_id else {
         return Ok(nothing("this job has no topic", "add a topic input to its kind"));
     };
-    let Some(base) = job["inputs"]["base_source_sha"].as_str() else {
+    let base = job.inputs.get("base_source_sha").map(BlobId::deserialize).transpose();
+    let base =
+        base.context(ErrorKind::Invalid, || "base_source_sha is not a version".to_owned())?;
+    let Some(base) = base else {
         return Ok(nothing(
             "this job has no input base_source_sha",
             "declare base_source_sha = wb.input.blob { from = \"source_path\" } in its kind",
         ));
     };
-    let thread = client.get(&query("/api/agent/topic", &[("id", Some(topic_id))]))?;
-    let Some(path) = job["source_path"].as_str() else {
+    let thread = client.get(&query("/api/agent/topic", &[("id", Some(topic_id.as_str()))]))?;
+    let Some(path) = &job.source_path else {
         return Ok(nothing("this job has no source", "add a source input to its kind"));
     };
-    let source = client.get(&query("/api/source", &[("path", Some(path))]))?;
-    Ok(apply(topic_id, base, &thread, &source))
+    let source: SourceView =
+        typed(&client.get(&query("/api/source", &[("path", Some(path.as_str()))]))?)?;
+    Ok(apply(base, &typed(&thread)?, (&source.blob, &source.text)))
 }
 
 /// Applies the last suggestion of a thread to the text of its Source.
-fn apply(topic_id: &str, base: &str, thread: &Value, source: &Value) -> Outcome {
-    let topic = &thread["topic"];
-    if topic["is_global"].as_bool() == Some(true) {
+fn apply(base: BlobId, thread: &AgentTopic, (blob, text): (&BlobId, &str)) -> Outcome {
+    if thread.topic.is_global {
         return nothing("the topic is about the whole source, not a passage", REATTACH);
     }
     let Some((suggestion, author)) = last_suggestion(thread) else {
@@ -72,84 +82,107 @@ fn apply(topic_id: &str, base: &str, thread: &Value, source: &Value) -> Outcome 
     let Suggestion::Text(words) = suggestion else {
         return nothing("the last suggestion block is not closed", SUGGEST);
     };
-    let Some(text) = source["text"].as_str().filter(|_| source["blob"] == base) else {
+    if *blob != base {
         return nothing("the source has changed since the job started", "start the job again");
-    };
-    let Some((start, end)) = anchored(base, thread, text) else {
+    }
+    let Some(passage) = passage(&base, thread, text) else {
         return nothing("the passage of the topic is not exactly where it was", REATTACH);
     };
-    let words = with_line_ends(&words, text, start);
-    if text[start..end] == words {
+    let words = with_line_ends(&words, text, passage.start);
+    if text[passage.clone()] == words {
         return nothing("the suggestion changes nothing", SUGGEST);
     }
-    let new = [&text[..start], &words, &text[end..]].concat();
+    let new = [&text[..passage.start], &words, &text[passage.end..]].concat();
     if new.is_empty() {
         return nothing("the suggestion would leave the source empty", SUGGEST);
     }
-    let change = title(&text[start..end], &words);
+    let change = title(&text[passage], &words);
     let summary = format!("{change}\n\nSuggested by {author}.");
-    let (topic_id, base) = (topic_id.to_owned(), base.to_owned());
-    Outcome::Propose(Draft { topic_id, base, text: new, summary })
+    Outcome::Propose(Draft { topic_id: thread.topic.id.clone(), base, text: new, summary })
 }
 
 fn nothing(why: &str, hint: &'static str) -> Outcome {
     Outcome::Nothing(why.to_owned(), hint)
 }
 
-fn last_suggestion(thread: &Value) -> Option<(Suggestion, String)> {
-    let mut messages: Vec<&Value> = thread["messages"].as_array()?.iter().collect();
-    messages.sort_by_key(|message| message["sequence"].as_i64());
+fn last_suggestion(thread: &AgentTopic) -> Option<(Suggestion, String)> {
+    let mut messages: Vec<&Message> = thread.messages.iter().collect();
+    messages.sort_by_key(|message| message.sequence);
     messages.into_iter().rev().find_map(|message| {
-        let suggestion = last(message["body"].as_str()?)?;
-        let author = message["author_name"].as_str().or_else(|| message["author"].as_str());
-        Some((suggestion, crate::base::truncate_chars(author.unwrap_or("a reader"), 80)))
+        let suggestion = last(&message.body)?;
+        let actor = message.author.to_string();
+        let author = message.author_name.as_ref().unwrap_or(&actor);
+        Some((suggestion, truncate_chars(author, 80)))
     })
 }
 
 /// Returns the range of the passage in this text: by its placement if that is for this blob and
 /// certain, otherwise by the anchor's origin if that is in this blob.
-fn anchored(base: &str, thread: &Value, text: &str) -> Option<(usize, usize)> {
-    let topic = &thread["topic"];
-    let anchor = if thread["anchor"].is_null() { &topic["anchor"] } else { &thread["anchor"] };
-    let placement = &topic["placement"];
-    let (range, quote) = if placement["blob"] == base {
-        if !matches!(placement["state"].as_str()?, "exact" | "shifted") {
-            return None;
+fn passage(base: &BlobId, thread: &AgentTopic, text: &str) -> Option<Range<usize>> {
+    let anchor = thread.anchor.as_ref().or(thread.topic.anchor.as_ref())?;
+    let placement = thread.topic.placement.as_ref().filter(|it| it.blob == *base);
+    let (range, quote) = match placement {
+        Some(placement) => {
+            let is_certain =
+                matches!(placement.state, PlacementState::Exact | PlacementState::Shifted);
+            let range = placement.start?..placement.end?;
+            (is_certain.then_some(range)?, &anchor.quote)
         }
-        (placement, &anchor["quote"])
-    } else if anchor["origin"]["blob"] == base {
-        (&anchor["origin"], &anchor["origin"]["quote"])
-    } else {
-        return None;
+        None if anchor.origin.blob == *base => {
+            (anchor.origin.start..anchor.origin.end, &anchor.origin.quote)
+        }
+        None => return None,
     };
-    let at = |name: &str| usize::try_from(range[name].as_u64()?).ok();
-    let (start, end) = (at("start")?, at("end")?);
-    (text.get(start..end)? == quote.as_str()?).then_some((start, end))
+    (text.get(range.clone())? == quote).then_some(range)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     const BASE: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+    const TOPIC: &str = "018bcfe5-6800-7000-8000-00000000000a";
 
-    fn thread(bodies: &[&str], placement: Value) -> Value {
-        let messages: Vec<Value> = bodies
-            .iter()
-            .enumerate()
-            .map(|(at, body)| json!({"sequence": at, "body": body, "author_name": "Ana"}))
-            .collect();
+    fn base() -> BlobId {
+        BASE.parse().unwrap()
+    }
+
+    fn place(state: &str, start: usize, end: usize) -> Value {
         json!({
-            "topic": {"is_global": false, "placement": placement},
-            "anchor": {"quote": "old words",
-                       "origin": {"blob": BASE, "start": 4, "end": 13, "quote": "old words"}},
-            "messages": messages,
+            "blob": BASE, "state": state, "start": start, "end": end, "confidence": 1.0,
+            "method": "exact", "decided_by": "system",
         })
     }
 
-    fn source(text: &str) -> Value {
-        json!({"blob": BASE, "text": text})
+    fn thread(bodies: &[&str], placement: Value) -> AgentTopic {
+        let written = "2026-01-02T03:04:05Z";
+        let message = |(at, body): (usize, &&str)| {
+            json!({
+                "id": format!("018bcfe5-6800-7000-8000-0000000001{at:02}"), "topic_id": TOPIC,
+                "sequence": at, "body": body, "author": "system", "author_name": "Ana",
+                "created_at": written,
+            })
+        };
+        let messages: Vec<Value> = bodies.iter().enumerate().map(message).collect();
+        let thread = json!({
+            "topic": {
+                "id": TOPIC, "source_path": "guide.md", "is_global": false, "title": "A title",
+                "status": "open", "created_by": "system", "created_at": written,
+                "message_count": bodies.len(), "placement": placement,
+            },
+            "anchor": {
+                "quote": "old words", "prefix": "", "suffix": "", "heading_path": [],
+                "block_kind": "paragraph",
+                "origin": {"blob": BASE, "start": 4, "end": 13, "quote": "old words"},
+            },
+            "messages": messages, "proposals": [],
+        });
+        serde_json::from_value(thread).unwrap()
+    }
+
+    fn applied(thread: &AgentTopic, text: &str) -> Outcome {
+        apply(base(), thread, (&base(), text))
     }
 
     fn why(outcome: Outcome) -> String {
@@ -170,13 +203,11 @@ mod tests {
     fn exactly_the_anchored_words_are_replaced() {
         let bodies = ["```suggestion\nfirst\n```", "```suggestion\nnew\n```", "please"];
         let text = "The old words, and the old words again.\r\n";
-        let shifted = json!({"blob": BASE, "state": "shifted", "start": 23, "end": 32});
-        let outcome = apply("t", BASE, &thread(&bodies, Value::Null), &source(text));
+        let outcome = applied(&thread(&bodies, Value::Null), text);
         assert_eq!(text_of(outcome), "The new, and the old words again.\r\n");
-        let outcome = apply("t", BASE, &thread(&bodies, shifted), &source(text));
+        let outcome = applied(&thread(&bodies, place("shifted", 23, 32)), text);
         assert_eq!(text_of(outcome), "The old words, and the new again.\r\n");
-        let outcome =
-            apply("t", BASE, &thread(&["```suggestion\n```"], Value::Null), &source(text));
+        let outcome = applied(&thread(&["```suggestion\n```"], Value::Null), text);
         assert_eq!(text_of(outcome), "The , and the old words again.\r\n");
     }
 
@@ -184,38 +215,35 @@ mod tests {
     fn a_source_with_crlf_keeps_its_line_ends() {
         let text = "Begin.\r\nold words\r\nEnd.\r\n";
         let at = text.find("old").unwrap();
-        let place = json!({"blob": BASE, "state": "exact", "start": at, "end": at + 9});
-        let two_lines = thread(&["```suggestion\none\ntwo\n```"], place.clone());
-        let outcome = apply("t", BASE, &two_lines, &source(text));
+        let two_lines = thread(&["```suggestion\none\ntwo\n```"], place("exact", at, at + 9));
+        let outcome = applied(&two_lines, text);
         assert_eq!(text_of(outcome), "Begin.\r\none\r\ntwo\r\nEnd.\r\n");
         // A suggestion of several lines that is already in the text is no change.
         let text = "old\r\nwords\r\n";
         let mut both = thread(&["```suggestion\nold\nwords\n```"], Value::Null);
-        both["anchor"]["origin"] = json!({"blob": BASE, "start": 0, "end": 10,
-            "quote": "old\r\nwords"});
-        assert!(why(apply("t", BASE, &both, &source(text))).contains("changes nothing"));
+        let origin = &mut both.anchor.as_mut().unwrap().origin;
+        (origin.start, origin.end, origin.quote) = (0, 10, "old\r\nwords".to_owned());
+        assert!(why(applied(&both, text)).contains("changes nothing"));
     }
 
     #[test]
     fn what_is_not_exact_is_not_applied() {
         let bodies = ["```suggestion\nnew\n```"];
-        let text = source("The old words.");
-        let edited = json!({"blob": BASE, "state": "edited", "start": 4, "end": 13});
-        assert!(why(apply("t", BASE, &thread(&bodies, edited), &text)).contains("exactly"));
-        let beyond = json!({"blob": BASE, "state": "exact", "start": 4, "end": 99});
-        assert!(why(apply("t", BASE, &thread(&bodies, beyond), &text)).contains("exactly"));
-        let elsewhere = json!({"blob": BASE, "state": "exact", "start": 3, "end": 12});
-        assert!(why(apply("t", BASE, &thread(&bodies, elsewhere), &text)).contains("exactly"));
-        let other = json!({"blob": "b".repeat(40), "text": "The old words."});
-        assert!(why(apply("t", BASE, &thread(&bodies, Value::Null), &other)).contains("changed"));
-        let none = thread(&["no"], Value::Null);
-        assert!(why(apply("t", BASE, &none, &text)).contains("no message"));
-        let same = thread(&["```suggestion\nold words\n```"], Value::Null);
-        assert!(why(apply("t", BASE, &same, &text)).contains("changes nothing"));
-        let cut = thread(&["```suggestion\nnew\n```", "```suggestion\nol"], Value::Null);
-        assert!(why(apply("t", BASE, &cut, &text)).contains("not closed"));
-        let global = json!({"topic": {"is_global": true}, "messages": []});
-        assert!(why(apply("t", BASE, &global, &text)).contains("whole source"));
-        assert!(why(apply("t", BASE, &Value::Null, &text)).contains("no message"));
+        let text = "The old words.";
+        let at = |state, start, end| applied(&thread(&bodies, place(state, start, end)), text);
+        for outcome in [at("edited", 4, 13), at("exact", 4, 99), at("exact", 3, 12)] {
+            assert!(why(outcome).contains("exactly"));
+        }
+        let other = "b".repeat(40).parse().unwrap();
+        let moved = apply(base(), &thread(&bodies, Value::Null), (&other, text));
+        assert!(why(moved).contains("changed"));
+        let of = |bodies: &[&str]| why(applied(&thread(bodies, Value::Null), text));
+        assert!(of(&["no"]).contains("no message"));
+        assert!(of(&[]).contains("no message"));
+        assert!(of(&["```suggestion\nold words\n```"]).contains("changes nothing"));
+        assert!(of(&["```suggestion\nnew\n```", "```suggestion\nol"]).contains("not closed"));
+        let mut global = thread(&bodies, Value::Null);
+        global.topic.is_global = true;
+        assert!(why(applied(&global, text)).contains("whole source"));
     }
 }

@@ -1,13 +1,48 @@
 //! The help of `wb-agent` for an agent, from the parser's own table.
 
 use clap::Command;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use crate::base::{Error, Result};
 use crate::cli::agent::args::streams;
 
+/// The table of all verbs.
+#[derive(Serialize)]
+pub(super) struct Verbs {
+    name: &'static str,
+    version: &'static str,
+    verbs: Vec<Verb>,
+}
+
+impl Verbs {
+    /// Keeps only a verb, or the verbs that begin with it as a word.
+    pub(super) fn keep(&mut self, verb: &str) {
+        let is_kept =
+            |name: &str| name.strip_prefix(verb).is_some_and(|rest| !rest.starts_with('-'));
+        self.verbs.retain(|it| is_kept(&it.verb));
+    }
+}
+
+#[derive(Serialize)]
+struct Verb {
+    verb: String,
+    about: Option<String>,
+    flags: Vec<Flag>,
+    stdin: Option<&'static str>,
+    stdout: &'static str,
+}
+
+/// An option or a positional argument, which has no `flag`.
+#[derive(Serialize)]
+struct Flag {
+    flag: Option<String>,
+    value: Option<String>,
+    required: bool,
+    about: Option<String>,
+}
+
 /// Returns the table of all verbs.
-pub(super) fn table(mut root: Command) -> Value {
+pub(super) fn table(mut root: Command) -> Verbs {
     root.build();
     let mut verbs = Vec::new();
     for verb in root.get_subcommands().filter(|it| !it.is_hide_set()) {
@@ -20,7 +55,7 @@ pub(super) fn table(mut root: Command) -> Value {
             verbs.push(describe(&root, name, verb));
         }
     }
-    json!({"name": "wb-agent", "version": env!("CARGO_PKG_VERSION"), "verbs": verbs})
+    Verbs { name: "wb-agent", version: env!("CARGO_PKG_VERSION"), verbs }
 }
 
 /// Returns the help text of a verb, or of the program.
@@ -44,30 +79,28 @@ pub(super) fn text(mut root: Command, verb: Option<&str>) -> Result<String> {
     Ok(text)
 }
 
-fn describe(root: &Command, name: &str, verb: &Command) -> Value {
+fn describe(root: &Command, name: &str, verb: &Command) -> Verb {
     let is_global = |id: &str| root.get_arguments().any(|it| it.get_id() == id);
     let own = verb.get_arguments().filter(|it| {
         !matches!(it.get_id().as_str(), "help" | "version") && !is_global(it.get_id().as_str())
     });
-    let flags: Vec<Value> = own
-        .map(|it| {
-            let value = it.get_value_names().and_then(|names| names.first());
-            json!({
-                "flag": it.get_long().map(|long| format!("--{long}")),
-                "value": value.map(ToString::to_string),
-                "required": it.is_required_set(),
-                "about": it.get_help().map(ToString::to_string),
-            })
-        })
-        .collect();
+    let flags = own.map(|it| {
+        let value = it.get_value_names().and_then(|names| names.first());
+        Flag {
+            flag: it.get_long().map(|long| format!("--{long}")),
+            value: value.map(ToString::to_string),
+            required: it.is_required_set(),
+            about: it.get_help().map(ToString::to_string),
+        }
+    });
     let (stdin, stdout) = streams(name).unwrap_or((None, ""));
-    json!({
-        "verb": name,
-        "about": verb.get_about().map(ToString::to_string),
-        "flags": flags,
-        "stdin": stdin,
-        "stdout": stdout,
-    })
+    Verb {
+        verb: name.to_owned(),
+        about: verb.get_about().map(ToString::to_string),
+        flags: flags.collect(),
+        stdin,
+        stdout,
+    }
 }
 
 #[cfg(test)]
@@ -78,24 +111,19 @@ mod tests {
     #[test]
     fn the_parser_is_sound_and_every_verb_says_what_it_reads_and_prints() {
         command().debug_assert();
-        let table = table(command());
-        let verbs = table["verbs"].as_array().unwrap();
+        let verbs = table(command()).verbs;
         assert!(verbs.len() >= 9);
-        for verb in verbs {
-            let name = verb["verb"].as_str().unwrap();
-            assert!(streams(name).is_some(), "{name}");
-            assert!(verb["about"].as_str().is_some_and(|it| !it.is_empty()), "{name}");
-            for flag in verb["flags"].as_array().unwrap() {
-                assert!(flag["about"].as_str().is_some_and(|it| !it.is_empty()), "{name}");
-            }
+        let is_said = |about: &Option<String>| about.as_ref().is_some_and(|it| !it.is_empty());
+        for Verb { verb, about, flags, .. } in &verbs {
+            assert!(streams(verb).is_some() && is_said(about), "{verb}");
+            assert!(flags.iter().all(|it| is_said(&it.about)), "{verb}");
         }
-        let insert = verbs.iter().find(|it| it["verb"] == "insert-proposal").unwrap();
-        assert_eq!(insert["flags"][0]["flag"], "--topic-id");
+        let insert = verbs.iter().find(|it| it.verb == "insert-proposal").unwrap();
+        let flag = |at: usize| (insert.flags[at].flag.as_deref(), insert.flags[at].required);
         // Or the path of a source, for a job without a topic.
-        assert_eq!(insert["flags"][0]["required"], false);
-        assert_eq!(insert["flags"][3]["flag"], "--base-sha");
-        assert_eq!(insert["flags"][3]["required"], true);
-        assert!(insert["stdin"].is_string());
+        assert_eq!(flag(0), (Some("--topic-id"), false));
+        assert_eq!(flag(3), (Some("--base-sha"), true));
+        assert!(insert.stdin.is_some());
     }
 
     #[test]

@@ -18,6 +18,7 @@ use std::process::ExitCode;
 use camino::Utf8PathBuf;
 use clap::FromArgMatches as _;
 use jiff::Timestamp;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -155,12 +156,9 @@ fn explain(screen: &Screen, place: &Place, verb: Option<&str>) -> Result<()> {
     }
     let mut table = help::table(command_here());
     if let Some(verb) = verb {
-        // Refuses a verb that is not there before the table is cut down to it.
+        // Refuses an unknown verb.
         help::text(command_here(), Some(verb))?;
-        if let Some(verbs) = table["verbs"].as_array_mut() {
-            let of_it = |it: &str| it.strip_prefix(verb).is_some_and(|rest| !rest.starts_with('-'));
-            verbs.retain(|it| it["verb"].as_str().is_some_and(of_it));
-        }
+        table.keep(verb);
     }
     print(screen, &table)
 }
@@ -200,7 +198,7 @@ fn proposals_of(topic_id: &str) -> String {
     format!("/api/topics/{topic_id}/proposals")
 }
 
-/// Hands in a proposal: its id goes to standard output, the fates to standard error.
+/// Submits a proposal: its id goes to standard output, the fates to standard error.
 fn propose(screen: &Screen, client: &Client, route: &str, body: &Value) -> Result<()> {
     let answer = client.create(route, body)?;
     screen.tell(&answer, |screen, answer: Inserted| {
@@ -324,7 +322,7 @@ fn apply_suggestions(screen: &Screen, place: &Place) -> Result<u8> {
             let body = json!({
                 "base_source_sha": draft.base, "text": draft.text, "summary": draft.summary,
             });
-            propose(screen, &client, &proposals_of(&draft.topic_id), &body)?;
+            propose(screen, &client, &proposals_of(draft.topic_id.as_str()), &body)?;
             Ok(0)
         }
         apply::Outcome::Nothing(why, hint) => {
@@ -344,7 +342,7 @@ fn job_id(client: &Client) -> Result<String> {
 }
 
 /// JSON is what these verbs print in any form: an agent reads it.
-fn print(screen: &Screen, value: &Value) -> Result<()> {
+fn print(screen: &Screen, value: &impl Serialize) -> Result<()> {
     let text = serde_json::to_string_pretty(value)
         .context(ErrorKind::Internal, || "cannot write JSON".to_owned())?;
     screen.put(&escape::json(&text))

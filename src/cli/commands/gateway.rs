@@ -58,7 +58,7 @@ pub(in crate::cli) fn run(desk: &Desk, command: &GatewayCommand) -> Result<()> {
 fn install(desk: &Desk) -> Result<()> {
     let path = desk.script()?;
     let loaded = script::load(&path).map_err(|report| {
-        Error::invalid(report.summary()).hint("wiki-browser check says what is wrong")
+        Error::invalid(report.summary()).hint("wiki-browser check shows the errors")
     })?;
     let app = assistant::put(&loaded.config)?;
     let words = ["npm", "ci", "--prefix", app.as_str(), "--ignore-scripts", "--omit=dev"];

@@ -280,7 +280,7 @@ fn approve(desk: &Desk, args: &ApproveArgs) -> Result<()> {
     let asks = !args.yes;
     let answers = std::io::stdin().is_terminal() && desk.screen.is_terminal();
     if asks && !(answers && *desk.screen.form() == Form::Words) {
-        return Err(Error::invalid("approving needs confirmation, but there is no terminal")
+        return Err(Error::invalid("approving needs confirmation, but this is not a terminal")
             .code("no_terminal")
             .hint("review it with `wiki-browser proposal show ID`, then approve with --yes"));
     }
@@ -327,7 +327,7 @@ fn check_text(text: &str, digest: &str, wanted: Option<&str>) -> Result<()> {
         return Err(Error::internal("the proposal's digest does not match its text"));
     }
     if wanted.is_some_and(|wanted| wanted != digest) {
-        let error = Error::conflict("text_changed", "the text has changed since you looked");
+        let error = Error::conflict("text_changed", "the text has changed since you read it");
         return Err(error.hint("review the proposal again"));
     }
     Ok(())

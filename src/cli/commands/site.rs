@@ -2,14 +2,21 @@
 
 use std::time::Duration;
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::api::backups::{Backup, BackupList};
+use crate::api::config::{ConfigView, ScriptView, SiteView};
+use crate::api::health::{Health, Report};
 use crate::api::people::LoginLink;
-use crate::base::{Error, ErrorKind, Result};
+use crate::api::usage::EngineRow;
+use crate::base::limit::PAGE_ROWS_MAX;
+use crate::base::{Error, ErrorKind, Page, Result};
 use crate::cli::commands::{Desk, line, text};
 use crate::cli::terminal::escape;
-use crate::cli::terminal::screen::{Form, Style};
+use crate::cli::terminal::screen::{Form, Style, typed};
 use crate::client::{Client, Next, ServerEvent, query};
+use crate::flows::search::Progress;
 
 /// How long a command waits for a server that has gone away.
 pub(super) const RESTART_WAIT_MAX: Duration = Duration::from_secs(120);
@@ -25,143 +32,185 @@ pub(super) fn login(desk: &Desk) -> Result<()> {
     })
 }
 
+/// What `status` prints.
+#[derive(Serialize)]
+struct Status {
+    ready: Ready,
+    health: String,
+    site: SiteView,
+    version: String,
+    warnings: Vec<String>,
+    counts: Counts,
+    backup: Option<Backup>,
+    engines: Vec<EngineRow>,
+    search: Option<Progress>,
+    script: ScriptView,
+}
+
+/// Whether the server is ready, and if not, its error.
+#[derive(Serialize)]
+struct Ready {
+    status: String,
+    #[serde(flatten)]
+    problem: Option<Problem>,
+}
+
+/// Why a server is not ready.
+#[derive(Serialize)]
+struct Problem {
+    code: String,
+    message: String,
+    hint: Option<String>,
+}
+
+/// Numbers of jobs, Topics and proposals.
+#[derive(Serialize)]
+struct Counts {
+    jobs_running: i64,
+    jobs_queued: i64,
+    topics_open: usize,
+    proposals_open: usize,
+}
+
+const READY: &str = "ready";
+
 /// Prints the server's health, and the waiting work; exits 6 if it is not ready.
 pub(super) fn status(desk: &Desk) -> Result<u8> {
     let client = desk.client()?;
     client.get("/healthz")?;
     let ready = match client.get("/readyz") {
-        Ok(ready) => ready,
-        Err(cause) if cause.kind() == ErrorKind::Unavailable => json!({
-            "status": "not ready", "code": cause.code_str(), "message": cause.message(),
-            "hint": cause.hint_str(),
-        }),
+        Ok(ready) => Ready { status: typed::<Health>(&ready)?.status.into_owned(), problem: None },
+        Err(cause) if cause.kind() == ErrorKind::Unavailable => Ready {
+            status: "not ready".to_owned(),
+            problem: Some(Problem {
+                code: cause.code_str().to_owned(),
+                message: cause.message().to_owned(),
+                hint: cause.hint_str().map(str::to_owned),
+            }),
+        },
         Err(cause) => return Err(cause),
     };
-    let config = client.get("/api/config")?;
-    let health = client.get("/api/health")?;
-    let counts = json!({
-        "jobs_running": health["jobs"]["running"], "jobs_queued": health["jobs"]["queued"],
-        "topics_open": count(&client, "/api/topics", "open")?,
-        "proposals_open": count(&client, "/api/proposals", "open")?,
-    });
-    let backups = match client.get("/api/backups") {
-        Ok(backups) => backups,
+    let config: ConfigView = typed(&client.get("/api/config")?)?;
+    let health: Report = typed(&client.get("/api/health")?)?;
+    let backup = match client.get("/api/backups") {
+        Ok(backups) => typed::<BackupList>(&backups)?.items.into_iter().next(),
         // Only admins see backups; the rest is for everybody.
-        Err(cause) if cause.kind() == ErrorKind::Forbidden => Value::Null,
+        Err(cause) if cause.kind() == ErrorKind::Forbidden => None,
         Err(cause) => return Err(cause),
     };
-    let search = match client.get("/api/search/index") {
-        // A server of an earlier release has no search.
-        Err(cause) if cause.kind() == ErrorKind::NotFound => Value::Null,
-        search => search?,
+    let is_ready = ready.status == READY;
+    let status = Status {
+        ready,
+        health: health.status.into_owned(),
+        site: config.site,
+        version: config.version,
+        warnings: config.warnings,
+        counts: Counts {
+            jobs_running: health.jobs.running,
+            jobs_queued: health.jobs.queued,
+            topics_open: count(&client, "/api/topics", "open")?,
+            proposals_open: count(&client, "/api/proposals", "open")?,
+        },
+        backup,
+        engines: typed::<Page<EngineRow>>(&client.get("/api/engines")?)?.items,
+        search: Some(typed(&client.get("/api/search/index")?)?),
+        script: config.script,
     };
-    let is_ready = ready["status"] == "ready";
-    let value = json!({
-        "ready": ready, "health": health["status"], "site": config["site"],
-        "version": config["version"],
-        "warnings": config["warnings"], "counts": counts, "backup": backups["items"][0],
-        "engines": client.get("/api/engines")?["items"],
-        "search": search, "script": config["script"],
-    });
-    desk.screen.answer(&value, |_, value| words(desk, value))?;
+    let value = serde_json::to_value(&status)
+        .map_err(|cause| Error::internal("the status is not JSON").source(cause))?;
+    desk.screen.answer(&value, |_, _| words(desk, &status))?;
     Ok(if is_ready { 0 } else { ErrorKind::Unavailable.exit_code() })
 }
 
-fn words(desk: &Desk, value: &Value) -> Result<()> {
-    let site = &value["site"];
-    desk.detail("site", &line(site, "name"))?;
-    desk.detail("root", &line(site, "root"))?;
-    // A server of an earlier release reports only the script's text.
-    let address = [line(site, "address"), line(site, "listen")];
-    desk.detail("listens on", address.iter().find(|it| !it.is_empty()).map_or("", |it| it))?;
-    desk.detail("version", &line(value, "version"))?;
-    let ready = &value["ready"];
-    let is_well = ready["status"] == "ready" && value["health"] == "ok";
+fn words(desk: &Desk, status: &Status) -> Result<()> {
+    let site = &status.site;
+    desk.detail("site", &escape::line(site.name.as_deref().unwrap_or_default()))?;
+    desk.detail("root", &escape::line(site.root.as_str()))?;
+    let listen = site.listen.to_string();
+    desk.detail("listens on", &escape::line(site.address.as_ref().unwrap_or(&listen)))?;
+    desk.detail("version", &escape::line(&status.version))?;
+    let ready = &status.ready;
+    let is_ready = ready.status == READY;
+    let is_well = is_ready && status.health == "ok";
     let style = if is_well { Style::Green } else { Style::Red };
-    let state = match is_well || ready["status"] != "ready" {
-        true => line(ready, "status"),
-        false => line(value, "health"),
-    };
-    let why = [state, line(ready, "message")];
-    desk.detail("state", &desk.screen.paint(style, why.join(" ").trim_end()))?;
-    let n = |name: &str| match value["counts"][name].as_u64() {
-        Some(200) => "200 or more".to_owned(),
-        Some(n) => n.to_string(),
-        None => "?".to_owned(),
-    };
-    desk.detail("jobs", &format!("{} running, {} queued", n("jobs_running"), n("jobs_queued")))?;
-    for engine in value["engines"].as_array().into_iter().flatten() {
-        let hold = &engine["hold"];
-        if hold.is_object() {
-            let until = match text(hold, "until") {
-                "" => String::new(),
-                until => format!(" until {until}"),
-            };
-            let said = format!("{}{until}: {}", text(engine, "name"), text(hold, "message"));
-            desk.detail("held", &desk.screen.paint(Style::Red, &escape::line(&said)))?;
-        }
+    let state = if is_well || !is_ready { &ready.status } else { &status.health };
+    let why = ready.problem.as_ref().map(|it| it.message.as_str()).unwrap_or_default();
+    let state = escape::line(format!("{state} {why}").trim_end());
+    desk.detail("state", &desk.screen.paint(style, &state))?;
+    let counts = &status.counts;
+    let jobs = format!("{} running, {} queued", counts.jobs_running, counts.jobs_queued);
+    desk.detail("jobs", &jobs)?;
+    let held = status.engines.iter().filter_map(|it| Some((&it.name, it.hold.as_ref()?)));
+    for (name, hold) in held {
+        let until = hold.until.map_or_else(String::new, |until| format!(" until {until}"));
+        let said = format!("{name}{until}: {}", hold.message);
+        desk.detail("held", &desk.screen.paint(Style::Red, &escape::line(&said)))?;
     }
-    desk.detail("topics", &format!("{} open", n("topics_open")))?;
-    desk.detail("proposals", &format!("{} awaiting review", n("proposals_open")))?;
-    desk.detail("search", &search_words(&value["search"]))?;
-    let newest = &value["backup"];
-    if !newest.is_null() {
-        let when = escape::line(&desk.ago(&newest["at"]));
-        desk.detail("backup", &format!("{when}: {}", line(newest, "path")))?;
+    desk.detail("topics", &format!("{} open", up_to_page(counts.topics_open)))?;
+    desk.detail("proposals", &format!("{} awaiting review", up_to_page(counts.proposals_open)))?;
+    desk.detail("search", &status.search.as_ref().map_or_else(String::new, search_words))?;
+    if let Some(newest) = &status.backup {
+        let path = escape::line(newest.path.as_str());
+        desk.detail("backup", &format!("{}: {path}", desk.since(Some(newest.at))))?;
     }
-    for (style, said) in script_words(&value["script"]) {
+    for (style, said) in script_words(&status.script) {
         desk.detail("script", &desk.screen.paint(style, &escape::line(&said)))?;
     }
-    for warning in value["warnings"].as_array().into_iter().flatten() {
-        let warning = warning.as_str().map_or_else(|| warning.to_string(), str::to_owned);
-        desk.detail("warning", &escape::line(&warning))?;
+    for warning in &status.warnings {
+        desk.detail("warning", &escape::line(warning))?;
     }
     Ok(())
 }
 
-/// Prints the active generation of the script, and its errors.
-fn script_words(script: &Value) -> Vec<(Style, String)> {
-    let Some(number) = script["generation"].as_u64() else { return Vec::new() };
-    let mut said = vec![(Style::Dim, format!("generation {number}"))];
-    if script["stuck"] == true {
+/// Returns the number of items, if there are fewer than fit on a page.
+fn up_to_page(count: usize) -> String {
+    match u32::try_from(count) {
+        Ok(count) if count < PAGE_ROWS_MAX => count.to_string(),
+        _ => format!("{PAGE_ROWS_MAX} or more"),
+    }
+}
+
+/// Returns the active generation of the script, and its errors.
+fn script_words(script: &ScriptView) -> Vec<(Style, String)> {
+    let mut said = vec![(Style::Dim, format!("generation {}", script.generation))];
+    if script.stuck {
         let what = "its functions are disabled because one timed out; restart the server";
         said.push((Style::Red, what.to_owned()));
     }
-    let trouble = &script["trouble"];
-    if !trouble.is_null() {
-        let summary = text(trouble, "summary");
+    if let Some(trouble) = &script.trouble {
+        let summary = &trouble.summary;
         said.push((
             Style::Red,
             format!("not reloaded: {summary}; wiki-browser reload --dry-run shows it"),
         ));
     }
-    let waits = script["needs_restart"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let waits: Vec<&str> = waits.collect();
-    if !waits.is_empty() {
-        said.push((Style::Red, format!("needs a restart: {}", waits.join(", "))));
+    if !script.needs_restart.is_empty() {
+        let waits = script.needs_restart.join(", ");
+        said.push((Style::Red, format!("needs a restart: {waits}")));
     }
     said
 }
 
-fn search_words(index: &Value) -> String {
-    let left = |name: &str| index["left"][name].as_u64().unwrap_or(0);
-    match text(index, "state") {
-        "" => String::new(),
+fn search_words(index: &Progress) -> String {
+    let left = &index.left;
+    match index.state.as_ref() {
         "ready" => "up to date".to_owned(),
-        "failed" => format!("not up to date: {}", line(index, "problem")),
+        "failed" => {
+            let problem = index.problem.as_deref().unwrap_or_default();
+            format!("not up to date: {}", escape::line(problem))
+        }
         _ => format!(
             "{} sources, {} topics and {} messages left to index",
-            left("sources"),
-            left("topics"),
-            left("messages"),
+            left.sources, left.topics, left.messages,
         ),
     }
 }
 
-/// Returns the number of items, up to one page of 200.
+/// Returns the number of items, up to one page.
 fn count(client: &Client, route: &str, status: &str) -> Result<usize> {
-    let page = client.get(&query(route, &[("status", Some(status)), ("limit", Some("200"))]))?;
-    Ok(page["items"].as_array().map_or(0, Vec::len))
+    let limit = PAGE_ROWS_MAX.to_string();
+    let page = client.get(&query(route, &[("status", Some(status)), ("limit", Some(&limit))]))?;
+    Ok(typed::<Page<Value>>(&page)?.items.len())
 }
 
 /// Prints events until the reader leaves or the server stays away.

@@ -178,7 +178,7 @@ fn question(produce: Produce) -> String {
         Produce::Message | Produce::Perspective => "",
     };
     format!(
-        "Which inputs does it take? NAME=TYPE, parted by commas; what it must have is added.\
+        "Which inputs does it take? NAME=TYPE, separated by commas; required ones are added.\
          \n  language=line           a line that is asked for, also text, number, \
          choice:ONE/TWO, flag{more}"
     )

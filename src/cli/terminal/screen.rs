@@ -16,7 +16,7 @@ pub(in crate::cli) const READER_LEFT: &str = "reader_left";
 /// Columns of a terminal that does not report its width.
 const WIDTH_DEFAULT: usize = 80;
 
-/// Whether colours are used.
+/// Whether colors are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(in crate::cli) enum Color {
     /// If standard output is a terminal and `NO_COLOR` is not set

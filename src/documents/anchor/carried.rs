@@ -132,7 +132,7 @@ pub(super) fn in_place(
     if mapped == 0 || !is_enough || !is_supported(map, pieces) {
         return None;
     }
-    // Below 80 %, what is left may belong to a neighbouring sentence that was edited.
+    // Below 80 %, what is left may belong to a neighboring sentence that was edited.
     if mapped * 5 < total * 4 && is_contested(map, old, new, core.tokens.clone(), pieces) {
         return None;
     }

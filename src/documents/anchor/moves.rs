@@ -5,7 +5,7 @@
 //! left over on both sides: a lookalike that stayed in place is no candidate.
 //!
 //! **Invariant:** the blocks of a pair are each other's best match, with a lead over the second
-//! best on both sides; or, without that lead, they are neighbours of a pair.
+//! best on both sides; or, without that lead, they are neighbors of a pair.
 
 use crate::documents::anchor::blocks::{Blocks, Index, Side};
 use crate::documents::anchor::map::{NONE, PairMap};
@@ -162,7 +162,7 @@ impl Moves {
         }
     }
 
-    /// Pairs the neighbours of pairs, so that a section moves as a whole even if some of its blocks
+    /// Pairs the neighbors of pairs, so that a section moves as a whole even if some of its blocks
     /// are short or not unique.
     fn chain(&mut self, loose_old: &[bool], loose_new: &[bool]) {
         let mut is_taken = vec![false; self.new.count()];

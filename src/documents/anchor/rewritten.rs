@@ -8,12 +8,12 @@ use crate::documents::anchor::carried::{Core, growth, remains, trim};
 use crate::documents::anchor::map::PairMap;
 use crate::documents::anchor::token::{Sort, Tokens};
 
-/// Fewest bytes of words whose place may be inferred from their neighbours alone.
+/// Fewest bytes of words whose place may be inferred from their neighbors alone.
 const GAP_BYTES_MIN: usize = 12;
 /// Minimum similarity of a block and its rewritten version.
 const OVERLAP_MIN: f64 = 0.25;
 
-/// Returns the place of words of which a quarter is left, or whose neighbours on both sides stayed
+/// Returns the place of words of which a quarter is left, or whose neighbors on both sides stayed
 /// with something new in between.
 pub(super) fn rewritten(map: &PairMap, old: &str, new: &str, core: &Core) -> Option<Placed> {
     let (range, confidence) = match remains(map, old, new, core) {

@@ -282,7 +282,7 @@ mod tests {
             "{}",
             r#"{"start":0,"end":3}"#,
             r#"{"quote":"x","start":0,"end":1}"#,
-            r#"{"quote":"x","colour":"red"}"#,
+            r#"{"quote":"x","color":"red"}"#,
             r#"{"blob":"zz","start":0,"end":3}"#,
             r#"{"prefix":"x"}"#,
             r#"{"quote":"x","start":-1}"#,

@@ -411,7 +411,7 @@ async fn forgive_own_commits(
     Ok(())
 }
 
-/// Returns the last commit after `was`, towards `is`, that is reached through our approvals only.
+/// Returns the last commit after `was`, toward `is`, that is reached through our approvals only.
 async fn own_tip(repo: &Repo, store: &Store, was: &BlobId, is: &BlobId) -> Result<BlobId> {
     let range = format!("{was}..{is}");
     let limit = format!("--max-count={COMMITS_MAX}");

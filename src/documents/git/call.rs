@@ -292,7 +292,7 @@ impl Answer {
     pub(in crate::documents) fn line(self) -> Result<String> {
         let what = self.what.clone();
         let text = String::from_utf8(self.ok()?).map_err(|cause| {
-            Error::internal(format!("git {what} answered what is not UTF-8")).source(cause)
+            Error::internal(format!("git {what} printed output that is not UTF-8")).source(cause)
         })?;
         Ok(text.strip_suffix('\n').unwrap_or(&text).to_owned())
     }

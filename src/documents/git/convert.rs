@@ -84,7 +84,7 @@ impl Repo {
             let records = words.chunks_exact(3 * ATTRIBUTES.len());
             if records.len() != some.len() || !records.remainder().is_empty() {
                 return Err(Error::internal(
-                    "git check-attr answered about other paths than asked",
+                    "git check-attr answered about other paths than requested",
                 ));
             }
             for (path, record) in some.iter().zip(records) {

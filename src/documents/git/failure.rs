@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_git_says_is_recognised_by_the_ends_of_its_lines() {
+    fn what_git_says_is_recognized_by_the_ends_of_its_lines() {
         for (said, expected) in [
             ("fatal: unable to write loose object file: No space left on device", "disk_full"),
             ("fatal: sha1 file '/w/.git/index.lock' write error. Out of diskspace", "disk_full"),

@@ -97,7 +97,7 @@ impl Repo {
         let commits: Vec<Option<BlobId>> = told.lines().map(|it| it.parse().ok()).collect();
         match commits.len() == names.len() {
             true => Ok(commits),
-            false => Err(Error::internal("git cat-file answered about other names than asked")),
+            false => Err(Error::internal("git cat-file answered about other names than requested")),
         }
     }
 

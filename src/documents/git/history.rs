@@ -277,7 +277,7 @@ fn parse(log: &str) -> Result<Vec<HistoryEntry>> {
 
 fn entry(fields: &[&str]) -> Result<HistoryEntry> {
     let [commit, at, author, subject, approved_by, topic] = fields else {
-        return Err(Error::internal("git log answered with other fields than asked"));
+        return Err(Error::internal("git log answered with other fields than requested"));
     };
     // Ours come last: a message may contain older trailers of the same name.
     let last = |values: &str| values.lines().map(str::trim).rfind(|it| !it.is_empty()).map(shown);

@@ -247,7 +247,7 @@ fn change(record: &[u8]) -> Result<Option<(Vec<u8>, Change)>> {
     };
     let parts: Vec<&[u8]> = record.splitn(fields, |byte| *byte == b' ').collect();
     let (Some(name), true) = (parts.last(), parts.len() == fields) else {
-        return Err(Error::internal("git status answered with other fields than asked"));
+        return Err(Error::internal("git status answered with other fields than requested"));
     };
     let head_blob = match record.first() {
         Some(b'1') => std::str::from_utf8(parts[6]).ok().filter(|it| it.bytes().any(|b| b != b'0')),

@@ -287,7 +287,7 @@ impl Repo {
         let told = String::from_utf8_lossy(&told);
         let lines: Vec<&str> = told.lines().collect();
         if lines.len() != paths.len() {
-            return Err(Error::internal("git cat-file answered about other paths than asked"));
+            return Err(Error::internal("git cat-file answered about other paths than requested"));
         }
         let found = paths.iter().zip(lines).filter_map(|(path, line)| {
             Some((path.clone(), line.strip_prefix("blob ")?.parse().ok()?))

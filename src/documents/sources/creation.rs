@@ -73,7 +73,7 @@ impl Repo {
         let (root, path) = (self.root().clone(), path.clone());
         let look = move || {
             let folders: Vec<&Utf8Path> = path.as_path().ancestors().skip(1).collect();
-            refuse_neighbours(&root, &path)?;
+            refuse_neighbors(&root, &path)?;
             for folder in folders.into_iter().rev().filter(|it| !it.as_str().is_empty()) {
                 match root.standing(folder, 0)? {
                     Standing::Nothing => return Ok(()),
@@ -140,7 +140,7 @@ fn is_git_folder(name: &str) -> bool {
 
 /// Refuses a path with a part that differs from an existing entry only in ways that some systems
 /// ignore, whether git tracks that entry or not.
-fn refuse_neighbours(root: &Root, path: &SourcePath) -> Result<()> {
+fn refuse_neighbors(root: &Root, path: &SourcePath) -> Result<()> {
     if fault::is_off("clash_beside") {
         return Ok(());
     }

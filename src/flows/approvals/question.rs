@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn a_question_is_asked_with_its_answers_and_answered_with_the_one_that_was_chosen() {
         let input = json!({"questions": [{
-            "question": "Which colour?", "header": "Colour", "multiSelect": false,
+            "question": "Which color?", "header": "Color", "multiSelect": false,
             "options": [{"label": "Blue", "description": "calm"}, {"label": "Red"}],
         }]});
         let Value::Object(fields) = input.clone() else { panic!("an object") };
@@ -85,18 +85,18 @@ mod tests {
             |tool: &str| PermissionRequest { tool_name: tool.to_owned(), input: fields.clone() };
         assert!(of(&request("Bash")).is_none());
         let question = of(&request(TOOL)).unwrap();
-        assert_eq!(question.title, "Which colour?");
-        let field = &question.schema["properties"]["Which colour?"];
+        assert_eq!(question.title, "Which color?");
+        let field = &question.schema["properties"]["Which color?"];
         assert_eq!(*field, json!({"enum": ["Blue", "Red"], "description": "Blue: calm"}));
         let mut changes = input.clone();
-        changes["Which colour?"] = json!("Blue");
+        changes["Which color?"] = json!("Blue");
         let texts = |changes| Texts {
             payload: input.clone(),
             schema: Some(question.schema.clone()),
             changes,
         };
         let given = answered(texts(Some(changes)));
-        assert_eq!(given["answers"], json!({"Which colour?": "Blue"}));
+        assert_eq!(given["answers"], json!({"Which color?": "Blue"}));
         assert_eq!(given["questions"], input["questions"]);
         assert_eq!(answered(texts(None))["answers"], json!({}));
         let plain = Texts { payload: json!({"command": "x"}), schema: None, changes: None };

@@ -253,7 +253,7 @@ pub(in crate::flows) fn accept_all(
                     match turn {
                         Turn::More if is_momentary(&error) => return Err(error),
                         Turn::Last(times) if times > 1 && is_momentary(&error) => {
-                            failure.message += &format!("; it was asked for {times} times");
+                            failure.message += &format!("; it was requested {times} times");
                         }
                         _ => {}
                     }

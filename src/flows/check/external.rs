@@ -131,7 +131,7 @@ fn place(to: &Target, purpose: Purpose) -> Option<Diagnostic> {
         }
         Target::WbAgent(path) if !path.is_file() => {
             let message = format!("`wb_agent` of site is not there: {path}");
-            let note = "serve refuses it: leave it out if wb-agent is beside wiki-browser";
+            let note = "serve refuses it: leave it out if wb-agent is next to wiki-browser";
             Some(Diagnostic::warning("wb-agent-missing", message).note(note))
         }
         _ => None,

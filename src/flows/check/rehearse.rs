@@ -71,8 +71,8 @@ async fn prompt(loaded: &Loaded, kind: &Kind, inputs: &Map<String, Value>) -> Op
         Err(cause) if is_open && reads_nothing(&cause) => None,
         Err(cause) => failed(config, &slot.at, &title, &cause),
         Ok(text) if says_nil(&text, &texts) => {
-            let message = format!("{title} says `nil` where a value should stand");
-            let note = "it joins a name that is not there, or a function that returned nothing";
+            let message = format!("{title} contains `nil` where a value should be");
+            let note = "it uses a missing name, or the result of a function that returned nothing";
             Some(placed(config, &slot.at, Diagnostic::warning("prompt-nil", message).note(note)))
         }
         Ok(_) => None,

@@ -25,7 +25,7 @@ pub(super) async fn repository(loaded: &Loaded, path: &str) -> Finding {
     const WHAT: &str = "repository";
     let site = &loaded.config.site;
     let Some(git) = process::which("git", path, &loaded.config.folder) else {
-        let says = format!("{} was not looked at: there is no git", site.root);
+        let says = format!("{} was not checked: git is missing", site.root);
         return Finding::error(WHAT, says, "install git");
     };
     let bad = |cause: crate::base::Error| {

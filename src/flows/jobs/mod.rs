@@ -228,7 +228,8 @@ async fn refuse_answered(site: &Site, old: &Job) -> Result<()> {
     };
     let (last, answer) = site.store.read(look).await?;
     if !last.status.is_final() {
-        let message = format!("its instance goes on as job {}, which is {}", last.id, last.status);
+        let message =
+            format!("its instance continues as job {}, which is {}", last.id, last.status);
         return Err(Error::conflict("job_active", message).hint("cancel it first, or wait for it"));
     }
     if answer.is_some_and(|it| it.sort == Sort::Reply) {

@@ -119,7 +119,7 @@ async fn begin(
     };
     begun.await.map_err(|cause| {
         // Git may be in the middle of an operation; the job does not fail because of that.
-        warn!(job_id = %job, "the repository cannot be looked at: {}", cause.chain());
+        warn!(job_id = %job, "the repository cannot be read: {}", cause.chain());
         format!("unwatched: git could not look before the job: {}", cause.message())
     })
 }

@@ -14,7 +14,7 @@ use crate::base::{Actor, Error, JobId, Millis, Result};
 use crate::documents;
 use crate::flows::lab::site::{Ground, Mark};
 use crate::flows::lab::{known_kind, new_topic, sent};
-use crate::flows::proposals::hand_in;
+use crate::flows::proposals::submit;
 use crate::flows::requests::without_topic;
 use crate::flows::{jobs as job_flow, perspectives, topics};
 use crate::jobs::{self, Job, Outlook, Played, Rehearsal};
@@ -271,7 +271,7 @@ async fn played(
         && !is_called_off
         && cause != ExitCause::SpawnFailed
     {
-        hand_in(ground, kind, rehearsal, does).await?;
+        submit_result(ground, kind, rehearsal, does).await?;
     }
     if does.get("cancelled") == Some(&Value::Bool(true)) && !is_called_off {
         job_flow::cancel(site, &ground.caller, &id).await?;
@@ -345,7 +345,7 @@ fn clocks(kind: &Kind, does: &Map<String, Value>, spent_ms: i64) -> Result<(Exit
 }
 
 /// Submits the fake agent's result, with the token of its job.
-async fn hand_in(
+async fn submit_result(
     ground: &Ground,
     kind: &Kind,
     rehearsal: &Rehearsal,
@@ -424,8 +424,8 @@ async fn propose(
     match &job.topic_id {
         Some(topic) if has_topic => {
             let (summary, anchors) = (field("summary"), Vec::new());
-            let request = hand_in::ProposalRequest { base_source_sha, text, summary, anchors };
-            hand_in::propose(&ground.site, caller, topic, request, None).await?;
+            let request = submit::ProposalRequest { base_source_sha, text, summary, anchors };
+            submit::propose(&ground.site, caller, topic, request, None).await?;
         }
         _ => {
             let request = without_topic::FoundRequest {

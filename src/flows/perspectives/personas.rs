@@ -130,7 +130,7 @@ fn names(root: &Root) -> Result<Vec<String>> {
     names.retain(|it| it.ends_with(".md") && !it.starts_with('.'));
     if names.len() > PERSONAS_MAX {
         let message = format!("there are more than {PERSONAS_MAX} files in {FOLDER}/");
-        return Err(Error::conflict("too_many_personas", message).hint("remove what is not used"));
+        return Err(Error::conflict("too_many_personas", message).hint("remove unused ones"));
     }
     names.sort();
     Ok(names)

@@ -11,7 +11,7 @@ use crate::documents::proposals::proposal::{self, NewProposal};
 use crate::flows::people::names;
 use crate::flows::proposals::fates::{self, Judge};
 use crate::flows::proposals::{dossier, undecidable};
-use crate::flows::proposals::{hand_in, rework};
+use crate::flows::proposals::{rework, submit};
 use crate::flows::{Site, kept_answer};
 use crate::people::Caller;
 use crate::store::idempotency;
@@ -57,7 +57,7 @@ pub async fn edit(
         return Err(Error::conflict("text_changed", format!("proposal {id} has another text"))
             .hint("review it again before editing"));
     }
-    hand_in::refuse_text(&request.text)?;
+    submit::refuse_text(&request.text)?;
     if request.text == dossier.text {
         return Err(Error::invalid("the edited text is the same as the proposed one")
             .code("nothing_changed")

@@ -4,9 +4,9 @@ pub mod apply;
 pub mod approve;
 pub mod edit;
 pub(in crate::flows) mod fates;
-pub mod hand_in;
 pub mod rebase;
 pub mod rework;
+pub mod submit;
 pub mod suggestions;
 
 use rusqlite::Connection;
@@ -296,7 +296,7 @@ pub(super) async fn obstacle(site: &Site, dossier: &Dossier) -> Result<()> {
 pub(super) fn with_conflict(conflict: Option<&Standing>, refusal: Error) -> Error {
     if refusal.code_str() == SOURCE_EXISTS {
         return refusal.hint(
-            "if git tracks it, ask for a rework: the agent begins from what is there now; \
+            "if git tracks it, request changes: the agent begins from what is there now; \
              otherwise move it away, or reject the proposal",
         );
     }

@@ -124,7 +124,7 @@ impl Watch {
                     due = self.next(presence, started.elapsed()).await;
                 }
                 Err(cause) => {
-                    warn!("the repository cannot be looked at: {}", cause.chain());
+                    warn!("the repository cannot be read: {}", cause.chain());
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(AGAIN_MAX);
                     due = Due { hint: Hint::All, is_moved: true };
@@ -190,7 +190,7 @@ impl Watch {
             none => match Notices::open() {
                 Ok(opened) => none.insert(opened),
                 Err(cause) => {
-                    warn!("changes are looked for while somebody is there: {}", cause.chain());
+                    warn!("the repository is polled while somebody is present: {}", cause.chain());
                     return Ok(());
                 }
             },
@@ -200,7 +200,7 @@ impl Watch {
         let is_whole = watched == wanted.len();
         if !is_whole && (self.is_whole || self.marks.is_empty()) {
             info!(
-                "{watched} of {} folders are watched: the rest is looked at while somebody is \
+                "{watched} of {} folders are watched: the rest is polled while somebody is \
                  there (see fs.inotify.max_user_watches)",
                 wanted.len()
             );
@@ -234,7 +234,7 @@ impl Watch {
         match first {
             Ok(first) => self.collect(first).await,
             Err(cause) => {
-                warn!("changes are looked for while somebody is there: {}", cause.chain());
+                warn!("the repository is polled while somebody is present: {}", cause.chain());
                 self.notices = None;
                 self.is_whole = false;
                 Due { hint: Hint::All, is_moved: false }

@@ -165,7 +165,7 @@ pub fn refuse_unknown_names<'a>(
         kind.inputs.iter().filter(|it| !it.ty.is_computed()).map(|it| it.name.as_str()).collect();
     let shown = crate::base::truncate_chars(name, 80);
     let hint = match known.is_empty() {
-        true => "it takes no inputs".to_owned(),
+        true => "it has no inputs".to_owned(),
         false => {
             let meant = nearest(name, known.iter().copied());
             let meant = meant.map(|it| format!("did you mean `{it}`? ")).unwrap_or_default();

@@ -18,7 +18,7 @@ use crate::documents::proposals::proposal::{self, NewProposal};
 use crate::documents::topics::topic::{self, NewTopic};
 use crate::flows::Site;
 use crate::flows::proposals::fates;
-use crate::flows::proposals::hand_in::{
+use crate::flows::proposals::submit::{
     AgentAnchor, ProposalRequest, judge_others, refuse_text, require_own_base, reworked,
 };
 use crate::flows::repository::renames;

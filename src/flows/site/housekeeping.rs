@@ -64,15 +64,15 @@ pub async fn serve(works: Works, stop: CancellationToken) {
                 messages = done.messages,
                 perspectives = done.perspectives,
                 folders = done.jobs.removed_count,
-                "what is old was dropped"
+                "old data was deleted"
             ),
-            Err(cause) => warn!("what is old could not be dropped: {}", cause.chain()),
+            Err(cause) => warn!("old data could not be deleted: {}", cause.chain()),
         }
         if let Err(cause) = changes::let_go(&works).await {
-            warn!("what is held of old changes could not be dropped: {}", cause.chain());
+            warn!("the content of old changes could not be deleted: {}", cause.chain());
         }
         if let Err(cause) = commit::look_after_replaced(&works.repo, &works.store).await {
-            warn!("replaced files could not be looked at: {}", cause.chain());
+            warn!("replaced files could not be checked: {}", cause.chain());
         }
         tokio::select! {
             () = tokio::time::sleep(EVERY) => {}

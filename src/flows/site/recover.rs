@@ -66,6 +66,6 @@ pub async fn recover(site: &Offline, dry_run: bool, adopt: bool) -> Result<Repor
 fn advice(backups: &[Backup]) -> String {
     match backups.first() {
         Some(newest) => format!("restore the newest backup: wiki-browser restore {}", newest.path),
-        None => "there is no backup in the data folder: wiki-browser restore FILE".to_owned(),
+        None => "no backup in the data folder: wiki-browser restore FILE".to_owned(),
     }
 }

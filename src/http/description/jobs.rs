@@ -90,7 +90,7 @@ fn of_runs() -> Vec<Operation> {
             .answers::<Swept>(),
         post("/api/workspaces/{job}/keep", "Keeps a workspace").answers::<Workspace>(),
         post("/api/workspaces/{job}/remove", "Removes a workspace").answers::<Workspace>(),
-        get("/api/usage", "Sums up the usage of jobs").asks::<UsageQuery>().answers::<Spending>(),
+        get("/api/usage", "Returns usage totals").asks::<UsageQuery>().answers::<Spending>(),
         get("/api/engines", "Lists the engines").answers::<Page<EngineRow>>(),
         post("/api/engines/{name}/release", "Releases an engine").answers::<EngineReleased>(),
     ]
@@ -110,10 +110,10 @@ fn of_approvals() -> Vec<Operation> {
         get("/api/approvals/{id}/await", "Waits for a decision")
             .asks::<Wait>()
             .answers::<ApprovalOutcome>(),
-        post("/api/approvals/{id}/approve", "Says yes")
+        post("/api/approvals/{id}/approve", "Approves a request")
             .takes::<DecideRequest>()
             .answers::<Approval>(),
-        post("/api/approvals/{id}/reject", "Says no")
+        post("/api/approvals/{id}/reject", "Rejects a request")
             .takes::<DecideRequest>()
             .answers::<Approval>(),
         post("/api/approvals/{id}/withdraw", "Withdraws an approval")

@@ -67,7 +67,7 @@ fn of_people() -> Vec<Operation> {
             .asks::<people::TokenQuery>()
             .answers::<Page<TokenView>>(),
         post("/api/tokens", "Makes a token").takes::<TokenRequest>().answers_with::<TokenMade>(201),
-        delete("/api/tokens/{id}", "Ends a token").answers::<TokenRevoked>(),
+        delete("/api/tokens/{id}", "Revokes a token").answers::<TokenRevoked>(),
     ]
 }
 

@@ -293,7 +293,7 @@ fn reason(status: u16) -> &'static str {
     match status {
         201 => "Created.",
         202 => "Accepted; not finished yet.",
-        _ => "It is so.",
+        _ => "The request succeeded.",
     }
 }
 

@@ -109,7 +109,6 @@ async fn message(site: Site, mut call: Call) -> Result<Response> {
 async fn propose(site: Site, mut call: Call) -> Result<Response> {
     let (request, key) = call.json_with_key(PROPOSAL_BODY_BYTES_MAX).await?;
     let id = call.param("id")?;
-    let made =
-        flows::proposals::hand_in::propose(&site, &call.caller()?, &id, request, key).await?;
+    let made = flows::proposals::submit::propose(&site, &call.caller()?, &id, request, key).await?;
     reply::json(StatusCode::CREATED, &made)
 }

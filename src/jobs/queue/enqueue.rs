@@ -90,7 +90,7 @@ pub struct NewJob {
     pub message_id: Option<MailId>,
     /// The only person who sees it, and who requested it; `None` for a job of the site.
     pub owner: Option<PersonId>,
-    /// The cap that it counts towards.
+    /// The cap that it counts toward.
     pub pool: Pool,
     /// The agent that lives in it, in the pool of long-lived agents.
     pub agent: Option<String>,

@@ -88,7 +88,7 @@ pub struct Job {
     /// The only person who sees it; `None` for a job of the site.
     #[serde(skip)]
     pub owner: Option<PersonId>,
-    /// The cap that it counts towards.
+    /// The cap that it counts toward.
     pub pool: Pool,
     /// The message that started it.
     pub message_id: Option<MailId>,

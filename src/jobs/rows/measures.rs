@@ -14,7 +14,7 @@ pub struct QueueCounts {
     pub queued: Vec<(String, i64)>,
     /// Running jobs by kind.
     pub running: Vec<(String, i64)>,
-    /// Running jobs that count towards `limits.jobs`.
+    /// Running jobs that count toward `limits.jobs`.
     pub working: i64,
     /// When the oldest queued job was accepted.
     pub oldest: Option<Millis>,

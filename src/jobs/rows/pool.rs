@@ -18,7 +18,7 @@ const CHATS_OF_OWNERS: &str = "
 pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] =
     &[("pool::running", RUNNING), ("pool::chats_of_owners", CHATS_OF_OWNERS)];
 
-/// Which cap a job counts towards.
+/// Which cap a job counts toward.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize,
 )]

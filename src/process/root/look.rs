@@ -55,7 +55,7 @@ impl Root {
             Err(cause) => return Err(refusal(path, FILE_GONE, cause)),
         };
         let meta = File::from(found).metadata();
-        let meta = meta.context(ErrorKind::Unavailable, || format!("cannot look at {path}"))?;
+        let meta = meta.context(ErrorKind::Unavailable, || format!("cannot read {path}"))?;
         let kind = match meta.file_type() {
             it if it.is_symlink() => EntryKind::Link,
             it if it.is_dir() => EntryKind::Folder,

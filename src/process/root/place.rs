@@ -66,7 +66,7 @@ impl Root {
         };
         look_at(found, || self.open_file(path, FILE_GONE).map(|(file, _)| file), bytes_max)
             .map(|(standing, identity)| (standing, Some(identity)))
-            .context(ErrorKind::Unavailable, || format!("cannot look at {}", shown(path)))
+            .context(ErrorKind::Unavailable, || format!("cannot read {}", shown(path)))
     }
 
     /// Returns the ctime of an entry at a plain relative path, in milliseconds since 1970: unlike

@@ -17,6 +17,6 @@ pub use server::Terminals;
 pub use spawn::InPane;
 pub(in crate::process) use spawn::spawn_in_pane;
 pub use text::{
-    draft, has_line, has_other_words, is_ours, plain, sanitised, token_names, typed_names,
+    draft, has_line, has_other_words, is_ours, plain, sanitized, token_names, typed_names,
     with_token,
 };

@@ -129,17 +129,17 @@ impl Pane {
         })
     }
 
-    /// Returns the last lines of the screen, as plain text or with the colours that mark hints.
+    /// Returns the last lines of the screen, as plain text or with the colors that mark hints.
     ///
     /// # Errors
     /// Same as [`Pane::standing`].
-    pub async fn screen(&self, lines: u32, has_colours: bool) -> Result<String> {
+    pub async fn screen(&self, lines: u32, has_colors: bool) -> Result<String> {
         let start = format!("-{}", lines.min(LINES_MAX));
         let mut words = vec!["capture-pane", "-p", "-J", "-t", &self.id];
         if lines > 0 {
             words.extend(["-S", &start]);
         }
-        if has_colours {
+        if has_colors {
             words.push("-e");
         }
         self.terminals.tell(&words).await

@@ -74,7 +74,10 @@ async fn knock(
     loop {
         let identity = ProcessIdentity::of(pane.pid())?;
         let Some(identity) = identity.filter(ProcessIdentity::is_alive) else {
-            return Err(Error::unavailable(format!("its guard ended at once: {}", log(job_dir))));
+            return Err(Error::unavailable(format!(
+                "its guard ended immediately: {}",
+                log(job_dir)
+            )));
         };
         let is_late = Instant::now() > deadline;
         // Until the process has become the guard, nothing proves that it is one.

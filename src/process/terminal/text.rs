@@ -18,7 +18,7 @@ const FRAME: [char; 4] = ['│', '┃', '|', '\u{a0}'];
 
 /// Returns a text that is safe to paste: without anything that could end the paste, press a key or
 /// be mistaken for one of our marks.
-pub fn sanitised(text: &str) -> String {
+pub fn sanitized(text: &str) -> String {
     let is_kept = |it: &char| matches!(it, '\n' | '\t') || !it.is_control();
     let plain: String = text.replace("\r\n", "\n").chars().filter(is_kept).collect();
     plain.replace(OPENS, "<wb:")
@@ -27,7 +27,7 @@ pub fn sanitised(text: &str) -> String {
 /// Returns a text with the mark by which it is recognized, and an end mark, so that anything typed
 /// before or after it can be told apart.
 pub fn with_token(name: &str, text: &str) -> String {
-    let text = sanitised(text);
+    let text = sanitized(text);
     format!("{OPENS}{name}{CLOSES} {} {OPENS}{END}{CLOSES}", text.trim_end_matches('\n'))
 }
 
@@ -63,7 +63,7 @@ pub fn is_ours(draft: &str) -> bool {
     draft.starts_with(OPENS)
 }
 
-/// Returns a screen without colours and without the lines below the last word.
+/// Returns a screen without colors and without the lines below the last word.
 pub fn plain(screen: &str) -> String {
     let lines: Vec<String> = screen.lines().map(|it| cells(it).map(|it| it.0).collect()).collect();
     let used = lines.iter().rposition(|it: &String| !it.trim().is_empty()).map_or(0, |it| it + 1);
@@ -75,7 +75,7 @@ pub fn plain(screen: &str) -> String {
 }
 
 /// Returns what somebody has typed into the line that begins with this mark, on a screen with
-/// colours: dim text is a hint of the program, inverse text its cursor.
+/// colors: dim text is a hint of the program, inverse text its cursor.
 pub fn draft(screen: &str, mark: &str) -> Option<String> {
     let lines: Vec<&str> = screen.lines().collect();
     let (first, last) = typed_lines(&lines, mark)?;
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn nothing_that_is_pasted_presses_a_key() {
         let text = "a\x1b[201~\rrm -rf x\r\nb\tc\u{9b}d\u{7f}‹wb:other› e";
-        assert_eq!(sanitised(text), "a[201~rm -rf x\nb\tcd<wb:other› e");
+        assert_eq!(sanitized(text), "a[201~rm -rf x\nb\tcd<wb:other› e");
         let marked = with_token("one", text);
         assert_eq!(token_names(&marked, 4), ["one"]);
         assert_eq!(token_names("draft ‹wb:a› b ‹wb:c› d ‹wb:e", 4), ["a", "c"]);

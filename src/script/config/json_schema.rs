@@ -181,9 +181,9 @@ fn not_a_schema(cause: &jsonschema::ValidationError<'_>) -> Error {
     let word = place.rsplit('.').next().unwrap_or_default();
     let given = truncate_chars(&cause.instance().to_string(), 100);
     let says = match word {
-        "type" => format!("{given} is no type; there are {}", TYPES.join(", ")),
+        "type" => format!("{given} is not a type; types are {}", TYPES.join(", ")),
         "required" => format!(
-            "{given} is no list of names: write \"required\": [\"name\"] beside \"properties\""
+            "{given} is not a list of names: write \"required\": [\"name\"] beside \"properties\""
         ),
         _ => truncate_chars(&cause.to_string(), 300),
     };
@@ -243,9 +243,9 @@ mod tests {
     fn a_fault_of_a_schema_names_its_place() {
         let told = |schema| JsonSchema::compile(schema).unwrap_err().message().to_owned();
         let wrong = told(json!({"properties": {"team": {"type": "objekt"}}}));
-        assert!(wrong.contains("properties.team.type: \"objekt\" is no type; "), "{wrong}");
+        assert!(wrong.contains("properties.team.type: \"objekt\" is not a type; "), "{wrong}");
         let wrong = told(json!({"properties": {"team": {"type": "string", "required": true}}}));
-        assert!(wrong.contains("properties.team.required: true is no list of names"), "{wrong}");
+        assert!(wrong.contains("properties.team.required: true is not a list of names"), "{wrong}");
         let wrong = told(json!({"properties": {"n": {"minimum": "1"}}}));
         assert!(wrong.contains("properties.n.minimum: "), "{wrong}");
         let wrong = told(json!({"$ref": "https://example.org/a.json"}));
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_no_schema_has_is_named_with_its_neighbour() {
+    fn a_word_that_no_schema_has_is_named_with_its_neighbor() {
         let schema = JsonSchema::compile(json!({
             "require": ["team"],
             "propertys": {"team": {"type": "string"}},

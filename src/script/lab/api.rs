@@ -274,7 +274,7 @@ impl Lab {
                 Ok(true) => Ok(Value::Nil),
                 Ok(false) => {
                     let message = format!("the pattern {} is not found", written(want, false));
-                    let note = "for a part as it stands write t.contains";
+                    let note = "for a literal part write t.contains";
                     fail("not-there", &message, note, written(got, true), None)
                 }
                 Err(cause) => {
@@ -418,7 +418,7 @@ impl Lab {
                         "the fake agent has {} attempts, and `retry` asked for attempt {attempt}",
                         list.raw_len()
                     );
-                    let note = "add what it does then, or mend `retry`";
+                    let note = "add what it does then, or fix `retry`";
                     return Err(self.raise(caller, ("no-attempt", name), &message, note, None));
                 }
                 one

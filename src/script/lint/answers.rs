@@ -63,7 +63,7 @@ pub(crate) fn phase(line: u32, given: Given<'_>, path: &str) -> Option<Found> {
         When::Loading if is_declaration => "take it out of the function".to_owned(),
         When::Loading => format!("keep what it returns in a local above: local it = {path}(…)"),
         When::Acting if !given.acts() => {
-            "ask for jobs in a handler: wb.on(\"job_finished\", function(event) … end)".to_owned()
+            "request jobs in a handler: wb.on(\"job_finished\", function(event) … end)".to_owned()
         }
         _ => return None,
     };

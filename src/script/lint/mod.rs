@@ -225,7 +225,8 @@ fn inputs(title: &str, kind: &Kind, checked: &Checked, draft: &Draft, findings: 
     for input in &kind.inputs {
         if !shown.contains(input.name.as_str()) && template.contains(&format!("{{{}}}", input.name))
         {
-            let message = format!("`{{{}}}` in the prompt of {title} is no gap", input.name);
+            let message =
+                format!("`{{{}}}` in the prompt of {title} is not a placeholder", input.name);
             let finding = Diagnostic::warning("unused-input", message).at(checked.spot("prompt"));
             findings.add(finding.note(format!("write {{{{{}}}}}", input.name)));
             shown.insert(&input.name);

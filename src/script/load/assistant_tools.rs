@@ -101,7 +101,7 @@ impl Judge<'_> {
             let is_name = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '.');
             let is_right = name.contains('.') && name.chars().all(is_name);
             if !is_right || name.starts_with('.') || name.ends_with('.') {
-                let message = format!("`{}` is no name of a host", host.escape_debug());
+                let message = format!("`{}` is not a host name", host.escape_debug());
                 let note = "write it without https:// and path, such as \"docs.rs\"; a host below \
                             it is another one";
                 self.error("bad-text", message, spot, note);

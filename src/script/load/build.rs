@@ -241,7 +241,7 @@ impl<'a> Builder<'a> {
             self.error("bad-text", message, spot, "no file would be a Source");
         } else if globs.iter().all(|(glob, _)| glob.starts_with('!')) {
             let message = "`sources` of site only leaves files out".to_owned();
-            self.error("bad-text", message, spot, "name what is a Source, too: \"**/*.md\"");
+            self.error("bad-text", message, spot, "also name the Sources: \"**/*.md\"");
         }
     }
 

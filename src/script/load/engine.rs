@@ -90,7 +90,7 @@ impl EngineBuilder<'_> {
             let is_right = !checked.has(field) || checked.is_wrong(field);
             if !is_right && !words.iter().any(|it| it.contains(SESSION)) {
                 let message = format!("`{field}` of {title} does not name the session");
-                let note = format!("write {SESSION} where its name stands");
+                let note = format!("write {SESSION} where its name belongs");
                 self.error("bad-text", message, checked.spot(field), &note);
             }
             words
@@ -130,7 +130,7 @@ impl EngineBuilder<'_> {
         let is_right = !checked.has("system") || checked.is_wrong("system");
         if !is_right && !system.iter().any(|it| it.contains(SYSTEM_FILE)) {
             let message = format!("`system` of {title} does not name the file");
-            let note = format!("write {SYSTEM_FILE} where its path stands");
+            let note = format!("write {SYSTEM_FILE} where its path belongs");
             self.error("bad-text", message, checked.spot("system"), &note);
         }
         let proof_wait = checked.duration("proof_wait").unwrap_or(PROOF_WAIT);
@@ -150,7 +150,7 @@ impl EngineBuilder<'_> {
         let is_right = !checked.has("hooks") || checked.is_wrong("hooks");
         if !is_right && !hooks.iter().any(|it| it.contains(HOOKS_FILE)) {
             let message = format!("`hooks` of {title} does not name the file");
-            let note = format!("write {HOOKS_FILE} where its path stands");
+            let note = format!("write {HOOKS_FILE} where its path belongs");
             self.error("bad-text", message, checked.spot("hooks"), &note);
         }
         let mut submit = Vec::new();

@@ -56,7 +56,7 @@ pub(crate) fn fit(
         _ => None,
     };
     let wrong = match &command {
-        None => Some("is no text and no list of texts"),
+        None => Some("is neither a text nor a list of texts"),
         Some(Command::Text(text)) if text.trim().is_empty() => Some("is empty"),
         Some(Command::List(words)) if words.first().is_none_or(|it| it.trim().is_empty()) => {
             Some("has no program")
@@ -71,7 +71,7 @@ pub(crate) fn fit(
     let code = if command.is_some() { "bad-text" } else { "wrong-type" };
     let finding = Diagnostic::error(code, format!("{label} {wrong}")).at(&node.spot);
     findings.add(finding.note(match wrong.starts_with("begins") {
-        true => "a script beside the declaration is one text, \"./NAME.sh\"".to_owned(),
+        true => "a script next to the declaration is one text, \"./NAME.sh\"".to_owned(),
         false => how_to_write(field),
     }));
     None
@@ -202,7 +202,7 @@ impl HookBuilder<'_> {
         if bytes > HOOK_BYTES_MAX {
             let message =
                 format!("`{field}` of {} has more than {HOOK_BYTES_MAX} bytes", self.title);
-            let note = "write it into a file beside the declaration: \"./NAME.sh\"";
+            let note = "write it into a file next to the declaration: \"./NAME.sh\"";
             self.error("bad-text", message, self.checked.spot(field), note);
             return None;
         }
@@ -222,7 +222,7 @@ impl HookBuilder<'_> {
     fn file(&mut self, field: &'static str, written: &str) -> Option<Vec<String>> {
         let (title, spot) = (self.title, self.checked.spot(field));
         let Some(path) = below(written, self.file) else {
-            let message = format!("`{field}` of {title} is no file below the script: {written}");
+            let message = format!("`{field}` of {title} is not a file below the script: {written}");
             let note = "a program elsewhere is a list: { \"/usr/local/bin/NAME\" }";
             self.error("bad-path", message, spot, note);
             return None;
@@ -243,7 +243,7 @@ impl HookBuilder<'_> {
                 Some(words)
             }
             None => {
-                let message = format!("`{field}` of {title}: {path} is no script of sh or python");
+                let message = format!("`{field}` of {title}: {path} is not a sh or python script");
                 let note = format!("write a list, which runs the file itself: {{ \"{full}\" }}");
                 self.error("bad-hook", message, spot, &note);
                 None

@@ -150,7 +150,7 @@ impl InboxBuilder<'_> {
         let (title, written) = (self.declared.title(), self.checked.text(field)?);
         let Some(path) = below(written, self.file) else {
             let message = format!(
-                "`{field}` of {title} is no file below the script: {}",
+                "`{field}` of {title} is not a file below the script: {}",
                 written.escape_debug()
             );
             self.error("bad-path", message, field, "write \"schemas/NAME.json\"");
@@ -205,7 +205,7 @@ pub(crate) fn patterns(title: &str, checked: &Checked, findings: &mut Findings) 
     for (pattern, spot) in checked.lines("sends") {
         if !is_address_pattern(pattern) {
             let message = format!(
-                "`{}` in `sends` of {title} is no pattern of addresses",
+                "`{}` in `sends` of {title} is not an address pattern",
                 pattern.escape_debug()
             );
             let note = "write \"person:*\", \"agent:NAME\", \"topic:TEMPLATE/*\" or \

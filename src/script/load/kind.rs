@@ -189,7 +189,7 @@ impl<'a> KindBuilder<'a> {
         let before = self.checked.text("was")?;
         let own = self.declared.name.as_deref();
         if !is_name(before) || own == Some(before) {
-            let message = format!("`was` of {} is no other name of a kind", self.title());
+            let message = format!("`was` of {} is not another name for a kind", self.title());
             let note = "write the name that this kind had before, as in was = \"review\"";
             self.error("bad-name", message, self.checked.spot("was"), note);
         }
@@ -275,7 +275,8 @@ impl<'a> KindBuilder<'a> {
             Some(_) => return Some(Lane::Input(name.to_owned())),
             None if self.checked.is_wrong("inputs") || self.input_names().contains(&name) => {}
             None => {
-                let message = format!("the lane of {title} is no input: `{}`", name.escape_debug());
+                let message =
+                    format!("the lane of {title} is not an input: `{}`", name.escape_debug());
                 let note = suggestion(name, self.input_names());
                 self.error("unknown-input", message, spot, &note);
             }

@@ -228,7 +228,7 @@ pub(crate) fn build(declared: &Declared, checked: &Checked, findings: &mut Findi
             }
             let zone = checked.text("zone").unwrap_or("local");
             if zone_of(zone).is_none() {
-                let message = format!("there is no time zone `{}`", zone.escape_debug());
+                let message = format!("unknown time zone `{}`", zone.escape_debug());
                 error("bad-zone", message, "zone", &zone_note(zone));
             }
             Timing::At { time: time.to_owned(), days: Vec::new(), zone: zone.to_owned() }
@@ -265,7 +265,7 @@ fn with_days(timing: Timing, title: &str, checked: &Checked, findings: &mut Find
         if DAYS.iter().any(|(name, _)| name == day) {
             days.push(day.clone());
         } else {
-            let message = format!("`{}` in `days` of {title} is no day", day.escape_debug());
+            let message = format!("`{}` in `days` of {title} is not a day", day.escape_debug());
             let note = suggestion(day, DAYS.iter().map(|(name, _)| *name));
             findings.add(Diagnostic::error("unknown-word", message).at(spot).note(note));
         }

@@ -94,7 +94,7 @@ impl Front {
         match read {
             Ok(Yaml::Map(fields)) => Ok(fields),
             Ok(Yaml::Null) => Ok(Vec::new()),
-            Ok(_) => Err((self.whole(), "the front matter is no table of fields".to_owned())),
+            Ok(_) => Err((self.whole(), "the front matter is not a table of fields".to_owned())),
             Err(cause) => {
                 let at = cause.location().map_or(self.from, |it| self.from + it.index());
                 let text = cause.to_string();
@@ -291,11 +291,11 @@ impl<'de> Visitor<'de> for Seed<'_> {
                 Yaml::Text(name) => name,
                 Yaml::Integer(number) => number.to_string(),
                 Yaml::Flag(flag) => flag.to_string(),
-                _ => return Err(A::Error::custom("a name of a field is no text")),
+                _ => return Err(A::Error::custom("a name of a field is not text")),
             };
             let value = fields.next_value_seed(inner)?;
             if map.iter().any(|(known, _)| *known == name) {
-                return Err(A::Error::custom(format!("`{name}` stands there twice")));
+                return Err(A::Error::custom(format!("`{name}` occurs twice")));
             }
             map.push((name, value));
         }

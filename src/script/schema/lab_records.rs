@@ -59,7 +59,7 @@ const OPEN_TOPIC: Record = Record {
     doc: "An open topic; it can be used as an input in place of its id.",
 };
 
-/// The behaviour of a fake agent.
+/// The behavior of a fake agent.
 pub(crate) const DOES: Record = Record {
     name: "wb.test.Agent",
     base: None,

@@ -132,7 +132,7 @@ fn odd(source: &Arc<Source>, line: u32) -> Option<(Spot, &'static str)> {
             Some("this is a blank that Lua does not know: write a plain one")
         }
         '–' | '—' | '−' => Some("write the plain sign -"),
-        '…' => Some("write three dots, or what they stand for"),
+        '…' => Some("write three dots, or the text that they replace"),
         _ => None,
     };
     let mut tokens = source.tokens().iter();

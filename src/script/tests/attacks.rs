@@ -120,7 +120,7 @@ const AT_CALL: &[(&str, &str)] = &[
     ("while true do wb.enqueue { kind = \"x\" } end", "20 jobs at most"),
     ("while true do pcall(wb.enqueue, { kind = \"x\" }) end", "100 ms"),
     ("error(function() end)", "a function"),
-    ("local t = {} t[t] = t error(t)", "an error that is no text"),
+    ("local t = {} t[t] = t error(t)", "an error that is not text"),
     ("table.sort({ 3, 2, 1 }, function() error(nil) end)", "an error without a message"),
     ("error({ [wb.secret.env \"PATH\"] = wb.secret.env \"PATH\" })", "a userdata"),
     ("wb.enqueue \"x\"", "takes exactly one table"),
@@ -137,7 +137,7 @@ const AT_CALL: &[(&str, &str)] = &[
     ("return wb.date.format(\"2026-01-02T03:04:05Z\", (\"%c\"):rep(1000))", "a short pattern"),
     ("return wb.date.add(\"2026-01-02T03:04:05Z\", \"9999999999999d\")", "366d"),
     ("return wb.date.add(\"9999-12-30T00:00:00Z\", \"300d\")", "the years that there are"),
-    ("return wb.date.format(\"now\", \"%Y\")", "is no time like"),
+    ("return wb.date.format(\"now\", \"%Y\")", "is not a time like"),
     (
         "return wb.date.format(\"2026-01-02T03:04:05Z\", \"%Y\", \"../../etc/passwd\")",
         "no time zone",
@@ -172,7 +172,7 @@ fn site() -> Site {
     }
     std::os::unix::fs::symlink("/etc/passwd", site.path().join("link")).unwrap();
     std::os::unix::fs::symlink("in", site.path().join("linked")).unwrap();
-    // Like a pipe or a device, it is no regular file, and reading it would block.
+    // Like a pipe or a device, it is not a regular file, and reading it would block.
     for name in ["socket", "pipe.lua"] {
         std::os::unix::net::UnixListener::bind(site.path().join(name)).unwrap();
     }

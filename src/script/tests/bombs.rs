@@ -95,7 +95,7 @@ async fn an_error_names_its_line() {
     for (index, expected) in [
         "wiki-browser.lua:4: boom",
         "wiki-browser.lua:6: attempt to perform arithmetic on a nil value",
-        "wiki-browser.lua:7: an error that is no text: {code = 5, why = {\"a\"}}",
+        "wiki-browser.lua:7: an error that is not text: {code = 5, why = {\"a\"}}",
         "wiki-browser.lua:8: undefined global `jbo`",
         "wiki-browser.lua:9: an error without a message",
         "wiki-browser.lua:10: wb.kind can only be called while the script loads",
@@ -292,7 +292,7 @@ async fn g27_a_giant_or_strange_result_is_refused_or_right() {
         Err(""),
         Err("a userdata"),
         Err(""),
-        Err("an error that is no text"),
+        Err("an error that is not text"),
         // Its functions stand behind it.
         Ok(json!({})),
         Err("a function"),

@@ -147,7 +147,10 @@ fn a_wrong_file_is_told_with_its_fault() {
     assert!(text.contains("schemas/x.json: no JSON: expected value at line 2"), "{text}");
     let odd = [("schemas/x.json", r#"{"type": "team"}"#)];
     let text = wrong("reply_schema = \"schemas/x.json\"", &odd, "6:16 bad-schema");
-    assert!(text.contains("schemas/x.json: no JSON schema: type: \"team\" is no type"), "{text}");
+    assert!(
+        text.contains("schemas/x.json: no JSON schema: type: \"team\" is not a type"),
+        "{text}"
+    );
     let far = [("schemas/x.json", r#"{"$ref": "https://example.org/x"}"#)];
     wrong("schema = \"schemas/x.json\"", &far, "6:10 bad-schema");
     let deep = format!("{}{}", "[".repeat(5_000), "]".repeat(5_000));

@@ -10,7 +10,7 @@ use crate::script::vm::template::PROMPT_NAMES;
 /// Messages of the engine about a missing value, and hints for them; `_` stands for the name.
 const NIL: [(&str, &str); 5] = [
     ("index a nil value", "write if _ then … end, or (_ or {}).name"),
-    ("call a nil value", "there is no such function"),
+    ("call a nil value", "no such function"),
     ("concatenate a nil value", "write tostring(_), or (_ or \"\")"),
     ("perform arithmetic on a nil value", "write (_ or 0)"),
     ("get length of a nil value", "write #(_ or {})"),

@@ -30,7 +30,8 @@ pub(crate) fn enqueue(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Function
         match session.rights() {
             Some(rights) if rights.acts => {}
             _ if session.lab().is_some() => {
-                let message = "a test asks for no job by wb.enqueue: write t.run(\"KIND\", { … })";
+                let message =
+                    "a test cannot request a job with wb.enqueue: write t.run(\"KIND\", { … })";
                 return Err(caller.error(message));
             }
             Some(_) => {
@@ -73,7 +74,7 @@ pub(crate) fn enqueue(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Function
             Location { file: std::sync::Arc::clone(&caller.file), line: caller.line, column: 1 };
         if !session.want(Effect::Enqueue { request, at }) {
             let message = format!(
-                "a call can ask for {SCRIPT_ENQUEUES_MAX} jobs at most: ask for the rest in a \
+                "a call can request {SCRIPT_ENQUEUES_MAX} jobs at most: request the rest in a \
                  handler of job_finished"
             );
             return Err(caller.error(message));

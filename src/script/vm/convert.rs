@@ -160,10 +160,10 @@ impl<'a> Converter<'a> {
                 } else if let Ok(opaque) = data.borrow::<Opaque>() {
                     Plain::Secret(opaque.0.clone())
                 } else {
-                    Plain::Other("something that is no value")
+                    Plain::Other("something that is not a value")
                 }
             }
-            _ => Plain::Other("something that is no value"),
+            _ => Plain::Other("something that is not a value"),
         }))
     }
 

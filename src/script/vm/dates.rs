@@ -60,7 +60,7 @@ fn format(lua: &Lua) -> mlua::Result<Function> {
                 let name = name.to_string_lossy();
                 zone_of(&name).ok_or_else(|| {
                     let shown = name.escape_debug();
-                    caller.error(format!("there is no time zone `{shown}`: {}", zone_note(&name)))
+                    caller.error(format!("unknown time zone `{shown}`: {}", zone_note(&name)))
                 })?
             }
             _ => return Err(caller.error("wb.date.format takes a zone like \"Europe/Berlin\"")),
@@ -111,7 +111,7 @@ fn time(caller: &Caller, what: &str, at: &Value) -> mlua::Result<Timestamp> {
     };
     text.parse().map_err(|_| {
         let shown = crate::base::truncate_chars(&text, 80);
-        caller.error(format!("`{}` is no time like 2026-01-02T03:04:05Z", shown.escape_debug()))
+        caller.error(format!("`{}` is not a time like 2026-01-02T03:04:05Z", shown.escape_debug()))
     })
 }
 

@@ -19,7 +19,7 @@ use crate::script::vm::value::{cause_text, render};
 
 /// Words of later releases, and the messages about them.
 const LATER: [(&str, &str); 2] = [
-    ("auth", "there is no authenticating mode: this release listens on loopback only"),
+    ("auth", "no authenticating mode exists: this release listens on loopback only"),
     ("send", "functions of the script cannot send messages yet: have an agent do it"),
 ];
 
@@ -355,7 +355,7 @@ fn on(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Function> {
                 session.handle(event, slot);
             }
             None => {
-                let message = format!("there is no event `{}`", event.escape_debug());
+                let message = format!("unknown event `{}`", event.escape_debug());
                 let words = EventKind::ALL.map(EventKind::as_str);
                 let spot = session.text_spot(&caller, &event);
                 let finding = Diagnostic::error("unknown-event", message).at(&spot);
@@ -411,9 +411,9 @@ const ELSEWHERE: [(&str, &str); 16] = [
     ("os", "a script cannot ask the system; what an engine runs can"),
     ("io", "a script opens no files; what an engine runs can"),
     ("debug", "a script has no debug library"),
-    ("package", "require \"name\" reads name.lua beside the script"),
-    ("dofile", "require \"name\" reads name.lua beside the script"),
-    ("loadfile", "require \"name\" reads name.lua beside the script"),
+    ("package", "require \"name\" reads name.lua next to the script"),
+    ("dofile", "require \"name\" reads name.lua next to the script"),
+    ("loadfile", "require \"name\" reads name.lua next to the script"),
     ("load", "a script loads no code"),
     ("loadstring", "a script loads no code"),
     ("setmetatable", "a script has no metatables: use plain tables and functions"),

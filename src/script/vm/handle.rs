@@ -138,7 +138,7 @@ impl Vm {
 fn stuck() -> Error {
     Error::unavailable("the functions of the script are switched off, since they do not end")
         .code(SCRIPT_STUCK)
-        .hint("mend the script, then restart the server")
+        .hint("fix the script, then restart the server")
 }
 
 /// Starts a thread that evaluates the script and then answers calls while it has the turn. `told`

@@ -61,7 +61,7 @@ pub(crate) fn is_plain(pattern: &[u8]) -> bool {
 }
 
 impl<'t> Search<'t> {
-    /// Creates a search; all calls count towards the same step limit. `is_bounded` is false only
+    /// Creates a search; all calls count toward the same step limit. `is_bounded` is false only
     /// where a test needs an unbounded search.
     pub(crate) fn new(text: &'t [u8], pattern: &'t [u8], is_bounded: bool) -> Search<'t> {
         let steps_max = if is_bounded { STEPS_MAX } else { u32::MAX };

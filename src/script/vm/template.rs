@@ -82,7 +82,7 @@ pub fn fill_template(template: &str, values: &BTreeMap<String, String>) -> Resul
             Piece::Braces => "{{",
             Piece::Name(name) => values
                 .get(name)
-                .ok_or_else(|| Error::invalid(format!("there is no value for {{{{{name}}}}}")))?,
+                .ok_or_else(|| Error::invalid(format!("no value for {{{{{name}}}}}")))?,
             Piece::Bad => {
                 return Err(Error::invalid("`{{` in a template must begin a {{name}}"));
             }

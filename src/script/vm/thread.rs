@@ -30,7 +30,7 @@ use crate::script::vm::session::{Module, Session};
 use crate::script::vm::value::{Leaving, cause_text, render, to_lua};
 
 /// Hint for a function that fails; the message has the place and the reason.
-pub const MEND: &str = "mend the function in the script, then reload";
+pub const MEND: &str = "fix the function in the script, then reload";
 /// How long a call may take before its thread is abandoned.
 pub(crate) const CALL_PATIENCE: Duration = Budget::CALL.wall.saturating_add(Budget::PATIENCE);
 /// Longest message of a failed call, in characters.
@@ -189,7 +189,7 @@ impl Machine {
         acts: bool,
     ) -> std::result::Result<Json, String> {
         let text = |cause: mlua::Error| explain(cause_text(&cause));
-        let function = self.session.function(slot).ok_or("there is no such function")?;
+        let function = self.session.function(slot).ok_or("no such function")?;
         let arg = to_lua(&self.lua, arg, 0).map_err(text)?;
         let meter = Meter::start(&self.lua, Budget::CALL, &self.is_abandoned).map_err(text)?;
         let outcome = self.protected(&function, arg);
@@ -242,7 +242,7 @@ pub(crate) fn protected(
         (false, Value::String(text)) => Err(explain(text.to_string_lossy())),
         (false, Value::Error(cause)) => Err(explain(cause_text(&cause))),
         (false, Value::Nil) => Err("an error without a message".to_owned()),
-        (false, value) => Err(format!("an error that is no text: {}", render(&value))),
+        (false, value) => Err(format!("an error that is not text: {}", render(&value))),
     }
 }
 

@@ -1,5 +1,5 @@
-//! Kinds of repositories: those that work, each on a server of its own, and those with which a
-//! server does not start.
+//! Kinds of repositories: those that work, each on a server of its own, and those that a server
+//! refuses.
 
 use crate::git::table::{Stand, bench, user};
 use crate::support::shell;

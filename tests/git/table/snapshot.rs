@@ -1,4 +1,5 @@
-//! All that a refusal must leave: every row, the git folder but its objects, the working tree.
+//! Everything that a refusal must leave unchanged: all rows, the git folder without its objects,
+//! the working tree.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;

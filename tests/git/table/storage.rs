@@ -1,5 +1,5 @@
-//! Disks that are full and folders that cannot be written: one world of mounts for all, which ends
-//! with the process that made it.
+//! Full disks and read-only folders, in one mount namespace that ends with the process that created
+//! it.
 
 use std::process::Command;
 

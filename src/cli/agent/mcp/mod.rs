@@ -183,7 +183,7 @@ impl<W: Write + Send> Desk<'_, W> {
         let wrong = {
             let mut calls = locked(&self.calls);
             match calls.len() >= CALLS_MAX {
-                true => Some("too many calls at once"),
+                true => Some("too many simultaneous calls"),
                 false if calls.contains_key(&key) => Some("a call with this id is already running"),
                 false => {
                     calls.insert(key.clone(), true);

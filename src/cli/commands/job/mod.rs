@@ -158,7 +158,7 @@ waits for it for up to 120s.
 Examples:
   wiki-browser job create incorporate topic_id=7f3a --wait
   wiki-browser job create incorporate topic_ids=7f3a,81bc replace_proposals:=true
-  wiki-browser job create summarise source_path=guide.md notes=@notes.txt --not-before 2h")]
+  wiki-browser job create summarize source_path=guide.md notes=@notes.txt --not-before 2h")]
 pub(in crate::cli) struct CreateArgs {
     /// Kind of the job, as the script declares it
     kind: String,

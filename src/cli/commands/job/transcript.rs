@@ -199,8 +199,8 @@ mod tests {
         ] {
             assert!(plain.contains(words), "{words:?}: {plain}");
         }
-        let coloured = shown(&entries, Color::Always);
-        let ours = coloured.replace("\u{1b}[0m", "").replace("\u{1b}[1m", "");
+        let colored = shown(&entries, Color::Always);
+        let ours = colored.replace("\u{1b}[0m", "").replace("\u{1b}[1m", "");
         let ours = ["2", "31", "33"]
             .iter()
             .fold(ours, |text, it| text.replace(&format!("\u{1b}[{it}m"), ""));

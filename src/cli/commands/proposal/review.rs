@@ -46,7 +46,7 @@ pub(super) fn edit(
     let shown: ProposalPage = typed(&client.get(&format!("/api/proposals/{id}"))?)?;
     let now = shown.proposal.text_digest;
     if digest.is_some_and(|it| it != now) {
-        let error = Error::conflict("text_changed", "the text has changed since you looked");
+        let error = Error::conflict("text_changed", "the text has changed since you read it");
         return Err(error.hint("review the proposal again"));
     }
     let mut body = json!({"text": edited, "text_digest": now});

@@ -143,7 +143,7 @@ fn of_two_equal_paragraphs_the_deleted_one_is_gone() {
 }
 
 #[test]
-fn of_two_equal_neighbours_the_first_survives() {
+fn of_two_equal_neighbors_the_first_survives() {
     // The texts do not tell which of the two was deleted. Exactly one of them gets the remaining
     // place, never both.
     let (old, new) = ("Top.\n\nSame line.\n\nSame line.\n\nEnd.", "Top.\n\nSame line.\n\nEnd.");

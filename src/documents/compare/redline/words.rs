@@ -133,7 +133,7 @@ fn without_islands(mut kept: Vec<Kept>, olds: &Words<'_>, news: &Words<'_>) -> V
             let size = olds.bytes(run.0..run.0 + run.2);
             let ahead = olds.bytes(old_from..run.0).max(news.bytes(new_from..run.1));
             let behind = olds.bytes(run.0 + run.2..old_to).max(news.bytes(run.1 + run.2..new_to));
-            // The smaller neighbour counts: a run next to an unchanged edge of the change is no
+            // The smaller neighbor counts: a run next to an unchanged edge of the change is no
             // island.
             let around = ahead.min(behind);
             if around == 0 || size > around.min(ISLAND_BYTES_MAX) {

@@ -1,8 +1,8 @@
-// What is typed and not sent, kept in this tab: by a word that says what it belongs to.
+// Unsent input, kept in this browser tab under a key that names its form.
 
 const PREFIX = "wb-draft-";
 
-/** Keeps a text; an empty one is forgotten. */
+/** Keeps a text; an empty one is removed. */
 export function keep(name, text) {
   try {
     if (text) sessionStorage.setItem(PREFIX + name, text);
@@ -12,7 +12,7 @@ export function keep(name, text) {
   }
 }
 
-/** Takes what was typed on a document along to its new name, unless something was typed there. */
+/** Moves what was typed on a document to its new name, unless something was typed there. */
 export function carry(from, to) {
   const text = kept(`document-${from}`);
   if (!text || kept(`document-${to}`)) return;
@@ -20,13 +20,13 @@ export function carry(from, to) {
   keep(`document-${from}`, "");
 }
 
-/** Returns what somebody has typed into a form. */
+/** Returns what a person has typed into a form. */
 export function typedIn(form) {
   const changed = [...form.querySelectorAll("textarea")].filter((it) => it.value !== it.defaultValue);
   return changed.map((it) => it.value).join("\n\n").trim();
 }
 
-/** Shows words that were not sent, to be copied; `of` names the form that they were typed into. */
+/** Shows unsent text to be copied; `of` names its form. */
 export function unsent(words, title, of) {
   const box = document.createElement("label");
   box.className = "field rv-kept";
@@ -44,7 +44,7 @@ export function unsent(words, title, of) {
   return box;
 }
 
-/** Returns what was kept, or nothing. */
+/** Returns the kept text, or nothing. */
 export function kept(name) {
   try {
     return sessionStorage.getItem(PREFIX + name);

@@ -1,4 +1,4 @@
-// Forms with `data-inline`: sent without leaving the page. What is refused is said beside the form,
+// Forms with `data-inline` are sent without leaving the page. An error is shown next to the form,
 // and what was typed stays.
 
 import { refreshIn } from "./live.js";
@@ -47,13 +47,13 @@ async function send(form, submitter) {
   if (again || problem) form.dispatchEvent(new CustomEvent("wb:refused", { bubbles: true }));
 }
 
-/** Returns the page that a form is refused with, if it says beside the fields what is wrong. */
+/** Returns the page with which a form was refused, if it shows the errors next to the fields. */
 function formAgain(form, page) {
   const same = form.id ? page.getElementById(form.id) : null;
   return same?.querySelector(".field-refusal, .form-refusal") ? page : null;
 }
 
-/** The same form with what is wrong in it; what was typed stays, also what the server cannot know. */
+/** Shows the same form with its errors; typed values stay, including those unknown to the server. */
 function showAgain(form, page) {
   swap.elements(page, [form.id]);
   const wrong = form.querySelector("[aria-invalid=true]");
@@ -64,7 +64,7 @@ function showAgain(form, page) {
   if (why) say(why.textContent);
 }
 
-/** A form of a part that comes from elsewhere changes that part alone. */
+/** A form in a part from another page changes only that part. */
 function done(form, page, url) {
   const host = form.closest("[data-from]");
   if (!host) return show(form, page, url);
@@ -76,7 +76,7 @@ function done(form, page, url) {
   refreshIn(host);
 }
 
-/** The page that a form leads to takes the place of this one. */
+/** Replaces this page by the one that a form leads to. */
 function show(form, page, url) {
   form.querySelector(".form-refusal")?.remove();
   form.reset();
@@ -100,10 +100,10 @@ function show(form, page, url) {
   main.focus({ preventScroll: true });
 }
 
-// Back to a page that a form or a module has led away from. A jump within a page is none of this.
+// Goes back to a page left by a form or a module, except for a jump within a page.
 let shown = location.pathname + location.search;
 
-/** What is shown belongs to the present address: for who has changed both. */
+/** Marks the page as belonging to the current address, after changing both. */
 export function arrived() {
   shown = location.pathname + location.search;
 }
@@ -112,13 +112,13 @@ addEventListener("popstate", () => {
   if (location.pathname + location.search !== shown) location.reload();
 });
 
-/** Returns what an error page says: its sentence, and what to do. */
+/** Returns the message and the hint of an error page. */
 function refusalOf(page) {
   const parts = [".message", ".hint"].map((it) => page.querySelector(`#main ${it}`)?.textContent.trim());
   return parts.filter(Boolean).join(" — ") || page.querySelector("h1")?.textContent || "Something went wrong.";
 }
 
-/** Says within a form what stands against sending it. */
+/** Shows an error inside a form. */
 export function refuse(form, problem) {
   let place = form.querySelector(".form-refusal");
   if (!place) {

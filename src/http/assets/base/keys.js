@@ -1,5 +1,4 @@
-// Shortcuts: bound here, listed by `?`, never taken from a field that is written in, and switched
-// off in the settings.
+// Shortcuts: bound here, listed by `?`, ignored in input fields, and switched off in the settings.
 
 const SEQUENCE_MS = 1_200;
 const bindings = [];
@@ -17,7 +16,7 @@ export function bind(key, label, handler, { when = () => true } = {}) {
   return () => bindings.splice(bindings.indexOf(binding), 1);
 }
 
-/** Whether single keys do something. */
+/** Returns whether single-key shortcuts are on. */
 export function areOn() {
   return document.documentElement.dataset.keys !== "off";
 }
@@ -53,7 +52,7 @@ function run(binding, event) {
   binding.handler(event);
 }
 
-/** Shows all shortcuts that do something on this page. */
+/** Lists the shortcuts of this page. */
 export function help() {
   dialog ??= document.body.appendChild(element("dialog", "sheet keys"));
   const close = element("button", "button", "Close");

@@ -1,8 +1,8 @@
-// Keeps the page true: hears of changes, and asks for the parts of the page that they are about.
+// Keeps the page up to date: receives events, and fetches the parts of the page that they are about.
 //
 // A browser has about six connections to a site, so all its tabs share one stream: the tab that
-// holds a lock reads it and tells the others. When that tab goes, the next one goes on from the last
-// event that anybody has heard of.
+// holds a lock reads it and tells the others. When that tab closes, another one continues after the
+// last event that any of them received.
 
 import { isAbout } from "./subjects.js";
 import * as swap from "./swap.js";
@@ -11,9 +11,9 @@ const LOCK = "wb-stream";
 const CHANNEL = "wb-stream";
 const DEBOUNCE_MS = 120;
 const POLL_MS = 5_000;
-/** The server says something every 10 s. */
+/** The server sends something every 10 s. */
 const SILENCE_MS = 25_000;
-/** Its first words come at once, unless something on the way holds them back. */
+/** Its first bytes arrive at once, unless a proxy holds them back. */
 const GREETING_MS = 6_000;
 const RETRY_MS = [500, 1_000, 2_000, 4_000, 8_000];
 
@@ -22,7 +22,7 @@ const channel = new BroadcastChannel(CHANNEL);
 const listeners = new Set();
 const due = new Set();
 let connection = "";
-/** The last event that this page knows of: `EPOCH-NUMBER`. */
+/** The last event known to this page: `EPOCH-NUMBER`. */
 let cursor = root.dataset.cursor ?? "";
 let isLeader = false;
 let isAsking = false;
@@ -30,9 +30,9 @@ let isPointerDown = false;
 let timer = 0;
 let poll = 0;
 
-// --- what others use ---
+// --- for other modules ---
 
-/** Calls back with every event about one of some subjects; `reset` stands for any of them. */
+/** Calls back with every event about one of some subjects; `reset` counts as any of them. */
 export function on(subjects, callback) {
   const words = typeof subjects === "string" ? subjects.split(" ") : [...subjects];
   const listener = { words, callback };
@@ -40,23 +40,23 @@ export function on(subjects, callback) {
   return () => listeners.delete(listener);
 }
 
-/** Returns `live`, `lost`, `polling`, `ended` (signed out), or nothing before the first word. */
+/** Returns `live`, `lost`, `polling`, `ended` (signed out), or nothing before the first response. */
 export function state() {
   return connection;
 }
 
-/** Takes this browser's other tabs along: none goes on showing what was read. */
+/** Signs out this browser's other tabs as well: none keeps showing the page. */
 export function signedOut() {
   channel.postMessage({ signedOut: true });
 }
 
-/** Asks for the parts within an element that follow events. */
+/** Fetches the parts inside an element that follow events. */
 export function refreshIn(element) {
   for (const part of element.querySelectorAll("[data-live][id]")) due.add(part.id);
   schedule(0);
 }
 
-/** Asks for all parts that follow events. */
+/** Fetches all parts that follow events. */
 export function refreshAll() {
   mark(() => true);
 }
@@ -85,7 +85,7 @@ function schedule(ms) {
   }, ms);
 }
 
-// --- asking for parts of the page ---
+// --- fetching parts of the page ---
 
 async function refresh() {
   // A tab that nobody sees asks when somebody does; what is pressed is not pulled away.
@@ -103,13 +103,13 @@ async function refresh() {
   schedule(isDone ? DEBOUNCE_MS : POLL_MS);
 }
 
-/** Returns where a part comes from: what is around it can be of another page than this one. */
+/** Returns the address of the page that a part belongs to, which may be another one than this. */
 function addressOf(id) {
   const host = document.getElementById(id)?.closest("[data-from]");
   return host?.dataset.from ?? location.pathname + location.search;
 }
 
-/** Asks for some parts; returns whether there was an answer. */
+/** Fetches some parts; returns whether there was a response. */
 async function part(address, ids) {
   try {
     const answer = await fetch(address, {
@@ -147,7 +147,7 @@ function noteVersion(version) {
   }
 }
 
-// --- the connection as everybody sees it ---
+// --- the shown connection state ---
 
 function tell(next) {
   if (isLeader) channel.postMessage({ state: next });
@@ -202,7 +202,7 @@ async function lead() {
   }
 }
 
-/** Waits so long, or until the device is connected again. */
+/** Waits for a time, or until the device is online again. */
 function pause(ms) {
   return new Promise((resolve) => {
     const over = () => {
@@ -255,7 +255,7 @@ async function read() {
   }
 }
 
-/** One block of the stream: an event, a comment, or a new place alone. */
+/** Handles one block of the stream: an event, a comment, or only a new position. */
 function block(lines) {
   const fields = {};
   for (const line of lines.split("\n")) {
@@ -271,7 +271,7 @@ function block(lines) {
   hear(event, fields.id);
 }
 
-/** Begins; a page that nobody is signed in to has nothing to hear. */
+/** Starts; a page without a signed-in reader has nothing to follow. */
 export function start() {
   if (!root.dataset.cursor) return;
   if (!navigator.locks) {

@@ -1,6 +1,6 @@
-// The beginning of every page's script: loads the modules that the page names.
+// The entry point of every page's script: loads the modules that the page names.
 //
-// A page works without any of this; what is here makes it live.
+// Pages work without any of this; the scripts make them live.
 
 import "./forms.js";
 import "./shell.js";
@@ -20,10 +20,10 @@ const MODULES = {
 };
 
 const started = new WeakMap();
-/** Modules that are on their way: `data-modules` of the page says whether there are any. */
+/** Modules being loaded; `data-modules` of the page shows whether there are any. */
 let awaited = 0;
 
-/** Starts the modules of all elements that have not been started yet. */
+/** Starts the modules of all new elements. */
 function startAll() {
   for (const element of document.querySelectorAll("[data-module]")) {
     const names = started.get(element) ?? new Set();

@@ -1,5 +1,5 @@
-// Lists by keyboard: `j` and `k` go from row to row; in the tree of documents the arrows do too, and
-// fold and unfold.
+// Lists by keyboard: `j` and `k` go from row to row; in the tree of documents the arrow keys do too,
+// and fold and unfold.
 
 import { bind } from "./keys.js";
 
@@ -15,7 +15,7 @@ export function start(list) {
   });
 }
 
-/** What can be seen: nothing of a folder that is closed. */
+/** Returns visible rows: not those in a closed folder. */
 function rows(list) {
   return [...list.querySelectorAll(ROWS)].filter((it) => it.checkVisibility());
 }

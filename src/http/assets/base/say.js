@@ -1,6 +1,6 @@
-// Tells people who do not see the page what has happened: the one polite live region.
+// Announcements for screen readers: the one polite live region.
 
-/** Says a sentence; the same one again is said again. */
+/** Announces a sentence, even if it is the same as the last one. */
 export function say(text) {
   const region = document.getElementById("say");
   if (!region) return;

@@ -1,6 +1,6 @@
-// Durations and sizes as a person says them; as `src/http/pages/parts/time.rs` does.
+// Durations and sizes in words, as in `src/http/pages/parts/time.rs`.
 
-/** Returns how long something takes: `0.4 s`, `12 s`, `3 min 20 s`, `2 h 5 min`. */
+/** Returns a duration: `0.4 s`, `12 s`, `3 min 20 s`, `2 h 5 min`. */
 export function span(ms) {
   const both = (large, unit, small, sub) => `${large} ${unit}${small ? ` ${small} ${sub}` : ""}`;
   const seconds = Math.floor(ms / 1_000);

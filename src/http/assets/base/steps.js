@@ -1,12 +1,12 @@
-// Small sums of the pages' modules, without a page.
+// Small calculations for the page's modules, without a DOM.
 
-/** Returns the next place from 1 to `count`, beginning again at either end; 0 is none yet. */
+/** Returns the next number from 1 to `count`, wrapping at both ends; 0 means none yet. */
 export function wrapped(at, by, count) {
   if (at === 0) return by > 0 ? 1 : count;
   return ((at - 1 + by + count) % count) + 1;
 }
 
-/** Returns a time as the server writes it: `40 s`, `3 min 5 s`, `2 h 1 min`. */
+/** Returns a duration as the server writes it: `40 s`, `3 min 5 s`, `2 h 1 min`. */
 export function span(ms) {
   const s = Math.floor(ms / 1000);
   if (s < 60) return `${s} s`;
@@ -15,14 +15,14 @@ export function span(ms) {
   return s % 60 ? `${min} min ${s % 60} s` : `${min} min`;
 }
 
-/** Returns the offset of a zone as RFC 3339 writes it; what is given is minutes as a browser has them. */
+/** Returns the offset of a zone in RFC 3339 format, from minutes as browsers count them. */
 export function offsetOf(minutes) {
   const two = (it) => String(it).padStart(2, "0");
   const ahead = Math.abs(minutes);
   return `${minutes > 0 ? "-" : "+"}${two(Math.floor(ahead / 60))}:${two(ahead % 60)}`;
 }
 
-/** Whether a text, or what follows a mark or a space in it, begins with some letters. */
+/** Returns whether a text, or a word in it, begins with some letters. */
 export function beginsWith(text, letters) {
   const lower = text.toLowerCase();
   for (let at = lower.indexOf(letters); at >= 0; at = lower.indexOf(letters, at + 1)) {

@@ -1,6 +1,6 @@
-// What an event is about, and whether that concerns a part of a page. No page is needed for it.
+// The subjects of an event, and whether they concern a part of a page; without a DOM.
 
-/** Returns all that an event is about, each also as its sort: `job:7` and `jobs`. */
+/** Returns the subjects of an event, each also as its type: `job:7` and `jobs`. */
 export function subjectsOf({ kind = "", subject = "", data = {} }) {
   const all = new Set(["all"]);
   const add = (sort, name) => {
@@ -23,7 +23,7 @@ export function subjectsOf({ kind = "", subject = "", data = {} }) {
   return all;
 }
 
-/** Whether an event is about one of some subjects; a path among them may be percent-encoded. */
+/** Returns whether an event is about one of some subjects; paths in them may be percent-encoded. */
 export function isAbout(words, event) {
   if (event.kind === "reset") return true;
   const all = subjectsOf(event);

@@ -1,11 +1,11 @@
-// Makes HTML from text, and puts new parts of a page in the place of old ones.
+// Creates HTML from text, and replaces parts of a page in place.
 //
-// Nothing else here makes elements from text: the policy `wb` is the only one that the page may
-// have. What it gets is what this site's server wrote, where all text of others is escaped.
+// Nothing else here creates elements from text: `wb` is the only policy that the page may use. Its
+// input is HTML from this site's server, which has escaped all text of other people.
 //
-// What a person holds on to stays: the focus, the selection, how far something is scrolled, what is
-// folded open and what was typed. An element with `data-keep` is left as it is; `data-keep="a b"`
-// keeps these attributes, and the rest follows.
+// What a person is using stays: the focus, the selection, scroll positions, open folds and typed
+// text. An element with `data-keep` is left as it is; `data-keep="a b"` keeps these attributes, and
+// the rest is updated.
 
 const WORKER = "/offline.js";
 const RULES = { createHTML: (text) => text, createScriptURL: () => WORKER };
@@ -14,24 +14,24 @@ const policy = globalThis.trustedTypes?.createPolicy("wb", RULES) ?? RULES;
 const OWN_STATE = { DETAILS: ["open"], DIALOG: ["open"] };
 const LOOK_AHEAD = 4;
 
-/** Returns the address of the one script that is not loaded by a page. */
+/** Returns the address of the service worker, the one script that no page loads. */
 export function worker() {
   return policy.createScriptURL(WORKER);
 }
 
-/** Returns elements made from text; nothing of it runs. */
+/** Returns elements created from text; scripts in it do not run. */
 export function html(text) {
   const template = document.createElement("template");
   template.innerHTML = policy.createHTML(text);
   return template.content;
 }
 
-/** Returns a whole page made from text; nothing of it runs or is loaded. */
+/** Returns a whole page created from text; nothing in it runs or is loaded. */
 export function parse(text) {
   return new DOMParser().parseFromString(policy.createHTML(text), "text/html");
 }
 
-/** Puts the elements with these ids of `text` (a page, or parts of one) in the place of ours. */
+/** Replaces our elements by those with the same ids in `text` (a page, or parts of one). */
 export function fragment(text, ids) {
   elements(parse(text), ids);
 }
@@ -64,12 +64,12 @@ export function elements(page, ids) {
   }
 }
 
-/** Makes one element like another, which may be in the page too. */
+/** Makes one element equal to another, which may be in the page too. */
 export function like(old, fresh) {
   holdingOn(() => morph(old, fresh));
 }
 
-/** Changes the page without taking the focus and the selection away. */
+/** Changes the page without losing focus and selection. */
 function holdingOn(change) {
   const active = document.activeElement;
   const around = [];
@@ -91,7 +91,7 @@ function holdingOn(change) {
   );
 }
 
-/** What had the focus is gone: what has its id has it now, or else what was around it. */
+/** Restores a lost focus: to the element with the same id, or to the nearest one around it. */
 function focusNear(gone, around) {
   let home = gone.id ? document.getElementById(gone.id) : null;
   home ??= around.find((it) => it.isConnected && it !== document.body);
@@ -121,7 +121,7 @@ function attributes(old, fresh) {
   }
 }
 
-/** Under which name an element is the same one before and after. */
+/** Returns the key by which an element is recognized before and after. */
 function keyOf(node) {
   return node.id || node.dataset?.key || null;
 }
@@ -157,12 +157,12 @@ function children(old, fresh) {
   }
 }
 
-/** Whether a module has put it there: all of it is kept, and not some attributes alone. */
+/** Returns whether a module created an element: then all of it is kept, not only some attributes. */
 function isOwn(node) {
   return node.nodeType === Node.ELEMENT_NODE && node.getAttribute("data-keep") === "";
 }
 
-/** What a module has put there, and the server does not know of, stays where it is. */
+/** Elements created by modules, which the server does not know, stay in place. */
 function skipKept(node, keys) {
   let it = node;
   while (it && isOwn(it) && !keys.has(keyOf(it))) it = it.nextSibling;
@@ -173,7 +173,7 @@ function isLike(old, fresh) {
   return old && old.nodeType === fresh.nodeType && old.nodeName === fresh.nodeName && !keyOf(old);
 }
 
-/** Whether an old node comes a little later, unchanged: then something new stands before it. */
+/** Returns whether an old node follows later, unchanged: then a new one is inserted before it. */
 function isAhead(old, wanted, place) {
   if (old.nodeType !== Node.ELEMENT_NODE || old.isEqualNode(wanted[place])) return false;
   return wanted.slice(place + 1, place + 1 + LOOK_AHEAD).some((it) => old.isEqualNode(it));

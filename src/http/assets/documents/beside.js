@@ -1,4 +1,4 @@
-// The thread of a Topic, unfolded in its note beside the words: read, answered and closed there.
+// The thread of a Topic, unfolded in its note next to the passage: read, answered and closed there.
 
 import { html } from "./swap.js";
 import { button } from "./reader.js";

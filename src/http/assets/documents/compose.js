@@ -1,4 +1,4 @@
-// From selected words to a Topic: the button beside a selection, and the form that it opens.
+// From a selection to a Topic: the button next to the selection, and the form that it opens.
 
 import { keep, kept } from "./draft.js";
 import { rangeOf } from "./paint.js";
@@ -10,7 +10,7 @@ import { show } from "./suggest.js";
 
 const SETTLE_MS = 160;
 
-/** A refusal of the server, in its words. */
+/** An error of the server, with its message. */
 class Refused extends Error {
   constructor({ code = "", message = "The server didn’t answer.", hint = "" } = {}) {
     // How a program goes on; the page has a link for it.
@@ -39,7 +39,7 @@ async function ask(address, options = {}) {
   return body;
 }
 
-/** Text has no focus of its own: it takes it until something else has it. */
+/** Text cannot have the focus: it gets it temporarily, until something else does. */
 function focusBlock(block) {
   block.tabIndex = -1;
   block.addEventListener("blur", () => block.removeAttribute("tabindex"), { once: true });

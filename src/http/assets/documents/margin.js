@@ -1,6 +1,6 @@
-// Where things are, as numbers: no page is needed for it.
+// Positions of notes in the margin, as numbers; without a DOM.
 
-/** Reads `120:7`: the first byte of a block, and UTF-16 units in it. */
+/** Parses `120:7`: the first byte of a block, and an offset in UTF-16 units in it. */
 export function point(text) {
   const [block, unit] = text.split(":").map(Number);
   return { block, unit };
@@ -65,8 +65,8 @@ export function trimmed(texts, from, to) {
   }
 }
 
-/** Returns the index of the next of some sorted tops after a place, or the one before it. */
-export function neighbour(count, active, step) {
+/** Returns the index of the next of some sorted tops after a position, or of the previous one. */
+export function neighbor(count, active, step) {
   if (count === 0) return -1;
   if (active < 0) return step > 0 ? 0 : count - 1;
   return (active + step + count) % count;

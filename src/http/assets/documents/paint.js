@@ -1,4 +1,4 @@
-// Between places in blocks and ranges of the page, and the marks on the words of Topics.
+// Converts positions in blocks to ranges of the page, and marks the passages of Topics.
 
 import { point, trimmed, written } from "./margin.js";
 
@@ -9,7 +9,7 @@ export function blockOf(node) {
   return element?.closest("[data-b]") ?? null;
 }
 
-/** Returns the node and offset after some UTF-16 units of a block's text. */
+/** Returns the node and offset at a number of UTF-16 units in a block's text. */
 function placeIn(block, unit, isEnd) {
   const walker = document.createTreeWalker(block, NodeFilter.SHOW_TEXT);
   let left = unit;
@@ -23,7 +23,7 @@ function placeIn(block, unit, isEnd) {
   return last ? [last, last.length] : [block, isEnd ? block.childNodes.length : 0];
 }
 
-/** Returns the folded elements that hide a node, the innermost first; a summary hides nothing. */
+/** Returns the folded elements that hide a node, innermost first; a summary hides nothing. */
 export function foldsOf(node) {
   const folds = [];
   for (let at = node; at?.parentElement; at = at.parentElement) {
@@ -34,12 +34,12 @@ export function foldsOf(node) {
   return folds;
 }
 
-/** Unfolds what hides words. */
+/** Unfolds what hides a passage. */
 export function unfold({ startContainer, endContainer }) {
   for (const fold of [...foldsOf(startContainer), ...foldsOf(endContainer)]) fold.open = true;
 }
 
-/** Returns the range between two places, `BLOCK:UNITS` each; nothing if a block is not there. */
+/** Returns the range between two positions `BLOCK:UNITS`; nothing if a block is missing. */
 export function rangeOf(blocks, from, to) {
   const [first, last] = [point(from), point(to)];
   const [start, end] = [blocks.get(first.block), blocks.get(last.block)];
@@ -57,7 +57,7 @@ function unitsBefore(block, node, offset) {
   return before.toString().length;
 }
 
-/** Returns what is selected of a text: `{ from, to }`, or nothing. */
+/** Returns the selected part of a text: `{ from, to }`, or nothing. */
 export function selectedIn(text) {
   const selection = getSelection();
   if (selection.rangeCount === 0 || selection.isCollapsed) return null;
@@ -70,7 +70,7 @@ export function selectedIn(text) {
   return { from: at(found.first, found.from), to: at(found.last, found.to) };
 }
 
-/** Returns the blocks that a range touches, and where it begins and ends in the first and last. */
+/** Returns the blocks that a range touches, and its start and end in the first and the last. */
 function pointsOf(text, range) {
   const first = blockOf(range.startContainer);
   const last = blockOf(range.endContainer);
@@ -89,7 +89,7 @@ function pointsOf(text, range) {
   return { blocks, from, to };
 }
 
-/** Marks words: without touching the page where the browser can, else with elements. */
+/** Marks a passage: without changing the page if the browser can, otherwise with elements. */
 export class Paint {
   canHighlight = Boolean(globalThis.CSS?.highlights && globalThis.Highlight);
 

@@ -1,10 +1,10 @@
-// Choosing paragraphs of a document by keys, a click or a tap, where no words are selected.
+// Choosing paragraphs of a document by keyboard, click or tap, if no text is selected.
 
 import { plain } from "./plain.js";
 import { button } from "./reader.js";
 import { say } from "./say.js";
 
-/** So much of a paragraph is read out. */
+/** Characters of a paragraph that are announced. */
 const SAID_UNITS = 160;
 
 export class Pick {

@@ -1,7 +1,7 @@
-// The document's page: notes beside their words, and words that become Topics.
+// The page of a document: notes next to their passages, and selections that become Topics.
 
 import { Thread } from "./beside.js";
-import { arrange, neighbour } from "./margin.js";
+import { arrange, neighbor } from "./margin.js";
 import { Compose } from "./compose.js";
 import { Paint, blockOf, foldsOf, rangeOf, selectedIn, unfold } from "./paint.js";
 import { bind } from "./keys.js";
@@ -13,9 +13,9 @@ const ICONS = {
   pen: "M3 13l.6-3L11 2.6 13.4 5 6 12.4 3 13z", up: "M3 10l5-5 5 5", down: "M3 6l5 5 5-5", note: "M3 3h10v8H7l-3 2.5V11H3z", list: "M3 4h10M3 8h10M3 12h6",
 };
 const COPIED_MS = 1_500;
-/** So much of a block tells it from others when the reader comes back. */
+/** Characters that identify a block when the reader returns. */
 const PLACE_UNITS = 200;
-/** A heading that is no lower than this is the one that is read. */
+/** The heading above this height is the current one. */
 const HEADING_TOP = 96;
 const WIDE = matchMedia("(min-width: 1001px)");
 
@@ -44,7 +44,7 @@ export function button(label, press, { text = "", draw = "", classes = "" } = {}
   return made;
 }
 
-/** The link to a heading goes where it can be pasted; that it is followed too shows which it is. */
+/** Copies the link to a heading; following it as well shows which one it is. */
 function copied(link) {
   navigator.clipboard?.writeText(link.href).then(() => {
     link.classList.add("is-copied");
@@ -53,7 +53,7 @@ function copied(link) {
   }).catch(() => {}); // A browser that does not allow it has the link in its address bar.
 }
 
-/** Whether a part of the page is laid out, or will be at the next scrolling. */
+/** Returns whether a part of the page is laid out, or will be at the next scroll. */
 function isNear(box) {
   return box.bottom > -innerHeight && box.top < 2 * innerHeight;
 }
@@ -292,7 +292,7 @@ class Reader {
   step(by) {
     const inText = this.placed().sort((a, b) => a.range.compareBoundaryPoints(Range.START_TO_START, b.range));
     const all = [...this.notes.filter((it) => !it.range), ...inText];
-    const at = neighbour(all.length, all.findIndex((it) => it.topic === this.active), by);
+    const at = neighbor(all.length, all.findIndex((it) => it.topic === this.active), by);
     if (at < 0) return;
     this.activate(all[at].topic, { focus: WIDE.matches });
     say(`Topic ${at + 1} of ${all.length}`);

@@ -1,5 +1,5 @@
-// The documents beside a document: shows where the reader is in a long list, and folds the list for
-// good, which the browser keeps as it keeps the theme.
+// The list of documents next to a document: scrolls to the current one, and remembers whether the
+// list is folded.
 
 import { button } from "./reader.js";
 

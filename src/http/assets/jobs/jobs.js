@@ -1,5 +1,5 @@
-// The board of jobs and the page of one: clocks that go on, tabs on a phone, and parts that are
-// asked for again while a job runs.
+// The board of jobs and the page of one: running clocks, tabs on a phone, and parts that are fetched
+// again while a job runs.
 
 import { span } from "./span.js";
 import * as swap from "./swap.js";
@@ -7,12 +7,12 @@ import { Tail } from "./tail.js";
 
 const TICK_MS = 1_000;
 const REFRESH_MS = 4_000;
-// What of a job's page grows while it runs, without an event.
+// Parts of a job's page that grow while it runs, without an event.
 const GROWING = ["job-silence", "job-said", "job-about"];
 
 const seen = new WeakMap();
 
-/** Begins; called once for each element that names this module. */
+/** Starts; called once for each element that names this module. */
 export function start(element) {
   if (element.classList.contains("board-page")) tabs(element);
   const box = element.querySelector("[data-log]");

@@ -1,15 +1,15 @@
-// An agent's output that follows: a window of some thousand rows over a log of any length.
+// The growing output of an agent: a window of some thousand rows over a log of any length.
 //
-// The server has made rows of it, with colours as classes and all other sequences taken out; here
-// they become elements with text, never HTML. A few hundred are put in at each frame, and what is
-// far above or below is dropped and asked for again when somebody goes there.
+// The server turns it into rows, with colors as classes and without other sequences; here they become
+// elements with text, never HTML. A few hundred are inserted per frame, and rows far above or below
+// are dropped and fetched again when needed.
 
 import { grouped } from "./span.js";
 
 const ROWS_MAX = 4_000;
 const ROWS_A_FRAME = 250;
 const BACK_BYTES = 48 * 1_024;
-/** Further behind than this, who follows goes to the end at once. */
+/** Further behind than this, a follower jumps to the end. */
 const BEHIND_BYTES = 256 * 1_024;
 const QUICK_MS = 500;
 const SLOW_MS = 2_000;
@@ -295,7 +295,7 @@ export class Tail {
   }
 }
 
-/** Returns a row as an element: `true` first if it goes on with the line before, then its pieces. */
+/** Returns a row as an element: a leading `true` if it continues the previous line, then its pieces. */
 function rowOf(pieces) {
   const row = document.createElement("div");
   for (const piece of pieces) {

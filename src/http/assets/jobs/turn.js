@@ -1,4 +1,4 @@
-// The time zone of a time that is typed into a form: the browser's own, said beside the field.
+// The time zone of a time typed into a form: the browser's, shown next to the field.
 
 import { offsetOf } from "./steps.js";
 

@@ -1,9 +1,8 @@
-// The review of a proposal: from change to change, how it is shown, and the decision in a dialog.
-
+// The review of a proposal: moving from change to change, the view, and the decision in a dialog.
 //
-// A later revision takes the place of the one that is shown as a whole, text and decision in one
-// step: the digest that is sent is always that of the text on the page. Nothing is decided about it
-// before somebody has looked: whoever was about to press a button meant the text before.
+// A later revision replaces the shown one as a whole, text and decision in one step: the digest that
+// is sent is always that of the text on the page. The new one cannot be decided before the reader has
+// seen it, because a button that was about to be pressed was meant for the earlier text.
 
 import { typedIn, unsent } from "./draft.js";
 import { arrived, refuse } from "./forms.js";
@@ -13,12 +12,12 @@ import { say } from "./say.js";
 import { wrapped } from "./steps.js";
 import * as swap from "./swap.js";
 
-/** Revisions that may follow one another while they are asked for. */
+/** Longest chain of revisions that is followed. */
 const HOPS_MAX = 5;
 const PREVIEW_MS = 500;
-/** Who has asked for changes here, and has them as soon as this, was about to press nothing else. */
+/** A reader who requested changes here gets them at once if they arrive within this time. */
 const AWAITED_MS = 10_000;
-/** Fewer pixels than this between the words to edit and the bar are too few to type in. */
+/** Below this height in pixels, the editing area is too small. */
 const EDIT_MARGIN = 60;
 const NAMES = { approve: "Approve", amend: "Approve with changes", rework: "Request changes", reject: "Reject" };
 
@@ -53,10 +52,10 @@ export function start(root) {
   addEventListener("hashchange", () => here() && review.unfold(location.hash));
 }
 
-/** The revision for which this page has asked for changes, and when. */
+/** The revision for which this page requested changes, and when. */
 let awaited = null;
 
-/** Returns where the revision is that has replaced the one of a page. */
+/** Returns the address of the revision that replaced the one on a page. */
 function laterOf(page) {
   return page.querySelector("#p-bar [data-later]")?.getAttribute("href") ?? null;
 }
@@ -386,7 +385,7 @@ class Review {
   }
 }
 
-/** Begins at the change: what is not seen is not found in a thousand lines. */
+/** Scrolls to the change, which is hard to find in a thousand lines. */
 function begin(area) {
   const [from, to] = [Number(area.dataset.fromUnit), Number(area.dataset.toUnit)];
   const text = area.value;
@@ -406,7 +405,7 @@ function begin(area) {
   if (line > low - EDIT_MARGIN) scrollBy({ top: line - low / 2, behavior: "instant" });
 }
 
-/** Shows what the text changes while it is typed. */
+/** Shows the changes of a text while it is being edited. */
 function follow(form, area) {
   let timer = 0;
   let asked = 0;
@@ -428,7 +427,7 @@ function follow(form, area) {
   });
 }
 
-/** Leaving an edited text asks first; what becomes of its proposal meanwhile is read out. */
+/** Leaving an edited text asks for confirmation; changes of its proposal are announced. */
 function guard(form) {
   const area = form.querySelector("textarea");
   const first = area.defaultValue;

@@ -1,4 +1,4 @@
-// A suggestion that is typed: the words in a field, and below it what changes in them.
+// Typing a suggestion: the replacement text in a field, and below it the changes.
 
 import { plain } from "./plain.js";
 import { difference } from "./words.js";
@@ -6,7 +6,7 @@ import { difference } from "./words.js";
 const PAUSE_MS = 120;
 const NAMES = { del: "removed: ", ins: "added: " };
 
-/** A form of a thread: its field holds the marked words at first. */
+/** A form of a thread: its field starts with the passage. */
 export function start(form) {
   const area = form.elements.suggestion;
   const shown = show(area, () => area.defaultValue);
@@ -20,7 +20,7 @@ export function start(form) {
   }, true);
 }
 
-/** Shows below a field what is different from `before()`; returns `{ box, draw }`. */
+/** Shows below a field how it differs from `before()`; returns `{ box, draw }`. */
 export function show(area, before) {
   const box = document.createElement("div");
   box.className = "sg-diff";

@@ -1,9 +1,9 @@
-// What differs between two texts, word by word. No page is needed for it.
+// The difference between two texts, word by word; without a DOM.
 
-/** Pairs of words that are compared at most; beyond, the middle is one change. */
+/** Most pairs of words compared; beyond, the middle counts as one change. */
 const PAIRS_MAX = 400_000;
 
-/** Returns a text as words, spaces and single signs. */
+/** Splits a text into words, spaces and single characters. */
 export function tokens(text) {
   return text.match(/\s+|[\p{L}\p{N}_’']+|[^\s\p{L}\p{N}_’']/gu) ?? [];
 }
@@ -29,7 +29,7 @@ export function difference(before, after) {
   return parts;
 }
 
-/** Adds what differs of two lists: those of their longest common part are the same. */
+/** Adds the difference of two lists, based on their longest common subsequence. */
 function middle(old, fresh, add) {
   const width = fresh.length + 1;
   if (old.length * fresh.length > PAIRS_MAX || old.length === 0 || fresh.length === 0) {

@@ -1,6 +1,6 @@
-// The worker of the pages: shows what to do while the site cannot be reached. It keeps one page that
-// says so, with its style, and nothing of what anybody reads here.
-// `ASSETS`, the folder of this version, is written before the first line.
+// The service worker: shows a page while the site cannot be reached. It stores only that page and
+// its style, and nothing that anybody reads here. `ASSETS`, the address of this version's files, is
+// inserted before the first line.
 
 const PARTS = ["offline.html", "wb.css", "icon.svg"];
 

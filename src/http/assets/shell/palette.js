@@ -1,13 +1,13 @@
-// Ctrl-K: go to any page, document or Topic by a few letters.
+// Ctrl-K: go to any page, document or Topic by typing a few letters.
 
 import { plain } from "./plain.js";
 import { beginsWith } from "./steps.js";
 
 const DEBOUNCE_MS = 120;
 const ROWS = 8;
-/** Characters of a row before what was found in it. */
+/** Characters of a row before the match. */
 const BEFORE = 24;
-/** Most kinds of jobs that are offered at once. */
+/** Most kinds of jobs offered at once. */
 const KINDS = 5;
 
 let dialog = null;
@@ -18,12 +18,12 @@ let rows = [];
 let chosen = 0;
 let timer = 0;
 let asked = 0;
-/** What the rows that are shown were found for. */
+/** The query of the shown rows. */
 let shownFor = null;
-/** The kinds of jobs that the script in force declares. */
+/** The kinds of jobs that the active script declares. */
 let kinds = null;
 
-/** Opens it, with nothing typed. */
+/** Opens it with an empty query. */
 export function open() {
   dialog ??= make();
   if (dialog.open) return;
@@ -75,7 +75,7 @@ function keydown(event) {
   event.preventDefault();
 }
 
-/** Follows the chosen row; who types fast is not led by what was found for fewer letters. */
+/** Follows the chosen row; a fast typist does not get the result for fewer letters. */
 async function go() {
   clearTimeout(timer);
   // One look may be overtaken by another: then nothing of it is shown.
@@ -116,7 +116,7 @@ async function look() {
   show(found);
 }
 
-/** How far a document's title is from what is typed: the same, begins so, has it, has it elsewhere. */
+/** Ranks a document's title for the query: equal, prefix, word, anywhere. */
 function distance({ name, path }, wanted) {
   const title = name.toLowerCase();
   if (!path) return 3;
@@ -125,7 +125,7 @@ function distance({ name, path }, wanted) {
   return beginsWith(title, wanted) ? 2 : 3;
 }
 
-/** The last word may be unfinished. */
+/** The last word may be incomplete. */
 function beginning(query) {
   return /[\p{L}\p{N}]{2}$/u.test(query) ? `${query}*` : query;
 }
@@ -141,7 +141,7 @@ function* pages(query) {
   }
 }
 
-/** Returns what can be started without a Topic, by the first letters of any of its words. */
+/** Returns the kinds that can be started without a Topic, by the first letters of their words. */
 async function newJobs(query) {
   const wanted = query.toLowerCase();
   if (!wanted || !document.querySelector("[data-may-start]")) return [];
@@ -157,7 +157,7 @@ async function newJobs(query) {
     });
 }
 
-/** The document that is read, if this is its page. */
+/** Returns the current document, if this is its page. */
 function documentHere() {
   if (!location.pathname.startsWith("/d/")) return null;
   return location.pathname.slice(3).split("/").map(decodeURIComponent).join("/");
@@ -212,7 +212,7 @@ function show(found) {
   choose(0);
 }
 
-/** A row has one line: what was found stands near its beginning. */
+/** A row has one line, so the match is near its start. */
 function near(pieces) {
   const [first, ...rest] = pieces.filter((it) => it.text !== "… ");
   if (!first || first.hit || !rest.length || first.text.length <= BEFORE) return pieces;

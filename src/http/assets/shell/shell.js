@@ -1,5 +1,4 @@
-// What stands around every page: the state of the connection, times that go on, and shortcuts that
-// are the same everywhere.
+// The frame of every page: the connection state, relative times, and global shortcuts.
 
 import { carry } from "./draft.js";
 import { bind } from "./keys.js";
@@ -36,7 +35,7 @@ document.addEventListener("wb:newer", () => {
   note("newer", "newer", "This site has been updated.");
 }, { once: true });
 
-// What the page is about is gone: the error page in its place says where to.
+// The subject of the page is gone: the error page replaces it and shows where to go.
 document.addEventListener("wb:gone", ({ detail: page }) => {
   const words = page.querySelector("#main .message")?.textContent.trim();
   const way = page.querySelector("#main a[data-way]");
@@ -60,7 +59,7 @@ function follow(way) {
 }
 document.addEventListener("wb:there", () => note("gone", "", ""));
 
-/** Shows a word that floats above the page; nothing moves for it. */
+/** Shows a message that floats above the page without moving anything. */
 function note(id, state, text) {
   const place = document.getElementById(id);
   if (!place) return;
@@ -92,7 +91,7 @@ document.addEventListener("submit", async (event) => {
 
 const STEPS = [[60_000, 1_000, "s"], [3_600_000, 60_000, "min"], [2 * 86_400_000, 3_600_000, "h"]];
 
-/** Returns how long ago a time is, as the server says it. Exported for tests. */
+/** Returns how long ago a time is, in the server's words. Exported for tests. */
 export function ago(ms) {
   if (ms < 10_000) return "just now";
   const step = STEPS.find(([until]) => ms < until) ?? [Infinity, 86_400_000, "days"];
@@ -128,7 +127,7 @@ if (document.documentElement.dataset.cursor) {
   }
 }
 
-// A menu closes when somebody turns to something else.
+// A menu closes when the focus leaves it.
 document.addEventListener("click", (event) => {
   for (const menu of document.querySelectorAll("details.menu[open]")) {
     if (!menu.contains(event.target)) menu.open = false;

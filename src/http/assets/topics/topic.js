@@ -1,4 +1,4 @@
-// A thread: Ctrl-Enter sends, a draft survives, and a job that runs shows that it is alive.
+// A thread: Ctrl-Enter sends, a draft survives, and a running job shows activity.
 
 import { keep, kept, typedIn, unsent } from "./draft.js";
 import { bind } from "./keys.js";
@@ -35,7 +35,7 @@ export function start(root) {
   bind("r", "Write a message", () => composer()?.focus(), { when: () => root.isConnected && composer() });
 }
 
-/** What is typed is kept in this tab until it is sent. */
+/** Typed text is kept in this tab until it is sent. */
 function save(area) {
   const form = area.closest("form[data-composer]");
   if (form) keep(nameOf(form, area), area.value === area.defaultValue ? "" : area.value);
@@ -47,7 +47,7 @@ function nameOf(form, area) {
 
 const restored = new WeakSet();
 
-/** Puts what was kept back into forms that have come. */
+/** Restores kept text in new forms. */
 function restore(root) {
   for (const form of root.querySelectorAll("form[data-composer]")) {
     if (restored.has(form)) continue;
@@ -66,7 +66,7 @@ function restore(root) {
   }
 }
 
-/** What is typed into a form that goes away, as the Topic is closed, stays to be copied. */
+/** Text in a form that disappears, because the Topic is closed, stays to be copied. */
 function rescue(root, { page, ids }) {
   for (const form of root.querySelectorAll("form[data-composer]")) {
     const host = form.closest("[data-live]");
@@ -79,7 +79,7 @@ function rescue(root, { page, ids }) {
   }
 }
 
-/** A form is back, and so are the words in it. */
+/** A form is back, and its text with it. */
 function forgive(root) {
   for (const words of root.querySelectorAll(".rv-kept")) {
     const form = root.querySelector(`form[data-composer="${words.dataset.of}"]`);
@@ -87,7 +87,7 @@ function forgive(root) {
   }
 }
 
-/** Remembers since when each job runs, by this browser's clock. */
+/** Remembers when each running job started, by this browser's clock. */
 function mark(root) {
   for (const card of root.querySelectorAll("[data-elapsed]")) {
     if (card.dataset.seen === card.dataset.elapsed) continue;

@@ -1,7 +1,7 @@
-//! What programs print for a terminal, as rows for a page: colours become classes, and every other
+//! What programs print for a terminal, as rows for a page: colors become classes, and every other
 //! sequence is taken out.
 //!
-//! **Invariant:** no sequence is obeyed but `SGR` (colours and weights); none of them hides text.
+//! **Invariant:** no sequence is obeyed but `SGR` (colors and weights); none of them hides text.
 //! **Invariant:** what is left is text: it reaches HTML through the escaping of [`Visible`] alone.
 
 use std::fmt;
@@ -28,7 +28,7 @@ pub(in crate::http) struct Style {
     is_underlined: bool,
     is_struck: bool,
     is_inverse: bool,
-    /// One of the sixteen colours.
+    /// One of the sixteen colors.
     ink: Option<u8>,
     ground: Option<u8>,
 }
@@ -127,9 +127,9 @@ impl Style {
             (self.is_struck, 9),
         ];
         parts.extend(marks.iter().filter(|(is_on, _)| *is_on).map(|(_, code)| *code));
-        for (colour, plain, bright) in [(self.ink, 30, 90), (self.ground, 40, 100)] {
-            if let Some(colour) = colour {
-                parts.push(if colour < 8 { plain } else { bright - 8 } + u16::from(colour));
+        for (color, plain, bright) in [(self.ink, 30, 90), (self.ground, 40, 100)] {
+            if let Some(color) = color {
+                parts.push(if color < 8 { plain } else { bright - 8 } + u16::from(color));
             }
         }
         parts.iter().map(u16::to_string).collect::<Vec<_>>().join(";")
@@ -161,11 +161,11 @@ impl Style {
                 90..=97 => self.ink = u8::try_from(number - 82).ok(),
                 100..=107 => self.ground = u8::try_from(number - 92).ok(),
                 38 | 48 => {
-                    let (colour, taken) = colour_of(&numbers[at..]);
+                    let (color, taken) = color_of(&numbers[at..]);
                     at += taken;
-                    match (number, colour) {
-                        (38, Some(_)) => self.ink = colour,
-                        (48, Some(_)) => self.ground = colour,
+                    match (number, color) {
+                        (38, Some(_)) => self.ink = color,
+                        (48, Some(_)) => self.ground = color,
                         _ => {}
                     }
                 }
@@ -196,7 +196,7 @@ impl Style {
 }
 
 /// Returns the nearest of the sixteen colors, and how many parameters named it.
-fn colour_of(numbers: &[u16]) -> (Option<u8>, usize) {
+fn color_of(numbers: &[u16]) -> (Option<u8>, usize) {
     match numbers {
         [5, index, ..] => (u8::try_from(*index).ok().map(of_palette), 2),
         [2, red, green, blue, ..] => (Some(nearest([*red, *green, *blue])), 4),
@@ -227,8 +227,8 @@ fn nearest(rgb: [u16; 3]) -> u8 {
     }
     let half = most.midpoint(least);
     let bits = rgb.iter().enumerate().map(|(place, it)| u8::from(*it > half) << place);
-    let colour: u8 = bits.sum();
-    if most > 200 { colour + 8 } else { colour }
+    let color: u8 = bits.sum();
+    if most > 200 { color + 8 } else { color }
 }
 
 /// Returns the last line of an agent's output that has text.
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_are_classes_and_end_where_they_end() {
+    fn colors_are_classes_and_end_where_they_end() {
         for (text, shown) in [
             ("a\x1b[31mred\x1b[0m b\n", "<div>a<span class=\"t-ink1\">red</span> b</div>\n"),
             ("\x1b[1;92mx\x1b[m", "<div><span class=\"t-bold t-ink10\">x</span></div>\n"),

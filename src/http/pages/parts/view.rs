@@ -1,4 +1,4 @@
-//! What the flows answer, as the pages read it: the shapes of docs/http.md.
+//! Responses of flows as pages read them: the shapes of docs/http.md.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -9,15 +9,15 @@ use crate::http::pages::parts::labels;
 use crate::http::pages::parts::time::At;
 use crate::script::{Config, Produces};
 
-/// Returns a flow's answer in the shape that a page shows.
+/// Converts a flow's response to the type that a page shows.
 ///
 /// # Errors
 /// `internal` if the answer has not the shape that docs/http.md gives it.
 pub(in crate::http::pages) fn read<T: DeserializeOwned>(answer: impl Serialize) -> Result<T> {
-    // By its text, as the API's readers do: a second way for each type would double their code.
+    // As text, like the API's clients: a second serializer for each type would double their code.
     serde_json::to_vec(&answer)
         .and_then(|text| serde_json::from_slice(&text))
-        .map_err(|cause| Error::internal("an answer has not its shape").source(cause))
+        .map_err(|cause| Error::internal("a response does not match its type").source(cause))
 }
 
 /// One page of a list.
@@ -57,7 +57,7 @@ pub(in crate::http::pages) struct CommitRow {
 }
 
 impl CommitRow {
-    /// Returns what a commit says of its approval if this site did not write it down.
+    /// Returns a commit's claim of an approval, if this site has no record of it.
     pub(in crate::http::pages) fn claim(&self) -> Option<String> {
         self.approved_by.clone().filter(|_| self.causes.is_empty())
     }
@@ -70,7 +70,7 @@ pub(in crate::http::pages) struct CauseTopic {
     pub(in crate::http::pages) topic_title: String,
 }
 
-/// What caused a commit, as this site has it on record.
+/// The recorded cause of a commit.
 #[derive(Debug, Deserialize)]
 pub(in crate::http::pages) struct Cause {
     pub(in crate::http::pages) proposal_id: String,
@@ -179,7 +179,7 @@ pub(in crate::http::pages) struct Proposal {
     pub(in crate::http::pages) has_conflict: bool,
 }
 
-/// The earlier revision that a proposal was made from.
+/// The earlier revision that a proposal is based on.
 #[derive(Debug, Deserialize)]
 pub(in crate::http::pages) struct Origin {
     pub(in crate::http::pages) how: String,
@@ -188,7 +188,7 @@ pub(in crate::http::pages) struct Origin {
 }
 
 impl Proposal {
-    /// Returns whether approving it makes the document.
+    /// Returns whether approving it creates the document.
     pub(in crate::http::pages) fn makes_source(&self) -> bool {
         self.base_source_sha.bytes().all(|it| it == b'0')
     }
@@ -222,7 +222,7 @@ impl ProposalView {
     }
 }
 
-/// A job that was to do a proposal again, and has not.
+/// The failed job of a request for changes.
 #[derive(Debug, Deserialize)]
 pub(in crate::http::pages) struct FailedRework {
     pub(in crate::http::pages) job_id: String,
@@ -238,14 +238,14 @@ pub(in crate::http::pages) struct Revision {
     pub(in crate::http::pages) status: String,
 }
 
-/// What of the present document stands against a proposal.
+/// How a proposal conflicts with the current document.
 #[derive(Debug, Deserialize)]
 pub(in crate::http::pages) struct Conflict {
     pub(in crate::http::pages) shown: Vec<ConflictLines>,
     pub(in crate::http::pages) count: i64,
 }
 
-/// Lines that both change.
+/// Lines that both sides changed.
 #[derive(Debug, Deserialize)]
 pub(in crate::http::pages) struct ConflictLines {
     pub(in crate::http::pages) line: i64,
@@ -328,7 +328,7 @@ pub(in crate::http::pages) struct Job {
     pub(in crate::http::pages) workspace: Option<Workspace>,
 }
 
-/// The folder of its own in which a job's agent works.
+/// The workspace of a job's agent.
 #[derive(Debug, Deserialize)]
 pub(in crate::http::pages) struct Workspace {
     pub(in crate::http::pages) path: String,
@@ -345,7 +345,7 @@ pub(in crate::http::pages) struct OpenedTopic {
     pub(in crate::http::pages) title: String,
 }
 
-/// What changed in the repository while a job ran.
+/// Changes of the repository while a job ran.
 #[derive(Debug, Deserialize)]
 pub(in crate::http::pages) struct Changes {
     pub(in crate::http::pages) state: String,
@@ -365,7 +365,7 @@ pub(in crate::http::pages) struct ChangedItem {
 }
 
 impl ChangedItem {
-    /// Returns from where to where it moved, of a branch or of what is checked out.
+    /// Returns the move of a branch or of `HEAD`: from and to.
     pub(in crate::http::pages) fn moved(&self) -> Option<String> {
         let word = |it: &Value| match it {
             Value::String(text) => Some(text.clone()),
@@ -385,18 +385,18 @@ pub(in crate::http::pages) struct Waiting {
     pub(in crate::http::pages) job_id: Option<JobId>,
     pub(in crate::http::pages) job_kind: Option<String>,
     pub(in crate::http::pages) job_started_at: Option<At>,
-    /// What the job in the way does there.
+    /// What the blocking job does.
     #[serde(skip)]
     pub(in crate::http::pages) doing: &'static str,
 }
 
 impl Job {
-    /// Returns whether it is a start of an agent that lives on, which nobody asks for again.
+    /// Returns whether the job is the start of a long-running agent, which nobody retries.
     pub(in crate::http::pages) fn is_start_of_agent(&self) -> bool {
         self.kind.starts_with('@')
     }
 
-    /// Returns what its agent handed in, as text.
+    /// Returns the result that its agent submitted, as text.
     pub(in crate::http::pages) fn result_text(&self) -> Option<String> {
         match &self.result {
             Value::Null => None,
@@ -405,7 +405,7 @@ impl Job {
         }
     }
 
-    /// Notes what the job in its way does, as far as the script says.
+    /// Adds what the blocking job does, as described in the script.
     pub(in crate::http::pages) fn look_at_other(&mut self, config: &Config) {
         let Some(waiting) = &mut self.waiting else { return };
         let kind = waiting.job_kind.as_ref().and_then(|it| config.kinds.get(it));
@@ -417,12 +417,12 @@ impl Job {
         };
     }
 
-    /// Returns whether it ended badly by itself.
+    /// Returns whether it failed by itself.
     pub(in crate::http::pages) fn has_failed(&self) -> bool {
         matches!(self.status.as_str(), "failed" | "timed_out")
     }
 
-    /// Returns whether it waits for an approval, without a process.
+    /// Returns whether it is parked.
     pub(in crate::http::pages) fn is_parked(&self) -> bool {
         self.status == "parked"
     }

@@ -1,4 +1,4 @@
-//! Agents that misbehave: what each comes to, and what a person reads (docs/engines.md).
+//! Agents that misbehave: the outcome, and what a person reads (docs/engines.md).
 
 use std::os::unix::net::UnixStream;
 
@@ -213,7 +213,7 @@ fn assert_case(bench: &Bench, case: &Case, id: &str) {
 }
 
 #[test]
-fn what_each_misbehaviour_comes_to() {
+fn what_each_misbehavior_comes_to() {
     let bench = Bench::new();
     bench.limits("jobs = 8, grace = \"3s\"");
     for case in CASES {
@@ -404,7 +404,7 @@ fn a_job_that_floods_takes_nothing_from_people() {
     let bench = Bench::new();
     let exe = std::env::current_exe().unwrap();
     let flood = format!(
-        "TEST_FLOOD_BASE=\"$BASE\" '{}' --exact failures::misbehaviour::the_one_that_floods \
+        "TEST_FLOOD_BASE=\"$BASE\" '{}' --exact failures::misbehavior::the_one_that_floods \
          > /dev/null",
         exe.display()
     );

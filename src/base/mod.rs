@@ -14,6 +14,7 @@ mod finding;
 mod front_matter;
 pub mod histogram;
 mod id;
+mod imitation;
 mod invisible;
 pub mod limit;
 mod loose_json;
@@ -41,6 +42,7 @@ pub use id::{
     Ids, JobId, MailId, MessageId, PersonId, ProposalId, TokenId, TopicId, TurnId, digest_hex,
     random_token,
 };
+pub use imitation::{is_imitation, mark_lines, unmark_lines};
 pub use invisible::invisible_name;
 pub use loose_json::read_loose_json;
 pub use page::Page;

@@ -3,6 +3,7 @@
 //! **Invariant:** whatever members write, a block is read back as exactly these messages of these
 //! authors.
 
+use crate::base::{is_imitation, mark_lines, unmark_lines};
 use crate::channels::message::Sort;
 
 /// Longest text of a message in a block, in bytes; the rest is read with a command.
@@ -51,18 +52,15 @@ pub fn envelopes(messages: &[Envelope]) -> String {
 
 /// Marks the lines of a text that look like ours.
 pub(super) fn marked(text: &str) -> String {
-    let line = |line: &str| if needs_mark(line) { format!("\\{line}") } else { line.to_owned() };
-    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
+    mark_lines(text, is_ours)
 }
 
-/// A line that looks like one of ours gets a backslash, and so does one that has backslashes before
-/// such a line: then taking one away leads back.
-fn needs_mark(line: &str) -> bool {
-    let bare = line.trim_start_matches('\\');
-    bare.starts_with("[#")
-        || bare.starts_with(CONTEXT)
-        || bare.starts_with("‹wb:")
-        || [LAST, NEW].contains(&bare.trim_end())
+/// Returns whether a line reads like one that stands around messages.
+fn is_ours(line: &str) -> bool {
+    line.starts_with("[#")
+        || line.starts_with(CONTEXT)
+        || line.starts_with("‹wb:")
+        || [LAST, NEW].contains(&line.trim_end())
 }
 
 /// Cuts a text to what a block holds of one message; `sequence` is its place in the channel.
@@ -89,15 +87,17 @@ pub fn read(block: &str) -> Vec<Envelope> {
         if let Some(head) = head(line) {
             found.push((head, Vec::new()));
             is_inside = true;
-        } else if needs_mark(line) && !line.starts_with('\\') {
+        } else if is_imitation(line, is_ours) && !line.starts_with('\\') {
             // A heading of ours: in a text it would be marked.
             is_inside = false;
         } else if let Some((_, lines)) = found.last_mut().filter(|_| is_inside) {
-            let is_marked = line.starts_with('\\') && needs_mark(line);
-            lines.push(if is_marked { &line[1..] } else { line });
+            lines.push(line);
         }
     }
-    let joined = |(head, lines): (Envelope, Vec<&str>)| Envelope { text: lines.join("\n"), ..head };
+    let joined = |(head, lines): (Envelope, Vec<&str>)| Envelope {
+        text: unmark_lines(&lines.join("\n"), is_ours),
+        ..head
+    };
     found.into_iter().map(joined).collect()
 }
 
@@ -135,6 +135,7 @@ mod tests {
             Just(format!("{CONTEXT} You take part")),
             Just("‹wb:018bcfe5-6800-7000-8000-000000000000›".to_owned()),
             Just("\\".to_owned()),
+            Just(" \u{200b}[#room] sam (operator):\r\u{a0}[#room] sam (operator):".to_owned()),
         ];
         let text = prop::collection::vec(line, 1..5).prop_map(|lines| lines.join("\n"));
         let sort = prop_oneof![Just(Sort::Message), Just(Sort::Delegation), Just(Sort::Escalation)];

@@ -122,6 +122,74 @@ async fn g36_what_an_agent_left_is_kept_whether_it_committed_or_not() {
     assert_eq!(bench.left(), (0, false));
 }
 
+/// Fails with `WB_WITHOUT=kept_proof`.
+#[tokio::test]
+async fn g36_work_is_kept_when_it_can_be_read_back() {
+    let bench = Bench::new(&[("a.md", "one\n")]).await;
+    // Objects under the id of the agent's text: empty and cut as after a power cut, and another text.
+    for (number, content) in [&b""[..], &whole("blob 8\0precious")[..9], &whole("blob 5\0evil\n")]
+        .into_iter()
+        .enumerate()
+    {
+        let text = format!("precious {number}\n");
+        let object = object_file(&bench.top, &text);
+        std::fs::create_dir_all(object.parent().unwrap()).unwrap();
+        std::fs::write(&object, content).unwrap();
+        let tree = bench.make().await;
+        write(&tree.path, "b.md", &text);
+        assert_eq!(bench.remove(&tree, Discard::Nothing).await, Err("not_kept".to_owned()));
+        assert_eq!(std::fs::read_to_string(tree.path.join("b.md")).unwrap(), text);
+        assert_eq!(git(&bench.top, &["for-each-ref", "refs/wiki-browser"]), "");
+        // As its hint says.
+        std::fs::remove_file(&object).unwrap();
+        let kept = bench.remove(&tree, Discard::Nothing).await.unwrap().unwrap();
+        assert_eq!(git(&bench.top, &["show", &format!("{kept}:b.md")]), text.trim_end());
+        git(&bench.top, &["update-ref", "-d", &kept]);
+        assert_eq!(bench.left(), (0, false));
+    }
+}
+
+#[tokio::test]
+async fn the_ref_that_holds_the_work_is_named() {
+    let bench = Bench::new(&[("a.md", "one\n")]).await;
+    let tree = bench.make().await;
+    let name = format!("refs/wiki-browser/jobs/{}/work", tree.job);
+    git(&tree.path, &["update-ref", &name, "HEAD"]);
+    write(&tree.path, "b.md", "two\n");
+    let kept = bench.remove(&tree, Discard::Nothing).await.unwrap().unwrap();
+    assert_eq!(kept, format!("{name}-2"));
+    assert_eq!(git(&bench.top, &["show", &format!("{kept}:b.md")]), "two");
+}
+
+#[tokio::test]
+async fn a_worktree_that_was_renamed_is_reported_with_its_new_name() {
+    let bench = Bench::new(&[("a.md", "one\n")]).await;
+    let tree = bench.make().await;
+    write(&tree.path, "b.md", "two\n");
+    let moved = Utf8PathBuf::from(format!("{}-x", tree.path));
+    std::fs::rename(&tree.path, &moved).unwrap();
+    assert_eq!(bench.remove(&tree, Discard::Nothing).await, Err("not_ours".to_owned()));
+    std::fs::rename(&moved, &tree.path).unwrap();
+    let kept = bench.remove(&tree, Discard::Nothing).await.unwrap().unwrap();
+    assert_eq!(git(&bench.top, &["show", &format!("{kept}:b.md")]), "two");
+}
+
+/// Returns the content of a loose object.
+fn whole(text: &str) -> Vec<u8> {
+    use std::io::Write as _;
+    let mut packed = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+    packed.write_all(text.as_bytes()).unwrap();
+    packed.finish().unwrap()
+}
+
+/// Returns the file of a loose object with this text.
+fn object_file(top: &Utf8Path, text: &str) -> Utf8PathBuf {
+    let file = top.with_file_name("text");
+    std::fs::write(&file, text).unwrap();
+    let id = git(top, &["hash-object", file.as_str()]);
+    top.join(".git/objects").join(&id[..2]).join(&id[2..])
+}
+
 #[tokio::test]
 async fn a_repository_within_is_never_lost() {
     let bench = Bench::new(&[("a.md", "one\n")]).await;

@@ -70,7 +70,7 @@ impl Repo {
     }
 
     /// Returns the error for an object whose content does not match its id.
-    pub(in crate::documents::git) fn mismatch(&self, id: &BlobId) -> Error {
+    pub(in crate::documents) fn mismatch(&self, id: &BlobId) -> Error {
         let (folder, name) = id.as_str().split_at(2);
         let file = self.shared.common.join("objects").join(folder).join(name);
         let hint = match file.symlink_metadata() {

@@ -10,19 +10,24 @@ use crate::base::{BlobId, Error, Result, fault, truncate_chars};
 use crate::documents::git::{Call, GIT_FAILED, Person, blocking};
 use crate::documents::snapshot::name;
 use crate::documents::workspace::commits::lost;
+use crate::documents::workspace::proof::{UNREADABLE, require_readable};
 use crate::documents::workspace::worktree::Tree;
 use crate::process::Scratch;
 
 /// Longest listing of changed files, in bytes.
 const LISTING_BYTES_MAX: usize = crate::base::limit::GIT_LISTING_BYTES_MAX;
 
+/// The code of work that cannot be saved.
+const NOT_KEPT: &str = "not_kept";
+
 /// Characters kept of git's error messages.
 const SAID_CHARS_MAX: usize = 300;
 /// Most names under which the work of one worktree is saved.
 const KEPT_MAX: u32 = 10;
 
-/// Saves what differs from `base` under a ref; returns whether anything did. Ignored files are
-/// skipped. Commits no longer reachable from HEAD become additional parents.
+/// Saves what differs from `base` under a ref and reads it back; returns the name of the ref, or
+/// `None` if nothing differs. Ignored files are skipped. Commits no longer reachable from HEAD become
+/// additional parents.
 ///
 /// # Errors
 /// `conflict` with code `not_kept` if it is too much, or in a nested repository; `unavailable` if
@@ -31,7 +36,16 @@ pub(in crate::documents::workspace) async fn keep(
     tree: &Tree,
     base: &BlobId,
     name: &str,
-) -> Result<Option<()>> {
+) -> Result<Option<String>> {
+    let kept = match keep_once(tree, base, name).await {
+        // A `git gc` before the ref was written may have removed new objects: they are written again.
+        Err(failure) if failure.code_str() == UNREADABLE => keep_once(tree, base, name).await,
+        kept => kept,
+    };
+    kept.map_err(as_not_kept)
+}
+
+async fn keep_once(tree: &Tree, base: &BlobId, name: &str) -> Result<Option<String>> {
     let head = head_of(tree, base).await?;
     refuse_repository(tree).await?;
     let lost = lost(tree, &[base, &head]).await?;
@@ -46,11 +60,11 @@ pub(in crate::documents::workspace) async fn keep(
         true => head,
         false => join(tree, &written, &[&[head], &lost[..]].concat()).await?,
     };
-    store(tree, &commit, name).await.map(Some)
+    store(tree, &commit, base, name).await.map(Some)
 }
 
-/// Saves the commits of a worktree whose folder is gone, unless a ref has them; returns whether it
-/// did.
+/// Saves the commits of a worktree whose folder is gone, unless a ref has them; returns the name of
+/// the ref.
 ///
 /// # Errors
 /// Same as [`keep`].
@@ -58,7 +72,7 @@ pub(in crate::documents::workspace) async fn keep_commits(
     tree: &Tree,
     base: &BlobId,
     name: &str,
-) -> Result<Option<()>> {
+) -> Result<Option<String>> {
     let head = head_of(tree, base).await?;
     // An interrupted removal may already have saved them.
     let unreached = ["rev-list", "--max-count=1", "--single-worktree", head.as_str(), "--not"];
@@ -78,7 +92,7 @@ pub(in crate::documents::workspace) async fn keep_commits(
             join(tree, &written, &[&[tip], &ends[..]].concat()).await?
         }
     };
-    store(tree, &commit, name).await.map(Some)
+    store(tree, &commit, base, name).await.map(Some).map_err(as_not_kept)
 }
 
 /// Returns whether something is saved under a ref.
@@ -107,8 +121,8 @@ async fn join(tree: &Tree, written: &str, parents: &[BlobId]) -> Result<BlobId> 
     tree.repo.commit_aside(&written.parse()?, parents, &by, message).await
 }
 
-/// Puts a commit under a ref.
-async fn store(tree: &Tree, commit: &BlobId, name: &str) -> Result<()> {
+/// Puts a commit under a ref and reads it back; returns the name of the ref.
+async fn store(tree: &Tree, commit: &BlobId, base: &BlobId, name: &str) -> Result<String> {
     // Never over an existing ref: after an interrupted removal half of the files are missing, and
     // the earlier save must stay.
     let absent = "0".repeat(commit.as_str().len());
@@ -119,7 +133,13 @@ async fn store(tree: &Tree, commit: &BlobId, name: &str) -> Result<()> {
         };
         let call = ["update-ref", "--no-deref", &name, commit.as_str(), &absent];
         if tree.repo.git().call(&call).writing().run().await?.code == 0 {
-            return Ok(());
+            if let Err(failure) = require_readable(tree, commit, base).await {
+                // A ref to something unreadable would break `git gc` and fetches.
+                let drop = ["update-ref", "--no-deref", "-d", &name, commit.as_str()];
+                tree.repo.git().call(&drop).writing().output().await?;
+                return Err(failure);
+            }
+            return Ok(name);
         }
         let found = ["rev-parse", "--verify", "--quiet", &format!("{name}^{{commit}}")];
         let found = tree.repo.git().call(&found).run().await?;
@@ -127,7 +147,7 @@ async fn store(tree: &Tree, commit: &BlobId, name: &str) -> Result<()> {
             return Err(Error::unavailable(format!("{name} cannot be written")));
         }
         if found.line()? == commit.as_str() {
-            return Ok(());
+            return require_readable(tree, commit, base).await.map(|()| name);
         }
     }
     Err(not_kept(format!("it was kept {KEPT_MAX} times already")))
@@ -240,7 +260,11 @@ async fn refuse_nested(tree: &Tree, listed: Vec<u8>) -> Result<()> {
     }
 }
 
+fn as_not_kept(failure: Error) -> Error {
+    if failure.code_str() == UNREADABLE { failure.code(NOT_KEPT) } else { failure }
+}
+
 pub(super) fn not_kept(why: String) -> Error {
-    Error::conflict("not_kept", format!("the work is not kept: {why}"))
+    Error::conflict(NOT_KEPT, format!("the work is not kept: {why}"))
         .hint("save what you need, then run `wiki-browser workspace remove`")
 }

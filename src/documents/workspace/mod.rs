@@ -5,6 +5,7 @@
 
 mod commits;
 mod keep;
+mod proof;
 pub mod row;
 mod worktree;
 

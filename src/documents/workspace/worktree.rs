@@ -21,6 +21,8 @@ const LOCK_PAUSE: Duration = Duration::from_millis(50);
 const ENTRIES_AT_ONCE: usize = 10_000;
 /// The file in git's folder of a worktree that tells which site created it.
 const MARK: &str = "wiki-browser";
+/// Most folders beside a missing worktree that are searched for it.
+const BESIDE_MAX: usize = 10_000;
 /// Longest `gitdir` file or mark, in bytes.
 const GITDIR_BYTES_MAX: u64 = 8 * 1024;
 
@@ -87,6 +89,21 @@ impl Tree {
         let read = blocking(move || read_small(&file, GITDIR_BYTES_MAX)).await??;
         let told = read.map(|it| String::from_utf8_lossy(&it).trim_end().to_owned());
         Ok(told.filter(|it| !it.is_empty()))
+    }
+
+    /// Returns the folder beside its path that is this worktree, if somebody renamed it: git's own
+    /// record still has the old path then.
+    async fn moved_to(&self) -> Result<Option<Utf8PathBuf>> {
+        let (path, link) = (self.path.clone(), format!("gitdir: {}", self.own));
+        blocking(move || {
+            let beside = path.parent()?.read_dir_utf8().ok()?;
+            let folders = beside.flatten().take(BESIDE_MAX).map(|it| it.path().to_owned());
+            folders.filter(|it| *it != path).find(|it| {
+                let told = read_small(&it.join(".git"), GITDIR_BYTES_MAX).ok().flatten();
+                told.is_some_and(|it| String::from_utf8_lossy(&it).trim_end() == link)
+            })
+        })
+        .await
     }
 
     /// Returns whether this site created it, or died before it could record so.
@@ -198,6 +215,11 @@ pub async fn remove(
             it.hint("if the data folder was copied, remove the worktree there or by hand")
         });
     }
+    let is_missing = !is_there && is_known && base.is_some() && discard == Discard::Nothing;
+    if is_missing && let Some(now) = tree.moved_to().await? {
+        return not_ours(format!("the worktree of job {job} was moved to {now}"))
+            .map_err(|it| it.hint("save what you need, then run `wiki-browser workspace remove`"));
+    }
     let name = format!("refs/wiki-browser/jobs/{job}/work");
     let kept = match base {
         None => Ok(None),
@@ -211,7 +233,10 @@ pub async fn remove(
         kept => kept?,
     };
     tree.remove().await?;
-    Ok((kept.is_some() || keep::is_kept(&tree, &name).await?).then_some(name))
+    match kept {
+        Some(name) => Ok(Some(name)),
+        None => Ok(keep::is_kept(&tree, &name).await?.then_some(name)),
+    }
 }
 
 async fn remove_all(path: &Utf8Path) -> Result<()> {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::api::mail::Sort;
-use crate::base::{Actor, Address, BlockId, JobId, Result};
+use crate::base::{Actor, Address, BlockId, JobId, Result, mark_lines};
 use crate::flows::Works;
 use crate::flows::agents::speech;
 use crate::flows::mail::{Back, send_back};
@@ -24,7 +24,8 @@ pub(super) fn compose(tx: &Tx<'_>, works: &Works, agent: &str) -> Result<Option<
     let speech = found.and_then(|it| speech(&works.config, &it.declared));
     // Of one whose screen alone is seen nobody hears the last words.
     let is_heard = !speech.is_some_and(Speech::is_by_screen);
-    let text = format!("{}\n{}", head(works, &message, is_heard), text_of(&message.payload));
+    let payload = mark_lines(&text_of(&message.payload), is_head);
+    let text = format!("{}\n{payload}", head(works, &message, is_heard));
     Ok(Some(Block { id: works.ids.mint(), text, rows: vec![seq] }))
 }
 
@@ -52,6 +53,12 @@ fn head(works: &Works, message: &Message, is_heard: bool) -> String {
         _ => String::new(),
     };
     format!("[{sort} {id} from {from}{to}{how}]")
+}
+
+/// Returns whether a line reads like the one above a message.
+fn is_head(line: &str) -> bool {
+    let Some(line) = line.strip_prefix('[') else { return false };
+    ["message ", "reply ", "failure ", "notice "].iter().any(|sort| line.starts_with(sort))
 }
 
 fn text_of(payload: &Value) -> String {

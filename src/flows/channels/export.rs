@@ -55,20 +55,32 @@ fn outcomes_of(message: &MessageView) -> Vec<String> {
     }
     let is_outcome = |line: &&str| OUTCOMES.iter().any(|it| line.trim_start().starts_with(it));
     let lines = message.text.lines().filter(is_outcome);
-    lines.map(|line| format!("{} ({})", line.trim(), message.author.name)).collect()
+    lines.map(|line| format!("{} ({})", line.trim(), author(message))).collect()
 }
 
 fn entry(message: &MessageView) -> String {
     let at = message.created_at.rfc3339();
-    let who = one_line(&message.author.name);
+    let who = author(message);
     match message.kind.as_str() {
         "system" => format!("*{} {}*\n\n", one_line(&message.text), at),
         kind => {
             let kind = if kind == "message" { String::new() } else { format!(", {kind}") };
             let number = message.sequence;
-            format!("### {number}. {who}{kind}, {at}\n\n{}\n\n", message.text.trim_end())
+            format!("### {number}. {who}{kind}, {at}\n\n{}\n\n", quoted(&message.text))
         }
     }
+}
+
+/// Returns the name of a message's author, and whether they are from outside.
+fn author(message: &MessageView) -> String {
+    let name = one_line(&message.author.name);
+    if message.author.sort == "outside" { format!("{name}, outside") } else { name }
+}
+
+/// Returns a text as a quotation: no line of it can pass for a heading or another message.
+fn quoted(text: &str) -> String {
+    let lines = text.trim_end().split(['\n', '\r', '\u{2028}', '\u{2029}']);
+    lines.map(|line| format!("> {line}").trim_end().to_owned()).collect::<Vec<_>>().join("\n")
 }
 
 fn one_line(text: &str) -> String {

@@ -57,7 +57,7 @@ pub(super) async fn watch(desk: &Desk, dir: &Utf8Path) {
 }
 
 /// Returns whether a path is that of a transcript: a session's, whatever its folder.
-fn is_transcript(path: &Utf8Path) -> bool {
+pub(super) fn is_transcript(path: &Utf8Path) -> bool {
     let is_session = path.file_stem().is_some_and(|it| uuid::Uuid::try_parse(it).is_ok());
     path.is_absolute() && is_session && path.extension() == Some("jsonl")
 }

@@ -120,6 +120,34 @@ pub struct PostRequest {
     /// The handle of the member that it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
+    /// Uploads of yours to send with it, by number; the text may then be empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<i64>,
+}
+
+/// The query of `POST /api/channels/{slug}/attachments`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "ChannelAttachmentQuery"))]
+#[serde(deny_unknown_fields)]
+pub struct AttachmentQuery {
+    /// The file's name.
+    pub name: Option<String>,
+}
+
+/// A file attached to a message.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "ChannelAttachment"))]
+pub struct AttachmentView {
+    /// Its number, unique on the site.
+    pub number: i64,
+    /// Its name.
+    pub name: String,
+    /// `text`, `binary` or the media type of an image.
+    pub kind: String,
+    /// Its size in bytes.
+    pub bytes: u64,
 }
 
 /// The answer to a message that was posted.
@@ -294,6 +322,8 @@ pub struct HistoryQuery {
     pub after: Option<i64>,
     /// Only those before this one.
     pub before: Option<i64>,
+    /// Only those since this moment, the oldest first.
+    pub since: Option<Millis>,
     /// At most so many.
     pub limit: Option<u32>,
 }
@@ -325,6 +355,9 @@ pub struct MessageView {
     pub author: AuthorView,
     /// What it says.
     pub text: String,
+    /// Its files.
+    #[serde(default)]
+    pub attachments: Vec<AttachmentView>,
     /// The message that it answers.
     pub answers: Option<i64>,
     /// The turn that came to it, or of which it tells.
@@ -408,6 +441,28 @@ pub struct HeardView {
     pub wakes: bool,
     /// Why it did not arrive.
     pub reason: Option<String>,
+}
+
+/// The form of an export.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ExportForm {
+    /// One text, decisions first.
+    #[default]
+    Markdown,
+    /// A line of JSON for each message.
+    Jsonl,
+}
+
+/// The query of `GET /api/channels/{slug}/export`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ExportQuery {
+    /// `markdown` (the default) or `jsonl`.
+    #[serde(default)]
+    pub form: ExportForm,
 }
 
 /// A channel as a text.

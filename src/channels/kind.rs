@@ -44,11 +44,21 @@ pub struct Limits {
     pub channel: u32,
     /// Members that have not left.
     pub members: u32,
+    /// Agents that its agents may start until a person writes again.
+    pub starts: u32,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { hops: 8, without_person: 20, per_root: 6, pair: 10, channel: 30, members: 20 }
+        Limits {
+            hops: 8,
+            without_person: 20,
+            per_root: 6,
+            pair: 10,
+            channel: 30,
+            members: 20,
+            starts: 2,
+        }
     }
 }
 

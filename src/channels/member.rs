@@ -55,7 +55,8 @@ const CHAIR: &str = "
 const RELEASE: &str = "
     UPDATE channel_members SET status = 'left', agent = NULL, is_chair = 0, left_ms = :now,
         changed_ms = :now
-    WHERE channel = :channel AND status <> 'left'";
+    WHERE channel = :channel AND status <> 'left'
+        AND persona_type IN ('agent_internal', 'person_internal')";
 const SEEN: &str = "
     UPDATE channel_members SET seen_seq = MAX(seen_seq, :seq)
     WHERE channel = :channel AND member = :member";
@@ -439,7 +440,8 @@ pub fn set_chair(tx: &Tx<'_>, channel: &Channel, member: &Member, by: &Actor) ->
     }
 }
 
-/// Lets all members of a channel that has ended go: their agents are free.
+/// Releases the members of a channel that has ended, so that their agents are free. Members from
+/// outside keep their rows, because only members from outside need one to read.
 ///
 /// # Errors
 /// As any write.

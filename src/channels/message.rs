@@ -11,6 +11,7 @@ const TAKE_SEQUENCE: &str = "
     UPDATE channels SET last_sequence = last_sequence + 1, last_ms = :now,
         agent_messages = CASE :voice WHEN 'agent' THEN agent_messages + 1 WHEN 'person' THEN 0
             ELSE agent_messages END,
+        agent_starts = CASE :voice WHEN 'person' THEN 0 ELSE agent_starts END,
         status = CASE WHEN status = 'pending' AND :voice <> 'system' THEN 'active' ELSE status END,
         active_ms = CASE WHEN active_ms IS NULL AND :voice <> 'system' THEN :now ELSE active_ms END
     WHERE number = :channel
@@ -27,6 +28,12 @@ const FIND: &str = "SELECT * FROM channel_messages WHERE message_id = :id";
 const AFTER: &str = "
     SELECT * FROM channel_messages WHERE channel = :channel AND sequence > :after
     ORDER BY sequence LIMIT :limit";
+const SINCE: &str = "
+    SELECT * FROM channel_messages
+    WHERE channel = :channel AND created_ms >= :since AND sequence > :after
+    ORDER BY created_ms, sequence LIMIT :limit";
+const ANSWER_OF_TURN: &str = "
+    SELECT * FROM channel_messages WHERE turn_id = :turn AND is_answer = 1";
 const BEFORE: &str = "
     SELECT * FROM channel_messages WHERE channel = :channel AND sequence < :before
     ORDER BY sequence DESC LIMIT :limit";
@@ -50,6 +57,8 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("channel_message::mention", MENTION),
     ("channel_message::find", FIND),
     ("channel_message::after", AFTER),
+    ("channel_message::since", SINCE),
+    ("channel_message::answer_of_turn", ANSWER_OF_TURN),
     ("channel_message::before", BEFORE),
     ("channel_message::of_root", OF_ROOT),
     ("channel_message::recent", RECENT),
@@ -186,6 +195,15 @@ pub fn find(connection: &Connection, id: &MailId) -> Result<Option<Spoken>> {
     Ok(statement.query_row(named_params! {":id": id}, Spoken::from_row).optional()?)
 }
 
+/// Returns the message that a turn was answered with.
+///
+/// # Errors
+/// As any read.
+pub fn answer_of_turn(connection: &Connection, turn: &TurnId) -> Result<Option<Spoken>> {
+    let mut statement = connection.prepare_cached(ANSWER_OF_TURN)?;
+    Ok(statement.query_row(named_params! {":turn": turn}, Spoken::from_row).optional()?)
+}
+
 /// Returns messages behind a place, in their order.
 ///
 /// # Errors
@@ -194,6 +212,27 @@ pub fn after(connection: &Connection, channel: i64, after: i64, limit: u32) -> R
     let mut statement = connection.prepare_cached(AFTER)?;
     let params = named_params! {":channel": channel, ":after": after, ":limit": limit};
     Ok(statement.query_map(params, Spoken::from_row)?.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Returns messages since a moment and behind a place, in their order.
+///
+/// # Errors
+/// As any read.
+pub fn since(
+    connection: &Connection,
+    channel: i64,
+    (since, after): (Millis, i64),
+    limit: u32,
+) -> Result<Vec<Spoken>> {
+    let mut statement = connection.prepare_cached(SINCE)?;
+    let params = named_params! {
+        ":channel": channel, ":since": since, ":after": after, ":limit": limit,
+    };
+    let mut found: Vec<Spoken> =
+        statement.query_map(params, Spoken::from_row)?.collect::<rusqlite::Result<_>>()?;
+    // A clock that was set back must not change the order.
+    found.sort_by_key(|message| message.sequence);
+    Ok(found)
 }
 
 /// Returns the last messages before a place, in their order.

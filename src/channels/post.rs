@@ -9,6 +9,7 @@ use crate::api::mail::Sort as MailSort;
 use crate::base::{
     Actor, Address, Error, ErrorKind, Event, EventKind, Ids, JobId, MailId, Result, TurnId, fault,
 };
+use crate::channels::attachment;
 use crate::channels::channel::{self, Channel};
 use crate::channels::kind::{ChannelType, Speaks};
 use crate::channels::member::{self, Member};
@@ -91,6 +92,8 @@ pub struct NewPost {
     pub is_answer: bool,
     /// The job of the agent.
     pub job: Option<JobId>,
+    /// Uploads of the author that are sent with it.
+    pub attachments: Vec<i64>,
 }
 
 impl NewPost {
@@ -105,6 +108,7 @@ impl NewPost {
             turn: None,
             is_answer: false,
             job: None,
+            attachments: Vec::new(),
         }
     }
 }
@@ -129,6 +133,7 @@ pub fn post(
         channel = channel::find(tx.connection(), channel.number)?;
     }
     let spoken = write(tx, ids, &channel, new)?;
+    attach(tx, &spoken, new)?;
     let mentioned: Vec<&Member> =
         members.iter().filter(|it| is_called(it, &called, voice, new)).collect();
     for member in mentioned.iter().filter(|it| !it.has_left()) {
@@ -169,7 +174,8 @@ fn admit(
     new: &NewPost,
 ) -> Result<BTreeSet<String>> {
     channel.require_open()?;
-    if new.text.trim().is_empty() || new.text.contains('\0') {
+    let is_empty = new.text.trim().is_empty() && new.attachments.is_empty();
+    if is_empty || new.text.contains('\0') {
         return Err(
             Error::invalid("the message is empty, or has a zero byte in it").code("empty_text")
         );
@@ -293,6 +299,22 @@ fn write(tx: &Tx<'_>, ids: &Ids, channel: &Channel, new: &NewPost) -> Result<Spo
     Ok(spoken)
 }
 
+/// Sends the uploads of a message with it.
+fn attach(tx: &Tx<'_>, spoken: &Spoken, new: &NewPost) -> Result<()> {
+    match &spoken.author {
+        _ if new.attachments.is_empty() => Ok(()),
+        Actor::Person(id) => {
+            attachment::send(tx, (spoken.channel, &spoken.id), id, &new.attachments)
+        }
+        _ => {
+            let message = "only people attach files";
+            Err(Error::new(ErrorKind::Forbidden, message)
+                .code("agent_forbidden")
+                .hint("write a document, and name its path in the message"))
+        }
+    }
+}
+
 /// Writes for each agent that hears the channel that the message waits for it.
 fn deliver(
     tx: &Tx<'_>,
@@ -372,7 +394,7 @@ fn talk(tx: &Tx<'_>, channel: &Channel, spoken: &Spoken) -> Result<Talk> {
     })
 }
 
-/// Returns whether an agent has written as much within a minute as it may.
+/// Returns whether a member has reached its rate limit. Agents also share the channel's.
 ///
 /// # Errors
 /// As any read.
@@ -382,26 +404,13 @@ pub fn is_too_fast(
     kind: &ChannelType,
     member: &Member,
 ) -> Result<bool> {
-    let since = tx.now().plus(-RATE_WINDOW_MS);
-    let (of_all, own) =
-        message::recent(tx.connection(), channel.number, &member.member, (since, tx.now()))?;
+    let (c, when) = (tx.connection(), (tx.now().plus(-RATE_WINDOW_MS), tx.now()));
+    if member.is_person() {
+        let own = message::recent_of(c, channel.number, &member.member, when)?;
+        return Ok(own >= kind.limits.pair);
+    }
+    let (of_all, own) = message::recent(c, channel.number, &member.member, when)?;
     Ok(own >= kind.limits.pair || of_all >= kind.limits.channel)
-}
-
-/// Returns whether a member from outside has written as much within a minute as it may.
-///
-/// # Errors
-/// As any read.
-pub fn is_flooding(
-    tx: &Tx<'_>,
-    channel: &Channel,
-    kind: &ChannelType,
-    member: &Member,
-) -> Result<bool> {
-    let since = tx.now().plus(-RATE_WINDOW_MS);
-    let (c, when) = (tx.connection(), (since, tx.now()));
-    let own = message::recent_of(c, channel.number, &member.member, when)?;
-    Ok(own >= kind.limits.pair)
 }
 
 /// Emits that a message was posted: ids only.

@@ -34,6 +34,9 @@ const OF_BLOCK: &str = "
 const NEWEST_OF_CHANNEL: &str = "
     SELECT * FROM turns WHERE channel = :channel ORDER BY started_ms DESC LIMIT :limit";
 
+const OF_AGENT: &str = "
+    SELECT * FROM turns WHERE agent = :agent AND started_ms < :before
+    ORDER BY started_ms DESC LIMIT :limit";
 const DIRECT_OF_AGENT: &str = "
     SELECT * FROM turns WHERE agent = :agent AND channel IS NULL AND block_id IS NOT NULL
         AND state = 'answered' AND is_mixed = 0
@@ -50,6 +53,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("turn::running", RUNNING),
     ("turn::of_block", OF_BLOCK),
     ("turn::newest_of_channel", NEWEST_OF_CHANNEL),
+    ("turn::of_agent", OF_AGENT),
     ("turn::direct_of_agent", DIRECT_OF_AGENT),
 ];
 
@@ -141,6 +145,12 @@ pub struct Turn {
     pub held_sequence: Option<i64>,
     /// Who decided it.
     pub held_by: Option<PersonId>,
+    /// Whether somebody may have typed in it.
+    pub is_mixed: bool,
+    /// Tokens that it used.
+    pub tokens: Option<i64>,
+    /// What it cost in US dollars.
+    pub cost_usd: Option<f64>,
 }
 
 impl Turn {
@@ -165,6 +175,9 @@ impl Turn {
             held: row.get::<_, Option<String>>("held")?.and_then(|it| Held::parse(&it)),
             held_sequence: row.get("held_sequence")?,
             held_by: row.get("held_by")?,
+            is_mixed: row.get("is_mixed")?,
+            tokens: row.get("tokens")?,
+            cost_usd: row.get("cost_usd")?,
         })
     }
 }
@@ -333,6 +346,16 @@ pub fn of_end(c: &Connection, agent: &str, block: Option<&BlockId>) -> Result<Op
 pub fn newest_of_channel(connection: &Connection, channel: i64, limit: u32) -> Result<Vec<Turn>> {
     let mut statement = connection.prepare_cached(NEWEST_OF_CHANNEL)?;
     let params = named_params! {":channel": channel, ":limit": limit};
+    Ok(statement.query_map(params, Turn::from_row)?.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Returns the turns of an agent that began before a moment, newest first.
+///
+/// # Errors
+/// As any read.
+pub fn of_agent(c: &Connection, agent: &str, before: Millis, limit: u32) -> Result<Vec<Turn>> {
+    let mut statement = c.prepare_cached(OF_AGENT)?;
+    let params = named_params! {":agent": agent, ":before": before, ":limit": limit};
     Ok(statement.query_map(params, Turn::from_row)?.collect::<rusqlite::Result<_>>()?)
 }
 

@@ -204,6 +204,7 @@ pub(super) fn answer(
         turn: Some(turn.id.clone()),
         is_answer: true,
         job: Some(turn.job_id.clone()),
+        attachments: Vec::new(),
     };
     channels::post(tx, &ground.ids, (channel.number, &kind), &post).map(drop)
 }

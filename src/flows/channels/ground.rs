@@ -156,6 +156,7 @@ fn limits(it: &ChannelLimits) -> Limits {
         pair: it.pair,
         channel: it.channel,
         members: it.members,
+        starts: it.starts,
     }
 }
 

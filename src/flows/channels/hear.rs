@@ -4,7 +4,8 @@ use rusqlite::Connection;
 
 use crate::base::{Actor, Result, fault};
 use crate::channels::{
-    self, BLOCK_BYTES_MAX, Channel, Envelope, MESSAGES_MAX, NEW_MESSAGES, Sort, Spoken, Status,
+    self, Attachment, BLOCK_BYTES_MAX, Channel, Envelope, MESSAGES_MAX, NEW_MESSAGES, Sort, Spoken,
+    Status,
 };
 use crate::flows::channels::{Ground, who};
 use crate::mail::{self, Block, agent};
@@ -144,8 +145,25 @@ fn envelope(c: &Connection, channel: &Channel, spoken: &Spoken) -> Result<Envelo
         author,
         role,
         sort: if spoken.sort == Sort::System { Sort::Message } else { spoken.sort },
-        text: channels::cut(&body(c, &spoken.id)?, spoken.sequence),
+        text: with_attachments(
+            channels::cut(&body(c, &spoken.id)?, spoken.sequence),
+            &channels::attachments_of(c, &spoken.id)?,
+        ),
     })
+}
+
+/// Adds a line for each attached file, with the command that fetches it.
+fn with_attachments(mut text: String, files: &[Attachment]) -> String {
+    for file in files {
+        let Attachment { number, name, kind, bytes, .. } = file;
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&format!(
+            "(attached: {name:?}, {kind}, {bytes} bytes: `wb-agent channel attachment {number}`)"
+        ));
+    }
+    text
 }
 
 /// Returns the text of a message of a channel.

@@ -31,7 +31,7 @@ pub enum Change {
 /// # Errors
 /// `forbidden`: `not_a_member`, `not_an_agent`, `no_add_capability`; `invalid`: `bad_member`;
 /// `not_found`: `no_agent`, `no_person`; `conflict`: `already_a_member`,
-/// `agent_already_in_channel`, `channel_not_active`.
+/// `agent_already_in_channel`, `channel_not_active`; `busy`: `too_many_starts`.
 pub async fn add(
     site: &Site,
     caller: &Caller,
@@ -58,12 +58,23 @@ pub async fn add(
         let joining = joining(tx, &ground, &request, &by)?;
         require_inside(&joining, &by)?;
         let kind = kind_of(&ground, &channel.kind);
+        if let (Caller::Job { .. }, Some(agent)) = (&asking, &joining.agent)
+            && is_starting(tx, agent)?
+        {
+            channels::count_start(tx, &channel, kind.limits.starts)?;
+        }
         let member = channels::join(tx, (&channel, &kind), &joining, &by)?;
         arrived(tx, &ground, &channel, &member)?;
         Ok(channel.slug)
     });
     let slug = write.await?;
     show::changed(site, caller, slug).await
+}
+
+/// Returns whether an agent was made to start.
+fn is_starting(tx: &Tx<'_>, agent: &str) -> Result<bool> {
+    let found = agent::find(tx.connection(), agent)?;
+    Ok(found.is_some_and(|agent| agent.state == State::Starting))
 }
 
 /// Makes whoever asks a member.

@@ -3,6 +3,7 @@
 
 mod again;
 mod answers;
+mod attachments;
 mod candidates;
 mod create;
 mod export;
@@ -26,9 +27,10 @@ use crate::store::Tx;
 
 pub use again::again;
 pub use answers::on_turn;
+pub use attachments::{attach, attachment};
 pub use candidates::{Candidates, FreeAgent, candidates};
 pub use create::create;
-pub use export::export;
+pub use export::{export, export_lines};
 pub use ground::Ground;
 pub use hear::compose;
 pub(in crate::flows) use held::waiting as held_waiting;

@@ -11,7 +11,7 @@ use crate::api::channels::{
 use crate::base::{Actor, Error, Result};
 use crate::channels::{self, Channel, Member, Sort, Spoken, Status};
 use crate::flows::channels::hear::body;
-use crate::flows::channels::{Ground, again, kind_of, outside, who};
+use crate::flows::channels::{Ground, again, attachments, kind_of, outside, who};
 use crate::flows::{Site, page_limit};
 use crate::mail::{self, agent};
 use crate::people::{self, Caller};
@@ -102,9 +102,13 @@ pub async fn history(
     site.store
         .read(move |c| {
             let channel = who::channel(c, &caller, &text)?;
-            let found = match query.after {
-                Some(after) => channels::after(c, channel.number, after, limit)?,
-                None => channels::before(c, channel.number, query.before, limit)?,
+            let found = match (query.since, query.after) {
+                (Some(since), after) => {
+                    let place = (since, after.unwrap_or_default());
+                    channels::since(c, channel.number, place, limit)?
+                }
+                (None, Some(after)) => channels::after(c, channel.number, after, limit)?,
+                (None, None) => channels::before(c, channel.number, query.before, limit)?,
             };
             let from = outside::first(c, &caller, &channel)?;
             let mut names = BTreeMap::new();
@@ -243,6 +247,7 @@ fn message(
         held: held(c, &spoken)?,
         author,
         text: body(c, &spoken.id)?,
+        attachments: attachments::of_message(c, &spoken)?,
         sequence: spoken.sequence,
         message_id: spoken.id,
         kind: spoken.sort.as_str().to_owned(),

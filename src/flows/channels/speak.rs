@@ -79,15 +79,15 @@ pub(in crate::flows) fn post_in_room(
                 .hint("write message, delegation or escalation")
         })?,
     };
+    let words = Words {
+        sort,
+        text: &request.body,
+        to: request.to.as_deref(),
+        attachments: &request.attachments,
+    };
     let spoken = match caller {
-        Caller::Person { .. } => {
-            let words = Words { sort, text: &request.body, to: request.to.as_deref() };
-            by_person(tx, ground, (caller, &channel), &words)?
-        }
-        Caller::Job { .. } => {
-            let words = Words { sort, text: &request.body, to: request.to.as_deref() };
-            by_agent(tx, ground, (caller, &channel), &words)?
-        }
+        Caller::Person { .. } => by_person(tx, ground, (caller, &channel), &words)?,
+        Caller::Job { .. } => by_agent(tx, ground, (caller, &channel), &words)?,
     };
     Ok(Posted { channel: channel.slug, sequence: spoken.sequence, message_id: spoken.id })
 }
@@ -97,6 +97,7 @@ struct Words<'a> {
     sort: Sort,
     text: &'a str,
     to: Option<&'a str>,
+    attachments: &'a [i64],
 }
 
 /// Posts the first message of a channel.
@@ -107,7 +108,7 @@ pub(super) fn say_as_person(
     text: &str,
 ) -> Result<Spoken> {
     let channel = channels::find(tx.connection(), channel)?;
-    let words = Words { sort: Sort::Message, text, to: None };
+    let words = Words { sort: Sort::Message, text, to: None, attachments: &[] };
     by_person(tx, ground, (caller, &channel), &words)
 }
 
@@ -136,6 +137,7 @@ fn by_person(
         turn: None,
         is_answer: false,
         job: None,
+        attachments: words.attachments.to_vec(),
     };
     let kind = kind_of(ground, &channel.kind);
     let spoken = channels::post(tx, &ground.ids, (channel.number, &kind), &post)?;
@@ -158,7 +160,7 @@ fn require_calm(
     if channel.paused.is_some() {
         return Err(paused(channel));
     }
-    if channels::is_flooding(tx, channel, &kind_of(ground, &channel.kind), member)? {
+    if channels::is_too_fast(tx, channel, &kind_of(ground, &channel.kind), member)? {
         return Err(too_fast(channel));
     }
     Ok(())
@@ -223,6 +225,7 @@ fn by_agent(
         turn: Some(turn.id),
         is_answer: false,
         job: Some(job.clone()),
+        attachments: words.attachments.to_vec(),
     };
     channels::post(tx, &ground.ids, (channel.number, &kind), &post)
 }

@@ -247,7 +247,8 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     if channel.slug != slug {
         return reply::see_other(&format!("/channels/{}", channel.slug));
     }
-    let query = HistoryQuery { after: None, before: asked.before, limit: Some(MESSAGES) };
+    let query =
+        HistoryQuery { before: asked.before, limit: Some(MESSAGES), ..HistoryQuery::default() };
     let found = channels::history(&site, &caller, &slug, query).await?.items;
     let earlier = found.first().map(|it| it.sequence).filter(|it| *it > 1);
     let is_latest = found.last().is_none_or(|it| it.sequence == channel.last_sequence);
@@ -321,7 +322,9 @@ async fn say(site: Site, mut call: Call) -> Result<Response> {
     let key = call.key_of_form(sent.field("key").to_owned(), digest)?;
     let body = form::text(sent.field("body"));
     let slug = call.text_param("slug")?.to_owned();
-    let request = PostRequest { body: body.clone(), kind: None, to: None };
+    let attachments = sent.field("attachments").lines().filter(|line| !line.is_empty());
+    let attachments = attachments.map(form::number).collect::<Result<_>>()?;
+    let request = PostRequest { body: body.clone(), attachments, ..PostRequest::default() };
     let posted = channels::post(&site, &call.caller()?, &slug, request, Some(key)).await;
     let to =
         |it: crate::api::channels::Posted| format!("/channels/{}#m{}", it.channel, it.sequence);

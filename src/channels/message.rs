@@ -1,4 +1,4 @@
-//! What is said in channels, in one order: rows that are written once.
+//! The messages of channels, in one order; a row is written once and never changes.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde::{Deserialize, Serialize};
@@ -66,18 +66,18 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("channel_message::mentions_after", MENTIONS_AFTER),
 ];
 
-/// What a message of a channel is.
+/// The type of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Sort {
-    /// Somebody says something.
+    /// An ordinary message.
     Message,
-    /// The program says what happened.
+    /// A report by the server.
     System,
-    /// Somebody hands work on.
+    /// Work for another member.
     Delegation,
-    /// Somebody needs the chair.
+    /// A request to the chair.
     Escalation,
 }
 
@@ -92,39 +92,39 @@ impl Sort {
         }
     }
 
-    /// Returns the sort with this word.
+    /// Returns the type with this word.
     pub fn parse(word: &str) -> Option<Sort> {
         let all = [Sort::Message, Sort::System, Sort::Delegation, Sort::Escalation];
         all.into_iter().find(|it| it.as_str() == word)
     }
 }
 
-/// A message of a channel; its text is that of the message of this id.
+/// A message of a channel; its text is the payload of the message with this id.
 #[derive(Clone, Debug)]
 pub struct Spoken {
     /// The message.
     pub id: MailId,
     /// The channel's number.
     pub channel: i64,
-    /// Its place in the channel, from 1 and without a gap.
+    /// Its number in the channel: from 1, without gaps.
     pub sequence: i64,
-    /// What it is.
+    /// Its type.
     pub sort: Sort,
     /// `persona:NAME`, `person:ID`, `script` or `system`.
     pub author: Actor,
     /// The author's handle, if it is a member.
     pub handle: Option<String>,
-    /// The agent that said it.
+    /// The agent that posted it.
     pub agent: Option<String>,
-    /// The turn that came to it.
+    /// The turn that it is the answer of, or was posted in.
     pub turn_id: Option<TurnId>,
-    /// The message that it answers.
+    /// The number of the message that it answers.
     pub answers: Option<i64>,
     /// The first message of its chain.
     pub root: MailId,
-    /// How many steps it is away from that.
+    /// Its distance from that.
     pub hop: u32,
-    /// When it was said.
+    /// When it was posted.
     pub created_at: Millis,
 }
 
@@ -162,8 +162,8 @@ impl Spoken {
     }
 }
 
-/// Takes the next place of a channel; `voice` is `person`, `agent`, `script` or `system`. What it
-/// sets besides: how often agents spoke since a person did, and that the channel is active.
+/// Takes the next number of a channel; `voice` is `person`, `agent`, `script` or `system`. Also
+/// updates the counters of agents, and makes a pending channel active.
 pub(super) fn take_sequence(tx: &Tx<'_>, channel: i64, voice: &str) -> Result<i64> {
     let params = named_params! {":channel": channel, ":voice": voice, ":now": tx.now()};
     Ok(tx.prepare_cached(TAKE_SEQUENCE)?.query_row(params, |row| row.get(0))?)
@@ -186,7 +186,7 @@ pub(super) fn mention(tx: &Tx<'_>, member: &Actor, channel: i64, sequence: i64) 
     Ok(())
 }
 
-/// Returns a message of a channel; nothing for another message.
+/// Returns a message; none if it is not one of a channel.
 ///
 /// # Errors
 /// As any read.
@@ -204,7 +204,7 @@ pub fn answer_of_turn(connection: &Connection, turn: &TurnId) -> Result<Option<S
     Ok(statement.query_row(named_params! {":turn": turn}, Spoken::from_row).optional()?)
 }
 
-/// Returns messages behind a place, in their order.
+/// Returns the messages after a number, in order.
 ///
 /// # Errors
 /// As any read.
@@ -214,7 +214,7 @@ pub fn after(connection: &Connection, channel: i64, after: i64, limit: u32) -> R
     Ok(statement.query_map(params, Spoken::from_row)?.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Returns messages since a moment and behind a place, in their order.
+/// Returns the messages since a moment and after a number, in order.
 ///
 /// # Errors
 /// As any read.
@@ -235,7 +235,7 @@ pub fn since(
     Ok(found)
 }
 
-/// Returns the last messages before a place, in their order.
+/// Returns the last messages before a number, in order.
 ///
 /// # Errors
 /// As any read.
@@ -254,15 +254,15 @@ pub fn before(
     Ok(found)
 }
 
-/// How often an author spoke in a chain, from a place on.
+/// Returns how many messages an author posted in a chain, from a number on.
 pub(super) fn of_root(c: &Connection, root: &MailId, author: &Actor, from: i64) -> Result<u32> {
     let mut statement = c.prepare_cached(OF_ROOT)?;
     let params = named_params! {":root": root, ":author": author, ":from": from};
     Ok(statement.query_row(params, |row| row.get(0))?)
 }
 
-/// How much agents wrote in a channel since a time, all of them and this author. What a clock that
-/// was ahead has dated is left out.
+/// Returns how many messages all agents, and this author, posted in a span of time. Messages that a
+/// fast clock dated later do not count.
 pub(super) fn recent(
     c: &Connection,
     channel: i64,
@@ -275,7 +275,7 @@ pub(super) fn recent(
     Ok(statement.query_row(params, |row| Ok((row.get(0)?, row.get(1)?)))?)
 }
 
-/// Returns how often a member was mentioned behind a place.
+/// Returns how often a member was mentioned after a number.
 ///
 /// # Errors
 /// As any read.
@@ -285,7 +285,7 @@ pub fn mentions_after(c: &Connection, channel: i64, member: &Actor, after: i64) 
     Ok(statement.query_row(params, |row| row.get(0))?)
 }
 
-/// Returns how many messages somebody wrote in a span of time.
+/// Returns how many messages somebody posted in a span of time.
 pub(super) fn recent_of(
     c: &Connection,
     channel: i64,

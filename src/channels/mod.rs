@@ -1,9 +1,9 @@
 //! Channels: conversations of people and agents, in one order.
 //!
-//! **Invariant:** a message, its place, who is woken by it and whether the channel pauses are one
+//! **Invariant:** a message, its number, its deliveries and a resulting pause are one
 //! transaction.
-//! **Invariant:** who is woken, when agents are stopped and what a block holds are functions of
-//! values.
+//! **Invariant:** pure functions decide who is woken, when a channel pauses, and what a block
+//! contains.
 
 mod attachment;
 mod block;

@@ -1,5 +1,5 @@
-//! Posting: a message of a channel, its place, who is woken by it, and whether the channel is
-//! paused after it, in one transaction.
+//! Posting a message: its number, its deliveries, and whether the channel
+//! pauses, in one transaction.
 
 use std::collections::BTreeSet;
 
@@ -23,26 +23,26 @@ use crate::store::Tx;
 
 /// Longest text of a message, in characters.
 pub const TEXT_CHARS_MAX: usize = 50_000;
-/// How long messages count for the rate of agents, in milliseconds.
+/// How long a message counts toward the rate limits, in milliseconds.
 const RATE_WINDOW_MS: i64 = 60_000;
-/// Most messages that wait for one agent in one channel.
+/// Maximum number of messages waiting for one agent in one channel.
 const WAITING_MAX: usize = 50;
 
 /// Who posts.
 #[derive(Clone, Debug)]
 pub enum Author {
-    /// A member; an agent by its job.
+    /// A member: a person, or an agent by its job.
     Member {
         /// Its row.
         member: Box<Member>,
-        /// Whoever is there: the person, or the job of the agent.
+        /// The person, or the job of the agent.
         sender: Actor,
-        /// The address that it writes from.
+        /// Its address.
         from: Option<Address>,
     },
     /// A handler or a schedule of the script.
     Script(Actor),
-    /// The program.
+    /// The server.
     System,
 }
 
@@ -73,31 +73,31 @@ impl Author {
     }
 }
 
-/// What is posted.
+/// A message to post.
 #[derive(Clone, Debug)]
 pub struct NewPost {
-    /// By whom.
+    /// Its author.
     pub author: Author,
-    /// What it is.
+    /// Its type.
     pub sort: Sort,
-    /// What it says.
+    /// Its text.
     pub text: String,
-    /// The handle of the member that it is for.
+    /// The handle of the member that it is addressed to.
     pub to: Option<String>,
-    /// What it goes back to.
+    /// The message that caused it.
     pub cause: Option<Cause>,
-    /// The turn in which it is said.
+    /// The turn in which it is posted.
     pub turn: Option<TurnId>,
-    /// Whether it is what that turn came to.
+    /// Whether it is the answer of that turn.
     pub is_answer: bool,
     /// The job of the agent.
     pub job: Option<JobId>,
-    /// Uploads of the author that are sent with it.
+    /// Uploads of the author to send with it.
     pub attachments: Vec<i64>,
 }
 
 impl NewPost {
-    /// Returns a line of the program.
+    /// Returns a system message.
     pub fn system(text: impl Into<String>) -> NewPost {
         NewPost {
             author: Author::System,
@@ -113,7 +113,7 @@ impl NewPost {
     }
 }
 
-/// Posts a message in a channel that is open.
+/// Posts a message in an open channel.
 ///
 /// # Errors
 /// `invalid`: `empty_text`, `unknown_mention`; `too_large`; `forbidden`: `chair_only`;
@@ -149,7 +149,7 @@ pub fn post(
     Ok(spoken)
 }
 
-/// Pauses a channel and says so in it, once.
+/// Pauses a channel and announces it there, once.
 ///
 /// # Errors
 /// As any write.
@@ -166,7 +166,7 @@ pub fn pause(
     post(tx, ids, (channel.number, kind), &line).map(drop)
 }
 
-/// Refuses what may not be posted; returns the words behind an `@` that somebody is called by.
+/// Refuses a message that may not be posted; returns the mentions that are known here.
 fn admit(
     channel: &Channel,
     kind: &ChannelType,
@@ -181,9 +181,9 @@ fn admit(
         );
     }
     if new.text.chars().count() > TEXT_CHARS_MAX {
-        let message = format!("a message has at most {TEXT_CHARS_MAX} characters");
+        let message = format!("a message can have at most {TEXT_CHARS_MAX} characters");
         return Err(Error::new(ErrorKind::TooLarge, message)
-            .hint("write what is long into a document, and say where it is"));
+            .hint("put a long text into a document, and name its path"));
     }
     if let Some(member) = new.author.member() {
         if member.has_left() {
@@ -196,7 +196,7 @@ fn admit(
                 .hint(format!("wiki-browser channel unmute {}", channel.slug)));
         }
         if kind.speaks == Speaks::Chair && !member.is_chair {
-            let message = format!("only the chair writes in a {}", kind.name);
+            let message = format!("only the chair can write in a {}", kind.name);
             return Err(Error::new(ErrorKind::Forbidden, message).code("chair_only"));
         }
     }
@@ -208,7 +208,7 @@ fn admit(
             })
     };
     let mut called = match new.author {
-        // A line that names somebody who joined calls nobody.
+        // A report that somebody joined does not mention them.
         Author::System => BTreeSet::new(),
         _ => mentions(&new.text),
     };
@@ -218,7 +218,7 @@ fn admit(
         if !is_known(&to) {
             let here: Vec<&str> =
                 members.iter().filter(|it| !it.has_left()).map(|it| it.handle.as_str()).collect();
-            let message = format!("nobody here is called {}", to.escape_debug());
+            let message = format!("no member is called {}", to.escape_debug());
             return Err(Error::invalid(message)
                 .code("unknown_mention")
                 .of_input("to")
@@ -240,7 +240,7 @@ fn is_called(member: &Member, called: &BTreeSet<String>, voice: Voice, new: &New
             || (may_call_all && is_named("all")))
 }
 
-/// Writes the message and its place.
+/// Writes the message and its number.
 fn write(tx: &Tx<'_>, ids: &Ids, channel: &Channel, new: &NewPost) -> Result<Spoken> {
     let voice = match new.author.voice() {
         Voice::Person => "person",
@@ -250,7 +250,7 @@ fn write(tx: &Tx<'_>, ids: &Ids, channel: &Channel, new: &NewPost) -> Result<Spo
         Voice::System => "system",
     };
     let sequence = match fault::is_off("post_tx") {
-        // Counts what is written, and not what was promised.
+        // Counts the rows, not the numbers that were given out.
         true => message::before(tx.connection(), channel.number, None, 1)?
             .last()
             .map_or(1, |it| it.sequence + 1),
@@ -315,7 +315,7 @@ fn attach(tx: &Tx<'_>, spoken: &Spoken, new: &NewPost) -> Result<()> {
     }
 }
 
-/// Writes for each agent that hears the channel that the message waits for it.
+/// Writes a delivery for each agent that receives the message.
 fn deliver(
     tx: &Tx<'_>,
     (channel, kind): (&Channel, &ChannelType),
@@ -361,12 +361,12 @@ fn deliver(
     Ok(())
 }
 
-/// Whether a message is that of a member itself: who has taken over its seat meanwhile hears it.
+/// Returns whether a member wrote the message itself. A successor in its seat receives it.
 fn is_own(author: &Member, member: &Member) -> bool {
     author.member == member.member && author.agent == member.agent
 }
 
-/// Drops what waits longest where too much does: first what wakes nobody.
+/// Makes room for one more waiting message: drops the oldest, preferably one that does not wake.
 fn make_room(tx: &Tx<'_>, agent: &str, channel: i64) -> Result<()> {
     let waiting = mail::waiting_in_room(tx.connection(), agent, channel)?;
     if waiting.len() < WAITING_MAX {
@@ -423,7 +423,7 @@ fn tell(tx: &Tx<'_>, channel: &Channel, spoken: &Spoken, by: &Actor) -> Result<(
     tx.emit(Event::new(EventKind::ChannelMessage, subject, by.clone(), data))
 }
 
-/// Writes what an agent is told before the first message that it hears: kept, and not a message of
+/// Writes an agent's briefing, which precedes its first message. It is not a message of
 /// the channel.
 ///
 /// # Errors

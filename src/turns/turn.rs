@@ -1,4 +1,4 @@
-//! Turns as rows.
+//! The rows of turns.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde_json::json;
@@ -65,15 +65,15 @@ const REASON_CHARS_MAX: usize = 1_000;
 /// How a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// With words.
+    /// With an answer.
     Answered,
-    /// With none.
+    /// Without an answer.
     Silent,
     /// Somebody interrupted it.
     Interrupted,
     /// Its engine failed.
     Failed,
-    /// Its start ended before it did.
+    /// The agent's process ended first.
     Lost,
 }
 
@@ -90,10 +90,10 @@ impl End {
     }
 }
 
-/// What becomes of an answer that was kept back.
+/// The state of a held answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
-    /// Nobody has looked at it.
+    /// Awaiting a decision.
     Waiting,
     /// A person posted it.
     Posted,
@@ -129,7 +129,7 @@ pub struct Turn {
     pub block_id: Option<BlockId>,
     /// The channel whose block caused it.
     pub channel: Option<i64>,
-    /// The newest message of the block that was to wake the agent.
+    /// The newest waking message of the block.
     pub cause_message: Option<MailId>,
     /// `running answered silent interrupted failed lost`.
     pub state: String,
@@ -137,7 +137,7 @@ pub struct Turn {
     pub reason: Option<String>,
     /// When it began.
     pub started_at: Millis,
-    /// When it ended.
+    /// When it was completed.
     pub ended_at: Option<Millis>,
     /// What becomes of its answer, if that was kept back.
     pub held: Option<Held>,
@@ -182,22 +182,22 @@ impl Turn {
     }
 }
 
-/// Where a turn comes from.
+/// The cause of a turn.
 #[derive(Clone, Debug)]
 pub struct NewTurn<'a> {
     /// The agent.
     pub agent: &'a str,
     /// Its start.
     pub job: &'a JobId,
-    /// What it was given.
+    /// The block that it received.
     pub block: Option<&'a BlockId>,
-    /// The channel whose block that is.
+    /// The channel of that block.
     pub channel: Option<i64>,
-    /// The newest message of the block that was to wake the agent.
+    /// The newest waking message of the block.
     pub cause_message: Option<MailId>,
 }
 
-/// Writes that a turn began; nothing if that block has its turn, or the agent is in one.
+/// Records that a turn began, unless that block already has one, or the agent is in one.
 ///
 /// # Errors
 /// As any write.

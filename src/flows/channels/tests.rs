@@ -328,7 +328,7 @@ fn agents_that_only_answer_each_other_are_stopped_until_a_person_speaks() {
     };
     assert_eq!(pauses(&site), 1);
     assert!(site.channel(&room).paused.is_some());
-    // What waits is kept: a line of a person lets it go on, and the count begins anew.
+    // What waits is kept: a line of wait until a person resumes it, and the count begins anew.
     site.say(0, &room, "@paula go on").unwrap();
     assert!(site.channel(&room).paused.is_none());
     assert!(site.answer("paula", &room, "@robbo done, I think, or what is left?"));

@@ -52,7 +52,7 @@ export function start(root) {
   };
   down.addEventListener("click", () => {
     toEnd();
-    root.querySelector("#say textarea")?.focus({ preventScroll: true });
+    root.querySelector("#ch-say textarea")?.focus({ preventScroll: true });
   });
   addEventListener("scroll", look, { passive: true });
   document.addEventListener("visibilitychange", look);
@@ -72,7 +72,7 @@ export function start(root) {
 function attachingOnce(foot) {
   let known = null;
   const look = () => {
-    const form = foot.querySelector("#say");
+    const form = foot.querySelector("#ch-say");
     if (form && form !== known) attaching(form);
     known = form;
   };

@@ -15,7 +15,7 @@ use crate::api::channels::{
 use crate::base::limit::CHANNEL_ATTACHMENT_BYTES_MAX;
 use crate::base::{Error, Result, image_type};
 use crate::flows::Site;
-use crate::flows::channels::{self, Change};
+use crate::flows::channels::{self, Act, Change};
 use crate::http::server::streams::Exclusive;
 use crate::http::{Call, any_of, get, post, reply};
 
@@ -86,9 +86,8 @@ fn lives(site: &Site) -> BoxedFilter<(Response,)> {
             let slug = call.text_param("slug")?;
             reply::ok(&channels::change(&site, &call.caller()?, slug, request).await?)
         }),
-        post("/api/channels/{slug}/pause", site, async |site: Site, mut call: Call| {
-            call.nothing().await?;
-            reply::ok(&channels::pause(&site, &call.caller()?, call.text_param("slug")?).await?)
+        post("/api/channels/{slug}/pause", site, async |site, call| {
+            act(site, call, Act::Pause).await
         }),
         post("/api/channels/{slug}/resume", site, async |site: Site, mut call: Call| {
             let (request, _) = call.json_or_nothing_with_key(SMALL_BODY_BYTES_MAX).await?;
@@ -100,26 +99,22 @@ fn lives(site: &Site) -> BoxedFilter<(Response,)> {
             let slug = call.text_param("slug")?;
             reply::ok(&channels::chair(&site, &call.caller()?, slug, request.to).await?)
         }),
-        post("/api/channels/{slug}/complete", site, async |site: Site, mut call: Call| {
-            call.nothing().await?;
-            reply::ok(&channels::complete(&site, &call.caller()?, call.text_param("slug")?).await?)
+        post("/api/channels/{slug}/complete", site, async |site, call| {
+            act(site, call, Act::Complete).await
         }),
-        post("/api/channels/{slug}/archive", site, async |site: Site, mut call: Call| {
-            call.nothing().await?;
-            reply::ok(&channels::archive(&site, &call.caller()?, call.text_param("slug")?).await?)
+        post("/api/channels/{slug}/archive", site, async |site, call| {
+            act(site, call, Act::Archive).await
         }),
     ])
 }
 
 fn members(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([
-        post("/api/channels/{slug}/join", site, async |site: Site, mut call: Call| {
-            call.nothing().await?;
-            reply::ok(&channels::join(&site, &call.caller()?, call.text_param("slug")?).await?)
+        post("/api/channels/{slug}/join", site, async |site, call| {
+            act(site, call, Act::Join).await
         }),
-        post("/api/channels/{slug}/leave", site, async |site: Site, mut call: Call| {
-            call.nothing().await?;
-            reply::ok(&channels::leave(&site, &call.caller()?, call.text_param("slug")?).await?)
+        post("/api/channels/{slug}/leave", site, async |site, call| {
+            act(site, call, Act::Leave).await
         }),
         post("/api/channels/{slug}/members", site, async |site: Site, mut call: Call| {
             let request = call.json(SMALL_BODY_BYTES_MAX).await?;
@@ -204,6 +199,12 @@ fn percent_encoded(name: &str) -> String {
         }
     }
     encoded
+}
+
+async fn act(site: Site, mut call: Call, act: Act) -> Result<Response> {
+    call.nothing().await?;
+    let slug = call.text_param("slug")?;
+    reply::ok(&channels::act(&site, &call.caller()?, slug, act).await?)
 }
 
 async fn set(site: Site, mut call: Call, change: Change) -> Result<Response> {

@@ -17,8 +17,8 @@ const EVENTS: [&str; 9] = [
 /// How long the program waits for one of our hooks, in seconds.
 const HOOK_SECONDS: u32 = 10;
 
-/// Returns the settings that make a program call our hooks. Without `disableAllHooks`, a person's own
-/// settings could switch these off, too.
+/// Returns the settings that make a program call our hooks. Without `disableAllHooks`, a person's
+/// own settings could switch these off, too.
 pub(in crate::jobs) fn settings(wb_agent: &str) -> Vec<u8> {
     let quoted = format!("'{}'", wb_agent.replace('\'', "'\\''"));
     let hook = |event: &str| {

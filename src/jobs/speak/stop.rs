@@ -8,8 +8,7 @@ use camino::Utf8Path;
 
 use crate::base::BlockId;
 use crate::jobs::speak::hooks::stopped;
-use crate::jobs::speak::transcript::Told;
-use crate::jobs::speak::written::is_transcript;
+use crate::jobs::speak::transcript::{Told, is_transcript};
 use crate::jobs::speak::{Ending, Fact, Hearing};
 
 /// What the last `Stop` of a turn reported.

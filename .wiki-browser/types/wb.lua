@@ -607,6 +607,7 @@
 ---@field pair? integer Messages of one agent per minute; 10 by default.
 ---@field channel? integer Messages of all agents per minute; 30 by default.
 ---@field members? integer Members of a channel; 20 by default.
+---@field starts? integer Agents that agents may start until a person writes again; 2 by default.
 
 ---Bounds on what runs and what it may spend.
 ---@class wb.LimitsFields

@@ -3,6 +3,7 @@
 //! **Invariant:** nothing leaves the machine, and every process that is started here is ended here.
 #![allow(clippy::disallowed_methods, reason = "a benchmark plays clients, peers and the operator")]
 
+mod channels;
 mod claim;
 mod idle;
 mod instances;
@@ -38,7 +39,7 @@ pub(crate) struct Asked {
 }
 
 /// The measurements, in their order: name, what it is.
-const ALL: [(&str, &str); 10] = [
+const ALL: [(&str, &str); 11] = [
     ("reads", "single reads and durable enqueueing against an empty reply"),
     ("guard", "a bare process, and the same under a guard"),
     ("jobs", "durable jobs over HTTP against bare guards, and against other queues"),
@@ -48,6 +49,7 @@ const ALL: [(&str, &str); 10] = [
     ("claim", "a claim among a million ended and ten thousand waiting jobs"),
     ("script", "a script of 300 kinds: loading, a function's answer, reloads"),
     ("instances", "messages to inboxes and agents: rates, hooks, worktrees, decisions, wake-ups"),
+    ("channels", "posts, woken agents, turns and long conversations"),
     ("search", "10,000 documents and 50,000 Topics: start-up, indexing, searches; only if named"),
 ];
 
@@ -102,7 +104,7 @@ fn parse(args: &[String]) -> Result<Asked, String> {
         match arg.as_str() {
             // Cargo says this to every benchmark.
             "--bench" | "smoke" => {}
-            word @ ("search" | "instances") => asked.only = Some(word.to_owned()),
+            word @ ("search" | "instances" | "channels") => asked.only = Some(word.to_owned()),
             "--json" => asked.is_json = true,
             "--quick" => (asked.rounds, asked.rows, asked.seconds) = (3, 100_000, 0.3),
             "--only" => {
@@ -159,6 +161,9 @@ async fn run(asked: &Asked) -> site::Outcome<Report> {
     }
     if wants("instances") {
         instances::measure(asked, folder.path(), &mut report).await?;
+    }
+    if wants("channels") {
+        channels::measure(asked, folder.path(), &mut report).await?;
     }
     // Only by its name: it takes some minutes.
     if asked.only.as_deref() == Some("search") {

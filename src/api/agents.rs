@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::api::handoffs::HandoverView;
-use crate::base::{Address, ApprovalId, JobId, Millis};
+use crate::base::{Address, ApprovalId, JobId, MailId, Millis, TurnId};
 
 /// An agent as it is told.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -68,6 +68,64 @@ pub struct StartRequest {
     /// Whether an agent that has handed over is started all the same: it gets its mail itself then.
     #[serde(default)]
     pub clear_heir: bool,
+}
+
+/// The query of `GET /api/agents/{name}/turns`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct TurnsQuery {
+    /// Only turns that began before this moment.
+    pub before: Option<Millis>,
+    /// Maximum number of turns.
+    pub limit: Option<u32>,
+}
+
+/// Turns of an agent.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TurnList {
+    /// Newest first, without their answers.
+    pub items: Vec<TurnView>,
+}
+
+/// A turn of an agent: one exchange, from what it received to its final message.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TurnView {
+    /// Its id.
+    pub id: TurnId,
+    /// The agent.
+    pub agent: String,
+    /// The start of the agent that it belongs to.
+    pub job_id: JobId,
+    /// `channel`, `message` for a direct message, or `other` if it began in the agent's terminal.
+    pub cause: String,
+    /// The channel that caused it.
+    pub channel: Option<String>,
+    /// The message that woke the agent: its number in the channel.
+    pub sequence: Option<i64>,
+    /// The same message.
+    pub message_id: Option<MailId>,
+    /// `running answered silent interrupted failed lost`.
+    pub state: String,
+    /// Why it failed.
+    pub reason: Option<String>,
+    /// `waiting`, `posted` or `private` if its answer was held.
+    pub held: Option<String>,
+    /// The number of its answer in the channel.
+    pub answer_sequence: Option<i64>,
+    /// When it began.
+    pub started_at: Millis,
+    /// When it ended.
+    pub ended_at: Option<Millis>,
+    /// Tokens that it used, if the engine reports them.
+    pub tokens: Option<i64>,
+    /// What it cost in US dollars, if the engine reports it.
+    pub cost_usd: Option<f64>,
+    /// Its final message; only in `GET /api/turns/{id}`, and not if somebody may have typed in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
 }
 
 /// The query of `GET /api/agents/{name}/peek`.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::{ChannelId, MailId, Millis, TurnId};
 
-/// What the agents of a channel may spend together; what is not given is not bounded.
+/// The budget that the agents of a channel share; omitted limits are unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -20,12 +20,12 @@ pub struct Budget {
     pub cost_usd: Option<f64>,
 }
 
-/// Who is to be a member: one of the three.
+/// A member to add: exactly one of these.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MemberRequest {
-    /// A persona: one of its agents that has no seat elsewhere.
+    /// A persona: one of its agents that has no seat yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub persona: Option<String>,
     /// An agent.
@@ -41,27 +41,27 @@ pub struct MemberRequest {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateRequest {
-    /// The name of its type; `workshop` if it is not given.
+    /// The name of its type; `workshop` by default.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// Its name.
     pub name: String,
-    /// What it is about.
+    /// Its description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
-    /// What it is to come to, if that is not the type's.
+    /// Its goal, if not its type's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intent: Option<String>,
-    /// Who takes part beside whoever makes it.
+    /// Members besides the creator.
     #[serde(default)]
     pub members: Vec<MemberRequest>,
-    /// What its agents may spend.
+    /// Its budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
     /// The first message; from people only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Whether an agent that makes it takes no seat in it; then a person is its chair.
+    /// Whether the agent that creates it takes no seat; then a person is its chair.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub without_me: bool,
     /// That person.
@@ -69,21 +69,21 @@ pub struct CreateRequest {
     pub chair: Option<String>,
 }
 
-/// The body of `POST /api/channels/{slug}/change`: what is not given stays.
+/// The body of `POST /api/channels/{slug}/change`; omitted fields stay unchanged.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ChangeRequest {
-    /// What it is about.
+    /// Its description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
-    /// What it is to come to.
+    /// Its goal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intent: Option<String>,
-    /// What its agents may spend.
+    /// Its budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
-    /// Whether what members from outside say wakes agents.
+    /// Whether messages of members from outside can wake agents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outside_wakes: Option<bool>,
 }
@@ -93,7 +93,7 @@ pub struct ChangeRequest {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ResumeRequest {
-    /// What its agents may spend from now on, where that was used up.
+    /// A new budget, if the old one is used up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
 }
@@ -103,7 +103,7 @@ pub struct ResumeRequest {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ChairRequest {
-    /// The handle of the member who is the chair from now on.
+    /// The handle of the new chair.
     pub to: String,
 }
 
@@ -112,23 +112,51 @@ pub struct ChairRequest {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PostRequest {
-    /// What it says.
+    /// Its text.
     pub body: String,
     /// `message` (the default), `delegation` or `escalation`.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// The handle of the member that it is for.
+    /// The handle of the member that it is addressed to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
+    /// Uploads of yours to send with it, by number; the text may then be empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<i64>,
 }
 
-/// The answer to a message that was posted.
+/// The query of `POST /api/channels/{slug}/attachments`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "ChannelAttachmentQuery"))]
+#[serde(deny_unknown_fields)]
+pub struct AttachmentQuery {
+    /// The file's name.
+    pub name: Option<String>,
+}
+
+/// A file attached to a message.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "ChannelAttachment"))]
+pub struct AttachmentView {
+    /// Its number, unique on the site.
+    pub number: i64,
+    /// Its name.
+    pub name: String,
+    /// `text`, `binary` or the media type of an image.
+    pub kind: String,
+    /// Its size in bytes.
+    pub bytes: u64,
+}
+
+/// A posted message.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Posted {
     /// The channel.
     pub channel: String,
-    /// Its place in the channel.
+    /// Its number in the channel.
     pub sequence: i64,
     /// The message.
     pub message_id: MailId,
@@ -139,7 +167,7 @@ pub struct Posted {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SeatRequest {
-    /// The agent that is to sit there; a fresh one if it is not given.
+    /// The agent that takes the seat; by default a fresh one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
 }
@@ -149,17 +177,17 @@ pub struct SeatRequest {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReadRequest {
-    /// The last message that was read.
+    /// The number of the last message that was read.
     pub sequence: i64,
 }
 
-/// What a member has not read.
+/// The unread messages of a member.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Unread {
-    /// Messages that it has not read.
+    /// Unread messages.
     pub unread: i64,
-    /// Those of them that mention it.
+    /// Unread messages that mention the member.
     pub mentions: u32,
 }
 
@@ -168,9 +196,9 @@ pub struct Unread {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ChannelQuery {
-    /// Only those in this state; the open ones if it is not given.
+    /// Only channels in this state; by default the open ones.
     pub status: Option<String>,
-    /// Only those that whoever asks is a member of.
+    /// Only channels that the caller is a member of.
     pub mine: Option<bool>,
 }
 
@@ -182,7 +210,7 @@ pub struct ChannelList {
     pub items: Vec<ChannelView>,
 }
 
-/// A channel as it is told.
+/// A channel.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ChannelView {
@@ -190,54 +218,54 @@ pub struct ChannelView {
     pub id: ChannelId,
     /// Counts channels from 1.
     pub number: i64,
-    /// Its name in addresses.
+    /// Its slug.
     pub slug: String,
     /// Its name.
     pub name: String,
     /// The name of its type.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Whether the script has no such type any more: then it goes on as a workshop.
+    /// Whether the script no longer declares its type; it then continues as a workshop.
     #[serde(default)]
     pub is_type_gone: bool,
-    /// What it is about.
+    /// Its description.
     pub about: String,
-    /// What it is to come to.
+    /// Its goal.
     pub intent: String,
     /// `pending active complete archived`.
     pub status: String,
-    /// Why it waits for a person.
+    /// Why it is paused.
     pub paused: Option<PausedView>,
-    /// What its agents may spend.
+    /// Its budget.
     pub budget: Budget,
-    /// What they have spent.
+    /// What its agents have spent.
     pub spent: Spent,
-    /// Whether what members from outside say wakes agents.
+    /// Whether messages of members from outside can wake agents.
     #[serde(default)]
     pub outside_wakes: bool,
-    /// The agent whose conversation with a person it was made of.
+    /// The agent whose conversation with a person became this channel.
     #[serde(default)]
     pub promoted_from: Option<String>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Millis,
-    /// When it ended.
+    /// When it was completed.
     pub completed_at: Option<Millis>,
     /// The number of its last message.
     pub last_sequence: i64,
-    /// When something was said last.
+    /// When the last message was posted.
     pub last_at: Millis,
-    /// Who takes part.
+    /// Its members.
     pub members: Vec<MemberView>,
-    /// The handle of whoever asks, if a member.
+    /// The handle of the caller, if a member.
     pub me: Option<String>,
-    /// What whoever asks has not read.
+    /// The caller's unread messages.
     #[serde(flatten)]
     pub unread: Unread,
-    /// What was said last.
+    /// Its last message.
     pub last: Option<MessageView>,
 }
 
-/// Why a channel waits for a person.
+/// Why a channel is paused.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PausedView {
@@ -245,7 +273,7 @@ pub struct PausedView {
     pub reason: String,
     /// Since when.
     pub since: Millis,
-    /// For people to read.
+    /// For display.
     pub sentence: String,
 }
 
@@ -265,17 +293,17 @@ pub struct Spent {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MemberView {
-    /// What is written behind an `@`.
+    /// Its handle: the word after `@`.
     pub handle: String,
-    /// For people to read.
+    /// For display.
     pub name: String,
-    /// `agent`, `person`, or `outside` for somebody who is not of this site.
+    /// `agent`, `person`, or `outside` for a member from outside.
     pub sort: String,
-    /// The agent that hears and speaks for it; none of a person, and of a seat that is empty.
+    /// The agent in its seat; none for a person or an empty seat.
     pub agent: Option<String>,
-    /// What that agent was last seen doing.
+    /// The state of that agent.
     pub state: Option<String>,
-    /// Since when it works on what was said here.
+    /// Since when it has been working on a message of the channel.
     pub works_since: Option<Millis>,
     /// Whether it manages the channel.
     pub is_chair: bool,
@@ -290,11 +318,13 @@ pub struct MemberView {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct HistoryQuery {
-    /// Only those behind this one, the oldest first.
+    /// Only messages after this number, oldest first.
     pub after: Option<i64>,
-    /// Only those before this one.
+    /// Only messages before this number.
     pub before: Option<i64>,
-    /// At most so many.
+    /// Only messages since this moment, oldest first.
+    pub since: Option<Millis>,
+    /// Maximum number of messages.
     pub limit: Option<u32>,
 }
 
@@ -303,7 +333,7 @@ pub struct HistoryQuery {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(rename = "ChannelHistory"))]
 pub struct History {
-    /// In their order.
+    /// In order.
     pub items: Vec<MessageView>,
     /// The number of the channel's last message.
     pub last_sequence: i64,
@@ -314,62 +344,65 @@ pub struct History {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(rename = "ChannelMessage"))]
 pub struct MessageView {
-    /// Its place in the channel.
+    /// Its number in the channel.
     pub sequence: i64,
     /// The message.
     pub message_id: MailId,
     /// `message system delegation escalation`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Who said it.
+    /// Its author.
     pub author: AuthorView,
-    /// What it says.
+    /// Its text.
     pub text: String,
-    /// The message that it answers.
+    /// Its files.
+    #[serde(default)]
+    pub attachments: Vec<AttachmentView>,
+    /// The number of the message that it answers.
     pub answers: Option<i64>,
-    /// The turn that came to it, or of which it tells.
+    /// The turn that it answers, or that it reports.
     pub turn_id: Option<TurnId>,
-    /// Whether it tells of a turn that came to nothing, and whose question can be asked again.
+    /// Whether it reports a failed turn that can be retried.
     #[serde(default)]
     pub may_ask_again: bool,
-    /// At a line that tells of an answer that was held: `waiting`, `posted` or `private`.
+    /// For a message that reports a held answer: `waiting`, `posted` or `private`.
     #[serde(default)]
     pub held: Option<String>,
-    /// When it was said.
+    /// When it was posted.
     pub created_at: Millis,
-    /// What became of it, by agent.
+    /// Its deliveries, by agent.
     pub heard: Vec<HeardView>,
 }
 
-/// An answer that is held, or was: its agent lives in a terminal, where someone may have typed
+/// An answer that is or was held, because somebody may have typed in the agent's terminal
 /// while it worked.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct HeldAnswer {
-    /// The place of the line that tells of it.
+    /// The number of the message that reports it.
     pub sequence: i64,
-    /// The turn that came to it.
+    /// The turn that it is the answer of, or was posted in.
     pub turn_id: TurnId,
     /// The agent.
     pub agent: String,
     /// `waiting`, `posted` or `private`.
     pub state: String,
-    /// Who decided that.
+    /// Who decided about it.
     pub decided_by: Option<String>,
-    /// The message that it answers.
+    /// The number of the message that it answers.
     pub answers: Option<i64>,
-    /// What the agent said.
+    /// The answer.
     pub text: String,
 }
 
-/// What becomes of an answer that is held.
+/// The decision about a held answer.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum HeldDecision {
-    /// It is posted.
+    /// Post it.
     Post,
-    /// It stays out of the channel.
+    /// Keep it out of the channel.
     Private,
 }
 
@@ -378,25 +411,25 @@ pub enum HeldDecision {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct HeldRequest {
-    /// What becomes of it.
+    /// The decision.
     pub decision: HeldDecision,
 }
 
-/// Who said something in a channel.
+/// The author of a message.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AuthorView {
     /// `agent person script system`.
     pub sort: String,
-    /// For people to read.
+    /// For display.
     pub name: String,
-    /// What is written behind an `@`.
+    /// Its handle: the word after `@`.
     pub handle: Option<String>,
-    /// The agent that said it.
+    /// The agent that posted it.
     pub agent: Option<String>,
 }
 
-/// What became of a message for one agent.
+/// The delivery of a message to one agent.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct HeardView {
@@ -404,16 +437,38 @@ pub struct HeardView {
     pub agent: String,
     /// `queued claimed sent confirmed unconfirmed expired dropped`.
     pub state: String,
-    /// Whether it was to wake the agent; otherwise it comes with the next that does.
+    /// Whether it wakes the agent; otherwise it arrives with the next message that does.
     pub wakes: bool,
     /// Why it did not arrive.
     pub reason: Option<String>,
 }
 
-/// A channel as a text.
+/// The form of an export.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ExportForm {
+    /// One text, decisions first.
+    #[default]
+    Markdown,
+    /// A line of JSON for each message.
+    Jsonl,
+}
+
+/// The query of `GET /api/channels/{slug}/export`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ExportQuery {
+    /// `markdown` (the default) or `jsonl`.
+    #[serde(default)]
+    pub form: ExportForm,
+}
+
+/// An exported channel.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ChannelExport {
-    /// What was said, as Markdown.
+    /// The conversation as Markdown.
     pub markdown: String,
 }

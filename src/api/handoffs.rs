@@ -87,7 +87,7 @@ pub struct HandoffText {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct HandoffQuery {
-    /// At most so many.
+    /// Maximum number of messages.
     pub limit: Option<u32>,
     /// Whether the first lines of its sections are told.
     pub detail: Option<bool>,

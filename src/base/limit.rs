@@ -92,6 +92,8 @@ pub const JOB_BODY_BYTES_MAX: usize = 2 * TEXT_INPUT_BYTES_MAX + 1024 * 1024;
 pub const RESULT_BODY_BYTES_MAX: usize = RESULT_BYTES_MAX + 64 * 1024;
 /// Largest body that reverts changes, in bytes: a thousand of the longest paths.
 pub const RESTORE_BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// Largest file attached to a message of a channel, in bytes.
+pub const CHANNEL_ATTACHMENT_BYTES_MAX: usize = 10 * 1024 * 1024;
 /// Total size of all request bodies in memory at once, in bytes.
 pub const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Total size of large bodies from agents at once, in bytes; the rest is reserved for people.
@@ -318,6 +320,7 @@ limits! {
     JOB_BODY_BYTES_MAX "bytes" "too_large" "a body that requests a job";
     RESULT_BODY_BYTES_MAX "bytes" "too_large" "a body with a result";
     RESTORE_BODY_BYTES_MAX "bytes" "too_large" "a body that requests a restore";
+    CHANNEL_ATTACHMENT_BYTES_MAX "bytes" "too_large" "a file attached to a channel's message";
     BODIES_BYTES_MAX "bytes" "bodies_full" "all bodies being processed";
     AGENT_BODIES_BYTES_MAX "bytes" "bodies_full" "all bodies from agents being processed";
     ANSWERS_BYTES_MAX "bytes" "answers_full" "all large responses being sent";

@@ -18,6 +18,7 @@ mod imitation;
 mod invisible;
 pub mod limit;
 mod loose_json;
+mod media;
 mod page;
 mod secret_name;
 mod source_path;
@@ -45,6 +46,7 @@ pub use id::{
 pub use imitation::{is_imitation, mark_lines, unmark_lines};
 pub use invisible::invisible_name;
 pub use loose_json::read_loose_json;
+pub use media::{image_type, is_text, shown_file_name};
 pub use page::Page;
 pub use secret_name::is_secret_name;
 pub use source_path::SourcePath;

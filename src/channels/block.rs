@@ -1,23 +1,23 @@
-//! What an agent reads of a channel: envelopes that no text in them can imitate, and the way back.
+//! The text of a block: messages in envelopes that no message text can imitate, and their parser.
 //!
-//! **Invariant:** whatever members write, a block is read back as exactly these messages of these
+//! **Invariant:** whatever members write, parsing a block returns exactly its messages and their
 //! authors.
 
 use crate::base::{is_imitation, mark_lines, unmark_lines};
 use crate::channels::message::Sort;
 
-/// Longest text of a message in a block, in bytes; the rest is read with a command.
+/// Longest text of a message in a block, in bytes; a command prints the rest.
 pub(super) const TEXT_BYTES_MAX: usize = 8 * 1024;
 /// Most messages in a block.
 pub const MESSAGES_MAX: usize = 20;
-/// Longest block, in bytes; the first message that wakes is in it whatever its length.
+/// Longest block, in bytes; the first waking message is included whatever its length.
 pub const BLOCK_BYTES_MAX: usize = 32 * 1024;
 
-/// What stands above the rules of a channel.
+/// The heading of the primer.
 pub(super) const CONTEXT: &str = "[CHANNEL CONTEXT]";
-/// What stands above the messages that a newcomer is told.
+/// The heading of the earlier messages in a briefing.
 pub(super) const LAST: &str = "Last messages:";
-/// What stands above the messages of a block.
+/// The heading of the messages that follow a briefing.
 pub const NEW: &str = "New messages:";
 
 /// A message in an envelope.
@@ -25,17 +25,17 @@ pub const NEW: &str = "New messages:";
 pub struct Envelope {
     /// The name of the channel.
     pub channel: String,
-    /// Its author as members write it: a handle.
+    /// The author's handle.
     pub author: String,
     /// `operator`, `person`, `agent:NAME`, `script` or `system`.
     pub role: String,
-    /// What it is.
+    /// Its type.
     pub sort: Sort,
-    /// What it says.
+    /// Its text.
     pub text: String,
 }
 
-/// Writes messages below each other.
+/// Returns messages in their envelopes, in order.
 pub fn envelopes(messages: &[Envelope]) -> String {
     let mut text = String::new();
     for it in messages {
@@ -50,7 +50,7 @@ pub fn envelopes(messages: &[Envelope]) -> String {
     text
 }
 
-/// Marks the lines of a text that look like ours.
+/// Escapes the lines of a text that look like headings or envelopes.
 pub(super) fn marked(text: &str) -> String {
     mark_lines(text, is_ours)
 }
@@ -63,7 +63,7 @@ fn is_ours(line: &str) -> bool {
         || [LAST, NEW].contains(&line.trim_end())
 }
 
-/// Cuts a text to what a block holds of one message; `sequence` is its place in the channel.
+/// Cuts a text to the length that a block allows; `sequence` is the message's number.
 pub fn cut(text: &str, sequence: i64) -> String {
     if text.len() <= TEXT_BYTES_MAX {
         return text.to_owned();
@@ -79,7 +79,7 @@ pub fn cut(text: &str, sequence: i64) -> String {
     )
 }
 
-/// Reads envelopes back; what stands above the first one is passed over.
+/// Parses envelopes; text before the first one is skipped.
 pub fn read(block: &str) -> Vec<Envelope> {
     let mut found: Vec<(Envelope, Vec<&str>)> = Vec::new();
     let mut is_inside = false;
@@ -88,7 +88,7 @@ pub fn read(block: &str) -> Vec<Envelope> {
             found.push((head, Vec::new()));
             is_inside = true;
         } else if is_imitation(line, is_ours) && !line.starts_with('\\') {
-            // A heading of ours: in a text it would be marked.
+            // A heading: in a message it would be escaped.
             is_inside = false;
         } else if let Some((_, lines)) = found.last_mut().filter(|_| is_inside) {
             lines.push(line);

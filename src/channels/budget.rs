@@ -1,15 +1,15 @@
-//! What the agents of a channel may spend together.
+//! The budget that the agents of a channel share.
 
 use crate::api::channels::Budget;
 use crate::base::{Error, Result};
 
-/// Most turns or tokens that a budget may name.
+/// Largest number of turns or tokens in a budget.
 const COUNT_MAX: i64 = 1_000_000_000_000;
-/// Most US dollars that a budget may name.
+/// Largest amount in a budget, in US dollars.
 const COST_MAX: f64 = 1e9;
 
 impl Budget {
-    /// Refuses a budget that is none.
+    /// Refuses an invalid budget.
     ///
     /// # Errors
     /// `invalid` with code `bad_parameter`.
@@ -26,7 +26,7 @@ impl Budget {
         }
     }
 
-    /// Returns whether some of it is used up to these parts in three.
+    /// Returns whether at least this many thirds of any limit are used.
     pub fn is_used(&self, thirds: i64, (turns, tokens, cost_usd): (i64, i64, f64)) -> bool {
         let is_past = |used: i64, most: Option<i64>| {
             most.is_some_and(|most| used.saturating_mul(3) >= most.saturating_mul(thirds))

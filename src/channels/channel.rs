@@ -1,4 +1,4 @@
-//! Channels as rows: their states, and what they have spent.
+//! The rows of channels: their state and what they have spent.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde::{Deserialize, Serialize};
@@ -70,27 +70,27 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("channel::warn", WARN),
 ];
 
-/// Most channels that are open at one time.
+/// Maximum number of open channels.
 pub(super) const OPEN_MAX: i64 = 200;
 /// Longest name, in characters.
 pub(super) const NAME_CHARS_MAX: usize = 128;
-/// Longest text about a channel, in bytes.
+/// Longest description of a channel, in bytes.
 pub(super) const ABOUT_BYTES_MAX: usize = 4 * 1024;
 /// Longest intent, in characters.
 pub(super) const INTENT_CHARS_MAX: usize = 1_000;
 
-/// Where a channel is in its life.
+/// The state of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// Nobody has said anything yet.
+    /// No messages yet.
     Pending,
-    /// It is talked in.
+    /// Open.
     Active,
-    /// It has ended; it can be read.
+    /// Completed; read-only.
     Complete,
-    /// It has ended, and stands in no list.
+    /// Completed and omitted from lists.
     Archived,
 }
 
@@ -109,7 +109,7 @@ impl Status {
         }
     }
 
-    /// Returns whether it can be talked in.
+    /// Returns whether messages can be posted.
     pub fn is_open(self) -> bool {
         matches!(self, Status::Pending | Status::Active)
     }
@@ -122,7 +122,7 @@ pub struct Channel {
     pub number: i64,
     /// Its id, for events.
     pub id: ChannelId,
-    /// Its name in addresses.
+    /// Its slug.
     pub slug: String,
     /// Its name for people.
     pub name: String,
@@ -130,35 +130,35 @@ pub struct Channel {
     pub folded: String,
     /// The name of its type.
     pub kind: String,
-    /// What it is about, if somebody said so.
+    /// Its description, if it has one of its own.
     pub about: Option<String>,
-    /// What it is to come to, if that is not the type's.
+    /// Its goal, if not its type's.
     pub intent: Option<String>,
-    /// Who made it.
+    /// Who created it.
     pub created_by: Actor,
-    /// The agent whose conversation with a person it was made of.
+    /// The agent whose conversation with a person became this channel.
     pub promoted_from: Option<String>,
-    /// Whether what members from outside say wakes agents.
+    /// Whether messages of members from outside can wake agents.
     pub outside_wakes: bool,
-    /// Where it is in its life.
+    /// Its state.
     pub status: Status,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Millis,
-    /// When it ended.
+    /// When it was completed.
     pub completed_at: Option<Millis>,
-    /// Who ended it.
+    /// Who completed it.
     pub completed_by: Option<Actor>,
     /// The number of its last message.
     pub last_sequence: i64,
-    /// When something was said last.
+    /// When the last message was posted.
     pub last_at: Millis,
-    /// Messages of agents since a person spoke.
+    /// Messages of agents since a person last wrote.
     pub agent_messages: u32,
-    /// Chains that began before this message count no more.
+    /// Chains that began before this message no longer count.
     pub guard_from: i64,
-    /// Why it waits for a person, and since when.
+    /// Why it is paused, and since when.
     pub paused: Option<(Pause, Millis)>,
-    /// What its agents may spend.
+    /// Its budget.
     pub budget: Budget,
     /// Turns so far.
     pub turns: i64,
@@ -166,7 +166,7 @@ pub struct Channel {
     pub tokens: i64,
     /// US dollars so far.
     pub cost_usd: f64,
-    /// When it was told that the budget is nearly used up.
+    /// When it was warned that the budget is nearly used up.
     pub warned_at: Option<Millis>,
 }
 
@@ -181,7 +181,7 @@ impl Channel {
         self.budget.is_used(thirds, (self.turns, self.tokens, self.cost_usd))
     }
 
-    /// Refuses a channel that has ended.
+    /// Refuses a completed channel.
     ///
     /// # Errors
     /// `conflict` with code `channel_not_active`.
@@ -190,7 +190,7 @@ impl Channel {
             return Ok(());
         }
         let message = format!("{} has ended", self.slug);
-        Err(Error::conflict("channel_not_active", message).hint("make a new channel"))
+        Err(Error::conflict("channel_not_active", message).hint("create a new channel"))
     }
 
     fn from_row(row: &Row<'_>) -> rusqlite::Result<Channel> {
@@ -236,26 +236,26 @@ fn wrong(message: &str) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, cause)
 }
 
-/// A channel to be made.
+/// A channel to create.
 #[derive(Clone, Debug)]
 pub struct NewChannel {
     /// The name of its type.
     pub kind: String,
     /// Its name.
     pub name: String,
-    /// What it is about.
+    /// Its description.
     pub about: Option<String>,
-    /// What it is to come to, if that is not the type's.
+    /// Its goal, if not its type's.
     pub intent: Option<String>,
-    /// Who makes it.
+    /// Who creates it.
     pub by: Actor,
-    /// What its agents may spend.
+    /// Its budget.
     pub budget: Budget,
-    /// The agent whose conversation with a person it is made of.
+    /// The agent whose conversation with a person becomes this channel.
     pub promoted_from: Option<String>,
 }
 
-/// Makes a channel, with its number and its slug; members are written by whoever calls this.
+/// Creates a channel, with its number and slug; the caller adds the members.
 ///
 /// # Errors
 /// `invalid`: `bad_name`, `bad_parameter`; `conflict` with code `name_taken`; `busy` with code
@@ -333,8 +333,8 @@ fn find_open(connection: &Connection, folded: &str) -> Result<Option<Channel>> {
     Ok(statement.query_row(params, Channel::from_row).optional()?)
 }
 
-/// Returns the channel that a text means: a slug or its beginning, a number, or the name of an open
-/// one, with or without `#`.
+/// Resolves a channel: by a slug or its beginning, a number, or the name of an open channel,
+/// with or without `#`.
 ///
 /// # Errors
 /// `not_found` with code `no_channel`; `conflict` with code `ambiguous`.
@@ -370,7 +370,7 @@ fn shown(text: &str) -> String {
     crate::base::truncate_chars(text, 80).escape_debug().to_string()
 }
 
-/// Returns the error for a channel that is not there, or not for whoever asks.
+/// Returns the error for a channel that does not exist for the caller.
 pub fn nothing(text: &str) -> Error {
     Error::not_found(format!("there is no channel {}", shown(text)))
         .code("no_channel")
@@ -394,7 +394,7 @@ pub fn list(
     Ok(statement.query_map(params, Channel::from_row)?.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Changes what a channel is about, what it is to come to, and what it may spend.
+/// Changes the description, the goal and the budget of a channel.
 ///
 /// # Errors
 /// `invalid` as [`create`]; `conflict` for a channel that has ended.
@@ -409,7 +409,7 @@ pub fn change(tx: &Tx<'_>, channel: &Channel, by: &Actor) -> Result<()> {
     changed(tx, channel, by, "changed")
 }
 
-/// Ends a channel; its members are for the caller.
+/// Completes a channel; the caller releases its members.
 ///
 /// # Errors
 /// `conflict` with code `channel_not_active`.
@@ -419,7 +419,7 @@ pub fn complete(tx: &Tx<'_>, channel: &Channel, by: &Actor) -> Result<()> {
     changed(tx, channel, by, "complete")
 }
 
-/// Takes a channel that has ended out of the lists.
+/// Archives a completed channel, so that lists omit it.
 ///
 /// # Errors
 /// `conflict` with code `channel_not_complete`.
@@ -433,7 +433,7 @@ pub fn archive(tx: &Tx<'_>, channel: &Channel, by: &Actor) -> Result<()> {
     changed(tx, channel, by, "archived")
 }
 
-/// Pauses a channel: what waits keeps waiting. Whether it was not paused before.
+/// Pauses a channel; waiting messages are kept. Returns false if it was already paused.
 ///
 /// # Errors
 /// As any write.
@@ -448,7 +448,7 @@ pub(super) fn pause(tx: &Tx<'_>, channel: &Channel, reason: Pause, by: &Actor) -
     Ok(is_new)
 }
 
-/// Lets a channel go on, and lets its agents count anew.
+/// Resumes a channel and resets the counters of its agents.
 ///
 /// # Errors
 /// As any write.
@@ -461,7 +461,7 @@ pub fn resume(tx: &Tx<'_>, channel: &Channel, by: &Actor) -> Result<()> {
     }
 }
 
-/// Adds what a turn took; returns the channel as it is then.
+/// Adds the usage of a turn; returns the updated channel.
 ///
 /// # Errors
 /// As any write.
@@ -473,7 +473,7 @@ pub fn spend(tx: &Tx<'_>, number: i64, tokens: u64, cost_usd: f64) -> Result<Cha
     find(tx.connection(), number)
 }
 
-/// Notes that it was told that the budget is nearly used up.
+/// Records that the channel was warned about its budget.
 ///
 /// # Errors
 /// As any write.
@@ -486,7 +486,7 @@ pub fn warned(tx: &Tx<'_>, number: i64) -> Result<()> {
 fn require(channel: &Channel, changed: usize) -> Result<()> {
     match changed {
         0 => Err(Error::conflict("channel_not_active", format!("{} has ended", channel.slug))
-            .hint("make a new channel")),
+            .hint("create a new channel")),
         _ => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! Types of channels: who may speak in one, who is woken, and how far agents may go on alone.
+//! Types of channels: who may write, who is woken, and how far agents may go without a person.
 
 use serde::Serialize;
 
@@ -20,35 +20,45 @@ pub enum Speaks {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Wakes {
-    /// Those that are addressed to them.
+    /// Those addressed to them.
     Addressed,
-    /// All but those of the system, and mere acknowledgements.
+    /// All except system messages and acknowledgements.
     Everything,
     /// None.
     Nothing,
 }
 
-/// How far agents go on without a person.
+/// How far agents may go without a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Limits {
-    /// Longest chain of answers to answers.
+    /// Longest chain of replies to replies.
     pub hops: u32,
-    /// Messages of agents since a person spoke.
+    /// Messages of agents since a person last wrote.
     pub without_person: u32,
-    /// Messages of one author in one chain: any cycle comes to this.
+    /// Messages of one author in one chain of replies; every cycle reaches this.
     pub per_root: u32,
-    /// Messages of one agent within a minute.
+    /// Messages of one agent per minute.
     pub pair: u32,
-    /// Messages of all agents within a minute.
+    /// Messages of all agents per minute.
     pub channel: u32,
     /// Members that have not left.
     pub members: u32,
+    /// Agents that its agents may start until a person writes again.
+    pub starts: u32,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { hops: 8, without_person: 20, per_root: 6, pair: 10, channel: 30, members: 20 }
+        Limits {
+            hops: 8,
+            without_person: 20,
+            per_root: 6,
+            pair: 10,
+            channel: 30,
+            members: 20,
+            starts: 2,
+        }
     }
 }
 
@@ -56,19 +66,19 @@ impl Default for Limits {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ChannelType {
-    /// Its name, with which slugs begin.
+    /// Its name, a prefix of slugs.
     pub name: String,
-    /// What it is for, for people.
+    /// Its purpose, for people.
     pub about: String,
-    /// What its channels are to come to, for agents.
+    /// The goal of its channels, for agents.
     pub intent: String,
     /// Who may write.
     pub speaks: Speaks,
     /// Who is woken.
     pub wakes: Wakes,
-    /// What the agents of a channel may spend, if nobody says otherwise.
+    /// The default budget of its channels.
     pub budget: Budget,
-    /// How far agents go on alone.
+    /// How far agents may go without a person.
     pub limits: Limits,
 }
 
@@ -111,7 +121,7 @@ const BUILT_IN: [(&str, &str, &str, Speaks); 5] = [
 ];
 
 impl ChannelType {
-    /// Returns the type of a channel for which none was given.
+    /// Returns the default type.
     pub fn workshop() -> ChannelType {
         ChannelType::of(BUILT_IN[0])
     }

@@ -1,4 +1,4 @@
-//! Members of channels: who they are, and which agent hears and speaks for one.
+//! Members of channels, and the agents in their seats.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde::{Deserialize, Serialize};
@@ -55,7 +55,8 @@ const CHAIR: &str = "
 const RELEASE: &str = "
     UPDATE channel_members SET status = 'left', agent = NULL, is_chair = 0, left_ms = :now,
         changed_ms = :now
-    WHERE channel = :channel AND status <> 'left'";
+    WHERE channel = :channel AND status <> 'left'
+        AND persona_type IN ('agent_internal', 'person_internal')";
 const SEEN: &str = "
     UPDATE channel_members SET seen_seq = MAX(seen_seq, :seq)
     WHERE channel = :channel AND member = :member";
@@ -81,19 +82,19 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("member::read", READ),
 ];
 
-/// Shortest time between two times that somebody mutes or unmutes, in milliseconds.
+/// Shortest time between two changes of muting, in milliseconds.
 const CHANGE_MS_MIN: i64 = 1_000;
 
-/// Whether a member takes part.
+/// Whether a member is active, muted or gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
-    /// It hears and speaks.
+    /// It receives and posts messages.
     Active,
-    /// It is told nothing.
+    /// It receives nothing.
     Muted,
-    /// It was here.
+    /// It has left.
     Left,
 }
 
@@ -123,37 +124,37 @@ pub struct Member {
     pub channel: i64,
     /// `persona:NAME` or `person:ID`.
     pub member: Actor,
-    /// What is written behind an `@`.
+    /// Its handle: the word after `@`.
     pub handle: String,
-    /// The agent that hears and speaks for it.
+    /// The agent in its seat.
     pub agent: Option<String>,
     /// Whether it manages the channel.
     pub is_chair: bool,
-    /// Whether it takes part.
+    /// Its standing.
     pub standing: Standing,
     /// Whether it is from outside.
     pub is_outside: bool,
-    /// Who put it there, or took it out.
+    /// Who added or removed it.
     pub by: Actor,
     /// When it joined last.
     pub joined_at: Millis,
     /// The last message before it joined.
     pub joined_seq: i64,
-    /// The last message that its agent has heard.
+    /// The last message that its agent received.
     pub seen_seq: i64,
-    /// The last message that the person has read.
+    /// The last message that the person read.
     pub read_seq: i64,
-    /// When it joined, muted, unmuted or left last.
+    /// When it last joined, was muted or unmuted, or left.
     pub changed_at: Millis,
 }
 
 impl Member {
-    /// Returns whether it takes part and is told what is said.
+    /// Returns whether it receives messages.
     pub fn is_active(&self) -> bool {
         self.standing == Standing::Active
     }
 
-    /// Returns whether it was here only.
+    /// Returns whether it has left.
     pub fn has_left(&self) -> bool {
         self.standing == Standing::Left
     }
@@ -189,15 +190,15 @@ impl Member {
 pub struct Joining {
     /// `persona:NAME` or `person:ID`.
     pub member: Actor,
-    /// What it is called; its handle is made of it.
+    /// Its name, from which its handle is derived.
     pub name: String,
-    /// The agent that hears and speaks for it.
+    /// The agent in its seat.
     pub agent: Option<String>,
     /// Whether it is from outside.
     pub is_outside: bool,
 }
 
-/// Makes somebody a member; the same row for one who was here before. The first member is the
+/// Adds a member; somebody who was a member before gets the same row. The first member is the
 /// chair.
 ///
 /// # Errors
@@ -244,7 +245,7 @@ pub fn join(
     Ok(joined)
 }
 
-/// Refuses an agent that has a seat.
+/// Refuses an agent that already has a seat.
 ///
 /// # Errors
 /// `conflict` with code `agent_already_in_channel`, with the channel.
@@ -279,7 +280,7 @@ pub fn of_channel(connection: &Connection, channel: i64) -> Result<Vec<Member>> 
     Ok(found.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Returns a member, also one who has left.
+/// Returns a member, even if it has left.
 ///
 /// # Errors
 /// As any read.
@@ -289,7 +290,7 @@ pub fn find(connection: &Connection, channel: i64, member: &Actor) -> Result<Opt
     Ok(statement.query_row(params, Member::from_row).optional()?)
 }
 
-/// Returns the channel in which an agent has its seat.
+/// Returns the channel in which an agent has a seat.
 ///
 /// # Errors
 /// As any read.
@@ -298,7 +299,7 @@ pub fn seat_of(connection: &Connection, agent: &str) -> Result<Option<i64>> {
     Ok(statement.query_row(named_params! {":agent": agent}, |row| row.get(0)).optional()?)
 }
 
-/// Returns the numbers of the channels that somebody is an active member of.
+/// Returns the numbers of the channels whose member somebody is.
 ///
 /// # Errors
 /// As any read.
@@ -315,7 +316,7 @@ pub fn channels_of(connection: &Connection, member: &Actor) -> Result<Vec<i64>> 
     Ok(found)
 }
 
-/// Mutes a member, or lets it hear again.
+/// Mutes or unmutes a member.
 ///
 /// # Errors
 /// `conflict` with code `not_changed`, and `agent_already_in_channel` if its agent sits elsewhere
@@ -384,7 +385,7 @@ pub fn is_member(connection: &Connection, id: &str, member: &Actor) -> Result<bo
     Ok(statement.query_row(params, |row| row.get(0))?)
 }
 
-/// Returns the channels in which an agent has a seat, muted ones too, with the member that it is.
+/// Returns the channels in which an agent has a seat, muted or not, with the member.
 ///
 /// # Errors
 /// As any read.
@@ -395,8 +396,9 @@ pub fn seats_of(connection: &Connection, agent: &str) -> Result<Vec<(i64, Actor)
     Ok(found.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Takes a member out of a channel. A chair hands on to the member who is here longest: people
-/// before agents, muted ones last, nobody from outside; whether somebody of the site is left.
+/// Removes a member. If it was the chair, the member who has been here longest follows: people
+/// before agents, muted ones last, nobody from outside. Returns whether anybody of this site is
+/// left.
 ///
 /// # Errors
 /// `conflict` with code `not_changed` for one who has left.
@@ -439,7 +441,8 @@ pub fn set_chair(tx: &Tx<'_>, channel: &Channel, member: &Member, by: &Actor) ->
     }
 }
 
-/// Lets all members of a channel that has ended go: their agents are free.
+/// Releases the members of a channel that has ended, so that their agents are free. Members from
+/// outside keep their rows, because only members from outside need one to read.
 ///
 /// # Errors
 /// As any write.
@@ -449,7 +452,7 @@ pub fn release_all(tx: &Tx<'_>, channel: i64) -> Result<()> {
     Ok(())
 }
 
-/// Notes up to which message a member's agent has heard.
+/// Records up to which message a member's agent has received.
 ///
 /// # Errors
 /// As any write.
@@ -459,7 +462,7 @@ pub fn seen(tx: &Tx<'_>, channel: i64, member: &Actor, sequence: i64) -> Result<
     Ok(())
 }
 
-/// Notes up to which message a person has read.
+/// Records up to which message a person has read.
 ///
 /// # Errors
 /// As any write.

@@ -1,9 +1,9 @@
-//! Whom a text mentions: `@handle`, but not in code.
+//! Mentions in a text: `@handle`, except in code.
 
 use std::collections::BTreeSet;
 
-/// Returns the words behind an `@` in a text, in lower case and without those in code. Whether
-/// somebody is called so is for the reader to say.
+/// Returns the words after `@` in a text, in lower case, except those in code. The caller decides
+/// which of them are members.
 pub fn mentions(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut is_fenced = false;
@@ -19,7 +19,7 @@ pub fn mentions(text: &str) -> BTreeSet<String> {
     found
 }
 
-/// Reads one line. What stands between two backticks is code; a single one is none.
+/// Reads one line. Text between two backticks is code; a single backtick is not.
 fn of_line(line: &str, found: &mut BTreeSet<String>) {
     let parts: Vec<&str> = line.split('`').collect();
     let last = parts.len() - 1;
@@ -34,7 +34,7 @@ fn of_line(line: &str, found: &mut BTreeSet<String>) {
 fn of_words(text: &str, found: &mut BTreeSet<String>) {
     let mut before = ' ';
     for (at, c) in text.char_indices() {
-        // `jo@example.org` is no mention.
+        // `jo@example.org` is not a mention.
         if c == '@' && !before.is_alphanumeric() && before != '@' {
             let rest = &text[at + 1..];
             let is_of_handle = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';

@@ -1,4 +1,4 @@
-//! What is said in channels, in one order: rows that are written once.
+//! The messages of channels, in one order; a row is written once and never changes.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde::{Deserialize, Serialize};
@@ -11,6 +11,7 @@ const TAKE_SEQUENCE: &str = "
     UPDATE channels SET last_sequence = last_sequence + 1, last_ms = :now,
         agent_messages = CASE :voice WHEN 'agent' THEN agent_messages + 1 WHEN 'person' THEN 0
             ELSE agent_messages END,
+        agent_starts = CASE :voice WHEN 'person' THEN 0 ELSE agent_starts END,
         status = CASE WHEN status = 'pending' AND :voice <> 'system' THEN 'active' ELSE status END,
         active_ms = CASE WHEN active_ms IS NULL AND :voice <> 'system' THEN :now ELSE active_ms END
     WHERE number = :channel
@@ -27,6 +28,12 @@ const FIND: &str = "SELECT * FROM channel_messages WHERE message_id = :id";
 const AFTER: &str = "
     SELECT * FROM channel_messages WHERE channel = :channel AND sequence > :after
     ORDER BY sequence LIMIT :limit";
+const SINCE: &str = "
+    SELECT * FROM channel_messages
+    WHERE channel = :channel AND created_ms >= :since AND sequence > :after
+    ORDER BY created_ms, sequence LIMIT :limit";
+const ANSWER_OF_TURN: &str = "
+    SELECT * FROM channel_messages WHERE turn_id = :turn AND is_answer = 1";
 const BEFORE: &str = "
     SELECT * FROM channel_messages WHERE channel = :channel AND sequence < :before
     ORDER BY sequence DESC LIMIT :limit";
@@ -50,6 +57,8 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("channel_message::mention", MENTION),
     ("channel_message::find", FIND),
     ("channel_message::after", AFTER),
+    ("channel_message::since", SINCE),
+    ("channel_message::answer_of_turn", ANSWER_OF_TURN),
     ("channel_message::before", BEFORE),
     ("channel_message::of_root", OF_ROOT),
     ("channel_message::recent", RECENT),
@@ -57,18 +66,18 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("channel_message::mentions_after", MENTIONS_AFTER),
 ];
 
-/// What a message of a channel is.
+/// The type of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Sort {
-    /// Somebody says something.
+    /// An ordinary message.
     Message,
-    /// The program says what happened.
+    /// A report by the server.
     System,
-    /// Somebody hands work on.
+    /// Work for another member.
     Delegation,
-    /// Somebody needs the chair.
+    /// A request to the chair.
     Escalation,
 }
 
@@ -83,39 +92,39 @@ impl Sort {
         }
     }
 
-    /// Returns the sort with this word.
+    /// Returns the type with this word.
     pub fn parse(word: &str) -> Option<Sort> {
         let all = [Sort::Message, Sort::System, Sort::Delegation, Sort::Escalation];
         all.into_iter().find(|it| it.as_str() == word)
     }
 }
 
-/// A message of a channel; its text is that of the message of this id.
+/// A message of a channel; its text is the payload of the message with this id.
 #[derive(Clone, Debug)]
 pub struct Spoken {
     /// The message.
     pub id: MailId,
     /// The channel's number.
     pub channel: i64,
-    /// Its place in the channel, from 1 and without a gap.
+    /// Its number in the channel: from 1, without gaps.
     pub sequence: i64,
-    /// What it is.
+    /// Its type.
     pub sort: Sort,
     /// `persona:NAME`, `person:ID`, `script` or `system`.
     pub author: Actor,
     /// The author's handle, if it is a member.
     pub handle: Option<String>,
-    /// The agent that said it.
+    /// The agent that posted it.
     pub agent: Option<String>,
-    /// The turn that came to it.
+    /// The turn that it is the answer of, or was posted in.
     pub turn_id: Option<TurnId>,
-    /// The message that it answers.
+    /// The number of the message that it answers.
     pub answers: Option<i64>,
     /// The first message of its chain.
     pub root: MailId,
-    /// How many steps it is away from that.
+    /// Its distance from that.
     pub hop: u32,
-    /// When it was said.
+    /// When it was posted.
     pub created_at: Millis,
 }
 
@@ -153,8 +162,8 @@ impl Spoken {
     }
 }
 
-/// Takes the next place of a channel; `voice` is `person`, `agent`, `script` or `system`. What it
-/// sets besides: how often agents spoke since a person did, and that the channel is active.
+/// Takes the next number of a channel; `voice` is `person`, `agent`, `script` or `system`. Also
+/// updates the counters of agents, and makes a pending channel active.
 pub(super) fn take_sequence(tx: &Tx<'_>, channel: i64, voice: &str) -> Result<i64> {
     let params = named_params! {":channel": channel, ":voice": voice, ":now": tx.now()};
     Ok(tx.prepare_cached(TAKE_SEQUENCE)?.query_row(params, |row| row.get(0))?)
@@ -177,7 +186,7 @@ pub(super) fn mention(tx: &Tx<'_>, member: &Actor, channel: i64, sequence: i64) 
     Ok(())
 }
 
-/// Returns a message of a channel; nothing for another message.
+/// Returns a message; none if it is not one of a channel.
 ///
 /// # Errors
 /// As any read.
@@ -186,7 +195,16 @@ pub fn find(connection: &Connection, id: &MailId) -> Result<Option<Spoken>> {
     Ok(statement.query_row(named_params! {":id": id}, Spoken::from_row).optional()?)
 }
 
-/// Returns messages behind a place, in their order.
+/// Returns the message that a turn was answered with.
+///
+/// # Errors
+/// As any read.
+pub fn answer_of_turn(connection: &Connection, turn: &TurnId) -> Result<Option<Spoken>> {
+    let mut statement = connection.prepare_cached(ANSWER_OF_TURN)?;
+    Ok(statement.query_row(named_params! {":turn": turn}, Spoken::from_row).optional()?)
+}
+
+/// Returns the messages after a number, in order.
 ///
 /// # Errors
 /// As any read.
@@ -196,7 +214,28 @@ pub fn after(connection: &Connection, channel: i64, after: i64, limit: u32) -> R
     Ok(statement.query_map(params, Spoken::from_row)?.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Returns the last messages before a place, in their order.
+/// Returns the messages since a moment and after a number, in order.
+///
+/// # Errors
+/// As any read.
+pub fn since(
+    connection: &Connection,
+    channel: i64,
+    (since, after): (Millis, i64),
+    limit: u32,
+) -> Result<Vec<Spoken>> {
+    let mut statement = connection.prepare_cached(SINCE)?;
+    let params = named_params! {
+        ":channel": channel, ":since": since, ":after": after, ":limit": limit,
+    };
+    let mut found: Vec<Spoken> =
+        statement.query_map(params, Spoken::from_row)?.collect::<rusqlite::Result<_>>()?;
+    // A clock that was set back must not change the order.
+    found.sort_by_key(|message| message.sequence);
+    Ok(found)
+}
+
+/// Returns the last messages before a number, in order.
 ///
 /// # Errors
 /// As any read.
@@ -215,15 +254,15 @@ pub fn before(
     Ok(found)
 }
 
-/// How often an author spoke in a chain, from a place on.
+/// Returns how many messages an author posted in a chain, from a number on.
 pub(super) fn of_root(c: &Connection, root: &MailId, author: &Actor, from: i64) -> Result<u32> {
     let mut statement = c.prepare_cached(OF_ROOT)?;
     let params = named_params! {":root": root, ":author": author, ":from": from};
     Ok(statement.query_row(params, |row| row.get(0))?)
 }
 
-/// How much agents wrote in a channel since a time, all of them and this author. What a clock that
-/// was ahead has dated is left out.
+/// Returns how many messages all agents, and this author, posted in a span of time. Messages that a
+/// fast clock dated later do not count.
 pub(super) fn recent(
     c: &Connection,
     channel: i64,
@@ -236,7 +275,7 @@ pub(super) fn recent(
     Ok(statement.query_row(params, |row| Ok((row.get(0)?, row.get(1)?)))?)
 }
 
-/// Returns how often a member was mentioned behind a place.
+/// Returns how often a member was mentioned after a number.
 ///
 /// # Errors
 /// As any read.
@@ -246,7 +285,7 @@ pub fn mentions_after(c: &Connection, channel: i64, member: &Actor, after: i64) 
     Ok(statement.query_row(params, |row| row.get(0))?)
 }
 
-/// Returns how many messages somebody wrote in a span of time.
+/// Returns how many messages somebody posted in a span of time.
 pub(super) fn recent_of(
     c: &Connection,
     channel: i64,

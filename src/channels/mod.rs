@@ -1,10 +1,11 @@
 //! Channels: conversations of people and agents, in one order.
 //!
-//! **Invariant:** a message, its place, who is woken by it and whether the channel pauses are one
+//! **Invariant:** a message, its number, its deliveries and a resulting pause are one
 //! transaction.
-//! **Invariant:** who is woken, when agents are stopped and what a block holds are functions of
-//! values.
+//! **Invariant:** pure functions decide who is woken, when a channel pauses, and what a block
+//! contains.
 
+mod attachment;
 mod block;
 mod budget;
 mod channel;
@@ -17,8 +18,13 @@ mod post;
 mod primer;
 mod provenance;
 mod slug;
+mod starts;
 mod wake;
 
+pub use attachment::{
+    Attachment, content as attachment_content, drop_unsent, droppable, find as find_attachment,
+    no_attachment, of_message as attachments_of, upload,
+};
 pub use block::{
     BLOCK_BYTES_MAX, Envelope, MESSAGES_MAX, NEW as NEW_MESSAGES, cut, envelopes,
     read as read_block,
@@ -34,13 +40,23 @@ pub use member::{
     set_chair, set_muted,
 };
 pub use mention::mentions;
-pub use message::{Sort, Spoken, after, before, find as find_message, mentions_after};
+pub use message::{
+    Sort, Spoken, after, answer_of_turn, before, find as find_message, mentions_after, since,
+};
 pub use pause::Pause;
-pub use post::{Author, NewPost, TEXT_CHARS_MAX, brief, is_flooding, is_too_fast, pause, post};
+pub use post::{Author, NewPost, TEXT_CHARS_MAX, brief, is_too_fast, pause, post};
 pub use primer::{PrimerWords, briefing, own_primer, primer, primer_words};
 pub use provenance::Cause;
+pub use starts::count_start;
 
 /// The statements of this module, for the schema test.
 pub fn statements() -> Vec<(&'static str, &'static str)> {
-    [channel::STATEMENTS, member::STATEMENTS, message::STATEMENTS].concat()
+    [
+        attachment::STATEMENTS,
+        channel::STATEMENTS,
+        member::STATEMENTS,
+        message::STATEMENTS,
+        starts::STATEMENTS,
+    ]
+    .concat()
 }

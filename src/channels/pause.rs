@@ -1,21 +1,21 @@
-//! When agents that go on alone are stopped: decided by numbers, in the transaction that posts.
+//! When a channel pauses because agents continue without a person.
 
 use crate::channels::kind::Limits;
 
-/// Why a channel waits for a person.
+/// Why a channel is paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pause {
-    /// Answers to answers went on too long.
+    /// The chain of replies is too long.
     Hops,
-    /// Agents wrote too much since a person spoke.
+    /// Too many messages of agents since a person wrote.
     NoPerson,
-    /// One author came again and again in one chain.
+    /// One author posted too often in one chain.
     Cycle,
-    /// Too much was written within a minute.
+    /// Too many messages within a minute.
     Rate,
     /// The channel's budget is used up.
     Budget,
-    /// A person stopped it.
+    /// A person paused it.
     Person,
 }
 
@@ -41,12 +41,12 @@ impl Pause {
         Pause::ALL.into_iter().find(|pause| pause.as_str() == word)
     }
 
-    /// Returns whether a line of a person ends it.
+    /// Returns whether a person's message ends it.
     pub fn ends_with_a_line(self) -> bool {
         !matches!(self, Pause::Budget | Pause::Person)
     }
 
-    /// Says why, for the channel.
+    /// Returns the reason as a sentence for the channel.
     pub fn sentence(self, limits: &Limits) -> String {
         match self {
             Pause::Hops => format!("Paused: {} answers in a row without a person.", limits.hops),
@@ -64,12 +64,12 @@ impl Pause {
     }
 }
 
-/// How far agents have gone, with the message that is posted now.
+/// The counters after the message that is being posted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Talk {
-    /// How many steps the message is away from the beginning of its chain.
+    /// The distance of the message from the beginning of its chain.
     pub hop: u32,
-    /// Messages of agents since a person spoke.
+    /// Messages of agents since a person last wrote.
     pub without_person: u32,
     /// Messages of this author in this chain.
     pub per_root: u32,
@@ -79,7 +79,7 @@ pub(super) struct Talk {
     pub channel: u32,
 }
 
-/// Returns why a channel is paused after a message of an agent.
+/// Returns why an agent's message pauses the channel, if it does.
 pub(super) fn pause(limits: &Limits, talk: &Talk) -> Option<Pause> {
     if talk.hop >= limits.hops {
         return Some(Pause::Hops);

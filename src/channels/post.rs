@@ -1,5 +1,5 @@
-//! Posting: a message of a channel, its place, who is woken by it, and whether the channel is
-//! paused after it, in one transaction.
+//! Posting a message: its number, its deliveries, and whether the channel
+//! pauses, in one transaction.
 
 use std::collections::BTreeSet;
 
@@ -9,6 +9,7 @@ use crate::api::mail::Sort as MailSort;
 use crate::base::{
     Actor, Address, Error, ErrorKind, Event, EventKind, Ids, JobId, MailId, Result, TurnId, fault,
 };
+use crate::channels::attachment;
 use crate::channels::channel::{self, Channel};
 use crate::channels::kind::{ChannelType, Speaks};
 use crate::channels::member::{self, Member};
@@ -22,26 +23,26 @@ use crate::store::Tx;
 
 /// Longest text of a message, in characters.
 pub const TEXT_CHARS_MAX: usize = 50_000;
-/// How long messages count for the rate of agents, in milliseconds.
+/// How long a message counts toward the rate limits, in milliseconds.
 const RATE_WINDOW_MS: i64 = 60_000;
-/// Most messages that wait for one agent in one channel.
+/// Maximum number of messages waiting for one agent in one channel.
 const WAITING_MAX: usize = 50;
 
 /// Who posts.
 #[derive(Clone, Debug)]
 pub enum Author {
-    /// A member; an agent by its job.
+    /// A member: a person, or an agent by its job.
     Member {
         /// Its row.
         member: Box<Member>,
-        /// Whoever is there: the person, or the job of the agent.
+        /// The person, or the job of the agent.
         sender: Actor,
-        /// The address that it writes from.
+        /// Its address.
         from: Option<Address>,
     },
     /// A handler or a schedule of the script.
     Script(Actor),
-    /// The program.
+    /// The server.
     System,
 }
 
@@ -72,29 +73,31 @@ impl Author {
     }
 }
 
-/// What is posted.
+/// A message to post.
 #[derive(Clone, Debug)]
 pub struct NewPost {
-    /// By whom.
+    /// Its author.
     pub author: Author,
-    /// What it is.
+    /// Its type.
     pub sort: Sort,
-    /// What it says.
+    /// Its text.
     pub text: String,
-    /// The handle of the member that it is for.
+    /// The handle of the member that it is addressed to.
     pub to: Option<String>,
-    /// What it goes back to.
+    /// The message that caused it.
     pub cause: Option<Cause>,
-    /// The turn in which it is said.
+    /// The turn in which it is posted.
     pub turn: Option<TurnId>,
-    /// Whether it is what that turn came to.
+    /// Whether it is the answer of that turn.
     pub is_answer: bool,
     /// The job of the agent.
     pub job: Option<JobId>,
+    /// Uploads of the author to send with it.
+    pub attachments: Vec<i64>,
 }
 
 impl NewPost {
-    /// Returns a line of the program.
+    /// Returns a system message.
     pub fn system(text: impl Into<String>) -> NewPost {
         NewPost {
             author: Author::System,
@@ -105,11 +108,12 @@ impl NewPost {
             turn: None,
             is_answer: false,
             job: None,
+            attachments: Vec::new(),
         }
     }
 }
 
-/// Posts a message in a channel that is open.
+/// Posts a message in an open channel.
 ///
 /// # Errors
 /// `invalid`: `empty_text`, `unknown_mention`; `too_large`; `forbidden`: `chair_only`;
@@ -129,6 +133,7 @@ pub fn post(
         channel = channel::find(tx.connection(), channel.number)?;
     }
     let spoken = write(tx, ids, &channel, new)?;
+    attach(tx, &spoken, new)?;
     let mentioned: Vec<&Member> =
         members.iter().filter(|it| is_called(it, &called, voice, new)).collect();
     for member in mentioned.iter().filter(|it| !it.has_left()) {
@@ -144,7 +149,7 @@ pub fn post(
     Ok(spoken)
 }
 
-/// Pauses a channel and says so in it, once.
+/// Pauses a channel and announces it there, once.
 ///
 /// # Errors
 /// As any write.
@@ -161,7 +166,7 @@ pub fn pause(
     post(tx, ids, (channel.number, kind), &line).map(drop)
 }
 
-/// Refuses what may not be posted; returns the words behind an `@` that somebody is called by.
+/// Refuses a message that may not be posted; returns the mentions that are known here.
 fn admit(
     channel: &Channel,
     kind: &ChannelType,
@@ -169,15 +174,16 @@ fn admit(
     new: &NewPost,
 ) -> Result<BTreeSet<String>> {
     channel.require_open()?;
-    if new.text.trim().is_empty() || new.text.contains('\0') {
+    let is_empty = new.text.trim().is_empty() && new.attachments.is_empty();
+    if is_empty || new.text.contains('\0') {
         return Err(
             Error::invalid("the message is empty, or has a zero byte in it").code("empty_text")
         );
     }
     if new.text.chars().count() > TEXT_CHARS_MAX {
-        let message = format!("a message has at most {TEXT_CHARS_MAX} characters");
+        let message = format!("a message can have at most {TEXT_CHARS_MAX} characters");
         return Err(Error::new(ErrorKind::TooLarge, message)
-            .hint("write what is long into a document, and say where it is"));
+            .hint("put a long text into a document, and name its path"));
     }
     if let Some(member) = new.author.member() {
         if member.has_left() {
@@ -190,7 +196,7 @@ fn admit(
                 .hint(format!("wiki-browser channel unmute {}", channel.slug)));
         }
         if kind.speaks == Speaks::Chair && !member.is_chair {
-            let message = format!("only the chair writes in a {}", kind.name);
+            let message = format!("only the chair can write in a {}", kind.name);
             return Err(Error::new(ErrorKind::Forbidden, message).code("chair_only"));
         }
     }
@@ -202,7 +208,7 @@ fn admit(
             })
     };
     let mut called = match new.author {
-        // A line that names somebody who joined calls nobody.
+        // A report that somebody joined does not mention them.
         Author::System => BTreeSet::new(),
         _ => mentions(&new.text),
     };
@@ -212,7 +218,7 @@ fn admit(
         if !is_known(&to) {
             let here: Vec<&str> =
                 members.iter().filter(|it| !it.has_left()).map(|it| it.handle.as_str()).collect();
-            let message = format!("nobody here is called {}", to.escape_debug());
+            let message = format!("no member is called {}", to.escape_debug());
             return Err(Error::invalid(message)
                 .code("unknown_mention")
                 .of_input("to")
@@ -234,7 +240,7 @@ fn is_called(member: &Member, called: &BTreeSet<String>, voice: Voice, new: &New
             || (may_call_all && is_named("all")))
 }
 
-/// Writes the message and its place.
+/// Writes the message and its number.
 fn write(tx: &Tx<'_>, ids: &Ids, channel: &Channel, new: &NewPost) -> Result<Spoken> {
     let voice = match new.author.voice() {
         Voice::Person => "person",
@@ -244,7 +250,7 @@ fn write(tx: &Tx<'_>, ids: &Ids, channel: &Channel, new: &NewPost) -> Result<Spo
         Voice::System => "system",
     };
     let sequence = match fault::is_off("post_tx") {
-        // Counts what is written, and not what was promised.
+        // Counts the rows, not the numbers that were given out.
         true => message::before(tx.connection(), channel.number, None, 1)?
             .last()
             .map_or(1, |it| it.sequence + 1),
@@ -293,7 +299,23 @@ fn write(tx: &Tx<'_>, ids: &Ids, channel: &Channel, new: &NewPost) -> Result<Spo
     Ok(spoken)
 }
 
-/// Writes for each agent that hears the channel that the message waits for it.
+/// Sends the uploads of a message with it.
+fn attach(tx: &Tx<'_>, spoken: &Spoken, new: &NewPost) -> Result<()> {
+    match &spoken.author {
+        _ if new.attachments.is_empty() => Ok(()),
+        Actor::Person(id) => {
+            attachment::send(tx, (spoken.channel, &spoken.id), id, &new.attachments)
+        }
+        _ => {
+            let message = "only people attach files";
+            Err(Error::new(ErrorKind::Forbidden, message)
+                .code("agent_forbidden")
+                .hint("write a document, and name its path in the message"))
+        }
+    }
+}
+
+/// Writes a delivery for each agent that receives the message.
 fn deliver(
     tx: &Tx<'_>,
     (channel, kind): (&Channel, &ChannelType),
@@ -339,12 +361,12 @@ fn deliver(
     Ok(())
 }
 
-/// Whether a message is that of a member itself: who has taken over its seat meanwhile hears it.
+/// Returns whether a member wrote the message itself. A successor in its seat receives it.
 fn is_own(author: &Member, member: &Member) -> bool {
     author.member == member.member && author.agent == member.agent
 }
 
-/// Drops what waits longest where too much does: first what wakes nobody.
+/// Makes room for one more waiting message: drops the oldest, preferably one that does not wake.
 fn make_room(tx: &Tx<'_>, agent: &str, channel: i64) -> Result<()> {
     let waiting = mail::waiting_in_room(tx.connection(), agent, channel)?;
     if waiting.len() < WAITING_MAX {
@@ -372,7 +394,7 @@ fn talk(tx: &Tx<'_>, channel: &Channel, spoken: &Spoken) -> Result<Talk> {
     })
 }
 
-/// Returns whether an agent has written as much within a minute as it may.
+/// Returns whether a member has reached its rate limit. Agents also share the channel's.
 ///
 /// # Errors
 /// As any read.
@@ -382,26 +404,13 @@ pub fn is_too_fast(
     kind: &ChannelType,
     member: &Member,
 ) -> Result<bool> {
-    let since = tx.now().plus(-RATE_WINDOW_MS);
-    let (of_all, own) =
-        message::recent(tx.connection(), channel.number, &member.member, (since, tx.now()))?;
+    let (c, when) = (tx.connection(), (tx.now().plus(-RATE_WINDOW_MS), tx.now()));
+    if member.is_person() {
+        let own = message::recent_of(c, channel.number, &member.member, when)?;
+        return Ok(own >= kind.limits.pair);
+    }
+    let (of_all, own) = message::recent(c, channel.number, &member.member, when)?;
     Ok(own >= kind.limits.pair || of_all >= kind.limits.channel)
-}
-
-/// Returns whether a member from outside has written as much within a minute as it may.
-///
-/// # Errors
-/// As any read.
-pub fn is_flooding(
-    tx: &Tx<'_>,
-    channel: &Channel,
-    kind: &ChannelType,
-    member: &Member,
-) -> Result<bool> {
-    let since = tx.now().plus(-RATE_WINDOW_MS);
-    let (c, when) = (tx.connection(), (since, tx.now()));
-    let own = message::recent_of(c, channel.number, &member.member, when)?;
-    Ok(own >= kind.limits.pair)
 }
 
 /// Emits that a message was posted: ids only.
@@ -414,7 +423,7 @@ fn tell(tx: &Tx<'_>, channel: &Channel, spoken: &Spoken, by: &Actor) -> Result<(
     tx.emit(Event::new(EventKind::ChannelMessage, subject, by.clone(), data))
 }
 
-/// Writes what an agent is told before the first message that it hears: kept, and not a message of
+/// Writes an agent's briefing, which precedes its first message. It is not a message of
 /// the channel.
 ///
 /// # Errors

@@ -1,31 +1,31 @@
-//! What a message goes back to: the first message of its chain, and how many steps it is away.
+//! The chain that a message belongs to: its first message, and the distance from it.
 
 use crate::base::MailId;
 
-/// The message that an agent's message goes back to.
+/// The message that caused an agent's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
     /// The message.
     pub id: MailId,
-    /// Its place in the channel.
+    /// Its number in the channel.
     pub sequence: i64,
     /// The first message of its chain.
     pub root: MailId,
-    /// How many steps it is away from that.
+    /// Its distance from that.
     pub hop: u32,
 }
 
-/// Where a message stands in a chain; no root: it begins one.
+/// The position of a message in a chain; without a root, it begins one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Origin {
     /// The first message of its chain.
     pub root: Option<MailId>,
-    /// How many steps it is away from that.
+    /// Its distance from that.
     pub hop: u32,
 }
 
-/// Returns where a message stands. `guard_from` is the first message that counts: a person let
-/// the channel go on there, and what goes back to before begins anew.
+/// Returns the position of a message. `guard_from` is the first message that counts: a person
+/// resumed the channel there, and chains from before it start again.
 pub(super) fn origin(cause: Option<&Cause>, guard_from: i64) -> Origin {
     match cause {
         Some(cause) if cause.sequence >= guard_from => {

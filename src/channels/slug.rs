@@ -1,12 +1,12 @@
-//! Names of channels in addresses: `TYPE-NAME-NUMBER`.
+//! Slugs of channels: `TYPE-NAME-NUMBER`.
 
 use unicode_normalization::char::{decompose_compatible, is_combining_mark};
 
-/// Longest slug, in bytes: it is a part of an address.
+/// Longest slug, in bytes: a part of an address.
 const SLUG_BYTES_MAX: usize = 63;
 
-/// Returns a name as slugs hold it: lower-case letters without marks, digits and single hyphens;
-/// empty if nothing of it can be kept.
+/// Folds a name for a slug: lower-case letters without marks, digits and single hyphens;
+/// possibly empty.
 pub(super) fn fold(name: &str) -> String {
     let mut folded = String::new();
     let mut push = |c: char| {
@@ -44,7 +44,7 @@ pub(super) fn slug(kind: &str, folded: &str, number: i64) -> String {
     }
 }
 
-/// Returns a name as a handle holds it: what may be written behind an `@`.
+/// Returns the handle for a name.
 pub(super) fn handle(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let plain: String = name.chars().map(|c| if is_plain(c) { c } else { '-' }).collect();

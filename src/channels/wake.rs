@@ -1,11 +1,11 @@
-//! Who is woken by a message, and for whom it waits as context: a function of values.
+//! Which agents a message wakes; the others get it as context with a later one.
 
 use std::collections::BTreeSet;
 
 use crate::channels::kind::{Speaks, Wakes};
 use crate::channels::message::Sort;
 
-/// The words behind an `@` that nobody is called by.
+/// Handles that no member can have.
 pub(super) const RESERVED: [&str; 3] = ["all", "chair", "here"];
 /// Longest acknowledgement, in words.
 const ACK_WORDS_MAX: usize = 12;
@@ -21,35 +21,35 @@ pub(super) enum Voice {
     Outside,
     /// A handler or a schedule of the script.
     Script,
-    /// The program.
+    /// The server.
     System,
 }
 
 impl Voice {
-    /// Whether its words wake only whom they name.
+    /// Returns whether its messages wake only the members they mention.
     pub(super) fn is_guarded(self) -> bool {
         matches!(self, Voice::Agent | Voice::Outside)
     }
 }
 
-/// A message, as far as it decides who is woken.
+/// The properties of a message that decide who is woken.
 #[derive(Clone, Debug)]
 pub(super) struct Said<'a> {
     /// Who wrote it.
     pub voice: Voice,
-    /// Whether that is the chair.
+    /// Whether the author is the chair.
     pub is_chair: bool,
-    /// What it is.
+    /// Its type.
     pub sort: Sort,
-    /// What it says.
+    /// Its text.
     pub text: &'a str,
-    /// Handles of members, and reserved words, that it mentions, in lower case.
+    /// The handles and reserved words that it mentions, in lower case.
     pub mentions: &'a BTreeSet<String>,
-    /// Whether what it goes back to asks something.
+    /// Whether the message that caused it asks something.
     pub answers_a_question: bool,
 }
 
-/// A member who may be woken.
+/// A member that may be woken.
 #[derive(Clone, Debug)]
 pub(super) struct Listener<'a> {
     /// Its handle.
@@ -58,11 +58,11 @@ pub(super) struct Listener<'a> {
     pub agent: &'a str,
     /// Whether it is the chair.
     pub is_chair: bool,
-    /// Whether there is no other active member but the author.
+    /// Whether it is the only active member besides the author.
     pub is_only_other: bool,
 }
 
-/// Returns whether a message wakes a member; otherwise it waits as context for what does.
+/// Returns whether a message wakes a member; otherwise it is context for the next one that does.
 pub(super) fn wakes((speaks, wakes): (Speaks, Wakes), said: &Said<'_>, who: &Listener<'_>) -> bool {
     if said.voice == Voice::System || wakes == Wakes::Nothing {
         return false;
@@ -87,7 +87,7 @@ pub(super) fn wakes((speaks, wakes): (Speaks, Wakes), said: &Said<'_>, who: &Lis
         || (speaks == Speaks::Chair && said.is_chair)
 }
 
-/// Returns whether a text only acknowledges: short, and without a mention, a question, a link or
+/// Returns whether a text is an acknowledgement: short, without a mention, a question, a link or
 /// code.
 pub(super) fn is_acknowledgement(text: &str) -> bool {
     let is_plain = !text.contains(['@', '?', '`']) && !text.contains("://");
@@ -147,7 +147,7 @@ mod tests {
             (WORKSHOP, Agent, true, Message, "thanks", "rp"),
             (WORKSHOP, Agent, false, Delegation, "@robbo go", "r"),
             (WORKSHOP, Agent, false, Escalation, "I cannot go on", "p"),
-            // Where they may wake anybody at all.
+            // Only where they may wake agents at all.
             (WORKSHOP, Outside, false, Message, LONG, ""),
             (WORKSHOP, Outside, false, Message, "@robbo what do you think of this?", "r"),
             (WORKSHOP, Outside, false, Message, "@all what do you think of this?", ""),

@@ -58,7 +58,7 @@ pub use setting::{Setting, forget_ref, keep_ref, keep_setting, ref_of, setting_o
 
 pub use upload::{
     ATTACHMENTS_MAX, Attachment, IMAGE_BYTES_MAX, IMAGES_MAX, insert as add_upload, kind_of,
-    old as old_uploads, path_for as upload_path, shown_name, take as take_upload,
+    old as old_uploads, path_for as upload_path, take as take_upload,
 };
 
 /// The statements of this module, for the schema test.

@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization as _;
 
-use crate::base::{Error, ErrorKind, Millis, PersonId, Result};
+use crate::base::{Error, ErrorKind, Millis, PersonId, Result, image_type, is_text};
 use crate::store::Tx;
 
 /// Files of one message.
@@ -21,8 +21,6 @@ const UNSENT_MAX: i64 = 50;
 const FOLDER: &str = "agent/uploads";
 /// Longest part of a name that is kept, in bytes.
 const STEM_BYTES_MAX: usize = 100;
-/// Longest name as a person calls a file, in bytes.
-const NAME_BYTES_MAX: usize = 255;
 
 const INSERT: &str = "
     INSERT INTO chat_uploads (path, person_id, name, kind, bytes, digest, created_ms)
@@ -77,11 +75,9 @@ impl Attachment {
 /// # Errors
 /// `invalid` with code `attachment_type`; `too_large`.
 pub fn kind_of(bytes: &[u8]) -> Result<&'static str> {
-    let kind = match bytes {
-        [0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a, ..] => "image/png",
-        [0xff, 0xd8, 0xff, ..] => "image/jpeg",
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "image/webp",
-        [_, ..] if !bytes.contains(&0) && std::str::from_utf8(bytes).is_ok() => "text",
+    let kind = match image_type(bytes) {
+        Some(kind) if kind != "image/gif" => kind,
+        None if is_text(bytes) => "text",
         _ => {
             return Err(Error::invalid("only texts (UTF-8), PNG, JPEG and WebP are attached")
                 .code("attachment_type"));
@@ -126,14 +122,6 @@ pub fn path_for(name: &str, kind: &str, at: Millis, unique: &str) -> String {
     let day = at.rfc3339();
     let day = day.get(..10).unwrap_or_default();
     format!("{FOLDER}/{day}-{unique}-{stem}.{ending}")
-}
-
-/// Returns a name as it is shown: one line, not too long.
-pub fn shown_name(name: &str) -> String {
-    let plain: String = name.chars().filter(|it| !it.is_control()).collect();
-    let end = plain.floor_char_boundary(NAME_BYTES_MAX);
-    let plain = plain[..end].trim();
-    if plain.is_empty() { "file".to_owned() } else { plain.to_owned() }
 }
 
 /// Writes down that a person uploads a file.
@@ -216,6 +204,5 @@ mod tests {
             assert_eq!(of(name, kind), format!("{FOLDER}/{path}"), "{name}");
         }
         assert!(of(&"é".repeat(900), "text").len() < 200);
-        assert_eq!(shown_name("a\nb\u{1b}[31m"), "ab[31m");
     }
 }

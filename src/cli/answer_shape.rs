@@ -11,7 +11,8 @@ use crate::base::Result;
 use crate::cli::args::Command;
 use crate::cli::commands::agent::AgentCommand;
 use crate::cli::commands::approval::ApprovalCommand;
-use crate::cli::commands::channel::{ChannelCommand, MsgCommand};
+use crate::cli::commands::channel::ChannelCommand;
+use crate::cli::commands::channel::msg::MsgCommand;
 use crate::cli::commands::chat::ChatCommand;
 use crate::cli::commands::gateway::GatewayCommand;
 use crate::cli::commands::job::JobCommand;
@@ -350,6 +351,7 @@ fn of_agent(command: &AgentCommand) -> Option<&'static str> {
         AgentCommand::List
         | AgentCommand::Show { .. }
         | AgentCommand::Peek { .. }
+        | AgentCommand::Turns { .. }
         | AgentCommand::Attach { .. } => None,
         AgentCommand::Stop { all: true, .. } => Some("items[@agent]"),
         AgentCommand::Handover { .. } => {

@@ -121,13 +121,17 @@ pub(super) async fn send(
     socket: &Utf8Path,
     token: Option<&str>,
     request: &Request<'_>,
-) -> Result<Value> {
+) -> Result<Bytes> {
     let answer = open(socket, token, request).await?;
-    let bytes = read(answer.body).await?;
+    read(answer.body).await
+}
+
+/// Reads a body as JSON; an empty one is null.
+pub(super) fn json(bytes: &[u8]) -> Result<Value> {
     if bytes.is_empty() {
         return Ok(Value::Null);
     }
-    serde_json::from_slice(&bytes)
+    serde_json::from_slice(bytes)
         .context(ErrorKind::Internal, || "the server's answer is not JSON".to_owned())
 }
 

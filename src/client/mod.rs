@@ -15,6 +15,7 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use hyper::body::Bytes;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -142,7 +143,8 @@ impl Client {
     /// # Errors
     /// As [`Client::get`], without a wait for a server that was there.
     pub fn look(&self, path_and_query: &str) -> Result<Value> {
-        self.runtime.block_on(self.send_once(&exchange::Request::get(path_and_query)))
+        let request = exchange::Request::get(path_and_query);
+        exchange::json(&self.runtime.block_on(self.send_once(&request))?)
     }
 
     /// Posts a body and returns the JSON of the response.
@@ -180,6 +182,14 @@ impl Client {
         self.send(exchange::Request::post_file(path_and_query, bytes))
     }
 
+    /// Returns the bytes of a file.
+    ///
+    /// # Errors
+    /// As [`Client::get`].
+    pub fn get_file(&self, path_and_query: &str) -> Result<Vec<u8>> {
+        Ok(self.fetch(&exchange::Request::get(path_and_query))?.to_vec())
+    }
+
     /// Posts a body with a key, and returns the response line by line.
     ///
     /// # Errors
@@ -211,13 +221,17 @@ impl Client {
     }
 
     fn send(&self, request: exchange::Request<'_>) -> Result<Value> {
+        exchange::json(&self.fetch(&request)?)
+    }
+
+    fn fetch(&self, request: &exchange::Request<'_>) -> Result<Bytes> {
         self.runtime.block_on(async {
             let give_up = Instant::now() + RESTART_WAIT_MAX.min(self.wait_max);
             let mut pause = PAUSE_MIN;
             loop {
-                let outcome = self.send_once(&request).await;
+                let outcome = self.send_once(request).await;
                 let Err(cause) = &outcome else { return outcome };
-                if !self.may_repeat(&request, cause) || Instant::now() >= give_up {
+                if !self.may_repeat(request, cause) || Instant::now() >= give_up {
                     return outcome;
                 }
                 tokio::time::sleep(pause).await;
@@ -226,7 +240,7 @@ impl Client {
         })
     }
 
-    async fn send_once(&self, request: &exchange::Request<'_>) -> Result<Value> {
+    async fn send_once(&self, request: &exchange::Request<'_>) -> Result<Bytes> {
         // Read each time, because a restarted server may have replaced it.
         let token = self.token()?;
         let answer = exchange::send(&self.socket, token.as_deref(), request);

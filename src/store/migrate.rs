@@ -185,6 +185,16 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "outside_members",
         sql: include_str!("../../migrations/043_outside_members.sql"),
     },
+    Migration {
+        version: 44,
+        name: "channel_attachments",
+        sql: include_str!("../../migrations/044_channel_attachments.sql"),
+    },
+    Migration {
+        version: 45,
+        name: "agent_starts",
+        sql: include_str!("../../migrations/045_agent_starts.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction to rebuild tables: `PRAGMA

@@ -1,14 +1,14 @@
-//! Turns of agents: each exchange, what caused it, and what it came to; and what an agent that
-//! leaves writes down for its successor.
+//! The turns of agents: what caused each and how it ended; and the handoffs that an agent
+//! writes for its successor.
 //!
-//! **Invariant:** a turn ends once; whoever ends it second finds no row that runs.
+//! **Invariant:** a turn ends once: a second end finds no running row.
 
 pub mod handoff;
 mod turn;
 
 pub use turn::{
     End, Held, NewTurn, Outcome, Turn, answer_of, begin, decide, direct_of_agent, end, find, hold,
-    newest_of_channel, of_end, running_of, waiting,
+    newest_of_channel, of_agent, of_end, running_of, waiting,
 };
 
 /// The statements of this module, for the schema test.

@@ -1,4 +1,4 @@
-//! Turns as rows.
+//! The rows of turns.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde_json::json;
@@ -34,6 +34,9 @@ const OF_BLOCK: &str = "
 const NEWEST_OF_CHANNEL: &str = "
     SELECT * FROM turns WHERE channel = :channel ORDER BY started_ms DESC LIMIT :limit";
 
+const OF_AGENT: &str = "
+    SELECT * FROM turns WHERE agent = :agent AND started_ms < :before
+    ORDER BY started_ms DESC LIMIT :limit";
 const DIRECT_OF_AGENT: &str = "
     SELECT * FROM turns WHERE agent = :agent AND channel IS NULL AND block_id IS NOT NULL
         AND state = 'answered' AND is_mixed = 0
@@ -50,6 +53,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("turn::running", RUNNING),
     ("turn::of_block", OF_BLOCK),
     ("turn::newest_of_channel", NEWEST_OF_CHANNEL),
+    ("turn::of_agent", OF_AGENT),
     ("turn::direct_of_agent", DIRECT_OF_AGENT),
 ];
 
@@ -61,15 +65,15 @@ const REASON_CHARS_MAX: usize = 1_000;
 /// How a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// With words.
+    /// With an answer.
     Answered,
-    /// With none.
+    /// Without an answer.
     Silent,
     /// Somebody interrupted it.
     Interrupted,
     /// Its engine failed.
     Failed,
-    /// Its start ended before it did.
+    /// The agent's process ended first.
     Lost,
 }
 
@@ -86,10 +90,10 @@ impl End {
     }
 }
 
-/// What becomes of an answer that was kept back.
+/// The state of a held answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
-    /// Nobody has looked at it.
+    /// Awaiting a decision.
     Waiting,
     /// A person posted it.
     Posted,
@@ -125,7 +129,7 @@ pub struct Turn {
     pub block_id: Option<BlockId>,
     /// The channel whose block caused it.
     pub channel: Option<i64>,
-    /// The newest message of the block that was to wake the agent.
+    /// The newest waking message of the block.
     pub cause_message: Option<MailId>,
     /// `running answered silent interrupted failed lost`.
     pub state: String,
@@ -133,7 +137,7 @@ pub struct Turn {
     pub reason: Option<String>,
     /// When it began.
     pub started_at: Millis,
-    /// When it ended.
+    /// When it was completed.
     pub ended_at: Option<Millis>,
     /// What becomes of its answer, if that was kept back.
     pub held: Option<Held>,
@@ -141,6 +145,12 @@ pub struct Turn {
     pub held_sequence: Option<i64>,
     /// Who decided it.
     pub held_by: Option<PersonId>,
+    /// Whether somebody may have typed in it.
+    pub is_mixed: bool,
+    /// Tokens that it used.
+    pub tokens: Option<i64>,
+    /// What it cost in US dollars.
+    pub cost_usd: Option<f64>,
 }
 
 impl Turn {
@@ -165,26 +175,29 @@ impl Turn {
             held: row.get::<_, Option<String>>("held")?.and_then(|it| Held::parse(&it)),
             held_sequence: row.get("held_sequence")?,
             held_by: row.get("held_by")?,
+            is_mixed: row.get("is_mixed")?,
+            tokens: row.get("tokens")?,
+            cost_usd: row.get("cost_usd")?,
         })
     }
 }
 
-/// Where a turn comes from.
+/// The cause of a turn.
 #[derive(Clone, Debug)]
 pub struct NewTurn<'a> {
     /// The agent.
     pub agent: &'a str,
     /// Its start.
     pub job: &'a JobId,
-    /// What it was given.
+    /// The block that it received.
     pub block: Option<&'a BlockId>,
-    /// The channel whose block that is.
+    /// The channel of that block.
     pub channel: Option<i64>,
-    /// The newest message of the block that was to wake the agent.
+    /// The newest waking message of the block.
     pub cause_message: Option<MailId>,
 }
 
-/// Writes that a turn began; nothing if that block has its turn, or the agent is in one.
+/// Records that a turn began, unless that block already has one, or the agent is in one.
 ///
 /// # Errors
 /// As any write.
@@ -333,6 +346,16 @@ pub fn of_end(c: &Connection, agent: &str, block: Option<&BlockId>) -> Result<Op
 pub fn newest_of_channel(connection: &Connection, channel: i64, limit: u32) -> Result<Vec<Turn>> {
     let mut statement = connection.prepare_cached(NEWEST_OF_CHANNEL)?;
     let params = named_params! {":channel": channel, ":limit": limit};
+    Ok(statement.query_map(params, Turn::from_row)?.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Returns the turns of an agent that began before a moment, newest first.
+///
+/// # Errors
+/// As any read.
+pub fn of_agent(c: &Connection, agent: &str, before: Millis, limit: u32) -> Result<Vec<Turn>> {
+    let mut statement = c.prepare_cached(OF_AGENT)?;
+    let params = named_params! {":agent": agent, ":before": before, ":limit": limit};
     Ok(statement.query_map(params, Turn::from_row)?.collect::<rusqlite::Result<_>>()?)
 }
 

@@ -14,6 +14,10 @@ printf '{"turn":"ended","id":"%s","text":"answer %s to you, @operator and @nobod
 done
 `;
 
+/** A picture of one dot. */
+const DOT =
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
 const agents = (site) => {
   site.write("talker.sh", TALKER);
   site.lua += `
@@ -37,7 +41,7 @@ test("a person and an agent talk on a page that follows them", async (t) => {
   const offered = page.locator(".ch-add option");
   assert.deepEqual(await offered.allTextContents(), ["Choose…"]);
   assert.deepEqual(await findings(page), []);
-  const box = page.locator("#say textarea");
+  const box = page.locator("#ch-say textarea");
   await box.fill("What is left, @robbo?");
   await box.press("Enter");
   await page.locator(".ch-agent", { hasText: "answer 1 to you" }).waitFor();
@@ -71,7 +75,7 @@ test("a channel is read and talked in on a phone, in both themes", async (t) => 
     const page = await ada.openLive("/channels/workshop-phone-1");
     await page.locator(".ch-line strong", { hasText: "there" }).waitFor();
     assert.ok(await isWithin(page));
-    await page.locator("#say textarea").fill(`From a phone, ${theme}`);
+    await page.locator("#ch-say textarea").fill(`From a phone, ${theme}`);
     await page.getByRole("button", { name: "Send" }).tap();
     await page.locator(".ch-line", { hasText: `From a phone, ${theme}` }).waitFor();
     assert.ok(await isWithin(page));
@@ -90,7 +94,7 @@ test("without scripts a channel is made, talked in and left by forms", async (t)
   await page.getByLabel("First message").fill("One");
   await page.getByRole("button", { name: "Create channel" }).click();
   await page.locator(".ch-line", { hasText: "One" }).waitFor();
-  await page.locator("#say textarea").fill("Two");
+  await page.locator("#ch-say textarea").fill("Two");
   await page.getByRole("button", { name: "Send" }).click();
   await page.locator(".ch-line", { hasText: "Two" }).waitFor();
   await page.getByRole("button", { name: "Pause" }).click();
@@ -128,7 +132,7 @@ test("names are completed, strangers are said, and whoever reads above is not mo
   }
   const ada = await visitor(t, site);
   const page = await ada.openLive("/channels/1");
-  const box = page.locator("#say textarea");
+  const box = page.locator("#ch-say textarea");
   await box.pressSequentially("Ask @ch");
   await page.getByRole("option", { name: "@chair" }).waitFor();
   assert.deepEqual(await findings(page), []);
@@ -159,4 +163,58 @@ test("a seat is given to a fresh agent on the page", async (t) => {
   await page.getByText("robbo-2 has the seat of robbo now.").waitFor();
   await page.locator("#ch-members li", { hasText: "robbo-2" }).waitFor();
   assert.deepEqual(await findings(page), []);
+});
+
+test("files go with a message by drop and button, on a phone", async (t) => {
+  const site = await serve(t, {}, agents);
+  await site.post("/api/channels", { name: "Files", message: "First" });
+  const ada = await visitor(t, site, { viewport: PHONE, touch: true });
+  const page = await ada.openLive("/channels/1");
+  const choosing = page.waitForEvent("filechooser");
+  await page.getByRole("button", { name: "Attach files" }).tap();
+  const chooser = await choosing;
+  await chooser.setFiles([
+    { name: "<b>plan</b>.txt", mimeType: "text/html", buffer: Buffer.from("<script>1</script>") },
+    { name: "dot.png", mimeType: "image/png", buffer: Buffer.from(DOT, "base64") },
+  ]);
+  await page.locator("#ch-attached li[data-sent]").nth(1).waitFor();
+  assert.deepEqual(await findings(page), []);
+  // A text is not needed.
+  await page.getByRole("button", { name: "Send" }).tap();
+  const line = page.locator(".ch-line", { has: page.locator(".ch-files") });
+  await line.getByRole("link", { name: "<b>plan</b>.txt" }).waitFor();
+  const picture = line.locator("img");
+  await until("the picture is shown", () => picture.evaluate((it) => it.naturalWidth === 1));
+  await until("the list is empty again", async () => {
+    return (await page.locator("#ch-attached li").count()) === 0;
+  });
+  assert.ok(await isWithin(page));
+  assert.deepEqual(await findings(page), []);
+});
+
+test("a conversation with an agent goes on in a channel, with the turns that were chosen", async (t) => {
+  const site = await serve(t, {}, agents);
+  for (const text of ["What next?", "Something private"]) {
+    const sent = await site.post("/api/messages", { to: "agent:robbo", payload: text });
+    await site.get(`/api/messages/${sent.message_id}/await?timeout=30`);
+  }
+  const ada = await visitor(t, site, { viewport: PHONE, touch: true });
+  const page = await ada.open("/agents/robbo");
+  await page.locator("#agent-turns li", { hasText: "direct message" }).nth(1).waitFor();
+  assert.ok(await isWithin(page));
+  assert.deepEqual(await findings(page), []);
+  await page.getByRole("link", { name: "Go on in a channel" }).click();
+  assert.ok(await isWithin(page));
+  assert.deepEqual(await findings(page), []);
+  await page.getByLabel("Something private").uncheck();
+  // A refusal keeps what was typed and chosen.
+  await page.getByLabel("Name").fill("a\u200b".repeat(100));
+  await page.getByRole("button", { name: "Create channel" }).click();
+  await page.getByRole("alert").waitFor();
+  assert.equal(await page.getByLabel("Something private").isChecked(), false);
+  await page.getByLabel("Name").fill("Further");
+  await page.getByRole("button", { name: "Create channel" }).click();
+  await page.getByText("What next?").waitFor();
+  assert.equal(await page.getByText("Something private").count(), 0);
+  assert.ok(await isWithin(page));
 });

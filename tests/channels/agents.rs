@@ -100,6 +100,15 @@ fn a_person_and_two_agents_talk_in_one_room() {
     let of = |name: &str| heard.iter().find(|it| it["agent"] == name).unwrap().clone();
     assert_eq!((&of("paula")["state"], &of("paula")["wakes"]), (&json!("confirmed"), &json!(true)));
     assert_eq!((&of("robbo")["state"], &of("robbo")["wakes"]), (&json!("queued"), &json!(false)));
+    // Each turn names its cause and its answer.
+    let turns = bench.json(&["agent", "turns", "paula"])["items"].clone();
+    let newest = &turns[0];
+    assert_eq!(turns.as_array().unwrap().len(), 2, "{turns}");
+    assert_eq!((&newest["channel"], &newest["sequence"]), (&json!(slug), &json!(4)));
+    assert_eq!((&newest["state"], &newest["answer_sequence"]), (&json!("answered"), &json!(5)));
+    let id = newest["id"].as_str().unwrap();
+    let (_, answer, _) = bench.cli(&["agent", "turns", "paula", "--turn", id]);
+    assert!(answer.starts_with("paula answers 2"), "{answer}");
     bench.json(&["channel", "complete", &slug]);
     // The agents are free for another room.
     let next = room(&bench, "Next", json!([{"agent": "robbo"}]));

@@ -73,8 +73,8 @@ fn an_agent_does_with_channels_what_its_declaration_and_its_chair_allow() {
 
     // One that may neither, and is no chair.
     for (words, why) in [
-        ("channel add con", "may not add members"),
-        ("channel create Mine --without-me --chair ada", "may not make channels"),
+        ("channel add con", "cannot add members"),
+        ("channel create Mine --without-me --chair ada", "cannot create channels"),
         ("channel complete", "only the chair of"),
         ("channel intent more", "only the chair of"),
         ("channel remove robbo", "only the chair of"),
@@ -106,7 +106,7 @@ fn an_agent_does_with_channels_what_its_declaration_and_its_chair_allow() {
     assert!(said.contains("exit 0"), "{said}");
     assert_eq!(members(&bench, &slug), ["ada", "paula", "con"]);
     let said = does(&bench, "robbo", "channel show");
-    assert!(said.contains("you are in no channel"), "{said}");
+    assert!(said.contains("you have no seat in a channel"), "{said}");
 
     // As the chair of its own.
     let said = does(&bench, "robbo", "channel create Own --person ada");
@@ -151,5 +151,25 @@ fn what_people_decide_no_agent_does() {
         assert_eq!(asked(&path, body).refusal(), (403, "not_an_agent"), "{path}");
     }
     std::fs::write(bench.out.join("done"), "").unwrap();
+    server.stop();
+}
+
+#[test]
+fn agents_start_a_bounded_number_of_agents_until_a_person_writes() {
+    let bench = Bench::new();
+    agents(&bench, &[("robbo", "can_add_members = true"), ("ann", ""), ("bo", ""), ("con", "")]);
+    let server = bench.serve();
+    super::agents::wait_known(&bench, 4);
+    let slug = room(&bench, "Starts", json!([{"agent": "robbo"}]));
+    for name in ["ann", "bo"] {
+        let said = does(&bench, "robbo", &format!("channel add {name}"));
+        assert!(said.contains("exit 0"), "{said}");
+    }
+    let said = does(&bench, "robbo", "channel add con");
+    assert!(said.contains("have started 2 agents") && said.contains("exit 6"), "{said}");
+    assert!(!members(&bench, &slug).contains(&"con".to_owned()));
+    super::agents::say(&bench, &slug, "Go on, @robbo");
+    let said = does(&bench, "robbo", "channel add con");
+    assert!(said.contains("exit 0"), "{said}");
     server.stop();
 }

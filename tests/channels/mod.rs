@@ -1,6 +1,7 @@
 //! Channels: people and agents in one conversation.
 
 pub(crate) mod agents;
+mod attachments;
 mod manage;
 mod outside;
 mod promote;

@@ -130,6 +130,28 @@ fn g41_somebody_from_outside_reads_and_writes_in_their_channels_alone() {
 }
 
 #[test]
+fn a_member_from_outside_reads_a_completed_channel_and_writes_nothing_there() {
+    let bench = Bench::new();
+    let server = bench.serve();
+    let (guest, gone) = (Guest::of(&bench, "acme"), Guest::of(&bench, "gone"));
+    let slug = room(&bench, "Joint", json!([{"person": "acme"}, {"person": "gone"}]));
+    let path = format!("/api/channels/{slug}");
+    bench.post(&format!("{path}/messages"), json!({"body": "Decision: Monday"})).ok();
+    gone.post(&format!("{path}/leave"), json!({})).ok();
+    bench.json(&["channel", "complete", &slug]);
+    let read = guest.read(&slug);
+    assert!(read.contains(&"Decision: Monday".to_owned()), "{read:?}");
+    assert_eq!(guest.get("/api/channels?status=complete").ok()["items"][0]["slug"], json!(slug));
+    let before = said(&bench, &slug);
+    let refused = guest.post(&format!("{path}/messages"), json!({"body": "One more thing"}));
+    assert_eq!(refused.refusal(), (409, "channel_not_active"));
+    assert_eq!(said(&bench, &slug), before);
+    // Somebody who left before the end, or is removed, reads nothing.
+    assert_eq!(gone.get(&path).refusal(), (404, "no_channel"));
+    server.stop();
+}
+
+#[test]
 fn a_token_of_somebody_from_outside_is_for_that_and_ends_with_its_maker() {
     let bench = Bench::new();
     let server = bench.serve();
@@ -156,7 +178,8 @@ fn a_token_of_somebody_from_outside_is_for_that_and_ends_with_its_maker() {
     let slug = room(&bench, "Left", json!([{"person": "acme"}]));
     bench.json(&["channel", "leave", &slug]);
     assert_eq!(bench.json(&["channel", "show", &slug])["status"], "complete");
-    assert_eq!(guest.get(&format!("/api/channels/{slug}")).refusal(), (404, "no_channel"));
+    let shown = guest.get(&format!("/api/channels/{slug}")).ok();
+    assert_eq!(shown["status"], "complete");
     bench.json(&["person", "disable", "acme"]);
     assert_eq!(guest.get("/api/me").status, 401);
     server.stop();

@@ -264,6 +264,7 @@ pub(super) fn streams(verb: &str) -> Option<(Option<&'static str>, &'static str)
         "channel history" => {
             (None, "a JSON array of {sequence, author, type, text, …}, oldest first")
         }
+        "channel attachment" => (None, "the text of the file; nothing with --out"),
         "channel create" | "channel add" | "channel leave" | "channel mute" | "channel unmute"
         | "channel remove" | "channel intent" | "channel complete" => {
             (None, "the channel and its state, such as workshop-plan-1 active")

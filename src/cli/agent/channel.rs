@@ -1,5 +1,6 @@
 //! The verbs of an agent that has a seat in a channel; which one that is, the server knows.
 
+use camino::Utf8PathBuf;
 use clap::Subcommand;
 use serde_json::{Value, json};
 
@@ -7,8 +8,8 @@ use crate::api::channels::{ChangeRequest, CreateRequest, MemberRequest, PostRequ
 use crate::base::Result;
 use crate::cli::agent::args::Place;
 use crate::cli::agent::{client, print};
-use crate::cli::terminal::input;
 use crate::cli::terminal::screen::Screen;
+use crate::cli::terminal::{input, output};
 use crate::client::{Client, path_part, query};
 
 /// Longest message that is read from standard input, in bytes.
@@ -29,6 +30,14 @@ pub(super) enum ChannelVerb {
         /// Maximum number of messages
         #[arg(long, value_name = "N", default_value_t = 20)]
         limit: u32,
+    },
+    /// Print an attached text, or save an attached file
+    Attachment {
+        /// Number of the attachment
+        number: i64,
+        /// Save it here instead; the file must not exist
+        #[arg(long, value_name = "FILE")]
+        out: Option<Utf8PathBuf>,
     },
     /// Create a channel; needs `can_create_channel` in your wb.agent
     Create {
@@ -124,6 +133,14 @@ pub(super) fn run(screen: &Screen, place: &Place, verb: ChannelVerb) -> Result<(
             let answer = client.get(&query("/api/channels/own/messages", &pairs))?;
             print(screen, &answer["items"])
         }
+        ChannelVerb::Attachment { number, out } => {
+            let path = format!("/api/channels/own/attachments/{number}");
+            let content = client.get_file(&path)?;
+            match out {
+                Some(out) => output::save(&out, &content),
+                None => output::print_file(screen, content),
+            }
+        }
         ChannelVerb::Create { name, kind, about, intent, with, person, without_me, chair } => {
             let persona = |it| MemberRequest { persona: Some(it), ..MemberRequest::default() };
             let human = |it| MemberRequest { person: Some(it), ..MemberRequest::default() };
@@ -160,7 +177,7 @@ pub(super) fn run(screen: &Screen, place: &Place, verb: ChannelVerb) -> Result<(
         }
         ChannelVerb::Post { kind, to } => {
             let body = input::standard("the message", TEXT_BYTES_MAX)?;
-            let request = PostRequest { body, kind, to };
+            let request = PostRequest { body, kind, to, attachments: Vec::new() };
             let answer = client.create("/api/channels/own/messages", &json!(request))?;
             screen.answer(&answer, |screen, answer| screen.put(&answer["sequence"].to_string()))
         }

@@ -3,16 +3,16 @@
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use crate::api::agents::{AgentList, AgentView, Peek};
+use crate::api::agents::{AgentList, AgentView, Peek, TurnList, TurnView};
 use crate::api::channels::{ChannelView, MemberRequest};
 use crate::api::handoffs::{HandoverRequest, RehydrateRequest, Rehydrated};
 use crate::api::promotion::{PromoteRequest, Promotion};
 use crate::base::{Error, Result, TurnId};
 use crate::cli::commands::mail::typed;
 use crate::cli::commands::{Desk, line};
-use crate::cli::terminal::escape;
 use crate::cli::terminal::short_id::shorten;
 use crate::cli::terminal::table::Table;
+use crate::cli::terminal::{escape, when};
 use crate::client::query;
 use crate::flows::agents::AGENT_STATE;
 use crate::jobs::become_program;
@@ -122,6 +122,17 @@ Its turn ends without an answer. Its waiting messages are delivered next.")]
         #[arg(long, default_value_t = 50)]
         lines: u32,
     },
+    /// List an agent's turns, newest first, or print one turn's answer
+    Turns {
+        /// Name of the agent
+        name: String,
+        /// Maximum number of turns
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        limit: u32,
+        /// Print the answer of this turn
+        #[arg(long, value_name = "ID")]
+        turn: Option<TurnId>,
+    },
     /// Attach to an agent's terminal
     #[command(after_help = "\
 This is the agent's own terminal: it reads what you type. Press Ctrl-B, then D, to detach. No
@@ -182,6 +193,8 @@ pub(in crate::cli) fn run(desk: &Desk, command: AgentCommand) -> Result<()> {
         AgentCommand::Restart { name } => ask(desk, &name, "restart"),
         AgentCommand::Interrupt { name } => ask(desk, &name, "interrupt"),
         AgentCommand::Peek { name, lines } => peek(desk, &name, lines),
+        AgentCommand::Turns { name: _, limit: _, turn: Some(id) } => turn(desk, &id),
+        AgentCommand::Turns { name, limit, turn: None } => turns(desk, &name, limit),
         AgentCommand::Attach { name } => attach(desk, &name),
     }
 }
@@ -225,6 +238,49 @@ fn peek(desk: &Desk, name: &str, lines: u32) -> Result<()> {
             Ok(())
         }
         text => screen.put(&escape::block(text)),
+    })
+}
+
+fn turns(desk: &Desk, name: &str, limit: u32) -> Result<()> {
+    let path = format!("/api/agents/{}/turns", part(name));
+    let limit = limit.to_string();
+    let answer = desk.client()?.get(&query(&path, &[("limit", Some(&limit))]))?;
+    let found: TurnList = typed(answer.clone())?;
+    desk.screen.answer(&answer, |screen, _| {
+        let mut table = Table::new(&["TURN", "STATE", "STARTED", "TOOK", "TOKENS", "CAUSE"]);
+        for turn in &found.items {
+            let took = turn.ended_at.map(|end| when::span(end.0 - turn.started_at.0));
+            table.row([
+                turn.id.as_str(),
+                &screen.state(&turn.state),
+                &desk.ago(&json!(turn.started_at)),
+                &took.unwrap_or_default(),
+                &turn.tokens.map(|tokens| tokens.to_string()).unwrap_or_default(),
+                &cause_of(turn),
+            ]);
+        }
+        screen.table(&table, "no turns")
+    })
+}
+
+fn cause_of(turn: &TurnView) -> String {
+    match (&turn.channel, turn.sequence) {
+        (Some(channel), Some(sequence)) => format!("{channel} {sequence}"),
+        (Some(channel), None) => channel.clone(),
+        (None, _) if turn.cause == "message" => "a direct message".to_owned(),
+        (None, _) => "its terminal".to_owned(),
+    }
+}
+
+fn turn(desk: &Desk, id: &TurnId) -> Result<()> {
+    let answer = desk.client()?.get(&format!("/api/turns/{id}"))?;
+    let found: TurnView = typed(answer.clone())?;
+    desk.screen.answer(&answer, |screen, _| match &found.answer {
+        Some(text) => screen.put(&escape::block(text.trim_end())),
+        None => {
+            screen.note(&format!("no answer to show ({})", found.state));
+            Ok(())
+        }
     })
 }
 

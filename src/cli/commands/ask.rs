@@ -1,12 +1,10 @@
 //! `wiki-browser ask`: a question to the assistant, and its answer as it comes.
 
-use std::io::Read as _;
-
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::base::{Context as _, Error, ErrorKind, Result, random_token};
+use crate::base::{Error, ErrorKind, Result, random_token};
 use crate::cli::commands::Desk;
 use crate::cli::commands::chat::read_actions;
 use crate::cli::commands::site::Absence;
@@ -16,7 +14,7 @@ use crate::cli::terminal::{escape, input, question};
 use crate::client::{Client, Lines, query};
 
 /// Largest file that is sent, in bytes; which are taken the server says.
-const ATTACHMENT_BYTES_MAX: u64 = 4 * 1024 * 1024;
+const ATTACHMENT_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Longest question, in bytes.
 const QUESTION_BYTES_MAX: usize = 1024 * 1024;
 /// The exit code of an answer that was stopped.
@@ -98,25 +96,11 @@ pub(super) fn ask(desk: &Desk, args: &AskArgs) -> Result<u8> {
 /// Uploads files, and returns their paths in the vault.
 fn attach(client: &Client, files: &[Utf8PathBuf]) -> Result<Vec<Value>> {
     let send = |file: &Utf8PathBuf| {
-        let bytes = read_file(file)?;
+        let bytes = input::bytes(file, ATTACHMENT_BYTES_MAX)?;
         let path = query("/api/agent/attachments", &[("name", file.file_name())]);
         Ok(client.post_file(&path, &bytes)?["path"].clone())
     };
     files.iter().map(send).collect()
-}
-
-fn read_file(file: &Utf8Path) -> Result<Vec<u8>> {
-    let failed = || format!("cannot read {file}");
-    let open = std::fs::File::open(file).context(ErrorKind::Invalid, failed)?;
-    let mut bytes = Vec::new();
-    open.take(ATTACHMENT_BYTES_MAX + 1)
-        .read_to_end(&mut bytes)
-        .context(ErrorKind::Invalid, failed)?;
-    if bytes.len() as u64 > ATTACHMENT_BYTES_MAX {
-        let message = format!("{file} has more than {ATTACHMENT_BYTES_MAX} bytes");
-        return Err(Error::new(ErrorKind::TooLarge, message));
-    }
-    Ok(bytes)
 }
 
 /// Shows an action that wants to be looked at, and returns the digest of what was agreed to.

@@ -12,6 +12,7 @@ use crate::cli::commands::{Desk, plain};
 use crate::cli::terminal::escape;
 use crate::cli::terminal::screen::typed;
 use crate::cli::terminal::table::Table;
+use crate::cli::terminal::table::size;
 use crate::client::{Client, NO_SERVER};
 use crate::flows::site::backup as copies;
 use crate::flows::site::backup::BackupRequest;
@@ -335,8 +336,9 @@ pub(in crate::cli) fn cleanup(desk: &Desk, args: &CleanupArgs) -> Result<()> {
             size(jobs.kept_bytes),
         ))?;
         screen.put(&format!(
-            "{} events, {} stored replies, {} sessions, {} message bodies, {} perspectives {word}",
-            done.events, done.answers, done.logins, done.messages, done.perspectives,
+            "{} events, {} stored replies, {} sessions, {} message bodies, {} uploads, \
+             {} perspectives {word}",
+            done.events, done.answers, done.logins, done.messages, done.uploads, done.perspectives,
         ))?;
         if done.search {
             screen.put("the search index is being rebuilt")?;
@@ -344,12 +346,4 @@ pub(in crate::cli) fn cleanup(desk: &Desk, args: &CleanupArgs) -> Result<()> {
         jobs.problems.iter().for_each(|it| screen.note(&escape::line(it)));
         Ok(())
     })
-}
-
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..10_240 => format!("{bytes} bytes"),
-        10_240..10_485_760 => format!("{} KiB", bytes / 1_024),
-        _ => format!("{} MiB", bytes / 1_048_576),
-    }
 }

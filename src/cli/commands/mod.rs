@@ -128,7 +128,7 @@ fn run(desk: &Desk, command: Command) -> Result<u8> {
         Command::Send(args) => mail::send(desk, &args),
         Command::Mail(command) => mail::run(desk, command),
         Command::Channel(command) => channel::run(desk, command).map(|()| 0),
-        Command::Msg(command) => channel::msg(desk, command).map(|()| 0),
+        Command::Msg(command) => channel::msg::run(desk, command).map(|()| 0),
         Command::Inbox(command) => mail::inbox(desk, command).map(|()| 0),
         Command::Ask(args) => ask::ask(desk, &args),
         Command::Chat(command) => chat::chat(desk, command),

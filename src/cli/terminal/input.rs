@@ -54,6 +54,24 @@ pub(in crate::cli) fn file(path: &Utf8Path, what: &str, bytes_max: usize) -> Res
     text(file, what, bytes_max)
 }
 
+/// Reads a file of any kind.
+///
+/// # Errors
+/// `invalid` if it cannot be read, `too_large` beyond the limit.
+pub(in crate::cli) fn bytes(path: &Utf8Path, bytes_max: usize) -> Result<Vec<u8>> {
+    let failed = || format!("cannot read {path}");
+    let file = std::fs::File::open(path).context(ErrorKind::Invalid, failed)?;
+    let (limit, mut bytes) = (u64::try_from(bytes_max).unwrap_or(u64::MAX), Vec::new());
+    file.take(limit.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .context(ErrorKind::Invalid, failed)?;
+    if bytes.len() > bytes_max {
+        let message = format!("{path} has more than {bytes_max} bytes");
+        return Err(Error::new(ErrorKind::TooLarge, message).hint("nothing was sent"));
+    }
+    Ok(bytes)
+}
+
 /// Reads JSON from an argument: itself, or `@FILE`; `@-` is standard input.
 ///
 /// # Errors

@@ -2,6 +2,7 @@
 
 pub(in crate::cli) mod escape;
 pub(in crate::cli) mod input;
+pub(in crate::cli) mod output;
 pub(in crate::cli) mod question;
 pub(in crate::cli) mod screen;
 pub(in crate::cli) mod short_id;

@@ -23,6 +23,21 @@ pub(in crate::cli) fn point(now: Millis, given: &str) -> Result<String> {
     Ok(now.plus(ms).rfc3339())
 }
 
+/// Returns the past point in time that a person means by a time or by an age.
+///
+/// # Errors
+/// `invalid` for what is neither.
+pub(in crate::cli) fn past(now: Millis, given: &str) -> Result<String> {
+    if let Some(at) = parse(given) {
+        return Ok(at.rfc3339());
+    }
+    let age = parse_duration(given).map_err(|cause| {
+        cause.hint("use a time such as 2026-01-02T03:04:05Z, or an age such as 30m, 2h or 3d")
+    })?;
+    let ms = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
+    Ok(now.plus(ms.saturating_neg()).rfc3339())
+}
+
 /// Returns how long ago an RFC 3339 time was, in one unit; any other text is returned unchanged.
 pub(in crate::cli) fn ago(now: Millis, text: &str) -> String {
     parse(text).map_or_else(|| text.to_owned(), |at| since(now, at))

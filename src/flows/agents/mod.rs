@@ -16,6 +16,7 @@ mod restart;
 mod rooms;
 mod show;
 mod supervise;
+mod turns;
 
 pub use control::{AGENT_STATE, interrupt, restart, start, stop};
 pub(in crate::flows) use ended::{cancelled, settle_job};
@@ -28,6 +29,7 @@ pub(in crate::flows) use show::{how_it_ended, why_waiting};
 pub use show::{list, show};
 pub(in crate::flows) use supervise::keep;
 pub use supervise::serve;
+pub use turns::{turn, turns};
 
 use crate::script::{Config, Speech};
 

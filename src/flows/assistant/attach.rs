@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::api::chat::AttachmentView;
-use crate::base::{Error, PersonId, Result, digest_hex, fault};
+use crate::base::{Error, PersonId, Result, digest_hex, fault, shown_file_name};
 use crate::chat::{self, Attachment, IMAGE_BYTES_MAX};
 use crate::flows::Site;
 use crate::flows::assistant::calls::on_disk;
@@ -35,7 +35,7 @@ pub async fn attach(
     let path = chat::upload_path(&name, kind, site.store.clock().now(), unique);
     let new = Attachment {
         path: path.clone(),
-        name: chat::shown_name(&name),
+        name: shown_file_name(&name),
         kind: kind.to_owned(),
         bytes: bytes.len() as u64,
     };

@@ -1,7 +1,7 @@
-//! What becomes of a turn of an agent: its answer is posted in the transaction that ends it.
+//! The end of a turn: the answer is posted in the transaction that ends it.
 //!
-//! **Invariant:** only the answer of a turn that a channel's block caused is posted, in that
-//! channel, once, and none that may hold what somebody typed.
+//! **Invariant:** an answer is posted only if a channel's block caused its turn, in that
+//! channel, once, and not if somebody may have typed in it.
 
 use crate::base::{Actor, Address, BlockId, JobId, Result, fault};
 use crate::channels::{self, Author, Channel, NewPost, Pause, Sort, Speaks, TEXT_CHARS_MAX};
@@ -11,14 +11,14 @@ use crate::mail::{self, Turn, TurnEnd};
 use crate::store::Tx;
 use crate::turns::{self, End, NewTurn, Outcome};
 
-/// How many of the last messages may hold what an agent said itself.
+/// How many of the last messages are compared with an answer.
 const SAID_MAX: u32 = 10;
-/// An answer by which an agent says that it has none.
+/// The answer of an agent that has nothing to say.
 const NO_REPLY: &str = "[no-reply]";
-/// Longest reason of a failure that a channel is told, in characters.
+/// Longest reason of a failure in a channel, in characters.
 const WHY_CHARS_MAX: usize = 300;
 
-/// Writes what follows from a fact about a turn.
+/// Records a fact about a turn and its consequences.
 ///
 /// # Errors
 /// As any write.
@@ -33,7 +33,7 @@ pub fn on_turn(tx: &Tx<'_>, ground: &Ground, turn: &Turn) -> Result<()> {
     }
 }
 
-/// What is told of the end of a turn.
+/// How a turn ended.
 struct Fact<'a> {
     text: &'a str,
     how: &'a TurnEnd,
@@ -56,7 +56,7 @@ fn began(
     let channel = room.and_then(|it| it.room).map(|it| channels::find(c, it)).transpose()?;
     let tag = channel.as_ref().map(|it| it.id.as_str());
     if let Some(open) = turns::running_of(c, agent)? {
-        // Its end was never seen, and it cannot go on.
+        // Its end was never reported, and it cannot continue.
         let lost = Outcome {
             end: End::Lost,
             answer: "",
@@ -121,7 +121,7 @@ fn ended(
     fault::crash_point("turn_ended");
     let seat = match (&channel, fault::is_off("cause")) {
         (Some(channel), _) => Some(channel.clone()),
-        // Any answer is posted where the agent sits.
+        // Posts any answer in the channel of the agent's seat.
         (None, true) => channels::seat_of(c, agent)?.map(|it| channels::find(c, it)).transpose()?,
         (None, false) => None,
     };
@@ -137,7 +137,7 @@ fn ended(
             note(tx, ground, (&channel, &turn), format!("{agent} was interrupted."))?;
         }
         End::Lost => {
-            let line = format!("{agent} ended in the middle of its answer.");
+            let line = format!("{agent} stopped during its turn.");
             note(tx, ground, (&channel, &turn), line)?;
         }
     }
@@ -149,7 +149,7 @@ fn one_line(text: &str) -> String {
     crate::base::truncate_chars(&line, WHY_CHARS_MAX).to_owned()
 }
 
-/// Says what became of a turn in a channel that is still open.
+/// Reports the end of a turn in its channel, if that is still open.
 fn note(
     tx: &Tx<'_>,
     ground: &Ground,
@@ -164,7 +164,7 @@ fn note(
     channels::post(tx, &ground.ids, (channel.number, &kind), &line).map(drop)
 }
 
-/// Posts the answer of a turn, as far as its agent may still speak there, or keeps it back.
+/// Posts the answer of a turn if its agent may still post there, or holds it.
 pub(super) fn answer(
     tx: &Tx<'_>,
     ground: &Ground,
@@ -204,11 +204,12 @@ pub(super) fn answer(
         turn: Some(turn.id.clone()),
         is_answer: true,
         job: Some(turn.job_id.clone()),
+        attachments: Vec::new(),
     };
     channels::post(tx, &ground.ids, (channel.number, &kind), &post).map(drop)
 }
 
-/// Whether the agent posted the same words itself in this turn.
+/// Returns whether the agent already posted the same text during this turn.
 fn has_said(tx: &Tx<'_>, channel: &Channel, turn: &turns::Turn, text: &str) -> Result<bool> {
     let c = tx.connection();
     for spoken in channels::before(c, channel.number, None, SAID_MAX)? {
@@ -228,7 +229,7 @@ fn cut(text: &str, turn: &turns::Turn) -> String {
     text.chars().take(room).chain(note.chars()).collect()
 }
 
-/// Adds what a turn took, says when most of the budget is used, and pauses where all of it is.
+/// Adds the usage of a turn; warns when most of the budget is used, and pauses when all of it is.
 fn spent(tx: &Tx<'_>, ground: &Ground, channel: &Channel, fact: &Fact<'_>) -> Result<()> {
     let cost = fact.cost_usd.unwrap_or_default();
     let channel = channels::spend(tx, channel.number, fact.tokens, cost)?;

@@ -87,7 +87,7 @@ pub(super) fn known_kind<'k>(ground: &Ground, asked: Option<&'k str>) -> Result<
         return Ok(kind);
     }
     let names: Vec<String> = ground.kinds.iter().map(|it| it.name.clone()).collect();
-    let message = format!("there is no type of channel `{}`", kind.escape_debug());
+    let message = format!("unknown channel type `{}`", kind.escape_debug());
     Err(Error::invalid(message)
         .code("unknown_type")
         .of_input("type")
@@ -105,7 +105,7 @@ fn own(
     let Some(agent) = who::agent_or_writer(tx.connection(), asking)? else {
         let creator = asking.person()?;
         if request.without_me {
-            let message = "only an agent makes a channel in which it takes no part";
+            let message = "`without_me` is for agents only";
             return Err(Error::invalid(message).code("bad_member").of_input("without_me"));
         }
         let member = Actor::Person(creator.id.clone());
@@ -113,13 +113,13 @@ fn own(
         return Ok(Joining { member, name, agent: None, is_outside: false });
     };
     if !who::declared(config, &agent).is_some_and(|it| it.can_create_channel) {
-        let message = format!("{} may not make channels", agent.name);
+        let message = format!("{} cannot create channels", agent.name);
         return Err(Error::new(ErrorKind::Forbidden, message)
             .code("no_creation_capability")
-            .hint("`can_create_channel = true` of its wb.agent lets it"));
+            .hint("set `can_create_channel = true` in its wb.agent"));
     }
     if request.message.is_some() || request.budget.is_some() {
-        let message = "the first message of a channel and its budget are a person's";
+        let message = "only people can set a budget or write the first message";
         return Err(Error::new(ErrorKind::Forbidden, message).code("agent_forbidden"));
     }
     match (request.without_me, &request.chair) {
@@ -128,10 +128,12 @@ fn own(
             let request = MemberRequest { person: Some(person.clone()), ..Default::default() };
             members::joining(tx, ground, &request, &asking.actor())
         }
-        (true, None) => Err(Error::invalid("a channel without its maker has a person as chair")
-            .code("bad_member")
-            .of_input("chair")
-            .hint("name one: --chair PERSON")),
+        (true, None) => {
+            Err(Error::invalid("a channel without its creator needs a person as chair")
+                .code("bad_member")
+                .of_input("chair")
+                .hint("name one: --chair PERSON"))
+        }
     }
 }
 

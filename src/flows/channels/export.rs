@@ -1,8 +1,8 @@
-//! A channel as Markdown: what it decided first, then everything that was said.
+//! A channel as Markdown, its decisions first, or as lines of JSON.
 
 use crate::api::channels::{HistoryQuery, MessageView};
-use crate::base::Result;
 use crate::base::limit::PAGE_ROWS_MAX;
+use crate::base::{Error, Result};
 use crate::flows::Site;
 use crate::flows::channels::show;
 use crate::people::Caller;
@@ -22,7 +22,7 @@ pub async fn export(site: &Site, caller: &Caller, slug: &str) -> Result<String> 
     let mut is_cut = false;
     while !is_cut {
         let limit = Some(PAGE_ROWS_MAX);
-        let query = HistoryQuery { after: Some(after), before: None, limit };
+        let query = HistoryQuery { after: Some(after), limit, ..HistoryQuery::default() };
         let page = show::history(site, caller, &channel.slug, query).await?.items;
         let Some(last) = page.last() else { break };
         after = last.sequence;
@@ -66,7 +66,21 @@ fn entry(message: &MessageView) -> String {
         kind => {
             let kind = if kind == "message" { String::new() } else { format!(", {kind}") };
             let number = message.sequence;
-            format!("### {number}. {who}{kind}, {at}\n\n{}\n\n", quoted(&message.text))
+            let mut text = format!("### {number}. {who}{kind}, {at}\n\n");
+            if !message.text.trim().is_empty() {
+                text.push_str(&format!("{}\n\n", quoted(&message.text)));
+            }
+            for file in &message.attachments {
+                let name = file.name.replace('`', "'");
+                text.push_str(&format!(
+                    "- Attachment {}: `{name}`, {}, {} bytes\n",
+                    file.number, file.kind, file.bytes
+                ));
+            }
+            if !message.attachments.is_empty() {
+                text.push('\n');
+            }
+            text
         }
     }
 }
@@ -81,6 +95,31 @@ fn author(message: &MessageView) -> String {
 fn quoted(text: &str) -> String {
     let lines = text.trim_end().split(['\n', '\r', '\u{2028}', '\u{2029}']);
     lines.map(|line| format!("> {line}").trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns the lines of a channel as JSON, one message each: those after a place, with the last
+/// place in them; nothing at the end.
+///
+/// # Errors
+/// As `show`.
+pub async fn export_lines(
+    site: &Site,
+    caller: &Caller,
+    slug: &str,
+    after: i64,
+) -> Result<Option<(Vec<u8>, i64)>> {
+    let limit = Some(PAGE_ROWS_MAX);
+    let query = HistoryQuery { after: Some(after), limit, ..HistoryQuery::default() };
+    let page = show::history(site, caller, slug, query).await?.items;
+    let Some(last) = page.last().map(|message| message.sequence) else { return Ok(None) };
+    let mut lines = Vec::new();
+    for message in &page {
+        let line = serde_json::to_vec(message)
+            .map_err(|cause| Error::internal("a message is not JSON").source(cause))?;
+        lines.extend(line);
+        lines.push(b'\n');
+    }
+    Ok(Some((lines, last)))
 }
 
 fn one_line(text: &str) -> String {

@@ -78,7 +78,7 @@ impl Ground {
         }
     }
 
-    /// Returns the type of a channel; a workshop if there is no type of that name any more.
+    /// Returns a type; a workshop if the script no longer declares it.
     pub(super) fn kind(&self, name: &str) -> ChannelType {
         let found = self.kinds.iter().find(|it| it.name == name).or(self.kinds.first());
         found.cloned().unwrap_or_else(ChannelType::workshop)
@@ -156,6 +156,7 @@ fn limits(it: &ChannelLimits) -> Limits {
         pair: it.pair,
         channel: it.channel,
         members: it.members,
+        starts: it.starts,
     }
 }
 

@@ -1,22 +1,23 @@
-//! What an agent is given of its channel: the block of an agent that is idle.
+//! The block of messages that an idle agent receives from its channel.
 
 use rusqlite::Connection;
 
 use crate::base::{Actor, Result, fault};
 use crate::channels::{
-    self, BLOCK_BYTES_MAX, Channel, Envelope, MESSAGES_MAX, NEW_MESSAGES, Sort, Spoken, Status,
+    self, Attachment, BLOCK_BYTES_MAX, Channel, Envelope, MESSAGES_MAX, NEW_MESSAGES, Sort, Spoken,
+    Status,
 };
 use crate::flows::channels::{Ground, who};
 use crate::mail::{self, Block, agent};
 use crate::people::{self, Role};
 use crate::store::Tx;
 
-/// Longest block for an agent in a terminal, in bytes, if one message is not longer: more would be
-/// handed over as a file.
+/// Longest block for an agent in a terminal, in bytes, unless one message is longer: a longer one
+/// would be passed as a file.
 const TYPED_BYTES_MAX: usize = 7 * 1024;
 
-/// Makes the block of a channel for an agent that is idle: what wakes it, and what waits as context
-/// before it. Nothing while the channel is paused or has ended, or the agent has no seat in it.
+/// Composes the block for an idle agent: the waking messages, and the context that waits
+/// before them. None while the channel is paused or complete, or the agent has no seat in it.
 ///
 /// # Errors
 /// As any read and write.
@@ -34,11 +35,11 @@ pub fn compose(tx: &Tx<'_>, ground: &Ground, agent: &str, room: i64) -> Result<O
     for row in mail::waiting_in_room(c, agent, room)? {
         parts.push(Part::of(c, &channel, row)?);
     }
-    // Who takes over a seat is told of the room first, and then what waited there.
+    // A new agent in a seat gets the briefing first, then the waiting messages.
     if !fault::is_off("block_order") {
         parts.sort_by_key(|it| !it.is_briefing);
     }
-    // What waits behind the last message that wakes comes with the next one.
+    // Context after the last waking message comes with the next one.
     let Some(last) = parts.iter().rposition(|it| it.wakes) else { return Ok(None) };
     parts.truncate(last + 1);
     let left_out = fit(&mut parts, bytes_max(c, ground, agent)?);
@@ -49,7 +50,7 @@ pub fn compose(tx: &Tx<'_>, ground: &Ground, agent: &str, room: i64) -> Result<O
     Ok(Some(Block { id: ground.ids.mint(), text: text(&parts, left_out.len()), rows }))
 }
 
-/// One delivery as it stands in a block.
+/// One delivery in a block.
 struct Part {
     seq: i64,
     wakes: bool,
@@ -68,7 +69,7 @@ impl Part {
     }
 }
 
-/// Returns how long a block for an agent is: what is typed into a terminal is shorter.
+/// Returns the longest block for an agent; it is shorter for a terminal.
 fn bytes_max(c: &Connection, ground: &Ground, agent: &str) -> Result<usize> {
     let declared = agent::find(c, agent)?.map(|it| it.declared);
     Ok(match declared.is_some_and(|it| ground.in_terminals.contains(&it)) {
@@ -77,8 +78,8 @@ fn bytes_max(c: &Connection, ground: &Ground, agent: &str) -> Result<usize> {
     })
 }
 
-/// Takes out what is too much: the oldest context first, then the newest messages, which keep
-/// waiting. Returns what is to be dropped.
+/// Removes what does not fit: the oldest context first, then the newest messages, which keep
+/// waiting. Returns the deliveries to drop.
 fn fit(parts: &mut Vec<Part>, bytes_max: usize) -> Vec<i64> {
     let mut dropped = Vec::new();
     loop {
@@ -91,7 +92,7 @@ fn fit(parts: &mut Vec<Part>, bytes_max: usize) -> Vec<i64> {
         match context {
             Some(at) => dropped.push(parts.remove(at).seq),
             None if waking > 1 => drop(parts.pop()),
-            // One message and what a newcomer is told: both are bounded each for itself.
+            // One message and the briefing: each has its own limit.
             None => return dropped,
         }
     }
@@ -114,7 +115,7 @@ fn text(parts: &[Part], left_out: usize) -> String {
     text
 }
 
-/// Returns messages as agents read them.
+/// Returns messages in their envelopes.
 pub(super) fn envelopes(
     c: &Connection,
     channel: &Channel,
@@ -144,8 +145,25 @@ fn envelope(c: &Connection, channel: &Channel, spoken: &Spoken) -> Result<Envelo
         author,
         role,
         sort: if spoken.sort == Sort::System { Sort::Message } else { spoken.sort },
-        text: channels::cut(&body(c, &spoken.id)?, spoken.sequence),
+        text: with_attachments(
+            channels::cut(&body(c, &spoken.id)?, spoken.sequence),
+            &channels::attachments_of(c, &spoken.id)?,
+        ),
     })
+}
+
+/// Adds a line for each attached file, with the command that fetches it.
+fn with_attachments(mut text: String, files: &[Attachment]) -> String {
+    for file in files {
+        let Attachment { number, name, kind, bytes, .. } = file;
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&format!(
+            "(attached: {name:?}, {kind}, {bytes} bytes: `wb-agent channel attachment {number}`)"
+        ));
+    }
+    text
 }
 
 /// Returns the text of a message of a channel.

@@ -1,4 +1,4 @@
-//! The life of a channel: what it is about, its pauses, its chair and its end.
+//! Changing a channel: its goal, its pauses, its chair and its end.
 
 use crate::api::channels::{ChangeRequest, ChannelView, ResumeRequest};
 use crate::base::{Error, ErrorKind, Result};
@@ -10,7 +10,7 @@ use crate::mail;
 use crate::people::Caller;
 use crate::store::Tx;
 
-/// Changes a channel in one transaction; returns what it is then.
+/// Changes a channel in one transaction; returns the updated channel.
 pub(super) async fn changing(
     site: &Site,
     caller: &Caller,
@@ -31,7 +31,7 @@ pub(super) async fn changing(
     show::changed(site, caller, slug).await
 }
 
-/// Changes what a channel is about, what it is to come to, and what it may spend.
+/// Changes the description, the goal and the budget of a channel.
 ///
 /// # Errors
 /// `forbidden`: `not_chair`, and `agent_forbidden` for an agent that gives a budget; `invalid`;
@@ -66,11 +66,11 @@ pub async fn change(
     .await
 }
 
-/// Pauses a channel: nobody is woken until somebody lets it go on.
+/// Pauses a channel: no agent is woken until it resumes.
 ///
 /// # Errors
 /// `forbidden`: `not_a_member`; `conflict`: `channel_not_active`, `not_changed`.
-pub async fn pause(site: &Site, caller: &Caller, slug: &str) -> Result<ChannelView> {
+pub(super) async fn pause(site: &Site, caller: &Caller, slug: &str) -> Result<ChannelView> {
     who::require_person(caller)?;
     changing(site, caller, slug, |tx, ground, caller, channel| {
         who::require_part(tx.connection(), caller, channel)?;
@@ -78,7 +78,7 @@ pub async fn pause(site: &Site, caller: &Caller, slug: &str) -> Result<ChannelVi
         if channel.status != channels::Status::Active || channel.paused.is_some() {
             let message = match channel.paused {
                 Some(_) => format!("{} is paused", channel.slug),
-                None => format!("nobody has said anything in {} yet", channel.slug),
+                None => format!("{} has no messages yet", channel.slug),
             };
             return Err(Error::conflict("not_changed", message));
         }
@@ -88,7 +88,7 @@ pub async fn pause(site: &Site, caller: &Caller, slug: &str) -> Result<ChannelVi
     .await
 }
 
-/// Lets a channel go on.
+/// Resumes a channel.
 ///
 /// # Errors
 /// `forbidden`: `not_a_member`; `conflict`: `not_changed`, and `budget_used` where only a higher
@@ -113,7 +113,7 @@ pub async fn resume(
         if reason == Pause::Budget && channel.has_used(3) {
             let message = format!("the budget of {} is used up", channel.slug);
             return Err(Error::conflict("budget_used", message)
-                .hint("give a higher one: `wiki-browser channel resume --turns N`"));
+                .hint("set a higher one: `wiki-browser channel resume --turns N`"));
         }
         channels::resume(tx, &channel, &caller.actor())?;
         say(tx, ground, &channel, "Resumed by a person.".to_owned())
@@ -137,11 +137,11 @@ pub async fn chair(site: &Site, caller: &Caller, slug: &str, to: String) -> Resu
     .await
 }
 
-/// Ends a channel: it can be read from then on, and its agents are free.
+/// Completes a channel: it becomes read-only, and its agents are free.
 ///
 /// # Errors
 /// `forbidden`: `not_chair`; `conflict`: `channel_not_active`.
-pub async fn complete(site: &Site, caller: &Caller, slug: &str) -> Result<ChannelView> {
+pub(super) async fn complete(site: &Site, caller: &Caller, slug: &str) -> Result<ChannelView> {
     changing(site, caller, slug, |tx, ground, caller, channel| {
         who::require_chair(tx.connection(), caller, channel)?;
         channel.require_open()?;
@@ -158,18 +158,21 @@ pub async fn complete(site: &Site, caller: &Caller, slug: &str) -> Result<Channe
     .await
 }
 
-/// Takes a channel that has ended out of the lists.
+/// Archives a completed channel, so that lists omit it.
 ///
 /// # Errors
 /// `forbidden`: `not_chair` for who neither made it, nor ended it, nor administers the site;
 /// `conflict`: `channel_not_complete`.
-pub async fn archive(site: &Site, caller: &Caller, slug: &str) -> Result<ChannelView> {
+pub(super) async fn archive(site: &Site, caller: &Caller, slug: &str) -> Result<ChannelView> {
     who::require_person(caller)?;
     changing(site, caller, slug, |tx, _, caller, channel| {
         let own = caller.actor();
         let is_own = channel.created_by == own || channel.completed_by.as_ref() == Some(&own);
         if !is_own && !who::is_admin(caller) {
-            let message = format!("only who made or ended {} archives it", channel.slug);
+            let message = format!(
+                "only its creator, the person who completed it, or an admin can archive {}",
+                channel.slug
+            );
             return Err(Error::new(ErrorKind::Forbidden, message).code("not_chair"));
         }
         channels::archive(tx, channel, &own)

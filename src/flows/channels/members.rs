@@ -18,11 +18,11 @@ const MISSED_MAX: u32 = 50;
 /// What is done with a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It is told nothing until it is unmuted.
+    /// It receives nothing until it is unmuted.
     Mute,
-    /// It hears again, and is told what it missed.
+    /// It receives messages again, and what it missed.
     Unmute,
-    /// It is taken out.
+    /// It is removed.
     Remove,
 }
 
@@ -31,7 +31,7 @@ pub enum Change {
 /// # Errors
 /// `forbidden`: `not_a_member`, `not_an_agent`, `no_add_capability`; `invalid`: `bad_member`;
 /// `not_found`: `no_agent`, `no_person`; `conflict`: `already_a_member`,
-/// `agent_already_in_channel`, `channel_not_active`.
+/// `agent_already_in_channel`, `channel_not_active`; `busy`: `too_many_starts`.
 pub async fn add(
     site: &Site,
     caller: &Caller,
@@ -48,16 +48,21 @@ pub async fn add(
         if let Some(agent) = who::agent_or_writer(tx.connection(), &asking)?
             && !who::declared(&config, &agent).is_some_and(|it| it.can_add_members)
         {
-            let message = format!("{} may not add members", agent.name);
+            let message = format!("{} cannot add members", agent.name);
             return Err(Error::new(ErrorKind::Forbidden, message)
                 .code("no_add_capability")
-                .hint("`can_add_members = true` of its wb.agent lets it"));
+                .hint("set `can_add_members = true` in its wb.agent"));
         }
         let channel = who::channel(tx.connection(), &asking, &text)?;
         who::require_part(tx.connection(), &asking, &channel)?;
         let joining = joining(tx, &ground, &request, &by)?;
         require_inside(&joining, &by)?;
         let kind = kind_of(&ground, &channel.kind);
+        if let (Caller::Job { .. }, Some(agent)) = (&asking, &joining.agent)
+            && is_starting(tx, agent)?
+        {
+            channels::count_start(tx, &channel, kind.limits.starts)?;
+        }
         let member = channels::join(tx, (&channel, &kind), &joining, &by)?;
         arrived(tx, &ground, &channel, &member)?;
         Ok(channel.slug)
@@ -66,11 +71,17 @@ pub async fn add(
     show::changed(site, caller, slug).await
 }
 
-/// Makes whoever asks a member.
+/// Returns whether an agent was made to start.
+fn is_starting(tx: &Tx<'_>, agent: &str) -> Result<bool> {
+    let found = agent::find(tx.connection(), agent)?;
+    Ok(found.is_some_and(|agent| agent.state == State::Starting))
+}
+
+/// Adds the caller as a member.
 ///
 /// # Errors
 /// As [`add`].
-pub async fn join(site: &Site, caller: &Caller, slug: &str) -> Result<ChannelView> {
+pub(super) async fn join(site: &Site, caller: &Caller, slug: &str) -> Result<ChannelView> {
     let person = caller.may_speak()?.clone();
     let (ground, asking, text) = (Ground::of(site), caller.clone(), slug.to_owned());
     let write = site.store.write(move |tx| {
@@ -91,7 +102,7 @@ pub async fn join(site: &Site, caller: &Caller, slug: &str) -> Result<ChannelVie
     show::changed(site, caller, slug).await
 }
 
-/// Returns a channel that somebody from outside has left of their own will: they may come back.
+/// Returns a channel that somebody from outside left by themselves, so that they may rejoin.
 /// Any other one is not there for them.
 fn left_by_itself(tx: &Tx<'_>, member: &Actor, text: &str) -> Result<Channel> {
     let c = tx.connection();
@@ -104,7 +115,7 @@ fn left_by_itself(tx: &Tx<'_>, member: &Actor, text: &str) -> Result<Channel> {
     }
 }
 
-/// Refuses an agent that lets somebody in from outside.
+/// Refuses agents that add somebody from outside.
 ///
 /// # Errors
 /// `forbidden` with code `agent_forbidden`.
@@ -120,7 +131,7 @@ pub(super) fn require_inside(joining: &Joining, by: &Actor) -> Result<()> {
 ///
 /// # Errors
 /// `forbidden`: `not_a_member`; `conflict`: `channel_not_active`.
-pub async fn leave(site: &Site, caller: &Caller, slug: &str) -> Result<ChannelView> {
+pub(super) async fn leave(site: &Site, caller: &Caller, slug: &str) -> Result<ChannelView> {
     let (ground, asking, text) = (Ground::of(site), caller.clone(), slug.to_owned());
     let write = site.store.write(move |tx| {
         if let Caller::Job { token_hash, .. } = &asking {
@@ -215,7 +226,7 @@ pub(super) fn take_out(
     }
 }
 
-/// Returns whom a request means, with the agent that is to sit there.
+/// Resolves the member that a request names, with the agent for its seat.
 pub(super) fn joining(
     tx: &Tx<'_>,
     ground: &Ground,
@@ -263,20 +274,20 @@ pub(super) fn joining(
             }
             let first = meant.first().ok_or_else(|| no_agent(persona))?;
             if is_any_free {
-                // What somebody else has told the others stays with them.
+                // What others told these agents stays private.
                 return seat(tx, ground, &fresh(tx, first, &ground.digest)?);
             }
-            // Names the channel in which it sits.
+            // The error names the channel in which it has a seat.
             channels::require_free(c, &first.name)?;
             seat(tx, ground, first)
         }
-        _ => Err(Error::invalid("a member is one of `persona`, `agent` and `person`")
+        _ => Err(Error::invalid("name exactly one of `persona`, `agent` and `person`")
             .code("bad_member")
             .of_input("members")),
     }
 }
 
-/// An agent that does not run is started with its seat.
+/// Seats an agent; starts it if it is not running.
 pub(super) fn seat(tx: &Tx<'_>, ground: &Ground, agent: &Agent) -> Result<Joining> {
     refuse_unheard(ground, agent)?;
     wake_up(tx, agent)?;
@@ -289,19 +300,19 @@ pub(super) fn seat(tx: &Tx<'_>, ground: &Ground, agent: &Agent) -> Result<Joinin
     })
 }
 
-/// Refuses an agent whose turns are seen on its screen only: nobody hears its last words.
+/// Refuses an agent without hooks: nobody can tell its final message.
 pub(super) fn refuse_unheard(ground: &Ground, agent: &Agent) -> Result<()> {
     if !ground.unheard.contains(&agent.declared) {
         return Ok(());
     }
     let message =
-        format!("agent:{} lives in a terminal without hooks: nobody hears it answer", agent.name);
+        format!("agent:{} is in a terminal without hooks, so its answers are unknown", agent.name);
     Err(Error::new(ErrorKind::Forbidden, message)
         .code("not_an_agent")
-        .hint("an agent of an engine with `hooks`, or of type \"stream\", takes part"))
+        .hint("use an engine with `hooks`, or of type \"stream\""))
 }
 
-/// Has an agent run that does not.
+/// Starts an agent that is not running.
 pub(super) fn wake_up(tx: &Tx<'_>, agent: &Agent) -> Result<()> {
     if agent.wanted == Wanted::Stopped {
         agent::want(tx, agent, Wanted::Running)?;
@@ -314,12 +325,12 @@ pub(super) fn wake_up(tx: &Tx<'_>, agent: &Agent) -> Result<()> {
 
 pub(super) fn no_agent(name: &str) -> Error {
     let shown = crate::base::truncate_chars(name, 80);
-    Error::not_found(format!("there is no agent {}", shown.escape_debug()))
+    Error::not_found(format!("no agent {}", shown.escape_debug()))
         .code("no_agent")
         .hint("`wb.agent` in the script declares one")
 }
 
-/// Tells the channel, and tells a newcomer's agent about the channel.
+/// Announces a new member, and briefs its agent.
 fn arrived(tx: &Tx<'_>, ground: &Ground, channel: &Channel, member: &Member) -> Result<()> {
     let kind = kind_of(ground, &channel.kind);
     brief(tx, ground, (channel, &kind), member)?;
@@ -327,7 +338,7 @@ fn arrived(tx: &Tx<'_>, ground: &Ground, channel: &Channel, member: &Member) -> 
     say(tx, ground, &now, format!("{} joined the channel.", member.handle))
 }
 
-/// Writes what an agent is told before the first message that it hears; nothing for a person.
+/// Writes the briefing of a new member's agent; none for a person.
 pub(super) fn brief(
     tx: &Tx<'_>,
     ground: &Ground,
@@ -337,7 +348,7 @@ pub(super) fn brief(
     brief_with(tx, ground, room, (member, ground.catch_up))
 }
 
-/// The same with so many of the last messages.
+/// Writes the briefing with this many of the last messages.
 pub(super) fn brief_with(
     tx: &Tx<'_>,
     ground: &Ground,
@@ -350,7 +361,7 @@ pub(super) fn brief_with(
     let words = channels::primer_words(channel, kind, &members, &member.handle);
     let primer = ground.primer(&words)?;
     let mut last = channels::before(c, channel.number, None, count)?;
-    // What waits for it comes as it is.
+    // Waiting messages arrive by themselves.
     let waiting = mail::waiting_in_room(c, agent, channel.number)?;
     last.retain(|it| waiting.iter().all(|row| row.message_id != it.id));
     let last = hear::envelopes(c, channel, &last)?;
@@ -358,7 +369,7 @@ pub(super) fn brief_with(
     channels::brief(tx, &ground.ids, channel, agent, text).map(drop)
 }
 
-/// Tells a member that hears again what it missed.
+/// Sends an unmuted member what it missed.
 fn catch_up(tx: &Tx<'_>, ground: &Ground, channel: &Channel, member: &Member) -> Result<()> {
     let Some(agent) = &member.agent else { return Ok(()) };
     let c = tx.connection();
@@ -371,7 +382,7 @@ fn catch_up(tx: &Tx<'_>, ground: &Ground, channel: &Channel, member: &Member) ->
     channels::brief(tx, &ground.ids, channel, agent, text).map(drop)
 }
 
-/// Returns the address from which a person writes; none for a name that no address can hold.
+/// Returns the address of a person; none if the name cannot be part of one.
 pub(super) fn address_of_person(name: &str) -> Option<Address> {
     crate::base::is_person_name(name).then(|| Address::Person(name.to_owned()))
 }

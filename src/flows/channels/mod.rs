@@ -1,8 +1,10 @@
-//! Channels: who makes them, who takes part and speaks, what agents hear, and what becomes of their
-//! answers.
+//! Operations on channels: their members, their messages, and the blocks and answers of
+//! agents.
 
+mod act;
 mod again;
 mod answers;
+mod attachments;
 mod candidates;
 mod create;
 mod export;
@@ -24,17 +26,19 @@ use crate::base::Result;
 use crate::channels::{self, Channel, ChannelType, NewPost};
 use crate::store::Tx;
 
+pub use act::{Act, act};
 pub use again::again;
 pub use answers::on_turn;
+pub use attachments::{attach, attachment};
 pub use candidates::{Candidates, FreeAgent, candidates};
 pub use create::create;
-pub use export::export;
+pub use export::{export, export_lines};
 pub use ground::Ground;
 pub use hear::compose;
 pub(in crate::flows) use held::waiting as held_waiting;
 pub use held::{decide, held};
-pub use life::{archive, chair, change, complete, pause, resume};
-pub use members::{Change, add, join, leave, set_member};
+pub use life::{chair, change, resume};
+pub use members::{Change, add, set_member};
 pub use promote::{promote, promotion};
 pub use seat::seat;
 pub(in crate::flows) use seat::{fresh, take_over};
@@ -42,12 +46,12 @@ pub use show::{history, list, read, show};
 pub use speak::post;
 pub(in crate::flows) use speak::post_in_room;
 
-/// Returns the type of a channel; a workshop if there is no type of that name any more.
+/// Returns a type; a workshop if the script no longer declares it.
 fn kind_of(ground: &Ground, name: &str) -> ChannelType {
     ground.kind(name)
 }
 
-/// Says in a channel what happened there; nothing in one that has ended.
+/// Posts a system message, unless the channel is complete.
 ///
 /// # Errors
 /// As any write.
@@ -64,7 +68,7 @@ pub(in crate::flows) fn say_in(
     }
 }
 
-/// Says in a channel what happened there.
+/// Posts a system message.
 fn say(tx: &Tx<'_>, ground: &Ground, channel: &Channel, text: String) -> Result<()> {
     let kind = kind_of(ground, &channel.kind);
     let line = NewPost::system(text);

@@ -1,5 +1,5 @@
-//! What members from outside see of a channel: what is said from their joining on, and who takes
-//! part; nothing of how agents work, what they cost and what was held.
+//! What members from outside see of a channel: the messages since they joined, and its
+//! members; not how agents work, what they cost, or which answers are held.
 
 use rusqlite::Connection;
 
@@ -9,7 +9,7 @@ use crate::channels::Channel;
 use crate::flows::channels::who;
 use crate::people::Caller;
 
-/// Returns the first message that a caller sees.
+/// Returns the number of the first message that a caller sees.
 ///
 /// # Errors
 /// As any read.
@@ -21,7 +21,7 @@ pub(super) fn first(c: &Connection, caller: &Caller, channel: &Channel) -> Resul
     Ok(own.map_or(i64::MAX, |it| it.joined_seq + 1))
 }
 
-/// Returns a channel as they see it.
+/// Returns a channel as members from outside see it.
 pub(super) fn channel(view: ChannelView) -> ChannelView {
     ChannelView {
         members: view.members.into_iter().map(member).collect(),
@@ -37,7 +37,7 @@ fn member(view: MemberView) -> MemberView {
     MemberView { agent: None, state: None, works_since: None, ..view }
 }
 
-/// Returns a message as they see it.
+/// Returns a message as members from outside see it.
 pub(super) fn message(mut view: MessageView) -> MessageView {
     view.heard.clear();
     view.author.agent = None;

@@ -1,4 +1,4 @@
-//! Seats that change: another agent, or a fresh one, hears and speaks for a member from now on.
+//! Seats: giving a member's seat to another agent, or to a fresh one.
 
 use crate::api::channels::{ChannelView, SeatRequest};
 use crate::base::{Actor, Error, Result, fault};
@@ -13,11 +13,11 @@ use crate::people::Caller;
 use crate::store::Tx;
 use crate::turns;
 
-/// Most agents of one declaration that are counted.
+/// Maximum number of agents of one declaration.
 const NUMBER_MAX: u32 = 10_000;
 
-/// Gives the seat of a member to another agent of its persona, or to a fresh one, which is told of
-/// the channel and gets what waits there.
+/// Gives the seat of a member to another agent of its persona, or to a fresh one, which is briefed
+/// and gets the waiting messages.
 ///
 /// # Errors
 /// `forbidden`: `not_a_member`; `not_found`: `no_member`, `no_agent`; `invalid`: `bad_member`;
@@ -60,19 +60,19 @@ fn find(tx: &Tx<'_>, name: &str) -> Result<Agent> {
 fn other(tx: &Tx<'_>, old: &Agent, name: &str) -> Result<Agent> {
     let found = find(tx, name)?;
     if found.name == old.name {
-        return Err(Error::conflict("not_changed", format!("{name} sits there already")));
+        return Err(Error::conflict("not_changed", format!("{name} already has this seat")));
     }
     if found.declared != old.declared || found.heir.is_some() {
-        let message = format!("agent:{name} does not speak for {}", old.declared);
+        let message = format!("agent:{name} is not an agent of {}", old.declared);
         return Err(Error::invalid(message)
             .code("bad_member")
             .of_input("agent")
-            .hint("leave `agent` out: then a fresh one is started"));
+            .hint("omit `agent` to start a fresh one"));
     }
     Ok(found)
 }
 
-/// Makes a further agent of a declaration: `robbo-2` beside `robbo`.
+/// Creates another agent of a declaration, such as `robbo-2`.
 ///
 /// # Errors
 /// As any write.
@@ -87,7 +87,7 @@ pub(in crate::flows) fn fresh(tx: &Tx<'_>, old: &Agent, digest: &str) -> Result<
     Err(Error::conflict("too_many_agents", format!("{} has too many agents", old.declared)))
 }
 
-/// What an agent was given here and works on is answered before somebody else sits there.
+/// Refuses to move a seat while its agent works on messages of the channel.
 fn require_quiet(tx: &Tx<'_>, channel: &Channel, old: &Agent) -> Result<()> {
     let c = tx.connection();
     let is_of_room = |room: Option<i64>| room == Some(channel.number);
@@ -97,14 +97,14 @@ fn require_quiet(tx: &Tx<'_>, channel: &Channel, old: &Agent) -> Result<()> {
     if !works && !holds {
         return Ok(());
     }
-    let message = format!("agent:{} works on what was said in {}", old.name, channel.slug);
+    let message = format!("agent:{} is working on messages of {}", old.name, channel.slug);
     Err(Error::conflict(AGENT_STATE, message).hint(format!(
         "wait for its answer, or `wiki-browser agent interrupt {0}`, or `agent stop {0}`",
         old.name
     )))
 }
 
-/// Gives a seat with what waits there to another agent, and tells it of the channel.
+/// Gives a seat and its waiting messages to another agent, and briefs it.
 ///
 /// # Errors
 /// As any write; `conflict` with code `agent_already_in_channel`.
@@ -116,7 +116,7 @@ pub(in crate::flows) fn take_over(
 ) -> Result<()> {
     channels::reseat(tx, channel, member, (new, by))?;
     if !fault::is_off("seat_tx") {
-        // What was written to a process that runs is answered by it.
+        // A running process answers what it has already received.
         let is_gone = !old.state.is_live();
         mail::take_over_room(tx, (&old.name, new), (channel.number, is_gone))?;
     }

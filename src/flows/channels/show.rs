@@ -1,4 +1,4 @@
-//! Reading channels.
+//! Reading channels and their messages.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::api::channels::{
 use crate::base::{Actor, Error, Result};
 use crate::channels::{self, Channel, Member, Sort, Spoken, Status};
 use crate::flows::channels::hear::body;
-use crate::flows::channels::{Ground, again, kind_of, outside, who};
+use crate::flows::channels::{Ground, again, attachments, kind_of, outside, who};
 use crate::flows::{Site, page_limit};
 use crate::mail::{self, agent};
 use crate::people::{self, Caller};
@@ -19,7 +19,7 @@ use crate::turns;
 
 /// Most channels of one list.
 const LISTED_MAX: u32 = 200;
-/// Turns that are looked through for who ground.
+/// Recent turns that are searched for running ones.
 const TURNS_SEEN: u32 = 50;
 
 /// Returns channels, last active first: the open ones, or those in a state.
@@ -34,7 +34,7 @@ pub async fn list(site: &Site, caller: &Caller, query: ChannelQuery) -> Result<C
         Some(word) => {
             let found = Status::ALL.into_iter().find(|it| it.as_str() == word);
             vec![found.ok_or_else(|| {
-                Error::invalid(format!("`{}` is no state of a channel", word.escape_debug()))
+                Error::invalid(format!("unknown channel state `{}`", word.escape_debug()))
                     .code("bad_parameter")
                     .hint("write open, pending, active, complete or archived")
             })?]
@@ -73,7 +73,7 @@ pub async fn show(site: &Site, caller: &Caller, slug: &str) -> Result<ChannelVie
         .await
 }
 
-/// Returns a channel that the caller has just changed, which it may have left.
+/// Returns a channel that the caller has just changed, and may have left.
 ///
 /// # Errors
 /// As any read.
@@ -86,7 +86,7 @@ pub(super) async fn changed(site: &Site, caller: &Caller, slug: String) -> Resul
     read.await
 }
 
-/// Returns messages of a channel: behind a place, or the last ones before one.
+/// Returns messages of a channel: after a number, since a time, or the last ones before a number.
 ///
 /// # Errors
 /// As [`show`].
@@ -102,9 +102,13 @@ pub async fn history(
     site.store
         .read(move |c| {
             let channel = who::channel(c, &caller, &text)?;
-            let found = match query.after {
-                Some(after) => channels::after(c, channel.number, after, limit)?,
-                None => channels::before(c, channel.number, query.before, limit)?,
+            let found = match (query.since, query.after) {
+                (Some(since), after) => {
+                    let place = (since, after.unwrap_or_default());
+                    channels::since(c, channel.number, place, limit)?
+                }
+                (None, Some(after)) => channels::after(c, channel.number, after, limit)?,
+                (None, None) => channels::before(c, channel.number, query.before, limit)?,
             };
             let from = outside::first(c, &caller, &channel)?;
             let mut names = BTreeMap::new();
@@ -118,7 +122,7 @@ pub async fn history(
         .await
 }
 
-/// Notes up to which message a person has read.
+/// Records up to which message a person has read.
 ///
 /// # Errors
 /// `invalid` with code `cursor_ahead`; `forbidden` with code `not_a_member`.
@@ -243,6 +247,7 @@ fn message(
         held: held(c, &spoken)?,
         author,
         text: body(c, &spoken.id)?,
+        attachments: attachments::of_message(c, &spoken)?,
         sequence: spoken.sequence,
         message_id: spoken.id,
         kind: spoken.sort.as_str().to_owned(),
@@ -252,7 +257,7 @@ fn message(
     })
 }
 
-/// Says what became of an answer that was kept back, at the line that tells of it.
+/// Returns the state of the held answer that a message reports.
 fn held(c: &Connection, spoken: &Spoken) -> Result<Option<String>> {
     let turn = match (&spoken.turn_id, spoken.sort) {
         (Some(id), Sort::System) => turns::find(c, id)?,

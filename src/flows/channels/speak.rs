@@ -1,4 +1,4 @@
-//! Speaking in a channel: a person's line, an agent's words within its turn, and mail to a channel.
+//! Posting in a channel: by a person, by an agent during its turn, or by mail to the channel.
 
 use serde_json::json;
 
@@ -58,7 +58,7 @@ fn kept_posted(kept: serde_json::Value) -> Result<Posted> {
         .map_err(|cause| Error::internal("a kept answer is none of a channel").source(cause))
 }
 
-/// Posts a message in a transaction of the caller's, which has looked at the fence.
+/// Posts a message in the caller's transaction, which has checked the fence.
 ///
 /// # Errors
 /// As [`post`].
@@ -73,30 +73,31 @@ pub(in crate::flows) fn post_in_room(
     let sort = match request.kind.as_deref() {
         None => Sort::Message,
         Some(word) => Sort::parse(word).filter(|it| *it != Sort::System).ok_or_else(|| {
-            Error::invalid(format!("`{}` is no type of a message", word.escape_debug()))
+            Error::invalid(format!("unknown message type `{}`", word.escape_debug()))
                 .code("bad_parameter")
                 .of_input("type")
                 .hint("write message, delegation or escalation")
         })?,
     };
+    let words = Words {
+        sort,
+        text: &request.body,
+        to: request.to.as_deref(),
+        attachments: &request.attachments,
+    };
     let spoken = match caller {
-        Caller::Person { .. } => {
-            let words = Words { sort, text: &request.body, to: request.to.as_deref() };
-            by_person(tx, ground, (caller, &channel), &words)?
-        }
-        Caller::Job { .. } => {
-            let words = Words { sort, text: &request.body, to: request.to.as_deref() };
-            by_agent(tx, ground, (caller, &channel), &words)?
-        }
+        Caller::Person { .. } => by_person(tx, ground, (caller, &channel), &words)?,
+        Caller::Job { .. } => by_agent(tx, ground, (caller, &channel), &words)?,
     };
     Ok(Posted { channel: channel.slug, sequence: spoken.sequence, message_id: spoken.id })
 }
 
-/// What is said.
+/// The message.
 struct Words<'a> {
     sort: Sort,
     text: &'a str,
     to: Option<&'a str>,
+    attachments: &'a [i64],
 }
 
 /// Posts the first message of a channel.
@@ -107,7 +108,7 @@ pub(super) fn say_as_person(
     text: &str,
 ) -> Result<Spoken> {
     let channel = channels::find(tx.connection(), channel)?;
-    let words = Words { sort: Sort::Message, text, to: None };
+    let words = Words { sort: Sort::Message, text, to: None, attachments: &[] };
     by_person(tx, ground, (caller, &channel), &words)
 }
 
@@ -136,15 +137,16 @@ fn by_person(
         turn: None,
         is_answer: false,
         job: None,
+        attachments: words.attachments.to_vec(),
     };
     let kind = kind_of(ground, &channel.kind);
     let spoken = channels::post(tx, &ground.ids, (channel.number, &kind), &post)?;
-    // Whoever writes has read what stands above.
+    // The author has read everything before it.
     channels::read(tx, channel.number, &member.member, spoken.sequence)?;
     Ok(spoken)
 }
 
-/// Refuses what somebody from outside may not say, or not now.
+/// Refuses a message that a member from outside may not post, or not now.
 fn require_calm(
     tx: &Tx<'_>,
     ground: &Ground,
@@ -152,13 +154,13 @@ fn require_calm(
     sort: Sort,
 ) -> Result<()> {
     if sort != Sort::Message {
-        let message = "members from outside hand no work on";
+        let message = "members from outside cannot delegate or escalate";
         return Err(Error::new(ErrorKind::Forbidden, message).code("outside_forbidden"));
     }
     if channel.paused.is_some() {
         return Err(paused(channel));
     }
-    if channels::is_flooding(tx, channel, &kind_of(ground, &channel.kind), member)? {
+    if channels::is_too_fast(tx, channel, &kind_of(ground, &channel.kind), member)? {
         return Err(too_fast(channel));
     }
     Ok(())
@@ -166,15 +168,17 @@ fn require_calm(
 
 fn paused(channel: &Channel) -> Error {
     let message = format!("{} is paused", channel.slug);
-    Error::new(ErrorKind::Busy, message).code("channel_paused").hint("a person lets it go on")
+    Error::new(ErrorKind::Busy, message)
+        .code("channel_paused")
+        .hint("wait until a person resumes it")
 }
 
 fn too_fast(channel: &Channel) -> Error {
     let message = format!("too many messages within a minute in {}", channel.slug);
-    Error::new(ErrorKind::Busy, message).code("too_fast").hint("say it in one message")
+    Error::new(ErrorKind::Busy, message).code("too_fast").hint("combine them into one message")
 }
 
-/// An agent speaks only in a turn that this channel caused: its other turns are between it and
+/// An agent posts only during a turn that this channel caused: its other turns are between it and
 /// somebody else.
 fn by_agent(
     tx: &Tx<'_>,
@@ -188,16 +192,16 @@ fn by_agent(
     let agent = member.agent.clone().unwrap_or_default();
     let turn = turns::running_of(c, &agent)?.filter(|it| it.channel == Some(channel.number));
     let Some(turn) = turn else {
-        let message = format!("{} did not cause what you work on", channel.slug);
+        let message = format!("{} did not cause your current turn", channel.slug);
         return Err(Error::conflict("private_turn", message)
             .hint("post while you answer a message of the channel"));
     };
     let lives_at = agent::find(c, &agent)?.map(|it| it.declared);
     if lives_at.is_some_and(|it| ground.in_terminals.contains(&it)) {
-        // What it was typed meanwhile is known at the end of its turn only.
-        let message = "in a terminal somebody may have typed what is not for the channel";
+        // Whether somebody typed is known only at the end of the turn.
+        let message = "agents in terminals cannot post before their final message";
         return Err(Error::conflict("private_turn", message)
-            .hint("your last words are posted by themselves"));
+            .hint("your final message is posted automatically"));
     }
     let kind = kind_of(ground, &channel.kind);
     if channel.paused.is_some() {
@@ -223,6 +227,7 @@ fn by_agent(
         turn: Some(turn.id),
         is_answer: false,
         job: Some(job.clone()),
+        attachments: words.attachments.to_vec(),
     };
     channels::post(tx, &ground.ids, (channel.number, &kind), &post)
 }

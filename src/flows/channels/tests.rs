@@ -123,7 +123,7 @@ impl Site {
 
     fn say(&mut self, person: usize, channel: &Channel, text: &str) -> Result<i64> {
         let (caller, slug) = (self.people[person].clone(), channel.slug.clone());
-        let request = PostRequest { body: text.to_owned(), kind: None, to: None };
+        let request = PostRequest { body: text.to_owned(), ..PostRequest::default() };
         self.try_write(|tx, ground| speak::post_in_room(tx, ground, (&caller, &slug), &request))
             .map(|it| it.sequence)
     }
@@ -295,7 +295,7 @@ fn g39_what_an_agent_tells_somebody_else_never_appears_in_its_channel() {
     let began = Turn::Began { agent: "robbo".to_owned(), job: job(0), block: None };
     site.write(|tx, ground| answers::on_turn(tx, ground, &began));
     let caller = Caller::Job { id: job(0), token_hash: String::new() };
-    let words = PostRequest { body: "a canary".to_owned(), kind: None, to: None };
+    let words = PostRequest { body: "a canary".to_owned(), ..PostRequest::default() };
     let refused = site
         .try_write(|tx, ground| speak::post_in_room(tx, ground, (&caller, "own"), &words))
         .unwrap_err();
@@ -328,7 +328,7 @@ fn g40_agents_that_only_answer_each_other_are_stopped_until_a_person_speaks() {
     };
     assert_eq!(pauses(&site), 1);
     assert!(site.channel(&room).paused.is_some());
-    // What waits is kept: a line of a person lets it go on, and the count begins anew.
+    // What waits is kept: a line of wait until a person resumes it, and the count begins anew.
     site.say(0, &room, "@paula go on").unwrap();
     assert!(site.channel(&room).paused.is_none());
     assert!(site.answer("paula", &room, "@robbo done, I think, or what is left?"));
@@ -418,7 +418,7 @@ fn an_agent_sits_in_one_channel_and_speaks_in_no_other() {
     assert_eq!(refused.code_str(), "agent_already_in_channel");
     assert!(refused.message().contains(&first.slug));
     let caller = Caller::Job { id: job(0), token_hash: String::new() };
-    let words = PostRequest { body: "x".to_owned(), kind: None, to: None };
+    let words = PostRequest { body: "x".to_owned(), ..PostRequest::default() };
     let refused = site
         .try_write(|tx, ground| speak::post_in_room(tx, ground, (&caller, &second.slug), &words))
         .unwrap_err();

@@ -1,4 +1,4 @@
-//! Who asks, as a member of a channel.
+//! The caller as a member of a channel.
 
 use rusqlite::Connection;
 
@@ -9,10 +9,10 @@ use crate::mail::agent::{self, Agent};
 use crate::people::{Caller, Role};
 use crate::script::{Config, LiveAgent, kind_of_agent};
 
-/// Most agents that hand on a seat, one to the other.
+/// Maximum number of successors to follow.
 const HEIRS_MAX: usize = 100;
 
-/// Returns the agent that lives in a job.
+/// Returns the agent that runs in a job.
 ///
 /// # Errors
 /// As any read.
@@ -23,7 +23,7 @@ pub(super) fn agent_of(c: &Connection, job: &JobId) -> Result<Option<Agent>> {
     }
 }
 
-/// Returns the member that an agent speaks for.
+/// Returns the member whose seat an agent has.
 ///
 /// # Errors
 /// As any read.
@@ -32,8 +32,8 @@ pub(super) fn seated(c: &Connection, channel: i64, agent: &str) -> Result<Option
     Ok(members.into_iter().find(|it| it.agent.as_deref() == Some(agent) && !it.has_left()))
 }
 
-/// Returns the member that an agent speaks for, or spoke for when it was given what it answers: one
-/// of its heirs has the seat then.
+/// Returns the member whose seat an agent has, or had when it received the block: then one
+/// of its successors has the seat.
 ///
 /// # Errors
 /// As any read.
@@ -56,7 +56,7 @@ pub(super) fn seated_or_followed(
     Ok(None)
 }
 
-/// Returns the agent that lives in the job that asks; nothing for a person who may write.
+/// Returns the calling agent; none for a person who may write.
 ///
 /// # Errors
 /// `forbidden` for viewers, and with code `not_an_agent` for jobs in which no agent lives.
@@ -65,18 +65,18 @@ pub(super) fn agent_or_writer(c: &Connection, caller: &Caller) -> Result<Option<
     match agent_of(c, id)? {
         Some(agent) => Ok(Some(agent)),
         None => {
-            let message = "only an agent that lives on takes part in channels";
+            let message = "only long-running agents take part in channels";
             Err(Error::new(ErrorKind::Forbidden, message).code("not_an_agent"))
         }
     }
 }
 
-/// Returns what the script in force says of an agent.
+/// Returns the active declaration of an agent.
 pub(super) fn declared<'c>(config: &'c Config, agent: &Agent) -> Option<&'c LiveAgent> {
     config.kinds.get(&kind_of_agent(&agent.declared))?.agent.as_ref()
 }
 
-/// Refuses an agent where people alone decide.
+/// Refuses agents, because only people may do this.
 ///
 /// # Errors
 /// `forbidden` with code `agent_forbidden`.
@@ -84,20 +84,20 @@ pub(super) fn require_person(caller: &Caller) -> Result<()> {
     match caller {
         Caller::Person { .. } => caller.may_write().map(|_| ()),
         Caller::Job { .. } => {
-            let message = "an agent does not do this: a person does";
+            let message = "only people can do this";
             Err(Error::new(ErrorKind::Forbidden, message).code("agent_forbidden"))
         }
     }
 }
 
-/// Returns the channel that a caller means. `own` is that of the agent who asks.
+/// Resolves a channel for a caller. `own` is the calling agent's.
 ///
 /// # Errors
 /// `not_found` with code `no_channel`; `forbidden` with code `not_a_member` for an agent that asks
 /// for another than its own.
 pub(super) fn channel(c: &Connection, caller: &Caller, text: &str) -> Result<Channel> {
     if caller.is_outside() {
-        // Another one is not there for them, whatever it is called.
+        // To them, other channels do not exist, whatever they are called.
         let found = channels::resolve(c, text).map_err(|_| channels::no_channel(text))?;
         let own = member(c, caller, &found)?;
         return own.map(|_| found).ok_or_else(|| channels::no_channel(text));
@@ -112,18 +112,20 @@ pub(super) fn channel(c: &Connection, caller: &Caller, text: &str) -> Result<Cha
         None => None,
     };
     let Some(seat) = seat else {
-        return Err(Error::new(ErrorKind::Forbidden, "you are in no channel").code("not_a_member"));
+        return Err(
+            Error::new(ErrorKind::Forbidden, "you have no seat in a channel").code("not_a_member")
+        );
     };
     let own = channels::find(c, seat)?;
     if text == "own" || channels::resolve(c, text).is_ok_and(|it| it.number == seat) {
         return Ok(own);
     }
-    let message = format!("an agent reads its own channel, {}, only", own.slug);
+    let message = format!("agents can read only their own channel, {}", own.slug);
     Err(Error::new(ErrorKind::Forbidden, message).code("not_a_member"))
 }
 
-/// Returns the channel in which an agent without a seat is muted, the newest if there are several:
-/// it may hear again.
+/// Returns the newest channel in which an agent is muted:
+/// it may unmute itself.
 fn muted_in(c: &Connection, agent: &Agent) -> Result<Option<i64>> {
     let persona = agent.persona.clone().unwrap_or_else(|| agent.declared.clone());
     let mut numbers = channels::channels_of(c, &Actor::Persona(persona))?;
@@ -136,7 +138,7 @@ fn muted_in(c: &Connection, agent: &Agent) -> Result<Option<i64>> {
     Ok(None)
 }
 
-/// Returns whoever asks as a member who has not left.
+/// Returns the caller as a member who has not left.
 ///
 /// # Errors
 /// As any read.
@@ -154,7 +156,7 @@ pub(super) fn member(c: &Connection, caller: &Caller, channel: &Channel) -> Resu
     }
 }
 
-/// Returns whoever asks as a member.
+/// Returns the caller as a member.
 ///
 /// # Errors
 /// `forbidden` with code `not_a_member`.
@@ -167,7 +169,7 @@ pub(super) fn require_member(c: &Connection, caller: &Caller, channel: &Channel)
     })
 }
 
-/// Refuses who neither is the chair nor administers the site.
+/// Refuses everyone except the chair and admins.
 ///
 /// # Errors
 /// `forbidden` with code `not_chair`.
@@ -175,11 +177,11 @@ pub(super) fn require_chair(c: &Connection, caller: &Caller, channel: &Channel) 
     if is_admin(caller) || member(c, caller, channel)?.is_some_and(|it| it.is_chair) {
         return Ok(());
     }
-    let message = format!("only the chair of {} or an admin does this", channel.slug);
+    let message = format!("only the chair of {} or an admin can do this", channel.slug);
     Err(Error::new(ErrorKind::Forbidden, message).code("not_chair"))
 }
 
-/// Refuses who neither takes part nor administers the site.
+/// Refuses everyone except members and admins.
 ///
 /// # Errors
 /// `forbidden` with code `not_a_member`.

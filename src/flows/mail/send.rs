@@ -84,7 +84,7 @@ fn post(
         Value::String(text) => text.clone(),
         other => format!("{other:#}"),
     };
-    let words = PostRequest { body, kind: None, to: None };
+    let words = PostRequest { body, ..PostRequest::default() };
     let posted = channels::post_in_room(tx, &Ground::of(works), (caller, slug), &words)?;
     Ok(Sent {
         message_id: posted.message_id,

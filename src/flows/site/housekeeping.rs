@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use crate::base::Result;
+use crate::channels;
 use crate::documents::commit;
 use crate::documents::search::mark_damaged;
 use crate::flows::jobs::changes;
@@ -40,6 +41,9 @@ pub struct Cleaned {
     pub logins: u64,
     /// Texts of received messages that are older than half a year.
     pub messages: u64,
+    /// Uploads for channels that were not sent within a day.
+    #[serde(default)]
+    pub uploads: u64,
     /// Views of personas that no version needs; only a running server knows which these are.
     pub perspectives: u64,
     /// Whether to rebuild the search index.
@@ -62,6 +66,7 @@ pub async fn serve(works: Works, stop: CancellationToken) {
                 answers = done.answers,
                 logins = done.logins,
                 messages = done.messages,
+                uploads = done.uploads,
                 perspectives = done.perspectives,
                 folders = done.jobs.removed_count,
                 "old data was deleted"
@@ -140,6 +145,7 @@ fn count(connection: &Connection, now: crate::base::Millis) -> Result<Cleaned> {
         answers: idempotency::prunable(connection, before)?,
         logins: people::prunable_logins(connection, now)?,
         messages: mail::forgettable(connection, now.plus(-MESSAGES_MS))?,
+        uploads: channels::droppable(connection, now)?,
         ..Cleaned::default()
     })
 }
@@ -151,5 +157,6 @@ fn drop_rows(tx: &Tx<'_>) -> Result<Cleaned> {
     idempotency::prune(tx, before)?;
     people::prune_logins(tx)?;
     let messages = mail::forget(tx, tx.now().plus(-MESSAGES_MS))?;
-    Ok(Cleaned { messages, ..done })
+    let uploads = channels::drop_unsent(tx)?;
+    Ok(Cleaned { messages, uploads, ..done })
 }

@@ -189,6 +189,8 @@ pub const ROUTES: &[Route] = &[
     on(Verb::Delete, "/api/agent/gateway/login", Who::Session),
     on(Verb::Post, "/api/agents/{name}/handover", Who::Write),
     on(Verb::Get, "/api/agents/{name}/promote", Who::Write),
+    on(Verb::Get, "/api/agents/{name}/turns", Who::Read),
+    on(Verb::Get, "/api/turns/{id}", Who::Read),
     on(Verb::Post, "/api/agents/{name}/promote", Who::Write),
     on(Verb::Post, "/api/agents/{name}/rehydrate", Who::Write),
     on(Verb::Post, "/api/handoffs", Who::Job),
@@ -215,6 +217,8 @@ pub const ROUTES: &[Route] = &[
     on(Verb::Post, "/api/channels/{slug}/messages/{sequence}/again", Who::Write),
     on(Verb::Get, "/api/channels/{slug}/messages/{sequence}/held", Who::Read),
     on(Verb::Post, "/api/channels/{slug}/messages/{sequence}/held", Who::Write),
+    on(Verb::Post, "/api/channels/{slug}/attachments", Who::Write),
+    on(Verb::Get, "/api/channels/{slug}/attachments/{number}", Who::Read),
     on(Verb::Post, "/api/channels/{slug}/read", Who::Write),
     on(Verb::Get, "/api/channels/{slug}/export", Who::Read),
     on(Verb::Get, "/api/usage", Who::Read),
@@ -350,6 +354,7 @@ pub(in crate::http) const OF_OUTSIDERS: &[(Verb, &str)] = &[
     (Verb::Post, "/api/channels/{slug}/leave"),
     (Verb::Get, "/api/channels/{slug}/messages"),
     (Verb::Post, "/api/channels/{slug}/messages"),
+    (Verb::Get, "/api/channels/{slug}/attachments/{number}"),
     (Verb::Post, "/api/channels/{slug}/read"),
 ];
 

@@ -1,10 +1,12 @@
 //! Messages, long-running agents, handovers and channels.
 
 use crate::api::agents::{AgentList, AgentView, Peek, PeekQuery, StartRequest};
+use crate::api::agents::{TurnList, TurnView, TurnsQuery};
 use crate::api::channels::{
-    ChairRequest, ChangeRequest, ChannelExport, ChannelList, ChannelQuery, ChannelView,
-    CreateRequest, HeldAnswer, HeldRequest, History, HistoryQuery, MemberRequest, PostRequest,
-    Posted, ReadRequest, ResumeRequest, SeatRequest, Unread,
+    AttachmentQuery, AttachmentView, ChairRequest, ChangeRequest, ChannelExport, ChannelList,
+    ChannelQuery, ChannelView, CreateRequest, ExportQuery, HeldAnswer, HeldRequest, History,
+    HistoryQuery, MemberRequest, PostRequest, Posted, ReadRequest, ResumeRequest, SeatRequest,
+    Unread,
 };
 use crate::api::handoffs::{
     HandoffList, HandoffQuery, HandoffText, HandoverRequest, HandoverView, RehydrateRequest,
@@ -51,6 +53,10 @@ fn of_agents() -> Vec<Operation> {
     vec![
         get("/api/agents", "Lists the long-running agents").answers::<AgentList>(),
         get("/api/agents/{name}", "Shows an agent").answers::<AgentView>(),
+        get("/api/agents/{name}/turns", "Lists the turns of an agent")
+            .asks::<TurnsQuery>()
+            .answers::<TurnList>(),
+        get("/api/turns/{id}", "Shows a turn with its answer").answers::<TurnView>(),
         get("/api/agents/{name}/peek", "Shows the screen of an agent")
             .asks::<PeekQuery>()
             .answers::<Peek>(),
@@ -123,11 +129,18 @@ fn of_channels() -> Vec<Operation> {
         )
         .takes::<HeldRequest>()
         .answers::<ChannelView>(),
+        post("/api/channels/{slug}/attachments", "Uploads a file for a message")
+            .asks::<AttachmentQuery>()
+            .takes_file()
+            .answers_with::<AttachmentView>(201),
+        get("/api/channels/{slug}/attachments/{number}", "Downloads an attached file").other("*/*"),
         post("/api/channels/{slug}/read", "Sets the read position")
             .takes::<ReadRequest>()
             .answers::<Unread>(),
-        get("/api/channels/{slug}/export", "Exports a channel as Markdown")
-            .answers::<ChannelExport>(),
+        get("/api/channels/{slug}/export", "Exports a channel as Markdown or lines of JSON")
+            .asks::<ExportQuery>()
+            .answers::<ChannelExport>()
+            .other("application/x-ndjson"),
     ]
 }
 

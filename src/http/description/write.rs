@@ -210,9 +210,10 @@ fn operation(it: &Operation, route: &Route, schemas: &mut Schemas) -> Value {
             Content::Other("application/json") => ("application/json", json!({"type": "object"})),
             Content::Other(kind) => (*kind, json!({"type": "string"})),
         };
-        let said = reason(*status);
-        let content = json!({kind: {"schema": schema}});
-        responses.insert(status.to_string(), json!({"description": said, "content": content}));
+        let of_status = responses
+            .entry(status.to_string())
+            .or_insert_with(|| json!({"description": reason(*status), "content": {}}));
+        of_status["content"][kind] = json!({"schema": schema});
     }
     responses.insert("default".to_owned(), json!({"$ref": "#/components/responses/refusal"}));
     told["responses"] = Value::Object(responses);

@@ -4,9 +4,10 @@ use hyper::StatusCode;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::api::agents::{PeekQuery, StartRequest};
+use crate::api::agents::{PeekQuery, StartRequest, TurnsQuery};
 use crate::api::handoffs::{HandoffQuery, HandoverRequest, RehydrateRequest, WriteHandoff};
 use crate::api::promotion::PromoteRequest;
+use crate::base::TurnId;
 use crate::flows::{self, Site};
 use crate::http::{Call, any_of, get, post, reply};
 
@@ -59,6 +60,14 @@ pub(in crate::http) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
             let (caller, name) = (call.caller()?, call.text_param("name")?);
             let made = flows::channels::promote(&site, &caller, name, request, key).await?;
             reply::json(StatusCode::CREATED, &made)
+        }),
+        get("/api/agents/{name}/turns", site, async |site: Site, call: Call| {
+            let (name, query): (_, TurnsQuery) = (call.text_param("name")?, call.query()?);
+            reply::ok(&flows::agents::turns(&site, &call.caller()?, name, query).await?)
+        }),
+        get("/api/turns/{id}", site, async |site: Site, call: Call| {
+            let id: TurnId = call.param("id")?;
+            reply::ok(&flows::agents::turn(&site, &call.caller()?, id).await?)
         }),
         handovers(site),
     ])

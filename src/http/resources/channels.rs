@@ -1,16 +1,22 @@
 //! Channels: their members, their messages, and their lives.
 
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use futures_util::stream;
 use hyper::StatusCode;
+use hyper::header::{CONTENT_DISPOSITION, HeaderValue};
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::api::channels::{
-    ChairRequest, ChannelExport, ChannelQuery, CreateRequest, HeldRequest, HistoryQuery,
-    PostRequest, ReadRequest, SeatRequest,
+    AttachmentQuery, ChairRequest, ChannelExport, ChannelQuery, CreateRequest, ExportForm,
+    ExportQuery, HeldRequest, HistoryQuery, PostRequest, ReadRequest, SeatRequest,
 };
-use crate::base::Result;
+use crate::base::limit::CHANNEL_ATTACHMENT_BYTES_MAX;
+use crate::base::{Error, Result, image_type};
 use crate::flows::Site;
-use crate::flows::channels::{self, Change};
+use crate::flows::channels::{self, Act, Change};
+use crate::http::server::streams::Exclusive;
 use crate::http::{Call, any_of, get, post, reply};
 
 /// A message of 50,000 characters as JSON, every one of them escaped as two units of UTF-16.
@@ -41,6 +47,14 @@ pub(in crate::http) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
             reply::ok(&channels::history(&site, &call.caller()?, slug, query).await?)
         }),
         post("/api/channels/{slug}/messages", site, say),
+        post("/api/channels/{slug}/attachments", site, async |site: Site, mut call: Call| {
+            let query: AttachmentQuery = call.query()?;
+            let bytes = call.file(CHANNEL_ATTACHMENT_BYTES_MAX).await?;
+            let (caller, slug) = (call.caller()?, call.text_param("slug")?);
+            let uploaded = channels::attach(&site, &caller, slug, query.name, bytes).await?;
+            reply::json(StatusCode::CREATED, &uploaded)
+        }),
+        get("/api/channels/{slug}/attachments/{number}", site, attachment),
         post(AGAIN, site, async |site: Site, mut call: Call| {
             call.nothing().await?;
             let (slug, number) = (call.text_param("slug")?, call.text_param("sequence")?);
@@ -61,11 +75,7 @@ pub(in crate::http) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
             let slug = call.text_param("slug")?;
             reply::ok(&channels::read(&site, &call.caller()?, slug, request.sequence).await?)
         }),
-        get("/api/channels/{slug}/export", site, async |site: Site, call: Call| {
-            let slug = call.text_param("slug")?;
-            let markdown = channels::export(&site, &call.caller()?, slug).await?;
-            reply::ok(&ChannelExport { markdown })
-        }),
+        get("/api/channels/{slug}/export", site, export),
     ])
 }
 
@@ -76,9 +86,8 @@ fn lives(site: &Site) -> BoxedFilter<(Response,)> {
             let slug = call.text_param("slug")?;
             reply::ok(&channels::change(&site, &call.caller()?, slug, request).await?)
         }),
-        post("/api/channels/{slug}/pause", site, async |site: Site, mut call: Call| {
-            call.nothing().await?;
-            reply::ok(&channels::pause(&site, &call.caller()?, call.text_param("slug")?).await?)
+        post("/api/channels/{slug}/pause", site, async |site, call| {
+            act(site, call, Act::Pause).await
         }),
         post("/api/channels/{slug}/resume", site, async |site: Site, mut call: Call| {
             let (request, _) = call.json_or_nothing_with_key(SMALL_BODY_BYTES_MAX).await?;
@@ -90,26 +99,22 @@ fn lives(site: &Site) -> BoxedFilter<(Response,)> {
             let slug = call.text_param("slug")?;
             reply::ok(&channels::chair(&site, &call.caller()?, slug, request.to).await?)
         }),
-        post("/api/channels/{slug}/complete", site, async |site: Site, mut call: Call| {
-            call.nothing().await?;
-            reply::ok(&channels::complete(&site, &call.caller()?, call.text_param("slug")?).await?)
+        post("/api/channels/{slug}/complete", site, async |site, call| {
+            act(site, call, Act::Complete).await
         }),
-        post("/api/channels/{slug}/archive", site, async |site: Site, mut call: Call| {
-            call.nothing().await?;
-            reply::ok(&channels::archive(&site, &call.caller()?, call.text_param("slug")?).await?)
+        post("/api/channels/{slug}/archive", site, async |site, call| {
+            act(site, call, Act::Archive).await
         }),
     ])
 }
 
 fn members(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([
-        post("/api/channels/{slug}/join", site, async |site: Site, mut call: Call| {
-            call.nothing().await?;
-            reply::ok(&channels::join(&site, &call.caller()?, call.text_param("slug")?).await?)
+        post("/api/channels/{slug}/join", site, async |site, call| {
+            act(site, call, Act::Join).await
         }),
-        post("/api/channels/{slug}/leave", site, async |site: Site, mut call: Call| {
-            call.nothing().await?;
-            reply::ok(&channels::leave(&site, &call.caller()?, call.text_param("slug")?).await?)
+        post("/api/channels/{slug}/leave", site, async |site, call| {
+            act(site, call, Act::Leave).await
         }),
         post("/api/channels/{slug}/members", site, async |site: Site, mut call: Call| {
             let request = call.json(SMALL_BODY_BYTES_MAX).await?;
@@ -134,6 +139,27 @@ fn members(site: &Site) -> BoxedFilter<(Response,)> {
     ])
 }
 
+async fn export(site: Site, call: Call) -> Result<Response> {
+    let (slug, query): (_, ExportQuery) = (call.text_param("slug")?, call.query()?);
+    let caller = call.caller()?;
+    if query.form == ExportForm::Markdown {
+        let markdown = channels::export(&site, &caller, slug).await?;
+        return reply::ok(&ChannelExport { markdown });
+    }
+    let slug = channels::show(&site, &caller, slug).await?.slug;
+    let lines = stream::unfold(Some(0), move |after| {
+        let (site, caller, slug) = (site.clone(), caller.clone(), slug.clone());
+        async move {
+            match channels::export_lines(&site, &caller, &slug, after?).await {
+                Ok(Some((lines, last))) => Some((Ok(Bytes::from(lines)), Some(last))),
+                Ok(None) => None,
+                Err(cause) => Some((Err(cause), None)),
+            }
+        }
+    });
+    Ok(reply::stream("application/x-ndjson", Exclusive::new(lines.boxed())))
+}
+
 async fn create(site: Site, mut call: Call) -> Result<Response> {
     let (request, key): (CreateRequest, _) = call.json_with_key(CREATE_BODY_BYTES_MAX).await?;
     let made = channels::create(&site, &call.caller()?, request, key).await?;
@@ -145,6 +171,40 @@ async fn say(site: Site, mut call: Call) -> Result<Response> {
     let slug = call.text_param("slug")?;
     let posted = channels::post(&site, &call.caller()?, slug, request, key).await?;
     reply::json(StatusCode::CREATED, &posted)
+}
+
+/// Sends a file. Only bitmap images are shown in place; everything else is a download.
+async fn attachment(site: Site, call: Call) -> Result<Response> {
+    let place = (call.text_param("slug")?, call.text_param("number")?);
+    let (file, content) = channels::attachment(&site, &call.caller()?, place).await?;
+    let kind = image_type(&content);
+    let mut response =
+        reply::typed(StatusCode::OK, kind.unwrap_or("application/octet-stream"), content);
+    let how = if kind.is_some() { "inline" } else { "attachment" };
+    let name = percent_encoded(&file.name);
+    let value = HeaderValue::from_str(&format!("{how}; filename*=UTF-8''{name}"))
+        .map_err(|cause| Error::internal("a file's name is not a header").source(cause))?;
+    response.headers_mut().insert(CONTENT_DISPOSITION, value);
+    Ok(response)
+}
+
+fn percent_encoded(name: &str) -> String {
+    let mut encoded = String::new();
+    for byte in name.bytes() {
+        match byte {
+            b'-' | b'.' | b'_' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => {
+                encoded.push(char::from(byte));
+            }
+            _ => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
+async fn act(site: Site, mut call: Call, act: Act) -> Result<Response> {
+    call.nothing().await?;
+    let slug = call.text_param("slug")?;
+    reply::ok(&channels::act(&site, &call.caller()?, slug, act).await?)
 }
 
 async fn set(site: Site, mut call: Call, change: Change) -> Result<Response> {

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::base::limit::{OUTPUT_HEAD_BYTES_MAX, OUTPUT_TAIL_BYTES_MAX};
 use crate::base::{Error, JobId, Result, fault};
 use crate::jobs::run::takeover;
-use crate::jobs::speak::hooks;
+use crate::jobs::speak::hook_settings;
 use crate::jobs::speak::typist::session_of;
 use crate::jobs::{HookRun, ResolvedEngine, job_dir};
 use crate::process::{
@@ -239,7 +239,10 @@ fn pane_of(
         terminals: ground.terminals.clone(),
         session: session_of(id.as_str()),
         key: takeover::key(&ground.data, id)?,
-        files: vec![(HOOKS_FILE_NAME.to_owned(), hooks::settings(ground.wb_agent.as_str()))],
+        files: vec![(
+            HOOKS_FILE_NAME.to_owned(),
+            hook_settings::settings(ground.wb_agent.as_str()),
+        )],
     })
 }
 

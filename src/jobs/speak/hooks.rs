@@ -7,6 +7,7 @@
 //! A question about a tool is told by `PermissionRequest` at once; nothing tells of its answer but
 //! the next `PostToolUse`. Escape is told by nothing. That words were typed into a turn is not told
 //! for sure: `Stop` looks for it in the transcript (`transcript.rs`), before its program goes on.
+//! Another hook may block a `Stop`: `stop.rs` decides whether it was the last.
 
 use camino::Utf8Path;
 use serde::Deserialize as _;
@@ -14,42 +15,13 @@ use serde_json::{Value, json};
 
 use crate::base::{BlockId, Result, fault, read_loose_json, truncate_chars};
 use crate::jobs::speak::transcript::{self, Over, Told, Turn};
-use crate::jobs::speak::{ANSWER_CHARS_MAX, Ending, Fact, Hearing, Tokens, block_of};
+use crate::jobs::speak::{ANSWER_CHARS_MAX, Ending, Fact, Hearing, Tokens, block_of, stop};
 use crate::process::{tell_hooks, token_names};
 
-/// The events that are told, as the program names them.
-const EVENTS: [&str; 9] = [
-    "SessionStart",
-    "UserPromptSubmit",
-    "PermissionRequest",
-    "Notification",
-    "PostToolUse",
-    "PostToolUseFailure",
-    "Stop",
-    "StopFailure",
-    "SessionEnd",
-];
-/// How long the program waits for a hook, in seconds.
-const HOOK_SECONDS: u32 = 10;
 /// Most marks of one text that are told.
 const NAMES_MAX: usize = 8;
 /// Longest of a hook's words that are told whole, in characters.
 const WORD_CHARS_MAX: usize = 1_000;
-
-/// Returns the settings that make a program call our hooks. A person's own settings could switch
-/// all hooks off, those of this file, too, unless it says otherwise.
-pub(in crate::jobs) fn settings(wb_agent: &str) -> Vec<u8> {
-    let quoted = format!("'{}'", wb_agent.replace('\'', "'\\''"));
-    let hook = |event: &str| {
-        json!([{"hooks": [
-            {"type": "command", "command": format!("{quoted} hook {event}"),
-             "timeout": HOOK_SECONDS},
-        ]}])
-    };
-    let hooks: serde_json::Map<String, Value> =
-        EVENTS.iter().map(|it| ((*it).to_owned(), hook(it))).collect();
-    json!({"disableAllHooks": false, "hooks": hooks}).to_string().into_bytes()
-}
 
 /// Tells the guard of an agent what one of its hooks was given.
 ///
@@ -141,10 +113,15 @@ fn read_event(hearing: &mut Hearing, line: &Value) -> Vec<Fact> {
         }
         // It has waited for a minute: whatever ended its turn was told by nothing.
         "Notification" if line["kind"] == "idle_prompt" => interrupted(hearing),
-        "PostToolUse" | "PostToolUseFailure" => vec![Fact::GoesOn],
+        "PostToolUse" | "PostToolUseFailure" => {
+            // It went on after its last `Stop`.
+            hearing.stop = None;
+            vec![Fact::GoesOn]
+        }
+        "SessionEnd" => stop::proven(hearing, None).unwrap_or_default(),
         "Stop" => {
             let text = line["text"].as_str().unwrap_or_default();
-            stopped(hearing, (prompt_of(line), told_of(line)), text, Ending::Answered)
+            stop::heard(hearing, (prompt_of(line), told_of(line)), text)
         }
         "StopFailure" => {
             let why = line["error"].as_str().unwrap_or("the engine does not say why").to_owned();
@@ -187,7 +164,7 @@ fn begun(hearing: &mut Hearing, block: Option<BlockId>, prompt: Option<String>) 
 
 /// A turn ended: the one that runs, unless it was another one, which was told late, or whose
 /// beginning was told by nothing.
-fn stopped(
+pub(super) fn stopped(
     hearing: &mut Hearing,
     (prompt, told): (Option<String>, Option<Told>),
     text: &str,
@@ -250,6 +227,12 @@ fn ended_before(hearing: &mut Hearing, turn: Turn) -> Vec<Fact> {
         }
         None => false,
     };
+    if is_it
+        && turn.over.is_none()
+        && let Some(facts) = stop::proven(hearing, Some(&turn.prompt_id))
+    {
+        return facts;
+    }
     match is_it && (turn.over.is_some() || turn.is_said) {
         true => written(hearing, turn),
         false => Vec::new(),
@@ -277,6 +260,9 @@ fn turn_of(value: &Value) -> Option<Turn> {
 
 /// Ends a turn whose end was told by nothing.
 pub(super) fn interrupted(hearing: &mut Hearing) -> Vec<Fact> {
+    if let Some(facts) = stop::proven(hearing, None) {
+        return facts;
+    }
     if let Some(prompt) = hearing.prompt.take() {
         hearing.ended_prompt = Some(prompt);
     }
@@ -488,9 +474,5 @@ mod tests {
         let failed = facts(&[("StopFailure", json!({"error": "overloaded"}))]);
         assert_eq!(failed[1], ended(None, Ending::Failed("overloaded".to_owned()), ""));
         assert_eq!(facts(&[("Nothing", json!({}))]), []);
-        let settings: Value = serde_json::from_slice(&settings("/a b/wb-agent")).unwrap();
-        assert_eq!(settings["disableAllHooks"], false);
-        let command = &settings["hooks"]["Stop"][0]["hooks"][0]["command"];
-        assert_eq!(command, "'/a b/wb-agent' hook Stop");
     }
 }

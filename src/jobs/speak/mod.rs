@@ -6,12 +6,14 @@
 mod claude;
 mod codex;
 mod hand_in;
+pub(in crate::jobs) mod hook_settings;
 pub(in crate::jobs) mod hooks;
 pub(in crate::jobs) mod last_screen;
 mod lines;
 pub(in crate::jobs) mod listener;
 mod pi;
 mod screen;
+mod stop;
 mod talk;
 mod transcript;
 pub(in crate::jobs) mod typist;
@@ -25,6 +27,7 @@ use crate::base::{BlockId, read_loose_json, truncate_chars};
 use crate::process::with_token;
 use crate::script::Speaks;
 
+use stop::Stop;
 use talk::{Bearings, Talk};
 
 pub use hooks::tell_hook;
@@ -174,6 +177,8 @@ pub(super) struct Hearing {
     talk: Talk,
     /// The file in which it writes down what it does.
     transcript: Option<String>,
+    /// The last `Stop` of the turn that runs, while its transcript may still show that it goes on.
+    stop: Option<Stop>,
 }
 
 /// What is known of a process that is typed to.
@@ -202,6 +207,7 @@ impl Hearing {
             is_up: false,
             talk: Talk::default(),
             transcript: None,
+            stop: None,
         }
     }
 
@@ -284,7 +290,7 @@ impl Hearing {
     fn end(&mut self, text: &str, how: Ending, tokens: Tokens, cost_usd: Option<f64>) -> Vec<Fact> {
         let mut facts = self.begin(None);
         let block = self.turn.take().flatten();
-        self.works = false;
+        (self.works, self.stop) = (false, None);
         // No row and no prompt takes a zero byte, and a sum of tokens must stay a number.
         let clean = |text: &str| truncate_chars(&text.replace('\0', ""), ANSWER_CHARS_MAX);
         let how = match how {

@@ -80,6 +80,12 @@ pub(super) struct Turn {
     is_error: bool,
 }
 
+/// Returns whether a path is that of a transcript: a session's, whatever its folder.
+pub(super) fn is_transcript(path: &Utf8Path) -> bool {
+    let is_session = path.file_stem().is_some_and(|it| uuid::Uuid::try_parse(it).is_ok());
+    path.is_absolute() && is_session && path.extension() == Some("jsonl")
+}
+
 /// Returns what a transcript tells of the turn with this name, which came to these last words;
 /// nothing if that cannot be found in time.
 pub(super) fn look(path: &Utf8Path, prompt: &str, last_words: &str) -> Option<Told> {

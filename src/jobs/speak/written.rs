@@ -13,7 +13,7 @@ use tracing::{info, warn};
 
 use crate::base::BlockId;
 use crate::jobs::speak::hooks::written_line;
-use crate::jobs::speak::transcript::{BYTES_MAX, Turns};
+use crate::jobs::speak::transcript::{BYTES_MAX, Turns, is_transcript};
 use crate::jobs::speak::typist::Desk;
 use crate::process::{HOOKS_PIPE, bytes_from, tell_hooks};
 
@@ -54,12 +54,6 @@ pub(super) async fn watch(desk: &Desk, dir: &Utf8Path) {
             (Written::default(), None)
         });
     }
-}
-
-/// Returns whether a path is that of a transcript: a session's, whatever its folder.
-fn is_transcript(path: &Utf8Path) -> bool {
-    let is_session = path.file_stem().is_some_and(|it| uuid::Uuid::try_parse(it).is_ok());
-    path.is_absolute() && is_session && path.extension() == Some("jsonl")
 }
 
 /// A transcript, as far as it was read.

@@ -64,6 +64,8 @@ pub struct ChannelLimits {
     pub channel: u32,
     /// Members of a channel.
     pub members: u32,
+    /// Agents that its agents may start until a person writes again.
+    pub starts: u32,
 }
 
 impl Default for ChannelLimits {
@@ -75,6 +77,7 @@ impl Default for ChannelLimits {
             pair: 10,
             channel: 30,
             members: 20,
+            starts: 2,
         }
     }
 }
@@ -88,6 +91,7 @@ const CEILINGS: ChannelLimits = ChannelLimits {
     pair: 30,
     channel: 120,
     members: 50,
+    starts: 8,
 };
 /// See [`CEILINGS`].
 const WITH_BUDGET: ChannelLimits = ChannelLimits { hops: 64, per_root: 32, ..CEILINGS };
@@ -200,6 +204,7 @@ pub(crate) fn limits(
         pair: read("pair", before.pair, most.pair),
         channel: read("channel", before.channel, most.channel),
         members: read("members", before.members, most.members),
+        starts: read("starts", before.starts, most.starts),
     }
 }
 

@@ -79,11 +79,17 @@ const CHANNEL: Field =
 const TYPE_LIMITS: [Field; 5] = [HOPS, WITHOUT_PERSON, PER_ROOT, PAIR, CHANNEL];
 
 /// The fields of `wb.limits.channels`.
-pub(in crate::script::schema) const CHANNEL_LIMITS: [Field; 6] = [
+pub(in crate::script::schema) const CHANNEL_LIMITS: [Field; 7] = [
     HOPS,
     WITHOUT_PERSON,
     PER_ROOT,
     PAIR,
     CHANNEL,
     field("members", Shape::Count, "20", "Members of a channel; 20 by default."),
+    field(
+        "starts",
+        Shape::Count,
+        "2",
+        "Agents that agents may start until a person writes again; 2 by default.",
+    ),
 ];

@@ -127,7 +127,7 @@ impl Chat<'_> {
         if text.trim().is_empty() {
             return Ok(());
         }
-        let request = PostRequest { body: text.to_owned(), kind: None, to: None };
+        let request = PostRequest { body: text.to_owned(), ..PostRequest::default() };
         match self.client.create(&route(&self.slug, "/messages"), &json!(request)) {
             Ok(_) => Ok(()),
             Err(cause) => {

@@ -7,6 +7,7 @@ use crate::base::Result;
 use crate::cli::commands::Desk;
 use crate::cli::terminal::escape;
 use crate::cli::terminal::screen::Style;
+use crate::cli::terminal::table::size;
 
 /// Prints one message.
 pub(in crate::cli) fn print(desk: &Desk, message: &MessageView) -> Result<()> {
@@ -34,5 +35,10 @@ pub(in crate::cli) fn print(desk: &Desk, message: &MessageView) -> Result<()> {
     let facts = screen.paint(Style::Dim, &format!("{when}{sort}{answers}"));
     screen.put(&format!("{:>3}  {who}  {facts}", message.sequence))?;
     let text = escape::block(message.text.trim_end());
-    text.lines().try_for_each(|line| screen.put(&format!("     {line}")))
+    text.lines().try_for_each(|line| screen.put(&format!("     {line}")))?;
+    message.attachments.iter().try_for_each(|file| {
+        let (number, name) = (file.number, escape::line(&file.name));
+        let line = format!("     [{number}] {name} ({})", size(file.bytes));
+        screen.put(&screen.paint(Style::Dim, &line))
+    })
 }

@@ -1,7 +1,8 @@
-//! `wiki-browser channel` and `msg`: conversations of people and agents.
+//! `wiki-browser channel`: conversations of people and agents.
 
 pub(in crate::cli::commands) mod follow;
 mod message;
+pub(in crate::cli) mod msg;
 mod table;
 
 use clap::{Args, Subcommand};
@@ -9,19 +10,13 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::api::channels::{
-    Budget, ChairRequest, ChangeRequest, ChannelView, CreateRequest, HeldAnswer, HeldDecision,
-    HeldRequest, History, MemberRequest, MessageView, PostRequest, Posted, ResumeRequest,
+    Budget, ChairRequest, ChangeRequest, ChannelView, CreateRequest, MemberRequest, ResumeRequest,
     SeatRequest,
 };
-use crate::base::{Context, Error, ErrorKind, Result};
+use crate::base::{Context, ErrorKind, Result};
 use crate::cli::commands::Desk;
-use crate::cli::commands::channel::message::print;
 use crate::cli::commands::channel::table::{describe, list, members, show};
-use crate::cli::terminal::{escape, input};
-use crate::client::query;
-
-/// Longest message that is read from standard input, in bytes.
-const TEXT_BYTES_MAX: usize = 256 * 1024;
+use crate::cli::terminal::escape;
 
 /// What can be done with channels.
 #[derive(Debug, Subcommand)]
@@ -131,6 +126,9 @@ pub(in crate::cli) enum ChannelCommand {
     Export {
         /// Slug (or its beginning), number or name
         channel: String,
+        /// Print a line of JSON for each message instead
+        #[arg(long)]
+        jsonl: bool,
     },
     /// Chat: print new messages and send what you type, until interrupted
     #[command(after_help = "\
@@ -205,82 +203,6 @@ pub(in crate::cli) struct MemberArgs {
     member: String,
 }
 
-/// What can be done with messages of channels.
-#[derive(Debug, Subcommand)]
-pub(in crate::cli) enum MsgCommand {
-    /// Send a message to a channel
-    #[command(after_help = "Examples:
-  wiki-browser msg send 7 '@paula do you agree with robbo?'
-  wiki-browser msg send workshop-names-7 - < plan.md")]
-    Send(SendArgs),
-    /// Retry an agent's turn that failed
-    Again {
-        /// Slug (or its beginning), number or name
-        channel: String,
-        /// Number of the message that reports it [default: the last one]
-        number: Option<i64>,
-    },
-    /// Read a held answer, post it, or keep it private
-    #[command(after_help = "\
-An answer is held if somebody may have typed in the agent's terminal while it worked: nobody but who
-reads it can tell what of it is for the channel.")]
-    Held(HeldArgs),
-    /// Print the messages of a channel
-    History {
-        /// Slug (or its beginning), number or name
-        channel: String,
-        /// Maximum number of messages
-        #[arg(long, value_name = "N", default_value_t = 50)]
-        limit: u32,
-        /// Only after this message
-        #[arg(long, value_name = "NUMBER")]
-        after: Option<i64>,
-        /// Only before this message
-        #[arg(long, value_name = "NUMBER")]
-        before: Option<i64>,
-    },
-}
-
-/// `msg held`.
-#[derive(Args, Debug)]
-pub(in crate::cli) struct HeldArgs {
-    /// Slug (or its beginning), number or name
-    channel: String,
-    /// Number of the message that reports it [default: the last one waiting]
-    number: Option<i64>,
-    /// Post it
-    #[arg(long, conflicts_with = "private")]
-    post: bool,
-    /// Keep it out of the channel
-    #[arg(long)]
-    private: bool,
-}
-
-impl HeldArgs {
-    /// Returns whether it only prints.
-    pub(in crate::cli) fn reads(&self) -> bool {
-        !self.post && !self.private
-    }
-}
-
-/// `msg send`.
-#[derive(Args, Debug)]
-pub(in crate::cli) struct SendArgs {
-    /// Slug (or its beginning), number or name
-    channel: String,
-    /// The message; `-` reads standard input
-    text: String,
-    /// message, delegation or escalation
-    #[arg(long = "type", value_name = "TYPE")]
-    kind: Option<String>,
-    /// Handle of the member it is addressed to
-    #[arg(long, value_name = "HANDLE")]
-    to: Option<String>,
-    /// Idempotency key: repeating it returns the first answer
-    #[arg(long, value_name = "WORD")]
-    key: Option<String>,
-}
-
 /// Runs a command on channels.
 pub(in crate::cli) fn run(desk: &Desk, command: ChannelCommand) -> Result<()> {
     let nothing = json!({});
@@ -322,39 +244,21 @@ pub(in crate::cli) fn run(desk: &Desk, command: ChannelCommand) -> Result<()> {
         }
         ChannelCommand::Complete { channel } => change(desk, &channel, "complete", &nothing),
         ChannelCommand::Archive { channel } => change(desk, &channel, "archive", &nothing),
-        ChannelCommand::Export { channel } => {
+        ChannelCommand::Export { channel, jsonl: true } => {
+            let client = desk.client()?;
+            let mut lines = client.get_lines(&route(&channel, "/export?form=jsonl"))?;
+            while let Some(line) = lines.next_line()? {
+                desk.screen.raw(&format!("{line}\n"))?;
+            }
+            Ok(())
+        }
+        ChannelCommand::Export { channel, jsonl: false } => {
             let answer = desk.client()?.get(&route(&channel, "/export"))?;
             let text = answer["markdown"].as_str().unwrap_or_default().to_owned();
             let shown = escape::block(text.trim_end());
             desk.screen.answer(&answer, |screen, _| screen.put(&shown))
         }
         ChannelCommand::Follow { channel, last } => follow::follow(desk, &channel, last),
-    }
-}
-
-/// Runs a command on messages of channels.
-pub(in crate::cli) fn msg(desk: &Desk, command: MsgCommand) -> Result<()> {
-    match command {
-        MsgCommand::Send(args) => send(desk, args),
-        MsgCommand::Again { channel, number } => again(desk, &channel, number),
-        MsgCommand::Held(args) => held(desk, &args),
-        MsgCommand::History { channel, limit, after, before } => {
-            let (limit, after, before) = (
-                limit.to_string(),
-                after.map(|it| it.to_string()),
-                before.map(|it| it.to_string()),
-            );
-            let pairs = [
-                ("limit", Some(limit.as_str())),
-                ("after", after.as_deref()),
-                ("before", before.as_deref()),
-            ];
-            let answer = desk.client()?.get(&query(&route(&channel, "/messages"), &pairs))?;
-            let found: History = typed(answer.clone())?;
-            desk.screen.answer(&answer, |_, _| {
-                found.items.iter().try_for_each(|message| print(desk, message))
-            })
-        }
     }
 }
 
@@ -398,63 +302,6 @@ fn create(desk: &Desk, args: CreateArgs) -> Result<()> {
     };
     let made: ChannelView = typed(answer.clone())?;
     desk.screen.answer(&answer, |screen, _| screen.put(&made.slug))
-}
-
-fn send(desk: &Desk, args: SendArgs) -> Result<()> {
-    let body = match args.text.as_str() {
-        "-" => input::standard("the message", TEXT_BYTES_MAX)?,
-        text => text.to_owned(),
-    };
-    let request = PostRequest { body, kind: args.kind, to: args.to };
-    let (client, body) = (desk.client()?, json!(request));
-    let path = route(&args.channel, "/messages");
-    let answer = match &args.key {
-        Some(key) => client.post_once(&path, &body, key)?,
-        None => client.create(&path, &body)?,
-    };
-    let posted: Posted = typed(answer.clone())?;
-    desk.screen
-        .answer(&answer, |screen, _| screen.put(&format!("{} {}", posted.channel, posted.sequence)))
-}
-
-/// Returns the last line of a channel that is of a sort.
-fn last_line(
-    desk: &Desk,
-    channel: &str,
-    is_meant: impl Fn(&MessageView) -> bool,
-) -> Result<Option<i64>> {
-    let found: History = typed(desk.client()?.get(&route(channel, "/messages"))?)?;
-    Ok(found.items.iter().rev().find(|it| is_meant(it)).map(|it| it.sequence))
-}
-
-fn held(desk: &Desk, args: &HeldArgs) -> Result<()> {
-    let channel = &args.channel;
-    let waits = |it: &MessageView| it.held.as_deref() == Some("waiting");
-    let number = match args.number {
-        Some(number) => number,
-        None => last_line(desk, channel, waits)?
-            .ok_or_else(|| Error::not_found("no held answer there").code("not_held"))?,
-    };
-    let verb = format!("messages/{number}/held");
-    if args.reads() {
-        let answer = desk.client()?.get(&route(channel, &format!("/{verb}")))?;
-        let held: HeldAnswer = typed(answer.clone())?;
-        let text = escape::block(held.text.trim_end());
-        return desk.screen.answer(&answer, |screen, _| screen.put(&text));
-    }
-    let decision = if args.post { HeldDecision::Post } else { HeldDecision::Private };
-    change(desk, channel, &verb, &json!(HeldRequest { decision }))
-}
-
-fn again(desk: &Desk, channel: &str, number: Option<i64>) -> Result<()> {
-    let number = match number {
-        Some(number) => number,
-        None => last_line(desk, channel, |it| it.may_ask_again)?.ok_or_else(|| {
-            Error::conflict("turn_answered", "no failed turn there")
-                .hint("send it again: `wiki-browser msg send`")
-        })?,
-    };
-    change(desk, channel, &format!("messages/{number}/again"), &json!({}))
 }
 
 fn change(desk: &Desk, channel: &str, verb: &str, body: &Value) -> Result<()> {

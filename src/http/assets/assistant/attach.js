@@ -1,5 +1,5 @@
-// Files that go with a message of the assistant: by button, paste or drop. Each is sent at once and
-// kept in the person's vault; the form names those that arrived.
+// Files that go with a message: by button, paste or drop. Each is uploaded at once to the address in
+// `data-to`; the form lists those that arrived.
 
 import { say } from "./say.js";
 
@@ -58,7 +58,7 @@ export function attaching(form) {
   );
 
   function note() {
-    const sent = [...list.children].map((it) => it.dataset.path).filter(Boolean);
+    const sent = [...list.children].map((it) => it.dataset.sent).filter(Boolean);
     field.value = sent.join("\n");
   }
 
@@ -81,7 +81,7 @@ export function attaching(form) {
     remove.addEventListener("click", () => {
       item.remove();
       note();
-      form.elements.message.focus();
+      form.querySelector("textarea").focus();
     });
     item.append(words, remove);
     return item;
@@ -91,12 +91,12 @@ export function attaching(form) {
     const words = item.querySelector("span");
     let problem = "it could not be sent";
     try {
-      const address = `/api/agent/attachments?name=${encodeURIComponent(file.name)}`;
+      const address = `${place.dataset.to}?name=${encodeURIComponent(file.name)}`;
       const headers = { "Content-Type": "application/octet-stream" };
       const answer = await fetch(address, { method: "POST", headers, body: file });
       const told = await answer.json();
       if (answer.ok) {
-        item.dataset.path = told.path;
+        item.dataset.sent = told.path ?? told.number;
         words.textContent = told.name;
         problem = "";
         say(`${told.name} is attached`);

@@ -1,6 +1,7 @@
 // A conversation: Enter sends (Shift+Enter breaks the line), whoever reads the end keeps seeing it,
 // and what was seen is told to the server, so that lists know what is new.
 
+import { attaching } from "./attach.js";
 import { names } from "./names.js";
 
 const NEAR_PX = 160;
@@ -14,8 +15,10 @@ export function start(root) {
     // A keyboard on a screen has no other way to break a line.
     if (event.ctrlKey || event.metaKey || matchMedia("(pointer: coarse)").matches) return;
     event.preventDefault();
-    if (area.value.trim()) area.form.requestSubmit();
+    const files = area.form.elements.attachments?.value;
+    if (area.value.trim() || files) area.form.requestSubmit();
   });
+  attachingOnce(root.querySelector("#ch-foot"));
   const lines = root.querySelector("#ch-lines");
   const down = root.querySelector("#ch-down");
   const last = () => Number(lines.dataset.last);
@@ -49,7 +52,7 @@ export function start(root) {
   };
   down.addEventListener("click", () => {
     toEnd();
-    root.querySelector("#say textarea")?.focus({ preventScroll: true });
+    root.querySelector("#ch-say textarea")?.focus({ preventScroll: true });
   });
   addEventListener("scroll", look, { passive: true });
   document.addEventListener("visibilitychange", look);
@@ -62,6 +65,18 @@ export function start(root) {
     return look();
   }
   toEnd();
+  look();
+}
+
+/** The composer appears when somebody joins, and is replaced when they leave and rejoin. */
+function attachingOnce(foot) {
+  let known = null;
+  const look = () => {
+    const form = foot.querySelector("#ch-say");
+    if (form && form !== known) attaching(form);
+    known = form;
+  };
+  new MutationObserver(look).observe(foot, { childList: true });
   look();
 }
 

@@ -64,17 +64,17 @@ export function names(root) {
     if (unknown.textContent !== line) unknown.textContent = line;
   };
   root.addEventListener("input", (event) => {
-    const area = event.target.closest("#say textarea");
+    const area = event.target.closest("#ch-say textarea");
     if (!area) return;
     offer(area);
     judge(area);
   });
   root.addEventListener("reset", () => {
-    close(root.querySelector("#say textarea"));
+    close(root.querySelector("#ch-say textarea"));
     unknown.textContent = "";
   });
   root.addEventListener("focusout", (event) => {
-    if (event.target.closest("#say textarea")) close(event.target);
+    if (event.target.closest("#ch-say textarea")) close(event.target);
   });
   return {
     takes(event, area) {

@@ -8,16 +8,17 @@ use serde_json::Value;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::api::agents::{AgentView, Peek, PeekQuery};
+use crate::api::agents::{AgentView, Peek, PeekQuery, TurnView, TurnsQuery};
 use crate::api::handoffs::{HandoverRequest, HandoverView};
 use crate::api::mail::{MessageQuery, SendRequest};
 use crate::base::{Error, Result, is_segment};
 use crate::flows::{self, Site};
 use crate::http::pages::Frame;
 use crate::http::pages::mail::Row;
-use crate::http::pages::parts::form;
-use crate::http::pages::parts::time::At;
+use crate::http::pages::parts::labels::{State, Tone};
+use crate::http::pages::parts::time::{self, At};
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
+use crate::http::pages::parts::{form, labels};
 use crate::http::{Call, any_of, get, post, reply};
 use crate::people::Caller;
 
@@ -27,6 +28,8 @@ const FORM_BYTES_MAX: usize = 3 * flows::mail::PAYLOAD_BYTES_MAX + 4 * 1024;
 const RECENT: u32 = 20;
 /// Lines of its screen that the page of an agent shows.
 const SCREEN_LINES: u32 = 40;
+/// Turns that the page of an agent shows.
+const TURNS: u32 = 10;
 
 #[derive(Template)]
 #[template(path = "agents.html")]
@@ -43,8 +46,36 @@ struct AgentPage {
     /// What its terminal shows, or what it printed last.
     peek: Peek,
     messages: Vec<Row>,
+    turns: Vec<TurnRow>,
     /// What was typed, and why it was refused.
     refused: Option<(String, String)>,
+}
+
+/// A turn as the agent's page shows it.
+struct TurnRow {
+    turn: TurnView,
+    at: At,
+}
+
+impl TurnRow {
+    fn state(&self) -> State {
+        match self.turn.state.as_str() {
+            "running" => State(Tone::Running, "Working"),
+            "answered" => State(Tone::Good, "Answered"),
+            "silent" => State(Tone::Quiet, "No reply"),
+            "interrupted" => State(Tone::Waiting, "Interrupted"),
+            "failed" => State(Tone::Bad, "Failed"),
+            _ => State(Tone::Bad, "Lost"),
+        }
+    }
+
+    fn tokens(&self) -> Option<String> {
+        self.turn.tokens.filter(|tokens| *tokens > 0).map(labels::grouped)
+    }
+
+    fn took(&self) -> Option<String> {
+        self.turn.ended_at.map(|end| time::span(end.0 - self.turn.started_at.0))
+    }
 }
 
 /// An agent as a page shows it.
@@ -208,11 +239,14 @@ async fn agent_page(
     let shown = Shown::of(agent);
     let query = PeekQuery { lines: Some(SCREEN_LINES) };
     let peek = flows::agents::peek(site, &caller, name, &query).await?;
+    let query = TurnsQuery { before: None, limit: Some(TURNS) };
+    let turns = flows::agents::turns(site, &caller, name, query).await?.items;
+    let turns = turns.into_iter().map(|turn| TurnRow { at: At(turn.started_at), turn }).collect();
     match refused {
-        None => reply::page(&AgentPage { frame, shown, peek, messages, refused: None }),
+        None => reply::page(&AgentPage { frame, shown, peek, messages, turns, refused: None }),
         Some((typed, cause)) => {
             let refused = Some((typed, cause.message().to_owned()));
-            reply::refused(&AgentPage { frame, shown, peek, messages, refused }, &cause)
+            reply::refused(&AgentPage { frame, shown, peek, messages, turns, refused }, &cause)
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::channels::ChannelType;
 use crate::flows::Site;
 use crate::flows::channels::{self, Candidates};
 use crate::http::pages::Frame;
-use crate::http::pages::channels::Sent;
+use crate::http::pages::channels::{Sent, candidates_beside};
 use crate::http::pages::parts::form;
 use crate::http::pages::parts::time::{At, When};
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
@@ -28,27 +28,21 @@ struct PromotePage {
     turns: Vec<PromotedTurn>,
     kinds: Vec<ChannelType>,
     candidates: Candidates,
-    /// What was typed and chosen; nothing before the form was sent.
-    sent: Option<Sent>,
+    /// What was typed and chosen.
+    sent: Sent,
+    /// Whether the form was sent, so that it says which turns to include.
+    is_sent: bool,
     refusal: Option<String>,
 }
 
 impl PromotePage {
-    fn field(&self, name: &str) -> &str {
-        self.sent.as_ref().map_or("", |it| it.field(name))
-    }
-
-    fn is_chosen(&self, name: &str, value: &str) -> bool {
-        self.sent.as_ref().is_some_and(|it| it.has(name, value))
-    }
-
     fn when(&self, turn: &PromotedTurn) -> When {
         self.frame.when(&At(turn.at))
     }
 
-    /// Each turn is told unless somebody says otherwise.
+    /// Returns whether a turn is included: all are, until somebody deselects one.
     fn is_told(&self, turn: &PromotedTurn) -> bool {
-        self.sent.is_none() || self.is_chosen("turn", turn.turn_id.as_str())
+        !self.is_sent || self.sent.has("turn", turn.turn_id.as_str())
     }
 }
 
@@ -69,17 +63,16 @@ async fn page(
     (sent, refusal): (Option<Sent>, Option<&Error>),
 ) -> Result<PromotePage> {
     let promotion = channels::promotion(site, &caller, name).await?;
-    let candidates = channels::candidates(site, &caller).await?;
-    let own = caller.person()?.name.clone();
-    let people = candidates.people.into_iter().filter(|it| it.0 != own).collect();
-    let agents = candidates.agents.into_iter().filter(|it| it.name != promotion.agent).collect();
+    let mut candidates = candidates_beside(site, &caller).await?;
+    candidates.agents.retain(|agent| agent.name != promotion.agent);
     Ok(PromotePage {
         frame,
         agent: promotion.agent,
         turns: promotion.turns,
         kinds: channels::Ground::of(site).kinds,
-        candidates: Candidates { people, agents },
-        sent,
+        candidates,
+        is_sent: sent.is_some(),
+        sent: sent.unwrap_or_default(),
         refusal: refusal.map(|it| it.message().to_owned()),
     })
 }

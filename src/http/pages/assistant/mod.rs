@@ -179,15 +179,6 @@ pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     ])
 }
 
-/// Returns the size of a file for people.
-pub(super) fn size(bytes: &u64) -> String {
-    match bytes {
-        0..1024 => format!("{bytes} bytes"),
-        1024..1_048_576 => format!("{} KiB", bytes.div_ceil(1024)),
-        _ => format!("{:.1} MiB", *bytes as f64 / 1_048_576.0),
-    }
-}
-
 /// Returns the address of a conversation.
 fn at(session: &ChatId) -> String {
     format!("/assistant/{session}")

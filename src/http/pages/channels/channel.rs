@@ -14,7 +14,7 @@ use crate::api::channels::{
 };
 use crate::base::Result;
 use crate::flows::Site;
-use crate::flows::channels::{self, Candidates, Change};
+use crate::flows::channels::{self, Act, Candidates, Change};
 use crate::http::markdown::{Html, mark_mentions};
 use crate::http::pages::Frame;
 use crate::http::pages::channels::{Sent, state};
@@ -203,14 +203,8 @@ pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
 
 fn lives(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([
-        post("/channels/{slug}/join", site, async |site: Site, mut call: Call| {
-            call.nothing().await?;
-            back(channels::join(&site, &call.caller()?, call.text_param("slug")?).await, &call)
-        }),
-        post("/channels/{slug}/leave", site, async |site: Site, mut call: Call| {
-            call.nothing().await?;
-            back(channels::leave(&site, &call.caller()?, call.text_param("slug")?).await, &call)
-        }),
+        post("/channels/{slug}/join", site, async |site, call| act(site, call, Act::Join).await),
+        post("/channels/{slug}/leave", site, async |site, call| act(site, call, Act::Leave).await),
         post("/channels/{slug}/outside", site, async |site: Site, mut call: Call| {
             let sent: Vec<(String, String)> = call.form(FORM_BYTES_MAX).await?;
             let outside_wakes = Some(Sent(sent).field("wakes") == "on");
@@ -218,20 +212,21 @@ fn lives(site: &Site) -> BoxedFilter<(Response,)> {
             let slug = call.text_param("slug")?;
             back(channels::change(&site, &call.caller()?, slug, request).await, &call)
         }),
-        post("/channels/{slug}/pause", site, async |site: Site, mut call: Call| {
-            call.nothing().await?;
-            back(channels::pause(&site, &call.caller()?, call.text_param("slug")?).await, &call)
-        }),
+        post("/channels/{slug}/pause", site, async |site, call| act(site, call, Act::Pause).await),
         post("/channels/{slug}/resume", site, resume),
-        post("/channels/{slug}/complete", site, async |site: Site, mut call: Call| {
-            call.nothing().await?;
-            back(channels::complete(&site, &call.caller()?, call.text_param("slug")?).await, &call)
+        post("/channels/{slug}/complete", site, async |site, call| {
+            act(site, call, Act::Complete).await
         }),
-        post("/channels/{slug}/archive", site, async |site: Site, mut call: Call| {
-            call.nothing().await?;
-            back(channels::archive(&site, &call.caller()?, call.text_param("slug")?).await, &call)
+        post("/channels/{slug}/archive", site, async |site, call| {
+            act(site, call, Act::Archive).await
         }),
     ])
+}
+
+async fn act(site: Site, mut call: Call, act: Act) -> Result<Response> {
+    call.nothing().await?;
+    let slug = call.text_param("slug")?;
+    back(channels::act(&site, &call.caller()?, slug, act).await, &call)
 }
 
 fn back(outcome: Result<ChannelView>, call: &Call) -> Result<Response> {
@@ -247,7 +242,8 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     if channel.slug != slug {
         return reply::see_other(&format!("/channels/{}", channel.slug));
     }
-    let query = HistoryQuery { after: None, before: asked.before, limit: Some(MESSAGES) };
+    let query =
+        HistoryQuery { before: asked.before, limit: Some(MESSAGES), ..HistoryQuery::default() };
     let found = channels::history(&site, &caller, &slug, query).await?.items;
     let earlier = found.first().map(|it| it.sequence).filter(|it| *it > 1);
     let is_latest = found.last().is_none_or(|it| it.sequence == channel.last_sequence);
@@ -321,7 +317,9 @@ async fn say(site: Site, mut call: Call) -> Result<Response> {
     let key = call.key_of_form(sent.field("key").to_owned(), digest)?;
     let body = form::text(sent.field("body"));
     let slug = call.text_param("slug")?.to_owned();
-    let request = PostRequest { body: body.clone(), kind: None, to: None };
+    let attachments = sent.field("attachments").lines().filter(|line| !line.is_empty());
+    let attachments = attachments.map(form::number).collect::<Result<_>>()?;
+    let request = PostRequest { body: body.clone(), attachments, ..PostRequest::default() };
     let posted = channels::post(&site, &call.caller()?, &slug, request, Some(key)).await;
     let to =
         |it: crate::api::channels::Posted| format!("/channels/{}#m{}", it.channel, it.sequence);

@@ -158,16 +158,25 @@ async fn new_page(
     sent: Sent,
     refusal: Option<&Error>,
 ) -> Result<NewChannelPage> {
-    let candidates = channels::candidates(site, &caller).await?;
-    let own = caller.person()?.name.clone();
-    let people = candidates.people.into_iter().filter(|it| it.0 != own).collect();
+    let candidates = candidates_beside(site, &caller).await?;
     Ok(NewChannelPage {
         frame,
         kinds: channels::Ground::of(site).kinds,
-        candidates: Candidates { people, ..candidates },
+        candidates,
         sent,
         refusal: refusal.map(|it| it.message().to_owned()),
     })
+}
+
+/// Returns who can be added to a channel that the caller creates.
+pub(in crate::http::pages) async fn candidates_beside(
+    site: &Site,
+    caller: &Caller,
+) -> Result<Candidates> {
+    let mut candidates = channels::candidates(site, caller).await?;
+    let own = &caller.person()?.name;
+    candidates.people.retain(|(name, _)| name != own);
+    Ok(candidates)
 }
 
 async fn create(site: Site, mut call: Call) -> Result<Response> {

@@ -69,6 +69,16 @@ pub(in crate::http::pages) fn fragment(words: &str) -> String {
     encoded(words).replace('-', "%2D")
 }
 
+/// Returns the number in a field.
+///
+/// # Errors
+/// `invalid` with code `bad_parameter`.
+pub(in crate::http::pages) fn number(text: &str) -> Result<i64> {
+    text.parse().map_err(|_| {
+        Error::invalid(format!("`{}` is not a number", text.escape_debug())).code("bad_parameter")
+    })
+}
+
 /// Returns a path with everything but plain characters and slashes percent-encoded.
 fn encoded(path: &str) -> String {
     let mut encoded = String::new();

@@ -42,6 +42,15 @@ impl Tone {
     }
 }
 
+/// Returns the size of a file for people.
+pub(in crate::http::pages) fn size(bytes: &u64) -> String {
+    match bytes {
+        0..1024 => format!("{bytes} bytes"),
+        1024..1_048_576 => format!("{} KiB", bytes.div_ceil(1024)),
+        _ => format!("{:.1} MiB", *bytes as f64 / 1_048_576.0),
+    }
+}
+
 /// Returns the state of a message's delivery. A person reads a message; anybody else receives it.
 pub(in crate::http::pages) fn delivery(state: &str, is_to_person: bool) -> &str {
     match (state, is_to_person) {

@@ -1,0 +1,88 @@
+//! Files of messages: uploading one, and reading one that was sent.
+
+use rusqlite::Connection;
+
+use crate::api::channels::AttachmentView;
+use crate::base::{Error, ErrorKind, Result};
+use crate::channels::{self, Attachment, Spoken};
+use crate::flows::Site;
+use crate::flows::channels::{outside, who};
+use crate::flows::people::refuse_disabled;
+use crate::people::Caller;
+
+/// Uploads a file, to be sent with a message of the caller in this channel.
+///
+/// # Errors
+/// `forbidden`: `not_a_member`, `outside_forbidden`, `agent_forbidden`; `conflict`:
+/// `channel_not_active`; `invalid`: `empty_file`; `too_large`; `busy`: `too_many_uploads`.
+pub async fn attach(
+    site: &Site,
+    caller: &Caller,
+    slug: &str,
+    name: Option<String>,
+    content: Vec<u8>,
+) -> Result<AttachmentView> {
+    who::require_person(caller)?;
+    let (caller, text, name) = (caller.clone(), slug.to_owned(), name.unwrap_or_default());
+    let write = site.store.write(move |tx| {
+        let c = tx.connection();
+        refuse_disabled(c, &caller.actor())?;
+        let channel = who::channel(c, &caller, &text)?;
+        channel.require_open()?;
+        if who::require_member(c, &caller, &channel)?.is_outside {
+            let message = "members from outside cannot attach files";
+            return Err(Error::new(ErrorKind::Forbidden, message).code("outside_forbidden"));
+        }
+        let of = (channel.number, &caller.person()?.id);
+        Ok(view(channels::upload(tx, of, &name, &content)?))
+    });
+    write.await
+}
+
+/// Returns a file that was sent, with its content.
+///
+/// # Errors
+/// `invalid` with code `bad_parameter`; `not_found`: `no_channel`, `no_attachment`; `forbidden`:
+/// `not_a_member` for an agent with a seat elsewhere.
+pub async fn attachment(
+    site: &Site,
+    caller: &Caller,
+    (slug, number): (&str, &str),
+) -> Result<(AttachmentView, Vec<u8>)> {
+    caller.may_listen()?;
+    let number: i64 = number.parse().map_err(|_| {
+        Error::invalid(format!("`{}` is not a number", number.escape_debug()))
+            .code("bad_parameter")
+            .of_input("number")
+    })?;
+    let (caller, text) = (caller.clone(), slug.to_owned());
+    let read = site.store.read(move |c| {
+        let channel = who::channel(c, &caller, &text)?;
+        let missing = || channels::no_attachment(number);
+        let found = channels::find_attachment(c, channel.number, number)?.ok_or_else(missing)?;
+        let spoken = match &found.message_id {
+            Some(id) => channels::find_message(c, id)?,
+            None => None,
+        };
+        let from = outside::first(c, &caller, &channel)?;
+        if spoken.is_none_or(|message| message.sequence < from) {
+            return Err(missing());
+        }
+        let content = channels::attachment_content(c, number)?;
+        Ok((view(found), content))
+    });
+    read.await
+}
+
+/// Returns the files of a message.
+///
+/// # Errors
+/// As any read.
+pub(super) fn of_message(c: &Connection, spoken: &Spoken) -> Result<Vec<AttachmentView>> {
+    Ok(channels::attachments_of(c, &spoken.id)?.into_iter().map(view).collect())
+}
+
+fn view(file: Attachment) -> AttachmentView {
+    let Attachment { number, name, kind, bytes, .. } = file;
+    AttachmentView { number, name, kind, bytes }
+}

@@ -150,6 +150,7 @@ impl Shape {
             | Command::Mail(_)
             | Command::Msg(_)
             | Command::Inbox(_)
+            | Command::Instances(_)
             | Command::Source(_)
             | Command::Persona(_)
             | Command::Perspective(_)

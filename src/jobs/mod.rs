@@ -32,7 +32,7 @@ pub use queue::waiting::Outlook;
 pub use rows::board::retries;
 pub use rows::bulk::{Choice, chosen, count, each_waiting, refuse_runaway, rename_kind};
 pub use rows::dismissal::{dismiss, dismissed};
-pub use rows::instance::{last_leg, last_of_message, legs};
+pub use rows::instance::{instances, last_leg, last_of_message, legs};
 pub use rows::job::{Job, JobFilter, Turn};
 pub use rows::measures::{QueueCounts, Spent, queue_counts, spent};
 pub use rows::pool::{Pool, PoolCaps};
@@ -53,6 +53,7 @@ pub use run::engine::{Engines, ResolvedEngine};
 pub use run::generation::{Generation, Generations};
 pub use run::instance_reply::{Given, InstanceFiles, check_reply, give_verdict};
 pub use run::launch::{Alone, HOOKS_WAY};
+pub use run::monitor::monitor_of;
 pub use run::recovery::Left;
 pub use run::rehearsal::{Played, Rehearsal};
 pub use run::settle::{keep_result, keep_topic, request_cancel};
@@ -103,6 +104,7 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         rows::board::STATEMENTS,
         rows::bulk::STATEMENTS,
         rows::instance::STATEMENTS,
+        run::monitor::STATEMENTS,
         rows::dismissal::STATEMENTS,
         run::instance_reply::STATEMENTS,
     ]

@@ -185,6 +185,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "outside_members",
         sql: include_str!("../../migrations/043_outside_members.sql"),
     },
+    Migration {
+        version: 44,
+        name: "monitors",
+        sql: include_str!("../../migrations/044_monitors.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction to rebuild tables: `PRAGMA

@@ -4,6 +4,7 @@ mod crashes;
 #[cfg(feature = "faults")]
 mod hooks;
 mod limits;
+mod monitors;
 mod people;
 mod verdicts;
 

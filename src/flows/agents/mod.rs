@@ -11,7 +11,7 @@ mod handoffs;
 mod handover;
 mod heard;
 mod identity;
-mod peek;
+pub(in crate::flows) mod peek;
 mod restart;
 mod rooms;
 mod show;

@@ -21,6 +21,7 @@ pub(super) fn require_resumable(config: &Config, job: &Job) -> Result<()> {
     let engine = kind.and_then(|kind| config.engines.get(&kind.engine));
     let wrong = match (kind, engine) {
         _ if job.agent.is_some() => "its agent lives on",
+        _ if job.monitor_of.is_some() => "it is a monitor, which ends with its worker",
         (Some(kind), _) if kind.produces.is_some() => {
             "its kind promises a result, which one run must leave"
         }

@@ -21,10 +21,10 @@ pub const QUEUE_FULL: &str = "queue_full";
 const INSERT: &str = "
     INSERT INTO agent_jobs (id, kind, lane_key, status, source_path, topic_id, persona_name,
         inputs_json, grants_json, requested_by, priority, not_before_ms, ready, created_ms,
-        config_digest, retry_of, depth, message_id, owner, pool, agent)
+        config_digest, retry_of, depth, message_id, owner, pool, agent, monitor_of)
     VALUES (:id, :kind, :lane, 'queued', :source, :topic, :persona, :inputs, :grants, :by,
         :priority, :not_before, :ready, :now, :config, :retry_of, :depth, :message, :owner,
-        :pool, :agent)";
+        :pool, :agent, :monitor_of)";
 const QUEUED_IN_LANE: &str = "
     SELECT COUNT(*) FROM agent_jobs WHERE lane_key = :lane AND status = 'queued'";
 const QUEUED: &str = "SELECT COUNT(*) FROM agent_jobs WHERE status = 'queued'";
@@ -94,6 +94,8 @@ pub struct NewJob {
     pub pool: Pool,
     /// The agent that lives in it, in the pool of long-lived agents.
     pub agent: Option<String>,
+    /// The job that it watches, in the pool of monitors.
+    pub monitor_of: Option<JobId>,
 }
 
 impl NewJob {
@@ -118,6 +120,7 @@ impl NewJob {
             owner: None,
             pool: Pool::Work,
             agent: None,
+            monitor_of: None,
         }
     }
 }
@@ -153,7 +156,7 @@ pub fn enqueue(tx: &Tx<'_>, ids: &Ids, capacities: &Capacities, new: &NewJob) ->
         ":by": new.requested_by, ":priority": new.priority, ":not_before": new.not_before,
         ":ready": ready, ":now": tx.now(), ":config": new.config_digest, ":retry_of": new.retry_of,
         ":depth": new.depth, ":message": new.message_id, ":owner": new.owner,
-        ":pool": new.pool.as_str(), ":agent": new.agent,
+        ":pool": new.pool.as_str(), ":agent": new.agent, ":monitor_of": new.monitor_of,
     })?;
     inputs.keep(tx, &id)?;
     if let (Some(lane), false) = (&new.lane, is_later) {

@@ -67,6 +67,7 @@ type Verify =
     dyn Fn(Arc<Generation>, Job) -> BoxFuture<'static, Option<(Reason, String)>> + Send + Sync;
 type Produced = dyn Fn(&Tx<'_>, &Job, Produces) -> Result<bool> + Send + Sync;
 type Heard = dyn Fn(&Tx<'_>, &Job, &Fact) -> Result<()> + Send + Sync;
+type Begun = dyn Fn(&Tx<'_>, &Generation, &Job) -> Result<()> + Send + Sync;
 type Settled = dyn Fn(&Tx<'_>, &Job) -> Result<()> + Send + Sync;
 
 type Ended = dyn Fn(&Job) + Send + Sync;
@@ -82,6 +83,8 @@ pub struct Hooks {
     pub verify: Arc<Verify>,
     /// Returns whether the job produced what its kind promises.
     pub produced: Arc<Produced>,
+    /// Follow-up of the start of an instance's agent, in the transaction that records it.
+    pub begun: Arc<Begun>,
     /// Follow-up of a settled job, in the same transaction.
     pub settled: Arc<Settled>,
     /// Runs after the transaction that settled a job is committed.

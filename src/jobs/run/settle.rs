@@ -12,6 +12,7 @@ use crate::jobs::rows::usage;
 use crate::jobs::rows::{long_inputs, table};
 use crate::jobs::run::decide::{decide, met, with_limit};
 use crate::jobs::run::lost::{self, Repeat};
+use crate::jobs::run::monitor;
 use crate::jobs::telemetry::limit::Limit;
 use crate::jobs::telemetry::refusal::Refusal;
 use crate::jobs::{BELL, Grant, Hooks, Job, Phase, Reason, Status, Verb, Viewer};
@@ -251,6 +252,7 @@ pub(in crate::jobs) fn settle(
         lane::refresh(tx, lane, capacities)?;
     }
     let job = table::find_slim(tx.connection(), &Viewer::Program, id)?;
+    monitor::end(tx, id, capacities)?;
     if status == Status::Parked {
         usage::add(tx, &job, outcome.ran_ms)?;
         parking::tell_parked(tx, &job)?;

@@ -5,6 +5,8 @@
 //! **Invariant:** a cleanup runs whatever went before, once there is a row of the workspace.
 //! **Invariant:** where the server makes a worktree, hooks and agent run in it or not at all.
 
+use std::sync::Arc;
+
 use camino::{Utf8Path, Utf8PathBuf};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -16,10 +18,12 @@ use crate::jobs::run::dispatch::{Inner, Running};
 use crate::jobs::run::execution::failed;
 use crate::jobs::run::execution::phase::{self, Ran};
 use crate::jobs::run::launch;
+use crate::jobs::run::monitor;
 use crate::jobs::run::settle::{self, Outcome};
 use crate::jobs::run::workspace::{HookRun, Plan};
-use crate::jobs::{Job, Phase, Reason, Status, job_dir};
+use crate::jobs::{Generation, Job, Phase, Reason, Status, job_dir};
 use crate::process::{self, ExitCause, ExitRecord, GuardEnd, Stream};
+use crate::store::Tx;
 
 /// How far the way to the agent led.
 pub(super) enum SetUp {
@@ -175,10 +179,30 @@ fn has_ended_well(dir: &Utf8Path) -> bool {
     record.is_some_and(|it| it.cause == ExitCause::Exit && it.code == Some(0))
 }
 
-/// Commits which phase is next, before anything of it is started.
+/// Commits which phase is next, before anything of it is started. A cleanup ends the monitor.
 pub(super) async fn begin(inner: &Inner, job: &Job, phase: Phase) -> Result<()> {
-    let id = job.id.clone();
-    inner.setup.store.write(move |tx| settle::begin_phase(tx, &id, phase)).await
+    let (id, lanes) = (job.id.clone(), inner.setup.generations.current().capacities().clone());
+    let begin = move |tx: &Tx<'_>| {
+        settle::begin_phase(tx, &id, phase)?;
+        if phase == Phase::Cleanup { monitor::end(tx, &id, &lanes) } else { Ok(()) }
+    };
+    inner.setup.store.write(begin).await
+}
+
+/// Commits that the agent starts next, together with what its script starts with it.
+pub(super) async fn begin_run(
+    (inner, generation): (&Inner, &Arc<Generation>),
+    job: &Job,
+) -> Result<()> {
+    let (job, generation) = (job.clone(), Arc::clone(generation));
+    let begun = Arc::clone(&inner.setup.hooks.begun);
+    let begin = move |tx: &Tx<'_>| {
+        settle::begin_phase(tx, &job.id, Phase::Run)?;
+        begun(tx, &generation, &job)
+    };
+    inner.setup.store.write(begin).await?;
+    fault::crash_point("run_begun");
+    Ok(())
 }
 
 /// Says why a job whose run never began had failed, if its `prepare` had.

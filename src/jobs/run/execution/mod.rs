@@ -304,7 +304,7 @@ async fn run_agent(
     stop: &CancellationToken,
 ) -> Option<Outcome> {
     if ready.is_marked {
-        match around::begin(inner, job, Phase::Run).await {
+        match around::begin_run((inner, generation), job).await {
             Ok(()) => {}
             // Somebody cancelled it in this moment.
             Err(cause) if cause.code_str() == JOB_ENDED => return Some(Outcome::default()),

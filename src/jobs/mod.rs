@@ -22,7 +22,9 @@ pub use fence::{JOB_ENDED, JobToken, TokenState, fence, token_owner};
 pub use queue::cap::{CapOf, CapState, DailyCaps, capped_until};
 pub use queue::claim::{Caps, claim};
 pub use queue::engine_hold::{Hold, hold_for, hold_of, holds, release};
-pub use queue::enqueue::{NewJob, QUEUE_FULL, active_of_owner, cancel_queued, enqueue, queued_of};
+pub use queue::enqueue::{
+    NewJob, QUEUE_FULL, active_of_owner, cancel_queued, enqueue, queued_of, require_room,
+};
 pub use queue::lane::{Capacities, refresh_all};
 pub use queue::parking::{parked_for, resume, stop_waiting, wait_for};
 pub use queue::steering_hold::{

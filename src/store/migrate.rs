@@ -190,6 +190,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "monitors",
         sql: include_str!("../../migrations/044_monitors.sql"),
     },
+    Migration {
+        version: 45,
+        name: "script_messages",
+        sql: include_str!("../../migrations/045_script_messages.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction to rebuild tables: `PRAGMA

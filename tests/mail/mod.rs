@@ -6,6 +6,7 @@ mod hooks;
 mod limits;
 mod monitors;
 mod people;
+mod script;
 mod verdicts;
 
 use serde_json::{Value, json};

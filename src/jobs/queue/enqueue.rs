@@ -134,11 +134,7 @@ pub fn enqueue(tx: &Tx<'_>, ids: &Ids, capacities: &Capacities, new: &NewJob) ->
     if let Some(lane) = &new.lane {
         refuse_busy(tx, lane, capacities, new)?;
     }
-    let queued: i64 = tx.prepare_cached(QUEUED)?.query_row([], |row| row.get(0))?;
-    if queued >= QUEUED_MAX {
-        return Err(full(format!("{queued} jobs are waiting already, the limit is {QUEUED_MAX}")));
-    }
-    refuse_unfair(tx, new, queued)?;
+    require_room(tx, new)?;
     let id: JobId = ids.mint();
     let is_later = new.not_before.is_some_and(|at| at > tx.now());
     let ready = match (&new.lane, is_later) {
@@ -176,6 +172,18 @@ pub fn enqueue(tx: &Tx<'_>, ids: &Ids, capacities: &Capacities, new: &NewJob) ->
     )?;
     tx.ring(BELL);
     Ok(id)
+}
+
+/// Refuses a job for which the queue has no room, before anything of it is written.
+///
+/// # Errors
+/// `busy` with code `queue_full`.
+pub fn require_room(tx: &Tx<'_>, new: &NewJob) -> Result<()> {
+    let queued: i64 = tx.prepare_cached(QUEUED)?.query_row([], |row| row.get(0))?;
+    if queued >= QUEUED_MAX {
+        return Err(full(format!("{queued} jobs are waiting already, the limit is {QUEUED_MAX}")));
+    }
+    refuse_unfair(tx, new, queued)
 }
 
 /// Refuses a private job that was not requested by its owner, by whom claims count it; the schema

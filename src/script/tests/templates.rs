@@ -90,7 +90,7 @@ async fn a_template_of_another_system_loads_unchanged() {
     site.write("agents/teardown-prepare.sh", "#!/bin/sh\ntrue\n");
     site.write("agents/aws-account-monitor.md", MONITOR);
     let loaded = site.loaded();
-    let warned = ["5:8 not-built-yet", "6:13 unknown-field"];
+    let warned = ["5:8 not-built-yet", "6:1 unknown-field"];
     assert_eq!(brief(&loaded.warnings), warned, "model, and a start of a monitor");
     let kinds = &loaded.config.kinds;
     let names: Vec<&str> = kinds.keys().map(String::as_str).collect();
@@ -227,14 +227,14 @@ fn what_is_not_known_is_passed_over_with_a_warning() {
     let loaded = with(&front).loaded();
     assert_eq!(brief(&loaded.warnings), ["2:1 unknown-field"]);
     for (front, expected) in
-        [("engine: claude", "2:9 no-agent"), ("engine: claude\nprepare: \"true\"", "2:9 no-agent")]
+        [("engine: claude", "2:1 no-agent"), ("engine: claude\nprepare: \"true\"", "2:1 no-agent")]
     {
         let loaded = with(front).loaded();
         let shown = brief(&loaded.warnings);
         assert!(shown.contains(&expected.to_owned()), "{front}: {shown:?}");
         assert!(loaded.config.kinds.is_empty());
     }
-    let text = wrong("engine: claude\npersistent: true", &["2:9 broken-rule"]);
+    let text = wrong("engine: claude\npersistent: true", &["2:1 broken-rule"]);
     assert!(text.contains("does not live on"), "{text}");
 }
 
@@ -245,7 +245,7 @@ async fn a_long_running_agent_is_one_file() {
     );
     site.write("agents/gitea-lead.md", LIVE);
     let loaded = site.loaded();
-    let warned = ["4:8 not-built-yet", "5:12 unknown-field"];
+    let warned = ["4:8 not-built-yet", "5:1 unknown-field"];
     assert_eq!(brief(&loaded.warnings), warned);
     let kind = &loaded.config.kinds["@gitea-lead"];
     let agent = kind.agent.as_ref().unwrap();

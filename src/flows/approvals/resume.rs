@@ -25,9 +25,7 @@ pub(super) fn require_resumable(config: &Config, job: &Job) -> Result<()> {
         (Some(kind), _) if kind.produces.is_some() => {
             "its kind promises a result, which one run must leave"
         }
-        (Some(kind), _) if kind.hooks.needs_workspace() || kind.hooks.start.is_some() => {
-            "its kind has hooks, a start command or a worktree"
-        }
+        (Some(kind), _) if kind.hooks.start.is_some() => "its kind has a start command",
         (_, Some(engine)) if engine.sessions.resume.is_empty() => {
             "its engine has no arguments `resume`"
         }

@@ -281,7 +281,7 @@ async fn run_all(
         settle_until_done((inner, generation), job, outcome.clone(), stop).await;
     }
     loop {
-        match around::clean_up(inner, job, stop).await {
+        match around::end_workspace(inner, job, &outcome, stop).await {
             Ok(Cleaned::Left) => return None,
             Ok(Cleaned::Done(warning)) => {
                 outcome.warnings.extend(warning);

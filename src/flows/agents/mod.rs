@@ -16,6 +16,7 @@ mod restart;
 mod rooms;
 mod show;
 mod supervise;
+mod trouble;
 
 pub use control::{interrupt, restart, start, stop};
 pub(in crate::flows) use ended::{cancelled, settle_job};

@@ -138,6 +138,14 @@
 ---@field replace_proposals? boolean Whether it may replace the open proposal of its Topic.
 ---@field [string] any
 
+---A message.
+---@class wb.Message
+---@field to string Its address: `person:NAME`, `agent:NAME`, `topic:TEMPLATE/NAME`.
+---@field payload any Its content: plain data.
+---@field reply_to? string The address that gets the reply; nobody by default.
+---@field in_reply_to? string The id of the message that it answers.
+---@field category? string A label of your own; the reply carries it too.
+
 ---Ids and states.
 ---@class wb.JobQueuedData
 ---@field id string The job.
@@ -726,6 +734,7 @@
 ---@field cwd_base? string Folder in which hooks start and below which worktrees are created.
 ---@field cwd_template? string Folder of an instance, created by `prepare` (`$WORKTREE_PATH`); may also use `{{cwd_base}}`.
 ---@field sends? string[] Addresses its agents may send to; people, agents and inboxes by default.
+---@field monitor? string|wb.Kind Kind with the input `worker` of which a job watches each instance while it runs.
 
 ---What jobs of this kind may spend per day (UTC).
 ---@class wb.AgentFields.Daily
@@ -1041,6 +1050,10 @@ function wb.on(event, handler) end
 ---Requests a job; it is queued once the function returns without an error.
 ---@param request wb.Request A kind with its inputs.
 function wb.enqueue(request) end
+
+---Sends a message to a person, an agent or an inbox, once the function returns without an error.
+---@param message wb.Message A message.
+function wb.send(message) end
 
 ---Returns the text of a file, which becomes part of the script.
 ---@param path string A path below the script's folder.

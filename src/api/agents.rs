@@ -35,6 +35,9 @@ pub struct AgentView {
     /// How its last start ended, in a sentence, where it should be running.
     #[serde(default)]
     pub ended: Option<String>,
+    /// What keeps it from working, and what to do.
+    #[serde(default)]
+    pub problem: Option<Problem>,
     /// The question to a person that it waits for.
     #[serde(default)]
     pub approval_id: Option<ApprovalId>,
@@ -58,6 +61,16 @@ pub struct AgentView {
     /// Its newest handover.
     #[serde(default)]
     pub handover: Option<HandoverView>,
+}
+
+/// What keeps an agent from working.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Problem {
+    /// What happened, without a full stop.
+    pub what: String,
+    /// What to do about it, with the command to type.
+    pub fix: String,
 }
 
 /// The body of `POST /api/agents/{name}/start`.

@@ -15,6 +15,7 @@ pub mod description;
 pub mod error;
 pub mod handoffs;
 pub mod health;
+pub mod instances;
 pub mod jobs;
 pub mod mail;
 pub mod people;

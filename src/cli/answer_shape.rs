@@ -33,7 +33,8 @@ const RECORDS: [(&str, &str); 9] = [
     (
         "agent",
         "name address about engine state wanted reason fact fact_at waits approval_id not_before \
-         job_id session waiting unconfirmed is_older heir ended attach[] \
+         job_id session waiting unconfirmed is_older heir ended problem{what fix} \
+         attach[] \
          handover{handoff_id agent state reason file successor asked_at}",
     ),
     (
@@ -44,7 +45,8 @@ const RECORDS: [(&str, &str); 9] = [
          config_digest message waiting{code message until job_id job_kind job_started_at} \
          requested_by_name cancelled_by_name engine timeout_ms start_ms idle_ms produces reads \
          printed_at retried_as[] proposal_id opened_topics[id source_path title status] changes* \
-         root_id resumes pool message_id agent phase verdict waits_for workspace*",
+         root_id resumes pool message_id agent phase verdict waits_for workspace* \
+         monitor_of monitor{job_id kind status}",
     ),
     (
         "topic",
@@ -151,6 +153,7 @@ impl Shape {
             | Command::Mail(_)
             | Command::Msg(_)
             | Command::Inbox(_)
+            | Command::Instances(_)
             | Command::Source(_)
             | Command::Persona(_)
             | Command::Perspective(_)
@@ -307,6 +310,7 @@ fn of_new(command: &NewCommand) -> &'static str {
     match command {
         NewCommand::Kind(_) => "kind written[] next[] dry_run",
         NewCommand::Inbox(_) => "inbox written[] next[] dry_run",
+        NewCommand::Agent(_) => "agent written[] next[] dry_run",
         NewCommand::ChannelType(_) => "channel_type written[] next[] dry_run",
         NewCommand::Persona(_) => "persona written[] dry_run",
     }

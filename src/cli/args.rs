@@ -12,6 +12,7 @@ use crate::cli::commands::channel::msg::MsgCommand;
 use crate::cli::commands::chat::ChatCommand;
 use crate::cli::commands::completions::CompletionsArgs;
 use crate::cli::commands::gateway::GatewayCommand;
+use crate::cli::commands::instances::InstancesArgs;
 use crate::cli::commands::job::JobCommand;
 use crate::cli::commands::mail::{InboxCommand, MailCommand, SendArgs};
 use crate::cli::commands::person::PersonCommand;
@@ -127,6 +128,8 @@ Examples:
     /// Manage long-running agents
     #[command(subcommand)]
     Agent(AgentCommand),
+    /// List instances: the agents that messages to inboxes started
+    Instances(InstancesArgs),
     /// List and show inboxes
     #[command(subcommand)]
     Inbox(InboxCommand),

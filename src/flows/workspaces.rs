@@ -53,6 +53,11 @@ async fn make(works: &Works, need: WorkspaceNeed) -> Result<Utf8PathBuf> {
     let WorkspaceNeed { root, path, repo, cleanup, skill } = need;
     let cleanup = cleanup.map(|it| json!(it).to_string());
     let sort = if repo.is_some() { WorkspaceSort::Worktree } else { WorkspaceSort::Folder };
+    if let Some(prefix) = kept(works, &root, (&path, repo.as_deref())).await? {
+        let script = repo.as_ref().and_then(|it| counterpart(works, (it, &path), Place::Script));
+        let folder = script.filter(|it| it.is_dir()).unwrap_or_else(|| path.join(prefix));
+        return Ok(folder);
+    }
     let new =
         NewWorkspace { root: root.clone(), sort, path: path.clone(), repo: repo.clone(), cleanup };
     works.store.write(move |tx| row::insert(tx, &new)).await?;
@@ -80,6 +85,26 @@ async fn make(works: &Works, need: WorkspaceNeed) -> Result<Utf8PathBuf> {
         ));
     }
     Ok(if script.is_dir() { script } else { path.join(made.prefix) })
+}
+
+/// Returns the folder of the agent inside of the workspace that an earlier leg has left; nothing
+/// for the first leg.
+async fn kept(
+    works: &Works,
+    root: &JobId,
+    (path, repo): (&Utf8Path, Option<&Utf8Path>),
+) -> Result<Option<String>> {
+    let id = root.clone();
+    let Some(found) = works.store.read(move |c| row::find(c, &id)).await? else { return Ok(None) };
+    if found.state != WorkspaceState::Ready || found.path != path {
+        let message = format!("the workspace {} of job {root} is gone", found.path);
+        return Err(Error::conflict("workspace_state", message)
+            .hint("see its state: wiki-browser workspace list"));
+    }
+    match repo {
+        Some(folder) => workspace::prefix(&works.repo, (folder, path)).await.map(Some),
+        None => Ok(Some(String::new())),
+    }
 }
 
 /// Returns the first path that the site's folder has and its counterpart in a worktree lacks.

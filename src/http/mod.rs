@@ -198,6 +198,7 @@ pub fn site_routes(edge: &Edge, site: &flows::Site) -> BoxedFilter<(Response,)> 
         resources::approvals::routes(edge, site),
         resources::workspaces::routes(site),
         resources::jobs::routes(site),
+        resources::instances::routes(site),
         resources::mail::routes(edge, site),
         resources::agents::routes(site),
         resources::channels::routes(site),

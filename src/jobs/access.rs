@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::{Address, Error, ErrorKind, Result, SourcePath, TopicId};
+use crate::base::{Address, Error, ErrorKind, JobId, Result, SourcePath, TopicId};
 use crate::jobs::Job;
 
 /// The code of an action without the grant for it.
@@ -28,6 +28,8 @@ pub enum Verb {
     Ask,
     /// Send messages to it.
     Send,
+    /// See what it prints.
+    Peek,
 }
 
 impl Verb {
@@ -40,6 +42,7 @@ impl Verb {
             Verb::Open => "open",
             Verb::Ask => "ask",
             Verb::Send => "send",
+            Verb::Peek => "peek",
         }
     }
 }
@@ -85,6 +88,11 @@ impl Grant {
         Grant { subject: format!("address:{pattern}"), verbs: vec![Verb::Send] }
     }
 
+    /// Returns a grant to see what an instance prints.
+    pub fn worker(root: &JobId) -> Grant {
+        Grant { subject: format!("job:{root}"), verbs: vec![Verb::Peek] }
+    }
+
     /// Returns its subject as in events: `topic:ID` or `source:PATH`.
     pub fn subject(&self) -> &str {
         &self.subject
@@ -125,6 +133,7 @@ impl FromStr for Grant {
             Verb::Open,
             Verb::Ask,
             Verb::Send,
+            Verb::Peek,
         ];
         let verbs: Option<Vec<Verb>> = verbs
             .split('+')
@@ -199,6 +208,17 @@ impl Job {
         self.require(SITE, Verb::Read)
     }
 
+    /// Refuses a job that neither is an instance nor watches it.
+    ///
+    /// # Errors
+    /// `forbidden` with code `not_granted`.
+    pub fn require_worker(&self, root: &JobId) -> Result<()> {
+        if self.root() == root {
+            return Ok(());
+        }
+        self.require(&format!("job:{root}"), Verb::Peek)
+    }
+
     /// Refuses a job without a grant to request approvals.
     ///
     /// # Errors
@@ -224,10 +244,12 @@ impl Job {
             Verb::Open => "open a topic on",
             Verb::Ask => "ask for",
             Verb::Send => "send to",
+            Verb::Peek => "look at",
         };
         let hint = match (subject, verb) {
             (SITE, _) => "only a job of a kind with sees = \"site\" may",
             (_, Verb::Ask) => "only a job of an inbox, or of a kind with asks = true, may",
+            (_, Verb::Peek) => "only the monitor of an inbox may look at its worker",
             (_, Verb::Open) => "a job of a kind with produces = \"topic\" may, on its own source",
             _ => "a job works on the topic and the source that it was started for",
         };
@@ -266,6 +288,7 @@ mod tests {
             "site read+open",
             "approvals ask",
             "address:person:* send",
+            "job:018bcfe5-6800-7000-8000-000000000000 peek",
         ] {
             assert_eq!(text.parse::<Grant>().unwrap().to_string(), text);
         }

@@ -22,7 +22,9 @@ pub use fence::{JOB_ENDED, JobToken, TokenState, fence, token_owner};
 pub use queue::cap::{CapOf, CapState, DailyCaps, capped_until};
 pub use queue::claim::{Caps, claim};
 pub use queue::engine_hold::{Hold, hold_for, hold_of, holds, release};
-pub use queue::enqueue::{NewJob, QUEUE_FULL, active_of_owner, cancel_queued, enqueue, queued_of};
+pub use queue::enqueue::{
+    NewJob, QUEUE_FULL, active_of_owner, cancel_queued, enqueue, queued_of, require_room,
+};
 pub use queue::lane::{Capacities, refresh_all};
 pub use queue::parking::{parked_for, resume, stop_waiting, wait_for};
 pub use queue::steering_hold::{
@@ -32,7 +34,7 @@ pub use queue::waiting::Outlook;
 pub use rows::board::retries;
 pub use rows::bulk::{Choice, chosen, count, each_waiting, refuse_runaway, rename_kind};
 pub use rows::dismissal::{dismiss, dismissed};
-pub use rows::instance::{last_leg, last_of_message, legs};
+pub use rows::instance::{instances, last_leg, last_of_message, legs};
 pub use rows::job::{Job, JobFilter, Turn};
 pub use rows::measures::{QueueCounts, Spent, queue_counts, spent};
 pub use rows::pool::{Pool, PoolCaps};
@@ -53,6 +55,7 @@ pub use run::engine::{Engines, KIND_CHANGED, PROMPT_FAILED, ResolvedEngine};
 pub use run::generation::{Generation, Generations};
 pub use run::instance_reply::{Given, InstanceFiles, check_reply, give_verdict};
 pub use run::launch::{Alone, HOOKS_WAY};
+pub use run::monitor::monitor_of;
 pub use run::recovery::Left;
 pub use run::rehearsal::{Played, Rehearsal};
 pub use run::settle::{ALREADY_COMPLETED, keep_result, keep_topic, request_cancel};
@@ -103,6 +106,7 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         rows::board::STATEMENTS,
         rows::bulk::STATEMENTS,
         rows::instance::STATEMENTS,
+        run::monitor::STATEMENTS,
         rows::dismissal::STATEMENTS,
         run::instance_reply::STATEMENTS,
     ]

@@ -44,6 +44,8 @@ const OUTCOME: &str = "
     SELECT state NOT IN ('queued', 'claimed', 'sent') AND NOT EXISTS (
         SELECT 1 FROM blocks WHERE id = deliveries.block_id), ended_ms
     FROM deliveries WHERE message_id = :message ORDER BY seq DESC LIMIT 1";
+const GIVEN_TO: &str = "
+    SELECT job_id FROM deliveries WHERE message_id = :message ORDER BY seq DESC LIMIT 1";
 const TAKE_DIRECT: &str = "
     UPDATE OR IGNORE deliveries SET to_name = :to
     WHERE to_class = 'agent' AND to_name = :from AND room IS NULL AND state = 'queued'";
@@ -71,6 +73,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("delivery::rooms_awaiting", ROOMS_AWAITING),
     ("delivery::oldest_direct", OLDEST_DIRECT),
     ("delivery::outcome", OUTCOME),
+    ("delivery::given_to", GIVEN_TO),
     ("delivery::take_direct", TAKE_DIRECT),
     ("delivery::count_for_agent", COUNT_FOR_AGENT),
 ];
@@ -217,6 +220,16 @@ pub fn outcome(connection: &Connection, message: &MailId) -> Result<(bool, Optio
     let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
     let found = statement.query_row(named_params! {":message": message}, row).optional()?;
     Ok(found.unwrap_or((true, None)))
+}
+
+/// Returns the start of the agent to which a message was given last.
+///
+/// # Errors
+/// Fails if the database cannot be read.
+pub fn given_to(connection: &Connection, message: &MailId) -> Result<Option<JobId>> {
+    let mut statement = connection.prepare_cached(GIVEN_TO)?;
+    let found = statement.query_row(named_params! {":message": message}, |row| row.get(0));
+    Ok(found.optional()?.flatten())
 }
 
 /// Moves queued direct deliveries to another agent.

@@ -35,6 +35,11 @@ const RECENT_OF_JOB: &str = "
     SELECT COUNT(*) FROM messages WHERE job_id = :job
         AND created_ms > :since AND created_ms <= :now";
 
+const RECENT_OF_SCRIPT: &str = "
+    SELECT COUNT(*) FROM messages INDEXED BY messages_of_script
+    WHERE sender = 'script' AND created_ms > :since";
+const DEPTH: &str = "SELECT depth FROM messages WHERE id = :id";
+
 const OTHER_PERSON: &str = "
     SELECT sender FROM messages WHERE to_class = 'agent' AND to_name = :agent
         AND sender LIKE 'person:%' AND sender <> :person
@@ -50,6 +55,8 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("mail::answer", ANSWER),
     ("mail::answered_by_job", ANSWERED_BY_JOB),
     ("mail::recent_of_job", RECENT_OF_JOB),
+    ("mail::recent_of_script", RECENT_OF_SCRIPT),
+    ("mail::depth", DEPTH),
     ("mail::other_person", OTHER_PERSON),
 ];
 
@@ -306,6 +313,25 @@ pub fn recent_of_job(
     let mut statement = connection.prepare_cached(RECENT_OF_JOB)?;
     let params = named_params! {":job": job, ":since": since, ":now": now};
     Ok(statement.query_row(params, |row| row.get(0))?)
+}
+
+/// Returns how many messages handlers of the script have sent since a time.
+///
+/// # Errors
+/// As any read.
+pub fn recent_of_script(connection: &Connection, since: Millis) -> Result<u32> {
+    let mut statement = connection.prepare_cached(RECENT_OF_SCRIPT)?;
+    Ok(statement.query_row(named_params! {":since": since}, |row| row.get(0))?)
+}
+
+/// Returns how many jobs and messages led to a message; 0 for an unknown one.
+///
+/// # Errors
+/// As any read.
+pub fn depth_of(connection: &Connection, id: &MailId) -> Result<u32> {
+    let mut statement = connection.prepare_cached(DEPTH)?;
+    let found = statement.query_row(named_params! {":id": id}, |row| row.get(0));
+    Ok(found.optional()?.unwrap_or(0))
 }
 
 /// Returns the last person but this one who has written to an agent.

@@ -18,12 +18,12 @@ pub use block::{
 };
 pub use delivery::{
     Delivery, confirm_pulled, confirm_read, count_for_agent, deliver, deliver_to_job, drop_open,
-    of_message, oldest_direct, open_of, outcome, pull, rooms_awaiting, take_over_direct,
+    given_to, of_message, oldest_direct, open_of, outcome, pull, rooms_awaiting, take_over_direct,
 };
 pub use forget::{forget, forgettable};
 pub use message::{
-    Filter, Message, NewMessage, answer_of, find, is_answered_by_job, list, other_person,
-    recent_of_job, send, thread,
+    Filter, Message, NewMessage, answer_of, depth_of, find, is_answered_by_job, list, other_person,
+    recent_of_job, recent_of_script, send, thread,
 };
 
 pub use room::{

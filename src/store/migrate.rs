@@ -195,6 +195,16 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "agent_starts",
         sql: include_str!("../../migrations/045_agent_starts.sql"),
     },
+    Migration {
+        version: 44,
+        name: "monitors",
+        sql: include_str!("../../migrations/044_monitors.sql"),
+    },
+    Migration {
+        version: 45,
+        name: "script_messages",
+        sql: include_str!("../../migrations/045_script_messages.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction to rebuild tables: `PRAGMA

@@ -21,6 +21,8 @@ const OF_STAMP: &str = "
 const WRITE: &str = "
     UPDATE handoffs SET state = 'written', file = :file, written_ms = :now
     WHERE id = :id AND state = 'asked'";
+const ASK_AGAIN: &str = "
+    UPDATE handoffs SET message_id = :message WHERE id = :id AND state = 'asked'";
 const FOLLOW: &str = "
     UPDATE handoffs SET successor = :successor, read_id = :read
     WHERE id = :id AND state = 'written' AND successor IS NULL";
@@ -45,6 +47,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("handoff::has_stamp", HAS_STAMP),
     ("handoff::of_stamp", OF_STAMP),
     ("handoff::write", WRITE),
+    ("handoff::ask_again", ASK_AGAIN),
     ("handoff::follow", FOLLOW),
     ("handoff::seat", SEAT),
     ("handoff::fail", FAIL),
@@ -227,6 +230,16 @@ pub fn written(tx: &Tx<'_>, it: &Handoff, file: &str) -> Result<bool> {
     }
     let by = Actor::System;
     tell(tx, (&it.id, &it.agent, &it.persona), (HandoffState::Written, None), &by).map(|()| true)
+}
+
+/// Records that an agent was asked again, by another message.
+///
+/// # Errors
+/// As any write.
+pub fn ask_again(tx: &Tx<'_>, it: &Handoff, message: &MailId) -> Result<()> {
+    let params = named_params! {":id": it.id, ":message": message};
+    tx.prepare_cached(ASK_AGAIN)?.execute(params)?;
+    Ok(())
 }
 
 /// Writes which agent follows, and what tells it to read.

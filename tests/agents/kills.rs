@@ -252,6 +252,8 @@ fn an_agent_whose_first_hook_is_killed_is_given_nothing_before_it_shows_itself()
     let message = send(&bench, "robbo", json!("hello"));
     let blocked = wait_state(&bench, "robbo", "blocked");
     assert_eq!(blocked["reason"], "asks_start");
+    let fix = blocked["problem"]["fix"].as_str().unwrap();
+    assert!(fix.contains("wiki-browser agent attach "), "{fix}");
     assert_eq!((delivery(&bench, &message).0, heard(&bench).len()), (json!("queued"), 0));
     tmux.keys(&["-l", "mine"]);
     until("somebody has written in it", || {

@@ -7,6 +7,7 @@ mod life;
 mod screen;
 mod spending;
 pub(crate) mod terminal;
+mod troubles;
 mod turns;
 
 use serde_json::{Value, json};

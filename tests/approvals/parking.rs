@@ -102,6 +102,40 @@ fn g35_a_parked_job_goes_on_with_the_answer_also_after_kill_9() {
     }
 }
 
+/// Its hooks run once, and nobody cleans up between its legs, also after a kill.
+#[test]
+fn a_parked_job_keeps_its_worktree_until_its_last_leg_has_ended() {
+    let bench = Bench::new();
+    let hooks = bench.out.join("hooks");
+    let fields = format!(
+        "timeout = \"60s\", workspace = \"worktree\",
+        prepare = [[echo prepare >> {hooks}; echo prepared > made]],
+        cleanup = [[echo cleanup >> {hooks}]]"
+    );
+    let agent = agent("echo half > half; exit 0")
+        .replace("echo \"$1 $2\" >", "cat half made > \"$OUT/worked\"; echo \"$1 $2\" >");
+    parking_kind(&bench, &fields, &agent);
+    let server = bench.serve();
+    let job = bench.job("parks", json!({}));
+    let id = asked(&bench);
+    bench.wait_status(&job, "parked");
+    assert_eq!(bench.show(&job)["workspace"]["state"], "ready");
+    assert_eq!(bench.left("hooks"), "prepare");
+    server.kill();
+    let server = bench.serve();
+    assert_eq!(bench.show(&job)["workspace"]["state"], "ready");
+    approve(&bench, &id);
+    bench.wait_left("resumed");
+    until("the next leg ends", || legs(&bench).iter().all(|it| it["status"] == "succeeded"));
+    assert_eq!(bench.left("worked"), "half\nprepared");
+    assert_eq!(bench.left("hooks"), "prepare\ncleanup");
+    let workspace = bench.show(&job)["workspace"].clone();
+    assert_eq!(workspace["state"], "gone");
+    let kept = workspace["kept_ref"].as_str().unwrap();
+    assert_eq!(bench.git(&["show", &format!("{kept}:half")]).trim(), "half");
+    server.stop();
+}
+
 #[test]
 fn g35_an_answer_that_comes_before_the_end_is_not_lost() {
     let bench = Bench::new();

@@ -133,6 +133,26 @@ fn an_agent_hands_over_and_its_successor_has_read_before_it_sits_there() {
     server.stop();
 }
 
+/// The process that was asked to write ends before it has: its next start is asked again.
+#[test]
+fn an_agent_that_restarts_while_it_writes_is_asked_again() {
+    let bench = Bench::new();
+    writers(&bench, &["robbo"]);
+    let file = bench.base.join("agents/talker.sh");
+    let falls = "*'You hand over'*) [ -e \"$OUT/fell\" ] || { : > \"$OUT/fell\"; exit 3; }; printf";
+    let script = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, script.replacen("*'You hand over'*) printf", falls, 1)).unwrap();
+    let server = bench.serve();
+    wait_known(&bench, 1);
+    let slug = room(&bench, "Talk", json!([{"agent": "robbo"}]));
+    bench.json(&["agent", "handover", "robbo"]);
+    let done = wait_handover(&bench, "robbo", "seated");
+    assert_eq!((&done["successor"], bench.left("fell")), (&json!("robbo-2"), String::new()));
+    assert!(bench.left("written").ends_with(".md"), "{}", bench.left("written"));
+    assert_eq!(seat_of(&bench, &slug, "robbo"), "robbo-2");
+    server.stop();
+}
+
 #[test]
 fn an_agent_that_writes_nothing_keeps_its_seat() {
     let bench = Bench::new();

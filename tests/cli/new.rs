@@ -25,6 +25,42 @@ fn checked(folder: &Path) -> Value {
 }
 
 #[test]
+fn a_new_agent_brings_its_engine_once_and_passes_check() {
+    let folder = site("claude");
+    let path = folder.path();
+    for args in [
+        &["robbo", "--about", "Knows the \"forge\""][..],
+        &["paula", "--markdown", "--about", "Reads: everything"],
+        &["carl", "--engine", "claude-live"],
+    ] {
+        wiki_browser(path).args(["new", "agent"]).args(args).assert().success();
+        let value = checked(path);
+        assert_eq!(value["ok"], true, "{args:?}: {value:#}");
+        let kind = &value["config"]["kinds"][format!("@{}", args[0])];
+        assert_eq!(kind["engine"], "claude-live", "{value:#}");
+        assert_eq!(kind["agent"]["autostart"], "on_message");
+    }
+    assert_eq!(script(path).matches("wb.engine \"claude-live\"").count(), 1);
+    let kinds = checked(path)["config"]["kinds"].clone();
+    assert_eq!(kinds["@robbo"]["about"], "Knows the \"forge\"");
+    assert_eq!(kinds["@paula"]["about"], "Reads: everything");
+    let before = script(path);
+    for (args, code) in [
+        (&["robbo"][..], "exists"),
+        (&["paula", "--markdown"], "exists"),
+        (&["a b"], "bad_name"),
+        (&["dora", "--engine", "claude"], "bad_input"),
+        (&["dora", "--engine", "nosuch"], "unknown_engine"),
+    ] {
+        let output = wiki_browser(path).args(["new", "agent"]).args(args).arg("--json").output();
+        let output = output.unwrap();
+        assert!(!output.status.success(), "{args:?}");
+        assert_eq!(envelope(&output.stderr)["code"], code, "{args:?}");
+    }
+    assert_eq!(script(path), before);
+}
+
+#[test]
 fn every_shape_of_a_kind_passes_check_and_test_at_once() {
     let folder = site("claude");
     let path = folder.path();

@@ -25,7 +25,7 @@ fn every_example_of_the_document_passes() {
     }
     let summary = desk.run();
     all_pass(&summary);
-    assert_eq!((files, summary.tests.len()), (5, 22));
+    assert_eq!((files, summary.tests.len()), (5, 23));
 }
 
 #[test]

@@ -4,7 +4,9 @@ mod crashes;
 #[cfg(feature = "faults")]
 mod hooks;
 mod limits;
+mod monitors;
 mod people;
+mod script;
 mod verdicts;
 
 use serde_json::{Value, json};

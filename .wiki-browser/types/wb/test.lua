@@ -122,6 +122,7 @@
 ---The effects of the script.
 ---@class wb.test.Effects
 ---@field jobs wb.Job[] The jobs that were requested and queued.
+---@field messages table[] The messages that were sent, each with `to`, `payload` and what else was given.
 ---@field log wb.test.Line[] What the script logged.
 ---@field failures string[] Errors and refusals, with file and line.
 ---@field events wb.Event[] The events, in order.

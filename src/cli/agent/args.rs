@@ -150,6 +150,15 @@ pub(super) enum Verb {
         #[arg(long, value_name = "DURATION")]
         wait: Option<String>,
     },
+    /// Print what the instance watched by this monitor printed last
+    Peek {
+        /// Id of the instance: WORKER_ID
+        #[arg(long, value_name = "ID")]
+        worker: String,
+        /// Most lines to print, 1 to 1000
+        #[arg(long, value_name = "N", default_value_t = 50)]
+        lines: u32,
+    },
     /// Send a message to an agent, an inbox or a person
     Send(Send),
     /// Read this agent's channel, post to it, and manage it where allowed
@@ -257,6 +266,7 @@ pub(super) fn streams(verb: &str) -> Option<(Option<&'static str>, &'static str)
         "finish" => (None, "nothing"),
         "complete" | "fail" => (None, "nothing"),
         "inbox" => (None, "a JSON array of {seq, id, sort, from, payload, …}, oldest first"),
+        "peek" => (None, "the last lines of its agent's output"),
         "send" => (None, "the id of the message"),
         "channel" => (None, "depends on the verb"),
         "channel show" => (None, "one JSON object: the channel with its members"),

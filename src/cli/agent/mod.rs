@@ -22,6 +22,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::api::agents::Peek;
 use crate::api::people::Me;
 use crate::api::proposals::{AgentProposal, Fate, Inserted};
 use crate::api::sources::SourceRow;
@@ -30,8 +31,8 @@ use crate::base::limit::{
     MESSAGE_BYTES_MAX, PAGE_ROWS_MAX, QUOTE_BYTES_MAX, RESULT_BYTES_MAX, SOURCE_BYTES_MAX,
 };
 use crate::base::{
-    BlobId, Context, Error, ErrorKind, Millis, Page, ProposalId, Result, SourcePath, TopicId,
-    truncate_chars,
+    BlobId, Context, Error, ErrorKind, JobId, Millis, Page, ProposalId, Result, SourcePath,
+    TopicId, truncate_chars,
 };
 use crate::cli::agent::args::{Cli, InsertProposal, OpenTopic, Place, PutPerspective, Verb};
 use crate::cli::terminal::screen::{self, Color, Form, Screen, typed};
@@ -140,6 +141,7 @@ fn run(cli: Cli) -> Result<u8> {
         Verb::Complete { reply } => mail::complete(&screen, &place, reply.as_deref())?,
         Verb::Fail { reason } => mail::fail(&screen, &place, &reason)?,
         Verb::Inbox { after, wait } => mail::inbox(&screen, &place, after, wait.as_deref())?,
+        Verb::Peek { worker, lines } => peek(&screen, &place, &worker, lines)?,
         Verb::Send(args) => mail::send(&screen, &place, &args)?,
         Verb::Channel(verb) => channel::run(&screen, &place, verb)?,
         Verb::Handoff(verb) => handoff::run(&screen, &place, verb)?,
@@ -148,6 +150,14 @@ fn run(cli: Cli) -> Result<u8> {
         Verb::ApplySuggestions => return apply_suggestions(&screen, &place),
     }
     Ok(0)
+}
+
+fn peek(screen: &Screen, place: &Place, worker: &str, lines: u32) -> Result<()> {
+    let worker: JobId = worker.parse()?;
+    let lines = lines.to_string();
+    let path = format!("/api/instances/{worker}/peek");
+    let answer = client(place)?.get(&query(&path, &[("lines", Some(&lines))]))?;
+    screen.tell(&answer, |screen, peek: Peek| screen.put(&escape::block(&peek.output)))
 }
 
 fn explain(screen: &Screen, place: &Place, verb: Option<&str>) -> Result<()> {

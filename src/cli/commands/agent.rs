@@ -1,9 +1,11 @@
 //! `wiki-browser agent`: agents that live on.
 
+use std::time::{Duration, Instant};
+
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use crate::api::agents::{AgentList, AgentView, Peek, TurnList, TurnView};
+use crate::api::agents::{AgentList, AgentView, Peek, Problem, TurnList, TurnView};
 use crate::api::channels::{ChannelView, MemberRequest};
 use crate::api::handoffs::{HandoverRequest, RehydrateRequest, Rehydrated};
 use crate::api::promotion::{PromoteRequest, Promotion};
@@ -17,6 +19,11 @@ use crate::client::query;
 use crate::flows::agents::AGENT_STATE;
 use crate::jobs::become_program;
 
+/// Longest wait for an agent that starts; one that asks something is known to after 20 s.
+const START_MAX: Duration = Duration::from_secs(25);
+/// Between two looks at it.
+const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+
 /// What can be done with agents.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum AgentCommand {
@@ -28,12 +35,18 @@ pub(in crate::cli) enum AgentCommand {
         name: String,
     },
     /// Start an agent and keep it running
+    #[command(after_help = "\
+Waits up to 25s until it can receive messages. If its program does not start, exits 6 and prints
+what to do; an agent that asks something in its terminal is started, and waits for your answer.")]
     Start {
         /// Name of the agent
         name: String,
         /// Also if it has handed over: it gets its own messages again
         #[arg(long)]
         clear_heir: bool,
+        /// Don't wait until it can receive messages
+        #[arg(long)]
+        no_wait: bool,
     },
     /// Hand an agent over: it writes notes, and a fresh agent takes over from them
     #[command(after_help = "\
@@ -150,10 +163,9 @@ pub(in crate::cli) fn run(desk: &Desk, command: AgentCommand) -> Result<()> {
         AgentCommand::Show { name } => {
             told(desk, &desk.client()?.get(&format!("/api/agents/{}", part(&name)))?)
         }
-        AgentCommand::Start { name, clear_heir: false } => ask(desk, &name, "start"),
-        AgentCommand::Start { name, clear_heir } => {
-            let path = format!("/api/agents/{}/start", part(&name));
-            told(desk, &desk.client()?.post(&path, &json!({"clear_heir": clear_heir}))?)
+        AgentCommand::Start { name, clear_heir, no_wait } => {
+            let body = if clear_heir { json!({"clear_heir": true}) } else { json!({}) };
+            start(desk, &name, &body, no_wait)
         }
         AgentCommand::Handover { name, note, keep } => {
             let request = HandoverRequest { note, keep };
@@ -203,6 +215,31 @@ pub(in crate::cli) fn run(desk: &Desk, command: AgentCommand) -> Result<()> {
 fn part(name: &str) -> String {
     let name = name.strip_prefix("agent:").unwrap_or(name);
     crate::client::path_part(name)
+}
+
+/// Starts an agent, and waits until it can receive messages or something keeps it from that.
+fn start(desk: &Desk, name: &str, body: &Value, no_wait: bool) -> Result<()> {
+    let (client, path) = (desk.client()?, format!("/api/agents/{}", part(name)));
+    let mut answer = client.post(&format!("{path}/start"), body)?;
+    let until = Instant::now() + START_MAX;
+    loop {
+        let it: AgentView = typed(answer.clone())?;
+        let is_waiting = it.state == "starting" && it.problem.is_none() && it.waits.is_none();
+        if !is_waiting || no_wait || Instant::now() >= until {
+            told(desk, &answer)?;
+            return match it.problem {
+                Some(Problem { fix, .. })
+                    if ["starting", "failed"].contains(&it.state.as_str()) =>
+                {
+                    let message = format!("agent:{} did not start", it.name);
+                    Err(Error::unavailable(message).code("agent_failed").hint(fix))
+                }
+                _ => Ok(()),
+            };
+        }
+        std::thread::sleep(LOOK_INTERVAL);
+        answer = client.get(&path)?;
+    }
 }
 
 fn ask(desk: &Desk, name: &str, verb: &str) -> Result<()> {
@@ -359,7 +396,13 @@ fn told(desk: &Desk, answer: &Value) -> Result<()> {
         desk.detail("job", &line(answer, "job_id"))?;
         desk.detail("seen", &line(answer, "fact"))?;
         desk.detail("start waits", &line(answer, "waits"))?;
-        desk.detail("last start", &line(answer, "ended"))?;
+        match &it.problem {
+            Some(Problem { what, fix }) => {
+                desk.detail("problem", &escape::line(what))?;
+                desk.detail("fix", &escape::line(fix))?;
+            }
+            None => desk.detail("last start", &line(answer, "ended"))?,
+        }
         desk.detail("asks", &line(answer, "approval_id"))?;
         if let Some(handover) = &it.handover {
             let why = handover.reason.as_ref().map(|it| format!(" ({it})")).unwrap_or_default();

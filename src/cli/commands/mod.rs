@@ -9,6 +9,7 @@ pub(super) mod chat;
 pub(super) mod completions;
 mod doctor;
 pub(super) mod gateway;
+pub(super) mod instances;
 pub(super) mod job;
 pub(super) mod mail;
 pub(super) mod person;
@@ -129,6 +130,7 @@ fn run(desk: &Desk, command: Command) -> Result<u8> {
         Command::Mail(command) => mail::run(desk, command),
         Command::Channel(command) => channel::run(desk, command).map(|()| 0),
         Command::Msg(command) => channel::msg::run(desk, command).map(|()| 0),
+        Command::Instances(args) => instances::run(desk, &args).map(|()| 0),
         Command::Inbox(command) => mail::inbox(desk, command).map(|()| 0),
         Command::Ask(args) => ask::ask(desk, &args),
         Command::Chat(command) => chat::chat(desk, command),

@@ -2,6 +2,7 @@
 //! `check` and `test` at once.
 
 mod addition;
+mod agent;
 mod channel_type;
 mod first_test;
 mod inbox;
@@ -27,6 +28,8 @@ pub(in crate::cli) enum NewCommand {
     Persona(PersonaArgs),
     /// Add an inbox: an address whose messages start agents, with schemas and a first test
     Inbox(InboxArgs),
+    /// Add a long-running agent, and an engine for it if the script has none
+    Agent(AgentArgs),
     /// Add a channel type: a block of the script, and a file with its goal
     ChannelType(ChannelTypeArgs),
 }
@@ -120,6 +123,33 @@ pub(in crate::cli) struct InboxArgs {
     dry_run: bool,
 }
 
+/// `new agent`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Writes a block at the end of the script, or with --markdown a file agents/NAME.md whose text becomes
+a part of its system prompt. If the script has no engine for long-running agents, also declares
+\"claude-live\", which runs Claude Code. If anything is in the way, nothing is written.
+
+Examples:
+  wiki-browser new agent robbo --about 'Knows the forge'
+  wiki-browser new agent robbo --markdown")]
+pub(in crate::cli) struct AgentArgs {
+    /// Name of the agent: letters, digits, `-` and `_`
+    name: String,
+    /// One-line description
+    #[arg(long, value_name = "TEXT")]
+    about: Option<String>,
+    /// Engine to run it, of type stream or terminal; required if the script has several
+    #[arg(long, value_name = "NAME")]
+    engine: Option<String>,
+    /// Write a Markdown file instead of a block in the script
+    #[arg(long)]
+    markdown: bool,
+    /// Only list what would be written
+    #[arg(long)]
+    dry_run: bool,
+}
+
 /// `new channel-type`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -145,6 +175,7 @@ pub(in crate::cli) fn run(desk: &Desk, command: &NewCommand) -> Result<()> {
         NewCommand::Kind(args) => kind::add(desk, args),
         NewCommand::Persona(args) => persona::add(desk, args),
         NewCommand::Inbox(args) => inbox::add(desk, args),
+        NewCommand::Agent(args) => agent::add(desk, args),
         NewCommand::ChannelType(args) => channel_type::add(desk, args),
     }
 }

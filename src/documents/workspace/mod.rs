@@ -11,4 +11,4 @@ mod worktree;
 
 pub use crate::api::workspaces::{Workspace, WorkspaceSort, WorkspaceState};
 pub use row::NewWorkspace;
-pub use worktree::{Discard, Made, Wanted, make, remove};
+pub use worktree::{Discard, Made, Wanted, make, prefix, remove};

@@ -74,6 +74,12 @@ impl Tree {
         Ok(Tree { repo, path: path.to_owned(), own })
     }
 
+    /// Returns the requested folder inside of it, if it is there.
+    fn prefix(&self) -> String {
+        let prefix = self.repo.git_prefix();
+        if self.path.join(&prefix).is_dir() { prefix } else { String::new() }
+    }
+
     /// Starts a call in the worktree. It sees no configuration of the repository, so that no filter
     /// is run.
     pub(in crate::documents::workspace) async fn call(&self, args: &[&str]) -> Result<Call<'_>> {
@@ -173,9 +179,15 @@ pub async fn make(site: &Repo, wanted: Wanted<'_>) -> Result<Made> {
         written.context(ErrorKind::Unavailable, || format!("cannot write {}", tree.own))?;
     }
     tree.call(&["reset", "--hard", "--quiet"]).await?.writing().output().await?;
-    let prefix = tree.repo.git_prefix();
-    let is_there = tree.path.join(&prefix).is_dir();
-    Ok(Made { base, prefix: if is_there { prefix } else { String::new() } })
+    Ok(Made { base, prefix: tree.prefix() })
+}
+
+/// Returns the requested folder inside of a worktree; empty for its top.
+///
+/// # Errors
+/// Same as [`make`], if the repository cannot be opened.
+pub async fn prefix(site: &Repo, (folder, path): (&Utf8Path, &Utf8Path)) -> Result<String> {
+    Tree::of(site, folder, path).await.map(|it| it.prefix())
 }
 
 /// Removes a worktree. What differs from `base`, or was committed since, is first saved under a

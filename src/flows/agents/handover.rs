@@ -1,5 +1,5 @@
-//! Handing over: an agent writes down what its successor has to know, the successor reads it, and
-//! gets its seats and what waits for it.
+//! Handing over: an agent writes notes for its successor, the successor reads them, and gets its
+//! seats and waiting messages.
 //!
 //! **Invariant:** the successor has read before anything else is given to it; its seats, what waits
 //! and the heir are one transaction.
@@ -37,7 +37,7 @@ const STAMP: &str = "%Y%m%dT%H%M%SZ";
 const HEADINGS: [&str; 6] =
     ["Current work", "Progress", "Decisions", "Blockers", "Files changed", "Next steps"];
 
-/// Asks an agent to write down what its successor has to know; the rest follows from that.
+/// Asks an agent to write notes for its successor; the rest follows from that.
 ///
 /// # Errors
 /// `not_found`: `no_agent`; `conflict`: `handover_running`, `handed_over`, and `agent_state` for an
@@ -187,22 +187,22 @@ fn save(place: &Utf8Path, name: &str, text: &str) -> Result<()> {
     write().context(ErrorKind::Unavailable, failed)
 }
 
-/// What is to be done next for the handover of an agent.
+/// The next step of an agent's handover.
 enum Next {
     Nothing,
-    /// Its turn is over: what has it written?
+    /// Look for its notes: its turn is over.
     Look,
-    /// The successor is made, and told to read.
+    /// Create the successor, and ask it to read.
     Follow,
-    /// The successor has read.
+    /// Give the seats to the successor, which has read.
     Seat(String),
-    /// It came to nothing.
+    /// Record the failure.
     Fail(&'static str),
-    /// The agent that has left is ended.
+    /// End the agent that has handed over.
     End,
 }
 
-/// Does what is next for the handover of an agent; whether something was done.
+/// Does the next step of an agent's handover; returns whether there was one.
 ///
 /// # Errors
 /// As any read and write.
@@ -240,6 +240,9 @@ pub(super) async fn step(site: &Site, works: &Works, name: &str) -> Result<bool>
         let is_done_here = match (due, &file) {
             (Next::Nothing, _) => return Ok(None),
             (Next::Look, Some(file)) => handoff::written(tx, &last, file).map(|_| Done::Other),
+            (Next::Look, None) if is_look && is_lost(tx.connection(), &agent, &last)? => {
+                ask_again(tx, &about, &agent, &last).map(|()| Done::Other)
+            }
             (Next::Look, None) if is_look => {
                 fail(tx, &about, &last, "not_written").map(|()| Done::Other)
             }
@@ -309,6 +312,22 @@ fn next(c: &Connection, agent: &Agent, last: &Handoff, now: Millis) -> Result<Ne
     }
 }
 
+/// Returns whether the process that was asked to write is gone, and the agent starts again.
+fn is_lost(c: &Connection, agent: &Agent, last: &Handoff) -> Result<bool> {
+    if agent.wanted == Wanted::Stopped {
+        return Ok(false);
+    }
+    let given = mail::given_to(c, &last.message_id)?;
+    Ok(agent.state == State::Starting || (given.is_some() && given != agent.job_id))
+}
+
+/// Asks the next start of an agent to write down what the one before was asked.
+fn ask_again(tx: &Tx<'_>, works: &Works, agent: &Agent, last: &Handoff) -> Result<()> {
+    let text = instruction(works, last.note.as_deref());
+    let message = handoffs::send(tx, works, (&agent.name, &last.asked_by), text)?;
+    handoff::ask_again(tx, last, &message)
+}
+
 /// Makes the successor, and tells it to read.
 fn follow(tx: &Tx<'_>, works: &Works, agent: &Agent, last: &Handoff) -> Result<()> {
     let made = fresh(tx, agent, &works.config.digest)?;
@@ -342,7 +361,7 @@ fn seat(
     handoff::seated(tx, last)
 }
 
-/// Writes that a handover came to nothing, and tells the channels: the agent keeps its seats.
+/// Records that a handover failed, and tells the channels: the agent keeps its seats.
 fn fail(tx: &Tx<'_>, works: &Works, last: &Handoff, why: &str) -> Result<()> {
     handoff::failed(tx, last, why)?;
     let ground = Ground::of(works);

@@ -1,4 +1,4 @@
-//! What follows from what an agent shows: it can be spoken to, a turn began, a turn ended.
+//! What follows from the facts about an agent: it is ready, a turn began, a turn ended.
 
 use crate::approvals;
 use crate::base::{Actor, BlockId, Result};
@@ -77,17 +77,20 @@ fn is_by_screen(works: &Works, agent: &Agent) -> bool {
     speech(&works.config, &agent.declared).is_some_and(Speech::is_by_screen)
 }
 
-/// What stands before the reason for which an agent is given nothing now.
-const HELD: &str = "held_";
-/// Why an agent asks something that has not said yet that it runs.
-const ASKS_AT_START: &str = "asks_start";
+/// Prefix of the reason why an agent gets no messages now.
+pub(super) const HELD: &str = "held_";
+/// Prefix of the reason of an agent that asks something in its terminal.
+pub(super) const ASKS: &str = "asks_";
+/// The reason of an agent that asks something before it has reported that it runs.
+pub(super) const ASKS_AT_START: &str = "asks_start";
 
-/// Returns whether what waits for an agent cannot be given to it now: a person is at its terminal.
+/// Returns whether an agent gets none of its waiting messages now, because a person is at its
+/// terminal.
 pub(super) fn is_held(agent: &Agent) -> bool {
     agent.reason.as_deref().is_some_and(|it| it.starts_with(HELD))
 }
 
-/// Returns whether an agent has not said before that it runs.
+/// Returns whether an agent has not reported before that it runs.
 fn is_beginning(agent: &Agent) -> bool {
     let asks = agent.reason.as_deref() == Some(ASKS_AT_START);
     agent.state == State::Starting || (agent.state == State::Blocked && asks)
@@ -102,7 +105,7 @@ fn waits(tx: &Tx<'_>, agent: &Agent, why: &str) -> Result<()> {
     if !is_its_time || agent.reason.as_deref() == Some(RESTART) {
         return Ok(());
     }
-    let reason = format!("asks_{why}");
+    let reason = format!("{ASKS}{why}");
     agent::show(tx, agent, State::Blocked, ("asks", Some(&reason)), &Actor::System)
 }
 

@@ -11,12 +11,13 @@ mod handoffs;
 mod handover;
 mod heard;
 mod identity;
-mod peek;
+pub(in crate::flows) mod peek;
 mod restart;
 mod rooms;
 mod show;
 mod supervise;
 mod turns;
+mod trouble;
 
 pub use control::{AGENT_STATE, interrupt, restart, start, stop};
 pub(in crate::flows) use ended::{cancelled, settle_job};

@@ -1,17 +1,21 @@
 //! What an agent shows: the screen of its terminal, or the last of what it printed.
 
 use crate::api::agents::{Peek, PeekQuery};
-use crate::base::{Error, ErrorKind, Result};
+use crate::base::{Error, ErrorKind, JobId, Result};
 use crate::flows::Site;
 use crate::flows::agents::show;
 use crate::flows::jobs::require_own;
 use crate::jobs;
 use crate::people::Caller;
+use crate::process::{Stream, output_tail};
 
 /// Lines that are shown if nobody says how many.
 const LINES: u32 = 50;
 /// Most lines.
 const LINES_MAX: u32 = 1_000;
+
+/// Longest output that is shown as it is, in bytes.
+const TAIL_BYTES_MAX: usize = 64 * 1024;
 
 /// Returns what an agent shows now, or what its last start left.
 ///
@@ -20,10 +24,7 @@ const LINES_MAX: u32 = 1_000;
 /// code `not_granted` for a job that is not the agent's own.
 pub async fn peek(site: &Site, caller: &Caller, name: &str, query: &PeekQuery) -> Result<Peek> {
     caller.may_read()?;
-    let lines = query.lines.unwrap_or(LINES);
-    if lines == 0 || lines > LINES_MAX {
-        return Err(Error::invalid(format!("`lines` is 1 to {LINES_MAX}")));
-    }
+    let lines = lines(query)?;
     let asked = name.to_owned();
     let agent = site.store.read(move |c| show::find(c, &asked)).await?;
     // What an agent shows is what others told it: an agent's token is good for its own job.
@@ -37,17 +38,47 @@ pub async fn peek(site: &Site, caller: &Caller, name: &str, query: &PeekQuery) -
     let Some(job) = agent.job_id else {
         return Ok(Peek { is_live: false, output: String::new() });
     };
-    if let Some(screen) = site.queue.screen(&job, lines).await {
+    output(site, &job, lines, agent.state.is_live()).await
+}
+
+/// Returns how many lines to show.
+///
+/// # Errors
+/// `invalid` for a number outside the range.
+pub(in crate::flows) fn lines(query: &PeekQuery) -> Result<u32> {
+    match query.lines.unwrap_or(LINES) {
+        lines @ 1..=LINES_MAX => Ok(lines),
+        _ => Err(Error::invalid(format!("`lines` is 1 to {LINES_MAX}"))),
+    }
+}
+
+/// Returns the last lines of a job's terminal, or else of what its agent printed. `is_live` says
+/// whether the agent is still running.
+///
+/// # Errors
+/// `unavailable` if its files cannot be read.
+pub(in crate::flows) async fn output(
+    site: &Site,
+    job: &JobId,
+    lines: u32,
+    is_live: bool,
+) -> Result<Peek> {
+    if let Some(screen) = site.queue.screen(job, lines).await {
         return Ok(Peek { is_live: true, output: last(&screen, lines) });
     }
-    let dir = jobs::job_dir(&site.config.site.data, &job);
+    let dir = jobs::job_dir(&site.config.site.data, job);
     if let Some(screen) = jobs::last_screen(&dir)? {
         return Ok(Peek { is_live: false, output: last(&screen, lines) });
     }
     let (entries, _) = jobs::read_stream_end(&dir, lines as usize)?;
     let words = entries.iter().filter_map(|it| it["text"].as_str().or(it["name"].as_str()));
-    let output = words.collect::<Vec<_>>().join("\n");
-    Ok(Peek { is_live: agent.state.is_live(), output: last(&output, lines) })
+    let mut output = words.collect::<Vec<_>>().join("\n");
+    if output.is_empty() {
+        // Nothing parses the output of its engine.
+        let tail = output_tail(&dir, Stream::Stdout, TAIL_BYTES_MAX)?;
+        output = String::from_utf8_lossy(&tail).into_owned();
+    }
+    Ok(Peek { is_live, output: last(&output, lines) })
 }
 
 /// Returns the last lines of a text.

@@ -1,12 +1,12 @@
-//! Agents as they are told.
+//! Agents as responses show them.
 
 use rusqlite::Connection;
 
-use crate::api::agents::{AgentList, AgentView};
+use crate::api::agents::{AgentList, AgentView, Problem};
 use crate::api::handoffs::HandoverView;
 use crate::approvals;
 use crate::base::{Address, Error, Millis, Result};
-use crate::flows::agents::identity;
+use crate::flows::agents::{identity, trouble};
 use crate::flows::{Site, Works};
 use crate::jobs::{self, Job, Outlook, Queue, Status, Viewer};
 use crate::mail::agent::{self, Agent, State, Wanted};
@@ -32,8 +32,8 @@ pub async fn list(site: &Site, caller: &Caller) -> Result<AgentList> {
     Ok(AgentList { items })
 }
 
-/// Leaves out what another agent's job need not know to write to an agent: what it is doing, and by
-/// what it could be found elsewhere.
+/// Omits what another agent's job doesn't need to write to an agent: its activity, and ids by which
+/// it could be found elsewhere.
 fn seen_by(caller: &Caller, view: AgentView) -> AgentView {
     match caller {
         Caller::Job { id, .. } if view.job_id.as_ref() != Some(id) => AgentView {
@@ -41,6 +41,7 @@ fn seen_by(caller: &Caller, view: AgentView) -> AgentView {
             fact_at: None,
             waits: None,
             ended: None,
+            problem: None,
             approval_id: None,
             job_id: None,
             session: None,
@@ -81,7 +82,7 @@ pub(super) fn find(c: &Connection, name: &str) -> Result<Agent> {
     })
 }
 
-/// Says why nothing becomes of what waits for an agent until a person does something, or for long.
+/// Returns why an agent's messages wait, if they wait for a person, or for long.
 ///
 /// # Errors
 /// As any read.
@@ -102,15 +103,22 @@ pub(in crate::flows) fn why_waiting(
     Ok(match (agent.state, agent.wanted, agent.reason.as_deref()) {
         (State::Idle | State::Starting, _, Some("daily_cap")) => Some(capped()),
         (State::Stopped, Wanted::Stopped, _) => Some(format!("agent:{name} is stopped: {start}")),
-        (State::Failed, ..) => {
-            let why = last.as_ref().and_then(how_it_ended).unwrap_or_default();
-            Some(format!("agent:{name} has failed: {start}. {why}").trim_end().to_owned())
-        }
-        (State::Starting, ..) => {
-            let waits = last.map(|job| start_waits(c, (config, now), &job)).transpose()?.flatten();
-            waits.map(|why| format!("agent:{name} is starting: {why}"))
-        }
-        _ => None,
+        (State::Failed, ..) => match trouble::of(&agent, last.as_ref(), config)? {
+            Some(Problem { what, fix }) => {
+                Some(format!("agent:{name} has failed: {what}. To fix it: {fix}"))
+            }
+            None => Some(format!("agent:{name} has failed: {start}")),
+        },
+        (state, ..) => match (trouble::of(&agent, last.as_ref(), config)?, last) {
+            (Some(Problem { what, fix }), _) => {
+                Some(format!("agent:{name}: {what}. To fix it: {fix}"))
+            }
+            (None, Some(job)) if state == State::Starting => {
+                let waits = start_waits(c, (config, now), &job)?;
+                waits.map(|why| format!("agent:{name} is starting: {why}"))
+            }
+            _ => None,
+        },
     })
 }
 
@@ -119,7 +127,7 @@ fn last_start(c: &Connection, agent: &Agent) -> Result<Option<Job>> {
     id.map(|id| jobs::find_brief(c, &Viewer::Program, id)).transpose()
 }
 
-/// Says in one sentence how a start ended, and where the rest stands.
+/// Returns one sentence on how a start ended, with the command for the details.
 pub(in crate::flows) fn how_it_ended(job: &Job) -> Option<String> {
     let sentence = jobs::sentence(job, "the agent", (None, None), None)?;
     Some(format!("{sentence} `wiki-browser job show {}` tells more", job.id))
@@ -133,7 +141,9 @@ fn start_waits(
     if job.status != Status::Queued {
         return Ok(None);
     }
-    Ok(Outlook::load(c, &Viewer::Site, config, now)?.why(c, job)?.map(|it| it.message))
+    let waits = Outlook::load(c, &Viewer::Site, config, now)?.why(c, job)?;
+    // What comes by itself within moments is nothing to tell.
+    Ok(waits.filter(|it| it.code != "turn").map(|it| it.message))
 }
 
 /// Returns a handover as it is told.
@@ -161,6 +171,7 @@ fn view(c: &Connection, (works, queue): (&Works, &Queue), agent: &Agent) -> Resu
     };
     let is_ended = |it: &&Job| it.status.is_final() && agent.wanted == Wanted::Running;
     let ended = start.as_ref().filter(is_ended).and_then(how_it_ended);
+    let problem = trouble::of(agent, start.as_ref(), &works.config)?;
     let approval_id = match &start {
         Some(job) if agent.state == State::Blocked => {
             approvals::pending_of_root(c, job.root())?.into_iter().next()
@@ -179,6 +190,7 @@ fn view(c: &Connection, (works, queue): (&Works, &Queue), agent: &Agent) -> Resu
         fact_at: agent.fact_at,
         waits,
         ended,
+        problem,
         approval_id,
         not_before: agent.not_before,
         job_id: agent.job_id.clone(),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::stream::{self, StreamExt as _};
 use rusqlite::Connection;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -29,7 +30,10 @@ const AGAIN: Duration = Duration::from_secs(2);
 /// The pause before a start that the queue refused is tried again, in milliseconds.
 const REFUSED_MS: i64 = 60_000;
 
-/// Why an agent that waits to be spoken to is given nothing.
+/// Agents that are looked after at the same time.
+const AT_ONCE: usize = 16;
+
+/// Why an agent that is ready for messages gets none.
 const CAPPED: &str = "daily_cap";
 
 /// Starts agents and speaks to them, until `stop`.
@@ -51,23 +55,23 @@ pub async fn serve(site: Site, stop: CancellationToken) {
     }
 }
 
-/// What is to be done for an agent now.
+/// What is due for an agent now.
 enum Due {
-    /// It is to be started.
+    /// Start it.
     Start,
-    /// Something that waits is to be given to it.
+    /// Give it something that waits.
     Give,
-    /// What waits for it waits for a day with something left to spend.
+    /// Show that a daily cap is used up: what waits for it waits for another day.
     Hold,
-    /// What an earlier start had not begun is to be given again.
+    /// Give again what an earlier start had not begun.
     Again(OpenBlock),
-    /// What was written down for it was never written to it: the server ended in between.
+    /// Write what was recorded but never written, because the server ended in between.
     Say(OpenBlock),
-    /// What it was given has not arrived, as far as it shows.
+    /// Give up on a block that has not arrived, as far as the agent shows.
     GiveUp(OpenBlock),
 }
 
-/// What is to be written to an agent once it is written down.
+/// What is written to an agent once it is recorded.
 struct Words {
     job: JobId,
     id: BlockId,
@@ -78,19 +82,21 @@ struct Words {
 async fn round(site: &Site) -> Result<Duration> {
     let works = site.works.now();
     let agents = works.store.read(agent::list).await?;
-    let mut wake: Option<Millis> = None;
-    for agent in agents {
-        // What is wrong with one agent keeps no other waiting.
-        let again = match look_after(site, &works, &agent.name).await {
+    // Several at once: their writes share one flush, and what is wrong with one agent keeps no
+    // other waiting.
+    let about = &works;
+    let look = |agent: Agent| async move {
+        match look_after(site, about, &agent.name).await {
             Ok(again) => again,
             Err(cause) => {
                 warn!("agent:{} is looked at later: {}", agent.name, cause.chain());
-                Some(works.store.clock().now().plus(duration_ms(AGAIN)))
+                Some(about.store.clock().now().plus(duration_ms(AGAIN)))
             }
-        };
-        wake = wake.into_iter().chain(again).min();
-    }
-    let Some(wake) = wake else { return Ok(FALLBACK) };
+        }
+    };
+    let looks = stream::iter(agents).map(look).buffer_unordered(AT_ONCE);
+    let wakes: Vec<Option<Millis>> = looks.collect().await;
+    let Some(wake) = wakes.into_iter().flatten().min() else { return Ok(FALLBACK) };
     let left = wake.0.saturating_sub(works.store.clock().now().0).max(1);
     Ok(Duration::from_millis(left.unsigned_abs()).min(LOOK_AGAIN))
 }
@@ -111,7 +117,7 @@ async fn look_after(site: &Site, works: &Works, name: &str) -> Result<Option<Mil
     }
 }
 
-/// Makes the rows of agents that a script declares and that are not there yet.
+/// Creates the missing rows of agents that a script declares.
 ///
 /// # Errors
 /// As any write.
@@ -158,7 +164,7 @@ fn due(
     }
 }
 
-/// Says what is due for an agent that waits to be spoken to.
+/// Returns what is due for an agent that is ready for messages.
 fn idle(
     c: &Connection,
     (queue, config): (&Queue, &Config),
@@ -220,8 +226,8 @@ fn has_start(c: &Connection, agent: &Agent) -> Result<bool> {
     }
 }
 
-/// Does what is due for an agent, if it still is; whether something was done, so that it is worth
-/// a further look.
+/// Does what is due for an agent, if it still is; returns whether it did something, so that another
+/// look is worthwhile.
 async fn act(site: &Site, works: &Works, name: &str) -> Result<bool> {
     let (about, again, name) = (works.clone(), site.clone(), name.to_owned());
     let done = works

@@ -20,12 +20,11 @@ pub(super) fn require_resumable(config: &Config, job: &Job) -> Result<()> {
     let engine = kind.and_then(|kind| config.engines.get(&kind.engine));
     let wrong = match (kind, engine) {
         _ if job.agent.is_some() => "its agent lives on",
+        _ if job.monitor_of.is_some() => "it is a monitor, which ends with its worker",
         (Some(kind), _) if kind.produces.is_some() => {
             "its kind promises a result, which one run must leave"
         }
-        (Some(kind), _) if kind.hooks.needs_workspace() || kind.hooks.start.is_some() => {
-            "its kind has hooks, a start command or a worktree"
-        }
+        (Some(kind), _) if kind.hooks.start.is_some() => "its kind has a start command",
         (_, Some(engine)) if engine.sessions.resume.is_empty() => {
             "its engine has no arguments `resume`"
         }

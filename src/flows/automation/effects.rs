@@ -3,7 +3,7 @@
 //!
 //! **Invariant:** the script gets nothing that a person could not ask for; what leads from one job
 //! to the next without a person ends after `SCRIPT_DEPTH_MAX` jobs, and handlers ask for no more
-//! jobs within an hour than `limits.script_jobs`.
+//! jobs within an hour than `limits.script_jobs`, and send no more messages.
 
 use rusqlite::Connection;
 use serde_json::{Map, Value, json};
@@ -14,6 +14,7 @@ use crate::base::{
 };
 use crate::documents::proposals::proposal::lineage;
 use crate::flows::Site;
+use crate::flows::mail::{self, Draft};
 use crate::flows::requests::{inputs, multi_topic, new_job, options, without_topic};
 use crate::jobs::{self, NewJob};
 use crate::script::{Effect, Location, MEND};
@@ -31,6 +32,13 @@ pub(in crate::flows) enum Wish {
         /// The job.
         new: Box<NewJob>,
         /// The function and the line of the call.
+        by: Origin,
+    },
+    /// A message to send.
+    Message {
+        /// The message.
+        draft: Box<Draft>,
+        /// The function, and where it asked.
         by: Origin,
     },
     /// A failure to record.
@@ -138,14 +146,52 @@ pub(in crate::flows) async fn ready(
 ) -> Vec<Wish> {
     let mut wishes = Vec::new();
     for effect in effects {
-        let Effect::Enqueue { request, at } = effect;
+        let (at, wished) = wish(site, effect, (by, depth), function).await;
         let origin = Origin { function: function.to_owned(), at };
-        wishes.push(match job(site, request, by, depth).await {
-            Ok(new) => Wish::Job { new: Box::new(new), by: origin },
-            Err(error) => Wish::Failed(Failure::new(&origin, cause, &error)),
-        });
+        wishes.push(
+            wished.unwrap_or_else(|error| Wish::Failed(Failure::new(&origin, cause, &error))),
+        );
     }
     wishes
+}
+
+/// Makes one effect ready; returns where it was asked for, too.
+pub(in crate::flows) async fn wish(
+    site: &Site,
+    effect: Effect,
+    (by, depth): (&Actor, u32),
+    function: &str,
+) -> (Location, Result<Wish>) {
+    let origin = |at: &Location| Origin { function: function.to_owned(), at: at.clone() };
+    match effect {
+        Effect::Enqueue { request, at } => {
+            let new = job(site, request, by, depth).await;
+            let wish = new.map(|new| Wish::Job { new: Box::new(new), by: origin(&at) });
+            (at, wish)
+        }
+        Effect::Send { message, at } => {
+            let draft = message_of(site, message, by, depth);
+            let wish = draft.map(|it| Wish::Message { draft: Box::new(it), by: origin(&at) });
+            (at, wish)
+        }
+    }
+}
+
+/// Makes a message of a request of the script.
+fn message_of(
+    site: &Site,
+    mut request: Map<String, Value>,
+    by: &Actor,
+    depth: u32,
+) -> Result<Draft> {
+    // An empty table of Lua is a list and a table at once.
+    let is_empty = |it: &Value| it.as_array().is_some_and(Vec::is_empty);
+    if request.get("payload").is_some_and(is_empty) {
+        request.insert("payload".to_owned(), json!({}));
+    }
+    let request = serde_json::from_value(Value::Object(request))
+        .map_err(|cause| Error::invalid(format!("wb.send: {cause}")))?;
+    Ok(mail::draft(site, by.clone(), request)?.at_depth(depth))
 }
 
 /// Turns a request of the script into a job.
@@ -245,26 +291,44 @@ pub(in crate::flows) fn accept_all(
 ) -> Result<(Vec<JobId>, Vec<Failure>)> {
     let (mut accepted, mut failures) = (Vec::new(), Vec::new());
     for wish in wishes {
-        match wish {
-            Wish::Job { new, by } => match accept(tx, site, new) {
-                Ok(id) => accepted.extend(id),
-                Err(error) if is_refusal(&error) => {
-                    let mut failure = Failure::new(by, cause, &error);
-                    match turn {
-                        Turn::More if is_momentary(&error) => return Err(error),
-                        Turn::Last(times) if times > 1 && is_momentary(&error) => {
-                            failure.message += &format!("; it was requested {times} times");
-                        }
-                        _ => {}
+        let by = match wish {
+            Wish::Job { by, .. } | Wish::Message { by, .. } => by,
+            Wish::Failed(failure) => {
+                failures.push(failure.clone());
+                continue;
+            }
+        };
+        match grant(tx, site, wish) {
+            Ok(id) => accepted.extend(id),
+            Err(error) if is_refusal(&error) => {
+                let mut failure = Failure::new(by, cause, &error);
+                match turn {
+                    Turn::More if is_momentary(&error) => return Err(error),
+                    Turn::Last(times) if times > 1 && is_momentary(&error) => {
+                        failure.message += &format!("; it was requested {times} times");
                     }
-                    failures.push(failure);
+                    _ => {}
                 }
-                Err(error) => return Err(error),
-            },
-            Wish::Failed(failure) => failures.push(failure.clone()),
+                failures.push(failure);
+            }
+            Err(error) => return Err(error),
         }
     }
     Ok((accepted, failures))
+}
+
+/// Accepts one wish; returns the job that it starts.
+///
+/// # Errors
+/// As accepting a job or sending a message; nothing was written then.
+pub(in crate::flows) fn grant(tx: &Tx<'_>, site: &Site, wish: &Wish) -> Result<Option<JobId>> {
+    match wish {
+        Wish::Job { new, .. } => accept(tx, site, new),
+        Wish::Message { draft, .. } => {
+            mail::send_of_script(tx, site, draft).map(|sent| sent.job_id)
+        }
+        Wish::Failed(_) => Ok(None),
+    }
 }
 
 /// Accepts one job; `None` if it retries one that has been retried in the meantime.
@@ -289,7 +353,8 @@ pub(in crate::flows) fn accept(tx: &Tx<'_>, site: &Site, new: &NewJob) -> Result
 
 /// Returns whether an error is a refusal, as opposed to a failure of the database.
 pub(in crate::flows) fn is_refusal(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::Invalid | ErrorKind::Conflict | ErrorKind::Busy)
+    use ErrorKind::{Busy, Conflict, Invalid, NotFound, TooLarge};
+    matches!(error.kind(), Invalid | Conflict | Busy | NotFound | TooLarge)
 }
 
 /// Returns whether a retry may succeed: waiting jobs will start. A daily cap does not change so
@@ -305,7 +370,11 @@ pub(in crate::flows) fn depth_after(c: &Connection, event: &StoredEvent) -> Resu
     let named = event.data["job_id"].as_str().map(str::to_owned);
     let by = event.actor.strip_prefix("job:").map(str::to_owned);
     let jobs = [of_subject, named, by].into_iter().flatten().filter_map(|it| it.parse().ok());
-    let mut depth = 0;
+    let message = event.data["message_id"].as_str().and_then(|id| id.parse().ok());
+    let mut depth = match message {
+        Some(id) => crate::mail::depth_of(c, &id)? + 1,
+        None => 0,
+    };
     for id in jobs {
         let id: JobId = id;
         depth = depth.max(jobs::depth_of(c, &id)? + 1);

@@ -58,7 +58,9 @@ async fn repeated(
             ))
         })
         .await?;
-    if !may_repeat(&old) || is_repeated || attempt > SCRIPT_RETRIES_MAX {
+    // A monitor belongs to one run of its worker.
+    let is_monitor = old.monitor_of.is_some();
+    if is_monitor || !may_repeat(&old) || is_repeated || attempt > SCRIPT_RETRIES_MAX {
         return Ok(None);
     }
     let mut shown = payload["job"].clone();

@@ -9,12 +9,11 @@ use tracing::{debug, info};
 
 use crate::api::config::WebhookTaken;
 use crate::base::{Actor, Error, ErrorKind, JobId, Result, digest_hex, fault, truncate_chars};
-use crate::flows::automation::effects::{self, Failure, Origin};
+use crate::flows::automation::effects::{self, Failure, Origin, Wish};
 use crate::flows::automation::webhook_proof::{Proof, unproven};
 use crate::flows::check::external;
 use crate::flows::{Site, as_answer, as_kept, kept_answer};
-use crate::jobs::NewJob;
-use crate::script::{Effect, Location, SECRET_MISSING, Webhook};
+use crate::script::{Location, SECRET_MISSING, Webhook};
 use crate::store::{Tx, idempotency};
 
 /// Longest name of an event, in characters.
@@ -112,15 +111,14 @@ async fn accept(
     let arg = json!({"name": webhook.name, "event": event, "now": now, "body": body});
     let slot = &webhook.enqueue;
     let wanted = site.vm().tell(&function(webhook), slot, arg).await;
-    let mut jobs: Vec<NewJob> = Vec::new();
+    let mut wishes: Vec<Wish> = Vec::new();
     for effect in wanted.map_err(|cause| (slot.at.clone(), cause))? {
-        let Effect::Enqueue { request, at } = effect;
-        match effects::job(site, request, by, 0).await {
-            Ok(new) => jobs.push(new),
-            Err(cause) => return Err((at, cause)),
+        match effects::wish(site, effect, (by, 0), &function(webhook)).await {
+            (_, Ok(wish)) => wishes.push(wish),
+            (at, Err(cause)) => return Err((at, cause)),
         }
     }
-    if jobs.is_empty() {
+    if wishes.is_empty() {
         // The function ignored the call, which leaves no trace and may be repeated.
         return Ok(WebhookTaken { jobs: Vec::new() });
     }
@@ -132,8 +130,8 @@ async fn accept(
         }
         // A refused effect rolls back those accepted before it.
         let mut accepted: Vec<JobId> = Vec::new();
-        for new in &jobs {
-            accepted.extend(effects::accept(tx, &works, new)?);
+        for wish in &wishes {
+            accepted.extend(effects::grant(tx, &works, wish)?);
         }
         let answer = WebhookTaken { jobs: accepted };
         idempotency::remember(tx, &key, &as_kept(&answer)?)?;

@@ -1,6 +1,8 @@
 //! Instances: the jobs that messages to an inbox start.
 
 mod environment;
+pub(in crate::flows) mod monitor;
+mod show;
 mod verdict;
 
 use rusqlite::Connection;
@@ -10,6 +12,7 @@ use crate::jobs;
 use crate::people;
 
 pub(in crate::flows) use environment::prepare;
+pub use show::{list, peek, show};
 pub use verdict::give;
 
 /// Returns the address of an instance of a kind; `kind` is `TEMPLATE/NAME`.

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::api::changes::ChangesView;
+use crate::api::instances::MonitorView;
 use crate::api::mail::Sort;
 use crate::api::topics::OpenedTopic;
 use crate::api::workspaces::Workspace;
@@ -33,7 +34,7 @@ use crate::flows::proposals::suggestions;
 use crate::flows::requests::inputs;
 use crate::flows::requests::{multi_topic, new_job, options, prepare, without_topic};
 use crate::flows::topics::of_job;
-use crate::flows::{Site, kept_answer, page_limit, viewer, workspaces};
+use crate::flows::{Site, instances, kept_answer, page_limit, viewer, workspaces};
 use crate::jobs::{
     self, Job, JobFilter, NewJob, Outlook, QueueCounts, Status, Turn, Viewer, Waiting,
 };
@@ -100,6 +101,8 @@ pub struct JobView {
     pub changes: Option<ChangesView>,
     /// Its agent's workspace.
     pub workspace: Option<Workspace>,
+    /// The job that watches it, or watched its last run.
+    pub monitor: Option<MonitorView>,
 }
 
 /// Accepts a job.
@@ -204,6 +207,11 @@ pub async fn retry(
         return Err(Error::conflict("job_active", format!("job {id} is {}", old.status))
             .hint("cancel it first, or wait for it"));
     }
+    if let Some(worker) = &old.monitor_of {
+        let message = format!("job {id} watched a run of job {worker}");
+        return Err(Error::conflict("is_monitor", message)
+            .hint("a monitor is started with the run of its instance"));
+    }
     refuse_answered(site, &old).await?;
     let (kind, mut new) = options::repeated(site, &old, person).await?;
     if let Some(topic) = &new.topic_id {
@@ -282,7 +290,8 @@ pub async fn show(site: &Site, caller: &Caller, id: &JobId) -> Result<JobView> {
         let opened_topics = of_job::of_job(c, &shown.job)?;
         let (changes, retried_as) = (changes::view(c, id)?, jobs::retries(c, &viewer, id)?);
         let workspace = workspaces::of_job(c, &shown.job)?;
-        Ok(JobView { changes, retried_as, opened_topics, workspace, ..shown })
+        let monitor = instances::monitor::of(c, id)?;
+        Ok(JobView { changes, retried_as, opened_topics, workspace, monitor, ..shown })
     })?;
     if shown.job.status == Status::Running {
         shown.printed_at = output::last_printed(site, id).await?;
@@ -359,6 +368,7 @@ pub(super) fn view_with(
         opened_topics: Vec::new(),
         changes: None,
         workspace: None,
+        monitor: None,
         job,
     })
 }

@@ -11,6 +11,7 @@ mod decide;
 mod happen;
 mod inbox_prompt;
 mod outside;
+mod people;
 mod runner;
 mod site;
 mod suite;

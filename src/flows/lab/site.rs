@@ -10,14 +10,16 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::base::{Clock, Context, Error, ErrorKind, Ids, Millis, Result, SourcePath};
+use crate::base::{Clock, Context, Error, ErrorKind, Ids, MailId, Millis, Result, SourcePath};
 use crate::documents::{Repo, Selection};
 use crate::flows::automation::{handlers, reload, schedules};
+use crate::flows::lab::people as people_of_script;
 use crate::flows::lab::runner::Play;
 use crate::flows::requests::{options, prepare};
 use crate::flows::site::metrics::Meter;
 use crate::flows::{Site, Works, search};
 use crate::jobs::{self, Engines, Generation, Generations, Job, JobFilter, Queue, Setup, Status};
+use crate::mail;
 use crate::people::{self, Caller, TokenScope, Via};
 use crate::process::{Cgroups, Children, Scratch, private_folder};
 use crate::script::{self, Config, Loaded, Outside, Report, Said, Secret, Wear};
@@ -198,6 +200,7 @@ impl Ground {
         let plays = Vec::new();
         let ground =
             Ground { site, clock, caller, said, wanted, plays, told, stop, writing, folder };
+        people_of_script::add_named(&ground.site).await?;
         schedules::serve_due(&ground.site).await?;
         ground.pass_over().await?;
         Ok(ground)
@@ -293,11 +296,8 @@ impl Ground {
     pub(super) async fn effects(&self, since: &Mark) -> Result<Value> {
         let from = since.event;
         let happened = self.site.store.read(move |c| events::after(c, from, EVENTS_MAX)).await?;
-        let is_script = |actor: &str| {
-            actor == "script" || actor.starts_with("schedule:") || actor.starts_with("webhook:")
-        };
         let is_wanted = |it: &&StoredEvent| {
-            it.kind == crate::base::EventKind::JobQueued && is_script(&it.actor)
+            it.kind == crate::base::EventKind::JobQueued && is_of_script(&it.actor)
         };
         let mut accepted = Vec::new();
         for event in happened.iter().filter(is_wanted) {
@@ -306,6 +306,7 @@ impl Ground {
                 self.site.store.read(move |c| jobs::find(c, &jobs::Viewer::Program, &id)).await?,
             );
         }
+        let messages = self.messages_of_script(&happened).await?;
         let failures: Vec<&Value> = happened
             .iter()
             .filter(|it| it.kind == crate::base::EventKind::ScriptFailed)
@@ -318,7 +319,30 @@ impl Ground {
             .iter()
             .map(|it| json!({"level": it.level, "text": it.text, "at": line_of(&it.at)}))
             .collect();
-        Ok(json!({"jobs": accepted, "failures": failures, "log": log, "events": events}))
+        Ok(json!({
+            "jobs": accepted, "messages": messages, "failures": failures, "log": log,
+            "events": events,
+        }))
+    }
+
+    /// Returns the messages that the script sent, as it gave them.
+    async fn messages_of_script(&self, happened: &[StoredEvent]) -> Result<Vec<Value>> {
+        let sent = happened.iter().filter(|it| it.kind == crate::base::EventKind::MessageSent);
+        let sent = sent.filter(|it| is_of_script(&it.actor));
+        let ids = sent.map(|it| it.data["message_id"].as_str().unwrap_or_default().parse());
+        let ids = ids.collect::<Result<Vec<MailId>>>()?;
+        let read = move |c: &rusqlite::Connection| {
+            ids.iter().map(|id| mail::find(c, id)).collect::<Result<Vec<_>>>()
+        };
+        let found = self.site.store.read(read).await?.into_iter();
+        Ok(found
+            .map(|it| {
+                json!({
+                    "id": it.id, "to": it.to, "payload": it.payload, "reply_to": it.reply_to,
+                    "in_reply_to": it.in_reply_to, "category": it.category,
+                })
+            })
+            .collect())
     }
 
     /// Returns the waiting jobs, oldest first.
@@ -428,4 +452,9 @@ fn build(
     });
     let (meter, warnings) = (Meter::new(&works), Arc::new(Vec::new()));
     Ok((Site { works, queue, meter, warnings, script }, writer))
+}
+
+/// Returns whether something was done by the script.
+fn is_of_script(actor: &str) -> bool {
+    actor == "script" || actor.starts_with("schedule:") || actor.starts_with("webhook:")
 }

@@ -23,7 +23,8 @@ use crate::store::StoredEvent;
 /// Longest wait of one request.
 pub(super) const WAIT_MAX: Duration = Duration::from_secs(55);
 
-/// Returns the answer of a message; waits for it as long as is asked.
+/// Returns the answer of a message; waits for it as long as is asked, or until something else keeps
+/// it from coming.
 ///
 /// # Errors
 /// `not_found` for a message that is not there, or that is between others.
@@ -37,15 +38,20 @@ pub async fn wait(
     let until = Instant::now() + longest;
     // Heard before it is looked: what is said in between is not missed.
     let mut heard = site.store.subscribe();
+    let first = look(site, caller, id).await?;
+    let known = first.waiting.clone();
+    let mut found = first;
     loop {
-        let found = look(site, caller, id).await?;
-        if found.state != AwaitState::Pending || !hears_of_mail(&mut heard, until, stop).await {
+        let is_news = found.waiting.is_some() && found.waiting != known;
+        let is_over = found.state != AwaitState::Pending || is_news;
+        if is_over || !hears_of_mail(&mut heard, until, stop).await {
             return Ok(found);
         }
+        found = look(site, caller, id).await?;
     }
 }
 
-/// Returns the answer of a message as far as it is there.
+/// Returns the answer to a message, if it has arrived.
 ///
 /// # Errors
 /// As [`wait`].
@@ -74,7 +80,7 @@ pub async fn look(site: &Site, caller: &Caller, id: &MailId) -> Result<Awaited> 
         .await
 }
 
-/// Says why no answer can come yet, if somebody could do something about it.
+/// Returns why no answer can arrive yet, if a person could do something about it.
 fn why_pending(
     c: &Connection,
     (config, now): (&Config, Millis),
@@ -93,8 +99,8 @@ fn why_pending(
     Ok(waiting.filter(|it| it.code != "turn").map(|it| it.message))
 }
 
-/// Sleeps until something became of a message or a job; false when the time is over or the server
-/// stops.
+/// Sleeps until a message, a job or an agent has changed; returns false when the time is over or
+/// the server stops.
 pub(super) async fn hears_of_mail(
     heard: &mut Receiver<Arc<StoredEvent>>,
     until: Instant,
@@ -108,10 +114,12 @@ pub(super) async fn hears_of_mail(
         };
         match event {
             Ok(event) => match event.kind {
-                EventKind::MessageSent | EventKind::JobFinished => return true,
+                EventKind::MessageSent | EventKind::JobFinished | EventKind::AgentChanged => {
+                    return true;
+                }
                 _ => {}
             },
-            // What was missed may have been it.
+            // A missed event may have been the one.
             Err(RecvError::Lagged(_)) => return true,
             Err(RecvError::Closed) => return false,
         }

@@ -15,6 +15,7 @@ pub use inboxes::{list as inboxes, show as inbox};
 pub use pull::pull;
 pub(in crate::flows) use reply::{Back, fail, send_back, settle_job};
 pub use send::send;
+pub(in crate::flows) use send::{Draft, draft, send_of_script};
 pub use show::{list, read, show};
 pub use unconfirmed::{resend, settle};
 
@@ -28,5 +29,7 @@ const CATEGORY_CHARS_MAX: usize = 80;
 const SENDS_MAX: u32 = 60;
 /// How long sends of a job are counted, in milliseconds.
 const SENDS_WINDOW_MS: i64 = 60_000;
+/// How long messages of handlers are counted, in milliseconds.
+const SCRIPT_WINDOW_MS: i64 = 3_600_000;
 /// How many jobs may lead to a message, one after the other.
 const DEPTH_MAX: u32 = crate::base::limit::SCRIPT_DEPTH_MAX;

@@ -9,7 +9,8 @@ use crate::base::{Actor, Address, Error, ErrorKind, MailId, Result, fault};
 use crate::flows::channels::{self, Ground};
 use crate::flows::mail::recipient::{self, Recipient};
 use crate::flows::mail::{
-    AGENT_QUEUE_MAX, CATEGORY_CHARS_MAX, DEPTH_MAX, PAYLOAD_BYTES_MAX, SENDS_MAX, SENDS_WINDOW_MS,
+    AGENT_QUEUE_MAX, CATEGORY_CHARS_MAX, DEPTH_MAX, PAYLOAD_BYTES_MAX, SCRIPT_WINDOW_MS, SENDS_MAX,
+    SENDS_WINDOW_MS,
 };
 use crate::flows::people::refuse_disabled;
 use crate::flows::requests::inputs;
@@ -39,7 +40,7 @@ pub async fn send(
     if let Some(kept) = kept_answer(site, key.as_ref()).await? {
         return kept_sent(kept);
     }
-    let draft = check(site, by, request)?;
+    let draft = draft(site, by, request)?;
     let (site, token) = (site.clone(), caller.job().ok().map(|(_, token)| token.to_owned()));
     let caller = caller.clone();
     let store = site.store.clone();
@@ -100,15 +101,28 @@ fn kept_sent(kept: Value) -> Result<Sent> {
         .map_err(|cause| Error::internal("a kept answer is none of a message").source(cause))
 }
 
-/// What is asked for, with everything checked that needs no transaction.
-struct Draft {
+/// A message to be sent, with everything checked that needs no transaction.
+pub(in crate::flows) struct Draft {
     by: Actor,
     to: Address,
     reply_to: Option<Address>,
     request: SendRequest,
+    /// How many jobs and messages of the script led to it.
+    depth: u32,
 }
 
-fn check(site: &Site, by: Actor, request: SendRequest) -> Result<Draft> {
+impl Draft {
+    /// Returns the same message, to which so many jobs and messages of the script led.
+    pub(in crate::flows) fn at_depth(self, depth: u32) -> Draft {
+        Draft { depth, ..self }
+    }
+}
+
+/// Checks a message, as far as that needs no transaction.
+///
+/// # Errors
+/// `invalid` and `too_large`, as [`send`].
+pub(in crate::flows) fn draft(site: &Site, by: Actor, request: SendRequest) -> Result<Draft> {
     let to: Address = request.to.parse()?;
     let reply_to = request.reply_to.as_deref().map(str::parse::<Address>).transpose()?;
     if let Some(label @ Address::Approval(_)) = &reply_to {
@@ -143,7 +157,7 @@ fn check(site: &Site, by: Actor, request: SendRequest) -> Result<Draft> {
                 .map_err(|cause| cause.hint(format!("`wiki-browser inbox show {}`", kind.name)))?;
         }
     }
-    Ok(Draft { by, to, reply_to, request })
+    Ok(Draft { by, to, reply_to, request, depth: 0 })
 }
 
 fn has_zero(value: &Value) -> bool {
@@ -153,6 +167,31 @@ fn has_zero(value: &Value) -> bool {
         Value::Object(all) => all.iter().any(|(name, it)| name.contains('\0') || has_zero(it)),
         _ => false,
     }
+}
+
+/// Sends a message of the script. Handlers are limited like those that request jobs.
+///
+/// # Errors
+/// As [`send`]; `busy` with code `script_jobs`. Nothing is written then.
+pub(in crate::flows) fn send_of_script(tx: &Tx<'_>, site: &Site, draft: &Draft) -> Result<Sent> {
+    if let Address::Channel(slug) = &draft.to {
+        let message = format!("channel:{slug} accepts messages from its members only");
+        return Err(Error::conflict("not_deliverable", message)
+            .hint("send to an agent that is a member, or to a person"));
+    }
+    if draft.by == Actor::Script && !fault::is_off("script_jobs") {
+        let since = tx.now().plus(-SCRIPT_WINDOW_MS);
+        let (sent, most) =
+            (mail::recent_of_script(tx.connection(), since)?, site.config.limits.script_jobs);
+        if sent >= most {
+            let message = format!("handlers have sent {sent} messages within an hour, the maximum");
+            return Err(Error::new(ErrorKind::Busy, message).code("script_jobs").hint(
+                "if that is meant, raise script_jobs in wb.limits; otherwise look for a handler \
+                 that its own messages call again",
+            ));
+        }
+    }
+    accept(tx, site, draft, None)
 }
 
 /// Writes a message and what follows from it.
@@ -185,20 +224,28 @@ fn accept(tx: &Tx<'_>, site: &Site, draft: &Draft, sender: Option<&Job>) -> Resu
         category: draft.request.category.clone(),
         in_reply_to: draft.request.in_reply_to.clone(),
         reply_to: draft.reply_to.clone(),
-        depth: depth(tx, sender, starts_job)?,
+        depth: depth(tx, draft, sender, starts_job)?,
         job_id: sender.map(|it| it.id.clone()),
         approval_id: None,
     };
     if let Recipient::Inbox(name) = &recipient {
         let kind = recipient::inbox(site, name)?;
         // The message has no id yet, and needs none to be refused.
-        site.queue.admit(tx, &new_job(site, kind, message.depth, (None, asked_by)))?;
+        let new = new_job(site, kind, message.depth, (None, asked_by));
+        if draft.by == Actor::Script {
+            jobs::refuse_runaway(tx, &new, site.config.limits.script_jobs)?;
+        }
+        site.queue.admit(tx, &new)?;
+        jobs::require_room(tx, &new)?;
+    }
+    if let Recipient::Agent(name) = &recipient {
+        refuse_full(tx, name)?;
     }
     let lanes = site.queue.capacities();
     write(tx, site, &message, (&recipient, asked_by), &lanes)
 }
 
-/// Writes a message to a recipient that was found.
+/// Writes a message to a resolved recipient.
 pub(super) fn write(
     tx: &Tx<'_>,
     works: &Works,
@@ -228,7 +275,6 @@ pub(super) fn write(
         }
         Recipient::Agent(name) => {
             let to = Address::Agent(name.clone());
-            refuse_full(tx, name)?;
             mail::deliver(tx, written, &to, None, None)?;
             tx.ring(mail::BELL);
             let waiting = agents::why_waiting(tx.connection(), (&works.config, tx.now()), name)?;
@@ -261,7 +307,7 @@ fn refuse_full(tx: &Tx<'_>, agent: &str) -> Result<()> {
         .hint(format!("see its state: `wiki-browser agent show {agent}`")))
 }
 
-/// The job that a message to an inbox starts.
+/// Returns the job that a message to an inbox starts.
 fn new_job(works: &Works, kind: &Kind, depth: u32, (id, by): (Option<&MailId>, &Actor)) -> NewJob {
     NewJob {
         grants: inputs::grants(kind, &Default::default()),
@@ -284,7 +330,7 @@ fn refuse_too_many(tx: &Tx<'_>, job: &Job) -> Result<()> {
         .hint("wait a minute; one message can carry more than one thing"))
 }
 
-/// Whoever was written to may write back, whatever the script says of other addresses.
+/// Returns whether a job answers a message that it received: replies need no grant.
 fn may_answer(tx: &Tx<'_>, job: &Job, draft: &Draft) -> Result<bool> {
     let Some(answered) = &draft.request.in_reply_to else { return Ok(false) };
     let message = mail::find(tx.connection(), answered)?;
@@ -296,8 +342,15 @@ fn may_answer(tx: &Tx<'_>, job: &Job, draft: &Draft) -> Result<bool> {
 
 /// How many jobs led to a message: those of the message that started its sender, and one more if
 /// it starts another.
-fn depth(tx: &Tx<'_>, sender: Option<&Job>, starts_job: bool) -> Result<u32> {
-    let Some(sender) = sender else { return Ok(0) };
+fn depth(tx: &Tx<'_>, draft: &Draft, sender: Option<&Job>, starts_job: bool) -> Result<u32> {
+    let Some(sender) = sender else {
+        if draft.depth <= DEPTH_MAX || fault::is_off("script_depth") {
+            return Ok(draft.depth);
+        }
+        let message = format!("{DEPTH_MAX} jobs and messages of the script led to one another");
+        return Err(Error::conflict("script_depth", message)
+            .hint("a handler must not trigger itself through the messages it sends"));
+    };
     let before = jobs::depth_of(tx.connection(), &sender.id)?;
     let depth = before + u32::from(starts_job);
     if depth <= DEPTH_MAX {

@@ -63,6 +63,7 @@ pub(in crate::flows) async fn new_job(
         owner: None,
         pool: Pool::Work,
         agent: None,
+        monitor_of: None,
     })
 }
 

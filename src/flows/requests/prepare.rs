@@ -25,7 +25,7 @@ const OF_THE_KIND: [&str; 6] =
 /// Returns the hooks of documents and the script into a job's life.
 pub fn hooks(works: &Works) -> Hooks {
     let (at_start, at_end, at_park) = (works.clone(), works.clone(), works.clone());
-    let as_heard = works.clone();
+    let (as_heard, at_run) = (works.clone(), works.clone());
     let (watch, steady) = tree_guard::watch(works);
     Hooks {
         prepare: Arc::new(move |generation, job| {
@@ -39,6 +39,9 @@ pub fn hooks(works: &Works) -> Hooks {
         }),
         verify: verify::verify(works),
         produced: Arc::new(produced),
+        begun: Arc::new(move |tx, generation, job| {
+            instances::monitor::begin(tx, &at_run, &generation.config, job)
+        }),
         settled: Arc::new(move |tx, job| {
             let succeeded = job.status == Status::Succeeded;
             documents::perspectives::settle_job(tx, &job.id, succeeded)?;
@@ -109,7 +112,7 @@ async fn prepare(works: &Works, job: &Job) -> Result<Prepared> {
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     let checked = inputs::check(works, kind, &sent).await.map_err(changed)?;
-    let grants = without_topic::with_own_topic(job, inputs::grants(kind, &checked));
+    let mut grants = without_topic::with_own_topic(job, inputs::grants(kind, &checked));
     let mut values = checked.values;
     compute(works, kind, &mut values).await?;
     if kind.produces == Some(Produces::Proposal) {
@@ -126,6 +129,9 @@ async fn prepare(works: &Works, job: &Job) -> Result<Prepared> {
     more.extend(own.texts);
     more.extend(workspaces::prompt_names(works, kind, job));
     env.extend(own.env);
+    let watch = instances::monitor::watch(works, job).await?;
+    grants.extend(watch.grants);
+    env.extend(watch.env);
     let prompt = prompt(works, kind, job.id.as_str(), &values, more).await?;
     let prompt = prompt + &rework::block(works, &job.id).await?;
     Ok(Prepared { inputs: values, prompt, grants, env, files, alone: None, session: own.session })

@@ -12,11 +12,13 @@ use crate::api::handoffs::{
     HandoffList, HandoffQuery, HandoffText, HandoverRequest, HandoverView, RehydrateRequest,
     Rehydrated, WriteHandoff,
 };
+use crate::api::instances::{InstanceQuery, InstanceView};
 use crate::api::mail::{
     AwaitQuery, Awaited, InboxList, InboxView, MessagePage, MessageQuery, MessageRead, MessageView,
     PullQuery, Pulled, SendRequest, Sent,
 };
 use crate::api::promotion::{PromoteRequest, Promotion};
+use crate::base::Page;
 use crate::http::description::operation::{Operation, get, post};
 
 pub(super) fn all() -> Vec<Operation> {
@@ -41,6 +43,13 @@ fn of_mail() -> Vec<Operation> {
         post("/api/messages/{id}/read", "Marks a message as read").answers::<MessageRead>(),
         post("/api/messages/{id}/resend", "Resends a message").answers::<MessageView>(),
         post("/api/messages/{id}/settle", "Confirms a message").answers::<MessageView>(),
+        get("/api/instances", "Lists instances, newest first")
+            .asks::<InstanceQuery>()
+            .answers::<Page<InstanceView>>(),
+        get("/api/instances/{id}", "Shows an instance").answers::<InstanceView>(),
+        get("/api/instances/{id}/peek", "Shows what the agent of an instance printed last")
+            .asks::<PeekQuery>()
+            .answers::<Peek>(),
         get("/api/inboxes", "Lists the inboxes").answers::<InboxList>(),
         get("/api/inboxes/{template}/{name}", "Shows an inbox").answers::<InboxView>(),
         post("/api/agent/inbox", "Pulls the messages of an instance")

@@ -8,6 +8,7 @@ pub(in crate::http) mod config;
 pub(in crate::http) mod description;
 pub(in crate::http) mod health;
 pub(in crate::http) mod images;
+pub(in crate::http) mod instances;
 pub(in crate::http) mod jobs;
 pub(in crate::http) mod login;
 pub(in crate::http) mod mail;

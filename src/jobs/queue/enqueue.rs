@@ -21,10 +21,10 @@ pub const QUEUE_FULL: &str = "queue_full";
 const INSERT: &str = "
     INSERT INTO agent_jobs (id, kind, lane_key, status, source_path, topic_id, persona_name,
         inputs_json, grants_json, requested_by, priority, not_before_ms, ready, created_ms,
-        config_digest, retry_of, depth, message_id, owner, pool, agent)
+        config_digest, retry_of, depth, message_id, owner, pool, agent, monitor_of)
     VALUES (:id, :kind, :lane, 'queued', :source, :topic, :persona, :inputs, :grants, :by,
         :priority, :not_before, :ready, :now, :config, :retry_of, :depth, :message, :owner,
-        :pool, :agent)";
+        :pool, :agent, :monitor_of)";
 const QUEUED_IN_LANE: &str = "
     SELECT COUNT(*) FROM agent_jobs WHERE lane_key = :lane AND status = 'queued'";
 const QUEUED: &str = "SELECT COUNT(*) FROM agent_jobs WHERE status = 'queued'";
@@ -94,6 +94,8 @@ pub struct NewJob {
     pub pool: Pool,
     /// The agent that lives in it, in the pool of long-lived agents.
     pub agent: Option<String>,
+    /// The job that it watches, in the pool of monitors.
+    pub monitor_of: Option<JobId>,
 }
 
 impl NewJob {
@@ -118,6 +120,7 @@ impl NewJob {
             owner: None,
             pool: Pool::Work,
             agent: None,
+            monitor_of: None,
         }
     }
 }
@@ -131,11 +134,7 @@ pub fn enqueue(tx: &Tx<'_>, ids: &Ids, capacities: &Capacities, new: &NewJob) ->
     if let Some(lane) = &new.lane {
         refuse_busy(tx, lane, capacities, new)?;
     }
-    let queued: i64 = tx.prepare_cached(QUEUED)?.query_row([], |row| row.get(0))?;
-    if queued >= QUEUED_MAX {
-        return Err(full(format!("{queued} jobs are waiting already, the limit is {QUEUED_MAX}")));
-    }
-    refuse_unfair(tx, new, queued)?;
+    require_room(tx, new)?;
     let id: JobId = ids.mint();
     let is_later = new.not_before.is_some_and(|at| at > tx.now());
     let ready = match (&new.lane, is_later) {
@@ -153,7 +152,7 @@ pub fn enqueue(tx: &Tx<'_>, ids: &Ids, capacities: &Capacities, new: &NewJob) ->
         ":by": new.requested_by, ":priority": new.priority, ":not_before": new.not_before,
         ":ready": ready, ":now": tx.now(), ":config": new.config_digest, ":retry_of": new.retry_of,
         ":depth": new.depth, ":message": new.message_id, ":owner": new.owner,
-        ":pool": new.pool.as_str(), ":agent": new.agent,
+        ":pool": new.pool.as_str(), ":agent": new.agent, ":monitor_of": new.monitor_of,
     })?;
     inputs.keep(tx, &id)?;
     if let (Some(lane), false) = (&new.lane, is_later) {
@@ -173,6 +172,18 @@ pub fn enqueue(tx: &Tx<'_>, ids: &Ids, capacities: &Capacities, new: &NewJob) ->
     )?;
     tx.ring(BELL);
     Ok(id)
+}
+
+/// Refuses a job for which the queue has no room, before anything of it is written.
+///
+/// # Errors
+/// `busy` with code `queue_full`.
+pub fn require_room(tx: &Tx<'_>, new: &NewJob) -> Result<()> {
+    let queued: i64 = tx.prepare_cached(QUEUED)?.query_row([], |row| row.get(0))?;
+    if queued >= QUEUED_MAX {
+        return Err(full(format!("{queued} jobs are waiting already, the limit is {QUEUED_MAX}")));
+    }
+    refuse_unfair(tx, new, queued)
 }
 
 /// Refuses a private job that was not requested by its owner, by whom claims count it; the schema

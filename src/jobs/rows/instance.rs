@@ -9,6 +9,17 @@ use crate::jobs::rows::table::{self, slim};
 
 const LAST_LEG: &str = slim!("WHERE root_id = :root ORDER BY seq DESC LIMIT 1");
 const LEGS: &str = slim!("WHERE root_id = :root ORDER BY seq LIMIT 200");
+const ROOTS: &str = slim!(
+    "INDEXED BY jobs_instances
+     WHERE message_id IS NOT NULL AND root_id IS NULL AND owner IS NULL AND seq < :before
+     ORDER BY seq DESC LIMIT :limit"
+);
+const ROOTS_OF_KIND: &str = slim!(
+    "INDEXED BY jobs_by_kind
+     WHERE kind = :kind AND message_id IS NOT NULL AND root_id IS NULL AND owner IS NULL
+       AND seq < :before
+     ORDER BY seq DESC LIMIT :limit"
+);
 const LAST_OF_MESSAGE: &str = "
     SELECT id FROM agent_jobs WHERE message_id = :message ORDER BY seq DESC LIMIT 1";
 
@@ -16,6 +27,8 @@ pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("instance::last_leg", LAST_LEG),
     ("instance::legs", LEGS),
     ("instance::last_of_message", LAST_OF_MESSAGE),
+    ("instance::roots", ROOTS),
+    ("instance::roots_of_kind", ROOTS_OF_KIND),
 ];
 
 /// Returns the last leg of an instance, which has its current state.
@@ -51,4 +64,30 @@ pub fn legs(connection: &Connection, root: &JobId) -> Result<Vec<Job>> {
 pub fn last_of_message(connection: &Connection, message: &MailId) -> Result<Option<JobId>> {
     let mut statement = connection.prepare_cached(LAST_OF_MESSAGE)?;
     Ok(statement.query_row(named_params! {":message": message}, |row| row.get(0)).optional()?)
+}
+
+/// Returns the first legs of instances, newest first: of one inbox, or of all.
+///
+/// # Errors
+/// `not_found` if there is no job `before`.
+pub fn instances(
+    connection: &Connection,
+    kind: Option<&str>,
+    (before, limit): (Option<&JobId>, u32),
+) -> Result<Vec<Job>> {
+    let before = match before {
+        Some(id) => table::find_slim(connection, &Viewer::Site, id)?.seq,
+        None => i64::MAX,
+    };
+    let sql = if kind.is_some() { ROOTS_OF_KIND } else { ROOTS };
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = match kind {
+        Some(kind) => statement.query_map(
+            named_params! {":kind": kind, ":before": before, ":limit": limit},
+            Job::from_row,
+        )?,
+        None => statement
+            .query_map(named_params! {":before": before, ":limit": limit}, Job::from_row)?,
+    };
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
 }

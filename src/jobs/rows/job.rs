@@ -94,6 +94,8 @@ pub struct Job {
     pub message_id: Option<MailId>,
     /// The agent that lives in it.
     pub agent: Option<String>,
+    /// The job that it watches, if it is a monitor.
+    pub monitor_of: Option<JobId>,
     /// Its current phase: `prepare`, `run` or `cleanup`.
     pub phase: Option<Phase>,
     /// The verdict reported by its agent.
@@ -192,6 +194,7 @@ impl Job {
             phase: row.get::<Option<String>>("phase")?.as_deref().and_then(Phase::parse),
             message_id: row.get("message_id")?,
             agent: row.get("agent")?,
+            monitor_of: row.get("monitor_of")?,
             waits_for: row.get("waits_for")?,
             verdict: row.get::<Option<String>>("verdict")?.as_deref().and_then(Verdict::parse),
             run_at: row.get("run_ms")?,
@@ -227,6 +230,7 @@ impl Job {
             root_id: None,
             resumes: None,
             message_id: None,
+            monitor_of: None,
             waits_for: None,
             ..self
         }

@@ -26,6 +26,14 @@ pub(super) fn with_limit(
     }
 }
 
+/// Returns whether a job is parked by the end of its execution, and keeps its workspace: it waits
+/// for a person, and its engine has a session to go on with.
+pub(super) fn is_parked(job: &Job, outcome: &Outcome) -> bool {
+    let has_session = job.session_ref.is_some() || outcome.session_ref.is_some();
+    let waits = job.waits_for.is_some() && job.verdict.is_none() && job.cancelled_by.is_none();
+    waits && can_wait(outcome.ended) && has_session
+}
+
 /// Returns whether a job that waits for a person may be parked: it ended by itself, or was ended
 /// for that. A timeout, or an agent that never started, is a failure.
 fn can_wait(ended: Ended) -> bool {
@@ -96,11 +104,10 @@ pub(super) fn decide(
         let why = job.result.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
         return Ok((Status::Failed, Some(Reason::Reported), Some(why)));
     }
+    if is_parked(job, outcome) {
+        return Ok((Status::Parked, None, None));
+    }
     if job.waits_for.is_some() && job.verdict.is_none() && can_wait(outcome.ended) {
-        let has_session = job.session_ref.is_some() || outcome.session_ref.is_some();
-        if has_session {
-            return Ok((Status::Parked, None, None));
-        }
         let tail = "its engine named no session to go on with".to_owned();
         return Ok((Status::Failed, Some(Reason::SessionLost), Some(tail)));
     }

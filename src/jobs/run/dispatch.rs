@@ -67,8 +67,8 @@ type Verify =
     dyn Fn(Arc<Generation>, Job) -> BoxFuture<'static, Option<(Reason, String)>> + Send + Sync;
 type Produced = dyn Fn(&Tx<'_>, &Job, Produces) -> Result<bool> + Send + Sync;
 type Heard = dyn Fn(&Tx<'_>, &Job, &Fact) -> Result<()> + Send + Sync;
+type Begun = dyn Fn(&Tx<'_>, &Generation, &Job) -> Result<()> + Send + Sync;
 type Settled = dyn Fn(&Tx<'_>, &Job) -> Result<()> + Send + Sync;
-
 type Ended = dyn Fn(&Job) + Send + Sync;
 
 /// Callbacks of flows in a job's life cycle.
@@ -77,17 +77,17 @@ pub struct Hooks {
     /// Validates the inputs again, computes derived ones, and renders the prompt. The code of its
     /// error tells why the job fails: `kind_changed`, `prompt_failed`, or else the inputs.
     pub prepare: Arc<Prepare>,
-    /// Runs the script's check of what a job produced, after a normal end. Returns its objection,
-    /// or why it could not run.
+    /// Runs the script's check of what a job produced; returns its objection, or why it could not.
     pub verify: Arc<Verify>,
     /// Returns whether the job produced what its kind promises.
     pub produced: Arc<Produced>,
+    /// Follow-up of the start of an instance's agent, in the transaction that records it.
+    pub begun: Arc<Begun>,
     /// Follow-up of a settled job, in the same transaction.
     pub settled: Arc<Settled>,
     /// Runs after the transaction that settled a job is committed.
     pub ended: Arc<Ended>,
-    /// Follow-up of a parked job, in the same transaction: it continues at once if its approval has
-    /// been decided meanwhile.
+    /// Follow-up of a parked job, in the same transaction: it may continue at once.
     pub parked: Arc<Settled>,
     /// Follow-up of a fact about a long-lived agent, in the transaction that records it.
     pub heard: Arc<Heard>,

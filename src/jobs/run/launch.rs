@@ -53,7 +53,7 @@ const ENCLOSING_AGENT: [&str; 16] = [
 
 /// Variables by which an agent knows that it is an instance: a server started by one must not pass
 /// them on.
-const INSTANCE: [&str; 13] = [
+const INSTANCE: [&str; 15] = [
     "MESSAGE_ID",
     "MESSAGE_PATH",
     "REPLY_PATH",
@@ -67,6 +67,8 @@ const INSTANCE: [&str; 13] = [
     "INSTANCE_ADDR",
     "REPLY_TO_ADDR",
     "INSTANCE_ID",
+    "WORKER_ADDR",
+    "WORKER_ID",
 ];
 
 /// Variables with harmless values: they are stored with the job for troubleshooting. All others

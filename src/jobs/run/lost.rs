@@ -57,6 +57,7 @@ pub(in crate::jobs) fn repeat(
         owner: job.owner,
         pool: job.pool,
         agent: job.agent,
+        monitor_of: None,
     };
     match enqueue(tx, &how.ids, capacities, &new) {
         Ok(_) => Ok(()),

@@ -8,6 +8,7 @@ pub(in crate::jobs) mod generation;
 pub(in crate::jobs) mod instance_reply;
 pub(in crate::jobs) mod launch;
 pub(in crate::jobs) mod lost;
+pub(in crate::jobs) mod monitor;
 pub(in crate::jobs) mod outcome;
 pub(in crate::jobs) mod recovery;
 pub(in crate::jobs) mod rehearsal;

@@ -314,7 +314,7 @@ async fn settle_with_locks(
     }
     outcome::verify(inner, &generation, job, &mut outcome).await;
     if job.phase.is_some() {
-        match around::clean_up(inner, job, stop).await? {
+        match around::end_workspace(inner, job, &outcome, stop).await? {
             Cleaned::Done(warning) => outcome.warnings.extend(warning),
             Cleaned::Left => return Err(around::left(job)),
         }

@@ -4,7 +4,9 @@ use rusqlite::{Connection, named_params};
 use serde_json::{Map, Value, json};
 
 use crate::base::limit::{ERROR_TAIL_BYTES_MAX, SUMMARY_BYTES_MAX};
-use crate::base::{Actor, Error, Event, EventKind, JobId, Result, TopicId, tail_of};
+use crate::base::{
+    Actor, Error, Event, EventKind, JobId, Result, TopicId, tail_of, truncate_chars,
+};
 use crate::jobs::fence::JOB_ENDED;
 use crate::jobs::queue::lane::{self, Capacities};
 use crate::jobs::queue::{engine_hold, parking};
@@ -12,6 +14,7 @@ use crate::jobs::rows::usage;
 use crate::jobs::rows::{long_inputs, table};
 use crate::jobs::run::decide::{decide, met, with_limit};
 use crate::jobs::run::lost::{self, Repeat};
+use crate::jobs::run::monitor;
 use crate::jobs::telemetry::limit::Limit;
 use crate::jobs::telemetry::refusal::Refusal;
 use crate::jobs::{BELL, Grant, Hooks, Job, Phase, Reason, Status, Verb, Viewer};
@@ -197,7 +200,7 @@ pub(in crate::jobs) fn keep_guard(tx: &Tx<'_>, id: &JobId, guard: &ProcessIdenti
 /// # Errors
 /// `conflict` with code `job_ended`.
 pub fn keep_result(tx: &Tx<'_>, id: &JobId, result: &Value, summary: Option<&str>) -> Result<()> {
-    let summary = summary.map(|it| crate::base::truncate_chars(it, SUMMARY_BYTES_MAX / 4));
+    let summary = summary.map(|it| truncate_chars(it, SUMMARY_BYTES_MAX / 4));
     let params = named_params! {":id": id, ":result": result.to_string(), ":summary": summary};
     one(tx.prepare_cached(KEEP_RESULT)?.execute(params)?, id)
 }
@@ -235,7 +238,6 @@ pub(in crate::jobs) fn settle(
     let (status, reason, tail) = decide(tx, &job, outcome, produces, hooks)?;
     let (reason, limit) = with_limit(reason, outcome.limit);
     let tail = tail.map(|it| tail_of(it.as_bytes(), ERROR_TAIL_BYTES_MAX));
-    let summary = outcome.summary.as_deref();
     let met = met(status, outcome);
     // A rate limit counts even if the job had finished its work before hitting it.
     let limit = limit.or(outcome.limit.filter(|_| met.is_some()));
@@ -244,7 +246,7 @@ pub(in crate::jobs) fn settle(
     let changed = tx.prepare_cached(SETTLE)?.execute(named_params! {
         ":id": id, ":status": status.as_str(), ":reason": reason.map(Reason::as_str),
         ":now": tx.now(), ":code": outcome.exit_code, ":signal": outcome.signal, ":tail": tail,
-        ":summary": summary.map(|it| crate::base::truncate_chars(it, SUMMARY_BYTES_MAX / 4)),
+        ":summary": outcome.summary.as_deref().map(|it| truncate_chars(it, SUMMARY_BYTES_MAX / 4)),
         ":usage": outcome.usage.as_ref().map(Value::to_string), ":cost": outcome.cost_usd,
         ":session": outcome.session_ref, ":warnings": json!(warnings).to_string(),
         ":retry_at": limit.filter(|_| reason.is_some()).and_then(|it| it.retry_at),
@@ -254,6 +256,7 @@ pub(in crate::jobs) fn settle(
         lane::refresh(tx, lane, capacities)?;
     }
     let job = table::find_slim(tx.connection(), &Viewer::Program, id)?;
+    monitor::end(tx, id, capacities)?;
     if status == Status::Parked {
         usage::add(tx, &job, outcome.ran_ms)?;
         parking::tell_parked(tx, &job)?;

@@ -66,6 +66,7 @@ impl Bench {
             settled: Arc::new(|_, _| Ok(())),
             ended: Arc::new(|_| {}),
             parked: Arc::new(|_, _| Ok(())),
+            begun: Arc::new(|_, _, _| Ok(())),
             steady: Arc::new(|_| Box::pin(async { true })),
             watch: Arc::new(|_, _| {
                 Box::pin(async {
@@ -115,6 +116,7 @@ impl Bench {
             owner: None,
             pool: Pool::Work,
             agent: None,
+            monitor_of: None,
         }
     }
 

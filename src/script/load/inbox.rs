@@ -32,6 +32,8 @@ pub struct Inbox {
     pub on_lost: OnLost,
     /// Patterns of the addresses that its instances may send to; `*` matches any name.
     pub sends: Vec<String>,
+    /// Kind of the jobs that watch its instances.
+    pub monitor: Option<String>,
 }
 
 /// What happens to an instance after a crash of the server or the guard.
@@ -138,6 +140,7 @@ impl InboxBuilder<'_> {
                 _ => OnLost::Fail,
             },
             sends: patterns(self.declared.title(), self.checked, self.findings),
+            monitor: checked.text("monitor").map(str::to_owned),
         }
     }
 

@@ -4,13 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use camino::Utf8Path;
 
-use crate::script::config::{Config, Engine, Kind, Limits};
+use crate::script::config::{Config, Engine, InputType, Kind, Limits};
 use crate::script::lint;
 use crate::script::load::assistant::KIND_PREFIX;
 use crate::script::load::files::Beside;
 use crate::script::load::kind::KindBuilder;
 use crate::script::load::node::{Declared, Draft};
-use crate::script::source::diagnostic::{Diagnostic, Findings};
+use crate::script::source::diagnostic::{Diagnostic, Findings, suggestion};
+
+/// The input by which a monitor gets the id of the instance that it watches.
+pub const WORKER: &str = "worker";
 
 /// The context for validating kinds.
 pub(crate) struct Kinds<'a> {
@@ -85,6 +88,7 @@ impl Kinds<'_> {
         };
         let kinds: Vec<Kind> = declared().map(one).collect();
         self.check_was(findings);
+        self.check_monitors(&kinds, findings);
         self.check_prefix(findings);
         kinds
     }
@@ -101,6 +105,30 @@ impl Kinds<'_> {
                     let finding = Diagnostic::error("bad-name", message).at(&declared.spot);
                     findings.add(finding.note(note));
                 }
+            }
+        }
+    }
+
+    /// Refuses monitors that no instance could start.
+    fn check_monitors(&self, kinds: &[Kind], findings: &mut Findings) {
+        let inboxes = self.draft.declared.iter().filter(|it| it.word == "inbox");
+        for declared in inboxes {
+            let checked = declared.checked();
+            let Some(name) = checked.text("monitor") else { continue };
+            let shown = name.escape_debug();
+            let Some(kind) = kinds.iter().find(|it| it.name == name) else {
+                let message =
+                    format!("{} names no kind as its monitor: `{shown}`", declared.title());
+                let names = kinds.iter().filter(|it| it.word() == "kind");
+                let note = suggestion(name, names.map(|it| it.name.as_str()));
+                let finding = Diagnostic::error("unknown-kind", message);
+                findings.add(finding.at(checked.spot("monitor")).note(note));
+                continue;
+            };
+            if let Some((why, note)) = no_monitor(kind) {
+                let message = format!("the monitor of {} {why}: `{shown}`", declared.title());
+                let finding = Diagnostic::error("broken-rule", message);
+                findings.add(finding.at(checked.spot("monitor")).note(note));
             }
         }
     }
@@ -124,5 +152,24 @@ impl Kinds<'_> {
             }
             taken.entry(before).or_insert(declared);
         }
+    }
+}
+
+/// Returns why no job of a kind can watch an instance, and how to change that.
+fn no_monitor(kind: &Kind) -> Option<(&'static str, &'static str)> {
+    let is_worker = |it: &&crate::script::config::Input| {
+        it.name == WORKER && it.required && matches!(it.ty, InputType::Line | InputType::Text)
+    };
+    let needed = || kind.inputs.iter().filter(|it| it.required && it.default.is_none());
+    if kind.word() != "kind" {
+        Some(("is not a kind of job", "declare it with wb.kind"))
+    } else if !kind.inputs.iter().any(|it| is_worker(&it)) {
+        Some(("lacks the input `worker`", "write inputs = { worker = wb.input.line() }"))
+    } else if needed().any(|it| it.name != WORKER) {
+        Some(("needs other inputs than `worker`", "make them optional, or remove them"))
+    } else if kind.produces.is_some() {
+        Some(("promises a result", "remove `produces`: a monitor ends with its worker"))
+    } else {
+        None
     }
 }

@@ -1,5 +1,6 @@
-//! Templates: files `agents/NAME.md` next to the script whose front matter has `engine`. Their
-//! topics are inboxes, validated like those of the script; a file without `engine` is a persona.
+//! Templates: files `agents/NAME.md` next to the script whose front matter has `engine`. They
+//! declare inboxes, a long-running agent or a monitor, validated like those of the script; a file
+//! without `engine` is a persona.
 //!
 //! **Invariant:** templates are read when the script is loaded, and their text belongs to the
 //! generation: later edits have no effect until a reload.
@@ -14,14 +15,17 @@ use crate::base::limit::{
     PERSONA_BYTES_MAX, PERSONAS_MAX, SCRIPT_DECLARED_MAX, TEMPLATE_BYTES_MAX, TEMPLATE_TOPICS_MAX,
     TEMPLATES_MAX,
 };
+use crate::script::config::InputType;
+use crate::script::load::kinds::WORKER;
 use crate::script::load::node::{Declared, Draft, Node, Plain, Table};
 use crate::script::load::yaml::{Front, Yaml};
+use crate::script::schema::declaration;
 use crate::script::source::diagnostic::{Diagnostic, Findings, suggestion};
 use crate::script::source::field_span::Source;
 use crate::script::source::location::ScriptFile;
 use crate::script::source::span::Spot;
 use crate::script::vm::require::Origin;
-use crate::script::vm::template::INBOX_PROMPT;
+use crate::script::vm::template::{AGENT_PROMPT, INBOX_PROMPT, MONITOR_PROMPT};
 use crate::script::vm::thread::Plan;
 
 /// The folder of personas and templates, next to the script.
@@ -42,6 +46,25 @@ const SHARED: [(&str, &str); 11] = [
 ];
 /// Other fields of a template.
 const OWN: [&str; 7] = ["id", "model", "name", "on_server_loss", "paths", "persistent", "topics"];
+/// Fields of a template that declare nothing by themselves.
+const UNDECLARED: [&str; 6] = ["id", "model", "name", "paths", "persistent", "topics"];
+/// Fields of a template that a monitor has, with their names in a kind.
+const OF_MONITOR: [(&str, &str); 12] = [
+    ("about", "about"),
+    ("asks", "asks"),
+    ("cleanup", "cleanup"),
+    ("daily", "daily"),
+    ("engine", "engine"),
+    ("hook_timeout", "hook_timeout"),
+    ("idle", "idle"),
+    ("prepare", "prepare"),
+    ("repo_root", "repo"),
+    ("skill", "skill"),
+    ("timeout", "timeout"),
+    ("workspace", "workspace"),
+];
+/// Longest run of a monitor whose template gives none: it ends with its instance.
+const MONITOR_TIMEOUT: &str = "24h";
 
 /// Returns whether a file in the folder of personas is a template.
 pub fn is_template(text: &str) -> bool {
@@ -57,6 +80,7 @@ pub(crate) fn declare(plan: &Plan, draft: &mut Draft) {
     }
     let mut findings = Findings::default();
     let mut count = 0;
+    let engines = live_engines(draft);
     for path in files(plan) {
         // An unreadable file is not a template; loading the personas reports it.
         let Ok(text) = plan.origin.read_at_most(&plan.folder, &path, PERSONA_BYTES_MAX as u64)
@@ -73,7 +97,7 @@ pub(crate) fn declare(plan: &Plan, draft: &mut Draft) {
             template.error("too-many", message, &template.front.whole(), "remove some");
             break;
         }
-        let declared = template.inboxes();
+        let declared = template.declarations(&engines);
         if draft.declared.len() + declared.len() > SCRIPT_DECLARED_MAX {
             let message = format!("there are more than {SCRIPT_DECLARED_MAX} declarations");
             template.error("too-many", message, &template.front.whole(), "remove some");
@@ -102,6 +126,13 @@ fn files(plan: &Plan) -> BTreeSet<Utf8PathBuf> {
     files
 }
 
+/// Returns the names of the engines whose programs can be long-running agents.
+fn live_engines(draft: &Draft) -> BTreeSet<String> {
+    let is_live = |it: &&Declared| matches!(it.checked().text("type"), Some("stream" | "terminal"));
+    let engines = draft.declared.iter().filter(|it| it.word == "engine").filter(is_live);
+    engines.filter_map(|it| it.name.clone()).collect()
+}
+
 /// One template.
 struct Template<'a> {
     front: Front,
@@ -118,8 +149,8 @@ impl Template<'_> {
         self.findings.add(Diagnostic::warning(code, message).at(spot).note(note));
     }
 
-    /// Validates the file and returns a declaration for each topic.
-    fn inboxes(&mut self) -> Vec<Declared> {
+    /// Validates the file and returns its declarations: one for each topic, or a single one.
+    fn declarations(&mut self, live: &BTreeSet<String>) -> Vec<Declared> {
         let name = self.path.file_stem().unwrap_or_default().to_owned();
         if self.front.source.text().len() as u64 > TEMPLATE_BYTES_MAX {
             let message = format!("{} is larger than {TEMPLATE_BYTES_MAX} bytes", self.path);
@@ -141,18 +172,24 @@ impl Template<'_> {
                 return Vec::new();
             }
         };
-        self.check_fields(&name, &fields);
         let value = |field: &str| fields.iter().find(|it| it.0 == field).map(|it| &it.1);
         let spot = self.front.field("persistent");
         let is_persistent = match value("persistent") {
             None | Some(Yaml::Flag(true)) => true,
             Some(Yaml::Flag(false)) => false,
             Some(_) => {
+                self.check_fields(&name, &fields, Known::Inboxes);
                 let message = "`persistent` must be true or false".to_owned();
                 self.error("wrong-type", message, &spot, "write persistent: false");
                 return Vec::new();
             }
         };
+        let known = match (is_persistent, value("topics").is_some()) {
+            (true, false) => Known::Agent,
+            (false, false) => Known::Monitor,
+            _ => Known::Inboxes,
+        };
+        self.check_fields(&name, &fields, known);
         match (is_persistent, value("topics")) {
             (true, Some(_)) => {
                 let message = format!("the template {name} has topics and is persistent");
@@ -160,29 +197,109 @@ impl Template<'_> {
                 self.error("broken-rule", message, &self.front.field("topics"), note);
                 Vec::new()
             }
-            (true, None) => self.later(&name, "an agent that lives on is declared by wb.agent"),
-            (false, None) => self.later(&name, "monitors are not built yet"),
+            (true, None) => self.agent(&name, &fields, live),
+            (false, None) => vec![self.monitor(&name, &fields)],
             (false, Some(topics)) => self.topics(&name, &fields, topics),
         }
     }
 
-    fn later(&mut self, name: &str, what: &str) -> Vec<Declared> {
-        let message = format!("the template {name} declares nothing: {what}");
-        let note = "with persistent: false and topics it declares inboxes";
-        self.warn("not-built-yet", message, &self.front.field("engine"), note);
-        Vec::new()
+    /// Returns the long-running agent that the file declares. Files of earlier systems do not say
+    /// whether their engine lives on: then they declare nothing, with a warning.
+    fn agent(
+        &mut self,
+        name: &str,
+        fields: &[(String, Yaml)],
+        live: &BTreeSet<String>,
+    ) -> Vec<Declared> {
+        let engine = fields.iter().find(|it| it.0 == "engine").map(|it| &it.1);
+        let is_live = matches!(engine, Some(Yaml::Text(engine)) if live.contains(engine));
+        let is_asked_for = fields.iter().any(|it| it.0 == "persistent");
+        if !is_live && !is_asked_for {
+            let message =
+                format!("the template {name} declares nothing: its engine does not live on");
+            let note = "name an engine of type = \"stream\" or \"terminal\" for a long-running \
+                        agent; write persistent: false and topics for inboxes";
+            self.warn("no-agent", message, &self.front.field("engine"), note);
+            return Vec::new();
+        }
+        let own = |field: &str| {
+            let is_of_agent = Known::Agent.has(field) && !UNDECLARED.contains(&field);
+            is_of_agent.then(|| field.to_owned())
+        };
+        let mut body = self.body_of(fields, own);
+        let spot = self.front.field("engine");
+        self.add_texts(&mut body, (format!("The agent {name}"), AGENT_PROMPT), &spot);
+        vec![Declared::new("agent", Some(name.to_owned()), spot, body)]
+    }
+
+    /// Returns the monitor that the file declares: a kind with the input `worker`.
+    fn monitor(&self, name: &str, fields: &[(String, Yaml)]) -> Declared {
+        let own =
+            |field: &str| OF_MONITOR.iter().find(|it| it.0 == field).map(|it| it.1.to_owned());
+        let mut body = self.body_of(fields, own);
+        let spot = self.front.field("engine");
+        self.add_texts(&mut body, (format!("The monitor {name}"), MONITOR_PROMPT), &spot);
+        let node = |value| Node { spot: spot.clone(), value };
+        if !has(&body, "timeout") {
+            let timeout = node(Plain::Text(MONITOR_TIMEOUT.to_owned()));
+            body.fields.push(("timeout".to_owned(), timeout));
+        }
+        let worker = node(Plain::Input(InputType::Line, Table::default()));
+        let inputs = Table { fields: vec![(WORKER.to_owned(), worker)], ..Table::default() };
+        body.fields.push(("inputs".to_owned(), node(Plain::Table(inputs))));
+        Declared::new("kind", Some(name.to_owned()), spot, body)
+    }
+
+    /// Returns the fields of a declaration, by their names there.
+    fn body_of(&self, fields: &[(String, Yaml)], named: impl Fn(&str) -> Option<String>) -> Table {
+        let mut body = Table::default();
+        for (field, value) in fields.iter().filter(|it| it.1 != Yaml::Null) {
+            let Some(name) = named(field) else { continue };
+            let spot = self.front.field(field);
+            let node = Node { value: value.plain(&spot), spot };
+            body.fields.push((name, node));
+        }
+        body
+    }
+
+    /// Adds the description and the prompt that a declaration does not give itself: the text of
+    /// the file, then the usual prompt.
+    fn add_texts(&self, body: &mut Table, (about, prompt): (String, &str), spot: &Spot) {
+        let skill = if has(body, "skill") { "Use the {{skill}} skill.\n\n" } else { "" };
+        let mut texts = Vec::new();
+        if !has(body, "about") {
+            texts.push(("about", about));
+        }
+        if !has(body, "prompt") {
+            texts.push(("prompt", format!("{}{skill}{prompt}", self.words())));
+        }
+        for (field, text) in texts {
+            let node = Node { spot: spot.clone(), value: Plain::Text(text) };
+            body.fields.push((field.to_owned(), node));
+        }
+    }
+
+    /// Returns the text of the file as the beginning of a prompt.
+    fn words(&self) -> String {
+        match self.front.body().trim() {
+            "" => String::new(),
+            text => format!("{}\n\n", text.replace("{{", "{{{{")),
+        }
     }
 
     /// Unknown fields are ignored, since files of earlier systems have more fields.
-    fn check_fields(&mut self, name: &str, fields: &[(String, Yaml)]) {
+    fn check_fields(&mut self, name: &str, fields: &[(String, Yaml)], known: Known) {
         for (field, value) in fields {
             let spot = self.front.field(field);
-            let is_known = SHARED.iter().any(|it| it.0 == field) || OWN.contains(&field.as_str());
             match (field.as_str(), value) {
-                _ if !is_known => {
-                    let message = format!("a template has no field `{}`", field.escape_debug());
-                    let known = SHARED.iter().map(|it| it.0).chain(OWN);
-                    self.warn("unknown-field", message, &spot, &suggestion(field, known));
+                _ if !known.has(field) => {
+                    let what = known.what();
+                    let message = format!("{what} has no field `{}`", field.escape_debug());
+                    let note = match Known::ALL.into_iter().find(|it| it.has(field)) {
+                        Some(other) => format!("{} has it; here it has no effect", other.what()),
+                        None => suggestion(field, known.fields()),
+                    };
+                    self.warn("unknown-field", message, &spot, &note);
                 }
                 ("id" | "name", Yaml::Text(given)) if given == name => {}
                 ("id" | "name", _) => {
@@ -194,7 +311,7 @@ impl Template<'_> {
                     let note = "name the model in the `command` of the engine";
                     self.warn("not-built-yet", message, &spot, note);
                 }
-                ("on_server_loss", Yaml::Text(word)) if word == "keep" => {
+                ("on_server_loss", Yaml::Text(word)) if word == "keep" && !known.is_agent() => {
                     let message = "`on_server_loss: keep` is not built yet".to_owned();
                     self.warn("not-built-yet", message, &spot, "leave it out");
                 }
@@ -244,14 +361,13 @@ impl Template<'_> {
             let place = |field: &str| self.front.field_of(item(index), field);
             let mut body = Table::default();
             for (field, value) in own.iter().filter(|it| it.0 != "name" && it.1 != Yaml::Null) {
-                let (spot, field) =
-                    (place(field), if field == "repo_root" { "repo" } else { field });
+                let spot = place(field);
+                let field = match field.as_str() {
+                    "repo_root" => "repo",
+                    "monitor_template" => "monitor",
+                    other => other,
+                };
                 body.fields.push((field.to_owned(), Node { value: value.plain(&spot), spot }));
-            }
-            if let Some(at) = body.fields.iter().position(|it| it.0 == "monitor_template") {
-                let (_, node) = body.fields.remove(at);
-                let message = "`monitor_template` is not built yet".to_owned();
-                self.warn("not-built-yet", message, &node.spot, "its instances run without one");
             }
             self.add_shared(template, fields, &mut body, (name, &name_spot));
             let full = format!("{template}/{name}");
@@ -268,7 +384,6 @@ impl Template<'_> {
         body: &mut Table,
         (name, spot): (&str, &Spot),
     ) {
-        let has = |body: &Table, field: &str| body.fields.iter().any(|it| it.0 == field);
         for (field, value) in fields {
             let Some((_, own)) = SHARED.iter().find(|it| it.0 == field) else { continue };
             if !has(body, own) && *value != Yaml::Null {
@@ -277,21 +392,54 @@ impl Template<'_> {
                 body.fields.push(((*own).to_owned(), node));
             }
         }
-        let mut texts = Vec::new();
-        if !has(body, "about") {
-            texts.push(("about", format!("{name} of {template}")));
-        }
-        let skill = if has(body, "skill") { "Use the {{skill}} skill.\n\n" } else { "" };
-        if !has(body, "prompt") {
-            let own = self.front.body().trim().replace("{{", "{{{{");
-            let gap = if own.is_empty() { "" } else { "\n\n" };
-            texts.push(("prompt", format!("{own}{gap}{skill}{INBOX_PROMPT}")));
-        }
-        for (field, text) in texts {
-            let node = Node { spot: spot.clone(), value: Plain::Text(text) };
-            body.fields.push((field.to_owned(), node));
+        self.add_texts(body, (format!("{name} of {template}"), INBOX_PROMPT), spot);
+    }
+}
+
+/// What a template declares, as far as its fields are concerned.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Known {
+    /// Its topics are inboxes.
+    Inboxes,
+    /// A long-running agent.
+    Agent,
+    /// A monitor.
+    Monitor,
+}
+
+impl Known {
+    const ALL: [Known; 3] = [Known::Inboxes, Known::Agent, Known::Monitor];
+
+    fn what(self) -> &'static str {
+        match self {
+            Known::Inboxes => "a template with topics",
+            Known::Agent => "a long-running agent",
+            Known::Monitor => "a monitor",
         }
     }
+
+    fn is_agent(self) -> bool {
+        self == Known::Agent
+    }
+
+    fn fields(self) -> Vec<&'static str> {
+        match self {
+            Known::Inboxes => SHARED.iter().map(|it| it.0).chain(OWN).collect(),
+            Known::Agent => {
+                let own = declaration("agent").map_or(&[][..], |it| it.fields);
+                own.iter().map(|it| it.name).chain(UNDECLARED).collect()
+            }
+            Known::Monitor => OF_MONITOR.iter().map(|it| it.0).chain(UNDECLARED).collect(),
+        }
+    }
+
+    fn has(self, field: &str) -> bool {
+        self.fields().contains(&field)
+    }
+}
+
+fn has(body: &Table, field: &str) -> bool {
+    body.fields.iter().any(|it| it.0 == field)
 }
 
 fn is_topic_name(value: &Yaml) -> bool {

@@ -446,6 +446,32 @@ const REQUEST: Record = Record {
     doc: "A request for a job, together with the inputs of its kind.",
 };
 
+/// The argument of `wb.send`.
+const MESSAGE: Record = Record {
+    name: "wb.Message",
+    base: None,
+    others: None,
+    members: &[
+        text("to", "Its address: `person:NAME`, `agent:NAME`, `topic:TEMPLATE/NAME`."),
+        Member { name: "payload", ty: "any", doc: "Its content: plain data." },
+        maybe("reply_to", "The address that gets the reply; nobody by default."),
+        maybe("in_reply_to", "The id of the message that it answers."),
+        maybe("category", "A label of your own; the reply carries it too."),
+    ],
+    doc: "A message.",
+};
+
 /// All arguments of the script's functions, and requests.
-pub(crate) const RECORDS: [Record; 10] =
-    [EVENT, JOB, PRODUCED_JOB, PRODUCED, OPENED, FAILED_JOB, PROMPT_VALUES, DUE, CALL, REQUEST];
+pub(crate) const RECORDS: [Record; 11] = [
+    EVENT,
+    JOB,
+    PRODUCED_JOB,
+    PRODUCED,
+    OPENED,
+    FAILED_JOB,
+    PROMPT_VALUES,
+    DUE,
+    CALL,
+    REQUEST,
+    MESSAGE,
+];

@@ -63,7 +63,7 @@ const fn log(name: &'static str, example: &'static str, doc: &'static str) -> Fu
 const AT: Member = Member { name: "at", ty: "string", doc: "A time (RFC 3339)." };
 
 /// The functions of `wb`.
-pub const FUNCTIONS: [Function; 17] = [
+pub const FUNCTIONS: [Function; 18] = [
     Function {
         name: "api",
         params: &[Member { name: "version", ty: "1", doc: "The version." }],
@@ -92,6 +92,16 @@ pub const FUNCTIONS: [Function; 17] = [
         example: "wb.on(\"topic_created\", function(event)\n  \
             wb.enqueue { kind = \"answer\", topic_id = event.data.topic_id }\nend)",
         doc: "Requests a job; it is queued once the function returns without an error.",
+    },
+    Function {
+        name: "send",
+        params: &[Member { name: "message", ty: "wb.Message", doc: "A message." }],
+        returns: None,
+        when: When::Acting,
+        example: "wb.on(\"approval_created\", function(event)\n  \
+            wb.send { to = \"person:operator\", payload = { approval = event.data.id } }\nend)",
+        doc: "Sends a message to a person, an agent or an inbox, once the function returns without \
+            an error.",
     },
     Function {
         name: "file",
@@ -255,7 +265,7 @@ pub(crate) const RETRY: Callback = Callback {
 pub(crate) const DUE: Callback = Callback {
     params: &[Member { name: "time", ty: "wb.Due", doc: "The run that is due." }],
     returns: None,
-    doc: "Requests jobs with `wb.enqueue`.",
+    doc: "Requests jobs with `wb.enqueue`, and sends messages with `wb.send`.",
 };
 
 /// `webhook.enqueue`.
@@ -266,7 +276,7 @@ pub(crate) const CALLED: Callback = Callback {
         doc: "The call; its signature has been verified.",
     }],
     returns: None,
-    doc: "Requests jobs with `wb.enqueue`.",
+    doc: "Requests jobs with `wb.enqueue`, and sends messages with `wb.send`.",
 };
 
 /// All functions of the script that are called, by their place.

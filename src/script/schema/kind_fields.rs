@@ -190,7 +190,7 @@ pub(in crate::script::schema) const KIND: [Field; 27] = [
 
 /// The fields of `wb.inbox`. Its `start` is a command: the longest wait for a first output is
 /// always that of the engine.
-pub(in crate::script::schema) const INBOX: [Field; 26] = [
+pub(in crate::script::schema) const INBOX: [Field; 27] = [
     needed("about", Shape::Line, r#""Tear an account down""#, "What it does, for people."),
     BY_ENGINE,
     SKILL,
@@ -258,6 +258,12 @@ pub(in crate::script::schema) const INBOX: [Field; 26] = [
         Shape::Lines,
         r#"{ "person:*", "topic:accounts/*" }"#,
         "Addresses its agents may send to; people, agents and inboxes by default.",
+    ),
+    field(
+        "monitor",
+        Shape::Reference("kind"),
+        r#""accounts-monitor""#,
+        "Kind with the input `worker` of which a job watches each instance while it runs.",
     ),
 ];
 

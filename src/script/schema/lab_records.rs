@@ -259,6 +259,11 @@ const EFFECTS: Record = Record {
     others: None,
     members: &[
         given("jobs", "wb.Job[]", "The jobs that were requested and queued."),
+        given(
+            "messages",
+            "table[]",
+            "The messages that were sent, each with `to`, `payload` and what else was given.",
+        ),
         given("log", "wb.test.Line[]", "What the script logged."),
         given("failures", "string[]", "Errors and refusals, with file and line."),
         given("events", "wb.Event[]", "The events, in order."),

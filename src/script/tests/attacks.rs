@@ -117,7 +117,7 @@ const AT_CALL: &[(&str, &str)] = &[
     ("wb.kind \"x\" {}", "only be called while the script loads"),
     ("wb.schedule \"x\" {}", "only be called while the script loads"),
     ("wb.on(\"job_queued\", print)", "only be called while the script loads"),
-    ("while true do wb.enqueue { kind = \"x\" } end", "20 jobs at most"),
+    ("while true do wb.enqueue { kind = \"x\" } end", "20 jobs and messages at most"),
     ("while true do pcall(wb.enqueue, { kind = \"x\" }) end", "100 ms"),
     ("error(function() end)", "a function"),
     ("local t = {} t[t] = t error(t)", "an error that is not text"),

@@ -26,16 +26,46 @@ async fn an_event_goes_in_and_effects_come_out() {
     let told = vm.fire(EventKind::JobFinished, payload.clone()).await;
     assert_eq!(told.len(), 2);
     let effects = told[0].outcome.as_ref().unwrap();
-    let Effect::Enqueue { request, at } = &effects[0];
+    let Effect::Enqueue { request, at } = &effects[0] else { panic!("no job") };
     assert_eq!(Value::Object(request.clone()), json!({"kind": "a", "word": "7", "priority": 3}));
     assert_eq!((at.to_string().as_str(), effects.len()), ("wiki-browser.lua:5", 2));
-    let Effect::Enqueue { request, .. } = &effects[1];
+    let Effect::Enqueue { request, .. } = &effects[1] else { panic!("no job") };
     assert_eq!(request["when"], "2023-11-14T22:13:20.000Z");
     let error = told[1].outcome.as_ref().unwrap_err();
     assert_eq!(error.message(), "wiki-browser.lua:10: boom");
     assert!(vm.fire(EventKind::JobQueued, payload).await.is_empty());
     let counted = vm.wear().functions();
     assert_eq!((counted[0].name.as_str(), counted[0].errors), ("on.job_finished", 1));
+}
+
+#[tokio::test]
+async fn a_message_is_an_effect_with_its_line() {
+    let site = Site::with_head(
+        "wb.on(\"job_finished\", function(event)
+           wb.send { to = \"person:ada\", payload = { id = event.data.id }, category = \"c\" }
+         end)
+         wb.on(\"job_finished\", function() wb.send { to = \"person:ada\" } end)
+         wb.on(\"job_finished\", function() wb.send { to = \"x\", payload = 1, body = 2 } end)
+         wb.on(\"job_finished\", function() wb.send(\"person:ada\", 1) end)
+         wb.on(\"job_finished\", function()
+           for i = 1, 21 do wb.send { to = \"x\", payload = i } end
+         end)\n",
+    );
+    let told = site.loaded().vm.fire(EventKind::JobFinished, json!({"data": {"id": "7"}})).await;
+    let effects = told[0].outcome.as_ref().unwrap();
+    let Effect::Send { message, at } = &effects[0] else { panic!("no message") };
+    let expected = json!({"to": "person:ada", "payload": {"id": "7"}, "category": "c"});
+    assert_eq!(Value::Object(message.clone()), expected);
+    assert_eq!(at.to_string(), "wiki-browser.lua:5");
+    for (told, expected) in told[1..].iter().zip([
+        "wb.send needs `payload`",
+        "wb.send has no field `body`",
+        "wb.send takes exactly one table",
+        "20 jobs and messages at most",
+    ]) {
+        let error = told.outcome.as_ref().unwrap_err();
+        assert!(error.message().contains(expected), "{}", error.message());
+    }
 }
 
 #[tokio::test]
@@ -66,7 +96,9 @@ async fn what_a_declaration_returns_stands_for_its_name() {
     let Wanted::Job(request) = &loaded.config.schedules["s"].enqueue else { panic!("no job") };
     assert_eq!(request["kind"], "digest");
     let told = loaded.vm.fire(EventKind::TopicCreated, Value::Null).await;
-    let Effect::Enqueue { request, .. } = &told[0].outcome.as_ref().unwrap()[0];
+    let Effect::Enqueue { request, .. } = &told[0].outcome.as_ref().unwrap()[0] else {
+        panic!("no job")
+    };
     assert_eq!(request["kind"], "digest");
 }
 

@@ -243,6 +243,45 @@ fn every_mistake_has_its_place_and_what_to_type() {
 }
 
 #[test]
+fn a_monitor_is_a_kind_that_is_given_its_worker() {
+    let kind = |name: &str, fields: &str| {
+        format!(
+            "wb.kind \"{name}\" {{ about = \"a\", engine = \"e\", timeout = \"1m\", \
+             prompt = \"p\", {fields} }}\n"
+        )
+    };
+    let head = |monitor: &str| inbox(&format!("monitor = \"{monitor}\""));
+    let worker = "inputs = { worker = wb.input.line() }";
+    let site = Site::with_head(&format!("{}{}", head("watch"), kind("watch", worker)));
+    let config = config(&site);
+    let of = config.kinds["accounts/teardown"].inbox.as_ref().unwrap();
+    assert_eq!(of.monitor.as_deref(), Some("watch"));
+    for (monitor, fields, code, note) in [
+        ("wach", worker, "unknown-kind", "did you mean `watch`?"),
+        ("accounts/teardown", worker, "broken-rule", "wb.kind"),
+        ("watch", "inputs = { worker = wb.input.flag() }", "broken-rule", "wb.input.line()"),
+        ("watch", "", "broken-rule", "wb.input.line()"),
+        (
+            "watch",
+            "inputs = { worker = wb.input.line(), other = wb.input.line() }",
+            "broken-rule",
+            "optional",
+        ),
+        (
+            "watch",
+            "inputs = { worker = wb.input.line() }, produces = \"result\"",
+            "broken-rule",
+            "remove `produces`",
+        ),
+    ] {
+        let script = format!("{}{}", head(monitor), kind("watch", fields));
+        let column = if code == "unknown-kind" { 11 } else { 1 };
+        let text = check(&script, &[&format!("6:{column} {code}")]);
+        assert!(text.contains(note), "{monitor} {fields}: {text}");
+    }
+}
+
+#[test]
 fn a_name_has_two_parts() {
     for name in
         ["teardown", "a/b/c", "a/", "/b", "a/b c", "-a/b", "ä/b", &format!("{}/b", "a".repeat(64))]

@@ -297,6 +297,13 @@ fn loads(example: &str) {
             text += &declared("kind", &format!(" {name:?}"), &fields);
         }
     }
+    for name in set_to(example, "monitor") {
+        if !example.contains(&format!("wb.kind \"{name}\"")) {
+            let inputs = ("inputs", "{ worker = wb.input.line() }");
+            let fields = [("engine", "\"e\""), inputs, ("prompt", "\"x {{skill}}\"")];
+            text += &declared("kind", &format!(" {name:?}"), &fields);
+        }
+    }
     let site = Site::new(&text);
     site.write("kinds/review.lua", "return {}\n");
     for path in after(example, "\"schemas/") {

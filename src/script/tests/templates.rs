@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::script::tests::inboxes::fifo;
 use crate::script::tests::{Site, brief, values};
-use crate::script::{OnLost, Prompt, is_template, prompt};
+use crate::script::{Autostart, OnLost, Prompt, is_template, prompt};
 
 /// A template written by another system.
 const LEAD: &str = r#"---
@@ -44,6 +44,14 @@ topics:
 You provision and tear down AWS accounts...
 "#;
 
+/// A monitor of the same system.
+const MONITOR: &str = "---\nid: aws-account-monitor\npersistent: false\nengine: claude\n\
+    prepare: \"true\"\nstart: claude\n---\nLook every minute.\n";
+
+/// A long-running agent of another system.
+const LIVE: &str = "---\nname: gitea-lead\nengine: live\nmodel: opus\nhook_exit: exit\n\
+    autostart: on_message\nsends: [\"person:*\"]\n---\nYou lead {{gitea}}.\n";
+
 /// A site with one engine and several slots.
 fn site() -> Site {
     Site::with_head(
@@ -80,15 +88,26 @@ async fn a_template_of_another_system_loads_unchanged() {
         site.write(&format!("agents/schemas/{name}.json"), r#"{"type": "object"}"#);
     }
     site.write("agents/teardown-prepare.sh", "#!/bin/sh\ntrue\n");
+    site.write("agents/aws-account-monitor.md", MONITOR);
     let loaded = site.loaded();
-    let warned = ["5:8 not-built-yet", "27:23 not-built-yet"];
-    assert_eq!(brief(&loaded.warnings), warned, "model and monitor_template");
+    let warned = ["5:8 not-built-yet", "6:1 unknown-field"];
+    assert_eq!(brief(&loaded.warnings), warned, "model, and a start of a monitor");
     let kinds = &loaded.config.kinds;
     let names: Vec<&str> = kinds.keys().map(String::as_str).collect();
-    assert_eq!(names, ["aws-account-lead/provision", "aws-account-lead/teardown"]);
+    let inboxes = ["aws-account-lead/provision", "aws-account-lead/teardown"];
+    assert_eq!(names, [&inboxes[..], &["aws-account-monitor"]].concat());
+    let monitor = &kinds["aws-account-monitor"];
+    assert_eq!((monitor.word(), monitor.inputs.len()), ("kind", 1));
+    assert_eq!((monitor.timeout.as_secs(), &*monitor.inputs[0].name), (24 * 3_600, "worker"));
+    let given = values(&[("worker", "W"), ("wb_agent", "wb-agent")]);
+    let said = prompt(&loaded.vm, monitor, &given).await.unwrap();
+    assert!(said.starts_with("Look every minute.\n\nYou watch the instance W"), "{said}");
+    assert!(said.contains("wb-agent peek --worker W "), "{said}");
     let provision = &kinds["aws-account-lead/provision"];
     let inbox = provision.inbox.as_ref().unwrap();
     assert!(inbox.schema.is_some() && inbox.reply_schema.is_some());
+    assert_eq!(inbox.monitor.as_deref(), Some("aws-account-monitor"));
+    assert_eq!(kinds[inboxes[1]].inbox.as_ref().unwrap().monitor, None);
     assert_eq!((provision.max_running, inbox.on_lost), (Some(1), OnLost::Fail));
     assert_eq!(provision.at.to_string(), "agents/aws-account-lead.md:23");
     let hooks = &provision.hooks;
@@ -207,15 +226,42 @@ fn what_is_not_known_is_passed_over_with_a_warning() {
     let front = format!("hook_exit: true\n{}", topic("timeout: 5m"));
     let loaded = with(&front).loaded();
     assert_eq!(brief(&loaded.warnings), ["2:1 unknown-field"]);
-    for (front, expected) in [
-        ("engine: claude", "2:9 not-built-yet"),
-        ("engine: claude\npersistent: true", "2:9 not-built-yet"),
-        ("engine: claude\npersistent: false", "2:9 not-built-yet"),
-    ] {
+    for (front, expected) in
+        [("engine: claude", "2:1 no-agent"), ("engine: claude\nprepare: \"true\"", "2:1 no-agent")]
+    {
         let loaded = with(front).loaded();
         let shown = brief(&loaded.warnings);
         assert!(shown.contains(&expected.to_owned()), "{front}: {shown:?}");
         assert!(loaded.config.kinds.is_empty());
+    }
+    let text = wrong("engine: claude\npersistent: true", &["2:1 broken-rule"]);
+    assert!(text.contains("does not live on"), "{text}");
+}
+
+#[tokio::test]
+async fn a_long_running_agent_is_one_file() {
+    let site = Site::with_head(
+        "wb.engine \"live\" { type = \"stream\", command = { \"cat\" }, speaks = \"lines\" }\n",
+    );
+    site.write("agents/gitea-lead.md", LIVE);
+    let loaded = site.loaded();
+    let warned = ["4:8 not-built-yet", "5:1 unknown-field"];
+    assert_eq!(brief(&loaded.warnings), warned);
+    let kind = &loaded.config.kinds["@gitea-lead"];
+    let agent = kind.agent.as_ref().unwrap();
+    assert_eq!((&*agent.name, agent.autostart), ("gitea-lead", Autostart::OnMessage));
+    assert_eq!((&agent.sends[..], agent.is_kept), (&["person:*".to_owned()][..], true));
+    assert_eq!(kind.at.to_string(), "agents/gitea-lead.md:3");
+    let given = values(&[("banner", "B"), ("agent", "gitea-lead")]);
+    let said = prompt(&loaded.vm, kind, &given).await.unwrap();
+    assert_eq!(said, "You lead {{gitea}}.\n\nB");
+    let front = |more: &str| format!("---\nengine: live\n{more}---\nx\n");
+    for (more, expected) in [
+        ("persistent: true\nautostart: later\n", "4:12 unknown-word"),
+        ("sends: [everybody]\n", "3:8 bad-address"),
+    ] {
+        site.write("agents/gitea-lead.md", &front(more));
+        assert_eq!(brief(&site.errors()), [expected], "{more}");
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 
 use crate::base::limit::SCRIPT_ENQUEUES_MAX;
 use crate::base::{ErrorKind, is_secret_name};
-use crate::script::source::diagnostic::nearest;
+use crate::script::source::diagnostic::{nearest, suggestion};
 use crate::script::source::location::Location;
 use crate::script::vm::effect::Effect;
 use crate::script::vm::session::{Caller, Session};
@@ -27,60 +27,113 @@ pub(crate) fn enqueue(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Function
     let session = Rc::clone(session);
     lua.create_function(move |lua, args: MultiValue| {
         let caller = Caller::of(lua);
-        match session.rights() {
-            Some(rights) if rights.acts => {}
-            _ if session.lab().is_some() => {
-                let message =
-                    "a test cannot request a job with wb.enqueue: write t.run(\"KIND\", { … })";
-                return Err(caller.error(message));
-            }
-            Some(_) => {
-                let message = "wb.enqueue can be called in handlers, schedules and webhooks only: \
-                    this function answers; ask in wb.on(\"job_finished\", …)";
-                return Err(caller.error(message));
-            }
-            None => {
-                let message = "wb.enqueue can be called inside of functions only: while the \
-                    script loads there is nothing that a job could be about";
-                return Err(caller.error(message));
-            }
-        }
-        let (1, Some(value @ Value::Table(_))) = (args.len(), args.front()) else {
-            let how = "write wb.enqueue { kind = \"NAME\", input = value }";
-            return Err(caller.error(format!("wb.enqueue takes exactly one table: {how}")));
-        };
-        let how = "write wb.enqueue { kind = \"NAME\", input = value }";
-        let taken = Leaving::new().take(value, 0);
-        let taken = taken.map_err(|what| {
-            caller.error(format!(
-                "wb.enqueue was given {what}: an input is a text, a number or a flag"
-            ))
-        })?;
-        let Json::Object(request) = taken else {
-            let message = format!("wb.enqueue takes names and values, not a list: {how}");
-            return Err(caller.error(message));
-        };
+        require_acting(&session, &caller, &ENQUEUE)?;
+        let request = table_of(&caller, &args, &ENQUEUE)?;
         if !request.get("kind").is_some_and(Json::is_string) {
             let near = request.keys().find(|it| nearest(it, ["kind"]).is_some());
             let note = match near {
                 Some(name) => format!("did you mean `kind` by `{name}`?"),
-                None => how.to_owned(),
+                None => ENQUEUE.how.to_owned(),
             };
             return Err(
                 caller.error(format!("wb.enqueue needs `kind`, the name of a kind: {note}"))
             );
         }
-        let at =
-            Location { file: std::sync::Arc::clone(&caller.file), line: caller.line, column: 1 };
-        if !session.want(Effect::Enqueue { request, at }) {
-            let message = format!(
-                "a call can request {SCRIPT_ENQUEUES_MAX} jobs at most: request the rest in a \
-                 handler of job_finished"
-            );
-            return Err(caller.error(message));
-        }
-        Ok(())
+        let at = place_of(&caller);
+        want(&session, &caller, Effect::Enqueue { request, at })
     })
+}
+
+/// `wb.send { to = "person:ada", payload = … }`.
+pub(crate) fn send(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Function> {
+    let session = Rc::clone(session);
+    lua.create_function(move |lua, args: MultiValue| {
+        let caller = Caller::of(lua);
+        require_acting(&session, &caller, &SEND)?;
+        let message = table_of(&caller, &args, &SEND)?;
+        if let Some(name) = message.keys().find(|it| !MESSAGE_FIELDS.contains(&it.as_str())) {
+            let note = suggestion(name, MESSAGE_FIELDS);
+            let name = name.escape_debug();
+            return Err(caller.error(format!("wb.send has no field `{name}`: {note}")));
+        }
+        let lacks = ["to", "payload"].into_iter().find(|it| !message.contains_key(*it));
+        if let Some(lacks) = lacks {
+            return Err(caller.error(format!("wb.send needs `{lacks}`: {}", SEND.how)));
+        }
+        let at = place_of(&caller);
+        want(&session, &caller, Effect::Send { message, at })
+    })
+}
+
+/// How a function that requests an effect is called.
+struct Acting {
+    name: &'static str,
+    how: &'static str,
+    /// What a test writes instead.
+    in_test: &'static str,
+}
+
+const ENQUEUE: Acting = Acting {
+    name: "wb.enqueue",
+    how: "write wb.enqueue { kind = \"NAME\", input = value }",
+    in_test: "a test cannot request a job with wb.enqueue: write t.run(\"KIND\", { … })",
+};
+const SEND: Acting = Acting {
+    name: "wb.send",
+    how: "write wb.send { to = \"person:NAME\", payload = \"…\" }",
+    in_test: "a test cannot send a message with wb.send: fire the event whose handler does",
+};
+
+/// Fields of a message.
+const MESSAGE_FIELDS: [&str; 5] = ["to", "payload", "reply_to", "in_reply_to", "category"];
+
+/// Refuses an effect where functions only answer.
+fn require_acting(session: &Session, caller: &Caller, it: &Acting) -> mlua::Result<()> {
+    let name = it.name;
+    match session.rights() {
+        Some(rights) if rights.acts => Ok(()),
+        _ if session.lab().is_some() => Err(caller.error(it.in_test)),
+        Some(_) => Err(caller.error(format!(
+            "{name} can be called in handlers, schedules and webhooks only: this function \
+             answers; ask in wb.on(\"job_finished\", …)"
+        ))),
+        None => Err(caller.error(format!(
+            "{name} can be called inside of functions only: while the script loads there is \
+             nothing that a job could be about"
+        ))),
+    }
+}
+
+/// Returns the one table that such a function takes.
+fn table_of(
+    caller: &Caller,
+    args: &MultiValue,
+    Acting { name, how, .. }: &Acting,
+) -> mlua::Result<serde_json::Map<String, Json>> {
+    let (1, Some(value @ Value::Table(_))) = (args.len(), args.front()) else {
+        return Err(caller.error(format!("{name} takes exactly one table: {how}")));
+    };
+    let taken = Leaving::new().take(value, 0).map_err(|what| {
+        caller.error(format!("{name} was given {what}: an input is a text, a number or a flag"))
+    })?;
+    match taken {
+        Json::Object(fields) => Ok(fields),
+        _ => Err(caller.error(format!("{name} takes names and values, not a list: {how}"))),
+    }
+}
+
+fn place_of(caller: &Caller) -> Location {
+    Location { file: std::sync::Arc::clone(&caller.file), line: caller.line, column: 1 }
+}
+
+fn want(session: &Session, caller: &Caller, effect: Effect) -> mlua::Result<()> {
+    if session.want(effect) {
+        return Ok(());
+    }
+    Err(caller.error(format!(
+        "a call can request {SCRIPT_ENQUEUES_MAX} jobs and messages at most: request the rest in a \
+         handler of job_finished"
+    )))
 }
 
 /// `wb.file "prompts/review.md"`: the text of a file below the script's folder.

@@ -38,6 +38,7 @@ pub(crate) fn wb_table(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Table> 
     wb.raw_set("on", on(lua, session)?)?;
     wb.raw_set("log", log_table(lua, session)?)?;
     wb.raw_set("enqueue", builtins::enqueue(lua, session)?)?;
+    wb.raw_set("send", builtins::send(lua, session)?)?;
     wb.raw_set("file", builtins::file(lua, session)?)?;
     wb.raw_set("env", builtins::env(lua, session)?)?;
     wb.raw_set("json", seal(lua, session, "wb.json", builtins::json(lua)?)?)?;

@@ -18,6 +18,13 @@ pub enum Effect {
         /// Where `wb.enqueue` was called.
         at: Location,
     },
+    /// A message is to be sent.
+    Send {
+        /// `to`, `payload` and options, as in `POST /api/messages`.
+        message: Map<String, Value>,
+        /// Where `wb.send` was called.
+        at: Location,
+    },
 }
 
 /// The result of a call.

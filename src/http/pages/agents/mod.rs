@@ -106,6 +106,20 @@ impl Shown {
         }
     }
 
+    /// Returns a text without a full stop as a sentence.
+    fn sentence(text: &str) -> String {
+        let mut letters = text.chars();
+        let first = letters.next().into_iter().flat_map(char::to_uppercase);
+        first.chain(letters).chain(['.']).collect()
+    }
+
+    /// Returns the parts of a sentence, and which of them are to be typed: those between backticks.
+    fn parts(text: &str) -> Vec<(String, bool)> {
+        let sentence = Shown::sentence(text);
+        let parts = sentence.split('`').map(str::to_owned);
+        parts.enumerate().map(|(place, part)| (part, place % 2 == 1)).collect()
+    }
+
     fn is_live(&self) -> bool {
         !["stopped", "failed"].contains(&self.agent.state.as_str())
     }

@@ -4,6 +4,8 @@ use std::fmt;
 
 use askama::filters::HtmlSafe;
 
+use crate::api::instances::MonitorView;
+use crate::api::jobs::Status;
 use crate::base::Millis;
 use crate::http::markdown;
 use crate::http::pages::parts::time::span;
@@ -134,6 +136,17 @@ pub(in crate::http::pages) fn job_state(job: &Job) -> State {
         "succeeded" => State(Tone::Good, "Done"),
         "timed_out" => State(Tone::Bad, "Timed out"),
         "cancelled" => State(Tone::Quiet, "Cancelled"),
+        _ => State(Tone::Bad, "Failed"),
+    }
+}
+
+/// Returns the state of the monitor of an instance, which is cancelled when the instance ends.
+pub(in crate::http::pages) fn monitor_state(monitor: &MonitorView) -> State {
+    match monitor.status {
+        Status::Queued => State(Tone::Waiting, "Waiting"),
+        Status::Running => State(Tone::Running, "Watching"),
+        Status::Cancelled => State(Tone::Quiet, "Ended with it"),
+        Status::Succeeded => State(Tone::Quiet, "Done"),
         _ => State(Tone::Bad, "Failed"),
     }
 }

@@ -4,6 +4,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::api::instances::MonitorView;
 use crate::base::{Error, JobId, Result};
 use crate::http::pages::parts::labels;
 use crate::http::pages::parts::time::At;
@@ -326,6 +327,10 @@ pub(in crate::http::pages) struct Job {
     pub(in crate::http::pages) changes: Option<Changes>,
     #[serde(default)]
     pub(in crate::http::pages) workspace: Option<Workspace>,
+    #[serde(default)]
+    pub(in crate::http::pages) monitor_of: Option<String>,
+    #[serde(default)]
+    pub(in crate::http::pages) monitor: Option<MonitorView>,
 }
 
 /// The workspace of a job's agent.

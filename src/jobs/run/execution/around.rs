@@ -5,37 +5,44 @@
 //! **Invariant:** a cleanup runs whatever went before, once there is a row of the workspace.
 //! **Invariant:** where the server makes a worktree, hooks and agent run in it or not at all.
 
+use std::sync::Arc;
+
 use camino::{Utf8Path, Utf8PathBuf};
+use rusqlite::Connection;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::base::limit::{ERROR_TAIL_BYTES_MAX, format_duration};
 use crate::base::{Error, Result, fault, tail_of};
 use crate::jobs::rows::sentence::NO_WORKTREE;
+use crate::jobs::rows::table;
+use crate::jobs::run::decide;
 use crate::jobs::run::dispatch::{Inner, Running};
 use crate::jobs::run::execution::failed;
 use crate::jobs::run::execution::phase::{self, Ran};
 use crate::jobs::run::launch;
+use crate::jobs::run::monitor;
 use crate::jobs::run::settle::{self, Outcome};
 use crate::jobs::run::workspace::{HookRun, Plan};
-use crate::jobs::{Job, Phase, Reason, Status, job_dir};
+use crate::jobs::{Generation, Job, Phase, Reason, Status, Viewer, job_dir};
 use crate::process::{self, ExitCause, ExitRecord, GuardEnd, Stream};
+use crate::store::Tx;
 
-/// How far the way to the agent led.
+/// The result of the steps before the agent.
 pub(super) enum SetUp {
     /// The agent starts in this folder.
     Ready(Utf8PathBuf),
     /// It does not start.
     Failed(Box<Outcome>),
-    /// The server stops: the next start goes on.
+    /// The server is stopping; the next one continues.
     Left,
 }
 
 /// How a cleanup ended.
 pub(in crate::jobs) enum Cleaned {
-    /// All is done; with what a person should know.
+    /// It is done, with a note for people.
     Done(Option<String>),
-    /// The server stops: the next start goes on.
+    /// The server is stopping; the next one continues.
     Left,
 }
 
@@ -69,7 +76,8 @@ pub(super) async fn set_up(
     if stop.is_cancelled() {
         return SetUp::Left;
     }
-    if let Some(hook) = &plan.prepare
+    // A later leg goes on where the one before it was.
+    if let Some(hook) = plan.prepare.as_ref().filter(|_| job.resumes.is_none())
         && let Some(halt) = prepare(inner, job, hook, outside, stop).await
     {
         return halt;
@@ -115,6 +123,29 @@ async fn prepare(
 
 fn not_prepared(why: String) -> SetUp {
     SetUp::Failed(Box::new(failed(Reason::PrepareFailed, why)))
+}
+
+/// Cleans up after a job's run, unless the job is parked.
+pub(in crate::jobs) async fn end_workspace(
+    inner: &Inner,
+    job: &Job,
+    outcome: &Outcome,
+    stop: &CancellationToken,
+) -> Result<Cleaned> {
+    let is_begun = job.phase == Some(Phase::Cleanup);
+    match !is_begun && is_parked(inner, job, outcome).await? {
+        true => Ok(Cleaned::Done(None)),
+        false => clean_up(inner, job, stop).await,
+    }
+}
+
+/// Returns whether a job is parked by the end of its run: then its workspace stays for its next
+/// leg. One whose request is withdrawn in this moment leaves it to the next sweep.
+async fn is_parked(inner: &Inner, job: &Job, outcome: &Outcome) -> Result<bool> {
+    let id = job.id.clone();
+    let find = move |c: &Connection| table::find_slim(c, &Viewer::Program, &id);
+    let now = inner.setup.store.read(find).await?;
+    Ok(decide::is_parked(&now, outcome))
 }
 
 /// Runs the cleanup of a job's workspace, if it has one. It can be done again whenever the server
@@ -175,13 +206,33 @@ fn has_ended_well(dir: &Utf8Path) -> bool {
     record.is_some_and(|it| it.cause == ExitCause::Exit && it.code == Some(0))
 }
 
-/// Commits which phase is next, before anything of it is started.
+/// Commits which phase is next, before anything of it is started. A cleanup ends the monitor.
 pub(super) async fn begin(inner: &Inner, job: &Job, phase: Phase) -> Result<()> {
-    let id = job.id.clone();
-    inner.setup.store.write(move |tx| settle::begin_phase(tx, &id, phase)).await
+    let (id, lanes) = (job.id.clone(), inner.setup.generations.current().capacities().clone());
+    let begin = move |tx: &Tx<'_>| {
+        settle::begin_phase(tx, &id, phase)?;
+        if phase == Phase::Cleanup { monitor::end(tx, &id, &lanes) } else { Ok(()) }
+    };
+    inner.setup.store.write(begin).await
 }
 
-/// Says why a job whose run never began had failed, if its `prepare` had.
+/// Commits that the agent starts next, together with what its script starts with it.
+pub(super) async fn begin_run(
+    (inner, generation): (&Inner, &Arc<Generation>),
+    job: &Job,
+) -> Result<()> {
+    let (job, generation) = (job.clone(), Arc::clone(generation));
+    let begun = Arc::clone(&inner.setup.hooks.begun);
+    let begin = move |tx: &Tx<'_>| {
+        settle::begin_phase(tx, &job.id, Phase::Run)?;
+        begun(tx, &generation, &job)
+    };
+    inner.setup.store.write(begin).await?;
+    fault::crash_point("run_begun");
+    Ok(())
+}
+
+/// Returns why `prepare` failed, for a job whose run never began.
 pub(in crate::jobs) fn prepare_failure(data: &Utf8Path, job: &Job) -> Option<String> {
     let dir = job_dir(data, &job.id).join("prepare");
     let record = process::read_exit_record(&dir).ok().flatten()?;
@@ -208,7 +259,7 @@ async fn run(
     }
 }
 
-/// Says why a hook failed; nothing if it ended well.
+/// Returns why a hook failed, if it did.
 fn failure((hook, name): (&HookRun, &str), dir: &Utf8Path, end: &GuardEnd) -> Option<String> {
     let limit = std::time::Duration::from_millis(hook.timeout_ms);
     match end {

@@ -282,7 +282,7 @@ async fn run_all(
         settle_until_done((inner, generation), job, outcome.clone(), stop).await;
     }
     loop {
-        match around::clean_up(inner, job, stop).await {
+        match around::end_workspace(inner, job, &outcome, stop).await {
             Ok(Cleaned::Left) => return None,
             Ok(Cleaned::Done(warning)) => {
                 outcome.warnings.extend(warning);
@@ -305,7 +305,7 @@ async fn run_agent(
     stop: &CancellationToken,
 ) -> Option<Outcome> {
     if ready.is_marked {
-        match around::begin(inner, job, Phase::Run).await {
+        match around::begin_run((inner, generation), job).await {
             Ok(()) => {}
             // Somebody cancelled it in this moment.
             Err(cause) if cause.code_str() == JOB_ENDED => return Some(Outcome::default()),

@@ -1,0 +1,141 @@
+//! What keeps an agent from working, and what a person can do about it.
+
+use camino::Utf8Path;
+
+use crate::api::agents::Problem;
+use crate::base::{Result, truncate_chars};
+use crate::flows::agents::heard::{ASKS, ASKS_AT_START, HELD};
+use crate::jobs::{self, Job, Reason};
+use crate::mail::agent::{Agent, State};
+use crate::script::{Config, EngineBody, Kind, kind_of_agent};
+
+/// Longest line of a program that is quoted, in characters.
+const QUOTED_CHARS_MAX: usize = 200;
+/// Words of programs that nobody has signed in to.
+const SIGN_IN: [&str; 9] = [
+    "log in",
+    "login",
+    "logged in",
+    "sign in",
+    "signed in",
+    "authenticat",
+    "unauthorized",
+    "api key",
+    "api_key",
+];
+
+/// Says what keeps an agent from working, if something does that a person can change.
+///
+/// # Errors
+/// `unavailable` if the files of its last start cannot be read.
+pub(super) fn of(agent: &Agent, start: Option<&Job>, config: &Config) -> Result<Option<Problem>> {
+    let name = &agent.name;
+    let reason = agent.reason.as_deref().unwrap_or_default();
+    let attach = || format!("`wiki-browser agent attach {name}` (Ctrl-B, then D, detaches)");
+    let problem = |what: &str, fix: String| Some(Problem { what: what.to_owned(), fix });
+    Ok(match (agent.state, reason) {
+        (State::Blocked, ASKS_AT_START) => problem(
+            "it asks something at its start, such as whether to trust the folder or to sign in",
+            format!("answer it in its terminal: {}", attach()),
+        ),
+        (State::Blocked, reason) if reason.starts_with(ASKS) => problem(
+            "it waits for an answer in its terminal",
+            format!("answer it there: {}", attach()),
+        ),
+        (State::Failed | State::Starting, reason) => {
+            // One that is started anew has no reason yet.
+            let is_why = |it: &&Job| it.reason.is_some_and(|it| it.as_str() == reason);
+            match start.filter(|it| it.status.is_final()).filter(is_why) {
+                Some(job) => ended(agent, job, config)?,
+                None => None,
+            }
+        }
+        (_, reason) => match reason.strip_prefix(HELD).unwrap_or_default() {
+            "draft" => problem(
+                "messages wait because its input line holds a text that a person typed",
+                format!("submit or delete that text: {}", attach()),
+            ),
+            "mode" => problem(
+                "messages wait because somebody scrolls back in its terminal",
+                format!("press q there: {}", attach()),
+            ),
+            "dialog" => problem(
+                "messages wait because a dialog is on its screen",
+                format!("answer it: {}", attach()),
+            ),
+            "moving" => problem(
+                "messages wait because its screen keeps changing",
+                "set `ready` of its engine to a text that is visible only while it waits"
+                    .to_owned(),
+            ),
+            _ => None,
+        },
+    })
+}
+
+/// Says why an agent that should run has ended; nothing if the server or a person ended it.
+fn ended(agent: &Agent, job: &Job, config: &Config) -> Result<Option<Problem>> {
+    let kind = config.kinds.get(&kind_of_agent(&agent.declared));
+    let (program, engine) = (program_of(kind, config), kind.map_or("", |it| it.engine.as_str()));
+    let again = match (agent.state, agent.not_before) {
+        (State::Starting, Some(at)) => format!("it is tried again at {} UTC", at.minute()),
+        _ => format!("then start it: `wiki-browser agent start {}`", agent.name),
+    };
+    let dir = jobs::job_dir(&config.site.data, &job.id);
+    let said = last_words(&dir, job)?;
+    let quoted = said.as_ref().map(|it| format!(": \u{201c}{it}\u{201d}")).unwrap_or_default();
+    let tail = job.error_tail.as_deref().unwrap_or_default();
+    let (what, fix) = match job.reason {
+        None | Some(Reason::ServerRestarted | Reason::Cancelled) => return Ok(None),
+        Some(Reason::SpawnFailed) if tail.contains("`tmux`") || tail.contains("tmux 3.2") => (
+            "it runs in a terminal, and tmux is missing or too old".to_owned(),
+            "install tmux 3.2 or newer on the machine of this site".to_owned(),
+        ),
+        Some(Reason::SpawnFailed) => (
+            format!("{program} cannot be started{quoted}"),
+            format!(
+                "install it for the account of the server, or correct `command` of engine \
+                     \"{engine}\""
+            ),
+        ),
+        Some(_) => {
+            let is_sign_in = said.as_ref().is_some_and(|it| {
+                let lower = it.to_lowercase();
+                SIGN_IN.iter().any(|word| lower.contains(word))
+            });
+            let how = match (job.exit_code, job.signal) {
+                (Some(code), _) => format!("{program} exited with status {code}{quoted}"),
+                (_, Some(signal)) => format!("{program} was ended by signal {signal}{quoted}"),
+                _ => format!("{program} ended{quoted}"),
+            };
+            let fix = match is_sign_in {
+                true => format!("sign in once as the account of the server: run `{program}` there"),
+                false => format!("read what it printed: `wiki-browser agent peek {}`", agent.name),
+            };
+            (how, fix)
+        }
+    };
+    Ok(Some(Problem { what, fix: format!("{fix}; {again}") }))
+}
+
+/// Returns the program of an agent, as its engine names it.
+fn program_of(kind: Option<&Kind>, config: &Config) -> String {
+    let engine = kind.and_then(|kind| config.engines.get(&kind.engine));
+    let command = match engine.map(|it| &it.body) {
+        Some(EngineBody::Process { command, .. }) => command.first(),
+        _ => None,
+    };
+    command.map_or_else(|| "its program".to_owned(), Clone::clone)
+}
+
+/// Returns the last line of what a program printed before it ended.
+fn last_words(dir: &Utf8Path, job: &Job) -> Result<Option<String>> {
+    let last = |text: &str| {
+        let line = text.lines().rev().map(str::trim).find(|it| !it.is_empty())?;
+        Some(truncate_chars(line, QUOTED_CHARS_MAX))
+    };
+    if let Some(line) = job.error_tail.as_deref().and_then(last) {
+        return Ok(Some(line));
+    }
+    Ok(jobs::last_screen(dir)?.as_deref().and_then(last))
+}

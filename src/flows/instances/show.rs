@@ -1,0 +1,107 @@
+//! Instances as they are shown, and what their agents print.
+
+use rusqlite::Connection;
+
+use crate::api::agents::{Peek, PeekQuery};
+use crate::api::instances::{InstanceQuery, InstanceView};
+use crate::base::{Error, JobId, Page, Result};
+use crate::flows::agents::peek::{lines, output};
+use crate::flows::instances::{self, monitor};
+use crate::flows::{Site, page_limit, workspaces};
+use crate::jobs::{self, Job, Viewer};
+use crate::mail;
+use crate::people::Caller;
+
+/// Returns instances, newest first.
+///
+/// # Errors
+/// `forbidden` for jobs; `not_found` for an unknown `after`.
+pub async fn list(
+    site: &Site,
+    caller: &Caller,
+    query: InstanceQuery,
+) -> Result<Page<InstanceView>> {
+    caller.person()?;
+    let limit = page_limit(query.limit)?;
+    site.store
+        .read(move |c| {
+            let page = (query.after.as_ref(), limit + 1);
+            let mut found = jobs::instances(c, query.inbox.as_deref(), page)?;
+            let has_more = found.len() > limit as usize;
+            found.truncate(limit as usize);
+            let next = if has_more { found.last().map(|it| it.id.to_string()) } else { None };
+            let items = found.iter().map(|it| view(c, it)).collect::<Result<_>>()?;
+            Ok(Page { items, next })
+        })
+        .await
+}
+
+/// Returns an instance.
+///
+/// # Errors
+/// `not_found` with code `no_instance`; `forbidden` with code `not_granted` for a job that is
+/// neither the instance nor its monitor.
+pub async fn show(site: &Site, caller: &Caller, id: &JobId) -> Result<InstanceView> {
+    let id = allowed(site, caller, id).await?;
+    site.store.read(move |c| view(c, &root(c, &id)?)).await
+}
+
+/// Returns what the agent of an instance printed last.
+///
+/// # Errors
+/// Same as [`show`]; `invalid` for a number of lines outside the range.
+pub async fn peek(site: &Site, caller: &Caller, id: &JobId, query: &PeekQuery) -> Result<Peek> {
+    let (id, lines) = (allowed(site, caller, id).await?, lines(query)?);
+    let leg = site.store.read(move |c| jobs::last_leg(c, &root(c, &id)?.id)).await?;
+    let is_live = leg.status == jobs::Status::Running && leg.ending_at.is_none();
+    output(site, &leg.id, lines, is_live).await
+}
+
+/// Refuses jobs that neither are the instance nor watch it.
+async fn allowed(site: &Site, caller: &Caller, id: &JobId) -> Result<JobId> {
+    caller.may_read()?;
+    if let Caller::Job { id: own, .. } = caller {
+        let (own, id) = (own.clone(), id.clone());
+        let find =
+            move |c: &Connection| jobs::find_brief(c, &Viewer::Program, &own)?.require_worker(&id);
+        site.store.read(find).await?;
+    }
+    Ok(id.clone())
+}
+
+/// Returns the first leg of an instance.
+fn root(c: &Connection, id: &JobId) -> Result<Job> {
+    let found = jobs::find_brief(c, &Viewer::Site, id).ok();
+    let is_root = |it: &Job| it.message_id.is_some() && it.root_id.is_none();
+    found.filter(is_root).ok_or_else(|| {
+        Error::not_found(format!("no instance {id}"))
+            .code("no_instance")
+            .hint("list instances: `wiki-browser instances`")
+    })
+}
+
+fn view(c: &Connection, root: &Job) -> Result<InstanceView> {
+    let last = jobs::last_leg(c, &root.id)?;
+    let message = root
+        .message_id
+        .clone()
+        .ok_or_else(|| Error::internal(format!("instance {} has no message", root.id)))?;
+    Ok(InstanceView {
+        address: instances::address(&root.kind, &root.id),
+        answer_id: mail::answer_of(c, &message)?.map(|it| it.id),
+        legs: jobs::legs(c, &root.id)?.into_iter().map(|it| it.id).collect(),
+        workspace: workspaces::of_job(c, root)?,
+        monitor: monitor::of(c, &last.id)?,
+        id: root.id.clone(),
+        inbox: root.kind.clone(),
+        message_id: message,
+        status: last.status,
+        reason: last.reason.map(|it| it.as_str().to_owned()),
+        phase: last.phase.map(|it| it.as_str().to_owned()),
+        approval_id: last.waits_for.filter(|_| last.status == jobs::Status::Parked),
+        created_at: root.created_at,
+        started_at: root.started_at,
+        completed_at: last.completed_at.filter(|_| last.status.is_final()),
+        job_id: last.id,
+    })
+}

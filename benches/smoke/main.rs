@@ -3,12 +3,14 @@
 //! **Invariant:** nothing leaves the machine, and every process that is started here is ended here.
 #![allow(clippy::disallowed_methods, reason = "a benchmark plays clients, peers and the operator")]
 
+mod chat;
 mod claim;
 mod idle;
 mod instances;
 mod jobs;
 mod legs;
 mod million;
+mod model;
 mod peers;
 mod reads;
 mod report;
@@ -38,7 +40,7 @@ pub(crate) struct Asked {
 }
 
 /// The measurements, in their order: name, what it is.
-const ALL: [(&str, &str); 10] = [
+const ALL: [(&str, &str); 11] = [
     ("reads", "single reads and durable enqueueing against an empty reply"),
     ("guard", "a bare process, and the same under a guard"),
     ("jobs", "durable jobs over HTTP against bare guards, and against other queues"),
@@ -48,6 +50,7 @@ const ALL: [(&str, &str); 10] = [
     ("claim", "a claim among a million ended and ten thousand waiting jobs"),
     ("script", "a script of 300 kinds: loading, a function's answer, reloads"),
     ("instances", "messages to inboxes and agents: rates, hooks, worktrees, decisions, wake-ups"),
+    ("chat", "the assistant: latency of tokens, questions, memory, pages, searches; only if named"),
     ("search", "10,000 documents and 50,000 Topics: start-up, indexing, searches; only if named"),
 ];
 
@@ -102,7 +105,7 @@ fn parse(args: &[String]) -> Result<Asked, String> {
         match arg.as_str() {
             // Cargo says this to every benchmark.
             "--bench" | "smoke" => {}
-            word @ ("search" | "instances") => asked.only = Some(word.to_owned()),
+            word @ ("search" | "instances" | "chat") => asked.only = Some(word.to_owned()),
             "--json" => asked.is_json = true,
             "--quick" => (asked.rounds, asked.rows, asked.seconds) = (3, 100_000, 0.3),
             "--only" => {
@@ -160,7 +163,10 @@ async fn run(asked: &Asked) -> site::Outcome<Report> {
     if wants("instances") {
         instances::measure(asked, folder.path(), &mut report).await?;
     }
-    // Only by its name: it takes some minutes.
+    // Only by their names: they take some minutes.
+    if asked.only.as_deref() == Some("chat") {
+        chat::measure(asked, folder.path(), &mut report).await?;
+    }
     if asked.only.as_deref() == Some("search") {
         search::measure(asked, folder.path(), &mut report).await?;
     }

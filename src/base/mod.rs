@@ -18,6 +18,7 @@ mod invisible;
 pub mod limit;
 mod loose_json;
 mod page;
+pub mod picture;
 mod secret_name;
 mod source_path;
 pub mod sse;

@@ -7,8 +7,8 @@ use crate::jobs::{self, Capacities};
 use crate::people::{self, Caller, Person, Role};
 use crate::store::Tx;
 
-/// Ends all that a person's credentials can do, at once: sessions, tokens, open streams; and takes
-/// back what they asked for and has not begun. What they did stays theirs, also the jobs that run.
+/// Ends a person's sessions, tokens, open streams, and sign-ins to subscriptions, and cancels what
+/// they requested and has not begun. Their past work remains theirs, as do their running jobs.
 ///
 /// # Errors
 /// `not_found`; `conflict` with code `not_active` or `last_admin`.
@@ -24,6 +24,7 @@ pub async fn disable(site: &People, caller: &Caller, name: &str) -> Result<Perso
         people::disable(tx, &person.id)?;
         cancel_jobs_of(tx, &person.id, &by, (&ids, &lanes))?;
         leaving::end_private(tx, &person.id, &by, (&ids, &lanes))?;
+        leaving::end_sign_ins(tx, &person.id)?;
         people::end_logins(tx, &person.id)
     })
     .await
@@ -128,6 +129,7 @@ pub fn take_again(
             people::disable(tx, &then.id)?;
             cancel_jobs_of(tx, &then.id, &Actor::System, (ids, lanes))?;
             leaving::end_private(tx, &then.id, &Actor::System, (ids, lanes))?;
+            leaving::end_sign_ins(tx, &then.id)?;
             changed(tx, &then.id, &Actor::System, "disabled")?;
             taken.disabled += 1;
         }

@@ -1,11 +1,11 @@
-//! Making a change of a vault, and taking it back.
+//! Changes a vault, and undoes changes.
 
 use crate::base::{CallId, Error, Result};
 use crate::chat::{Home, Target};
 use crate::flows::assistant::tools::{Deed, Said, Work};
 use crate::vault::{DIGEST_OF_NOTHING, Image, Vault, VaultPath};
 
-/// Does what a call is to do. What stood there before is kept first.
+/// Executes a call. The previous content is stored first.
 ///
 /// # Errors
 /// `conflict` with code `changed_meanwhile` if something else stands there now; `unavailable`.
@@ -49,7 +49,7 @@ fn changed(path: &VaultPath) -> Error {
         .hint("nothing was done; read it again")
 }
 
-/// Takes a change back, if what stands there is still what it made.
+/// Undoes a change, if nothing else has changed the file since.
 ///
 /// # Errors
 /// `conflict` with code `cannot_undo`; `unavailable`.
@@ -78,7 +78,7 @@ pub(in crate::flows::assistant) fn unmake(
         DIGEST_OF_NOTHING => Image::nothing(),
         _ => match home.kept(call)? {
             Some(bytes) => Image::of(bytes, &now),
-            None => return refuse(format!("what {path} was is not kept any more")),
+            None => return refuse(format!("the previous content of {path} is no longer stored")),
         },
     };
     if before.digest() != target.before {

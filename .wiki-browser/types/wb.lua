@@ -792,10 +792,12 @@
 ---@class wb.AssistantFields
 ---@field runtimes table<string, string|wb.Secret> The engine of each mode. `anthropic_api_key` calls a model with the site's key; `claude_code` runs Claude Code, with flags of ours, `gateway_subscription` asks a model with each person's own subscription.
 ---@field mode? string The default mode.
+---@field fallback? boolean Whether `anthropic_api_key` answers if a person's subscription cannot be used; only before an answer has begun.
 ---@field persons? string[] Who may use it; everybody with write access by default.
 ---@field claude_code_persons? string[] Who may use the mode `claude_code`; nobody by default.
 ---@field tools? table<string, string|wb.Secret> Its tools, each with `allow` or `ask`; all tools by default, none with `{}`.
 ---@field web_hosts? string[] Hosts whose pages `web_fetch` reads without a question; each by its whole name.
+---@field claude_api? boolean Whether `/api/claude` exists, for clients that know only that interface.
 ---@field vaults? string Parent folder of the vaults, one per person, which the assistant works on; `vaults` in the data folder by default.
 ---@field vault_of? table<string, string|wb.Secret> Existing folders to use as vaults, by person.
 ---@field limits? wb.AssistantFields.Limits Bounds of its runs.

@@ -4,12 +4,14 @@
 #![allow(clippy::disallowed_methods, reason = "a benchmark plays clients, peers and the operator")]
 
 mod channels;
+mod chat;
 mod claim;
 mod idle;
 mod instances;
 mod jobs;
 mod legs;
 mod million;
+mod model;
 mod peers;
 mod reads;
 mod report;
@@ -50,6 +52,7 @@ const ALL: [(&str, &str); 11] = [
     ("script", "a script of 300 kinds: loading, a function's answer, reloads"),
     ("instances", "messages to inboxes and agents: rates, hooks, worktrees, decisions, wake-ups"),
     ("channels", "posts, woken agents, turns and long conversations"),
+    ("chat", "the assistant: latency of tokens, questions, memory, pages, searches; only if named"),
     ("search", "10,000 documents and 50,000 Topics: start-up, indexing, searches; only if named"),
 ];
 
@@ -104,7 +107,7 @@ fn parse(args: &[String]) -> Result<Asked, String> {
         match arg.as_str() {
             // Cargo says this to every benchmark.
             "--bench" | "smoke" => {}
-            word @ ("search" | "instances" | "channels") => asked.only = Some(word.to_owned()),
+            word @ ("search" | "instances" | "channels" | "chat") => asked.only = Some(word.to_owned()),
             "--json" => asked.is_json = true,
             "--quick" => (asked.rounds, asked.rows, asked.seconds) = (3, 100_000, 0.3),
             "--only" => {
@@ -165,7 +168,10 @@ async fn run(asked: &Asked) -> site::Outcome<Report> {
     if wants("channels") {
         channels::measure(asked, folder.path(), &mut report).await?;
     }
-    // Only by its name: it takes some minutes.
+    // Only by their names: they take some minutes.
+    if asked.only.as_deref() == Some("chat") {
+        chat::measure(asked, folder.path(), &mut report).await?;
+    }
     if asked.only.as_deref() == Some("search") {
         search::measure(asked, folder.path(), &mut report).await?;
     }

@@ -37,14 +37,14 @@ const SEARCHES: [(&str, &str); 12] = [
 ];
 
 /// Words that are made of syllables, the first ones far more common than the last ones.
-struct Vocabulary {
+pub(crate) struct Vocabulary {
     words: Vec<String>,
     sums: Vec<f64>,
     seed: u64,
 }
 
 impl Vocabulary {
-    fn new() -> Vocabulary {
+    pub(crate) fn new() -> Vocabulary {
         let mut made =
             Vocabulary { words: Vec::new(), sums: Vec::new(), seed: 0x9e37_79b9_7f4a_7c15 };
         let mut seen = std::collections::HashSet::new();
@@ -66,6 +66,11 @@ impl Vocabulary {
         made
     }
 
+    /// Returns a word by its place; the first ones are the most common.
+    pub(crate) fn word(&self, place: usize) -> &str {
+        &self.words[place % WORDS]
+    }
+
     /// Returns a number below another: the same ones in each run.
     fn below(&mut self, end: usize) -> usize {
         self.seed ^= self.seed << 13;
@@ -74,7 +79,7 @@ impl Vocabulary {
         (self.seed >> 11) as usize % end
     }
 
-    fn text(&mut self, words: usize) -> String {
+    pub(crate) fn text(&mut self, words: usize) -> String {
         let mut text = String::new();
         for count in 1..=words {
             let at = self.below(1 << 30) as f64 / f64::from(1 << 30);
@@ -238,7 +243,7 @@ async fn wait_ready(server: &Server) -> Outcome<()> {
     Ok(())
 }
 
-async fn timed(line: &mut Line, request: &[u8]) -> Outcome<f64> {
+pub(crate) async fn timed(line: &mut Line, request: &[u8]) -> Outcome<f64> {
     let begin = Instant::now();
     let (status, body) = line.ask(request).await?;
     let took = begin.elapsed().as_secs_f64() * 1_000.0;
@@ -314,7 +319,7 @@ async fn noticed(site: &Site, server: &Server, report: &mut Report) -> Outcome<(
 }
 
 /// Resident memory, what of it is the server's own, and the most there was, in MB.
-fn memory(server: &Server) -> Outcome<(f64, f64, f64)> {
+pub(crate) fn memory(server: &Server) -> Outcome<(f64, f64, f64)> {
     let text = std::fs::read_to_string(format!("/proc/{}/status", server.pid()))?;
     let field = |name: &str| -> f64 {
         let line = text.lines().find(|it| it.split(':').next() == Some(name));

@@ -1,7 +1,7 @@
 //! A site in a temporary folder, and the real server on it.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -20,6 +20,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) fn folder() -> Outcome<TempDir> {
     let parent = std::env::var_os("WB_BENCH_DIR").map_or_else(std::env::temp_dir, Into::into);
     Ok(tempfile::Builder::new().prefix("wb-bench-").tempdir_in(parent)?)
+}
+
+/// Returns the server that is measured: the one that was built with this program, or that of
+/// another release, from the folder in `WB_BENCH_PROGRAMS`.
+fn program() -> PathBuf {
+    let own = || PathBuf::from(env!("CARGO_BIN_EXE_wiki-browser"));
+    let other = std::env::var_os("WB_BENCH_PROGRAMS").map(PathBuf::from);
+    other.map_or_else(own, |folder| folder.join("wiki-browser"))
 }
 
 /// A line of progress, where it disturbs no result.
@@ -65,7 +73,7 @@ impl Site {
         // The last server's: a stale socket would only refuse, a stale file would lie.
         let _ = std::fs::remove_file(self.data.join("server.json"));
         let begin = Instant::now();
-        let child = Command::new(env!("CARGO_BIN_EXE_wiki-browser"))
+        let child = Command::new(program())
             .arg("serve")
             .current_dir(&self.top)
             .env_clear()

@@ -149,6 +149,8 @@ pub struct RunView {
     pub question_id: ChatMessageId,
     /// The mode that answers.
     pub mode: String,
+    /// Whether that is not the mode it was started with, which could not be used.
+    pub fell_back: bool,
     /// The action that was run.
     pub action: Option<String>,
     /// Whether it changes nothing.
@@ -325,6 +327,9 @@ pub struct ChatMessageView {
     /// The file of the vault in which its run is recorded, once it is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artefact: Option<String>,
+    /// Whether the site's key answered because the person's subscription could not be used.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fell_back: bool,
     /// All messages that follow the same one, oldest first, this one among them.
     pub siblings: Vec<ChatMessageId>,
     /// When it was written down.

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::Millis;
+
 /// A mode, and whether a person can use it.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -10,6 +12,9 @@ pub struct ModeView {
     pub mode: String,
     /// Whether it can be used now.
     pub available: bool,
+    /// The mode that answers as long as this one cannot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instead: Option<String>,
     /// Why it cannot.
     pub why: Option<String>,
     /// What to do about it.
@@ -104,4 +109,60 @@ pub struct GatewayAnswer {
 pub struct SignedOut {
     /// Whether the person was signed in.
     pub was_signed_in: bool,
+}
+
+/// The query of `GET /api/agent/vault/file`.
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct VaultFileQuery {
+    /// The path in the vault.
+    pub path: String,
+}
+
+/// The answer of `GET /api/agent/scratch`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ScratchView {
+    /// The files, by path.
+    pub items: Vec<ScratchFile>,
+    /// Their size together.
+    pub bytes: u64,
+    /// None of them was changed since.
+    pub before: Millis,
+    /// Whether there are more.
+    pub is_cut: bool,
+}
+
+/// An old file in `agent/scratch`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ScratchFile {
+    /// Its path in the vault.
+    pub path: String,
+    /// Its size.
+    pub bytes: u64,
+    /// When it was last changed.
+    pub modified_at: Millis,
+}
+
+/// The query of `DELETE /api/agent/scratch`.
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ScratchQuery {
+    /// The `before` of the list.
+    pub before: Millis,
+}
+
+/// The answer of `DELETE /api/agent/scratch`.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ScratchCleared {
+    /// How many files were deleted.
+    pub deleted: u32,
+    /// Their size together.
+    pub bytes: u64,
+    /// How many were not, because they have changed or are larger than 1 MiB.
+    pub kept: u32,
 }

@@ -93,6 +93,15 @@ pub struct EngineRow {
     pub hold: Option<EngineHold>,
 }
 
+/// The query of `POST /api/engines/{name}/release`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ReleaseQuery {
+    /// A person, for whose own jobs only the engine is on hold; admins only.
+    pub person: Option<String>,
+}
+
 /// The response of `POST /api/engines/{name}/release`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

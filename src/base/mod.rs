@@ -20,6 +20,7 @@ pub mod limit;
 mod loose_json;
 mod media;
 mod page;
+pub mod picture;
 mod secret_name;
 mod source_path;
 pub mod sse;

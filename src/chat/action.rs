@@ -1,47 +1,47 @@
-//! Actions: questions that a person keeps as Markdown files of their vault, to be asked again.
+//! Actions: questions kept as Markdown files in a person's vault, to ask again.
 //!
-//! **Invariant:** a file that is not understood whole runs nothing: a confirmation lost to a typing
-//! error is worse than a refusal.
+//! **Invariant:** an invalid file cannot run: losing a confirmation to a typo is worse than a
+//! refusal.
 
 use jiff::ToSpan as _;
 use unicode_normalization::{UnicodeNormalization as _, char::is_combining_mark};
 
 use crate::base::{Error, Millis, Result, digest_hex, split_front_matter};
 
-/// Most steps that an action may allow itself.
+/// Highest `max_steps` of an action.
 const STEPS_MAX: u32 = 500;
-/// Longest line about an action, in characters.
+/// Longest description of an action, in characters.
 const ABOUT_CHARS_MAX: usize = 200;
-/// The letters of a digest that an action without a name of letters has.
+/// Digits of the digest in the id of an action whose label has no letters.
 const DIGEST_LETTERS: usize = 8;
-/// The names that a prompt may hold in double braces.
+/// Placeholders that a prompt may contain.
 const FIELDS: [&str; 6] = ["date", "yesterday", "time", "weekday", "person", RUN_ID];
-/// The name of the run that answers, which is known last.
+/// Placeholder for the id of the run, which is known last.
 const RUN_ID: &str = "run_id";
 
-/// An action, as its file says.
+/// An action, read from its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Action {
-    /// What it does, in a line.
+    /// A one-line description.
     pub about: Option<String>,
-    /// Whether it runs only for whoever has seen its prompt.
+    /// Whether the person must see its prompt before it runs.
     pub requires_confirmation: bool,
-    /// The most steps that its answer may take.
+    /// The most steps of its answer.
     pub max_steps: Option<u32>,
-    /// The prompt, with its fields not filled in.
+    /// The prompt, with its placeholders.
     pub prompt: String,
-    /// What tells this content of the file from others.
+    /// The digest of the file's content.
     pub digest: String,
 }
 
-/// Returns what an action is called after the name of its file; nothing if the file is none.
+/// Returns an action's label, derived from its file name; `None` if the file is not an action.
 pub fn label(file: &str) -> Option<&str> {
     let stem = file.strip_suffix(".md")?;
     let stem = stem.strip_suffix(".prompt").unwrap_or(stem).trim();
     (!stem.is_empty()).then_some(stem)
 }
 
-/// Returns the id of an action: its label in small letters and digits, without accents.
+/// Returns an action's id: its label in lowercase letters and digits, without accents.
 pub fn id(label: &str) -> String {
     let plain = label.nfkd().filter(|it| !is_combining_mark(*it)).flat_map(char::to_lowercase);
     let mut id = String::new();
@@ -58,10 +58,10 @@ pub fn id(label: &str) -> String {
     }
 }
 
-/// Reads the file of an action.
+/// Parses an action file.
 ///
 /// # Errors
-/// `invalid` with code `bad_action`, with what is wrong.
+/// `invalid` with code `bad_action`.
 pub fn read(text: &str) -> Result<Action> {
     let refuse = |why: String| Err(Error::invalid(why).code("bad_action"));
     let (front, prompt) = match split_front_matter(text) {
@@ -107,11 +107,11 @@ pub fn read(text: &str) -> Result<Action> {
     Ok(action)
 }
 
-/// Fills the fields of a prompt for a person at a moment, whose day is counted in UTC. Between the
-/// parts of it stands the id of the run that answers.
+/// Fills in a prompt's placeholders, with dates in UTC. Returns the parts between which the id of
+/// the run belongs.
 ///
 /// # Errors
-/// `invalid` with code `bad_action` for a field that there is none of.
+/// `invalid` with code `bad_action` for an unknown placeholder.
 pub fn prompt_for(action: &Action, person: &str, now: Millis) -> Result<Vec<String>> {
     let at = jiff::Timestamp::from_millisecond(now.0)
         .map_err(|cause| Error::internal("the clock is outside of all years").source(cause))?;
@@ -127,8 +127,8 @@ pub fn prompt_for(action: &Action, person: &str, now: Millis) -> Result<Vec<Stri
     })
 }
 
-/// Puts values in the place of names in double braces; where there is none, another part begins. A
-/// value is never read again.
+/// Replaces placeholders by values, and starts a new part at one without a value. Values are not
+/// searched for placeholders.
 fn fill(prompt: &str, value: impl Fn(&str) -> Option<String>) -> Result<Vec<String>> {
     let (mut parts, mut filled, mut rest) = (Vec::new(), String::new(), prompt);
     while let Some((before, after)) = rest.split_once("{{") {

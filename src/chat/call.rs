@@ -1,6 +1,6 @@
-//! Calls of tools: what a run asked for, whether it was made, and what came of it.
+//! Tool calls: what a run requested, whether it was executed, and the result.
 //!
-//! **Invariant:** the arguments of a call never change; what is made is what was shown.
+//! **Invariant:** a call's arguments never change, so what is executed is what was shown.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde_json::Value;
@@ -62,26 +62,26 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("chat::call_close_again", CLOSE_AGAIN),
 ];
 
-/// Where a call is.
+/// The state of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallState {
-    /// It may be made.
+    /// Ready to execute.
     Ready,
-    /// A person is asked.
+    /// Awaiting confirmation.
     Waiting,
-    /// It is being made.
+    /// Executing.
     Running,
-    /// It was made, or failed.
+    /// Finished, successfully or not.
     Done,
-    /// The person said no.
+    /// Declined by the person.
     Declined,
-    /// Nobody answered in time.
+    /// The confirmation expired.
     Expired,
-    /// What it was to change has changed meanwhile.
+    /// Its target had changed.
     Void,
-    /// The run ended before.
+    /// The run ended before it was executed.
     Cancelled,
-    /// The run ended in the middle of it.
+    /// The run ended while it was executing.
     Unknown,
 }
 
@@ -113,35 +113,35 @@ impl CallState {
         }
     }
 
-    /// Whether nothing more comes of it.
+    /// Returns whether the state is final.
     pub fn is_final(self) -> bool {
         !matches!(self, CallState::Ready | CallState::Waiting | CallState::Running)
     }
 }
 
-/// What a call changes: a path, and what stands there before and after.
+/// What a call changes: a path, and the content before and after.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// The path.
     pub path: String,
-    /// The digest of what stands there.
+    /// The digest of the content before.
     pub before: String,
-    /// The digest of what will stand there.
+    /// The digest of the content after.
     pub after: String,
-    /// Where it is moved to.
+    /// The target of a move.
     pub to: Option<String>,
 }
 
-/// A call of a tool.
+/// A tool call.
 #[derive(Clone, Debug)]
 pub struct ToolCall {
     /// Its id.
     pub id: CallId,
-    /// The run that asked for it.
+    /// The run that requested it.
     pub run_id: JobId,
     /// The step of that run.
     pub step: u32,
-    /// The name that the runtime gave it.
+    /// The runtime's id of it.
     pub call_ref: String,
     /// The tool.
     pub tool: String,
@@ -149,28 +149,28 @@ pub struct ToolCall {
     pub args: Value,
     /// The digest of the arguments.
     pub args_digest: String,
-    /// Where it is.
+    /// Its state.
     pub state: CallState,
-    /// Why a person is asked.
+    /// Why it needs confirmation.
     pub asks: Option<String>,
-    /// The question to that person.
+    /// The approval that asks the person.
     pub approval_id: Option<ApprovalId>,
-    /// The approval under which it was made after its question had expired: the model was told
-    /// that it was not.
+    /// The approval under which it was executed after its confirmation had expired. The model has
+    /// been told that it was not.
     pub again_id: Option<ApprovalId>,
     /// What it changes.
     pub target: Option<Target>,
-    /// Whether it went well.
+    /// Whether it succeeded.
     pub ok: Option<bool>,
-    /// What came of it, in one line.
+    /// The result, in one line.
     pub summary: Option<String>,
-    /// What the model was told.
+    /// The result given to the model.
     pub result: Option<String>,
     /// When it was undone.
     pub undone_at: Option<Millis>,
-    /// When it was asked for.
+    /// When it was requested.
     pub created_at: Millis,
-    /// When it began.
+    /// When it started.
     pub started_at: Option<Millis>,
     /// When it ended.
     pub ended_at: Option<Millis>,
@@ -213,7 +213,7 @@ impl ToolCall {
         })
     }
 
-    /// Returns how long it took, in milliseconds.
+    /// Returns its duration in milliseconds.
     pub fn ms(&self) -> i64 {
         match (self.started_at, self.ended_at) {
             (Some(start), Some(end)) => (end.0 - start.0).max(0),
@@ -222,31 +222,31 @@ impl ToolCall {
     }
 }
 
-/// A call to be written down.
+/// A new call.
 #[derive(Clone, Debug)]
 pub struct NewCall<'a> {
     /// Its id.
     pub id: &'a CallId,
-    /// The run that asks for it, and its step.
+    /// The run that requests it, and its step.
     pub run: (&'a JobId, u32),
-    /// The name that the runtime gave it.
+    /// The runtime's id of it.
     pub call_ref: &'a str,
     /// The tool.
     pub tool: &'a str,
-    /// The arguments as text, and their digest.
+    /// The arguments as JSON text, and their digest.
     pub args: (&'a str, &'a str),
-    /// Why a person is asked, and the question.
+    /// Why it needs confirmation, and the approval.
     pub asks: Option<(&'a str, &'a ApprovalId)>,
     /// What it changes.
     pub target: Option<&'a Target>,
 }
 
-/// Returns a fresh id of a call.
+/// Returns a new call id.
 pub fn mint(ids: &Ids) -> CallId {
     ids.mint()
 }
 
-/// Writes a call down.
+/// Inserts a call.
 ///
 /// # Errors
 /// As any write.
@@ -264,10 +264,10 @@ pub fn insert(tx: &Tx<'_>, new: &NewCall<'_>) -> Result<ToolCall> {
         .ok_or_else(|| Error::internal("a call was not written down"))
 }
 
-/// Returns a call of a person.
+/// Returns a person's call.
 ///
 /// # Errors
-/// `not_found` with code `no_call`, also for one of somebody else.
+/// `not_found` with code `no_call`, also for another person's.
 pub fn find(connection: &Connection, person: &PersonId, id: &CallId) -> Result<ToolCall> {
     let params = named_params! {":id": id, ":person": person};
     let found =
@@ -275,7 +275,7 @@ pub fn find(connection: &Connection, person: &PersonId, id: &CallId) -> Result<T
     found.ok_or_else(|| Error::not_found(format!("no call {id}")).code("no_call"))
 }
 
-/// Returns the call of a run with the name that its runtime gave it.
+/// Returns a run's call by its runtime's id.
 ///
 /// # Errors
 /// As any read.
@@ -284,7 +284,7 @@ pub fn by_ref(connection: &Connection, run: &JobId, call_ref: &str) -> Result<Op
     Ok(connection.prepare_cached(BY_REF)?.query_row(params, ToolCall::from_row).optional()?)
 }
 
-/// Returns the calls of a run, in their order.
+/// Returns a run's calls in order.
 ///
 /// # Errors
 /// As any read.
@@ -294,7 +294,7 @@ pub fn of_run(connection: &Connection, run: &JobId) -> Result<Vec<ToolCall>> {
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Returns how many calls a run has asked for.
+/// Returns how many calls a run has requested.
 ///
 /// # Errors
 /// As any read.
@@ -303,7 +303,7 @@ pub fn count(connection: &Connection, run: &JobId) -> Result<u32> {
     Ok(connection.prepare_cached(COUNT)?.query_row(params, |row| row.get(0))?)
 }
 
-/// Begins a call. Whether nobody had.
+/// Starts a call. Returns `false` if it was started already.
 ///
 /// # Errors
 /// As any write.
@@ -311,8 +311,8 @@ pub fn start(tx: &Tx<'_>, id: &CallId) -> Result<bool> {
     Ok(tx.prepare_cached(START)?.execute(named_params! {":id": id, ":now": tx.now()})? == 1)
 }
 
-/// Writes down what came of a call: whether it went well, one line for people, and the words for
-/// the model. Whether it was open.
+/// Records the result of a call: whether it succeeded, a line for people, and the text for the
+/// model. Returns whether the call was open.
 ///
 /// # Errors
 /// As any write.
@@ -329,7 +329,7 @@ pub fn finish(
     Ok(tx.prepare_cached(FINISH)?.execute(params)? == 1)
 }
 
-/// Closes what a run has left open.
+/// Closes a run's open calls.
 ///
 /// # Errors
 /// As any write.
@@ -338,7 +338,7 @@ pub fn close(tx: &Tx<'_>, run: &JobId) -> Result<()> {
     Ok(())
 }
 
-/// Notes that a call was undone. Whether it was not before.
+/// Records that a call was undone. Returns `false` if it was undone already.
 ///
 /// # Errors
 /// As any write.
@@ -346,19 +346,19 @@ pub fn note_undone(tx: &Tx<'_>, id: &CallId) -> Result<bool> {
     Ok(tx.prepare_cached(UNDO)?.execute(named_params! {":id": id, ":now": tx.now()})? == 1)
 }
 
-/// Begins a call whose question has expired, under an approval of its own.
+/// Starts a call whose confirmation expired, under a new approval.
 ///
 /// # Errors
-/// `conflict` with code `cannot_do`: somebody has, or it is not such a call.
+/// `conflict` with code `cannot_do` if it was started already, or did not expire.
 pub fn start_again(tx: &Tx<'_>, id: &CallId, approval: &ApprovalId) -> Result<()> {
     let params = named_params! {":id": id, ":approval": approval, ":now": tx.now()};
     match tx.prepare_cached(AGAIN)?.execute(params)? {
         1 => Ok(()),
-        _ => Err(Error::conflict("cannot_do", "the call was made, or does not wait any more")),
+        _ => Err(Error::conflict("cannot_do", "the call was executed already, or has not expired")),
     }
 }
 
-/// Writes down what came of such a call. What the model was told stays.
+/// Records the result of such a call. The model's result stays as it was.
 ///
 /// # Errors
 /// As any write.
@@ -375,7 +375,7 @@ pub fn finish_again(
     Ok(())
 }
 
-/// Closes such calls in the middle of which a server ended; returns their runs.
+/// Closes such calls that a killed server left executing; returns their runs.
 ///
 /// # Errors
 /// As any write.

@@ -1,6 +1,6 @@
-//! Claude Code as a runtime: its arguments, its environment, and what its output becomes.
+//! Claude Code as a runtime: its arguments, its environment, and the items made from its output.
 //!
-//! **Invariant:** it is given no tool but ours; a process that names another one is ended.
+//! **Invariant:** it has no tools but ours; a process that names another one is ended.
 
 use std::sync::Arc;
 
@@ -10,24 +10,24 @@ use crate::base::{Error, ErrorKind, Result, truncate_chars};
 use crate::chat::{Item, Line, Use};
 use crate::jobs::Listener;
 
-/// Longest text of a fault, in characters.
+/// Longest fault message, in characters.
 const FAULT_CHARS_MAX: usize = 400;
-/// What the program says to its makers at each cancellation.
+/// What the program prints for its developers at each cancellation.
 const NOTE: &str = "[ede_diagnostic]";
 
-/// What its names of our tools begin with: `mcp`, and the server as the file of it calls it.
+/// Prefix of its names for our tools: `mcp`, and the name of the server in its file.
 const TOOL_PREFIX: &str = "mcp__wb__";
 
-/// Returns the file that tells it of our server of tools, which is `wb-agent mcp`. The token is in
-/// no file: the server of tools has it from the environment of the program.
+/// Returns the file that declares our MCP server, `wb-agent mcp`. The token is in no file: the MCP
+/// server gets it from the environment.
 pub fn server_file(wb_agent: &str, call_ms: u64) -> Value {
     json!({"mcpServers": {"wb": {
         "type": "stdio", "command": wb_agent, "args": ["mcp", "assistant"], "timeout": call_ms,
     }}})
 }
 
-/// Returns the arguments of a run: no tool of its own, no settings of the machine, no server but
-/// ours with these tools.
+/// Returns a run's arguments: no tools of its own, no settings of the machine, and only our MCP
+/// server with these tools.
 pub fn arguments(
     system_file: &str,
     tools: Option<(&str, &[&str])>,
@@ -61,8 +61,8 @@ pub fn arguments(
     arguments
 }
 
-/// Returns whether a run inherits a variable of the server. Keys and tokens are not: they would be
-/// billed, and they belong to somebody else.
+/// Returns whether a run inherits a variable of the server. Keys and tokens are not inherited: they
+/// belong to somebody else, who would be billed.
 pub fn is_inherited(name: &str) -> bool {
     const NAMES: [&str; 5] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR"];
     const PROXIES: [&str; 4] = ["http_proxy", "https_proxy", "no_proxy", "all_proxy"];
@@ -70,31 +70,31 @@ pub fn is_inherited(name: &str) -> bool {
     NAMES.contains(&name) || name.starts_with("LC_") || is_proxy
 }
 
-/// Makes items of what Claude Code prints.
+/// Turns Claude Code's output into items.
 #[derive(Debug)]
 pub struct ClaudeReader {
     line: Arc<Line>,
-    /// The tools that it is given.
+    /// Its tools.
     tools: Vec<&'static str>,
-    /// Bytes of text that an answer may have.
+    /// Most bytes of text in an answer.
     output_max: u64,
-    /// Steps that it may have.
+    /// Most steps of an answer.
     steps_max: u32,
     written: u64,
     step: u32,
-    /// Whether the message of the step has not ended.
+    /// Whether the step's message is incomplete.
     is_open: bool,
-    /// The number of the first item of the step.
+    /// The number of the step's first item.
     first_seq: u64,
-    /// The message that came in pieces, which is not told again as a whole.
+    /// The message that was streamed, so that it is not repeated when it arrives as a whole.
     streamed: Option<String>,
-    /// Whether the step has text, so that another block of text is set apart.
+    /// Whether the step has text, from which the next text block is separated.
     has_text: bool,
     is_over: bool,
 }
 
 impl ClaudeReader {
-    /// Returns a reader that writes what it finds, and ends an answer with more bytes or steps.
+    /// Returns a reader that writes items, and ends an answer that exceeds the limits.
     pub fn new(
         line: Arc<Line>,
         tools: Vec<&'static str>,
@@ -163,7 +163,7 @@ impl ClaudeReader {
 
     fn begin_step(&mut self) -> Result<()> {
         if self.is_open && self.has_text {
-            // The request was repeated in the middle of an answer.
+            // The request was repeated during an answer.
             self.line.push(Item::Reset { step: self.step, from_seq: self.first_seq })?;
         } else if !self.is_open {
             self.step += 1;
@@ -179,10 +179,10 @@ impl ClaudeReader {
         Ok(())
     }
 
-    /// A message that came in one piece: each of its blocks has a line of its own.
+    /// Handles a whole message: each of its blocks has a line of its own.
     fn whole(&mut self, object: &Value) -> Result<()> {
         let message = &object["message"];
-        // What the program itself says in place of a model is told by its result.
+        // A message of the program itself is reported by its result.
         let is_own = message["model"] == "<synthetic>" || object["error"].is_string();
         let id = message["id"].as_str();
         let is_streamed = id.is_some() && id == self.streamed.as_deref();
@@ -205,7 +205,7 @@ impl ClaudeReader {
         Ok(())
     }
 
-    /// Notes the calls of a message: they come by another way, which asks for them here.
+    /// Records the calls of a message. They arrive over MCP, and are looked up here.
     fn announce(&mut self, content: &Value, is_streamed: bool) -> Result<()> {
         let blocks = content.as_array().into_iter().flatten();
         for block in blocks.filter(|it| it["type"] == "tool_use") {
@@ -254,7 +254,7 @@ impl ClaudeReader {
         }
         let text = object["result"].as_str().or_else(|| object["errors"][0].as_str());
         if text.is_some_and(|it| it.starts_with(NOTE)) {
-            // It was told to end: why, whoever ended it knows.
+            // It was ended from outside, which knows the reason.
             return Ok(());
         }
         let text = text.unwrap_or("the program reported an error");
@@ -264,7 +264,7 @@ impl ClaudeReader {
         self.line.push(Item::Status { code: code.to_owned(), message })
     }
 
-    /// Notes why the run is ended.
+    /// Records why the run ends.
     fn fault(&mut self, code: &str, message: &str) -> Result<()> {
         self.is_over = true;
         self.line.push(Item::Status { code: code.to_owned(), message: message.to_owned() })
@@ -293,7 +293,7 @@ impl Listener for ClaudeReader {
     }
 }
 
-/// Returns the word for what a provider refused.
+/// Returns the code for a provider's refusal.
 fn fault_code(status: u64, text: &str) -> &'static str {
     let text = text.to_ascii_lowercase();
     let says = |words: &[&str]| words.iter().any(|it| text.contains(it));
@@ -321,8 +321,8 @@ mod tests {
     use crate::base::Clock;
     use crate::chat::{Answer, Hub, STREAM_FILE, Scribe, sum};
 
-    /// Reads lines; returns the items without what differs from run to run, and whether the last
-    /// line let the program go on.
+    /// Reads lines; returns the items without what differs between runs, and whether the program
+    /// may continue after the last line.
     fn read(lines: &str, output_max: u64) -> (Vec<String>, bool) {
         let folder = tempfile::tempdir().unwrap();
         let run: crate::base::JobId = "018bcfe5-6800-7000-8000-000000000001".parse().unwrap();

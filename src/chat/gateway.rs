@@ -1,6 +1,6 @@
-//! The gateway as the rest of the program knows it: where it is, once it is there.
+//! A handle to the gateway: whether it runs, and how to reach it.
 //!
-//! **Invariant:** who needs it rings; one loop alone starts and ends it.
+//! **Invariant:** callers ring a bell; only one loop starts and ends the gateway.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,17 +18,17 @@ use crate::process::JobFolder;
 
 /// Its folder below the data folder.
 pub const GATEWAY_FOLDER: &str = "services/pi-gateway";
-/// Its socket in that folder.
+/// Its socket, in that folder.
 const SOCKET: &str = "gateway.sock";
-/// Its folder with the sign-ins of persons, which it alone writes.
+/// The folder with people's sign-ins, which only it writes.
 const AUTH: &str = "auth";
-/// Largest file of a sign-in.
+/// Largest sign-in file.
 const AUTH_BYTES_MAX: u64 = 256 * 1024;
-/// How long it may take to be there.
+/// How long it may take to start.
 const READY_MAX: Duration = Duration::from_secs(30);
-/// How long a short answer may take.
+/// Longest wait for a short response.
 const ANSWER_MAX: Duration = Duration::from_secs(40);
-/// Largest short answer.
+/// Largest short response.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 /// A handle to the gateway.
@@ -39,25 +39,25 @@ pub struct Gateway(Arc<Inner>);
 struct Inner {
     standing: watch::Sender<Standing>,
     bell: Notify,
-    /// How often it was asked for.
+    /// How often it was requested.
     asked: AtomicU64,
     used_at: Mutex<Instant>,
 }
 
-/// Where the gateway is.
+/// The state of the gateway.
 #[derive(Clone, Debug)]
 pub enum Standing {
-    /// Nobody needs it.
+    /// Not needed.
     Asleep,
-    /// It is being started, or waits for its next start.
+    /// Starting, or waiting before the next start.
     Starting,
-    /// It answers.
+    /// Running.
     Ready(Access),
-    /// It cannot be started; with the request that this answers, what is wrong, and what to do.
+    /// Cannot be started: the number of the newest request it answers, the reason, and a hint.
     Broken(u64, String, String),
 }
 
-/// How it is reached.
+/// How to reach it.
 #[derive(Clone, Debug)]
 pub struct Access {
     socket: Utf8PathBuf,
@@ -76,12 +76,12 @@ impl Default for Gateway {
 }
 
 impl Access {
-    /// Returns how a gateway with this folder is reached.
+    /// Returns the access to a gateway with this folder.
     pub fn of(folder: &Utf8Path, token: &str) -> Access {
         Access { socket: folder.join(SOCKET), token: token.into() }
     }
 
-    /// Sends a request; returns the answer once it begins.
+    /// Sends a request; returns when the response begins.
     ///
     /// # Errors
     /// As [`outbound::call`].
@@ -95,7 +95,7 @@ impl Access {
         outbound::call(to, what, json, wait).await
     }
 
-    /// Returns whether it answers.
+    /// Returns whether it responds.
     pub async fn is_well(&self, wait: Duration) -> bool {
         let answer = self.send(("GET", "/health"), Bytes::new(), wait).await;
         answer.is_ok_and(|it| it.status() == 200)
@@ -103,7 +103,7 @@ impl Access {
 }
 
 impl Gateway {
-    /// Returns how it is reached, once it is there.
+    /// Starts it if necessary; returns when it is ready.
     ///
     /// # Errors
     /// `unavailable` with code `gateway_down`.
@@ -135,41 +135,41 @@ impl Gateway {
         found.await.map_err(late)?
     }
 
-    /// Says that somebody needs it.
+    /// Rings its bell: somebody needs it.
     pub fn ring(&self) {
         self.0.bell.notify_one();
     }
 
-    /// Notes that somebody uses it.
+    /// Records that it is being used.
     pub fn note_use(&self) {
         *self.0.used_at.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// Returns how long nobody has used it.
+    /// Returns how long it has been unused.
     pub fn unused(&self) -> Duration {
         self.0.used_at.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
     }
 
-    /// Waits until somebody needs it; returns the number of the newest request.
+    /// Waits for the bell; returns the number of the newest request.
     pub async fn rung(&self) -> u64 {
         self.0.bell.notified().await;
         self.0.asked.load(Ordering::SeqCst)
     }
 
-    /// Says where it is.
+    /// Sets its state.
     pub fn stand(&self, standing: Standing) {
         self.0.standing.send_replace(standing);
     }
 
-    /// Returns where it is.
+    /// Returns its state.
     pub fn standing(&self) -> Standing {
         self.0.standing.borrow().clone()
     }
 
-    /// Asks it for something short.
+    /// Sends a request with a short response.
     ///
     /// # Errors
-    /// `unavailable` with code `gateway_down`; what it refuses, with its own word as code.
+    /// `unavailable` with code `gateway_down`; its refusals, with their own codes.
     pub async fn ask(&self, method: &str, path: &str, body: &Value) -> Result<Value> {
         let access = self.access().await?;
         let lost = |cause: Failure| {
@@ -196,8 +196,8 @@ impl Gateway {
     }
 }
 
-/// Returns whether a person is signed in to a provider. The file is the gateway's; what it holds
-/// is not looked at any closer.
+/// Returns whether a person is signed in to a provider. The file belongs to the gateway, so nothing
+/// else in it is checked.
 ///
 /// # Errors
 /// `unavailable` if the file cannot be read.
@@ -210,11 +210,33 @@ pub fn is_signed_in(data: &Utf8Path, person: &PersonId, provider: &str) -> Resul
     Ok(all.is_some_and(|it| it[provider].is_object()))
 }
 
+/// Returns whether a person has a sign-in to any provider.
+///
+/// # Errors
+/// `unavailable` if the file cannot be read.
+pub fn has_sign_in(data: &Utf8Path, person: &PersonId) -> Result<bool> {
+    let Some(folder) = JobFolder::open(&data.join(GATEWAY_FOLDER).join(AUTH))? else {
+        return Ok(false);
+    };
+    Ok(folder.read(&format!("{person}.json"), AUTH_BYTES_MAX)?.is_some())
+}
+
+/// Removes the sign-ins of a person while no gateway runs.
+///
+/// # Errors
+/// `unavailable` if the file cannot be removed.
+pub fn forget_sign_in(data: &Utf8Path, person: &PersonId) -> Result<()> {
+    let path = data.join(GATEWAY_FOLDER).join(AUTH);
+    let Some(folder) = JobFolder::open(&path)? else { return Ok(()) };
+    let failed = || format!("cannot remove the sign-in of {person} in {path}");
+    folder.remove(&format!("{person}.json")).context(ErrorKind::Unavailable, failed)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// What was wrong before is no answer to who asks now.
+    /// An earlier failure must not answer a new request.
     #[tokio::test]
     async fn an_old_failure_answers_no_new_request() {
         let gateway = Gateway::default();

@@ -1,11 +1,12 @@
-//! A conversation as text, for a runtime that does not know it.
+//! A conversation as text, for a runtime that has not seen it.
 
 use crate::chat::{Message, Role};
 
-/// Longest text of what was said before, in bytes.
+/// Longest transcript, in bytes.
 const TRANSCRIPT_BYTES_MAX: usize = 200 * 1024;
 
-/// Returns a question with what was said before it, oldest first, as far as there is room.
+/// Returns a question after its transcript, oldest first, with as many of the newest messages as
+/// fit.
 pub fn transcript(before: &[Message], question: &str) -> String {
     let mut left = TRANSCRIPT_BYTES_MAX;
     let mut said = Vec::new();

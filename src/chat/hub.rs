@@ -1,6 +1,6 @@
-//! Who follows which answer, and who writes it: readers are woken when its file has grown.
+//! Readers and writers of answers: readers are woken when the file has grown.
 //!
-//! **Invariant:** nothing is handed over here; readers take everything from the file.
+//! **Invariant:** no items pass through here; readers read the file.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -21,10 +21,10 @@ struct Inner {
     lines: Mutex<HashMap<JobId, Weak<Line>>>,
 }
 
-/// A call that a runtime has announced.
+/// A call announced by a runtime.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Use {
-    /// The step that asks for it.
+    /// The step that requests it.
     pub step: u32,
     /// The tool.
     pub tool: String,
@@ -32,8 +32,8 @@ pub struct Use {
     pub input: Value,
 }
 
-/// The one way into the stream of an answer: whoever hears its runtime and whoever makes its calls
-/// write through it.
+/// The only writer of an answer's stream, shared by the reader of the runtime's output and the
+/// executor of its calls.
 #[derive(Debug)]
 pub struct Line {
     scribe: Mutex<Scribe>,
@@ -41,7 +41,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// Adds an item.
+    /// Appends an item.
     ///
     /// # Errors
     /// As [`Scribe::push`].
@@ -49,17 +49,17 @@ impl Line {
         self.scribe.lock().unwrap_or_else(PoisonError::into_inner).push(item)
     }
 
-    /// Returns the number that the next item gets.
+    /// Returns the number of the next item.
     pub fn next_seq(&self) -> u64 {
         self.scribe.lock().unwrap_or_else(PoisonError::into_inner).next_seq()
     }
 
-    /// Notes a call that the runtime has announced, by the name that it gave it.
+    /// Records a call that the runtime announced, by the runtime's id.
     pub fn announce(&self, call_ref: String, announced: Use) {
         self.uses.send_modify(|it| drop(it.insert(call_ref, announced)));
     }
 
-    /// Waits until a call is announced. The caller says how long.
+    /// Waits until a call is announced. The caller sets the time limit.
     pub async fn announced(&self, call_ref: &str) -> Option<Use> {
         let mut uses = self.uses.subscribe();
         let found = uses.wait_for(|it| it.contains_key(call_ref)).await.ok()?;
@@ -67,7 +67,7 @@ impl Line {
     }
 }
 
-/// Tells one reader when to look again.
+/// Wakes one reader.
 pub type Pokes = watch::Receiver<u64>;
 
 impl Hub {
@@ -81,13 +81,13 @@ impl Hub {
         line
     }
 
-    /// Returns the way into the stream of a run that is being written.
+    /// Returns the writer of a run's stream while it is open.
     pub fn line(&self, run: &JobId) -> Option<Arc<Line>> {
         let lines = self.0.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.get(run).and_then(Weak::upgrade)
     }
 
-    /// Returns what wakes a reader of a run.
+    /// Returns a waker for a reader of a run.
     pub fn follow(&self, run: &JobId) -> Pokes {
         let mut readers = self.0.readers.lock().unwrap_or_else(PoisonError::into_inner);
         readers.retain(|_, sender| sender.receiver_count() > 0);

@@ -4,17 +4,17 @@ use serde_json::{Value, json};
 
 use crate::base::{ApprovalId, CallId, ChatId, ChatMessageId, JobId, Millis, truncate_chars};
 
-/// The file of a run's folder that has its items.
+/// The file with the items, in the run's folder.
 pub const STREAM_FILE: &str = "chat.ndjson";
-/// Most bytes of the arguments, or of a preview, in an item; the call has all of it.
+/// Most bytes of arguments or a preview in an item; the call has the whole.
 const SHOWN_BYTES_MAX: usize = 8 * 1024;
-/// Most characters of one argument in an item whose arguments are too large.
+/// Most characters per argument, in an item whose arguments are too large.
 const SHOWN_CHARS_MAX: usize = 200;
 
 /// One line of the stream of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
-    /// It begins: always the first, and only once.
+    /// The beginning: always first, and once.
     Start {
         /// The conversation.
         session_id: ChatId,
@@ -23,21 +23,21 @@ pub enum Item {
         /// The model, if it is known.
         model: Option<String>,
     },
-    /// More of the text of a step.
+    /// More text of a step.
     Text {
         /// The step, from 1.
         step: u32,
-        /// What is added to its text.
+        /// The added text.
         delta: String,
     },
-    /// Something that a reader should know.
+    /// A notice for readers.
     Status {
-        /// A stable word; that of an error if the run will end by it.
+        /// A stable word; an error code if the run will end with it.
         code: String,
-        /// For people.
+        /// A message for people.
         message: String,
     },
-    /// Tokens and cost so far.
+    /// Tokens and cost of the run so far.
     Usage {
         /// Tokens read, without those from a cache.
         input: u64,
@@ -47,10 +47,10 @@ pub enum Item {
         cache_read: u64,
         /// Tokens written to a cache.
         cache_write: u64,
-        /// US dollars, if the program names them.
+        /// US dollars, if known.
         cost_usd: Option<f64>,
     },
-    /// A tool is called.
+    /// A tool call begins.
     ToolCall {
         /// The call.
         id: CallId,
@@ -61,53 +61,53 @@ pub enum Item {
         /// The arguments.
         args: Value,
     },
-    /// A person is asked whether a call may be made.
+    /// A call awaits confirmation.
     ConfirmRequired {
         /// The call.
         id: CallId,
         /// The tool.
         tool: String,
-        /// The question, as approvals have it.
+        /// The approval.
         approval_id: ApprovalId,
-        /// Why.
+        /// The reason.
         reason: String,
-        /// What would change.
+        /// The proposed change.
         preview: String,
-        /// When it is too late.
+        /// When the confirmation expires.
         expires_at: Millis,
     },
-    /// A call is over.
+    /// A call has finished.
     ToolResult {
         /// The call.
         id: CallId,
         /// The tool.
         tool: String,
-        /// How it ended.
+        /// Its final state.
         state: &'static str,
-        /// Whether it went well.
+        /// Whether it succeeded.
         ok: bool,
-        /// What came of it, in one line.
+        /// The result, in one line.
         summary: String,
-        /// How long it took, in milliseconds.
+        /// Its duration in milliseconds.
         ms: i64,
     },
-    /// The text of a step is taken back: the model begins it again.
+    /// The text of a step is withdrawn: the model starts it over.
     Reset {
         /// The step.
         step: u32,
-        /// The first item that no longer counts.
+        /// The first withdrawn item.
         from_seq: u64,
     },
-    /// The run has failed; `done` follows.
+    /// The run failed; `done` follows.
     Error {
         /// A stable word.
         code: String,
-        /// What is wrong.
+        /// The message.
         message: String,
         /// What to do.
         hint: String,
     },
-    /// The end: always the last, and only once.
+    /// The end: always last, and once.
     Done {
         /// The conversation.
         session_id: ChatId,
@@ -115,13 +115,13 @@ pub enum Item {
         message_id: Option<ChatMessageId>,
         /// How the run ended.
         reason: String,
-        /// Where it is recorded, if it is.
+        /// The path of its record, if any.
         artefact: Option<String>,
     },
 }
 
 impl Item {
-    /// Returns the word of its type.
+    /// Returns the name of its type.
     pub fn word(&self) -> &'static str {
         match self {
             Item::Start { .. } => "start",
@@ -137,7 +137,7 @@ impl Item {
         }
     }
 
-    /// Returns the line, with its line break.
+    /// Returns the item as a line with its line break.
     pub fn line(&self, seq: u64, at: Millis, run: &JobId) -> String {
         let mut line = json!({"type": self.word(), "seq": seq, "ts": at, "run_id": run});
         if let (Some(line), Value::Object(fields)) = (line.as_object_mut(), self.fields()) {
@@ -190,7 +190,7 @@ impl Item {
     }
 }
 
-/// Returns arguments as an item shows them, and whether something is left out.
+/// Returns arguments shortened for an item, and whether anything was cut.
 fn shown(args: &Value) -> (Value, bool) {
     if args.to_string().len() <= SHOWN_BYTES_MAX {
         return (args.clone(), false);
@@ -209,7 +209,7 @@ fn shown(args: &Value) -> (Value, bool) {
 mod tests {
     use super::*;
 
-    /// The names and their order are a contract: clients read them.
+    /// Clients depend on the names and their order.
     #[test]
     fn a_line_begins_with_its_type_and_number() {
         let run: JobId = "018bcfe5-6800-7000-8000-000000000001".parse().unwrap();

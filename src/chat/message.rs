@@ -40,12 +40,12 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("chat::message_is_above", IS_ABOVE),
 ];
 
-/// Most siblings that are named.
+/// Most siblings returned.
 const SIBLINGS_MAX: u32 = 200;
-/// Most steps from a message down to the end of its branch.
+/// Most messages from one to the end of its branch.
 const DEPTH_MAX: usize = 100_000;
 
-/// Who says a message.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The person.
@@ -64,16 +64,16 @@ impl Role {
     }
 }
 
-/// Whether a message is all of what was to be said.
+/// Whether a message is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It is.
+    /// Complete.
     Whole,
-    /// A person stopped it.
+    /// Stopped by the person.
     Stopped,
-    /// The server ended meanwhile.
+    /// Interrupted by the server's end.
     Interrupted,
-    /// Something went wrong.
+    /// Failed.
     Failed,
 }
 
@@ -101,34 +101,34 @@ impl State {
 /// A message.
 #[derive(Clone, Debug)]
 pub struct Message {
-    /// Its place in the order of all messages.
+    /// Its position among all messages.
     pub seq: i64,
     /// Its id.
     pub id: ChatMessageId,
     /// The message that it follows.
     pub parent_id: Option<ChatMessageId>,
-    /// Who says it.
+    /// Its author.
     pub role: Role,
-    /// The run that made it.
+    /// The run that wrote it.
     pub run_id: Option<JobId>,
-    /// Whether it is whole.
+    /// Whether it is complete.
     pub state: State,
     /// Markdown.
     pub body: String,
-    /// What it is at the provider that gave it.
+    /// The provider's own form of it.
     pub native: Option<String>,
-    /// That provider.
+    /// The provider.
     pub provider: Option<String>,
     /// The model that wrote it.
     pub model: Option<String>,
-    /// The files that go with it.
+    /// Attached files.
     pub attachments: Vec<Attachment>,
-    /// When it was written down.
+    /// When it was stored.
     pub created_at: Millis,
 }
 
 impl Message {
-    /// Returns what a model is told: the words, and which files go with them.
+    /// Returns the text for a model, including the list of attached files.
     pub fn told(&self) -> String {
         let mut told = self.body.trim().to_owned();
         if !self.attachments.is_empty() {
@@ -165,30 +165,30 @@ impl Message {
     }
 }
 
-/// A message to be written.
+/// A new message.
 #[derive(Clone, Debug)]
 pub struct NewMessage<'a> {
     /// The conversation.
     pub session: &'a ChatId,
     /// The message that it follows.
     pub parent: Option<&'a ChatMessageId>,
-    /// Who says it.
+    /// Its author.
     pub role: Role,
-    /// The run that made it, and its step in that.
+    /// The run that wrote it, and its step.
     pub run: Option<(&'a JobId, u32)>,
-    /// Whether it is whole.
+    /// Whether it is complete.
     pub state: State,
     /// Markdown.
     pub body: &'a str,
-    /// Who gave it, and what it is there.
+    /// The provider, and its own form of the message.
     pub native: Option<(&'a str, Option<&'a str>)>,
     /// The model that wrote it.
     pub model: Option<&'a str>,
-    /// The files that go with it.
+    /// Attached files.
     pub attachments: &'a [Attachment],
 }
 
-/// Writes a message.
+/// Inserts a message.
 ///
 /// # Errors
 /// As any write.
@@ -207,7 +207,7 @@ pub fn insert(tx: &Tx<'_>, ids: &Ids, new: &NewMessage<'_>) -> Result<ChatMessag
     Ok(id)
 }
 
-/// Returns the messages that a run has made, by their steps.
+/// Returns the messages of a run with their steps.
 ///
 /// # Errors
 /// As any read.
@@ -218,7 +218,7 @@ pub fn of_run(connection: &Connection, run: &JobId) -> Result<Vec<(u32, ChatMess
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Returns a message of a conversation; the caller has looked whose that is.
+/// Returns a message of a conversation. The caller has checked who owns the conversation.
 ///
 /// # Errors
 /// `not_found` with code `no_message`.
@@ -230,8 +230,8 @@ pub fn find(connection: &Connection, session: &ChatId, id: &ChatMessageId) -> Re
     })
 }
 
-/// Returns the branch that ends in a message, oldest first: at most `limit` messages, and whether
-/// there are more before them.
+/// Returns the branch that ends with a message, oldest first: at most `limit` messages, and whether
+/// there are earlier ones.
 ///
 /// # Errors
 /// As [`find`].
@@ -256,7 +256,7 @@ pub fn branch(
     Ok((found, false))
 }
 
-/// Returns the messages that follow the same one, oldest first.
+/// Returns the messages with the same parent, oldest first.
 ///
 /// # Errors
 /// As any read.
@@ -279,7 +279,7 @@ pub fn siblings(
     Ok(ids?)
 }
 
-/// Returns whether a message stands in the branch that ends in another.
+/// Returns whether a message is in the branch that ends with another.
 ///
 /// # Errors
 /// As any read.
@@ -297,7 +297,7 @@ pub fn tip(connection: &Connection, id: &ChatMessageId) -> Result<ChatMessageId>
     below(connection, id, DEPTH_MAX)
 }
 
-/// Returns what stands so many messages below a message in the newest branch, or the end of that.
+/// Returns the message that many messages below another in the newest branch, or that branch's end.
 ///
 /// # Errors
 /// As any read.

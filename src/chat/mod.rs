@@ -1,10 +1,10 @@
-//! Conversations of people with the assistant: their rows, the streams of their answers, and what
-//! a runtime says while it answers.
+//! Conversations with the assistant: their rows, the streams of their answers, and the output of
+//! runtimes.
 //!
-//! **Invariant:** a message never changes; a step that asks for tools is a message before they are
-//! used, and the end of an answer once its run is settled.
-//! **Invariant:** the id of the person is in every question to the database that a person asks.
-//! **Invariant:** what a reader saw of an answer stands in a file before it is told.
+//! **Invariant:** a message never changes. A step with tool calls is stored before the calls are
+//! executed, and the last step when its run is settled.
+//! **Invariant:** every query on behalf of a person contains that person's id.
+//! **Invariant:** an item is in the file before any reader sees it.
 
 pub mod action;
 mod call;
@@ -33,7 +33,9 @@ pub use call::{
 pub use claude::{
     ClaudeReader, arguments as claude_arguments, is_inherited, server_file as claude_server_file,
 };
-pub use gateway::{Access, GATEWAY_FOLDER, Gateway, Standing, is_signed_in};
+pub use gateway::{
+    Access, GATEWAY_FOLDER, Gateway, Standing, forget_sign_in, has_sign_in, is_signed_in,
+};
 pub use history::transcript;
 pub use hub::{Hub, Line, Pokes, Use};
 pub use item::{Item, STREAM_FILE};
@@ -45,8 +47,8 @@ pub use person_folder::Home;
 pub use replay::{Sum, Tail, sum};
 pub use run::{
     End, Ended, NewRun, Policy, RECORD_BELL, Record, Run, by_job, find as find_run,
-    insert as add_run, latest_of, note_change, note_digests, note_record, open_of, runs_of,
-    settle as settle_run, typed, unrecorded,
+    insert as add_run, latest_of, note_change, note_digests, note_fallback, note_record, open_of,
+    runs_of, settle as settle_run, typed, unrecorded,
 };
 pub use scribe::{Answer, Scribe};
 pub use search::{FoundChat, forget_words, has_all_words, message_of, search, take_in_chats};
@@ -58,10 +60,10 @@ pub use setting::{Setting, forget_ref, keep_ref, keep_setting, ref_of, setting_o
 
 pub use upload::{
     ATTACHMENTS_MAX, Attachment, IMAGE_BYTES_MAX, IMAGES_MAX, insert as add_upload, kind_of,
-    old as old_uploads, path_for as upload_path, take as take_upload,
+    old as old_uploads, path_for as upload_path, take as take_upload, type_of,
 };
 
-/// The statements of this module, for the schema test.
+/// Returns the statements of this module, for the schema test.
 pub fn statements() -> Vec<(&'static str, &'static str)> {
     [
         session::STATEMENTS,

@@ -1,4 +1,4 @@
-//! The folder of one person: their sign-in, and where their runs work.
+//! One person's folder: their sign-in, and the working folders of their runs.
 //!
 //! **Invariant:** a token is in a file that only the server's account can read, and nowhere else.
 
@@ -7,15 +7,15 @@ use camino::{Utf8Path, Utf8PathBuf};
 use crate::base::{CallId, ChatId, Context, Error, ErrorKind, PersonId, Result};
 use crate::process::{JobFolder, Root, remove_some};
 
-/// The file with the token of Claude Code.
+/// The file with the token for Claude Code.
 const CLAUDE_TOKEN: &str = "claude.token";
 /// Longest token, in bytes.
 const TOKEN_BYTES_MAX: u64 = 4 * 1024;
-/// Most entries that are removed at one time.
+/// Most entries removed at once.
 const ENTRIES_MAX: usize = 100_000;
-/// The folder with what files were before calls changed them.
+/// The folder with the previous contents of changed files.
 const KEPT: &str = "kept";
-/// Most bytes that are kept of one person's files.
+/// Most bytes of previous contents per person.
 const KEPT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// The folder of one person below the data folder.
@@ -25,12 +25,12 @@ pub struct Home {
 }
 
 impl Home {
-    /// Returns a person's folder; nothing is made yet.
+    /// Returns a person's folder, without creating it.
     pub fn of(data: &Utf8Path, person: &PersonId) -> Home {
         Home { path: data.join("people").join(person.as_str()) }
     }
 
-    /// Returns the token of Claude Code, if the person has signed in.
+    /// Returns the token for Claude Code, if the person has signed in.
     ///
     /// # Errors
     /// `unavailable` if the file cannot be read.
@@ -41,7 +41,7 @@ impl Home {
         Ok(text.map(|it| it.trim().to_owned()).filter(|it| !it.is_empty()))
     }
 
-    /// Keeps what `claude setup-token` printed.
+    /// Stores the token that `claude setup-token` printed.
     ///
     /// # Errors
     /// `invalid` with code `bad_token`; `unavailable` if it cannot be written.
@@ -58,7 +58,7 @@ impl Home {
         JobFolder::make(&self.path)?.put(CLAUDE_TOKEN, token.as_bytes())
     }
 
-    /// Forgets the token. Whether there was one.
+    /// Removes the token. Returns whether there was one.
     ///
     /// # Errors
     /// `unavailable` if it cannot be removed.
@@ -70,10 +70,10 @@ impl Home {
         Ok(was_there)
     }
 
-    /// Keeps what a file was before a call changed it. The oldest go to make room.
+    /// Stores a file's content before a call changes it. The oldest are removed to make room.
     ///
     /// # Errors
-    /// `unavailable` if it cannot be written: then nothing is to be changed.
+    /// `unavailable` if it cannot be written; the caller must not change the file then.
     pub fn keep(&self, call: &CallId, bytes: &[u8]) -> Result<()> {
         JobFolder::make(&self.path)?;
         let path = self.path.join(KEPT);
@@ -98,7 +98,7 @@ impl Home {
         folder.put(call.as_str(), bytes)
     }
 
-    /// Returns what a file was before a call changed it, if that is still kept.
+    /// Returns a file's content before a call changed it, if still stored.
     ///
     /// # Errors
     /// `unavailable` if it cannot be read.
@@ -107,7 +107,7 @@ impl Home {
         folder.read(call.as_str(), KEPT_BYTES_MAX)
     }
 
-    /// Forgets what files were before these calls.
+    /// Removes the contents stored for these calls.
     ///
     /// # Errors
     /// `unavailable` if something cannot be removed.
@@ -126,7 +126,7 @@ impl Home {
         Ok(())
     }
 
-    /// Returns the folder that Claude Code keeps its sessions in, and makes it.
+    /// Creates and returns the folder for Claude Code's sessions.
     ///
     /// # Errors
     /// `unavailable` if it cannot be made.
@@ -137,8 +137,8 @@ impl Home {
         Ok(path)
     }
 
-    /// Returns the folder that the runs of a conversation work in, and makes it: it is empty, and
-    /// the same for all of them, because a session is found from its own folder.
+    /// Creates and returns the empty working folder of a conversation's runs. All of them use the
+    /// same one, because Claude Code finds a session only from its own folder.
     ///
     /// # Errors
     /// `unavailable` if it cannot be made.
@@ -156,7 +156,7 @@ impl Home {
         self.claude_project(session).join(format!("{reference}.jsonl")).is_file()
     }
 
-    /// Removes what the runs of a conversation left here.
+    /// Removes the files of a conversation's runs.
     ///
     /// # Errors
     /// `unavailable` if something cannot be removed.
@@ -171,7 +171,7 @@ impl Home {
         Ok(())
     }
 
-    /// Claude Code names the folder of a project by the path that it works in.
+    /// Claude Code names a project's folder after its working folder.
     fn claude_project(&self, session: &ChatId) -> Utf8PathBuf {
         let cwd = self.path.join("claude-cwd").join(session.as_str());
         let cwd = cwd.canonicalize_utf8().unwrap_or(cwd);

@@ -1,4 +1,4 @@
-//! Reading the stream of an answer back from its file.
+//! Reads an answer's stream back from its file.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ use crate::base::Result;
 use crate::chat::STREAM_FILE;
 use crate::process::JobFolder;
 
-/// Largest stream of an answer; the last of it is for its ending.
+/// Largest stream of an answer, including room for its ending.
 pub(super) const STREAM_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// Most bytes read at one time.
+/// Most bytes read at once.
 const CHUNK_BYTES_MAX: u64 = 256 * 1024;
 
 /// Follows the file of an answer, line by line.
@@ -19,18 +19,25 @@ const CHUNK_BYTES_MAX: u64 = 256 * 1024;
 pub struct Tail {
     dir: Utf8PathBuf,
     offset: u64,
-    /// The number of the last line that was read.
+    /// Lines up to this number are skipped.
+    after: u64,
+    /// The number of the last line that was read or skipped.
     pub last_seq: u64,
 }
 
 impl Tail {
     /// Returns one that begins at the start of the file.
     pub fn new(dir: &Utf8Path) -> Tail {
-        Tail { dir: dir.to_owned(), offset: 0, last_seq: 0 }
+        Tail::after(dir, 0)
     }
 
-    /// Returns the whole lines that are new, up to some hundred KiB of them; none if there are
-    /// none, or no file. A line without its end is being written.
+    /// Returns one that skips the lines up to a number.
+    pub fn after(dir: &Utf8Path, seq: u64) -> Tail {
+        Tail { dir: dir.to_owned(), offset: 0, after: seq, last_seq: 0 }
+    }
+
+    /// Returns complete new lines, up to a few hundred KiB; none if there are none, or no file. A
+    /// line without a line break is still being written.
     ///
     /// # Errors
     /// `unavailable` if the file cannot be read.
@@ -50,16 +57,17 @@ impl Tail {
                 return Ok(Vec::new());
             };
             self.offset += end as u64 + 1;
-            let lines = String::from_utf8_lossy(&bytes[..=end]).into_owned();
-            let numbered = |line: &str| {
-                let seq = serde_json::from_str::<Value>(line).ok()?["seq"].as_u64()?;
-                Some((seq, format!("{line}\n")))
-            };
-            let lines: Vec<(u64, String)> = lines.lines().filter_map(numbered).collect();
-            if let Some((seq, _)) = lines.last() {
-                self.last_seq = *seq;
+            let mut lines = Vec::new();
+            for line in bytes[..=end].split_inclusive(|it| *it == b'\n') {
+                let Some(seq) = number_of(line) else { continue };
+                self.last_seq = seq;
+                if seq > self.after {
+                    lines.push((seq, String::from_utf8_lossy(line).into_owned()));
+                }
             }
-            return Ok(lines);
+            if !lines.is_empty() {
+                return Ok(lines);
+            }
         }
     }
 
@@ -69,18 +77,31 @@ impl Tail {
     }
 }
 
-/// What the items of an answer add up to.
+/// Returns the number of an item from its line. A line begins with its type and its number, so only
+/// a line that another program wrote is parsed.
+fn number_of(line: &[u8]) -> Option<u64> {
+    let known = || {
+        let rest = line.strip_prefix(b"{\"type\":\"")?;
+        let end = rest.iter().take(32).position(|it| *it == b'"')?;
+        let rest = rest.get(end..)?.strip_prefix(b"\",\"seq\":")?;
+        let digits = rest.iter().take(20).position(|it| !it.is_ascii_digit())?;
+        std::str::from_utf8(rest.get(..digits)?).ok()?.parse().ok()
+    };
+    known().or_else(|| serde_json::from_slice::<Value>(line).ok()?["seq"].as_u64())
+}
+
+/// The sum of an answer's items.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sum {
     /// The number of the last item.
     pub last_seq: u64,
-    /// The text of each step that counts.
+    /// The text of each step, without what was withdrawn.
     pub texts: BTreeMap<u32, String>,
-    /// The last status whose word is that of an error.
+    /// The last status with an error code.
     pub fault: Option<(String, String)>,
-    /// Bytes of each step that were ever told, also those that were taken back.
+    /// Bytes of text ever written per step, including withdrawn ones.
     pub(super) told: BTreeMap<u32, usize>,
-    /// How many items of the other types there are.
+    /// The number of items of each other type.
     pub(super) counts: BTreeMap<String, usize>,
 }
 
@@ -116,7 +137,7 @@ impl Sum {
     }
 }
 
-/// The words of a status by which a run ends.
+/// Whether a status code ends the run.
 fn is_fault(code: &str) -> bool {
     matches!(
         code,
@@ -127,6 +148,7 @@ fn is_fault(code: &str) -> bool {
             | "key_missing"
             | "key_invalid"
             | "unreachable"
+            | "gateway_down"
             | "stalled"
             | "rate_limited"
             | "overloaded"
@@ -139,7 +161,7 @@ fn is_fault(code: &str) -> bool {
     )
 }
 
-/// Returns what the items of an answer add up to; nothing without a file.
+/// Returns the sum of an answer's items; `None` without a file.
 ///
 /// # Errors
 /// `unavailable` if the file cannot be read.

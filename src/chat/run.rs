@@ -1,4 +1,4 @@
-//! Runs: one answer of a model, which is a job.
+//! Runs: a run is one answer, and a job.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::base::{ChatId, ChatMessageId, Error, JobId, Millis, PersonId, Result}
 use crate::chat::message::{self, Message, Role};
 use crate::store::Tx;
 
-/// Most messages of a branch that are looked through for what the person has typed.
+/// Most messages of a branch that are searched for text typed by the person.
 const TYPED_MAX: usize = 400;
 
 const INSERT: &str = "
@@ -44,6 +44,9 @@ const UNRECORDED: &str = "
 const NOTE_CHANGE: &str = "
     UPDATE chat_runs SET artefact = NULL, record_version = record_version + 1
     WHERE job_id = :id AND ended IS NOT NULL AND (:is_made OR artefact IS NOT '')";
+const NOTE_FALLBACK: &str = "
+    UPDATE chat_runs SET mode = :mode, fell_back = 1
+    WHERE job_id = :id AND ended IS NULL AND fell_back = 0";
 const NOTE_DIGESTS: &str = "UPDATE chat_runs SET record_digests = :digests WHERE job_id = :id";
 const NOTE_RECORD: &str = "
     UPDATE chat_runs SET artefact = :artefact, record_digests = :digests
@@ -60,11 +63,12 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("chat::run_settle", SETTLE),
     ("chat::run_unrecorded", UNRECORDED),
     ("chat::run_note_change", NOTE_CHANGE),
+    ("chat::run_note_fallback", NOTE_FALLBACK),
     ("chat::run_note_digests", NOTE_DIGESTS),
     ("chat::run_note_record", NOTE_RECORD),
 ];
 
-/// Rung when the record of a run is to be written.
+/// Rings when a run's record is due.
 pub const RECORD_BELL: &str = "records";
 
 /// How a run ended.
@@ -72,15 +76,15 @@ pub const RECORD_BELL: &str = "records";
 pub enum Ended {
     /// The model ended its turn.
     Ok,
-    /// The person stopped it.
+    /// Stopped by the person.
     Stopped,
-    /// Its time was over, or the model was silent.
+    /// It reached its time limit, or the model was silent.
     Timeout,
-    /// It met one of its bounds.
+    /// It reached another limit.
     Limit,
-    /// Something went wrong.
+    /// Failed.
     Error,
-    /// The server ended meanwhile.
+    /// Interrupted by the server's end.
     Interrupted,
 }
 
@@ -104,18 +108,18 @@ impl Ended {
 /// How a run ended, and why.
 #[derive(Clone, Debug)]
 pub struct End {
-    /// How.
+    /// Which way.
     pub ended: Ended,
-    /// The word of the error; none if it went well.
+    /// The error code; `None` if it succeeded.
     pub code: Option<String>,
-    /// What is wrong, for people.
+    /// The error message for people.
     pub text: Option<String>,
 }
 
-/// What bounds one run more than the script does.
+/// Limits of one run that are below the script's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Policy {
-    /// The most steps that it may take.
+    /// Most steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_steps: Option<u32>,
 }
@@ -127,38 +131,40 @@ pub struct Run {
     pub job_id: JobId,
     /// The conversation.
     pub session_id: ChatId,
-    /// Whose that is.
+    /// The owner of the conversation.
     pub person_id: PersonId,
-    /// The message that it answers.
+    /// The question that it answers.
     pub question_id: ChatMessageId,
     /// The mode that answers.
     pub mode: String,
-    /// The action that was run.
+    /// Whether it was started in another mode, which could not be used.
+    pub fell_back: bool,
+    /// The action, if it runs one.
     pub action: Option<String>,
-    /// Whether it changes nothing.
+    /// Whether it is a dry run.
     pub is_dry: bool,
-    /// What bounds it more than the script does.
+    /// Limits below the script's.
     pub policy: Policy,
-    /// How it ended; none while it has not.
+    /// How it ended; `None` while it is open.
     pub end: Option<End>,
-    /// What stands of it in its person's vault.
+    /// Its record in the person's vault.
     pub record: Record,
-    /// When it was asked for.
+    /// When it was requested.
     pub created_at: Millis,
     /// When it ended.
     pub ended_at: Option<Millis>,
 }
 
-/// What stands of a run in its person's vault.
+/// The record of a run in the person's vault.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
-    /// Whether the settlement of the run found something to be recorded.
+    /// Whether there was something to record when the run was settled.
     pub is_due: bool,
-    /// Where it stands; none while it is not written, or if nothing is.
+    /// The path; `None` until it is written, or if nothing is recorded.
     pub path: Option<String>,
-    /// Counts what has changed of it.
+    /// Counts changes that require writing it again.
     pub version: i64,
-    /// The digests of what was written there, or is about to be.
+    /// The digests of the contents that were written, or are about to be.
     pub digests: String,
 }
 
@@ -180,6 +186,7 @@ impl Run {
             person_id: row.get("person_id")?,
             question_id: row.get("question_id")?,
             mode: row.get("mode")?,
+            fell_back: row.get("fell_back")?,
             action: row.get("action")?,
             is_dry: row.get("dry_run")?,
             policy: serde_json::from_str(&row.get::<_, String>("policy_json")?).map_err(|it| {
@@ -198,20 +205,20 @@ impl Run {
     }
 }
 
-/// A run that is to be written.
+/// A new run.
 #[derive(Debug)]
 pub struct NewRun<'a> {
-    /// The mode that was asked for, and the one that answers.
+    /// The requested mode, and the one that answers.
     pub mode: (Option<&'a str>, &'a str),
-    /// The action that is run.
+    /// The action, if it runs one.
     pub action: Option<&'a str>,
-    /// Whether it changes nothing.
+    /// Whether it is a dry run.
     pub is_dry: bool,
-    /// What bounds it more than the script does.
+    /// Limits below the script's.
     pub policy: Policy,
 }
 
-/// Writes the run that a job is.
+/// Inserts a run for a job.
 ///
 /// # Errors
 /// `conflict` if the conversation has an open run.
@@ -231,17 +238,17 @@ pub fn insert(
     Ok(())
 }
 
-/// Returns a run of a person.
+/// Returns a person's run.
 ///
 /// # Errors
-/// `not_found` with code `no_run`, also for one of somebody else.
+/// `not_found` with code `no_run`, also for another person's.
 pub fn find(connection: &Connection, person: &PersonId, id: &JobId) -> Result<Run> {
     let params = named_params! {":id": id, ":person": person};
     let found = connection.prepare_cached(FIND)?.query_row(params, Run::from_row).optional()?;
     found.ok_or_else(|| Error::not_found(format!("no run {id}")).code("no_run"))
 }
 
-/// Returns the run that a job is, whoever it belongs to; for the life of the job.
+/// Returns a job's run, whoever owns it; for managing the job.
 ///
 /// # Errors
 /// As any read.
@@ -250,7 +257,7 @@ pub fn by_job(connection: &Connection, id: &JobId) -> Result<Option<Run>> {
     Ok(connection.prepare_cached(BY_JOB)?.query_row(params, Run::from_row).optional()?)
 }
 
-/// Returns the run of a conversation that has not ended.
+/// Returns the open run of a conversation.
 ///
 /// # Errors
 /// As any read.
@@ -259,7 +266,7 @@ pub fn open_of(connection: &Connection, session: &ChatId) -> Result<Option<Run>>
     Ok(connection.prepare_cached(OPEN_OF)?.query_row(params, Run::from_row).optional()?)
 }
 
-/// Returns the newest run that answers a message.
+/// Returns the newest run for a question.
 ///
 /// # Errors
 /// As any read.
@@ -282,8 +289,8 @@ pub fn runs_of(connection: &Connection, session: &ChatId) -> Result<Vec<JobId>> 
     Ok(ids.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Returns what the person has typed on the branch of a run, newest first: not what an action says,
-/// also where its question is answered again.
+/// Returns what the person typed on a run's branch, newest first, without the prompts of actions,
+/// even if those were answered again.
 ///
 /// # Errors
 /// As any read.
@@ -298,7 +305,7 @@ pub fn typed(connection: &Connection, run: &Run) -> Result<Vec<String>> {
     Ok(branch.into_iter().rev().filter(is_typed).map(|it| it.body).collect())
 }
 
-/// Writes down how a run ended. Whether it had not ended before.
+/// Records how a run ended. Returns `false` if it had ended before.
 ///
 /// # Errors
 /// As any write.
@@ -318,7 +325,7 @@ pub fn settle(
     Ok(tx.prepare_cached(SETTLE)?.execute(params)? == 1)
 }
 
-/// Returns runs whose record is not written, by their ends, after one of them.
+/// Returns runs whose record is due, in the order of their ends, after a given one.
 ///
 /// # Errors
 /// As any read.
@@ -333,8 +340,8 @@ pub fn unrecorded(
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Notes that the record of a run is to be written anew: of one that has none only if something
-/// was made.
+/// Marks a run's record as due again. A run without a record gets one only if something was
+/// executed.
 ///
 /// # Errors
 /// As any write.
@@ -345,7 +352,17 @@ pub fn note_change(tx: &Tx<'_>, id: &JobId, is_made: bool) -> Result<()> {
     Ok(())
 }
 
-/// Notes what is about to be written, before it is.
+/// Records that another mode answers, because the run's own could not be used. Returns whether the
+/// run is open and had not fallen back before.
+///
+/// # Errors
+/// As any write.
+pub fn note_fallback(tx: &Tx<'_>, id: &JobId, mode: &str) -> Result<bool> {
+    let params = named_params! {":id": id, ":mode": mode};
+    Ok(tx.prepare_cached(NOTE_FALLBACK)?.execute(params)? == 1)
+}
+
+/// Stores the digests of what is about to be written.
 ///
 /// # Errors
 /// As any write.
@@ -354,7 +371,7 @@ pub fn note_digests(tx: &Tx<'_>, id: &JobId, digests: &str) -> Result<()> {
     Ok(())
 }
 
-/// Notes where the record of a run stands; empty if it has none. Whether nothing has changed of it
+/// Stores the path of a run's record; empty if it has none. Returns `false` if the run has changed
 /// since it was read.
 ///
 /// # Errors

@@ -1,9 +1,9 @@
 //! Writes the stream of an answer: each item is in the file before a reader is woken.
 //!
-//! **Invariant:** numbers rise by one from 1, also across a restart of the server; the first item
-//! is `start`.
-//! **Invariant:** `error` and `done` are not written: readers are given them from the settled row,
-//! so they cannot be missing or differ.
+//! **Invariant:** items are numbered from 1 without gaps, even across a restart of the server; the
+//! first is `start`.
+//! **Invariant:** `error` and `done` are not in the file. Readers get them from the settled row, so
+//! they cannot be missing or differ.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -15,19 +15,19 @@ use crate::chat::replay::{STREAM_BYTES_MAX, Sum, Tail, sum_by};
 use crate::chat::{Hub, Item, STREAM_FILE};
 use crate::process::JobFolder;
 
-/// What is left for the ending of a stream.
+/// Room that is kept for the ending of a stream.
 const ENDING_BYTES: u64 = 1024 * 1024;
 
-/// The answer that is written.
+/// The answer to write.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// The run.
     pub run: JobId,
     /// Its folder.
     pub dir: Utf8PathBuf,
-    /// How its stream begins.
+    /// Its first item.
     pub start: Item,
-    /// When it was asked for: the time of its beginning.
+    /// When it was requested, which is the time of its first item.
     pub at: Millis,
 }
 
@@ -38,14 +38,14 @@ pub struct Scribe {
     file: File,
     seq: u64,
     bytes: u64,
-    /// What an earlier server wrote, of what is said again.
+    /// What an earlier server wrote, of the output that is read again.
     before: Sum,
     clock: Clock,
     hub: Hub,
 }
 
 impl Scribe {
-    /// Opens the stream of an answer where it ends; one that has none begins.
+    /// Opens an answer's stream at its end; a new stream gets its first item.
     ///
     /// # Errors
     /// `unavailable` if the file cannot be read or written.
@@ -72,7 +72,7 @@ impl Scribe {
         Ok(scribe)
     }
 
-    /// Adds an item. What an earlier server had written already, in the same order, is left out.
+    /// Appends an item. Items that an earlier server wrote, in the same order, are skipped.
     ///
     /// # Errors
     /// `unavailable` if it cannot be written; `too_large` once the stream is full.
@@ -93,7 +93,7 @@ impl Scribe {
         Ok(())
     }
 
-    /// Returns the number that the next item gets.
+    /// Returns the number of the next item.
     pub fn next_seq(&self) -> u64 {
         self.seq + 1
     }
@@ -149,7 +149,7 @@ mod tests {
         Scribe::open(answer, Clock::system(), Hub::default()).unwrap()
     }
 
-    /// As after a crash: the output is read again from its beginning.
+    /// After a crash, the output is read again from its beginning.
     #[test]
     fn a_stream_that_is_said_again_goes_on_where_it_ended() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,8 +1,8 @@
-//! The words of conversations: taken in with each message, and found by their person alone.
+//! The search index of conversations: updated with each message, and searched by each person alone.
 //!
-//! **Invariant:** what is looked for is looked for among the messages of one person: by a mark in
-//! the index, and by the row of the conversation.
-//! **Invariant:** both tables are made from the messages; losing them loses nothing.
+//! **Invariant:** a search only finds messages of its person, by a mark in the index and by the row
+//! of the conversation.
+//! **Invariant:** both tables are derived from the messages and can be rebuilt.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,13 +14,13 @@ use crate::chat::message::Message;
 use crate::documents::search::{self, Ask, folded, of_owner};
 use crate::store::Tx;
 
-/// Most messages that are taken in by one transaction.
+/// Most messages indexed by one transaction.
 const ROWS_MAX: u32 = 200;
-/// Most text that is taken in by one transaction, in bytes, if it is more than one message.
+/// Most bytes of text indexed by one transaction, if it has several messages.
 const BYTES_MAX: usize = 64 * 1024;
-/// Words that stand in more messages than this weigh nothing: bm25 walks through all of them.
+/// Words in more messages than this are not ranked, because bm25 visits all of those.
 const COMMON_ROWS: u32 = 2_000;
-/// Nothing is left to be taken in.
+/// Everything is indexed.
 const ALL: i64 = i64::MAX;
 
 const TEXT: &str = "
@@ -42,7 +42,7 @@ const TAKEN: &str = "
     ON CONFLICT (one) DO UPDATE SET after_seq = :after";
 const CLEAR: &str = "INSERT INTO search_chat_words (search_chat_words) VALUES ('delete-all')";
 const IS_WHOLE: &str = "SELECT after_seq = :all FROM search_chat_state WHERE one = 1";
-// The newest are ranked: the index is walked from its end.
+// Only the newest are ranked, so the index is walked from its end.
 const MATCHES: &str = "
     SELECT m.seq, m.session_id
     FROM search_chat_words CROSS JOIN chat_messages AS m ON m.seq = search_chat_words.rowid
@@ -73,29 +73,28 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("chat::search_message", MESSAGE),
 ];
 
-/// A conversation that was found, by the message that fits best.
+/// A conversation found by a search, with its best message.
 #[derive(Clone, Debug)]
 pub struct FoundChat {
     /// The conversation.
     pub session: ChatId,
-    /// The number of that message.
+    /// The number of the message.
     pub seq: i64,
 }
 
-/// Takes a message in that was just written. A damaged index does not stand in the way: it will be
-/// made anew.
+/// Indexes a new message. A damaged index is no error, because it will be rebuilt.
 pub(super) fn put(tx: &Tx<'_>, seq: i64) -> Result<()> {
     spared(tx, put_words(tx, seq).map(drop))
 }
 
-/// Takes the title of a conversation in again.
+/// Indexes a conversation's title again.
 pub(super) fn rename(tx: &Tx<'_>, session: &ChatId) -> Result<()> {
     let params = named_params! {":session": session};
     let first: Option<i64> = tx.prepare_cached(FIRST)?.query_row(params, |row| row.get(0))?;
     first.map_or(Ok(()), |seq| put(tx, seq))
 }
 
-/// Forgets the words of a conversation, before its messages go.
+/// Removes a conversation from the index, before its messages are deleted.
 pub(super) fn forget(tx: &Tx<'_>, session: &ChatId) -> Result<()> {
     let forgotten = tx.prepare_cached(FORGET)?.execute(named_params! {":session": session});
     spared(tx, forgotten.map(drop).map_err(Into::into))
@@ -108,7 +107,7 @@ fn spared(tx: &Tx<'_>, done: Result<()>) -> Result<()> {
     }
 }
 
-/// Writes the words of a message into the index; returns the length of its text.
+/// Indexes a message; returns the length of its text.
 fn put_words(tx: &Tx<'_>, seq: i64) -> Result<usize> {
     let read = |row: &Row<'_>| {
         let (title, body): (String, String) = (row.get("title")?, row.get("body")?);
@@ -123,7 +122,7 @@ fn put_words(tx: &Tx<'_>, seq: i64) -> Result<usize> {
     Ok(body.len())
 }
 
-/// Takes in some of the messages of before. Returns how many they were; 0 at the end.
+/// Indexes some of the messages that are missing in the index. Returns how many; 0 at the end.
 ///
 /// # Errors
 /// As any write; `index_damaged`.
@@ -143,7 +142,7 @@ pub fn take_in_chats(tx: &Tx<'_>) -> Result<i64> {
     Ok(count)
 }
 
-/// Empties the index, so that all is taken in again.
+/// Empties the index, so that it is rebuilt.
 ///
 /// # Errors
 /// As any write.
@@ -153,7 +152,7 @@ pub fn forget_words(tx: &Tx<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Returns whether all messages are in the index.
+/// Returns whether the index is complete.
 ///
 /// # Errors
 /// As any read.
@@ -163,8 +162,8 @@ pub fn has_all_words(connection: &Connection) -> Result<bool> {
     Ok(found.optional()?.unwrap_or(false))
 }
 
-/// Finds the conversations of a person, best first, each once; and whether there are more than
-/// were ranked. Those that were put away are not found.
+/// Finds a person's conversations, best first, each once; and whether more matched than were
+/// ranked. Archived conversations are not found.
 ///
 /// # Errors
 /// As any read; `index_damaged`.
@@ -187,7 +186,7 @@ pub fn search(
     if let (Some(oldest), false) = (found.last(), telling.is_empty()) {
         let scores = scores(connection, &telling, oldest.seq)?;
         let of = |it: &FoundChat| scores.get(&it.seq).copied().unwrap_or(0.0);
-        // bm25 is better the smaller it is; what is newer stands before what is as good.
+        // A smaller bm25 is better; of equal matches the newest comes first.
         found.sort_by(|a, b| of(a).total_cmp(&of(b)).then(b.seq.cmp(&a.seq)));
     }
     let mut seen = HashSet::new();
@@ -195,7 +194,7 @@ pub fn search(
     Ok((found, is_cut))
 }
 
-/// Returns those of the words that tell messages apart.
+/// Returns the words that are rare enough to be ranked.
 fn telling(connection: &Connection, ask: &Ask) -> Result<Vec<String>> {
     let mut telling = Vec::new();
     for word in ask.words() {
@@ -216,7 +215,7 @@ fn scores(connection: &Connection, telling: &[String], oldest: i64) -> Result<Ha
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Returns a message of a person by its number.
+/// Returns a person's message by its number.
 ///
 /// # Errors
 /// As any read.

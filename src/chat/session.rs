@@ -1,4 +1,4 @@
-//! Conversations: whose they are, which branch is shown, and what they cost.
+//! Conversations: their owner, the branch that is shown, and their cost.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde_json::json;
@@ -66,11 +66,11 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("chat::session_remove", REMOVE),
 ];
 
-/// Most conversations of one person.
+/// Most conversations per person.
 const SESSIONS_MAX: i64 = 2_000;
 /// Longest title, in characters.
 const TITLE_CHARS_MAX: usize = 200;
-/// Longest title that is made of a question, in characters.
+/// Longest title derived from a question, in characters.
 const AUTO_TITLE_CHARS_MAX: usize = 60;
 
 /// A conversation.
@@ -78,27 +78,27 @@ const AUTO_TITLE_CHARS_MAX: usize = 60;
 pub struct Session {
     /// Its id.
     pub id: ChatId,
-    /// Whose it is.
+    /// Its owner.
     pub person_id: PersonId,
-    /// What it is called.
+    /// Its title.
     pub title: String,
     /// The end of the branch that is shown.
     pub head_id: Option<ChatMessageId>,
-    /// Whether it stands first.
+    /// Whether it is pinned to the top.
     pub is_pinned: bool,
-    /// How many messages it has.
+    /// Number of messages.
     pub messages: i64,
-    /// Tokens read.
+    /// Input tokens.
     pub tokens_in: i64,
     /// Tokens written.
     pub tokens_out: i64,
-    /// What it cost, in millionths of a US dollar.
+    /// Its cost in millionths of a US dollar.
     pub cost_micros: i64,
-    /// When it began.
+    /// When it started.
     pub created_at: Millis,
-    /// When something was last said.
+    /// When the last message was added.
     pub touched_at: Millis,
-    /// When it was put away.
+    /// When it was archived.
     pub archived_at: Option<Millis>,
 }
 
@@ -121,10 +121,10 @@ impl Session {
     }
 }
 
-/// What one answer cost.
+/// Tokens and cost of one answer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spent {
-    /// Tokens read, those from a cache included.
+    /// Input tokens, including those from a cache.
     pub tokens_in: i64,
     /// Tokens written.
     pub tokens_out: i64,
@@ -132,20 +132,20 @@ pub struct Spent {
     pub cost_micros: i64,
 }
 
-/// What a person changes of a conversation.
+/// A person's changes of a conversation.
 #[derive(Clone, Debug, Default)]
 pub struct Change {
-    /// Another title.
+    /// The new title.
     pub title: Option<String>,
-    /// Whether it stands first.
+    /// Whether it is pinned to the top.
     pub is_pinned: Option<bool>,
-    /// Whether it is put away.
+    /// Whether it is archived.
     pub is_archived: Option<bool>,
-    /// The end of the branch that is to be shown.
+    /// The end of the branch to show.
     pub head: Option<ChatMessageId>,
 }
 
-/// Begins a conversation with a question.
+/// Creates a conversation, with a title from its first question.
 ///
 /// # Errors
 /// `conflict` with code `too_many_conversations`.
@@ -167,7 +167,7 @@ pub fn begin(tx: &Tx<'_>, ids: &Ids, person: &PersonId, question: &str) -> Resul
     find(tx.connection(), person, &id)
 }
 
-/// Returns the first words of a question as a title.
+/// Returns a title made of a question's first words.
 fn auto_title(question: &str) -> String {
     let line = question.lines().map(str::trim).find(|it| !it.is_empty()).unwrap_or_default();
     let line = line.trim_start_matches(['#', '>', '-', '*', ' ']);
@@ -181,10 +181,10 @@ fn auto_title(question: &str) -> String {
     format!("{cut}…")
 }
 
-/// Returns a conversation of a person.
+/// Returns a person's conversation.
 ///
 /// # Errors
-/// `not_found` with code `no_session`, also for one of somebody else.
+/// `not_found` with code `no_session`, also for another person's.
 pub fn find(connection: &Connection, person: &PersonId, id: &ChatId) -> Result<Session> {
     let params = named_params! {":id": id, ":person": person};
     let found = connection.prepare_cached(FIND)?.query_row(params, Session::from_row).optional()?;
@@ -195,7 +195,7 @@ pub fn find(connection: &Connection, person: &PersonId, id: &ChatId) -> Result<S
     })
 }
 
-/// Returns the conversations of a person, the newest first, after one of them.
+/// Returns a person's conversations, newest first, after a given one.
 ///
 /// # Errors
 /// As [`find`].
@@ -218,7 +218,7 @@ pub fn list(
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Shows the branch of a question; `is_new` if the question was not there before.
+/// Shows a question's branch; `is_new` if the question was just added.
 ///
 /// # Errors
 /// As any write.
@@ -234,7 +234,8 @@ pub fn note_question(
     tell(tx, &session.person_id, &session.id, "message")
 }
 
-/// Adds what an answer left and cost. It is shown unless another branch is.
+/// Adds an answer's messages and cost. The answer is shown unless the person has switched to
+/// another branch.
 ///
 /// # Errors
 /// As any write.
@@ -250,7 +251,7 @@ pub fn note_answer(
         ":cost": spent.cost_micros,
     })?;
     if let Some(last) = answers.last() {
-        // Somebody may stand at a step of this answer.
+        // The branch that is shown may end at a step of this answer.
         for parent in std::iter::once(question).chain(answers) {
             let params = named_params! {":id": session, ":message": last, ":parent": parent};
             if tx.prepare_cached(MOVE_HEAD)?.execute(params)? == 1 {
@@ -261,7 +262,7 @@ pub fn note_answer(
     tell(tx, person, session, "run")
 }
 
-/// Tells the person of a conversation that a call in it has changed.
+/// Notifies the owner of a conversation that one of its calls has changed.
 ///
 /// # Errors
 /// As any write.
@@ -269,10 +270,10 @@ pub fn note_call(tx: &Tx<'_>, person: &PersonId, session: &ChatId) -> Result<()>
     tell(tx, person, session, "call")
 }
 
-/// Changes what a person may change.
+/// Applies a person's changes.
 ///
 /// # Errors
-/// `invalid` for a title that is no line; `not_found` with code `no_session`.
+/// `invalid` for a title that is not one line; `not_found` with code `no_session`.
 pub fn change(tx: &Tx<'_>, person: &PersonId, id: &ChatId, change: &Change) -> Result<Session> {
     let title = change.title.as_deref().map(str::trim);
     let is_line = |it: &str| {
@@ -295,7 +296,7 @@ pub fn change(tx: &Tx<'_>, person: &PersonId, id: &ChatId, change: &Change) -> R
     Ok(session)
 }
 
-/// Forgets everything that was said in a conversation, and keeps its id.
+/// Deletes a conversation's messages, and keeps its id.
 ///
 /// # Errors
 /// As any write.
@@ -308,7 +309,7 @@ pub fn forget(tx: &Tx<'_>, person: &PersonId, id: &ChatId) -> Result<()> {
     tell(tx, person, id, "cleared")
 }
 
-/// Removes a conversation with everything that was said in it.
+/// Deletes a conversation with its messages.
 ///
 /// # Errors
 /// As any write.
@@ -328,7 +329,7 @@ fn forget_rows(tx: &Tx<'_>, id: &ChatId) -> Result<()> {
     Ok(())
 }
 
-/// Tells the person, and nobody else.
+/// Notifies only the owner.
 fn tell(tx: &Tx<'_>, person: &PersonId, id: &ChatId, change: &str) -> Result<()> {
     let actor = Actor::Person(person.clone());
     let data = json!({"session_id": id, "change": change});

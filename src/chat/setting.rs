@@ -1,4 +1,4 @@
-//! What a person chose, and which session of a runtime stands at which message.
+//! A person's settings, and the runtimes' sessions by message.
 
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 
@@ -27,14 +27,14 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("chat::forget_ref", FORGET_REF),
 ];
 
-/// What a person chose.
+/// A person's settings.
 #[derive(Clone, Debug, Default)]
 pub struct Setting {
-    /// The mode of their runs; that of the script if there is none.
+    /// The mode of their runs; `None` for the script's default.
     pub mode: Option<String>,
 }
 
-/// Returns what a person chose.
+/// Returns a person's settings.
 ///
 /// # Errors
 /// As any read.
@@ -45,7 +45,7 @@ pub fn setting_of(connection: &Connection, person: &PersonId) -> Result<Setting>
     Ok(Setting { mode: mode.flatten() })
 }
 
-/// Keeps what a person chose.
+/// Stores a person's settings.
 ///
 /// # Errors
 /// As any write.
@@ -56,7 +56,7 @@ pub fn keep_setting(tx: &Tx<'_>, person: &PersonId, setting: &Setting) -> Result
     Ok(())
 }
 
-/// Returns the session of a runtime that stands exactly at a message.
+/// Returns the runtime's session that ends exactly at a message.
 ///
 /// # Errors
 /// As any read.
@@ -69,7 +69,7 @@ pub fn ref_of(
     Ok(connection.prepare_cached(REF)?.query_row(params, |row| row.get(0)).optional()?)
 }
 
-/// Notes that the session of a runtime stands at a message.
+/// Stores the runtime's session that ends at a message.
 ///
 /// # Errors
 /// As any write.
@@ -85,7 +85,7 @@ pub fn keep_ref(
     Ok(())
 }
 
-/// Forgets the session of a runtime: from here on nobody knows where it stands.
+/// Deletes the stored session of a runtime, whose end is unknown from now on.
 ///
 /// # Errors
 /// As any write.

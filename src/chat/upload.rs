@@ -1,25 +1,28 @@
-//! Files that go with a question: what they are, what they are called, and those not sent yet.
+//! Files attached to questions: their types, their names, and those not sent yet.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization as _;
 
+use crate::base::picture::size_of;
 use crate::base::{Error, ErrorKind, Millis, PersonId, Result, image_type, is_text};
 use crate::store::Tx;
 
-/// Files of one message.
+/// Most files per message.
 pub const ATTACHMENTS_MAX: usize = 10;
-/// Images of one message.
+/// Most images per message.
 pub const IMAGES_MAX: usize = 3;
-/// Largest text, in bytes: what `read_file` reads.
+/// Largest text file, in bytes: the limit of `read_file`.
 const TEXT_BYTES_MAX: usize = 1024 * 1024;
-/// Largest image, in bytes: as text it is what providers take.
+/// Largest image, in bytes; in Base64, this is the providers' limit.
 pub const IMAGE_BYTES_MAX: usize = 3_788_800;
-/// Files of one person that are not sent yet.
+/// Longest side of an image, in pixels: the providers' limit.
+const IMAGE_SIDE_MAX: u32 = 8_000;
+/// Most unsent files per person.
 const UNSENT_MAX: i64 = 50;
-/// The folder of a vault with the files.
+/// The folder in the vault.
 const FOLDER: &str = "agent/uploads";
-/// Longest part of a name that is kept, in bytes.
+/// Longest part of a file name that is kept, in bytes.
 const STEM_BYTES_MAX: usize = 100;
 
 const INSERT: &str = "
@@ -40,12 +43,12 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("chat::upload_old", OLD),
 ];
 
-/// A file that goes with a message.
+/// A file attached to a message.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Attachment {
     /// Its path in the vault.
     pub path: String,
-    /// What its person calls it.
+    /// Its name, given by the person.
     pub name: String,
     /// `text`, or the type of an image.
     pub kind: String,
@@ -70,29 +73,57 @@ impl Attachment {
     }
 }
 
-/// Returns what a file is, by its bytes.
+/// Returns a file's type by its content: `text` or the media type of an image; `None` for anything
+/// else.
+pub fn type_of(bytes: &[u8]) -> Option<&'static str> {
+    match image_type(bytes) {
+        Some(kind) => Some(kind).filter(|kind| *kind != "image/gif"),
+        None => is_text(bytes).then_some("text"),
+    }
+}
+
+/// Returns a file's type, if it can be attached.
 ///
 /// # Errors
-/// `invalid` with code `attachment_type`; `too_large`.
+/// `invalid` with code `attachment_type`; `too_large`, for an image also with code
+/// `image_too_large`.
 pub fn kind_of(bytes: &[u8]) -> Result<&'static str> {
-    let kind = match image_type(bytes) {
-        Some(kind) if kind != "image/gif" => kind,
-        None if is_text(bytes) => "text",
-        _ => {
-            return Err(Error::invalid("only texts (UTF-8), PNG, JPEG and WebP are attached")
-                .code("attachment_type"));
-        }
+    let Some(kind) = type_of(bytes).filter(|_| !bytes.is_empty()) else {
+        return Err(Error::invalid("only texts (UTF-8), PNG, JPEG and WebP are attached")
+            .code("attachment_type"));
     };
     let most = if kind == "text" { TEXT_BYTES_MAX } else { IMAGE_BYTES_MAX };
     if bytes.len() > most {
         let message = format!("the file has {} bytes, {most} are allowed", bytes.len());
         return Err(Error::new(ErrorKind::TooLarge, message).hint("attach a smaller one"));
     }
+    if kind != "text" {
+        check_size(bytes)?;
+    }
     Ok(kind)
 }
 
-/// Returns the path under which a file is kept: letters, digits, `-` and `_` of its name, behind
-/// what makes it unlike all others.
+/// Refuses an image that a provider would refuse: not only its own question would fail, but also
+/// later ones, which include it again.
+fn check_size(bytes: &[u8]) -> Result<()> {
+    let Some((width, height)) = size_of(bytes) else {
+        return Err(Error::invalid("the image is damaged: it has no size")
+            .code("attachment_type")
+            .hint("save it again as PNG, JPEG or WebP"));
+    };
+    if width.max(height) > IMAGE_SIDE_MAX {
+        let message = format!(
+            "the image has {width} × {height} pixels; {IMAGE_SIDE_MAX} per side are allowed"
+        );
+        return Err(Error::new(ErrorKind::TooLarge, message)
+            .code("image_too_large")
+            .hint("attach a smaller one"));
+    }
+    Ok(())
+}
+
+/// Returns the path for a file: the day, a unique part, and the letters, digits, `-` and `_` of its
+/// name.
 pub fn path_for(name: &str, kind: &str, at: Millis, unique: &str) -> String {
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let (stem, ending) = name.rsplit_once('.').unwrap_or((name, ""));
@@ -124,7 +155,7 @@ pub fn path_for(name: &str, kind: &str, at: Millis, unique: &str) -> String {
     format!("{FOLDER}/{day}-{unique}-{stem}.{ending}")
 }
 
-/// Writes down that a person uploads a file.
+/// Inserts a person's upload.
 ///
 /// # Errors
 /// `busy` with code `too_many_uploads`.
@@ -144,7 +175,7 @@ pub fn insert(tx: &Tx<'_>, person: &PersonId, new: &Attachment, digest: &str) ->
     Ok(())
 }
 
-/// Takes a file that is sent; nothing if the person has not uploaded it, or has sent it before.
+/// Takes an upload that is being sent; `None` if the person did not upload it, or sent it before.
 ///
 /// # Errors
 /// As any write.
@@ -153,7 +184,7 @@ pub fn take(tx: &Tx<'_>, person: &PersonId, path: &str) -> Result<Option<Attachm
     Ok(tx.prepare_cached(TAKE)?.query_row(params, Attachment::from_row).optional()?)
 }
 
-/// Returns files that were uploaded before a moment and never sent: whose, where, and their digest.
+/// Returns old unsent uploads: their owner, path and digest.
 ///
 /// # Errors
 /// As any read.
@@ -169,12 +200,21 @@ pub fn old(connection: &Connection, before: Millis) -> Result<Vec<(PersonId, Str
 mod tests {
     use super::*;
 
+    fn png(width: u32, height: u32) -> Vec<u8> {
+        let head = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR";
+        [&head[..], &width.to_be_bytes(), &height.to_be_bytes(), b"\x08\x02\0\0\0"].concat()
+    }
+
     #[test]
     fn a_file_is_what_its_bytes_say() {
         for (bytes, kind) in [
-            (&b"\x89PNG\r\n\x1a\n..."[..], Some("image/png")),
-            (b"\xff\xd8\xff\xe0", Some("image/jpeg")),
-            (b"RIFF....WEBPVP8 ", Some("image/webp")),
+            (&png(640, 480)[..], Some("image/png")),
+            (b"\xff\xd8\xff\xc0\0\x0b\x08\x01\xe0\x02\x80\x01", Some("image/jpeg")),
+            (b"RIFF....WEBPVP8X\0\0\0\0\0\0\0\0\x7f\x02\0\xdf\x01\0\0", Some("image/webp")),
+            (&png(8_000, 8_000), Some("image/png")),
+            (&png(8_001, 1), None),
+            (b"\x89PNG\r\n\x1a\nwithout a size", None),
+            (b"\xff\xd8\xff\xe0", None),
             ("Grüße\n".as_bytes(), Some("text")),
             (b"<svg/>", Some("text")),
             (b"", None),
@@ -186,6 +226,8 @@ mod tests {
         }
         let long = vec![b'x'; TEXT_BYTES_MAX + 1];
         assert_eq!(kind_of(&long).unwrap_err().kind(), ErrorKind::TooLarge);
+        let wide = kind_of(&png(8_001, 1)).unwrap_err();
+        assert_eq!((wide.kind(), wide.code_str()), (ErrorKind::TooLarge, "image_too_large"));
     }
 
     #[test]

@@ -344,6 +344,7 @@ fn of_assistant(command: &Command) -> Option<&'static str> {
             "id run_id step tool subject state ok summary asks approval_id version preview \
              expires_at can_undo can_do undone_at ms created_at args* result",
         ),
+        Command::Chat(ChatCommand::Scratch { delete: true }) => Some("deleted bytes kept"),
         Command::Chat(ChatCommand::Delete { .. }) => Some("session_id"),
         Command::Chat(_) => None,
         _ => Some(ASKED),

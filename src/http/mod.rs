@@ -187,6 +187,7 @@ pub fn site_routes(edge: &Edge, site: &flows::Site) -> BoxedFilter<(Response,)> 
     any_of([
         routes_with(edge, &streams),
         resources::assistant::routes(edge, site, &streams),
+        resources::claude_api::routes(edge, site, &streams),
         resources::health::site_routes(site),
         resources::people::routes(site),
         resources::rendered::routes(site, &renderer),

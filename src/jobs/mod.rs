@@ -21,7 +21,7 @@ pub use access::{Grant, Verb};
 pub use fence::{JOB_ENDED, JobToken, TokenState, fence, token_owner};
 pub use queue::cap::{CapOf, CapState, DailyCaps, capped_until};
 pub use queue::claim::{Caps, claim};
-pub use queue::engine_hold::{Hold, hold_for, hold_of, holds, release};
+pub use queue::engine_hold::{Hold, hold_for, hold_of, holds, release, release_all_of};
 pub use queue::enqueue::{
     NewJob, QUEUE_FULL, active_of_owner, cancel_queued, enqueue, queued_of, require_room,
 };
@@ -58,7 +58,9 @@ pub use run::launch::{Alone, HOOKS_WAY};
 pub use run::monitor::monitor_of;
 pub use run::recovery::Left;
 pub use run::rehearsal::{Played, Rehearsal};
-pub use run::settle::{ALREADY_COMPLETED, keep_result, keep_topic, request_cancel};
+pub use run::settle::{
+    ALREADY_COMPLETED, change_engine, keep_result, keep_topic, request_cancel,
+};
 pub use run::task::{Pause, RunTask, Task, TaskClock, TaskEnd, TaskFailure};
 pub use run::unkept_files::{Unkept, unkept_files};
 pub use run::watch::{Beginning, Recall, Steady, Watch, Watched};

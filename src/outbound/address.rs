@@ -1,7 +1,7 @@
-//! Which addresses are of the public internet. Everything else is this machine, its network, or
-//! nobody.
+//! Which addresses belong to the public internet. All others are this machine, its network, or
+//! unassigned.
 //!
-//! **Invariant:** an address that is not known to be public is not.
+//! **Invariant:** an address counts as public only if it is known to be.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

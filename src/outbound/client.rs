@@ -1,4 +1,4 @@
-//! One client for all services: a pool of connections, limits of time and size.
+//! One client for all services: a connection pool, and limits on time and size.
 
 use std::error::Error as _;
 use std::fmt;
@@ -20,15 +20,15 @@ use tokio::task::JoinSet;
 use crate::base::{BaseUrl, Error, Result};
 use crate::outbound::{Fetched, WebUrl, fetch, net, tls};
 
-/// Longest wait for a connection, TLS not included.
+/// Longest wait for a connection, without TLS.
 const CONNECT_MAX: Duration = Duration::from_secs(10);
-/// How long a connection that nobody uses stays open.
+/// How long an unused connection stays open.
 const POOL_IDLE: Duration = Duration::from_secs(60);
-/// Connections to one service that are kept although nobody uses them.
+/// Most unused connections kept per service.
 const POOL_MAX: usize = 8;
-/// Most bytes of the head of an answer.
+/// Largest head of a response.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
-/// Most headers of an answer.
+/// Most headers of a response.
 const HEADERS_MAX: usize = 128;
 
 type Hyper = legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
@@ -54,9 +54,9 @@ impl fmt::Debug for Client {
 pub struct Request<'a> {
     /// The service.
     pub base: &'a BaseUrl,
-    /// The path below it, which begins with a slash.
+    /// The path, with a leading slash.
     pub path: &'a str,
-    /// Headers that may be shown.
+    /// Headers without secrets.
     pub headers: &'a [(&'static str, &'static str)],
     /// A header whose value is a secret.
     pub secret: Option<(&'static str, &'a str)>,
@@ -64,30 +64,30 @@ pub struct Request<'a> {
     pub json: Bytes,
 }
 
-/// Why a request has no answer, or an answer does not go on.
+/// Why a request got no response, or a response broke off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// There is no connection, or it was lost; with the reason.
+    /// No connection, or it was lost; with the reason.
     Lost(String),
-    /// Nothing came for too long.
+    /// The service was silent for too long.
     Silent,
-    /// It is larger than it may be.
+    /// The response is too large.
     TooLarge,
-    /// The request cannot be made; with the reason.
+    /// The request is invalid; with the reason.
     Unmade(String),
 }
 
-/// An answer whose body is read piece by piece. Who drops it closes the connection.
+/// A response whose body is read in pieces. Dropping it closes the connection.
 pub struct Answer {
     status: u16,
     headers: HeaderMap,
     body: Incoming,
-    /// What keeps a connection going that is of no pool.
+    /// The task that drives a connection outside of the pool.
     _speaking: JoinSet<()>,
 }
 
 impl Client {
-    /// Sends a request; returns the answer once its head is there.
+    /// Sends a request; returns when the response's head has arrived.
     ///
     /// # Errors
     /// [`Failure::Lost`] without a connection, [`Failure::Silent`] if no head comes in time.
@@ -100,7 +100,7 @@ impl Client {
         let made = build(request).map_err(|cause| Failure::Unmade(cause.chain()))?;
         let sent = tokio::time::timeout(wait, hyper.request(made)).await;
         let answer = sent.map_err(|_| Failure::Silent)?.map_err(|cause| {
-            // Its own words end with where it happened; the innermost cause is what people know.
+            // The innermost cause is the one that people understand.
             let mut innermost: &dyn std::error::Error = &cause;
             while let Some(source) = innermost.source() {
                 innermost = source;
@@ -193,7 +193,7 @@ impl Answer {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// Returns the next piece of the body; nothing at its end.
+    /// Returns the next piece of the body; `None` at its end.
     ///
     /// # Errors
     /// [`Failure::Silent`] if none comes in time, [`Failure::Lost`] if the connection is.
@@ -215,7 +215,7 @@ impl Answer {
         }
     }
 
-    /// Returns the rest of the body, which is text of at most so many bytes.
+    /// Returns the rest of the body as text, with a limit.
     ///
     /// # Errors
     /// As [`Answer::chunk`]; [`Failure::TooLarge`].
@@ -244,7 +244,7 @@ mod tests {
 
     const WAIT: Duration = Duration::from_secs(20);
 
-    /// Sends one request to a service that answers with these bytes; returns what it was sent.
+    /// Sends one request to a service that responds with these bytes; returns what it received.
     async fn sent(
         answer: &'static [u8],
     ) -> (std::result::Result<Answer, Failure>, JoinSet<String>) {

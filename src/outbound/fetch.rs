@@ -1,8 +1,8 @@
-//! Fetching a page whose address somebody else chose: a model, or a text that it has read.
+//! Fetches pages whose URL somebody else chose: a model, or a text that it has read.
 //!
-//! **Invariant:** a connection is made to an address that was checked, never to a name; every
-//! redirect is checked like the first address, and no proxy is used, which would resolve by itself.
-//! **Invariant:** nothing of the site goes along: no cookie, no referrer, no credential.
+//! **Invariant:** connections go to checked addresses, never to names. Every redirect is checked
+//! like the first URL, and no proxy is used, because it would resolve names itself.
+//! **Invariant:** no cookie, referrer or credential is sent.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -26,23 +26,23 @@ use crate::outbound::WebUrl;
 use crate::outbound::address::is_public;
 use crate::outbound::net::Net;
 
-/// Longest time for a page, all redirects together.
+/// Longest time for a page, including redirects.
 const TIME_MAX: Duration = Duration::from_secs(15);
 /// Longest time for one connection.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
-/// Most addresses of a name that are tried.
+/// Most addresses tried per name.
 const TRIED_MAX: usize = 4;
 /// Most redirects.
 const REDIRECTS_MAX: usize = 5;
-/// Most bytes of a page that are read.
+/// Most bytes read of a page.
 pub const PAGE_BYTES_MAX: usize = 256 * 1024;
-/// Most bytes of the head of an answer.
+/// Largest head of a response.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
-/// Most headers of an answer.
+/// Most headers of a response.
 const HEADERS_MAX: usize = 128;
-/// Longest reason of somebody else that is repeated, in characters.
+/// Longest foreign error text that is repeated, in characters.
 const REASON_CHARS_MAX: usize = 200;
-/// Types that are text although their name does not say it.
+/// Media types that are text although their names do not begin with `text/`.
 const TEXTS: [&str; 8] = [
     "application/json",
     "application/xml",
@@ -54,30 +54,30 @@ const TEXTS: [&str; 8] = [
     "application/x-ndjson",
 ];
 
-/// What came of fetching.
+/// The result of a fetch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fetched {
     /// A page.
     Page(Page),
-    /// It is elsewhere, on a host that is not to be asked without a question; with that address.
+    /// A redirect to a host that needs confirmation; with its URL.
     Elsewhere(WebUrl),
 }
 
 /// A page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Its address, after all redirects.
+    /// Its URL, after all redirects.
     pub url: WebUrl,
-    /// Its type, such as `text/html`, in small letters and without parameters.
+    /// Its media type, such as `text/html`, in lowercase and without parameters.
     pub media_type: String,
     /// Its text.
     pub text: String,
-    /// Whether it has more than was read.
+    /// Whether it was cut.
     pub is_cut: bool,
 }
 
-/// Fetches a page. A redirect is followed on the same host, and to hosts of which `is_open` says
-/// yes; never from TLS to none.
+/// Fetches a page. Redirects are followed on the same host and to hosts that `is_open` accepts, but
+/// never from `https` to `http`.
 ///
 /// # Errors
 /// `forbidden` with code `address_refused`; `unavailable` with codes `unreachable` and
@@ -105,7 +105,7 @@ async fn follow(
 ) -> Result<Fetched> {
     let mut at = url.clone();
     for _ in 0..=REDIRECTS_MAX {
-        // Who speaks for the connection ends with it.
+        // The connection's task ends with it.
         let mut speaking = JoinSet::new();
         let answer = ask(net, tls, &at, &mut speaking).await?;
         let status = answer.status();
@@ -133,7 +133,7 @@ async fn follow(
     Err(Error::invalid(message).code("bad_redirect"))
 }
 
-/// Sends the request to a checked address; returns the answer once its head is there.
+/// Sends the request to a checked address; returns when the response's head has arrived.
 async fn ask(
     net: &dyn Net,
     tls: &Arc<ClientConfig>,
@@ -150,7 +150,7 @@ async fn ask(
     speak(secure.map_err(|cause| unreachable(url, &cause.to_string()))?, url, speaking).await
 }
 
-/// Connects to the first address that answers, once all of them were checked.
+/// Connects to the first address that responds, after checking all of them.
 async fn connect(net: &dyn Net, url: &WebUrl) -> Result<TcpStream> {
     let literal: Option<IpAddr> = url.host().parse().ok();
     let found = match literal {
@@ -163,7 +163,7 @@ async fn connect(net: &dyn Net, url: &WebUrl) -> Result<TcpStream> {
     if found.is_empty() {
         return Err(unreachable(url, "it has no address"));
     }
-    // One closed address among public ones is how a name leads inside.
+    // A single private address among public ones is enough to lead inside.
     if !found.iter().all(|it| is_public(*it)) && !fault::is_off("public_address") {
         return Err(refused(url));
     }
@@ -248,7 +248,7 @@ fn is_text(media_type: &str) -> bool {
             && (media_type.ends_with("+json") || media_type.ends_with("+xml")))
 }
 
-/// Reads the body as far as it may be long; whether there is more.
+/// Reads the body up to its limit; returns whether there is more.
 async fn body(url: &WebUrl, answer: hyper::Response<Incoming>) -> Result<(Vec<u8>, bool)> {
     let (mut body, mut bytes) = (answer.into_body(), Vec::new());
     while let Some(frame) = body.frame().await {
@@ -263,7 +263,7 @@ async fn body(url: &WebUrl, answer: hyper::Response<Incoming>) -> Result<(Vec<u8
     Ok((bytes, false))
 }
 
-/// Returns bytes as text; nothing if they are none.
+/// Returns bytes as text; `None` if they are not.
 fn decode(bytes: Vec<u8>, charset: Option<&str>, is_cut: bool) -> Option<String> {
     if bytes.contains(&0) {
         return None;
@@ -276,7 +276,7 @@ fn decode(bytes: Vec<u8>, charset: Option<&str>, is_cut: bool) -> Option<String>
         Err(wrong) => {
             let whole = wrong.utf8_error().valid_up_to();
             let bytes = wrong.into_bytes();
-            // The cut may be within a character.
+            // The last character may be cut.
             match is_cut && bytes.len() - whole < 4 {
                 true => Some(String::from_utf8_lossy(&bytes[..whole]).into_owned()),
                 false => Some(String::from_utf8_lossy(&bytes).into_owned()),

@@ -1,6 +1,6 @@
-//! Requests to a service of ours on this machine, behind a Unix socket.
+//! Requests to our own services on this machine, over a Unix socket.
 //!
-//! **Invariant:** each request has a connection of its own; who drops its answer closes it.
+//! **Invariant:** each request has its own connection, which closes when its response is dropped.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -21,11 +21,11 @@ use crate::outbound::client::{Answer, Failure};
 pub struct Local<'a> {
     /// Its socket.
     pub socket: &'a Utf8Path,
-    /// What proves that it is us; in no message.
+    /// The secret that identifies us; in no message.
     pub token: &'a str,
 }
 
-/// Sends a request with a body of JSON; returns the answer once its head is there.
+/// Sends a request with a JSON body; returns when the response's head has arrived.
 ///
 /// # Errors
 /// [`Failure::Lost`] without a connection, [`Failure::Silent`] if no head comes in time.

@@ -1,9 +1,8 @@
-//! Requests of this server to services and pages on the web: HTTP/1.1, with TLS.
+//! The server's requests to services and web pages: HTTP/1.1, with TLS.
 //!
-//! **Invariant:** to a service nothing is sent without TLS but on this machine, and no redirect is
-//! followed; a page is fetched from the public internet only (`fetch.rs`). No request is repeated
-//! here.
-//! **Invariant:** the value of a header that is a secret is in no message and no log.
+//! **Invariant:** requests to services use TLS, except on this machine, and follow no redirects.
+//! Pages are fetched only from the public internet (`fetch.rs`). Nothing is retried here.
+//! **Invariant:** secret header values are in no message and no log.
 
 mod address;
 mod client;

@@ -1,4 +1,4 @@
-//! Names and connections: those of this machine, or in tests those that a test makes up.
+//! Name resolution and connections: those of the system, or simulated ones in tests.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -6,15 +6,15 @@ use std::pin::Pin;
 
 use tokio::net::TcpStream;
 
-/// What comes later.
+/// A boxed future.
 pub(super) type Later<'a, T> = Pin<Box<dyn Future<Output = io::Result<T>> + Send + 'a>>;
 
-/// Who knows names and makes connections.
+/// A network: resolves names and connects.
 pub(super) trait Net: Send + Sync {
     /// Returns the addresses of a name.
     fn addresses<'a>(&'a self, host: &'a str) -> Later<'a, Vec<IpAddr>>;
 
-    /// Connects to an address. One of this machine is refused, whatever interface has it.
+    /// Connects to an address, and refuses those of this machine, on any interface.
     fn connect(&self, to: SocketAddr) -> Later<'_, TcpStream>;
 }
 
@@ -24,7 +24,7 @@ struct System;
 impl Net for System {
     fn addresses<'a>(&'a self, host: &'a str) -> Later<'a, Vec<IpAddr>> {
         Box::pin(async move {
-            // The port says nothing: it is what the function wants.
+            // The port is only required by the function.
             Ok(tokio::net::lookup_host((host, 0)).await?.map(|it| it.ip()).collect())
         })
     }
@@ -32,7 +32,7 @@ impl Net for System {
     fn connect(&self, to: SocketAddr) -> Later<'_, TcpStream> {
         Box::pin(async move {
             let stream = TcpStream::connect(to).await?;
-            // To an address of its own a machine speaks from that same address.
+            // A connection to the machine's own address comes from that same address.
             if stream.local_addr()?.ip() == stream.peer_addr()?.ip() {
                 let message = "it is an address of this machine";
                 return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
@@ -51,8 +51,8 @@ pub(super) fn net() -> Box<dyn Net> {
     Box::new(System)
 }
 
-/// The net of a test: each line of a file has a name, the address that it claims to have, and
-/// where a connection to that address really leads.
+/// A test's network: each line of a file has a name, its supposed address, and the address to which
+/// connections really go.
 #[cfg(feature = "faults")]
 mod played {
     use super::*;

@@ -1,4 +1,4 @@
-//! What TLS trusts: the roots of this machine, and where it has none those that are compiled in.
+//! TLS roots: the machine's, or the built-in ones if it has none.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use rustls::{ClientConfig, RootCertStore};
 
 use crate::base::{Error, Result};
 
-/// Returns the set-up of TLS. It reads files: not for an asynchronous task.
+/// Returns the TLS configuration. It reads files, so it must not run in an asynchronous task.
 pub(super) fn config() -> Result<ClientConfig> {
     let mut roots = RootCertStore::empty();
     let found = rustls_native_certs::load_native_certs();

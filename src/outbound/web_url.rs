@@ -1,6 +1,6 @@
-//! The address of a page on the web, as a person writes it or a model asks for it.
+//! The URL of a web page, as a person types it or a model requests it.
 //!
-//! **Invariant:** two addresses that are equal lead to the same request.
+//! **Invariant:** equal URLs lead to the same request.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -8,16 +8,16 @@ use std::str::FromStr;
 
 use crate::base::{Error, Result};
 
-/// Longest address, in bytes.
+/// Longest URL, in bytes.
 const BYTES_MAX: usize = 2_048;
-/// The ports on which pages are.
+/// The allowed ports.
 const PORTS: [u16; 2] = [80, 443];
-/// Characters that end an address within a text.
+/// Characters that end a URL within a text.
 const ENDS: [char; 9] = ['<', '>', '"', '`', '|', '\\', '^', '{', '}'];
-/// Characters at the end of an address that mostly belong to the text around it.
+/// Characters at the end of a URL that usually belong to the surrounding text.
 const AROUND: [char; 12] = ['.', ',', ';', ':', '!', '?', ')', ']', '\'', '*', '_', '…'];
 
-/// The address of a page: `http` or `https`, on port 80 or 443, without a user and a fragment.
+/// A URL: `http` or `https`, on port 80 or 443, without user and fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebUrl {
     is_tls: bool,
@@ -28,12 +28,12 @@ pub struct WebUrl {
 }
 
 impl WebUrl {
-    /// Returns whether the connection has TLS.
+    /// Returns whether it uses TLS.
     pub fn is_tls(&self) -> bool {
         self.is_tls
     }
 
-    /// Returns the host in small letters, an IPv6 address without its brackets.
+    /// Returns the host in lowercase, an IPv6 address without brackets.
     pub fn host(&self) -> &str {
         &self.host
     }
@@ -48,7 +48,7 @@ impl WebUrl {
         &self.target
     }
 
-    /// Returns host and port, as the header `Host` has them.
+    /// Returns the value of the `Host` header.
     pub fn authority(&self) -> String {
         let host = match self.host.contains(':') {
             true => format!("[{}]", self.host),
@@ -58,7 +58,7 @@ impl WebUrl {
         if self.port == usual { host } else { format!("{host}:{}", self.port) }
     }
 
-    /// Returns where a reference that stands in this page leads.
+    /// Resolves a reference in this page.
     ///
     /// # Errors
     /// As parsing.
@@ -85,13 +85,14 @@ impl WebUrl {
         Ok(WebUrl { target: tidy(&target)?, ..self.clone() })
     }
 
-    /// Returns the addresses that a text of a person has.
+    /// Returns the URLs in a person's text.
     pub fn all_in(text: &str) -> Vec<WebUrl> {
         let mut found = Vec::new();
         let lower = text.to_ascii_lowercase();
         for (start, _) in lower.match_indices("http") {
             let rest = &text[start..];
-            // One that goes on is none, and would be looked through again from each place in it.
+            // A longer one is not a URL, and scanning it again from each position would be
+            // quadratic.
             let rest = &rest[..rest.floor_char_boundary(BYTES_MAX + 1)];
             let end = rest.find(|it: char| it.is_whitespace() || ENDS.contains(&it));
             let mut word = &rest[..end.unwrap_or(rest.len())];
@@ -179,7 +180,7 @@ fn host_of(host: &str, is_v6: bool) -> Result<String> {
     if host.len() > 253 || !has_labels || !host.chars().all(is_name) {
         return Err(wrong("has no right host"));
     }
-    // `127.1`, `0x7f.1` and `2130706433` are addresses to a system's resolver.
+    // System resolvers accept `127.1`, `0x7f.1` and `2130706433` as addresses.
     let last = host.rsplit('.').next().unwrap_or_default();
     let is_number = last.starts_with(|it: char| it.is_ascii_digit());
     if is_number && host.parse::<Ipv4Addr>().is_err() {

@@ -1,7 +1,6 @@
 //! Reading and changing files of a vault.
 //!
-//! **Invariant:** a file is changed only from a content that the caller has seen: who changes it
-//! says what it was.
+//! **Invariant:** a file is changed only if it still has the content that the caller saw.
 
 use camino::Utf8Path;
 
@@ -10,16 +9,16 @@ use crate::process::{EntryKind, Root, Standing};
 use crate::vault::path::is_name;
 use crate::vault::{Vault, VaultPath};
 
-/// Largest file that is read, written, or kept before it is changed.
+/// Largest file that is read, written, or saved before a change.
 pub const FILE_BYTES_MAX: usize = 1024 * 1024;
-/// Most names of a folder that are looked at.
+/// Most names read of a folder.
 pub(super) const NAMES_MAX: usize = 20_000;
-/// What stands for the digest of a file that is not there.
+/// The digest of a missing file.
 pub const DIGEST_OF_NOTHING: &str = "none";
-/// What stands for the digest of an empty folder.
+/// The digest of an empty folder.
 const DIGEST_OF_FOLDER: &str = "folder";
 
-/// What stood at a path: the content of a file, or nothing.
+/// The content of a file at a path, or none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
     bytes: Option<Vec<u8>>,
@@ -27,12 +26,12 @@ pub struct Image {
 }
 
 impl Image {
-    /// Returns that nothing stands there.
+    /// Returns the image of a missing file.
     pub fn nothing() -> Image {
         Image { bytes: None, mode: 0o644 }
     }
 
-    /// Returns the content of a file; `like` gives its permissions.
+    /// Returns the image of a file with the permissions of another.
     pub fn of(bytes: Vec<u8>, like: &Image) -> Image {
         Image { bytes: Some(bytes), mode: like.mode }
     }
@@ -42,12 +41,17 @@ impl Image {
         self.bytes.as_deref()
     }
 
+    /// Returns the content, if it is a file.
+    pub fn into_bytes(self) -> Option<Vec<u8>> {
+        self.bytes
+    }
+
     /// Returns the content as text, if it is a file with text.
     pub fn text(&self) -> Option<&str> {
         self.bytes().and_then(|it| std::str::from_utf8(it).ok()).filter(|it| !it.contains('\0'))
     }
 
-    /// Returns what tells it from others.
+    /// Returns its digest.
     pub fn digest(&self) -> String {
         self.bytes().map_or_else(|| DIGEST_OF_NOTHING.to_owned(), digest_hex)
     }
@@ -68,10 +72,10 @@ impl Image {
     }
 }
 
-/// A name of a folder.
+/// A name in a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// The name; that of a folder ends with a slash.
+    /// The name; a folder's ends with a slash.
     pub name: String,
     /// The size of a file.
     pub bytes: Option<u64>,
@@ -80,11 +84,19 @@ pub struct Listed {
 }
 
 impl Vault {
-    /// Returns what stands at a path.
+    /// Returns the content at a path.
     ///
     /// # Errors
     /// `invalid` with code `not_a_file` for folders, links and devices; `too_large`; `unavailable`.
     pub fn image(&self, path: &VaultPath) -> Result<Image> {
+        self.image_within(path, FILE_BYTES_MAX)
+    }
+
+    /// Returns the content at a path, with another limit.
+    ///
+    /// # Errors
+    /// As [`Vault::image`].
+    pub fn image_within(&self, path: &VaultPath, bytes_max: usize) -> Result<Image> {
         let refuse = |what: &str| {
             Err(Error::invalid(format!("{path} is {what}"))
                 .code("not_a_file")
@@ -97,13 +109,13 @@ impl Vault {
             None => return Ok(Image::nothing()),
             Some(it) if it.kind == EntryKind::Folder => return refuse("a folder"),
             Some(it) if it.kind != EntryKind::File => return refuse("no regular file"),
-            Some(it) if it.bytes > FILE_BYTES_MAX as u64 => {
-                let message = format!("{path} has more than {FILE_BYTES_MAX} bytes");
+            Some(it) if it.bytes > bytes_max as u64 => {
+                let message = format!("{path} has more than {bytes_max} bytes");
                 return Err(Error::new(ErrorKind::TooLarge, message));
             }
             Some(_) => {}
         }
-        match self.root.standing(path.as_path(), FILE_BYTES_MAX)? {
+        match self.root.standing(path.as_path(), bytes_max)? {
             Standing::Nothing => Ok(Image::nothing()),
             Standing::File { bytes, mode } => Ok(Image { bytes: Some(bytes), mode }),
             Standing::Link { .. } => refuse("a link"),
@@ -111,8 +123,7 @@ impl Vault {
         }
     }
 
-    /// Returns the bytes of a file that may be larger than those that are changed; nothing if there
-    /// is none.
+    /// Returns the bytes of a file, with another limit; `None` if there is no file.
     ///
     /// # Errors
     /// `too_large`; `unavailable`.
@@ -130,7 +141,7 @@ impl Vault {
         }
     }
 
-    /// Puts a file where nothing stands. Returns whether it did.
+    /// Creates a file. Returns `false` if something is at its path.
     ///
     /// # Errors
     /// `unavailable` if the file system refuses.
@@ -140,7 +151,7 @@ impl Vault {
         self.root.swap_here(path.as_path(), most, |it| *it == Standing::Nothing, &new)
     }
 
-    /// Removes a file if it is what a digest says. Returns whether it did.
+    /// Removes a file with this digest. Returns whether it did.
     ///
     /// # Errors
     /// `unavailable` if the file system refuses.
@@ -152,7 +163,7 @@ impl Vault {
         self.root.swap_here(path.as_path(), bytes_max, is_it, &Standing::Nothing)
     }
 
-    /// A folder on the way that is a link is said to be one, instead of nothing being there.
+    /// Finds a link among the parent folders, to report it instead of a missing file.
     fn link_on_the_way(&self, path: &VaultPath) -> Result<Option<String>> {
         let folders: Vec<&Utf8Path> = path.as_path().ancestors().skip(1).collect();
         for folder in folders.into_iter().rev().filter(|it| !it.as_str().is_empty()) {
@@ -165,7 +176,7 @@ impl Vault {
         Ok(None)
     }
 
-    /// Refuses a file that has another name elsewhere: changing it here would leave that behind.
+    /// Refuses a file with a second hard link, whose other name would keep the old content.
     ///
     /// # Errors
     /// `invalid` with code `hard_link`.
@@ -180,8 +191,8 @@ impl Vault {
         }
     }
 
-    /// Puts something else at a path, if what stands there is still `before`. Returns whether it
-    /// did; if not, everything is as it was.
+    /// Replaces the content at a path if it is still `before`. Returns whether it did; if not,
+    /// nothing has changed.
     ///
     /// # Errors
     /// `unavailable` if the file system refuses.
@@ -191,7 +202,7 @@ impl Vault {
         self.root.swap_here(path.as_path(), FILE_BYTES_MAX, is_expected, &after.standing())
     }
 
-    /// Moves a file to a path at which nothing stands. Returns whether it did.
+    /// Moves a file to an unused path. Returns whether it did.
     ///
     /// # Errors
     /// `not_found` with code `file_gone`; `unavailable`.
@@ -199,7 +210,7 @@ impl Vault {
         self.root.rename(from.as_path(), to.as_path())
     }
 
-    /// Removes an empty folder; whether it did.
+    /// Removes an empty folder. Returns whether it did.
     ///
     /// # Errors
     /// `unavailable` if the file system refuses.
@@ -207,8 +218,7 @@ impl Vault {
         self.root.remove_folder(path.as_path())
     }
 
-    /// Returns what tells what stands at a path from other things: for a folder the same word for
-    /// all.
+    /// Returns the digest of the content at a path; all folders have the same.
     ///
     /// # Errors
     /// As [`Vault::image`].
@@ -219,7 +229,16 @@ impl Vault {
         }
     }
 
-    /// Returns whether a folder stands at a path.
+    /// Returns whether a file was last changed before a time, in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// `unavailable` if the file system does not answer.
+    pub fn is_before(&self, path: &VaultPath, before_ms: i64) -> Result<bool> {
+        let entry = self.root.entry(path.as_path())?;
+        Ok(entry.is_some_and(|it| it.kind == EntryKind::File && it.modified_ms < before_ms))
+    }
+
+    /// Returns whether a folder is at a path.
     ///
     /// # Errors
     /// `unavailable` if the file system does not answer.
@@ -227,11 +246,11 @@ impl Vault {
         Ok(self.root.entry(path.as_path())?.is_some_and(|it| it.kind == EntryKind::Folder))
     }
 
-    /// Returns the names of a folder, or of the vault without one, in order, and how many are left
-    /// out because they are hidden, links, devices or no names of ours.
+    /// Returns the names in a folder, or in the vault, in order; and how many were left out because
+    /// they are hidden, links, devices or invalid.
     ///
     /// # Errors
-    /// `not_found` with code `file_gone`; `too_large`; `invalid` for what is no folder.
+    /// `not_found` with code `file_gone`; `too_large`; `invalid` for anything but a folder.
     pub fn list(&self, folder: Option<&VaultPath>) -> Result<(Vec<Listed>, usize)> {
         list(&self.root, folder.map(VaultPath::as_path))
     }

@@ -1,4 +1,4 @@
-//! Finding files of a vault by their names and their words.
+//! Finds files of a vault by name and by content.
 
 use std::time::{Duration, Instant};
 
@@ -6,39 +6,39 @@ use camino::Utf8PathBuf;
 use globset::{GlobBuilder, GlobMatcher};
 
 use crate::base::{Error, Result};
-use crate::process::Standing;
+use crate::process::{EntryKind, Standing};
 use crate::vault::files::{FILE_BYTES_MAX, list};
 use crate::vault::{Vault, VaultPath};
 
-/// Most files that are looked at.
+/// Most files visited.
 const FILES_MAX: usize = 20_000;
-/// How long a search may take.
+/// Longest search.
 const SEARCH_MAX: Duration = Duration::from_secs(2);
-/// Most characters of a line that is shown.
+/// Most characters shown of a line.
 const LINE_CHARS_MAX: usize = 300;
 
-/// What was found, and whether it is all.
+/// The results, and whether they are complete.
 #[derive(Clone, Debug)]
 pub struct Found<T> {
-    /// What was found.
+    /// The results.
     pub items: Vec<T>,
-    /// Why there may be more.
+    /// Why there may be more; `None` if complete.
     pub cut: Option<&'static str>,
 }
 
-/// A line with the words that were looked for.
+/// A matching line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hit {
     /// The file.
     pub path: String,
     /// The line, from 1.
     pub line: usize,
-    /// The line, perhaps only its beginning.
+    /// The beginning of the line.
     pub text: String,
 }
 
 impl Vault {
-    /// Returns the files whose paths fit a glob, in order.
+    /// Returns the files whose paths match a glob, in order.
     ///
     /// # Errors
     /// `invalid` with code `bad_pattern`; `not_found` if the folder is not there.
@@ -58,7 +58,7 @@ impl Vault {
         let start = folder.map(|it| it.as_path().to_owned());
         let mut found = Found { items: Vec::new(), cut: None };
         found.cut = self.walk(start.clone(), |path| {
-            // The pattern counts from the folder that was given.
+            // The pattern is relative to the given folder.
             let shown = start.as_ref().and_then(|it| path.strip_prefix(it).ok());
             if matcher.is_match(shown.unwrap_or(path)) {
                 if found.items.len() == most {
@@ -71,7 +71,7 @@ impl Vault {
         Ok(found)
     }
 
-    /// Returns the lines that have some words, whatever the case of their letters.
+    /// Returns the lines that contain a text, ignoring case.
     ///
     /// # Errors
     /// `invalid` with code `bad_pattern`; `not_found` if the folder is not there.
@@ -111,7 +111,36 @@ impl Vault {
         Ok(found)
     }
 
-    /// Visits all files below a folder in order, until the visitor says why it ends.
+    /// Returns the files below a folder that were last changed before a time, with their sizes and
+    /// times; none if the folder does not exist.
+    ///
+    /// # Errors
+    /// `unavailable` if the file system does not answer.
+    pub fn files_before(
+        &self,
+        folder: &VaultPath,
+        before_ms: i64,
+        most: usize,
+    ) -> Result<Found<(String, u64, i64)>> {
+        let mut found = Found { items: Vec::new(), cut: None };
+        if !self.is_folder(folder)? {
+            return Ok(found);
+        }
+        found.cut = self.walk(Some(folder.as_path().to_owned()), |path| {
+            let Some(entry) = self.root.entry(path)? else { return Ok(None) };
+            if entry.modified_ms >= before_ms || entry.kind != EntryKind::File {
+                return Ok(None);
+            }
+            if found.items.len() == most {
+                return Ok(Some("there are more"));
+            }
+            found.items.push((path.to_string(), entry.bytes, entry.modified_ms));
+            Ok(None)
+        })?;
+        Ok(found)
+    }
+
+    /// Visits all files below a folder in order, until the visitor returns a reason to stop.
     fn walk(
         &self,
         start: Option<Utf8PathBuf>,

@@ -1,7 +1,7 @@
-//! The vault of a person: a folder of files that their assistant reads and writes.
+//! A person's vault: a folder of files that their assistant reads and writes.
 //!
-//! **Invariant:** nothing outside the folder is reached: every path is a [`VaultPath`] and opened
-//! below the folder without following links.
+//! **Invariant:** nothing outside the folder is reached: every path is a [`VaultPath`], opened
+//! beneath the folder without following links.
 //! **Invariant:** two vaults never overlap, and none overlaps what belongs to the site.
 
 mod files;

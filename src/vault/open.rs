@@ -1,4 +1,4 @@
-//! Opening a person's vault, and refusing one that overlaps with anything else.
+//! Opens a person's vault, and refuses one that overlaps with anything else.
 
 use std::os::unix::fs::MetadataExt as _;
 
@@ -7,17 +7,17 @@ use camino::{Utf8Path, Utf8PathBuf};
 use crate::base::{Context, Error, ErrorKind, PersonId, Result, fault};
 use crate::process::{JobFolder, Root};
 
-/// What a vault may not equal, contain or lie in: its path, and what it is for people.
+/// A folder that a vault must not equal, contain or be in: its path, and a name for people.
 pub type Apart = (Utf8PathBuf, &'static str);
 
-/// A person's vault, held open.
+/// A person's open vault.
 #[derive(Clone, Debug)]
 pub struct Vault {
     pub(super) root: Root,
 }
 
 impl Vault {
-    /// Opens the vault that is made for a person in the folder of all vaults, and makes it.
+    /// Opens a person's default vault in the folder of all vaults, and creates it if necessary.
     ///
     /// # Errors
     /// `conflict` with code `vault_overlap`; `unavailable` if it cannot be made.
@@ -45,7 +45,7 @@ impl Vault {
         };
         let own = path.canonicalize_utf8().map_err(missing)?;
         for (other, what) in apart {
-            // What is not there overlaps with nothing.
+            // A missing folder overlaps with nothing.
             let Ok(other) = other.canonicalize_utf8() else { continue };
             let overlaps = lies_in(&own, &other)? || lies_in(&other, &own)?;
             if overlaps && !fault::is_off("vault_apart") {
@@ -60,8 +60,8 @@ impl Vault {
     }
 }
 
-/// Returns whether a folder is another, or lies in it: by what they are, so that a mount under
-/// another name is no way around.
+/// Returns whether a folder equals another or is in it, by device and inode, so that a bind mount
+/// cannot hide it.
 fn lies_in(inner: &Utf8Path, outer: &Utf8Path) -> Result<bool> {
     let identity = |path: &Utf8Path| {
         let meta = std::fs::metadata(path);

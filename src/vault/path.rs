@@ -1,4 +1,4 @@
-//! A path in a vault, checked once at the edge.
+//! A path in a vault, validated once at the edge.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ use crate::base::{Error, Result};
 const PATH_BYTES_MAX: usize = 1_024;
 /// Longest name of a file or folder, in bytes.
 const NAME_BYTES_MAX: usize = 255;
-/// Most folders that lie in one another.
+/// Deepest path.
 const DEPTH_MAX: usize = 32;
 
 /// A file's path: relative, below the vault, `/`-separated, in composed Unicode, without `.`, `..`,
@@ -31,14 +31,14 @@ impl VaultPath {
         Utf8Path::new(&self.0)
     }
 
-    /// Returns whether it is a folder, or lies in it.
+    /// Returns whether it equals a folder or is in it.
     pub fn is_in(&self, folder: &str) -> bool {
         let rest = self.0.strip_prefix(folder);
         rest.is_some_and(|it| it.is_empty() || it.starts_with('/'))
     }
 }
 
-/// Returns whether a name may stand in a vault's path.
+/// Returns whether a name is allowed in a vault's path.
 pub(super) fn is_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= NAME_BYTES_MAX

@@ -35,6 +35,7 @@ const EXCUSED: &[(&str, &str)] = &[
     ("claim::next_kind", "the smallest kind beyond a kind is one step of the index"),
     ("claim::next_person", "the smallest person beyond a person is one step of the index"),
     ("engine_hold::active", "as many rows as there are engines"),
+    ("engine_hold::release_all_of", "as many rows as there are engines and people on hold"),
     ("agent::list", "as many rows as there are agents, at most 200"),
     ("waiting::running_of_kinds", "the index holds running rows only, as many as the cap"),
     ("search::sources", "the index of words is asked, and the newest hits only are ranked"),

@@ -58,6 +58,7 @@ const UNFENCED: &[(&str, &[&str])] = &[
             "settle::begin_phase",
             "settle::keep_guard",
             "settle::keep_result",
+            "settle::change_engine",
             "settle::keep_topic",
             "again::warn",
             "retained::rest",

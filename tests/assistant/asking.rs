@@ -184,3 +184,30 @@ fn a_person_asks_in_the_terminal() {
     assert_eq!(bench.get("/api/agent/sessions").ok()["items"].as_array().unwrap().len(), 1);
     server.stop();
 }
+
+#[test]
+fn an_older_interface_has_other_names_where_it_is_switched_on() {
+    let bench = Bench::new();
+    assistant(&bench, "");
+    let server = bench.serve();
+    for target in ["/api/claude/chat-stream", "/api/claude/chat", "/api/claude/clear"] {
+        assert_eq!(bench.post(target, json!({})).refusal(), (404, "no_claude_api"), "{target}");
+    }
+    server.stop();
+    bench.edit(|text| text.replace("wb.assistant {", "wb.assistant { claude_api = true,"));
+    let server = bench.serve();
+    let body = json!({"message": "call list_directory {}"});
+    let items = super::items(&bench.post("/api/claude/chat-stream", body));
+    let types: Vec<&str> = items.iter().map(|it| it["type"].as_str().unwrap()).collect();
+    let wanted = ["session", "tool_use", "status", "text", "usage", "done"];
+    assert_eq!(types, wanted, "{items:#?}");
+    assert_eq!((&items[1]["name"], &items[1]["input"]), (&json!("list_directory"), &json!({})));
+    let session = items[0]["session_id"].as_str().unwrap();
+    let body = json!({"message": "again", "session_id": session});
+    assert_eq!(bench.post("/api/claude/chat", body).ok()["text"], "again");
+    let target = format!("/api/claude/history?session_id={session}");
+    assert_eq!(bench.get(&target).ok()["messages"].as_array().unwrap().len(), 4);
+    bench.post("/api/claude/clear", json!({"session_id": session})).ok();
+    assert_eq!(bench.get(&target).ok()["messages"], json!([]));
+    server.stop();
+}

@@ -6,7 +6,12 @@ use super::tools::vault;
 use super::{ask, assistant, history, keyed, person};
 use crate::support::{Answer, Bench, Call, until};
 
-const PNG: &[u8] = b"\x89PNG\r\n\x1a\nnot a real one";
+/// The beginning of an image of 640 × 480 pixels.
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\x02\x80\0\0\x01\xe0\x08\x02\0\0\0";
+
+fn wide(pixels: u32) -> Vec<u8> {
+    [&PNG[..16], &pixels.to_be_bytes(), &PNG[20..]].concat()
+}
 
 fn send(bench: &Bench, name: &str, bytes: &[u8]) -> Answer {
     let target = format!("/api/agent/attachments?name={name}");
@@ -36,6 +41,8 @@ fn files_go_with_a_question_once_and_by_their_person() {
     for (bytes, refusal) in [
         (&b"a\0b"[..], (400, "attachment_type")),
         (b"", (400, "attachment_type")),
+        (&wide(8_001), (413, "image_too_large")),
+        (&PNG[..16], (400, "attachment_type")),
         (&large, (413, "too_large")),
         (&huge, (413, "too_large")),
     ] {
@@ -72,7 +79,7 @@ fn files_go_with_a_question_once_and_by_their_person() {
     ask(&bench, question(&paths[..1]));
     let content = model.asked().last().unwrap()["messages"][0]["content"].clone();
     assert_eq!(content[1]["source"]["media_type"], "image/png");
-    assert!(content[1]["source"]["data"].as_str().unwrap().starts_with("iVBORw0KGgpub3Q"));
+    assert!(content[1]["source"]["data"].as_str().unwrap().starts_with("iVBORw0KGgoAAAANSUhEUg"));
     server.stop();
 
     // What was never sent goes after a day, unless its person has made something else of it.

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{ask, assistant, ended, half, history, replay, text_of};
+use super::{ask, assistant, ended, half, history, items, keyed, replay, text_of};
 use crate::support::{Bench, until};
 
 #[test]
@@ -137,5 +137,68 @@ fn a_deleted_conversation_leaves_nothing() {
     assert!(!bench.data.join("jobs").join(&run).exists() && !std::path::Path::new(&cwd).exists());
     let job = bench.show(&run);
     assert_eq!((&job["summary"], &job["error_tail"]), (&json!(null), &json!(null)));
+    server.stop();
+}
+
+/// Whatever ended a run: `error` unless it ended well, then `done`, each once, after items without
+/// gaps; the same for a reader who comes back from any item.
+#[test]
+fn every_ending_is_told_once_and_to_every_reader() {
+    const CODES: [(&str, &str); 25] = [
+        ("ok", ""),
+        ("stopped", "stopped"),
+        ("timeout", "timeout"),
+        ("timeout", "stalled"),
+        ("limit", "limit_output"),
+        ("limit", "limit_steps"),
+        ("limit", "limit_money"),
+        ("error", "key_missing"),
+        ("error", "key_invalid"),
+        ("error", "auth_invalid"),
+        ("error", "rate_limited"),
+        ("error", "held"),
+        ("error", "overloaded"),
+        ("error", "unreachable"),
+        ("error", "gateway_down"),
+        ("error", "refused"),
+        ("error", "context_full"),
+        ("error", "model_not_found"),
+        ("error", "no_output"),
+        ("error", "bad_answer"),
+        ("error", "internal"),
+        ("error", ""),
+        ("error", "of_tomorrow"),
+        ("interrupted", "interrupted"),
+        ("interrupted", ""),
+    ];
+    let bench = Bench::new();
+    let _model = keyed(&bench, "");
+    let server = bench.serve();
+    let runs: Vec<String> = CODES
+        .iter()
+        .map(|_| ask(&bench, json!({"message": "hello"}))[0]["run_id"].as_str().unwrap().to_owned())
+        .collect();
+    server.stop();
+    for (run, (end, code)) in runs.iter().zip(CODES) {
+        let set = format!("ended = '{end}', error_code = NULLIF('{code}', ''), error_text = NULL");
+        bench.sql(&format!("UPDATE chat_runs SET {set} WHERE job_id = '{run}'"));
+    }
+    let server = bench.serve();
+    for (run, (end, code)) in runs.iter().zip(CODES) {
+        let told = replay(&bench, run);
+        assert_eq!(told.last().unwrap()["reason"], end, "{code}");
+        if end != "ok" {
+            let error = &told[told.len() - 2];
+            assert_eq!(error["code"], if code.is_empty() { "internal" } else { code }, "{end}");
+            let is_said = |name: &str| error[name].as_str().is_some_and(|it| !it.is_empty());
+            assert!(is_said("message") && is_said("hint"), "{error}");
+        }
+        for after in 0..=told.len() {
+            for follow in ["true", "false"] {
+                let target = format!("/api/agent/runs/{run}/events?after={after}&follow={follow}");
+                assert_eq!(items(&bench.get(&target)), told[after..], "{code} after {after}");
+            }
+        }
+    }
     server.stop();
 }

@@ -31,12 +31,12 @@ fn folder(bench: &Bench) -> Utf8PathBuf {
     bench.data.join("services/pi-gateway")
 }
 
-fn package(bench: &Bench) -> Utf8PathBuf {
+pub(super) fn package(bench: &Bench) -> Utf8PathBuf {
     folder(bench).join("app/node_modules/@earendil-works/pi-ai")
 }
 
 /// Puts the stand-in where npm would put the package.
-fn install(bench: &Bench) {
+pub(super) fn install(bench: &Bench) {
     let package = package(bench);
     std::fs::create_dir_all(&package).unwrap();
     for (name, text) in FILES {
@@ -74,13 +74,13 @@ fn state(bench: &Bench) -> String {
 }
 
 /// Returns the process of the gateway that runs now.
-fn pid(bench: &Bench) -> i32 {
+pub(super) fn pid(bench: &Bench) -> i32 {
     let alive = bench.alive();
     let found = alive.iter().find(|it| it.1.contains("main.mjs") && it.1.contains("node"));
     found.unwrap_or_else(|| panic!("{alive:?}")).0
 }
 
-fn kill(pid: i32) {
+pub(super) fn kill(pid: i32) {
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL)
         .unwrap();
 }

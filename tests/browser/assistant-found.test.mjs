@@ -91,6 +91,25 @@ for (const [name, options] of [["desktop", {}], ["phone", { viewport: PHONE, tou
       document.getElementById("chat-message").dispatchEvent(paste);
     });
     await files.filter({ hasText: "pasted.txt" }).waitFor();
+    // A large image is made smaller before it is sent.
+    await page.evaluate(async () => {
+      const canvas = document.createElement("canvas");
+      [canvas.width, canvas.height] = [9_000, 30];
+      const blob = await new Promise((done) => canvas.toBlob(done, "image/png"));
+      const files = new DataTransfer();
+      files.items.add(new File([blob], "wide.png", { type: "image/png" }));
+      const paste = new ClipboardEvent("paste", { clipboardData: files, bubbles: true, cancelable: true });
+      document.getElementById("chat-message").dispatchEvent(paste);
+    });
+    const wide = files.filter({ hasText: "wide.png" });
+    await wide.waitFor();
+    const sent = await wide.getAttribute("data-path");
+    const side = await page.evaluate(async (path) => {
+      const answer = await fetch(`/api/agent/vault/file?path=${encodeURIComponent(path)}`);
+      return (await createImageBitmap(await answer.blob())).width;
+    }, sent);
+    assert.equal(side, 2_000);
+    await page.getByRole("button", { name: "Remove wide.png" }).click();
     await ask(page, "which birds?");
     const answer = page.locator(".chat-answer:not(.chat-live)");
     await answer.locator("strong", { hasText: "grey heron" }).waitFor();
@@ -101,8 +120,14 @@ for (const [name, options] of [["desktop", {}], ["phone", { viewport: PHONE, tou
     await picture(page, `attached-${name}`);
 
     await page.goto(`${site.origin}/assistant`);
-    await page.getByLabel("Search your conversations").fill("HERON shallow");
-    await page.getByRole("button", { name: "Search", exact: true }).click();
+    // Found while somebody types; the button is for pages without scripts.
+    const search = page.getByLabel("Search your conversations");
+    await search.pressSequentially("HERON shall");
+    await page.locator(".chat-found", { hasText: "1 found" }).waitFor();
+    assert.ok(await search.evaluate((it) => it === document.activeElement && it.value === "HERON shall"));
+    await search.fill("");
+    await page.locator(".chat-list li", { hasText: "overwrite the list" }).waitFor();
+    await search.fill("HERON shallow");
     const hit = page.locator(".chat-list li", { hasText: "which birds?" });
     await hit.locator("mark", { hasText: "heron" }).waitFor();
     assert.match(await hit.textContent(), /The grey heron stands still in the shallow water/);

@@ -1,4 +1,4 @@
-//! The Messages API of Anthropic, over HTTP.
+//! Anthropic's Messages API, over HTTPS.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,16 +14,16 @@ use crate::chat::model::{Ask, Fault, Next, fault, request};
 use crate::outbound::{self, Client, Request};
 use crate::script::Anthropic;
 
-/// The version of the interface.
+/// The version of the API.
 const VERSION: &str = "2023-06-01";
 /// Longest event of an answer, in bytes.
 const EVENT_BYTES_MAX: usize = 1024 * 1024;
-/// Longest body of a refusal that is read, in bytes.
+/// Most bytes read of an error response.
 const REFUSAL_BYTES_MAX: usize = 64 * 1024;
-/// How long an answer may add nothing although its connection lives.
+/// Longest time without new content while the connection stays open.
 const STILL_MAX: Duration = Duration::from_secs(300);
 
-/// A model that is asked with a key.
+/// A model that is called with a key.
 #[derive(Clone)]
 pub struct Claude {
     client: Client,
@@ -37,7 +37,7 @@ impl fmt::Debug for Claude {
     }
 }
 
-/// An answer while it comes. Who drops it ends it, also at the provider.
+/// An answer in progress. Dropping it also ends it at the provider.
 pub(super) struct Events {
     answer: outbound::Answer,
     frames: Frames,
@@ -58,10 +58,10 @@ impl Claude {
         &self.model
     }
 
-    /// Asks; returns the answer once it begins. `idle` is the longest silence.
+    /// Sends a request; returns when the answer begins. `idle` is the longest silence.
     ///
     /// # Errors
-    /// What the provider refuses, or that it cannot be reached.
+    /// The provider's refusal, or a connection error.
     pub(super) async fn begin(&self, ask: &Ask, idle: Duration) -> Result<Events, Fault> {
         let body = request::body(&self.model, ask);
         let request = Request {
@@ -75,7 +75,7 @@ impl Claude {
         if answer.status() != 200 {
             let retry_after = answer.header("retry-after").map(str::to_owned);
             let status = answer.status();
-            // Whatever the body is, the status says enough.
+            // The status is enough, whatever the body is.
             let body = answer.text(REFUSAL_BYTES_MAX, idle).await.unwrap_or_default();
             let fault = fault::of_status(status, retry_after.as_deref(), &body);
             return Err(masked(fault, &self.key));
@@ -92,16 +92,16 @@ impl Claude {
     }
 }
 
-/// A service may repeat what it was sent.
+/// A service may echo the request, including the key.
 fn masked(fault: Fault, key: &str) -> Fault {
     Fault { message: fault.message.replace(key, "[key]"), ..fault }
 }
 
 impl Events {
-    /// Returns what comes next; after [`Next::Done`] there is nothing.
+    /// Returns the next part; [`Next::Done`] is the last.
     ///
     /// # Errors
-    /// What broke the answer off.
+    /// The reason why the answer broke off.
     pub(super) async fn next(&mut self) -> Result<Next, Fault> {
         loop {
             if let Some(text) = self.ready.pop_front() {
@@ -128,7 +128,7 @@ impl Events {
         let mut words = String::new();
         let mut has_grown = false;
         for frame in frames {
-            // What is no JSON says nothing.
+            // Anything but JSON is ignored.
             let Ok(event) = serde_json::from_str::<Value>(&frame.data) else { continue };
             has_grown |= event["type"] != "ping";
             let text = self.reader.take(&event).map_err(|it| masked(it, &self.key))?;
@@ -137,7 +137,7 @@ impl Events {
         if has_grown {
             self.grown_at = Instant::now();
         } else if self.grown_at.elapsed() > STILL_MAX {
-            return Err(Fault::passing("stalled", "the model adds nothing any more"));
+            return Err(Fault::passing("stalled", "the model sent nothing for five minutes"));
         }
         if !words.is_empty() {
             self.ready.push_back(words);

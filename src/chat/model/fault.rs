@@ -1,4 +1,4 @@
-//! What a provider refuses, in words of ours.
+//! Providers' refusals as our own codes.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use crate::base::truncate_chars;
 use crate::chat::model::Fault;
 use crate::outbound::Failure;
 
-/// Longest message of a provider that is shown, in characters.
+/// Most characters shown of a provider's message.
 const MESSAGE_CHARS_MAX: usize = 400;
-/// Longest time that a provider is believed, in seconds.
+/// Longest believable wait, in seconds.
 const WAIT_SECONDS_MAX: f64 = 8.0 * 24.0 * 3_600.0;
 
 /// Returns the fault of a refused request.
@@ -28,7 +28,7 @@ pub(super) fn of_status(status: u16, retry_after: Option<&str>, body: &str) -> F
     let fault = match status {
         400 if is_too_long(said) => Fault::lasting("context_full", message),
         413 => Fault::lasting("context_full", message),
-        // Also an account that has no money left is refused so.
+        // An account without credit gets the same refusal.
         400 if said.to_ascii_lowercase().contains("credit balance") => {
             Fault::lasting("key_invalid", message)
         }
@@ -42,7 +42,7 @@ pub(super) fn of_status(status: u16, retry_after: Option<&str>, body: &str) -> F
     Fault { wait, ..fault }
 }
 
-/// Returns the fault that an answer tells in its middle.
+/// Returns the fault reported within an answer.
 pub(super) fn of_event(event: &Value) -> Fault {
     let word = event["error"]["type"].as_str().unwrap_or_default();
     let said = event["error"]["message"].as_str().unwrap_or("the provider broke the answer off");
@@ -60,7 +60,7 @@ pub(super) fn of_event(event: &Value) -> Fault {
     }
 }
 
-/// Returns the fault of a connection.
+/// Returns the fault for a connection error.
 pub(super) fn of_failure(failure: Failure) -> Fault {
     match failure {
         Failure::Lost(why) => {

@@ -1,8 +1,8 @@
-//! A model as the loop of an answer sees it: one request, one answer, piece by piece.
+//! A model, as the loop of an answer uses it: one request and one streamed answer.
 //!
-//! **Invariant:** nothing here knows a tool, a person or a route; nothing is repeated here.
-//! **Invariant:** what a provider says is hostile: every event and every answer has a bound, and
-//! what is unknown is left out.
+//! **Invariant:** no knowledge of tools, people or routes, and no retries.
+//! **Invariant:** providers are not trusted: events and answers are bounded, and unknown parts are
+//! ignored.
 
 mod anthropic;
 mod fault;
@@ -20,25 +20,25 @@ use crate::script::Price;
 pub use anthropic::Claude;
 pub use subscribed::OfPerson;
 
-/// A model that the loop of an answer asks.
+/// A model that the loop of an answer calls.
 #[derive(Clone, Debug)]
 pub enum Model {
-    /// By the Messages API, with a key.
+    /// Over the Messages API, with a key.
     Claude(Claude),
-    /// By the gateway, with a person's subscription.
+    /// Through the gateway, with a person's subscription.
     OfPerson(OfPerson),
 }
 
-/// What comes next of an answer.
+/// The next part of an answer.
 #[derive(Debug, PartialEq)]
 pub enum Next {
-    /// More words.
+    /// More text.
     Text(String),
-    /// It is whole.
+    /// The whole step; the last part.
     Done(Box<Step>),
 }
 
-/// An answer while it comes. Who drops it ends it, also at the provider.
+/// An answer in progress. Dropping it also ends it at the provider.
 pub struct Answering(Coming);
 
 enum Coming {
@@ -47,10 +47,10 @@ enum Coming {
 }
 
 impl Model {
-    /// Asks; returns the answer once it begins. `idle` is the longest silence.
+    /// Sends a request; returns when the answer begins. `idle` is the longest silence.
     ///
     /// # Errors
-    /// What the provider refuses, or that it cannot be reached.
+    /// The provider's refusal, or a connection error.
     pub async fn begin(&self, ask: &Ask, idle: Duration) -> Result<Answering, Fault> {
         Ok(Answering(match self {
             Model::Claude(it) => Coming::Events(Box::new(it.begin(ask, idle).await?)),
@@ -58,7 +58,7 @@ impl Model {
         }))
     }
 
-    /// Returns who gives its answers, as a message has it.
+    /// Returns its provider, as stored with messages.
     pub fn provider(&self) -> &'static str {
         match self {
             Model::Claude(_) => "anthropic",
@@ -66,7 +66,7 @@ impl Model {
         }
     }
 
-    /// Returns its name. A step goes back as it came to a model of the same name only.
+    /// Returns its name. A step is sent back in its native form only to a model with the same name.
     pub fn name(&self) -> String {
         match self {
             Model::Claude(it) => it.model().model.clone(),
@@ -74,7 +74,7 @@ impl Model {
         }
     }
 
-    /// Returns the most tokens of a step, and those that it reads and writes at once.
+    /// Returns the most output tokens of a step, and the size of the context window.
     pub fn room(&self) -> (u32, u32) {
         match self {
             Model::Claude(it) => (it.model().max_output, it.model().context),
@@ -82,7 +82,7 @@ impl Model {
         }
     }
 
-    /// Returns what it costs the site, if that is known.
+    /// Returns its price for the site, if known.
     pub fn price(&self) -> Option<&Price> {
         match self {
             Model::Claude(it) => it.model().price.as_ref(),
@@ -92,10 +92,10 @@ impl Model {
 }
 
 impl Answering {
-    /// Returns what comes next; after [`Next::Done`] there is nothing.
+    /// Returns the next part; [`Next::Done`] is the last.
     ///
     /// # Errors
-    /// What broke the answer off.
+    /// The reason why the answer broke off.
     pub async fn next(&mut self) -> Result<Next, Fault> {
         match &mut self.0 {
             Coming::Events(it) => it.next().await,
@@ -104,112 +104,112 @@ impl Answering {
     }
 }
 
-/// What is asked.
+/// A request.
 #[derive(Clone, Debug)]
 pub struct Ask {
-    /// What the model is told of itself.
+    /// The system prompt.
     pub system: String,
-    /// What was said, oldest first; the last one is not the model's.
+    /// The turns, oldest first; the last one is the person's.
     pub turns: Vec<Turn>,
-    /// The tools, as MCP describes them.
+    /// The tools, in MCP's format.
     pub tools: Vec<Value>,
 }
 
-/// What one side said before the other one did.
+/// A turn of one side.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Turn {
-    /// Whether the model said it.
+    /// Whether it is the model's.
     pub is_model: bool,
-    /// What.
+    /// Its parts.
     pub blocks: Vec<Block>,
 }
 
 /// A part of a turn.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Block {
-    /// Words.
+    /// Text.
     Text(String),
-    /// A picture.
+    /// An image.
     Image {
-        /// Its type.
+        /// Its media type.
         kind: String,
-        /// Its file.
+        /// The bytes of its file.
         bytes: Arc<[u8]>,
     },
-    /// A part as the provider gave it, which goes back as it is.
+    /// A part in the provider's own form, which is sent back unchanged.
     Native(Value),
-    /// What came of a call.
+    /// The result of a call.
     Result {
-        /// The name that the model gave the call.
+        /// The model's id of the call.
         id: String,
-        /// The words for the model.
+        /// The text for the model.
         text: String,
-        /// Whether it went well.
+        /// Whether it succeeded.
         is_ok: bool,
     },
 }
 
-/// One answer of a model, whole.
+/// A complete answer of a model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Step {
-    /// Its words.
+    /// Its text.
     pub text: String,
-    /// All of it, as the provider gave it.
+    /// All of it, in the provider's own form.
     pub native: Vec<Value>,
-    /// The tools that it asks for.
+    /// The tool calls that it requests.
     pub calls: Vec<ModelCall>,
-    /// Why it ended.
+    /// Why it stopped.
     pub stop: Stop,
-    /// What it took.
+    /// Its tokens.
     pub tokens: Tokens,
 }
 
-/// A call that a model asks for.
+/// A tool call that a model requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelCall {
-    /// The name that the model gave it.
+    /// The model's id of it.
     pub id: String,
     /// The tool.
     pub tool: String,
-    /// The arguments; none if what came is no object.
+    /// The arguments; `None` if they are not a JSON object.
     pub args: Option<Value>,
 }
 
-/// Why an answer ended.
+/// Why an answer stopped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Stop {
-    /// The model has said what it wanted.
+    /// The model ended its turn.
     #[default]
     Ended,
-    /// It waits for its calls.
+    /// It waits for the results of its calls.
     Calls,
-    /// It wants to go on.
+    /// It paused, and is to be continued.
     Paused,
-    /// It was cut off.
+    /// It reached the limit of output tokens.
     MaxTokens,
-    /// The provider refused to go on.
+    /// The provider refused to continue.
     Refused,
-    /// There is no more room.
+    /// The context window is full.
     ContextFull,
-    /// A word that is not known.
+    /// An unknown reason.
     Unknown(String),
 }
 
 /// Tokens of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tokens {
-    /// Read, without those from a cache.
+    /// Input, without those from a cache.
     pub input: u64,
-    /// Written.
+    /// Output.
     pub output: u64,
     /// Read from a cache.
     pub cache_read: u64,
-    /// Kept in a cache.
+    /// Written to a cache.
     pub cache_write: u64,
 }
 
 impl Tokens {
-    /// Adds those of another answer.
+    /// Adds the tokens of another answer.
     pub fn add(&mut self, other: Tokens) {
         self.input = self.input.saturating_add(other.input);
         self.output = self.output.saturating_add(other.output);
@@ -217,7 +217,7 @@ impl Tokens {
         self.cache_write = self.cache_write.saturating_add(other.cache_write);
     }
 
-    /// Returns what they cost, in US dollars, to a millionth.
+    /// Returns their cost in US dollars, rounded to a millionth.
     pub fn cost(&self, price: &Price) -> f64 {
         let of = |count: u64, price: f64| count as f64 * price / 1e6;
         let sum = of(self.input, price.input)
@@ -228,26 +228,26 @@ impl Tokens {
     }
 }
 
-/// Why there is no answer, or not all of it.
+/// Why an answer is missing or incomplete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// A stable word.
     pub code: &'static str,
-    /// For people; no secret.
+    /// A message for people, without secrets.
     pub message: String,
-    /// Whether the same request may go well.
+    /// Whether a retry may succeed.
     pub is_passing: bool,
-    /// How long the provider wants to be left alone, if it said so.
+    /// How long to wait before a retry, if the provider said so.
     pub wait: Option<Duration>,
 }
 
 impl Fault {
-    /// Returns one that the same request meets again.
+    /// Returns a fault that a retry would meet again.
     pub fn lasting(code: &'static str, message: impl Into<String>) -> Fault {
         Fault { code, message: message.into(), is_passing: false, wait: None }
     }
 
-    /// Returns one that may be over soon.
+    /// Returns a fault that may be temporary.
     pub fn passing(code: &'static str, message: impl Into<String>) -> Fault {
         Fault { is_passing: true, ..Fault::lasting(code, message) }
     }

@@ -1,4 +1,4 @@
-//! Reading one answer of the Messages API, event by event.
+//! Reads one answer of the Messages API, event by event.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use crate::chat::model::{Fault, ModelCall, Step, Stop, Tokens, fault};
 
 /// Most blocks of an answer.
 const BLOCKS_MAX: usize = 1_000;
-/// Most bytes of an answer, its thinking and its calls included.
+/// Most bytes of an answer, including thinking and calls.
 const ANSWER_BYTES_MAX: usize = 12 * 1024 * 1024;
 
-/// What has been read of an answer.
+/// The part of an answer that has been read.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     blocks: BTreeMap<u64, Open>,
@@ -23,17 +23,17 @@ pub(super) struct Reader {
     is_over: bool,
 }
 
-/// A block that grows.
+/// An incomplete block.
 #[derive(Debug, Default)]
 struct Open {
     block: Map<String, Value>,
-    /// The arguments of a call, as far as they have come.
+    /// The arguments of a call so far, as text.
     json: String,
     is_closed: bool,
 }
 
 impl Reader {
-    /// Takes an event; returns the words that it adds.
+    /// Takes an event; returns the text that it adds.
     pub(super) fn take(&mut self, event: &Value) -> Result<Option<String>, Fault> {
         match event["type"].as_str().unwrap_or_default() {
             "message_start" => self.count(&event["message"]["usage"]),
@@ -51,13 +51,13 @@ impl Reader {
             }
             "message_stop" => self.is_over = true,
             "error" => return Err(fault::of_event(event)),
-            // Pings, and what later versions of the interface say.
+            // Pings, and events of later API versions.
             _ => {}
         }
         Ok(None)
     }
 
-    /// Returns whether the answer has come to its end.
+    /// Returns whether the answer has ended.
     pub(super) fn is_over(&self) -> bool {
         self.is_over
     }
@@ -128,7 +128,7 @@ impl Reader {
         }
         let is_text = block["type"] == "text";
         self.blocks.insert(index, open);
-        // Another block of words is set apart.
+        // Text blocks are separated by an empty line.
         let gap = if is_text && !self.text.is_empty() { "\n\n" } else { "" };
         self.text.push_str(gap);
         let told = self.say(index, &text);
@@ -158,7 +158,7 @@ impl Reader {
         Ok(None)
     }
 
-    /// Adds words to a block that has some.
+    /// Appends text to a block.
     fn say(&mut self, index: u64, text: &str) -> Option<String> {
         let open = self.blocks.get_mut(&index).filter(|it| it.block["type"] == "text")?;
         if let Some(Value::String(whole)) = open.block.get_mut("text") {
@@ -188,8 +188,8 @@ impl Reader {
 }
 
 impl Open {
-    /// Returns the call that the block is. One whose end did not come, or whose arguments are no
-    /// object, has none.
+    /// Returns the block's call. An incomplete one, or one whose arguments are not an object, has
+    /// no arguments.
     fn call(&self) -> Option<ModelCall> {
         let of = |name: &str| self.block.get(name).and_then(Value::as_str).unwrap_or_default();
         let args = match self.json.trim() {

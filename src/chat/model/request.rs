@@ -1,12 +1,12 @@
-//! A request as the Messages API wants it.
+//! A request in the format of the Messages API.
 
 use serde_json::{Value, json};
 
 use crate::chat::model::{Ask, Block, Turn};
 use crate::script::{Anthropic, Thinking};
 
-/// How many of the last turns of the person's side are kept in the provider's cache; with the
-/// tools and what the model is told of itself they are the four that it takes.
+/// How many of the person's last turns are cached by the provider. With the tools and the system
+/// prompt, that makes the four cache points that it allows.
 const CACHED_TURNS: usize = 2;
 
 /// Returns the body of a request.
@@ -74,7 +74,7 @@ fn block(block: &Block) -> Value {
         }}),
         Block::Native(native) => native.clone(),
         Block::Result { id, text, is_ok } => {
-            // A text without any words is refused.
+            // The API refuses empty text.
             let text = if text.trim().is_empty() { "(nothing)" } else { text.as_str() };
             let content = json!([{"type": "text", "text": text}]);
             let mut result = json!({"type": "tool_result", "tool_use_id": id, "content": content});

@@ -1,4 +1,4 @@
-//! A model by the gateway: a step is asked of it over its socket, and comes as lines of JSON.
+//! A model behind the gateway: a step is requested over its socket, and arrives as lines of JSON.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -17,14 +17,14 @@ use crate::script::Subscribed;
 const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Most parts of an answer.
 const PARTS_MAX: usize = 1_000;
-/// Longest message of a provider that is shown, in characters.
+/// Most characters shown of a provider's message.
 const MESSAGE_CHARS_MAX: usize = 400;
-/// Longest time that a provider is believed, in seconds.
+/// Longest believable wait, in seconds.
 const WAIT_SECONDS_MAX: f64 = 8.0 * 24.0 * 3_600.0;
-/// How long an answer may add nothing although its connection lives.
+/// Longest time without new content while the connection stays open.
 const STILL_MAX: Duration = Duration::from_secs(300);
 
-/// A model that is asked with the subscription of one person.
+/// A model that is called with one person's subscription.
 #[derive(Clone, Debug)]
 pub struct OfPerson {
     gateway: Gateway,
@@ -33,7 +33,7 @@ pub struct OfPerson {
     session: ChatId,
 }
 
-/// An answer while it comes. Who drops it ends it, also at the provider.
+/// An answer in progress. Dropping it also ends it at the provider.
 pub(super) struct Lines {
     gateway: Gateway,
     answer: Answer,
@@ -99,14 +99,14 @@ fn message(turn: &Turn) -> Value {
         Block::Result { id, text, is_ok } => {
             json!({"result": {"id": id, "text": text, "ok": is_ok}})
         }
-        // One that was shown in another mode, earlier in the conversation.
+        // It was shown in another mode, earlier in the conversation.
         Block::Image { .. } => json!({"text": "(an image, which cannot be shown here)"}),
     };
     let role = if turn.is_model { "assistant" } else { "user" };
     json!({"role": role, "blocks": turn.blocks.iter().map(block).collect::<Vec<_>>()})
 }
 
-/// The gateway is lost, not the provider: it is started again, and asked again.
+/// The gateway was lost, not the provider: it is restarted, and the request repeated.
 fn lost(failure: crate::outbound::Failure) -> Fault {
     match fault::of_failure(failure) {
         it if it.code == "unreachable" => Fault::passing("gateway_down", "the gateway was lost"),
@@ -128,12 +128,12 @@ impl Lines {
                     }
                     Some("message") => return Ok(Next::Done(Box::new(step(&line)?))),
                     Some("error") => return Err(refused(&line)),
-                    // What it thinks is not shown, and what is not known is left out.
+                    // Thinking is not shown, and unknown lines are ignored.
                     _ => {}
                 }
             }
             if self.grown_at.elapsed() > STILL_MAX {
-                return Err(Fault::passing("stalled", "the model adds nothing any more"));
+                return Err(Fault::passing("stalled", "the model sent nothing for five minutes"));
             }
             match self.answer.chunk(self.idle).await.map_err(lost)? {
                 Some(bytes) => self.feed(&bytes)?,
@@ -151,7 +151,7 @@ impl Lines {
             self.bytes.extend_from_slice(piece);
             if piece.ends_with(b"\n") {
                 let line = std::mem::take(&mut self.bytes);
-                // What is no JSON says nothing.
+                // Anything but JSON is ignored.
                 self.ready.extend(serde_json::from_slice::<Value>(&line).ok());
             }
         }
@@ -159,7 +159,7 @@ impl Lines {
     }
 }
 
-/// Returns a step from the line that ends it.
+/// Returns a step from its last line.
 fn step(line: &Value) -> Result<Step, Fault> {
     let native = line["native"].as_array().cloned().unwrap_or_default();
     if native.len() > PARTS_MAX {
@@ -177,7 +177,7 @@ fn step(line: &Value) -> Result<Step, Fault> {
     let calls: Vec<ModelCall> = of("toolCall").filter_map(call).collect();
     let stop = match line["stop"].as_str().unwrap_or_default() {
         "stop" if calls.is_empty() => Stop::Ended,
-        // Some providers end with the usual word although they ask for tools.
+        // Some providers report a normal end although they request tools.
         "toolUse" | "stop" => Stop::Calls,
         "length" => Stop::MaxTokens,
         word => Stop::Unknown(truncate_chars(word, 80)),
@@ -192,7 +192,7 @@ fn step(line: &Value) -> Result<Step, Fault> {
     Ok(Step { text, native, calls, stop, tokens })
 }
 
-/// Returns the fault that the gateway tells.
+/// Returns the fault that the gateway reports.
 fn refused(line: &Value) -> Fault {
     let said = line["message"].as_str().unwrap_or_default().trim();
     let message = match said.is_empty() {

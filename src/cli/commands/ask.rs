@@ -1,4 +1,4 @@
-//! `wiki-browser ask`: a question to the assistant, and its answer as it comes.
+//! `wiki-browser ask`: asks the assistant, and streams its answer.
 
 use camino::Utf8PathBuf;
 use clap::Args;
@@ -13,13 +13,13 @@ use crate::cli::terminal::short_id::{Noun, resolve, shorten};
 use crate::cli::terminal::{escape, input, question};
 use crate::client::{Client, Lines, query};
 
-/// Largest file that is sent, in bytes; which are taken the server says.
+/// Largest file that is sent, in bytes; the server has the exact limits.
 const ATTACHMENT_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Longest question, in bytes.
 const QUESTION_BYTES_MAX: usize = 1024 * 1024;
 /// The exit code of an answer that was stopped.
 const STOPPED: u8 = 7;
-/// Between two looks for a server that is away.
+/// The pause between attempts to reach the server.
 const LOOK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(300);
 
 /// `ask`.
@@ -60,7 +60,7 @@ pub(in crate::cli) struct AskArgs {
     mode: Option<String>,
 }
 
-/// Asks, and prints the answer as it comes.
+/// Asks, and prints the answer while it streams.
 pub(super) fn ask(desk: &Desk, args: &AskArgs) -> Result<u8> {
     let text = match args.text.as_deref() {
         Some("-") => Some(input::standard("the question", QUESTION_BYTES_MAX)?),
@@ -103,10 +103,10 @@ fn attach(client: &Client, files: &[Utf8PathBuf]) -> Result<Vec<Value>> {
     files.iter().map(send).collect()
 }
 
-/// Shows an action that wants to be looked at, and returns the digest of what was agreed to.
+/// Shows an action that requires confirmation; returns the digest of the confirmed content.
 fn confirm(desk: &Desk, client: &Client, (id, is_agreed): (&str, bool)) -> Result<Option<String>> {
     let page = read_actions(&client.get("/api/agent/actions")?)?;
-    // Which actions there are, and what is wrong with one, the server says.
+    // The server reports unknown and invalid actions.
     let Some(action) = page.items.into_iter().find(|it| it.id == id) else { return Ok(None) };
     if !action.requires_confirmation || is_agreed {
         return Ok(action.digest);
@@ -123,7 +123,7 @@ fn confirm(desk: &Desk, client: &Client, (id, is_agreed): (&str, bool)) -> Resul
     }
 }
 
-/// An answer as it comes.
+/// An answer in progress.
 struct Answer<'d> {
     desk: &'d Desk,
     seq: u64,
@@ -146,7 +146,7 @@ impl<'d> Answer<'d> {
         Answer { desk, seq, step, text, session, run, message, ended, error, artefact, absence }
     }
 
-    /// Reads to the end of the answer, also across a restart of the server.
+    /// Reads the answer to its end, even across a restart of the server.
     fn follow<'c>(&mut self, client: &'c Client, lines: Lines<'c>) -> Result<()> {
         let mut lines = Some(lines);
         while self.ended.is_null() {
@@ -199,7 +199,15 @@ impl<'d> Answer<'d> {
         self.desk.screen.note(&escape::line(&line));
     }
 
-    /// Asks whether a call may be made; where nobody can be asked, says how to answer.
+    /// Notes a status of an answer that continues.
+    fn note_status(&self, item: &Value) {
+        let of = |name: &str| item[name].as_str().unwrap_or_default();
+        if matches!(of("code"), "fell_back" | "context_cut") {
+            self.desk.screen.note(&escape::line(of("message")));
+        }
+    }
+
+    /// Asks for a confirmation in the terminal; without one, prints how to decide.
     fn confirm(&mut self, client: &Client, item: &Value) -> Result<()> {
         let of = |name: &str| item[name].as_str().unwrap_or_default();
         let id = of("approval_id");
@@ -223,7 +231,7 @@ impl<'d> Answer<'d> {
         let answer = if is_allowed { "approve" } else { "reject" };
         let body = json!({"version": approval["version"]});
         match client.post(&format!("{path}/{answer}"), &body) {
-            // Somebody answered on the page meanwhile.
+            // Somebody decided on the page in the meantime.
             Err(cause) if cause.kind() == ErrorKind::Conflict => {
                 screen.note(cause.message());
                 Ok(())
@@ -258,6 +266,8 @@ impl<'d> Answer<'d> {
             "tool_call" if is_words => self.note_call(item)?,
             "tool_result" if is_words => self.note_result(item),
             "confirm_required" => self.confirm(client, item)?,
+            // The status of a failure is repeated as an error.
+            "status" if is_words => self.note_status(item),
             "reset" => {
                 self.text.clear();
                 if is_words {

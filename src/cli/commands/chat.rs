@@ -5,6 +5,7 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use crate::api::chat::{ActionPage, FoundPiece, History, SessionPage};
+use crate::api::chat_settings::{ScratchCleared, ScratchView};
 use crate::base::{Error, Result};
 use crate::cli::commands::search::highlighted;
 use crate::cli::commands::{Desk, Page};
@@ -15,7 +16,7 @@ use crate::cli::terminal::table::Table;
 use crate::client::{Client, path_part, query};
 use crate::flows::assistant::{NO_SESSION, RUN_ENDED};
 
-/// What can be done with conversations.
+/// Commands on conversations.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum ChatCommand {
     /// List your conversations, newest first
@@ -51,6 +52,12 @@ Examples:
         /// Id of the conversation or of the run
         id: String,
     },
+    /// List files in `agent/scratch` of your vault that have not changed for 30 days
+    Scratch {
+        /// Delete them
+        #[arg(long)]
+        delete: bool,
+    },
     /// Make a call that was not made because nobody answered in time; `show` names such calls
     Do {
         /// Id of the call
@@ -63,7 +70,7 @@ Examples:
     },
 }
 
-/// Does what is to be done with conversations.
+/// Runs a command on conversations.
 pub(super) fn chat(desk: &Desk, command: ChatCommand) -> Result<u8> {
     let client = desk.client()?;
     match command {
@@ -72,6 +79,7 @@ pub(super) fn chat(desk: &Desk, command: ChatCommand) -> Result<u8> {
         ChatCommand::Actions => actions(desk, &client),
         ChatCommand::Show { id } => show(desk, &client, &id),
         ChatCommand::Stop { id } => stop(desk, &client, &id),
+        ChatCommand::Scratch { delete } => scratch(desk, &client, delete),
         ChatCommand::Do { id } => {
             let path = format!("/api/agent/calls/{}/do", path_part(&id));
             let made = client.post(&path, &json!({}))?;
@@ -90,7 +98,31 @@ pub(super) fn chat(desk: &Desk, command: ChatCommand) -> Result<u8> {
     }
 }
 
-/// Reads the list of actions.
+fn scratch(desk: &Desk, client: &Client, is_deleting: bool) -> Result<u8> {
+    let answer = client.get("/api/agent/scratch")?;
+    if !is_deleting {
+        desk.screen.tell(&answer, |screen, old: ScratchView| {
+            let mut table = Table::new(&["BYTES", "CHANGED", "PATH"]);
+            for it in old.items {
+                let changed = desk.since(Some(it.modified_at));
+                table.row([it.bytes.to_string(), changed, escape::line(&it.path)]);
+            }
+            screen.table(&table, "no old files in agent/scratch")
+        })?;
+        return Ok(0);
+    }
+    let old = ScratchView::deserialize(&answer)
+        .map_err(|cause| Error::internal("the server's list is invalid").source(cause))?;
+    let before = old.before.rfc3339();
+    let gone = client.delete(&query("/api/agent/scratch", &[("before", Some(&before))]))?;
+    desk.screen.tell(&gone, |screen, gone: ScratchCleared| {
+        let ScratchCleared { deleted, bytes, kept } = gone;
+        screen.put(&format!("deleted {deleted} files ({bytes} bytes), kept {kept}"))
+    })?;
+    Ok(0)
+}
+
+/// Parses the list of actions.
 pub(super) fn read_actions(answer: &Value) -> Result<ActionPage> {
     ActionPage::deserialize(answer)
         .map_err(|cause| Error::internal("the server answered no list of actions").source(cause))

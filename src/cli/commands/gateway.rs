@@ -1,4 +1,4 @@
-//! `wiki-browser gateway`: the service that asks models with persons' own subscriptions.
+//! `wiki-browser gateway`: the service that calls models with people's own subscriptions.
 
 use clap::Subcommand;
 use serde_json::json;
@@ -13,13 +13,13 @@ use crate::flows::assistant;
 use crate::jobs::become_program;
 use crate::script;
 
-/// How often it is looked whether a provider is done.
+/// How often the state of a sign-in is checked.
 const LOOK: std::time::Duration = std::time::Duration::from_secs(2);
 
-/// Longest address that is pasted, in bytes.
+/// Longest pasted address, in bytes.
 const ADDRESS_BYTES_MAX: u64 = 8 * 1024;
 
-/// What can be done with the gateway.
+/// Commands on the gateway.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum GatewayCommand {
     /// Install it in the data folder, by npm; no server is needed
@@ -54,7 +54,7 @@ pub(in crate::cli) fn run(desk: &Desk, command: &GatewayCommand) -> Result<()> {
     }
 }
 
-/// Writes the program, and becomes npm.
+/// Writes the program, and replaces this process by npm.
 fn install(desk: &Desk) -> Result<()> {
     let path = desk.script()?;
     let loaded = script::load(&path).map_err(|report| {
@@ -79,7 +79,7 @@ fn login(desk: &Desk) -> Result<()> {
     if let Some(text) = &it.instructions {
         desk.screen.note(&escape::line(text));
     }
-    // A provider that has a code typed on its own page asks for nothing here.
+    // A provider whose code is entered on its own page needs no input here.
     if it.provider == "openai-codex" {
         desk.screen.note(
             "It ends at an address that does not load and begins with http://localhost. \

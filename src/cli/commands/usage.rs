@@ -43,6 +43,9 @@ pub(in crate::cli) enum EngineCommand {
     Release {
         /// Name of the engine
         name: String,
+        /// Release it for this person's own jobs only: a limit of their subscription
+        #[arg(long, value_name = "NAME")]
+        person: Option<String>,
     },
 }
 
@@ -145,9 +148,10 @@ pub(super) fn engine(desk: &Desk, command: EngineCommand) -> Result<()> {
                 screen.table(&table, "no engines")
             })
         }
-        EngineCommand::Release { name } => {
-            let answer =
-                client.post(&format!("/api/engines/{}/release", path(&name)), &json!({}))?;
+        EngineCommand::Release { name, person } => {
+            let target = format!("/api/engines/{}/release", path(&name));
+            let target = query(&target, &[("person", person.as_deref())]);
+            let answer = client.post(&target, &json!({}))?;
             desk.screen.tell(&answer, |screen, released: EngineReleased| {
                 screen.put(&format!("engine {} is released", escape::line(&released.engine)))
             })

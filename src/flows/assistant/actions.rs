@@ -1,4 +1,4 @@
-//! The actions of a person: the files of their vault that are questions.
+//! A person's actions: files of their vault whose text is a question.
 
 use std::collections::BTreeMap;
 
@@ -11,21 +11,21 @@ use crate::flows::{Site, Works};
 use crate::people::{Caller, Person};
 use crate::vault::{Vault, VaultPath};
 
-/// The folder of a vault with the files.
+/// The folder in the vault.
 pub(in crate::flows) const FOLDER: &str = "agent/actions";
-/// Most actions of a person.
+/// Most actions per person.
 const ACTIONS_MAX: usize = 100;
-/// Largest file of an action, in bytes.
+/// Largest action file, in bytes.
 const FILE_BYTES_MAX: usize = 64 * 1024;
 
-/// A file of the folder.
+/// A file in the folder.
 struct Found {
     label: String,
     id: String,
     action: Result<Action>,
 }
 
-/// Returns the actions of the caller, with those that cannot be run and why.
+/// Returns the caller's actions, including those that cannot run, with the reason.
 ///
 /// # Errors
 /// As the seat; as opening the vault.
@@ -56,14 +56,14 @@ fn view(found: Found) -> ActionView {
 async fn find(works: &Works, seat: &Seat<'_>) -> Result<Vec<Found>> {
     let (config, person) = (std::sync::Arc::clone(&works.config), seat.person.clone());
     on_disk(move || {
-        let gone = || Error::unavailable("the site has no assistant any more");
+        let gone = || Error::unavailable("the site no longer has an assistant");
         let assistant = config.assistant.as_ref().ok_or_else(gone)?;
         all(&vault::open(&config, assistant, &person)?)
     })
     .await
 }
 
-/// Reads the folder anew: what a person has just written counts.
+/// Reads the folder each time, so a new file counts at once.
 fn all(vault: &Vault) -> Result<Vec<Found>> {
     let folder: VaultPath = FOLDER.parse()?;
     if !vault.is_folder(&folder)? {
@@ -98,19 +98,19 @@ fn read(vault: &Vault, path: &str) -> Result<Action> {
     action::read(text)
 }
 
-/// An action that is to be run.
+/// An action to run.
 pub(super) struct Chosen {
     /// Its id.
     pub(super) id: String,
-    /// What it is called, which is what its conversation is called.
+    /// Its label, which becomes the conversation's title.
     pub(super) label: String,
-    /// The question in parts, between which stands the id of the run.
+    /// The question, in parts between which the id of the run belongs.
     pub(super) question: Vec<String>,
-    /// The most steps that the answer may take.
+    /// The most steps of the answer.
     pub(super) max_steps: Option<u32>,
 }
 
-/// Returns an action as a question, with what the person adds to it.
+/// Returns an action as a question, with the person's additional text.
 ///
 /// # Errors
 /// `not_found` with code `no_action`; `invalid` with code `bad_action`; `conflict` with codes

@@ -1,7 +1,7 @@
-//! *Do it now*: a call whose question expired is made after all, once.
+//! *Do it now*: executes a call whose confirmation expired, once.
 //!
-//! **Invariant:** it is made under an approval that is made and used by the tap; what begins it is
-//! one transaction, so a second tap, or one after a kill, makes nothing.
+//! **Invariant:** one transaction creates an approval, uses it and starts the call, so a second
+//! attempt, or one after a kill, does nothing.
 
 use crate::api::chat::CallView;
 use crate::approvals::{self, Decision, State};
@@ -16,16 +16,16 @@ use crate::flows::assistant::{seat, vault};
 use crate::people::{self, Caller, Person, Role};
 use crate::script::Config;
 
-/// Most characters of what came of a call.
+/// Longest result of a call, in characters.
 const SUMMARY_CHARS_MAX: usize = 300;
 
-/// Returns whether a call can be made now.
+/// Returns whether a call can be executed now.
 pub(super) fn can_do(call: &ToolCall) -> bool {
     call.state == CallState::Expired && call.again_id.is_none()
 }
 
-/// Makes a call whose question expired, if what it changes is as it was shown then. The model has
-/// had its answer: what comes of it stands in the conversation and in the record of the run.
+/// Executes a call whose confirmation expired, if its target is still as it was shown. The model
+/// has continued without it: the result appears in the conversation and in the record of the run.
 ///
 /// # Errors
 /// As the seat; `not_found`: `no_call`, `no_tool`; `conflict`: `cannot_do`, `changed_meanwhile`.
@@ -58,13 +58,13 @@ pub async fn do_now(site: &Site, caller: &Caller, id: &CallId) -> Result<CallVie
         let message = "what the call was to change has changed since it was shown";
         return Err(Error::conflict(CHANGED_MEANWHILE, message).hint("ask the assistant again"));
     }
-    // What has begun is ended and written down also if nobody waits for it any more.
+    // A started call is finished and recorded even if the client leaves.
     let (handle, site_of_it) = (tokio::runtime::Handle::current(), site.clone());
     on_disk(move || handle.block_on(make(&site_of_it, (person, run), (call, deed)))).await?;
     show_call(site, caller, id).await
 }
 
-/// Says what the call would do now.
+/// Returns what the call would do now.
 async fn look(
     site: &Site,
     (person, run): (&Person, &Run),
@@ -86,14 +86,14 @@ async fn look(
     }
     let (person, tool, args) = (person.clone(), call.tool.clone(), args.clone());
     on_disk(move || {
-        let gone = || Error::unavailable("the site has no assistant any more");
+        let gone = || Error::unavailable("the site no longer has an assistant");
         let vault = vault::open(&config, config.assistant.as_ref().ok_or_else(gone)?, &person)?;
         tools::plan_file(&vault, &tool, &args, &known)
     })
     .await
 }
 
-/// Returns the hosts whose pages are read without a question.
+/// Returns the hosts whose pages need no confirmation.
 fn web_hosts(config: &Config) -> &[String] {
     config.assistant.as_ref().map_or(&[], |it| it.web_hosts.as_slice())
 }
@@ -119,7 +119,7 @@ async fn make(
             let config = std::sync::Arc::clone(&site.config);
             let (home, id) = (Home::of(&config.site.data, &person.id), call.id.clone());
             on_disk(move || {
-                let gone = || Error::unavailable("the site has no assistant any more");
+                let gone = || Error::unavailable("the site no longer has an assistant");
                 let assistant = config.assistant.as_ref().ok_or_else(gone)?;
                 let vault = vault::open(&config, assistant, &person)?;
                 tools::make(&vault, (&home, &id), &deed)
@@ -149,7 +149,7 @@ async fn make(
         .await
 }
 
-/// What begins such a call.
+/// Starts such a call.
 struct Begin {
     run: Run,
     person: Person,
@@ -162,7 +162,7 @@ impl Begin {
         let (call, by) = (&self.call, Actor::Person(self.person.id.clone()));
         let person = people::find(tx.connection(), &self.person.id)?;
         if !person.is_some_and(|it| it.disabled_at.is_none() && it.role != Role::Viewer) {
-            let message = "you may not use the assistant any more";
+            let message = "you may no longer use the assistant";
             return Err(Error::new(ErrorKind::Forbidden, message).code("not_named"));
         }
         let reason = call.asks.as_deref().unwrap_or_default();
@@ -178,7 +178,7 @@ impl Begin {
     }
 }
 
-/// Closes the calls in the middle of which the last server ended: perhaps they were made.
+/// Closes the calls that the last server left executing; their outcome is unknown.
 ///
 /// # Errors
 /// As any write.

@@ -1,4 +1,4 @@
-//! What the program of a run may ask of the site: its tools, and their use.
+//! What a run's program can request: its tools, and calls of them.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use crate::flows::assistant::calls::{Asked, call};
 use crate::flows::assistant::{RUN_ENDED, tools};
 use crate::people::Caller;
 
-/// How long one request waits for a person; whoever asks, asks again.
+/// How long one request waits for a person; the client repeats it.
 const WAIT: Duration = Duration::from_secs(50);
-/// How long a call waits for its announcement in what the program prints.
+/// How long a call waits for its announcement in the program's output.
 const ANNOUNCED: Duration = Duration::from_secs(5);
-/// Longest name that a runtime gives a call, in bytes.
+/// Longest call id of a runtime, in bytes.
 const CALL_REF_BYTES_MAX: usize = 200;
 
 /// Returns the tools of the caller's run.
@@ -33,8 +33,8 @@ pub async fn list_tools(site: &Site, caller: &Caller) -> Result<ToolList> {
     Ok(ToolList { items: items.collect::<Result<_>>()? })
 }
 
-/// Makes a call of the caller's run. While a person is asked, the answer says `waiting`: the same
-/// request goes on with the same call.
+/// Executes a call of the caller's run. While it awaits confirmation, the response is `waiting`:
+/// repeating the request continues the same call.
 ///
 /// # Errors
 /// `forbidden` with codes `job_only` and `limit_tools`; `conflict`: `run_ended`, `not_announced`,
@@ -69,7 +69,8 @@ fn run_of(site: &Site, caller: &Caller) -> Result<(Run, String)> {
     Ok((run.ok_or_else(|| none().code("no_run"))?, token_hash.to_owned()))
 }
 
-/// Returns the step in which the program announced a call: what it did not print is not made.
+/// Returns the step in which the program announced a call. A call that is not in its output is
+/// refused.
 async fn announced(site: &Site, run: &JobId, request: &ExecuteRequest) -> Result<u32> {
     let Some(line) = site.chat.line(run) else {
         return Err(Error::conflict(RUN_ENDED, format!("run {run} has ended")));

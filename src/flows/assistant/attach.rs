@@ -1,4 +1,4 @@
-//! Files that a person uploads to go with a question.
+//! Uploads of files to attach to questions.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use crate::flows::assistant::{seat, vault};
 use crate::people::{self, Caller, Person};
 use crate::vault::VaultPath;
 
-/// How long a file waits to be sent.
+/// How long an unsent file is kept.
 const UNSENT_MS: i64 = 24 * 3_600_000;
-/// How many characters of an id tell names apart.
+/// Characters of an id that make a name unique.
 const UNIQUE_CHARS: usize = 8;
 
-/// Keeps a file in the caller's vault, under a name that is made safe.
+/// Stores a file in the caller's vault under a safe name.
 ///
 /// # Errors
 /// As the seat; `invalid` with code `attachment_type`; `too_large`; `busy` with code
@@ -39,7 +39,7 @@ pub async fn attach(
         kind: kind.to_owned(),
         bytes: bytes.len() as u64,
     };
-    // Written down before it is there: what is never sent is found again.
+    // The row comes before the file, so a file that is never sent is found again.
     let (of, row, digest) = (person.id.clone(), new.clone(), digest_hex(&bytes));
     site.store.write(move |tx| chat::add_upload(tx, &of, &row, &digest)).await?;
     fault::crash_point("after_upload_row");
@@ -54,7 +54,7 @@ pub async fn attach(
 async fn put(site: &Site, person: Person, path: String, bytes: Vec<u8>) -> Result<()> {
     let config = Arc::clone(&site.config);
     on_disk(move || {
-        let gone = || Error::unavailable("the site has no assistant any more");
+        let gone = || Error::unavailable("the site no longer has an assistant");
         let vault = vault::open(&config, config.assistant.as_ref().ok_or_else(gone)?, &person)?;
         match vault.add(&path.parse()?, bytes)? {
             true => Ok(()),
@@ -70,10 +70,10 @@ pub(super) fn view(file: Attachment) -> AttachmentView {
     AttachmentView { path, name, kind, bytes }
 }
 
-/// Removes files that were uploaded a day ago and never sent, as long as nobody has changed them.
+/// Removes uploads that were not sent within a day, unless somebody has changed them.
 ///
 /// # Errors
-/// As the database. What cannot be removed is looked at again later.
+/// As the database. A file that cannot be removed is tried again later.
 pub(super) async fn drop_unsent(site: &Site) -> Result<()> {
     let before = site.store.clock().now().plus(-UNSENT_MS);
     for (of, path, digest) in site.store.read(move |c| chat::old_uploads(c, before)).await? {
@@ -93,7 +93,7 @@ async fn remove(site: &Site, of: PersonId, path: String, digest: String) -> Resu
     };
     let config = Arc::clone(&site.config);
     on_disk(move || {
-        let gone = || Error::unavailable("the site has no assistant any more");
+        let gone = || Error::unavailable("the site no longer has an assistant");
         let vault = vault::open(&config, config.assistant.as_ref().ok_or_else(gone)?, &person)?;
         let path: VaultPath = path.parse()?;
         vault.remove(&path, &digest, IMAGE_BYTES_MAX).map(drop)

@@ -1,6 +1,6 @@
-//! A branch of a conversation as a model is asked: who said what, with its calls and results.
+//! A branch of a conversation as a request to a model, with calls and results.
 //!
-//! **Invariant:** each call of the model has a result, or the provider would refuse the request.
+//! **Invariant:** each call has a result; otherwise providers refuse the request.
 
 use std::collections::BTreeMap;
 
@@ -10,31 +10,32 @@ use crate::base::JobId;
 use crate::chat::model::{Block, Turn};
 use crate::chat::{Message, Role, ToolCall};
 
-/// What a model is told of a call that has no result.
+/// The result for a call that has none.
 const UNMADE: &str = "The call was not made: the answer ended before.";
-/// Bytes of an old result that stay when there is no room for all of it.
+/// Bytes that are kept of an old result when the context is full.
 const OLD_RESULT_BYTES: usize = 2 * 1024;
-/// How many of the last turns keep their results whole as long as there is any other way.
+/// The last turns whose results are cut only if nothing else helps.
 const FRESH_TURNS: usize = 6;
 
-/// What an image counts, in bytes of text: its size in pixels bounds it, not its file.
+/// The weight of an image in bytes of text; it depends on its pixels, not on its file.
 const IMAGE_SIZE: usize = 5_000;
 
-/// What stands in the database of a branch.
+/// The contents of a branch.
 pub(super) struct Branch<'a> {
     /// The messages before the question, oldest first.
     pub(super) before: &'a [Message],
     /// The question.
     pub(super) question: &'a Message,
-    /// The images that are shown, by their paths.
+    /// The images to show, by path.
     pub(super) images: &'a BTreeMap<String, Block>,
-    /// The calls of the runs that made them.
+    /// The calls of their runs.
     pub(super) calls: &'a BTreeMap<JobId, Vec<ToolCall>>,
-    /// What the person's assistant noted earlier.
+    /// The contents of `agent/memory.md`.
     pub(super) memory: Option<&'a str>,
 }
 
-/// Returns a branch as turns. Steps of this model are told as it gave them, if it has tools still.
+/// Returns a branch as turns. Steps of the same model are in their native form, if it still has
+/// tools.
 pub(super) fn turns(
     branch: &Branch<'_>,
     (provider, model, has_tools): (&str, &str, bool),
@@ -68,7 +69,7 @@ pub(super) fn turns(
     turns
 }
 
-/// Returns the words of a message, and its images.
+/// Returns a message's text and images.
 fn said(message: &Message, images: &BTreeMap<String, Block>) -> Vec<Block> {
     let text = message.told();
     let words = (!text.is_empty()).then_some(Block::Text(text));
@@ -76,7 +77,7 @@ fn said(message: &Message, images: &BTreeMap<String, Block>) -> Vec<Block> {
     words.into_iter().chain(files.filter_map(|it| images.get(&it.path).cloned())).collect()
 }
 
-/// Returns the results of the calls of a step.
+/// Returns the results of a step's calls.
 fn results(native: &[Value], calls: &[ToolCall]) -> Vec<Block> {
     let asked = native.iter().filter(|it| it["type"] == "tool_use" || it["type"] == "toolCall");
     let ids = asked.filter_map(|it| it["id"].as_str());
@@ -92,7 +93,7 @@ fn results(native: &[Value], calls: &[ToolCall]) -> Vec<Block> {
     ids.map(of).collect()
 }
 
-/// Adds what one side says; what it said just before is the same turn.
+/// Adds to the last turn if it is of the same side, or else as a new turn.
 pub(super) fn add(turns: &mut Vec<Turn>, is_model: bool, mut blocks: Vec<Block>) {
     if blocks.is_empty() {
         return;
@@ -103,8 +104,8 @@ pub(super) fn add(turns: &mut Vec<Turn>, is_model: bool, mut blocks: Vec<Block>)
     }
 }
 
-/// Cuts old results, and then drops what was said first, until a branch has its room. Whether it
-/// had to.
+/// Cuts old results, and then drops the oldest turns, until a branch fits. Returns whether anything
+/// was dropped.
 pub(super) fn fit(turns: &mut Vec<Turn>, bytes_max: usize) -> bool {
     let mut bytes: usize = turns.iter().map(size).sum();
     if bytes <= bytes_max {
@@ -116,7 +117,7 @@ pub(super) fn fit(turns: &mut Vec<Turn>, bytes_max: usize) -> bool {
         turn.blocks.iter_mut().for_each(shorten);
         bytes = bytes + size(turn) - before;
     }
-    // What is left begins with words of the person: a result without its call would be refused.
+    // The first remaining turn must be a question: a result without its call would be refused.
     while bytes > bytes_max {
         let begins = |it: &Turn| {
             !it.is_model && it.blocks.iter().all(|it| !matches!(it, Block::Result { .. }))
@@ -196,7 +197,7 @@ mod tests {
         assert_eq!(told[2].blocks, [unmade]);
         assert!(matches!(&told[0].blocks[0], Block::Text(it) if it.contains("I know")));
         assert_eq!(told[4].blocks, [Block::Text("three".to_owned())]);
-        // Another model, or one without tools, is told the words only.
+        // Another model, or one without tools, gets only the text.
         for other in [("anthropic", "n", true), ("gateway", "m", true), ("anthropic", "m", false)] {
             let told = turns(&branch, other);
             assert_eq!(told.len(), 3, "{told:?}");

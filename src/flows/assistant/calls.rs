@@ -1,8 +1,7 @@
-//! A call of a tool: written down, asked about if need be, made once, and told to the model.
+//! A tool call: stored, confirmed if necessary, executed once, and returned to the model.
 //!
-//! **Invariant:** what is made are the arguments that are written down, on what stood there when
-//! they were shown.
-//! **Invariant:** nothing is made for a run that has ended, or for a person who may not any more.
+//! **Invariant:** the stored arguments are executed, on the content that was shown.
+//! **Invariant:** no call is executed for a run that has ended, or a person who has lost the right.
 
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
@@ -24,20 +23,20 @@ use crate::people::{self, Person, Role};
 use crate::script::{Assistant, Config, Policy};
 use crate::store::Tx;
 
-/// Most bytes of a preview in a question, each of which may be written as six.
+/// Most bytes of a preview in an approval, each of which JSON may escape as six.
 const PREVIEW_BYTES_MAX: usize = 40 * 1024;
-/// What a model is told when a person said no.
+/// The result for a declined call.
 const DECLINED: &str = "The person declined this call. Do not try it again; ask what they want.";
-/// What a model is told when nobody answered.
+/// The result for an expired call.
 const EXPIRED: &str = "Nobody answered in time, so the call was not made. Say what is left to do.";
 
-/// A call that a run asks for.
+/// A call that a run requests.
 pub(super) struct Asked {
     /// The run.
     pub(super) run: Run,
-    /// What proves that it runs.
+    /// The hash of its token, which proves that it is running.
     pub(super) token_hash: String,
-    /// The step that asks.
+    /// The step that requests it.
     pub(super) step: u32,
     /// The name that the runtime gave the call.
     pub(super) call_ref: String,
@@ -47,10 +46,10 @@ pub(super) struct Asked {
     pub(super) args: Value,
 }
 
-/// Until when a call is waited for.
+/// Until when to wait for a call.
 pub(super) type Until<'a> = (Instant, &'a CancellationToken);
 
-/// Makes a call; returns it when it is over, or when a person has not answered until then.
+/// Executes a call; returns when it has finished, or still awaits confirmation at the deadline.
 ///
 /// # Errors
 /// `conflict`: `run_ended`, `call_changed`; `not_found` with code `no_tool`; `forbidden` with code
@@ -91,7 +90,7 @@ fn run_ended(asked: &Asked) -> Error {
 }
 
 fn assistant_of(config: &Config) -> Result<&Assistant> {
-    let gone = || Error::unavailable("the site has no assistant any more").code("no_assistant");
+    let gone = || Error::unavailable("the site no longer has an assistant").code("no_assistant");
     config.assistant.as_ref().ok_or_else(gone)
 }
 
@@ -104,7 +103,7 @@ fn person_of(c: &rusqlite::Connection, asked: &Asked, assistant: &Assistant) -> 
     person.filter(may).ok_or_else(|| run_ended(asked))
 }
 
-/// Writes a call down, with the question to the person if there is one.
+/// Stores a call, with its approval if it needs one.
 async fn begin(site: &Site, asked: &Asked) -> Result<(ToolCall, Option<Deed>)> {
     let config = site.config_of(&asked.run.job_id);
     let assistant = assistant_of(&config)?;
@@ -131,7 +130,7 @@ async fn begin(site: &Site, asked: &Asked) -> Result<(ToolCall, Option<Deed>)> {
             deed.preview = format!("{:#}\n", asked.args);
         }
     }
-    // Nobody says yes to what they have not seen whole.
+    // A person must be able to see the whole change before allowing it.
     if planned.as_ref().is_ok_and(|it| it.asks.is_some() && it.preview.len() > PREVIEW_BYTES_MAX) {
         planned = Err(Error::new(ErrorKind::TooLarge, "the change is too large to be looked at")
             .hint("make it in smaller parts, each of which the person can look at"));
@@ -165,7 +164,7 @@ async fn begin(site: &Site, asked: &Asked) -> Result<(ToolCall, Option<Deed>)> {
     }
 }
 
-/// What is written down of a call.
+/// The stored form of a call.
 struct Draft {
     run: Run,
     token_hash: String,
@@ -232,7 +231,7 @@ impl Draft {
     }
 }
 
-/// Returns the question to a person about a call: its id, its tool and the digest of its arguments.
+/// Returns the approval for a call, with its id, its tool and the digest of its arguments.
 pub(super) fn question(
     run: &Run,
     (id, tool, digest): (&CallId, &str, &str),
@@ -258,13 +257,13 @@ pub(super) fn question(
     }
 }
 
-/// Returns whether a person may be asked about a call: of a run that changes nothing only about
-/// what leaves the site.
+/// Returns whether a call may ask the person. In a dry run, only calls that reach outside the site
+/// do.
 fn asks_of(run: &Run, tool: &Tool) -> bool {
     !run.is_dry || tool.place == Place::Web
 }
 
-/// Says what a call would do. Of a run that changes nothing nothing can be taken back.
+/// Returns what a call would do. A dry run leaves nothing to undo.
 async fn plan(site: &Site, asked: &Asked, tool: &'static Tool, args: &Value) -> Result<Deed> {
     let mut deed = look(site, asked, tool, args).await?;
     if asked.run.is_dry {
@@ -300,7 +299,7 @@ async fn look(site: &Site, asked: &Asked, tool: &'static Tool, args: &Value) -> 
     .await
 }
 
-/// Waits for the decision of a person.
+/// Waits for the person's decision.
 async fn decided(site: &Site, call: &ToolCall, (at, stop): Until<'_>) -> Result<State> {
     let Some(id) = &call.approval_id else {
         return Err(Error::internal("a call waits for no question"));
@@ -326,7 +325,7 @@ async fn decided(site: &Site, call: &ToolCall, (at, stop): Until<'_>) -> Result<
     }
 }
 
-/// Makes a call.
+/// Executes a call.
 async fn make(site: &Site, asked: &Asked, call: ToolCall, deed: Option<Deed>) -> Result<ToolCall> {
     let tool = tools::find(&call.tool)?;
     let deed = match deed {
@@ -373,11 +372,11 @@ async fn make(site: &Site, asked: &Asked, call: ToolCall, deed: Option<Deed>) ->
     }
 }
 
-/// What a model is told when something has changed since the person was asked.
+/// The result for a call whose target has changed since the person was asked.
 const CHANGED: &str = "What the call was to change has changed meanwhile, so nothing was done. \
                        Read it again.";
 
-/// Begins a call in one transaction with all that it needs; nothing if it has begun before.
+/// Starts a call in one transaction with all checks; `None` if it was started before.
 ///
 /// # Errors
 /// `conflict` with codes `job_ended`, `run_ended` and `approval_used`.
@@ -434,7 +433,7 @@ async fn finish(
     close(site, asked, call, (false, state, summary, text)).await
 }
 
-/// Writes down what came of a call, and tells it.
+/// Stores the result of a call, and adds it to the stream.
 async fn close(
     site: &Site,
     asked: &Asked,
@@ -465,7 +464,7 @@ async fn close(
     Ok(call)
 }
 
-/// Adds items to the stream of the answer. A call whose run has ended is in its row only.
+/// Adds items to the answer's stream. If the run has ended, the call is only in its row.
 async fn tell(site: &Site, asked: &Asked, items: Vec<Item>) -> Result<()> {
     let Some(line) = site.chat.line(&asked.run.job_id) else { return Ok(()) };
     on_disk(move || items.into_iter().try_for_each(|item| line.push(item))).await

@@ -1,4 +1,4 @@
-//! Stopping a run, and changing, clearing and deleting a conversation.
+//! Stops runs; changes, clears and deletes conversations.
 
 use crate::api::chat::{SessionRequest, SessionView, Stopped};
 use crate::approvals;
@@ -11,10 +11,10 @@ use crate::people::Caller;
 use crate::process;
 use crate::store::Tx;
 
-/// Most entries of a run's folder that are removed at one time.
+/// Most entries of a run's folder removed at once.
 const ENTRIES_MAX: usize = 100_000;
 
-/// Stops a run; what was said so far is kept.
+/// Stops a run. Its text so far is kept.
 ///
 /// # Errors
 /// `not_found` with code `no_run`; `conflict` with code `run_ended`.
@@ -45,7 +45,7 @@ fn run_ended(id: &JobId) -> Error {
         .hint("the history of the conversation has what it said")
 }
 
-/// Changes the title of a conversation, where it stands, and which branch is shown.
+/// Changes a conversation's title, pin and archive state, and the branch that is shown.
 ///
 /// # Errors
 /// `not_found`: `no_session`, `no_message`; `invalid`: `bad_title`, `no_changes`.
@@ -85,7 +85,7 @@ pub async fn set(
         .await
 }
 
-/// Forgets everything that was said in a conversation, and keeps its id.
+/// Deletes a conversation's messages, and keeps its id.
 ///
 /// # Errors
 /// `not_found` with code `no_session`; `conflict` with code `session_busy`.
@@ -93,7 +93,7 @@ pub async fn clear(site: &Site, caller: &Caller, id: &ChatId) -> Result<()> {
     forget(site, caller, id, chat::forget).await
 }
 
-/// Deletes a conversation with everything that was said in it. Backups keep what they have.
+/// Deletes a conversation with its messages. Backups keep their copies.
 ///
 /// # Errors
 /// As [`clear`].

@@ -1,15 +1,15 @@
-//! What a person chooses for themselves, their sign-in, and whether they can ask.
+//! A person's settings, their sign-in, and whether they can ask.
 
 use crate::api::chat_settings::{ConfigRequest, ConfigView, HealthView, ModeView, RuntimeHealth};
 use crate::base::{Error, Result};
 use crate::chat::{self, Home, Setting};
 use crate::flows::Site;
 use crate::flows::assistant::start::parse_mode;
-use crate::flows::assistant::{closed, seat};
+use crate::flows::assistant::{closed, fallback, seat};
 use crate::people::Caller;
 use crate::script::Mode;
 
-/// Returns what the caller chose, and what they can choose.
+/// Returns the caller's settings and choices.
 ///
 /// # Errors
 /// As the seat.
@@ -20,8 +20,18 @@ pub async fn show(site: &Site, caller: &Caller) -> Result<ConfigView> {
     let mut modes = Vec::new();
     for mode in seat.assistant.runtimes.keys() {
         let closed = closed(site, &seat, *mode)?;
+        let instead = match &closed {
+            Some(closed) => fallback::instead_of(site, &seat, (*mode, closed.state))?,
+            None => None,
+        };
         let (why, hint) = closed.map(|it| (it.why, it.hint)).unzip();
-        modes.push(ModeView { mode: mode.to_string(), available: why.is_none(), why, hint });
+        modes.push(ModeView {
+            mode: mode.to_string(),
+            available: why.is_none() || instead.is_some(),
+            instead: instead.map(|it| it.to_string()),
+            why,
+            hint,
+        });
     }
     Ok(ConfigView {
         mode: chosen.unwrap_or(seat.assistant.mode).to_string(),
@@ -31,7 +41,7 @@ pub async fn show(site: &Site, caller: &Caller) -> Result<ConfigView> {
     })
 }
 
-/// Keeps what the caller chose.
+/// Stores the caller's settings.
 ///
 /// # Errors
 /// As the seat; `invalid` with code `unknown_mode`.
@@ -49,7 +59,7 @@ pub async fn set(site: &Site, caller: &Caller, request: ConfigRequest) -> Result
     show(site, caller).await
 }
 
-/// Returns whether the caller can ask, by runtime.
+/// Returns the state of each runtime for the caller.
 ///
 /// # Errors
 /// As the seat.
@@ -75,7 +85,7 @@ pub async fn health(site: &Site, caller: &Caller) -> Result<HealthView> {
     Ok(HealthView { runtimes })
 }
 
-/// Keeps the token of the caller's Claude subscription, for the caller's runs alone.
+/// Stores the token of the caller's Claude subscription, for the caller's runs only.
 ///
 /// # Errors
 /// As the seat; `forbidden` with code `token_forbidden`; `invalid` with code `bad_token`.
@@ -86,7 +96,7 @@ pub async fn sign_in(site: &Site, caller: &Caller, token: String) -> Result<()> 
     on_disk(move || home.keep_claude_token(&token)).await
 }
 
-/// Forgets that token. Whether there was one.
+/// Removes that token. Returns whether there was one.
 ///
 /// # Errors
 /// As [`sign_in`].

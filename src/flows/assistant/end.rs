@@ -1,4 +1,4 @@
-//! The end of a run: what was said becomes a message, in the transaction that settles the job.
+//! The end of a run: its text becomes messages in the transaction that settles the job.
 
 use crate::base::{ChatMessageId, Result};
 use crate::chat::{self, End, Ended, NewMessage, Role, Run, Spent, State, Sum};
@@ -8,13 +8,13 @@ use crate::jobs::{Job, Pool, Reason, Status, job_dir};
 use crate::script::Mode;
 use crate::store::Tx;
 
-/// Settles the run that a job is.
+/// Settles a job's run.
 ///
 /// # Errors
 /// As any write.
 pub(in crate::flows) fn settle_job(tx: &Tx<'_>, works: &Works, job: &Job) -> Result<()> {
     let Some(run) = run_of(tx, job)? else { return Ok(()) };
-    // What a reader was told is what is kept: nothing else is asked.
+    // The messages are made from the stream, so they match what readers saw.
     let dir = job_dir(&works.config.site.data, &job.id);
     let said = chat::sum(&dir)?.unwrap_or_default();
     let end = judge(job, &said);
@@ -30,7 +30,7 @@ pub(in crate::flows) fn settle_job(tx: &Tx<'_>, works: &Works, job: &Job) -> Res
     Ok(())
 }
 
-/// Closes the run of a job that was cancelled before it began.
+/// Closes the run of a job that was cancelled before it started.
 ///
 /// # Errors
 /// As any write.
@@ -53,12 +53,12 @@ fn end(ended: Ended, code: &str, text: impl Into<String>) -> End {
     End { ended, code: Some(code.to_owned()), text: Some(text.into()) }
 }
 
-/// Says how a run ended, by its job and by what was said.
+/// Returns how a run ended, according to its job and its stream.
 fn judge(job: &Job, said: &Sum) -> End {
     let tail = || job.error_tail.clone().unwrap_or_default();
     let is_ended = matches!(job.status, Status::Cancelled | Status::TimedOut)
         || job.reason == Some(Reason::ServerRestarted);
-    // What the program says when it is told to end is not why it ends.
+    // What a program prints when it is stopped is not the reason.
     if let (Some((code, text)), false) = (&said.fault, is_ended) {
         let ended = match code.as_str() {
             "stalled" => Ended::Timeout,
@@ -91,7 +91,7 @@ fn judge(job: &Job, said: &Sum) -> End {
     }
 }
 
-/// Returns the first line of what a program complained about.
+/// Returns the first line of a program's error output.
 fn first_line(tail: &str) -> String {
     let line = tail.lines().map(str::trim).find(|it| !it.is_empty());
     let line = line.unwrap_or("the program ended without an answer");
@@ -105,7 +105,7 @@ fn keep_answers(
     said: &Sum,
     end: &End,
 ) -> Result<Vec<ChatMessageId>> {
-    // Steps with calls were written down before these were made.
+    // Steps with calls are stored already.
     let kept = chat::of_run(tx.connection(), &run.job_id)?;
     let is_kept = |step: u32| kept.iter().any(|it| it.0 == step);
     let steps: Vec<(u32, &str)> = said.steps().filter(|it| !is_kept(it.0)).collect();
@@ -130,7 +130,7 @@ fn keep_answers(
     Ok(answers)
 }
 
-/// Returns who gives the answers of a mode.
+/// Returns the provider of a mode, as stored with messages.
 pub(super) fn provider(mode: Mode) -> &'static str {
     match mode {
         Mode::AnthropicApiKey => "anthropic",
@@ -148,7 +148,7 @@ fn state(ended: Ended) -> State {
     }
 }
 
-/// Returns what a job cost.
+/// Returns a job's tokens and cost.
 fn spent(job: &Job) -> Spent {
     let usage = job.usage.as_ref();
     let count = |name: &str| usage.and_then(|it| it[name].as_i64()).unwrap_or(0).max(0);

@@ -1,4 +1,4 @@
-//! Searching one's own conversations.
+//! Search in the caller's own conversations.
 
 use rusqlite::Connection;
 
@@ -10,8 +10,8 @@ use crate::flows::Site;
 use crate::flows::assistant::show;
 use crate::flows::search::{place, within};
 
-/// Returns the conversations of a person with a message that has some words, best first, each once
-/// with the message that fits best.
+/// Returns a person's conversations with a message that matches, best first, each once with its
+/// best message.
 ///
 /// # Errors
 /// As `GET /api/search`.
@@ -36,7 +36,7 @@ pub(super) async fn sessions(
     .await
 }
 
-/// Returns a conversation with what was found in it; nothing if the message is gone.
+/// Returns a conversation with its match; `None` if the message is gone.
 fn view(
     c: &Connection,
     (person, ask): (&PersonId, &Ask),

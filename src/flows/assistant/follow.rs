@@ -1,7 +1,7 @@
-//! The stream of a run for one reader: what stands in its file, and its ending from the row.
+//! The stream of a run for one reader: the items of its file, and the ending from its row.
 //!
-//! **Invariant:** every stream ends with `done`, once; before it comes `error` unless the run ended
-//! well. Both are made from the settled row, so each reader gets the same.
+//! **Invariant:** every stream ends with one `done`, after an `error` unless the run succeeded.
+//! Both are made from the settled row, so each reader gets the same.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::jobs::{self, job_dir};
 use crate::people::Caller;
 use crate::store::StoredEvent;
 
-/// A reader of the stream of a run.
+/// A reader of a run's stream.
 pub struct Follower {
     works: Works,
     person: PersonId,
@@ -33,7 +33,7 @@ pub struct Follower {
     events: Receiver<Arc<StoredEvent>>,
 }
 
-/// Returns a reader of the items of a run after a number; `stays` until the run has ended.
+/// Returns a reader of a run's items after a number; if it `stays`, until the run has ended.
 ///
 /// # Errors
 /// `not_found`: `no_assistant`, `no_run`, and `stream_gone` if the items were removed.
@@ -44,7 +44,7 @@ pub async fn follow(
     (after, stays): (u64, bool),
 ) -> Result<Follower> {
     let person = seat(site, caller)?.person.id;
-    // First the subscription, then the look.
+    // Subscribed before the first look, so that nothing is missed.
     let (pokes, events) = (site.chat.follow(id), site.store.subscribe());
     let (run, files) =
         site.store.look(|c| Ok((chat::find_run(c, &person, id)?, jobs::files(c, id)?)))?;
@@ -59,7 +59,7 @@ pub async fn follow(
         works: site.works.clone(),
         person,
         run: run.job_id,
-        tail: Tail::new(&dir),
+        tail: Tail::after(&dir, after),
         after,
         stays,
         has_begun: false,
@@ -70,19 +70,19 @@ pub async fn follow(
 }
 
 impl Follower {
-    /// Returns the next lines with their numbers; nothing at the end. May be dropped at any time.
+    /// Returns the next lines with their numbers; `None` at the end. Cancel-safe.
     ///
     /// # Errors
     /// `not_found` if the conversation was deleted; as reading.
     pub async fn next(&mut self) -> Result<Option<Vec<(u64, String)>>> {
         while !self.is_over {
-            // The row first: what is in the file once it has ended is all there will be.
+            // The row is read first: once the run has ended, the file is complete.
             let run = self.works.store.look(|c| chat::find_run(c, &self.person, &self.run))?;
             let mut lines = self.tail.read()?;
             if lines.is_empty() {
                 lines = self.rest(&run)?;
             }
-            self.has_begun |= !lines.is_empty();
+            self.has_begun |= !lines.is_empty() || self.tail.last_seq > 0;
             lines.retain(|(seq, _)| *seq > self.after);
             if let Some((seq, _)) = lines.last() {
                 self.after = *seq;
@@ -101,7 +101,7 @@ impl Follower {
         Ok(None)
     }
 
-    /// Returns what is not in the file: the beginning while there is none, and the ending.
+    /// Returns what is not in the file: the first item as long as there is no file, and the ending.
     fn rest(&mut self, run: &Run) -> Result<Vec<(u64, String)>> {
         let mut lines = Vec::new();
         let mut seq = self.tail.last_seq;
@@ -143,7 +143,7 @@ impl Follower {
                 event = self.events.recv() => match event {
                     Ok(event) if !is_about(&event.subject) => {}
                     Ok(_) | Err(RecvError::Lagged(_)) => return,
-                    // The server ends; whoever holds this is told so too.
+                    // The server is stopping; the owner of this reader ends it.
                     Err(RecvError::Closed) => return std::future::pending().await,
                 }
             }
@@ -151,7 +151,7 @@ impl Follower {
     }
 }
 
-/// Returns why a run did not end well; nothing if it did, or has not ended.
+/// Returns why a run failed; `None` if it succeeded or is open.
 pub(super) fn error_of(run: &Run) -> Option<RunError> {
     let end = run.end.as_ref().filter(|it| it.ended != Ended::Ok)?;
     let code = end.code.clone().unwrap_or_else(|| "internal".to_owned());
@@ -163,7 +163,7 @@ pub(super) fn error_of(run: &Run) -> Option<RunError> {
     })
 }
 
-/// Returns the answer of a run: its last message, and the text of all.
+/// Returns a run's answer: its last message, and the text of all its steps.
 fn answer_of(
     connection: &rusqlite::Connection,
     run: &Run,
@@ -186,7 +186,7 @@ fn answer_of(
     }
 }
 
-/// Returns what a run has said so far.
+/// Returns a run's text so far.
 ///
 /// # Errors
 /// `not_found` with code `no_run`.
@@ -198,7 +198,7 @@ pub async fn so_far(site: &Site, caller: &Caller, id: &JobId) -> Result<String> 
     Ok(steps.join("\n\n"))
 }
 
-/// Waits for the end of a run; returns what it came to so far when `stop` or the wait is over.
+/// Waits for the end of a run; returns its state then, at `stop`, or after the time limit.
 ///
 /// # Errors
 /// As [`follow`].

@@ -1,4 +1,4 @@
-//! The sign-in of a person to the gateway.
+//! A person's sign-in to the gateway.
 
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ pub fn state(works: &Works, caller: &Caller) -> Result<(&'static str, bool)> {
     Ok((provider, is_signed_in(&works.config.site.data, &seat.person.id, provider)?))
 }
 
-/// Begins a sign-in of the caller; an earlier one that is open ends.
+/// Starts a sign-in for the caller, and ends an earlier open one.
 ///
 /// # Errors
 /// As the seat; `forbidden` with code `token_forbidden`; `not_found` with code `no_gateway`;
@@ -49,7 +49,7 @@ pub async fn begin(site: &Site, caller: &Caller) -> Result<GatewayLogin> {
     read(&site.gateway.ask("POST", "/v1/login", &body).await?)
 }
 
-/// Returns how a sign-in of the caller stands.
+/// Returns the state of the caller's sign-in.
 ///
 /// # Errors
 /// As [`begin`]; `not_found` with code `no_login`.
@@ -61,7 +61,7 @@ pub async fn look(site: &Site, caller: &Caller, id: &str) -> Result<GatewayLogin
     read(&site.gateway.ask("GET", &path, &json!({})).await?)
 }
 
-/// Gives a sign-in what the provider told the caller.
+/// Passes the text that the provider gave the caller to the sign-in.
 ///
 /// # Errors
 /// As [`look`]; `conflict` with code `login_ended`; `invalid` with code `bad_parameter`.
@@ -77,7 +77,7 @@ pub async fn answer(
     read(&site.gateway.ask("POST", &format!("/v1/login/{}", checked(id)?), &body).await?)
 }
 
-/// Forgets the caller's sign-ins. Whether there was one.
+/// Removes the caller's sign-ins. Returns whether there was one.
 ///
 /// # Errors
 /// As [`begin`].
@@ -96,16 +96,16 @@ fn checked(id: &str) -> Result<&str> {
     if is_word && (1..=ID_BYTES_MAX).contains(&id.len()) {
         return Ok(id);
     }
-    Err(Error::not_found("there is no such sign-in; begin it again").code("no_login"))
+    Err(Error::not_found("unknown sign-in; start again").code("no_login"))
 }
 
-/// Reads what the gateway says of a sign-in, as hostile as any answer.
+/// Parses the gateway's response about a sign-in, which is not trusted.
 fn read(told: &Value) -> Result<GatewayLogin> {
     let text = |name: &str| told[name].as_str().map(|it| truncate_chars(it, 400));
     let bad = || Error::unavailable("the gateway answers wrongly").code("gateway_down");
     let state =
         text("state").filter(|it| matches!(it.as_str(), "waiting" | "done" | "failed" | "ended"));
-    // A page makes a link of it.
+    // It becomes a link on a page.
     let url = told["url"].as_str().filter(|it| {
         it.starts_with("https://")
             && it.len() <= URL_BYTES_MAX

@@ -1,4 +1,4 @@
-//! The assistant: a person asks, a run answers, and both are kept for that person alone.
+//! The assistant: a person asks, a run answers, and only that person sees it.
 
 mod actions;
 mod again;
@@ -9,11 +9,15 @@ mod calls;
 mod change;
 mod config;
 mod end;
+mod fallback;
+mod file;
 mod find;
 mod follow;
 pub mod gateway;
+mod leaving;
 mod record;
 mod run;
+mod scratch;
 mod service;
 mod show;
 mod start;
@@ -30,8 +34,10 @@ pub use agent::{execute, list_tools};
 pub use attach::attach;
 pub use change::{clear, remove, set, stop};
 pub use config::{health, set as set_config, show as config, sign_in, sign_out};
+pub use file::file;
 pub use follow::{Follower, answered, follow, so_far};
 pub use record::serve as serve_records;
+pub use scratch::{clear_scratch, scratch};
 pub use service::{missing, put, serve};
 pub use show::{history, run, session, sessions};
 pub use start::ask;
@@ -52,18 +58,18 @@ use crate::script::{Assistant, Engine, EngineBody, Mode};
 /// The code of a run that has ended.
 pub const RUN_ENDED: &str = "run_ended";
 
-/// Variables by which an operator gives all runs of an engine a key.
+/// Variables with which an operator sets a key for all runs of an engine.
 const KEYS: [&str; 3] = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"];
 
 /// A person who may use the assistant.
 pub(in crate::flows) struct Seat<'a> {
     /// The person.
     pub(in crate::flows) person: Person,
-    /// What the script says.
+    /// The script's declaration.
     pub(in crate::flows) assistant: &'a Assistant,
 }
 
-/// Returns whether a person sees the assistant on their pages.
+/// Returns whether a person's pages show the assistant.
 pub fn is_open_to(works: &Works, person: &Person) -> bool {
     let assistant = works.config.assistant.as_ref();
     person.role != Role::Viewer && assistant.is_some_and(|it| it.admits(&person.name))
@@ -89,7 +95,7 @@ pub(in crate::flows) fn seat<'a>(works: &'a Works, caller: &Caller) -> Result<Se
         .hint("an admin names you in `persons` of wb.assistant"))
 }
 
-/// Why a mode cannot be used.
+/// The reason why a mode cannot be used.
 pub(in crate::flows) struct Closed {
     /// A stable word.
     pub(in crate::flows) state: &'static str,
@@ -99,7 +105,7 @@ pub(in crate::flows) struct Closed {
     pub(in crate::flows) hint: String,
 }
 
-/// Returns why a person cannot use a mode; nothing if they can.
+/// Returns why a person cannot use a mode; `None` if they can.
 ///
 /// # Errors
 /// `unavailable` if the person's folder cannot be read.
@@ -135,7 +141,7 @@ pub(in crate::flows) fn closed(
     }
 }
 
-/// Returns why the model with a key cannot be asked; nothing if it can.
+/// Returns why the model with a key cannot be used; `None` if it can.
 fn closed_model(works: &Works, seat: &Seat<'_>) -> Result<Option<Closed>> {
     let engine = seat.assistant.runtimes.get(&Mode::AnthropicApiKey);
     let engine = engine.and_then(|it| works.config.engines.get(it));
@@ -143,14 +149,14 @@ fn closed_model(works: &Works, seat: &Seat<'_>) -> Result<Option<Closed>> {
         return Ok(None);
     };
     if let Err(cause) = model.key.read(&works.config.folder, &external::environment()) {
-        let hint = "whoever runs the server sets the key; `wiki-browser check` says how";
+        let hint = "the operator must set the key: wiki-browser check";
         let why = format!("the server has no key: {}", cause.message());
         return Ok(Some(Closed { state: "key_missing", why, hint: hint.to_owned() }));
     }
     held(works, engine, &seat.person)
 }
 
-/// Returns why a person's subscription cannot be used; nothing if it can.
+/// Returns why a person's subscription cannot be used; `None` if it can.
 fn closed_gateway(works: &Works, seat: &Seat<'_>) -> Result<Option<Closed>> {
     let engine = seat.assistant.runtimes.get(&Mode::GatewaySubscription);
     let engine = engine.and_then(|it| works.config.engines.get(it));
@@ -182,13 +188,13 @@ fn held(works: &Works, engine: &Engine, person: &Person) -> Result<Option<Closed
         let until = it.until.minute();
         Closed {
             state: "held",
-            why: format!("the provider takes no more until {until} UTC"),
-            hint: "wait, or an admin lifts it: wiki-browser engine release".to_owned(),
+            why: format!("the provider's rate limit is reached until {until} UTC"),
+            hint: "wait, or lift the hold: wiki-browser engine release".to_owned(),
         }
     }))
 }
 
-/// Returns whether the operator gives all runs of a mode a key.
+/// Returns whether the operator has set a key for all runs of a mode.
 fn has_own_key(works: &Works, assistant: &Assistant, mode: Mode) -> bool {
     let engine = assistant.runtimes.get(&mode).and_then(|it| works.config.engines.get(it));
     match engine.map(|it| &it.body) {
@@ -197,7 +203,7 @@ fn has_own_key(works: &Works, assistant: &Assistant, mode: Mode) -> bool {
     }
 }
 
-/// Returns what to do about the end of a run.
+/// Returns a hint for an error code of a run.
 pub(in crate::flows) fn hint(code: &str) -> &'static str {
     match code {
         "stopped" => "ask again, or try another answer",
@@ -205,18 +211,18 @@ pub(in crate::flows) fn hint(code: &str) -> &'static str {
         "limit_steps" | "limit_money" => "ask for less at once, or in parts",
         "limit_tools" => "ask for less at once, or in parts",
         "limit_output" => "ask for a shorter answer, or for a part of it",
-        "rate_limited" => "wait until the limit is over, then try again",
+        "rate_limited" => "try again after the limit resets",
         "overloaded" | "unreachable" => "try again in a minute",
-        "held" => "ask again then; an admin may lift it",
-        "key_missing" => "whoever runs the server sets the key of the model",
-        "key_invalid" => "an admin looks at the key and the account of the model",
-        "refused" => "ask in another way",
-        "context_full" => "begin a new conversation",
-        "auth_invalid" => "sign in again on the page of the assistant",
-        "gateway_down" => "try again in a minute; the log of the gateway says more",
-        "model_not_found" => "an admin names another model in the engine of the assistant",
+        "held" => "ask again then, or lift the hold: wiki-browser engine release",
+        "key_missing" => "the operator must set the model's key: wiki-browser check",
+        "key_invalid" => "an admin must check the model's key and account",
+        "refused" => "rephrase the question",
+        "context_full" => "start a new conversation",
+        "auth_invalid" => "sign in again on the assistant's page",
+        "gateway_down" => "try again in a minute; see data/services/pi-gateway/run",
+        "model_not_found" => "an admin must choose another model for the assistant's engine",
         "no_output" => "try again",
         "interrupted" => "the text so far is kept; try again",
-        _ => "try again; if it stays, the log of the run says more",
+        _ => "try again; if it happens again, see the run's log",
     }
 }

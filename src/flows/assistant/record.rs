@@ -1,9 +1,9 @@
-//! What a run did, as a file of its person's vault: `agent/runs/YYYY/MM/DD/RUN.md`.
+//! The record of a run, a file in the person's vault: `agent/runs/YYYY/MM/DD/RUN.md`.
 //!
-//! **Invariant:** it is written after the settlement and made of rows; a killed server writes it at
-//! its next start.
-//! **Invariant:** only what this program wrote there is replaced: its digest is written down before
-//! the file is.
+//! **Invariant:** it is written after the settlement, from rows only, so the next start writes what
+//! a killed server left.
+//! **Invariant:** only a file that this program wrote is replaced: its digest is stored before the
+//! file is written.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -16,21 +16,20 @@ use crate::chat::{self, CallState, RECORD_BELL, Run, ToolCall};
 use crate::flows::Site;
 use crate::flows::assistant::calls::on_disk;
 use crate::flows::assistant::undo::subject;
-use crate::flows::assistant::{attach, tools, vault};
+use crate::flows::assistant::{attach, leaving, tools, vault};
 use crate::people::{self, Person};
 use crate::vault::{Image, VaultPath};
 
-/// How often it is looked for runs whose record could not be written.
+/// How often a record that could not be written is tried again.
 const EVERY: Duration = Duration::from_secs(600);
-/// Runs that are looked at by one read.
+/// Most runs per query.
 const RUNS_MAX: u32 = 50;
 /// Most characters of a question and of an answer.
 const TEXT_CHARS_MAX: usize = 64_000;
-/// Steps of an answer that are looked at.
+/// Most steps of an answer.
 const STEPS_MAX: usize = 500;
 
-/// Returns whether something is to be recorded of a run that ends: it was an action, or it changed
-/// something.
+/// Returns whether a run that ends gets a record: it ran an action, or changed something.
 pub(super) fn is_due(run: &Run, calls: &[ToolCall]) -> bool {
     let has_changed = |it: &ToolCall| {
         let is_made = match it.state {
@@ -43,19 +42,20 @@ pub(super) fn is_due(run: &Run, calls: &[ToolCall]) -> bool {
     run.action.is_some() || (!run.is_dry && calls.iter().any(has_changed))
 }
 
-/// Returns where a run is recorded.
+/// Returns the path of a run's record.
 pub(super) fn path_of(run: &Run) -> String {
     let day = run.created_at.rfc3339();
     let day = day.get(..10).unwrap_or_default().replace('-', "/");
     format!("agent/runs/{day}/{}.md", run.job_id)
 }
 
-/// Writes the records that are due, and removes old uploads, until `stop`.
+/// Writes the records that are due, and removes old uploads and the sign-ins of disabled people,
+/// until `stop`.
 pub async fn serve(site: Site, stop: CancellationToken) {
     let due = site.store.bell(RECORD_BELL);
     loop {
         {
-            // Let go of before the sleep: it holds a generation of the script.
+            // Dropped before sleeping, because it holds a generation of the script.
             let now = site.now();
             tokio::select! {
                 done = look(&now) => if let Err(cause) = done {
@@ -74,6 +74,7 @@ pub async fn serve(site: Site, stop: CancellationToken) {
 
 async fn look(site: &Site) -> Result<()> {
     write_due(site).await?;
+    leaving::forget_sign_ins(site).await?;
     attach::drop_unsent(site).await
 }
 
@@ -86,7 +87,8 @@ async fn write_due(site: &Site) -> Result<()> {
         let Some((last, at)) = due.last() else { return Ok(()) };
         (ended, after) = (*at, last.to_string());
         for (run, _) in &due {
-            // One that cannot be written holds up no other; it is tried again later.
+            // A record that cannot be written does not hold up the others, and is tried again
+            // later.
             if let Err(cause) = write(site, run).await {
                 warn!(job_id = %run, "run {run} is not recorded: {}", cause.chain());
             }
@@ -94,7 +96,7 @@ async fn write_due(site: &Site) -> Result<()> {
     }
 }
 
-/// What is recorded of a run.
+/// The contents of a record.
 struct Found {
     run: Run,
     person: Person,
@@ -134,12 +136,12 @@ async fn write(site: &Site, id: &JobId) -> Result<()> {
     let config = std::sync::Arc::clone(&site.config);
     let (person, at) = (found.person, path.clone());
     let is_written = on_disk(move || {
-        let gone = || Error::unavailable("the site has no assistant any more");
+        let gone = || Error::unavailable("the site no longer has an assistant");
         let vault = vault::open(&config, config.assistant.as_ref().ok_or_else(gone)?, &person)?;
         let at: VaultPath = at.parse()?;
         let before = vault.image(&at)?;
         let is_ours = |it: &str| it == record.digest() || known.split(' ').any(|own| own == it);
-        // What somebody else put or changed there is theirs.
+        // A file that somebody else wrote or changed stays.
         if before.bytes().is_some() && !is_ours(&before.digest()) {
             return Ok(None);
         }
@@ -150,7 +152,7 @@ async fn write(site: &Site, id: &JobId) -> Result<()> {
     fault::crash_point("after_record");
     let (kept_path, kept) = match is_written {
         Some(true) => (path, digest),
-        // It is looked at again.
+        // It is tried again.
         Some(false) => return Ok(()),
         None if found.run.record.digests.is_empty() => (String::new(), String::new()),
         None => (path, found.run.record.digests),
@@ -164,7 +166,7 @@ async fn write(site: &Site, id: &JobId) -> Result<()> {
         .await
 }
 
-/// Returns the record of a run as Markdown.
+/// Returns a run's record as Markdown.
 fn text(found: &Found) -> String {
     let run = &found.run;
     let ended = run.end.as_ref().map_or("", |it| it.ended.as_str());

@@ -1,8 +1,8 @@
-//! The gateway as a service: put there, started when somebody needs it, looked after, ended.
+//! The gateway as a service: installed, started on demand, supervised, ended.
 //!
-//! **Invariant:** it runs below a guard of its own, which ends with this server; one loop alone
-//! starts it, and never two at once.
-//! **Invariant:** its environment starts empty. Its token is in no file, and it is told no path but
+//! **Invariant:** it runs under its own guard, which ends with this server. Only one loop starts
+//! it, so there are never two.
+//! **Invariant:** its environment starts empty, its token is in no file, and it gets no path but
 //! its folder.
 
 use std::fs::DirBuilder;
@@ -25,21 +25,21 @@ use crate::process::{
 };
 use crate::script::Config;
 
-/// The program, and what names the one package that it needs.
+/// The program, and the files that name the package it needs.
 const FILES: [(&str, &str); 3] = [
     ("main.mjs", include_str!("../../../scripts/pi-gateway/main.mjs")),
     ("package.json", include_str!("../../../scripts/pi-gateway/package.json")),
     ("package-lock.json", include_str!("../../../scripts/pi-gateway/package-lock.json")),
 ];
-/// The folder of the program, below that of the service.
+/// The program's folder, below the service's.
 const APP: &str = "app";
-/// The folder of the guard, below that of the service.
+/// The guard's folder, below the service's.
 const RUN: &str = "run";
-/// The package, where npm puts it.
+/// Where npm installs the package.
 const PACKAGE: &str = "node_modules/@earendil-works/pi-ai";
-/// Largest description of a package, in bytes.
+/// Largest `package.json`, in bytes.
 const PACKAGE_BYTES_MAX: u64 = 256 * 1024;
-/// Variables that it is given of those that the server has.
+/// Variables that it inherits from the server.
 const INHERITED: [&str; 9] = [
     "PATH",
     "HOME",
@@ -51,40 +51,40 @@ const INHERITED: [&str; 9] = [
     "http_proxy",
     "https_proxy",
 ];
-/// How long a start may take; then it is tried again.
+/// Longest start before it is tried again.
 const START_MAX: Duration = Duration::from_secs(20);
-/// How often it is looked for during a start.
+/// How often a starting gateway is checked.
 const START_LOOK: Duration = Duration::from_millis(100);
-/// How often it is looked whether it answers, while somebody uses it.
+/// How often it is checked while it is used.
 const LOOK: Duration = Duration::from_secs(10);
-/// How long such an answer may take.
+/// Longest wait for a check.
 const LOOK_MAX: Duration = Duration::from_secs(5);
-/// How often in a row it may not answer.
+/// Most failed checks in a row.
 const MISSED_MAX: u32 = 3;
-/// How long it lives although nobody uses it.
+/// How long it runs unused.
 const UNUSED_MAX: Duration = Duration::from_secs(30 * 60);
-/// Who asked for it within this time may wait for it still.
+/// A caller that needed it within this time may still be waiting.
 const AWAITED: Duration = Duration::from_secs(30);
 /// The longest pause before another start.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
-/// A service that lived so long was well.
+/// A service that ran this long was healthy.
 const WELL: Duration = Duration::from_secs(60);
-/// How long its end may take, in milliseconds.
+/// Its grace period, in milliseconds.
 const GRACE_MS: u64 = 3_000;
-/// How much of what it prints is kept, in bytes.
+/// Most bytes of its output that are kept.
 const PRINTED_BYTES: u64 = 256 * 1024;
 
-/// Why it does not run.
+/// Why it ended.
 enum Ended {
-    /// The server stops.
+    /// The server is stopping.
     Stopping,
-    /// Nobody needed it.
+    /// It was unused.
     Unused,
-    /// It ended by itself, or did not answer.
+    /// It exited, or stopped responding.
     Lost,
 }
 
-/// Starts the gateway whenever somebody needs it, until the server stops.
+/// Starts the gateway when it is needed, until the server stops.
 pub async fn serve(site: Site, stop: CancellationToken) {
     let gateway = site.gateway.clone();
     let mut failures = 0;
@@ -95,7 +95,7 @@ pub async fn serve(site: Site, stop: CancellationToken) {
         };
         gateway.stand(Standing::Starting);
         let begun = Instant::now();
-        // The generation of the script is let go of once it runs.
+        // The generation of the script is dropped once the gateway runs.
         let (guard, access) = match start(&site.now()).await {
             Ok(started) => started,
             Err(cause) => {
@@ -114,7 +114,7 @@ pub async fn serve(site: Site, stop: CancellationToken) {
             Ended::Lost => failures += 1,
         }
         if gateway.unused() < AWAITED {
-            // Whoever waits for it has rung before it was lost.
+            // Callers that wait for it rang before it was lost.
             gateway.ring();
         }
         let pause = Duration::from_secs(1 << (failures - 1).min(6)).min(PAUSE_MAX);
@@ -126,7 +126,7 @@ pub async fn serve(site: Site, stop: CancellationToken) {
     }
 }
 
-/// Looks after it until it ends.
+/// Supervises it until it ends.
 async fn look_after(
     site: &Site,
     mut guard: Guard,
@@ -145,14 +145,14 @@ async fn look_after(
                 continue;
             }
             () = stop.cancelled() => break Ended::Stopping,
-            // It is there: a bell that is left rung would start it again after its end.
+            // Consumes the ring, which would start the gateway again after its end.
             _ = gateway.rung() => continue,
             _ = look.tick() => {}
         }
         if is_ready && gateway.unused() > UNUSED_MAX {
             break Ended::Unused;
         }
-        // Nobody asks whether it is well while nobody uses it.
+        // It is not checked while it is unused.
         if is_ready && gateway.unused() > 6 * LOOK {
             continue;
         }
@@ -242,13 +242,13 @@ fn node(path: &str, config: &Config) -> Result<Utf8PathBuf> {
     })
 }
 
-/// Puts the program of this release in its place.
+/// Writes this release's program to its folder.
 ///
 /// # Errors
 /// `unavailable` if it cannot be written.
 pub fn put(config: &Config) -> Result<Utf8PathBuf> {
     let folder = config.site.data.join(GATEWAY_FOLDER);
-    // It may be put there before a server has run.
+    // This may happen before a server has ever run.
     let made = DirBuilder::new().recursive(true).mode(0o700).create(&config.site.data);
     made.context(ErrorKind::Unavailable, || format!("cannot make {}", config.site.data))?;
     JobFolder::make(&folder)?;
@@ -261,7 +261,7 @@ pub fn put(config: &Config) -> Result<Utf8PathBuf> {
     Ok(folder.join(APP))
 }
 
-/// Says why the gateway cannot be started; nothing if its package is there.
+/// Returns why the gateway cannot be started; `None` if its package is installed.
 pub fn missing(config: &Config) -> Option<Error> {
     let app = config.site.data.join(GATEWAY_FOLDER).join(APP);
     let wanted = version(FILES[1].1, |it| it["dependencies"]["@earendil-works/pi-ai"].clone());
@@ -294,7 +294,7 @@ fn version(text: &str, of: impl FnOnce(&Value) -> Value) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// A version that is not exact would be another one on each machine.
+    /// A version range would resolve differently on each machine.
     #[test]
     fn the_lock_file_names_the_package_exactly() {
         let wanted = version(FILES[1].1, |it| it["dependencies"]["@earendil-works/pi-ai"].clone());

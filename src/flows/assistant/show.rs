@@ -1,4 +1,4 @@
-//! Conversations, their messages and their runs, as their person sees them.
+//! Conversations, messages and runs, as their owner sees them.
 
 use rusqlite::Connection;
 
@@ -15,7 +15,7 @@ use crate::flows::{Site, Works, page_limit};
 use crate::jobs::{self, Status, Viewer, job_dir};
 use crate::people::Caller;
 
-/// Messages of a page of history.
+/// Messages per page of history.
 const MESSAGES_DEFAULT: u32 = 60;
 
 /// Returns the conversations of the caller, newest first.
@@ -113,6 +113,7 @@ fn run_view(works: &Works, connection: &Connection, run: &Run) -> Result<RunView
         session_id: run.session_id.clone(),
         question_id: run.question_id.clone(),
         mode: run.mode.clone(),
+        fell_back: run.fell_back,
         action: run.action.clone(),
         dry_run: run.is_dry,
         state: state.to_owned(),
@@ -175,7 +176,7 @@ pub async fn history(site: &Site, caller: &Caller, query: HistoryQuery) -> Resul
         .await
 }
 
-/// Returns what the runs of some messages did, and the newest run if it said nothing yet.
+/// Returns the calls of some messages' runs, and of the newest run if it has no message yet.
 fn calls(
     c: &Connection,
     session: &Session,
@@ -199,7 +200,7 @@ fn calls(
     Ok(calls)
 }
 
-/// Returns why the newest answer to what stands last has failed.
+/// Returns why the newest answer to the last message failed.
 fn last_error(
     connection: &Connection,
     session: &Session,
@@ -212,8 +213,8 @@ fn last_error(
     Ok(run.as_ref().and_then(error_of))
 }
 
-/// Returns messages as they are seen. A step without words is seen by its calls: the next step of
-/// its answer stands in its place. A step of an open run is in its stream.
+/// Returns messages for display. A step without text is represented by its calls, and the next step
+/// of its answer takes its place. The steps of an open run come from its stream.
 fn views(
     c: &Connection,
     session: &Session,
@@ -249,6 +250,8 @@ fn message_view(
     if siblings.is_empty() {
         return Err(Error::internal(format!("message {} is not below its parent", message.id)));
     }
+    let run = message.run_id.as_ref().map(|run| chat::by_job(connection, run)).transpose()?;
+    let run = run.flatten();
     Ok(ChatMessageView {
         id: message.id.clone(),
         parent_id: message.parent_id.clone(),
@@ -257,10 +260,8 @@ fn message_view(
         body: message.body.clone(),
         run_id: message.run_id.clone(),
         attachments: message.attachments.iter().cloned().map(attach::view).collect(),
-        artefact: match &message.run_id {
-            Some(run) => chat::by_job(connection, run)?.and_then(|it| it.record.path),
-            None => None,
-        },
+        fell_back: run.as_ref().is_some_and(|run| run.fell_back),
+        artefact: run.and_then(|run| run.record.path),
         siblings,
         created_at: message.created_at,
     })

@@ -8,7 +8,7 @@ use crate::chat::{
     self, ATTACHMENTS_MAX, Attachment, IMAGES_MAX, NewMessage, NewRun, Policy, Role, Session, State,
 };
 use crate::flows::assistant::actions::{self, Chosen};
-use crate::flows::assistant::{Seat, closed, end, seat};
+use crate::flows::assistant::{Seat, closed, end, fallback, seat};
 use crate::flows::people::refuse_disabled;
 use crate::flows::{Site, kept_answer};
 use crate::jobs::{self, NewJob, Pool, Viewer};
@@ -16,7 +16,7 @@ use crate::people::Caller;
 use crate::script::{Mode, OnBusy};
 use crate::store::{Tx, idempotency};
 
-/// Asks a question; the run that answers it goes on whoever listens.
+/// Asks a question. The run that answers continues even if nobody reads it.
 ///
 /// # Errors
 /// `not_found`: `no_assistant`, `no_session`, `no_message`, `no_action`; `forbidden`: `not_named`,
@@ -36,7 +36,7 @@ pub async fn ask(
     let action = action(site, &seat, &request).await?;
     let question = match &action {
         Some(action) => {
-            // As long as it will be: an id is as long as any other.
+            // Any id will do for the length: all are equally long.
             check_text(&seat, &action.question.join(person_id(&seat)))?;
             Some(action.question.clone())
         }
@@ -72,17 +72,17 @@ fn kept_asked(kept: Value) -> Result<Asked> {
         .map_err(|cause| Error::internal("a kept answer is none of a question").source(cause))
 }
 
-/// What is asked, with everything checked that needs no transaction.
+/// A question, after all checks that need no transaction.
 struct Draft {
     person: PersonId,
     mode: Mode,
-    /// In parts, between which stands the id of the run. None: a question is answered again.
+    /// In parts between which the id of the run belongs; `None` if a question is answered again.
     question: Option<Vec<String>>,
     action: Option<Chosen>,
     request: AskRequest,
 }
 
-/// Returns the action that is to be run.
+/// Returns the action to run.
 async fn action(site: &Site, seat: &Seat<'_>, request: &AskRequest) -> Result<Option<Chosen>> {
     let Some(id) = &request.action_id else {
         return match request.confirm {
@@ -140,7 +140,7 @@ fn check_attachments(request: &AskRequest, is_new: bool) -> Result<()> {
     Ok(())
 }
 
-/// Takes the files that go with the question: they were uploaded by this person, and not sent yet.
+/// Takes the attached files, which this person must have uploaded and not sent yet.
 fn take_attachments(tx: &Tx<'_>, draft: &Draft) -> Result<Vec<Attachment>> {
     let mut taken = Vec::new();
     for path in &draft.request.attachments {
@@ -167,23 +167,27 @@ fn take_attachments(tx: &Tx<'_>, draft: &Draft) -> Result<Vec<Attachment>> {
     Ok(taken)
 }
 
-/// Returns the mode of a run: that of the request, else the person's, else the script's.
+/// Returns a run's mode: the request's, or else the person's, or else the script's.
 fn mode(site: &Site, seat: &Seat<'_>, asked: Option<&str>) -> Result<Mode> {
     let chosen = site.store.look(|c| chat::setting_of(c, &seat.person.id))?.mode;
     let mode = match asked {
         Some(word) => parse_mode(word)?,
-        // What was chosen under another script may be gone.
+        // A mode that was chosen under an earlier script may be gone.
         None => chosen.as_deref().and_then(Mode::parse).unwrap_or(seat.assistant.mode),
     };
     match closed(site, seat, mode)? {
         None => Ok(mode),
+        // Its run says that another mode answers.
+        Some(closed) if fallback::instead_of(site, seat, (mode, closed.state))?.is_some() => {
+            Ok(mode)
+        }
         Some(closed) => {
             Err(Error::unavailable(closed.why).code("runtime_unavailable").hint(closed.hint))
         }
     }
 }
 
-/// Returns the mode with a word.
+/// Returns the mode with this name.
 ///
 /// # Errors
 /// `invalid` with code `unknown_mode`.
@@ -241,7 +245,7 @@ fn refuse_busy(tx: &Tx<'_>, session: &Session) -> Result<()> {
     let job =
         jobs::find_brief(tx.connection(), &Viewer::Person(open.person_id.clone()), &open.job_id)?;
     if job.status.is_final() {
-        // A job that never began was cancelled in another way than by its conversation.
+        // The job was cancelled before it started, and not through its conversation.
         return end::cancelled(tx, &job);
     }
     let message = format!("run {} answers in this conversation already", open.job_id);
@@ -249,7 +253,7 @@ fn refuse_busy(tx: &Tx<'_>, session: &Session) -> Result<()> {
         .hint(format!("wait for it, or stop it: wiki-browser chat stop {}", open.job_id)))
 }
 
-/// Writes the question down, or finds the one that is answered again.
+/// Stores the question, or finds the one that is answered again.
 fn keep_question(
     tx: &Tx<'_>,
     site: &Site,

@@ -1,8 +1,7 @@
-//! THE loop of an answer: a model is asked, its words are told, its calls are made, and it is asked
-//! again.
+//! The loop of an answer: call the model, stream its text, execute its calls, and call it again.
 //!
-//! **Invariant:** a step is a message before one of its calls is made.
-//! **Invariant:** what a reader has seen of a step is taken back before it is said again.
+//! **Invariant:** a step is stored before any of its calls is executed.
+//! **Invariant:** text that readers have seen is withdrawn before its step starts over.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,33 +20,33 @@ use crate::flows::assistant::{RUN_ENDED, branch};
 use crate::jobs::{self, JOB_ENDED, Task};
 use crate::script::AssistantLimits;
 
-/// How often a request is repeated.
+/// Most retries of a request.
 const RETRIES_MAX: u32 = 2;
-/// The first pause before that; each that follows is twice as long.
+/// The pause before the first retry; each following one is twice as long.
 const PAUSE: Duration = Duration::from_millis(500);
-/// The longest pause that a provider may ask for; else the answer ends.
+/// The longest wait that a provider may demand; beyond it, the answer ends.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
-/// Calls that only read and are made at once.
+/// Most read-only calls executed concurrently.
 const READERS_MAX: usize = 4;
-/// How long one look at a question waits.
+/// How long one wait for a confirmation takes.
 const WAIT: Duration = Duration::from_secs(3_600);
-/// Longest name that a model gives a call, in bytes.
+/// Longest call id of a model, in bytes.
 const CALL_REF_BYTES_MAX: usize = 200;
 /// Longest summary of a run, in characters.
 const SUMMARY_CHARS_MAX: usize = 500;
 
-/// Why an answer ends before its model wants to.
+/// Why an answer ends early.
 #[derive(Debug)]
 pub(super) enum Halt {
-    /// It was told to, or has ended in its row.
+    /// It was stopped, or its job has ended.
     Stopped,
-    /// The provider, or a bound.
+    /// A fault of the provider, or a limit.
     Fault(Fault),
-    /// A fault of ours.
+    /// An error of this program.
     Error(Error),
 }
 
-/// An answer that is being written.
+/// An answer in progress.
 pub(super) struct Answer<'a> {
     site: &'a Site,
     task: &'a Task,
@@ -56,15 +55,17 @@ pub(super) struct Answer<'a> {
     model: Model,
     limits: AssistantLimits,
     ask: Ask,
-    /// Bytes that the turns may have.
+    /// Most bytes of the turns.
     room: usize,
     is_cut: bool,
     step: u32,
-    /// The message that the next step follows.
+    /// The parent of the next step.
     parent: ChatMessageId,
     written: u64,
+    /// Whether readers have seen text of it, even if that was withdrawn.
+    is_visible: bool,
     words: String,
-    /// What it took so far.
+    /// Its tokens so far.
     pub(super) tokens: Tokens,
 }
 
@@ -89,17 +90,23 @@ impl<'a> Answer<'a> {
             step: 0,
             parent,
             written: 0,
+            is_visible: false,
             words: String::new(),
             tokens: Tokens::default(),
         }
     }
 
-    /// Returns the model that answers.
+    /// Returns its model.
     pub(super) fn model_of(&self) -> &Model {
         &self.model
     }
 
-    /// Returns the beginning of what was said last.
+    /// Returns whether nothing of it was shown, so that another engine may begin.
+    pub(super) fn is_unseen(&self) -> bool {
+        fault::is_off("visible") || (self.step <= 1 && !self.is_visible)
+    }
+
+    /// Returns the beginning of its last text.
     pub(super) fn last_words(&self) -> Option<String> {
         let words = truncate_chars(self.words.trim(), SUMMARY_CHARS_MAX);
         (!words.is_empty()).then_some(words)
@@ -150,7 +157,7 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// Makes the calls of a step, and adds both to what is asked next.
+    /// Executes the calls of a step, and adds both to the next request.
     async fn go_on(&mut self, step: Step) -> std::result::Result<(), Halt> {
         let is_first = !fault::is_off("step_first");
         if is_first {
@@ -187,7 +194,7 @@ impl<'a> Answer<'a> {
         self.tell(Item::Usage { input, output, cache_read, cache_write, cost_usd }).await
     }
 
-    /// Refuses another step of an answer that costs more than it may.
+    /// Refuses another step once the cost limit is reached.
     fn refuse_costly(&self) -> std::result::Result<(), Halt> {
         let (Some(price), Some(most)) = (self.model.price(), self.limits.cost_usd) else {
             return Ok(());
@@ -199,7 +206,7 @@ impl<'a> Answer<'a> {
         Err(Halt::Fault(Fault::lasting("limit_money", message)))
     }
 
-    /// Asks the model for a step, again if that may help.
+    /// Requests a step, with retries.
     async fn ask_model(&mut self) -> std::result::Result<Step, Halt> {
         let (mut tries, mut has_reset) = (0, false);
         loop {
@@ -221,7 +228,7 @@ impl<'a> Answer<'a> {
                     self.tell(Item::Reset { step: self.step, from_seq }).await?;
                 }
             }
-            // Many answers that met the same limit do not all come back at once.
+            // Jitter, so that many answers that met the same limit do not retry at once.
             let spread = self.site.store.clock().now().0.unsigned_abs() % 250;
             let pause = PAUSE * 2_u32.pow(tries) + Duration::from_millis(spread);
             tries += 1;
@@ -245,6 +252,7 @@ impl<'a> Answer<'a> {
                         let message = format!("the answer is longer than {kib} KiB");
                         return Err(Halt::Fault(Fault::lasting("limit_output", message)));
                     }
+                    self.is_visible = true;
                     self.tell(Item::Text { step: self.step, delta }).await?;
                 }
             }
@@ -261,7 +269,7 @@ impl<'a> Answer<'a> {
         })
     }
 
-    /// Writes a step down.
+    /// Stores a step.
     async fn keep(&mut self, step: &Step) -> std::result::Result<(), Halt> {
         let (token, ids) = (self.task.token_hash.clone(), self.site.ids.clone());
         let (run, parent, number) = (self.run.clone(), self.parent.clone(), self.step);
@@ -287,7 +295,7 @@ impl<'a> Answer<'a> {
         Ok(())
     }
 
-    /// Makes the calls of a step: those that only read a few at once, the others one by one.
+    /// Executes the calls of a step: read-only ones concurrently, the others one by one.
     async fn make(&self, calls: &[ModelCall]) -> std::result::Result<Vec<Block>, Halt> {
         let (mut results, mut rest) = (Vec::with_capacity(calls.len()), calls);
         while !rest.is_empty() {
@@ -323,7 +331,7 @@ impl<'a> Answer<'a> {
             Ok(made) if made.state.is_final() => {
                 Ok(result(made.result.unwrap_or_default(), made.ok == Some(true)))
             }
-            // A person is asked, and the answer is told to end.
+            // It awaits confirmation, and the answer is being stopped.
             Ok(_) => Err(Halt::Stopped),
             Err(cause) => {
                 let is_told = matches!(
@@ -346,7 +354,7 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// Makes a call. The time that a person takes is not that of the run.
+    /// Executes a call. Waiting for the person does not count toward the run's time.
     async fn call(&self, asked: &Asked) -> Result<ToolCall> {
         let stop = &self.task.stop;
         if stop.is_cancelled() {
@@ -363,8 +371,8 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// Returns why an answer ends by an error of a write.
-fn ended(cause: Error) -> Halt {
+/// Returns how an answer ends after a failed write.
+pub(super) fn ended(cause: Error) -> Halt {
     match cause.code_str() {
         RUN_ENDED | JOB_ENDED => Halt::Stopped,
         _ => Halt::Error(cause),

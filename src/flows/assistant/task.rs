@@ -1,5 +1,4 @@
-//! An answer that is written inside of the server: what the queue runs for a model that the server
-//! asks.
+//! An answer as a task in the server, for models that the server calls itself.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,25 +7,29 @@ use serde_json::json;
 
 use crate::base::{Error, JobId, PersonId, Result};
 use crate::chat::model::{Ask, Block, Claude, Fault, Model, OfPerson, Tokens};
-use crate::chat::{self, IMAGE_BYTES_MAX, Item, Message, Role, Run, Scribe, ToolCall};
+use crate::chat::{self, IMAGE_BYTES_MAX, Item, Line, Message, Role, Run, Scribe, ToolCall};
 use crate::flows::Site;
 use crate::flows::assistant::branch::{self, Branch};
 use crate::flows::assistant::calls::on_disk;
-use crate::flows::assistant::steps::{Answer, Halt};
+use crate::flows::assistant::fallback::fall_back;
+use crate::flows::assistant::steps::{Answer, Halt, ended};
 use crate::flows::assistant::{run, tools, vault};
 use crate::flows::check::external;
 use crate::jobs::{self, Reason, RunTask, Status, Task, TaskEnd, TaskFailure};
 use crate::people::{self, Person};
-use crate::script::{Assistant, Config, Engine, EngineBody, Mode};
+use crate::script::{Assistant, Config, Engine, EngineBody, Mode, Price};
 
-/// Most messages of a branch that are looked at.
+/// Most messages of a branch.
 const MESSAGES_MAX: usize = 400;
-/// Questions whose images are shown again.
+/// The last questions whose images are included.
 const SHOWN_QUESTIONS: usize = 3;
-/// Bytes for each token of a request: fewer than a text has, so that it fits.
+/// Bytes per token of a request; a low estimate, so that it fits.
 const TOKEN_BYTES: usize = 3;
 
-/// Returns what does the jobs that need no process.
+/// The message for an error whose cause is only in the log.
+const INTERNAL: &str = "a fault of this program";
+
+/// Returns the function that runs jobs without a process.
 pub fn tasks(site: &Site) -> RunTask {
     let site = site.clone();
     Arc::new(move |task| {
@@ -35,7 +38,7 @@ pub fn tasks(site: &Site) -> RunTask {
     })
 }
 
-/// What stands in the database of a run.
+/// The rows of a run.
 struct Found {
     run: Run,
     question: Message,
@@ -44,32 +47,70 @@ struct Found {
     person: Option<Person>,
 }
 
-/// What the script says of a run.
+/// The script's settings for a run.
 struct Setting {
     config: Arc<Config>,
     assistant: Assistant,
     engine: Engine,
 }
 
+/// The result of one engine.
+struct Attempt {
+    ended: std::result::Result<(), Halt>,
+    /// Whether readers have seen nothing of its text.
+    is_unseen: bool,
+    tokens: Tokens,
+    summary: Option<String>,
+    price: Option<Price>,
+    engine: Option<String>,
+}
+
+impl Attempt {
+    /// Returns the result of an engine that could not be called.
+    fn failed(halt: Halt, engine: Option<String>) -> Attempt {
+        Attempt {
+            ended: Err(halt),
+            is_unseen: true,
+            tokens: Tokens::default(),
+            summary: None,
+            price: None,
+            engine,
+        }
+    }
+}
+
 async fn do_task(site: &Site, task: Task) -> TaskEnd {
-    let mut tokens = Tokens::default();
-    let (ended, summary, price) = match begin(site, &task).await {
-        Err(halt) => (Err(halt), None, None),
-        Ok(mut answer) => {
-            let ended = answer.write().await;
-            tokens = answer.tokens;
-            (ended, answer.last_words(), answer.model_of().price().copied())
+    let line = match open(site, &task).await {
+        Ok(Some(line)) => line,
+        // Its conversation was deleted.
+        Ok(None) => return TaskEnd::default(),
+        Err(cause) => {
+            tracing::error!(job_id = %task.job.id, "an answer cannot begin: {}", cause.chain());
+            let failure = failure(site, Fault::lasting("internal", INTERNAL));
+            return TaskEnd { failure: Some(failure), ..TaskEnd::default() };
         }
     };
-    let failure = match ended {
+    let attempt = loop {
+        let attempt = attempt(site, &task, &line).await;
+        let Err(Halt::Fault(fault)) = &attempt.ended else { break attempt };
+        if !attempt.is_unseen {
+            break attempt;
+        }
+        match fall_back(site, &task, &line, fault).await {
+            Ok(true) => {}
+            Ok(false) => break attempt,
+            Err(cause) => break Attempt { ended: Err(ended(cause)), ..attempt },
+        }
+    };
+    let failure = match attempt.ended {
         Ok(()) | Err(Halt::Stopped) => None,
-        Err(Halt::Fault(fault)) => Some(told(site, &task, fault).await),
+        Err(Halt::Fault(fault)) => Some(told((site, &task), &line, fault).await),
         Err(Halt::Error(cause)) => {
             tracing::error!(job_id = %task.job.id, "an answer failed: {}", cause.chain());
-            let fault = Fault::lasting("internal", "a fault of this program");
-            Some(told(site, &task, fault).await)
+            Some(told((site, &task), &line, Fault::lasting("internal", INTERNAL)).await)
         }
     };
+    let tokens = attempt.tokens;
     let usage = (tokens != Tokens::default()).then(|| {
         json!({
             "input_tokens": tokens.input, "output_tokens": tokens.output,
@@ -77,19 +118,51 @@ async fn do_task(site: &Site, task: Task) -> TaskEnd {
             "cache_creation_input_tokens": tokens.cache_write,
         })
     });
-    let cost_usd = usage.as_ref().and(price.as_ref()).map(|it| tokens.cost(it));
-    TaskEnd { failure, summary, usage, cost_usd }
+    let cost_usd = usage.as_ref().and(attempt.price.as_ref()).map(|it| tokens.cost(it));
+    TaskEnd { failure, summary: attempt.summary, usage, cost_usd, engine: attempt.engine }
 }
 
-/// Writes down why an answer ends, and says it of the job.
-async fn told(site: &Site, task: &Task, fault: Fault) -> TaskFailure {
+/// Opens the stream of a run; `None` if its conversation was deleted.
+async fn open(site: &Site, task: &Task) -> Result<Option<Arc<Line>>> {
+    let Some(run) = site.store.look(|c| chat::by_job(c, &task.job.id))? else { return Ok(None) };
+    let answer = run::answer(&site.config_of(&task.job.id), &run);
+    let (clock, hub) = (site.store.clock().clone(), site.chat.clone());
+    let scribe = on_disk(move || Scribe::open(&answer, clock, hub)).await?;
+    Ok(Some(site.chat.write(&run.job_id, scribe)))
+}
+
+/// Runs the engine of the run's mode.
+async fn attempt(site: &Site, task: &Task, line: &Arc<Line>) -> Attempt {
+    let (engine, mut answer) = match begin(site, task, line).await {
+        Ok((engine, Ok(answer))) => (engine, answer),
+        Ok((engine, Err(halt))) => return Attempt::failed(halt, Some(engine)),
+        Err(halt) => return Attempt::failed(halt, None),
+    };
+    let ended = answer.write().await;
+    Attempt {
+        ended,
+        is_unseen: answer.is_unseen(),
+        tokens: answer.tokens,
+        summary: answer.last_words(),
+        price: answer.model_of().price().copied(),
+        engine: Some(engine),
+    }
+}
+
+/// Records why an answer ends, in its stream; returns the failure for its job.
+async fn told((site, task): (&Site, &Task), line: &Arc<Line>, fault: Fault) -> TaskFailure {
+    let item = Item::Status { code: fault.code.to_owned(), message: fault.message.clone() };
+    let line = Arc::clone(line);
+    if let Err(cause) = on_disk(move || line.push(item)).await {
+        tracing::error!(job_id = %task.job.id, "an answer has no ending: {}", cause.chain());
+    }
+    failure(site, fault)
+}
+
+fn failure(site: &Site, fault: Fault) -> TaskFailure {
     let now = site.store.clock().now();
     let wait_ms = |it: std::time::Duration| i64::try_from(it.as_millis()).unwrap_or(i64::MAX);
     let limit = (fault.code == "rate_limited").then(|| fault.wait.map(|it| now.plus(wait_ms(it))));
-    let item = Item::Status { code: fault.code.to_owned(), message: fault.message.clone() };
-    if let Err(cause) = tell(site, task, item).await {
-        tracing::error!(job_id = %task.job.id, "an answer has no ending: {}", cause.chain());
-    }
     let (status, reason) = match fault.code {
         "stalled" => (Status::TimedOut, Reason::IdleTimeout),
         "internal" => (Status::Failed, Reason::Internal),
@@ -98,25 +171,29 @@ async fn told(site: &Site, task: &Task, fault: Fault) -> TaskFailure {
     TaskFailure { status, reason, text: fault.message, limit }
 }
 
-async fn tell(site: &Site, task: &Task, item: Item) -> Result<()> {
-    let run = site.store.look(|c| chat::by_job(c, &task.job.id))?;
-    let Some(run) = run else { return Ok(()) };
-    let answer = run::answer(&site.config_of(&task.job.id), &run);
-    let (clock, hub) = (site.store.clock().clone(), site.chat.clone());
-    on_disk(move || Scribe::open(&answer, clock, hub)?.push(item)).await
-}
+type Begun<'a> = (String, std::result::Result<Answer<'a>, Halt>);
 
-/// Puts together what a run needs.
-async fn begin<'a>(site: &'a Site, task: &'a Task) -> std::result::Result<Answer<'a>, Halt> {
+/// Prepares a run; with the name of its engine.
+async fn begin<'a>(
+    site: &'a Site,
+    task: &'a Task,
+    line: &Arc<Line>,
+) -> std::result::Result<Begun<'a>, Halt> {
     let id = task.job.id.clone();
     let found = site.store.read(move |c| find(c, &id)).await.map_err(Halt::Error)?;
     let Some(found) = found else { return Err(Halt::Stopped) };
-    let Setting { config, assistant, engine } =
-        setting(site, task, &found.run).map_err(Halt::Error)?;
-    let start = run::answer(&config, &found.run);
-    let (clock, hub) = (site.store.clock().clone(), site.chat.clone());
-    let scribe = on_disk(move || Scribe::open(&start, clock, hub)).await.map_err(Halt::Error)?;
-    let line = site.chat.write(&found.run.job_id, scribe);
+    let setting = setting(site, task, &found.run).map_err(Halt::Error)?;
+    let engine = setting.engine.name.clone();
+    Ok((engine, answer((site, task), Arc::clone(line), found, setting).await))
+}
+
+async fn answer<'a>(
+    (site, task): (&'a Site, &'a Task),
+    line: Arc<Line>,
+    found: Found,
+    setting: Setting,
+) -> std::result::Result<Answer<'a>, Halt> {
+    let Setting { config, assistant, engine } = setting;
     let model = model(site, (&config, &engine), &found.run)?;
     refuse_held(site, &engine.name, &found.run.person_id)?;
     let tools = tools::described(&assistant).map_err(Halt::Error)?;
@@ -145,7 +222,7 @@ async fn begin<'a>(site: &'a Site, task: &'a Task) -> std::result::Result<Answer
     ))
 }
 
-/// Reads the images of the last questions. One that is gone is named, and not shown.
+/// Reads the images of the last questions. A missing one is mentioned by name only.
 async fn images(
     config: &Arc<Config>,
     assistant: &Assistant,
@@ -165,7 +242,7 @@ async fn images(
         let mut images = BTreeMap::new();
         for (path, kind) in files {
             let bytes = vault.bytes(&path.parse()?, IMAGE_BYTES_MAX)?;
-            // A person may have put something else there.
+            // The person may have replaced the file.
             if let Some(bytes) = bytes.filter(|it| chat::kind_of(it).is_ok_and(|it| it == kind)) {
                 images.insert(path, Block::Image { kind, bytes: bytes.into() });
             }
@@ -180,14 +257,14 @@ async fn images(
 
 fn setting(site: &Site, task: &Task, run: &Run) -> Result<Setting> {
     let config = site.config_of(&task.job.id);
-    let gone = || Error::unavailable("the site has no assistant with this mode any more");
+    let gone = || Error::unavailable("the assistant no longer has this mode");
     let assistant = config.assistant.clone().ok_or_else(gone)?;
     let mode = Mode::parse(&run.mode).ok_or_else(gone)?;
     let engine = assistant.runtimes.get(&mode).and_then(|it| config.engines.get(it));
     Ok(Setting { engine: engine.cloned().ok_or_else(gone)?, config, assistant })
 }
 
-/// Returns the model that a run asks.
+/// Returns a run's model.
 fn model(
     site: &Site,
     (config, engine): (&Config, &Engine),
@@ -226,12 +303,12 @@ fn find(c: &rusqlite::Connection, id: &JobId) -> Result<Option<Found>> {
     Ok(Some(Found { run, question, before, calls, person }))
 }
 
-/// Refuses to ask a provider that takes no more at present.
+/// Refuses an engine that is on hold.
 fn refuse_held(site: &Site, engine: &str, person: &PersonId) -> std::result::Result<(), Halt> {
     let hold = site.store.look(|c| jobs::hold_for(c, engine, person)).map_err(Halt::Error)?;
     let now = site.store.clock().now();
     let Some(hold) = hold.filter(|it| it.until > now) else { return Ok(()) };
     let until = hold.until.minute();
-    let message = format!("the provider takes no more until {until} UTC");
+    let message = format!("the provider's rate limit is reached until {until} UTC");
     Err(Halt::Fault(Fault::lasting("held", message)))
 }

@@ -1,4 +1,4 @@
-//! Calls as their person sees them, and taking back what they changed.
+//! Calls as their owner sees them, and undoing them.
 
 use rusqlite::Connection;
 
@@ -11,7 +11,7 @@ use crate::flows::assistant::calls::on_disk;
 use crate::flows::assistant::{again, seat, tools, vault};
 use crate::people::Caller;
 
-/// Returns a call of the caller, with all that is known of it.
+/// Returns the caller's call with all details.
 ///
 /// # Errors
 /// As the seat; `not_found` with code `no_call`.
@@ -28,7 +28,7 @@ pub async fn show_call(site: &Site, caller: &Caller, id: &CallId) -> Result<Call
         .await
 }
 
-/// Returns the calls of a run without their long texts, in their order.
+/// Returns a run's calls in order, without long texts.
 ///
 /// # Errors
 /// As any read.
@@ -75,7 +75,7 @@ fn view(c: &Connection, person: &PersonId, call: ToolCall) -> Result<CallView> {
     Ok(view)
 }
 
-/// What a call is about, in a word.
+/// Returns the subject of a call: a path or a few words.
 pub(super) fn subject(call: &ToolCall) -> String {
     let names = ["path", "from", "source_path", "pattern"];
     let found = names.iter().find_map(|it| call.args[*it].as_str()).unwrap_or_default();
@@ -91,7 +91,7 @@ fn can_undo(call: &ToolCall) -> bool {
     is_made && call.target.is_some() && call.undone_at.is_none()
 }
 
-/// Takes back what a call changed, if that is still there as it was left.
+/// Undoes a call, if nothing else has changed the file since.
 ///
 /// # Errors
 /// As the seat; `not_found` with code `no_call`; `conflict` with code `cannot_undo`.
@@ -107,7 +107,7 @@ pub async fn undo(site: &Site, caller: &Caller, id: &CallId) -> Result<CallView>
     };
     let (config, made, of) = (site.config.clone(), id.clone(), person.clone());
     on_disk(move || {
-        let gone = || Error::unavailable("the site has no assistant any more");
+        let gone = || Error::unavailable("the site no longer has an assistant");
         let assistant = config.assistant.as_ref().ok_or_else(gone)?;
         let vault = vault::open(&config, assistant, &of)?;
         tools::unmake(&vault, (&Home::of(&config.site.data, &of.id), &made), &target)

@@ -1,4 +1,4 @@
-//! Which folder is a person's vault.
+//! Finds and opens a person's vault.
 
 use crate::base::Result;
 use crate::people::Person;
@@ -28,7 +28,7 @@ pub(super) fn open(config: &Config, assistant: &Assistant, person: &Person) -> R
             Vault::open(path, &apart)
         }
         None => {
-            // Only the vaults that the program makes itself lie in the data folder.
+            // Only vaults that the program creates may be in the data folder.
             if *base != own {
                 apart.extend(of_site);
             }

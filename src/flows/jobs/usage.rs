@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use crate::api::usage::{CapRow, EngineHold, EngineReleased, EngineRow, Spending, UsageRow};
 use crate::base::{Error, Millis, Page, Result};
+use crate::flows::people::named;
 use crate::flows::{Site, viewer};
 use crate::jobs::{self, CapOf, CapState, UsageBy, Viewer};
 use crate::people::{self, Caller};
@@ -150,11 +151,23 @@ impl std::str::FromStr for EngineName {
 /// Releases an engine's hold early.
 ///
 /// # Errors
-/// `not_found` for an engine that the script does not have; `conflict` with code
-/// `engine_not_held`; `forbidden` for viewers and jobs.
-pub async fn release(site: &Site, caller: &Caller, name: &EngineName) -> Result<EngineReleased> {
+/// `not_found` for an engine that the script does not have, and with code `no_person`; `conflict`
+/// with code `engine_not_held`; `forbidden` for viewers and jobs, and for those who name a person
+/// and are no admin.
+pub async fn release(
+    site: &Site,
+    caller: &Caller,
+    (name, person): (&EngineName, Option<&str>),
+) -> Result<EngineReleased> {
     let name = name.0.as_str();
     caller.may_write()?;
+    let of = match person {
+        None => None,
+        Some(person) => {
+            caller.may_administer()?;
+            Some(site.store.look(|c| named(c, person))?.id)
+        }
+    };
     if !site.config.engines.contains_key(name) {
         let shown = crate::base::truncate_chars(name, 60);
         let known: Vec<&str> = site.config.engines.keys().map(String::as_str).collect();
@@ -164,9 +177,11 @@ pub async fn release(site: &Site, caller: &Caller, name: &EngineName) -> Result<
     let (engine, by) = (name.to_owned(), caller.actor());
     let is_builtin = site.config.engines.get(name).is_some_and(|it| it.is_builtin());
     let released = site.store.write(move |tx| {
-        jobs::release(tx, &engine, &by).map_err(|cause| match jobs::steering(tx.connection()) {
-            Ok(Some(steering)) if !is_builtin => cause.hint(steering.sentence()),
-            _ => cause,
+        jobs::release(tx, &engine, of.as_ref(), &by).map_err(|cause| {
+            match jobs::steering(tx.connection()) {
+                Ok(Some(steering)) if !is_builtin => cause.hint(steering.sentence()),
+                _ => cause,
+            }
         })
     });
     released.await?;

@@ -3,6 +3,7 @@
 
 use crate::approvals::{self, Decision, State};
 use crate::base::{Actor, ErrorKind, Ids, PersonId, Result, fault};
+use crate::chat::RECORD_BELL;
 use crate::flows::jobs::cancel::cancel_waiting;
 use crate::jobs::{self, Capacities};
 use crate::store::Tx;
@@ -46,5 +47,15 @@ pub(in crate::flows) fn end_private(
             jobs::resume(tx, ids, &job, (by, lanes))?;
         }
     }
+    Ok(())
+}
+
+/// Lifts the holds on a person's own subscriptions, and has the files of their sign-ins removed.
+///
+/// # Errors
+/// As any write.
+pub(in crate::flows) fn end_sign_ins(tx: &Tx<'_>, person: &PersonId) -> Result<()> {
+    jobs::release_all_of(tx, person)?;
+    tx.ring(RECORD_BELL);
     Ok(())
 }

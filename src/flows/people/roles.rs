@@ -24,6 +24,7 @@ pub async fn disable(site: &People, caller: &Caller, name: &str) -> Result<Perso
         people::disable(tx, &person.id)?;
         cancel_jobs_of(tx, &person.id, &by, (&ids, &lanes))?;
         leaving::end_private(tx, &person.id, &by, (&ids, &lanes))?;
+        leaving::end_sign_ins(tx, &person.id)?;
         people::end_logins(tx, &person.id)
     })
     .await
@@ -127,6 +128,7 @@ pub fn take_again(
             people::disable(tx, &then.id)?;
             cancel_jobs_of(tx, &then.id, &Actor::System, (ids, lanes))?;
             leaving::end_private(tx, &then.id, &Actor::System, (ids, lanes))?;
+            leaving::end_sign_ins(tx, &then.id)?;
             changed(tx, &then.id, &Actor::System, "disabled")?;
             taken.disabled += 1;
         }

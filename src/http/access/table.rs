@@ -163,6 +163,10 @@ pub const ROUTES: &[Route] = &[
     on(Verb::Get, "/api/instances/{id}/peek", Who::Read),
     on(Verb::Get, "/api/inboxes", Who::Read),
     on(Verb::Get, "/api/inboxes/{template}/{name}", Who::Read),
+    on(Verb::Post, "/api/claude/chat-stream", Who::Write),
+    on(Verb::Post, "/api/claude/chat", Who::Write),
+    on(Verb::Post, "/api/claude/clear", Who::Write),
+    on(Verb::Get, "/api/claude/history", Who::Write),
     on(Verb::Post, "/api/agent/chat-stream", Who::Write),
     on(Verb::Post, "/api/agent/chat", Who::Write),
     on(Verb::Get, "/api/agent/runs/{id}", Who::Write),
@@ -176,6 +180,9 @@ pub const ROUTES: &[Route] = &[
     on(Verb::Post, "/api/agent/sessions/{id}", Who::Write),
     on(Verb::Delete, "/api/agent/sessions/{id}", Who::Write),
     on(Verb::Post, "/api/agent/attachments", Who::Write),
+    on(Verb::Get, "/api/agent/vault/file", Who::Write),
+    on(Verb::Get, "/api/agent/scratch", Who::Write),
+    on(Verb::Delete, "/api/agent/scratch", Who::Decide),
     on(Verb::Get, "/api/agent/config", Who::Write),
     on(Verb::Post, "/api/agent/config", Who::Write),
     on(Verb::Get, "/api/agent/health", Who::Write),
@@ -314,6 +321,7 @@ pub const ROUTES: &[Route] = &[
     on(Verb::Get, "/assistant", Who::Read),
     on(Verb::Post, "/assistant", Who::Write),
     on(Verb::Post, "/assistant/mode", Who::Write),
+    on(Verb::Post, "/assistant/scratch", Who::Decide),
     on(Verb::Post, "/assistant/sign-in", Who::Session),
     on(Verb::Post, "/assistant/sign-out", Who::Session),
     on(Verb::Get, "/subscription", Who::Read),
@@ -396,9 +404,7 @@ fn find_in(routes: &'static [Route], method: &str, path: &str) -> Found {
             return Found::Route(route, params);
         }
         verbs.push(route.verb.as_str());
-        if route.verb == Verb::Get {
-            verbs.push("HEAD");
-        }
+        verbs.extend((route.verb == Verb::Get).then_some("HEAD"));
     }
     if verbs.is_empty() { Found::Nothing } else { Found::OtherVerbs(verbs) }
 }

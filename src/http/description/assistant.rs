@@ -7,7 +7,8 @@ use crate::api::chat::{
     SessionRemoved, SessionRequest, SessionView, SessionsQuery, StopRequest, Stopped, ToolList,
 };
 use crate::api::chat_settings::{
-    ClaudeLogin, ConfigRequest, ConfigView, GatewayAnswer, GatewayLogin, HealthView, SignedOut,
+    ClaudeLogin, ConfigRequest, ConfigView, GatewayAnswer, GatewayLogin, HealthView,
+    ScratchCleared, ScratchQuery, ScratchView, SignedOut, VaultFileQuery,
 };
 use crate::http::description::operation::{Operation, delete, get, post};
 
@@ -16,6 +17,7 @@ const LINES: &str = "application/x-ndjson";
 
 pub(super) fn all() -> Vec<Operation> {
     let mut all = of_runs();
+    all.extend(of_claude());
     all.extend(of_sessions());
     all.extend(of_settings());
     all
@@ -48,6 +50,26 @@ fn of_runs() -> Vec<Operation> {
     ]
 }
 
+fn of_claude() -> Vec<Operation> {
+    vec![
+        post("/api/claude/chat-stream", "Asks, and streams the answer with other names")
+            .takes::<AskRequest>()
+            .once()
+            .other(LINES),
+        post("/api/claude/chat", "Asks, and waits for the answer")
+            .takes::<AskRequest>()
+            .once()
+            .answers::<Answered>()
+            .answers_with::<Answered>(202),
+        post("/api/claude/clear", "Empties a conversation")
+            .takes::<ClearRequest>()
+            .answers::<Done>(),
+        get("/api/claude/history", "Shows the messages of a conversation")
+            .asks::<HistoryQuery>()
+            .answers::<History>(),
+    ]
+}
+
 fn of_sessions() -> Vec<Operation> {
     vec![
         post("/api/agent/session/clear", "Empties a conversation")
@@ -73,6 +95,13 @@ fn of_settings() -> Vec<Operation> {
             .asks::<AttachmentQuery>()
             .takes_file()
             .answers_with::<AttachmentView>(201),
+        get("/api/agent/vault/file", "Reads a text or an image of your vault")
+            .asks::<VaultFileQuery>()
+            .other("text/plain"),
+        get("/api/agent/scratch", "Lists old files in agent/scratch").answers::<ScratchView>(),
+        delete("/api/agent/scratch", "Deletes old files in agent/scratch")
+            .asks::<ScratchQuery>()
+            .answers::<ScratchCleared>(),
         get("/api/agent/config", "Shows the assistant's modes").answers::<ConfigView>(),
         post("/api/agent/config", "Chooses the assistant's mode")
             .takes::<ConfigRequest>()

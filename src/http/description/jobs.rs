@@ -8,7 +8,7 @@ use crate::api::approvals::{ApprovalOutcome, Decision, PermissionAnswer, Permiss
 use crate::api::changes::{Kept, Restored};
 use crate::api::jobs::{Accepted, LogText, Prompt, Repeated, Transcript};
 use crate::api::mail::VerdictRequest;
-use crate::api::usage::{EngineReleased, EngineRow, Spending};
+use crate::api::usage::{EngineReleased, EngineRow, ReleaseQuery, Spending};
 use crate::api::workspaces::Workspace;
 use crate::api::workspaces::WorkspaceList;
 use crate::approvals::Approval;
@@ -92,7 +92,9 @@ fn of_runs() -> Vec<Operation> {
         post("/api/workspaces/{job}/remove", "Removes a workspace").answers::<Workspace>(),
         get("/api/usage", "Returns usage totals").asks::<UsageQuery>().answers::<Spending>(),
         get("/api/engines", "Lists the engines").answers::<Page<EngineRow>>(),
-        post("/api/engines/{name}/release", "Releases an engine").answers::<EngineReleased>(),
+        post("/api/engines/{name}/release", "Releases an engine")
+            .asks::<ReleaseQuery>()
+            .answers::<EngineReleased>(),
     ]
 }
 

@@ -33,7 +33,6 @@ pub(in crate::http) use kept::Renderer;
 pub(in crate::http) use link::{Links, is_image, slug};
 pub(in crate::http) use map::{Block, Point, bytes_between, points_of, units_to_byte};
 pub(in crate::http) use mention::mark_mentions;
-pub(in crate::http) use picture::{Size, size_of};
 pub(in crate::http) use plain::plain;
 pub(in crate::http) use prose::Prose;
 pub(in crate::http) use split::{Growing, blocks_of};

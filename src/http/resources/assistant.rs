@@ -1,15 +1,9 @@
 //! The assistant: questions, streams of answers, conversations and sign-in.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use bytes::Bytes;
-use futures_util::stream;
 use hyper::StatusCode;
-use hyper::header::{HeaderName, HeaderValue};
-use serde_json::{Value, json};
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
-use tracing::warn;
+use serde_json::json;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
@@ -17,31 +11,28 @@ use crate::api::chat::{
     AskRequest, AttachmentQuery, ClearRequest, EventsQuery, ExecuteRequest, HistoryQuery,
     SessionRemoved, SessionRequest, SessionsQuery, StopRequest,
 };
-use crate::api::chat_settings::{ClaudeLogin, ConfigRequest, GatewayAnswer, SignedOut};
-use crate::base::limit::STREAM_CHECK_MS_MAX;
+use crate::api::chat_settings::{
+    ClaudeLogin, ConfigRequest, GatewayAnswer, ScratchQuery, SignedOut, VaultFileQuery,
+};
 use crate::base::{CallId, ChatId, JobId, Result, fault};
-use crate::flows::assistant::{Follower, gateway};
+use crate::flows::assistant::gateway;
 use crate::flows::{self, Site};
-use crate::http::access::who::{Credential, identify};
-use crate::http::markdown::Growing;
-use crate::http::server::listen::Peer;
-use crate::http::server::streams::{Exclusive, Place, Streams};
+use crate::http::resources::assistant_stream::{Form, answer};
+use crate::http::server::streams::Streams;
 use crate::http::{Call, Edge, any_of, delete, get, post, reply};
 
-/// A message of 1 MiB as JSON, every character of it escaped.
-const ASK_BODY_BYTES_MAX: usize = 6 * 1024 * 1024 + 4 * 1024;
-/// A file of 1 MiB as JSON, every character of it escaped.
+/// Largest body with a message of 1 MiB, in which every character may be escaped.
+pub(super) const ASK_BODY_BYTES_MAX: usize = 6 * 1024 * 1024 + 4 * 1024;
+/// Largest body with a file of 1 MiB, in which every character may be escaped.
 const EXECUTE_BODY_BYTES_MAX: usize = 6 * 1024 * 1024 + 16 * 1024;
-/// Largest file that goes with a question, in bytes: more than any that is kept.
+/// Largest upload, in bytes; the limits of each type are lower.
 const ATTACHMENT_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Longest body of the other routes, in bytes.
-const BODY_BYTES_MAX: usize = 16 * 1024;
-/// How often a line shows both sides that the stream is alive, and whether it may go on is asked.
-const BEAT: Duration = Duration::from_millis(STREAM_CHECK_MS_MAX);
-/// How long an answer is waited for at once.
+pub(super) const BODY_BYTES_MAX: usize = 16 * 1024;
+/// Longest wait for an answer in one request.
 const ANSWER_WAIT: Duration = Duration::from_secs(110);
 
-type State = ((Edge, Site), Streams);
+pub(super) type State = ((Edge, Site), Streams);
 
 pub(in crate::http) fn routes(
     edge: &Edge,
@@ -62,11 +53,11 @@ pub(in crate::http) fn routes(
             let place = streams.admit(&call.caller()?, call.credential().as_ref())?;
             let has_html = query.html == Some(1);
             let after = query.after.unwrap_or(0);
-            // Blocks are made of all that was said.
+            // Blocks are rendered from the whole text.
             let range = (if has_html { 0 } else { after }, query.follow.unwrap_or(true));
             let follower = flows::assistant::follow(&site, &call.caller()?, &id, range).await?;
-            let page = has_html.then(|| Blocks::after(after));
-            Ok(answer(edge, &call, place, (follower, page)))
+            let form = if has_html { Form::blocks_after(after) } else { Form::Items };
+            Ok(answer(edge, &call, place, (follower, form)))
         }),
         post("/api/agent/stop", site, async |site: Site, mut call| {
             let request: StopRequest = call.json(BODY_BYTES_MAX).await?;
@@ -97,6 +88,7 @@ pub(in crate::http) fn routes(
         }),
         of_sessions(site),
         of_settings(site),
+        of_vault(site),
         of_tools(&waits, site),
     ])
 }
@@ -124,6 +116,30 @@ fn of_tools(waits: &(Edge, Site), site: &Site) -> BoxedFilter<(Response,)> {
             call.nothing().await?;
             let id: CallId = call.param("id")?;
             reply::ok(&flows::assistant::do_now(&site, &call.caller()?, &id).await?)
+        }),
+    ])
+}
+
+fn of_vault(site: &Site) -> BoxedFilter<(Response,)> {
+    any_of([
+        get("/api/agent/vault/file", site, async |site: Site, call| {
+            let query: VaultFileQuery = call.query()?;
+            let file = flows::assistant::file(&site, &call.caller()?, &query.path).await?;
+            let kind = match file.kind {
+                // A page or a vector image is text here, and runs nothing.
+                "text" => "text/plain; charset=utf-8",
+                kind => kind,
+            };
+            Ok(reply::typed(StatusCode::OK, kind, file.bytes))
+        }),
+        get("/api/agent/scratch", site, async |site: Site, call| {
+            reply::ok(&flows::assistant::scratch(&site, &call.caller()?).await?)
+        }),
+        delete("/api/agent/scratch", site, async |site: Site, mut call| {
+            call.nothing().await?;
+            let query: ScratchQuery = call.query()?;
+            let caller = call.caller()?;
+            reply::ok(&flows::assistant::clear_scratch(&site, &caller, query.before).await?)
         }),
     ])
 }
@@ -197,18 +213,27 @@ fn of_gateway(site: &Site) -> BoxedFilter<(Response,)> {
     ])
 }
 
-async fn ask(((edge, site), streams): State, mut call: Call) -> Result<Response> {
+async fn ask(state: State, call: Call) -> Result<Response> {
+    ask_in(Form::Items, state, call).await
+}
+
+/// Asks, and streams the answer in a form.
+pub(super) async fn ask_in(
+    form: Form,
+    ((edge, site), streams): State,
+    mut call: Call,
+) -> Result<Response> {
     let (request, key): (AskRequest, _) = call.json_with_key(ASK_BODY_BYTES_MAX).await?;
     let caller = call.caller()?;
-    // A question that nobody could follow is not asked.
+    // Admitted first, so that no question is asked whose stream would be refused.
     let place = streams.admit(&caller, call.credential().as_ref())?;
     let asked = flows::assistant::ask(&site, &caller, request, key).await?;
     fault::crash_point("before_answer");
     let follower = flows::assistant::follow(&site, &caller, &asked.run_id, (0, true)).await?;
-    Ok(answer(edge, &call, place, (follower, None)))
+    Ok(answer(edge, &call, place, (follower, form)))
 }
 
-async fn wait((edge, site): (Edge, Site), mut call: Call) -> Result<Response> {
+pub(super) async fn wait((edge, site): (Edge, Site), mut call: Call) -> Result<Response> {
     let (request, key): (AskRequest, _) = call.json_with_key(ASK_BODY_BYTES_MAX).await?;
     let caller = call.caller()?;
     let asked = flows::assistant::ask(&site, &caller, request, key).await?;
@@ -217,129 +242,5 @@ async fn wait((edge, site): (Edge, Site), mut call: Call) -> Result<Response> {
     match answered.ended {
         Some(_) => reply::ok(&answered),
         None => reply::json(StatusCode::ACCEPTED, &answered),
-    }
-}
-
-/// Returns the stream of a run as lines of JSON.
-fn answer(
-    edge: Edge,
-    call: &Call,
-    place: Place,
-    (follower, page): (Follower, Option<Blocks>),
-) -> Response {
-    let mut beat = interval_at(Instant::now() + BEAT, BEAT);
-    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (peer, credential) = (call.peer(), call.credential());
-    let feed =
-        Feed { edge, follower, page, peer, credential, beat, check_due: Instant::now() + BEAT };
-    let parts = stream::unfold(Some((feed, place)), async |feed| {
-        let (mut feed, place) = feed?;
-        match feed.next().await {
-            Ok(Some(lines)) => Some((Ok(lines), Some((feed, place)))),
-            Ok(None) => None,
-            Err(cause) => {
-                warn!("the stream of an answer ended: {}", cause.chain());
-                Some((Err(cause), None))
-            }
-        }
-    });
-    let mut response = reply::stream("application/x-ndjson", Exclusive::new(Box::pin(parts)));
-    response
-        .headers_mut()
-        .insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
-    response
-}
-
-/// The text of an answer as blocks of HTML, which come after the items that they are made of.
-struct Blocks {
-    /// The last item that the page has.
-    after: u64,
-    steps: BTreeMap<u64, Growing>,
-}
-
-impl Blocks {
-    fn after(after: u64) -> Blocks {
-        Blocks { after, steps: BTreeMap::new() }
-    }
-
-    /// Returns the items that are new to the page, and the blocks that have changed.
-    fn take(&mut self, lines: Vec<(u64, String)>) -> String {
-        let (mut text, mut changed, mut last) = (String::new(), BTreeSet::new(), String::new());
-        for (seq, line) in lines {
-            let item: Value = serde_json::from_str(&line).unwrap_or_default();
-            let step = item["step"].as_u64().unwrap_or(0);
-            match item["type"].as_str().unwrap_or_default() {
-                "text" => {
-                    let growing = self.steps.entry(step).or_default();
-                    growing.push(item["delta"].as_str().unwrap_or_default());
-                    changed.insert(step);
-                }
-                "reset" => drop(self.steps.remove(&step)),
-                "error" | "done" => {
-                    if seq > self.after {
-                        last.push_str(&line);
-                    }
-                    continue;
-                }
-                _ => {}
-            }
-            if seq > self.after {
-                text.push_str(&line);
-            }
-        }
-        for step in changed {
-            let blocks = self.steps.get_mut(&step).map(Growing::changed).unwrap_or_default();
-            for (index, html) in blocks {
-                let block = json!({"type": "block", "step": step, "index": index, "html": html});
-                text.push_str(&block.to_string());
-                text.push('\n');
-            }
-        }
-        text + &last
-    }
-}
-
-/// One reader of the stream of a run.
-struct Feed {
-    edge: Edge,
-    follower: Follower,
-    /// Makes HTML of it, for a page.
-    page: Option<Blocks>,
-    peer: Peer,
-    credential: Option<Credential>,
-    beat: Interval,
-    /// When it is asked again whether this reader may go on.
-    check_due: Instant,
-}
-
-impl Feed {
-    async fn next(&mut self) -> Result<Option<Bytes>> {
-        if Instant::now() >= self.check_due && !self.may_go_on().await {
-            return Ok(None);
-        }
-        let stop = self.edge.stop.clone();
-        tokio::select! {
-            biased;
-            lines = self.follower.next() => {
-                let Some(lines) = lines? else { return Ok(None) };
-                Ok(Some(Bytes::from(match &mut self.page {
-                    Some(page) => page.take(lines),
-                    None => lines.into_iter().map(|(_, line)| line).collect(),
-                })))
-            }
-            () = stop.cancelled() => Ok(None),
-            _ = self.beat.tick() => {
-                let ping = Bytes::from_static(b"{\"type\":\"ping\"}\n");
-                Ok(self.may_go_on().await.then_some(ping))
-            }
-        }
-    }
-
-    async fn may_go_on(&mut self) -> bool {
-        self.check_due = Instant::now() + BEAT;
-        match &self.credential {
-            Some(credential) => identify(&self.edge, &self.peer, credential).await.is_ok(),
-            None => true,
-        }
     }
 }

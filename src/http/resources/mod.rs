@@ -3,7 +3,9 @@
 pub(in crate::http) mod agents;
 pub(in crate::http) mod approvals;
 pub(in crate::http) mod assistant;
+mod assistant_stream;
 pub(in crate::http) mod channels;
+pub(in crate::http) mod claude_api;
 pub(in crate::http) mod config;
 pub(in crate::http) mod description;
 pub(in crate::http) mod health;

@@ -3,6 +3,7 @@
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::api::usage::ReleaseQuery;
 use crate::flows::{self, Site};
 use crate::http::{any_of, get, post, reply};
 
@@ -16,8 +17,9 @@ pub(in crate::http) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         }),
         post("/api/engines/{name}/release", site, async |site: Site, mut call| {
             call.nothing().await?;
-            let name = call.param("name")?;
-            reply::ok(&flows::jobs::usage::release(&site, &call.caller()?, &name).await?)
+            let (name, query): (_, ReleaseQuery) = (call.param("name")?, call.query()?);
+            let of = (&name, query.person.as_deref());
+            reply::ok(&flows::jobs::usage::release(&site, &call.caller()?, of).await?)
         }),
     ])
 }

@@ -31,6 +31,7 @@ const PUT: &str = "
 const DROP: &str = "
     DELETE FROM engine_holds
     WHERE engine = :engine AND person_id = :person AND until_ms <= :now";
+const RELEASE_ALL_OF: &str = "DELETE FROM engine_holds WHERE person_id = :person";
 const RELEASE: &str = "
     DELETE FROM engine_holds
     WHERE engine = :engine AND person_id = :person AND until_ms > :now";
@@ -41,6 +42,7 @@ pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("engine_hold::put", PUT),
     ("engine_hold::drop", DROP),
     ("engine_hold::release", RELEASE),
+    ("engine_hold::release_all_of", RELEASE_ALL_OF),
 ];
 
 /// A held engine.
@@ -126,22 +128,25 @@ pub(in crate::jobs) fn well(
     Ok(())
 }
 
-/// Lifts an engine's hold for all jobs of the site, and that for the person who lifts it.
+/// Lifts an engine's hold for all jobs of the site, and the one for a person's own jobs: of the
+/// person who lifts it, or of another one.
 ///
 /// # Errors
 /// `conflict` with code `engine_not_held`.
-pub fn release(tx: &Tx<'_>, engine: &str, by: &Actor) -> Result<()> {
+pub fn release(tx: &Tx<'_>, engine: &str, of: Option<&PersonId>, by: &Actor) -> Result<()> {
     let lift = |person: &str| -> Result<bool> {
         let params = named_params! {":engine": engine, ":person": person, ":now": tx.now()};
         Ok(tx.prepare_cached(RELEASE)?.execute(params)? > 0)
     };
-    let is_sites = lift("")?;
-    let own = match by.person() {
+    // Naming a person lifts their hold only.
+    let is_sites = of.is_none() && lift("")?;
+    let person = match of.or_else(|| by.person()) {
         Some(person) if lift(person.as_str())? => Some(person.clone()),
         _ => None,
     };
-    if !is_sites && own.is_none() {
-        let message = format!("engine \"{engine}\" is not on hold");
+    if !is_sites && person.is_none() {
+        let whose = if of.is_some() { " for this person" } else { "" };
+        let message = format!("engine \"{engine}\" is not on hold{whose}");
         return Err(
             Error::conflict("engine_not_held", message).hint("list them: wiki-browser engine list")
         );
@@ -154,9 +159,18 @@ pub fn release(tx: &Tx<'_>, engine: &str, by: &Actor) -> Result<()> {
             by.clone(),
             json!({"engine": engine}),
         )
-        .scoped(own.filter(|_| !is_sites).map_or(Scope::Site, Scope::Person))
+        .scoped(person.filter(|_| !is_sites).map_or(Scope::Site, Scope::Person))
         .audited(),
     )
+}
+
+/// Deletes the holds for a person's own jobs, whose sign-ins end.
+///
+/// # Errors
+/// As any write.
+pub fn release_all_of(tx: &Tx<'_>, person: &PersonId) -> Result<()> {
+    tx.prepare_cached(RELEASE_ALL_OF)?.execute(named_params! {":person": person})?;
+    Ok(())
 }
 
 /// Returns the engines currently held for the site, and for a viewer's own private jobs; the longer

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::base::limit::{ERROR_TAIL_BYTES_MAX, SUMMARY_BYTES_MAX};
 use crate::base::{
-    Actor, Error, Event, EventKind, JobId, Result, TopicId, tail_of, truncate_chars,
+    Actor, Error, Event, EventKind, JobId, Millis, Result, TopicId, tail_of, truncate_chars,
 };
 use crate::jobs::fence::JOB_ENDED;
 use crate::jobs::queue::lane::{self, Capacities};
@@ -61,6 +61,9 @@ const KEEP_RESULT: &str = "
     UPDATE agent_jobs SET result_json = :result, summary = COALESCE(:summary, summary)
     WHERE id = :id AND status = 'running' AND ending_ms IS NULL";
 
+const CHANGE_ENGINE: &str = "
+    UPDATE agent_jobs SET engine = :engine
+    WHERE id = :id AND status = 'running' AND ending_ms IS NULL";
 const KEEP_TOPIC: &str = "
     UPDATE agent_jobs SET topic_id = :topic, grants_json = :grants
     WHERE id = :id AND status = 'running'";
@@ -74,6 +77,7 @@ pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("settle::begin_phase", BEGIN_PHASE),
     ("settle::keep_guard", KEEP_GUARD),
     ("settle::keep_result", KEEP_RESULT),
+    ("settle::change_engine", CHANGE_ENGINE),
     ("settle::keep_topic", KEEP_TOPIC),
 ];
 
@@ -203,6 +207,24 @@ pub fn keep_result(tx: &Tx<'_>, id: &JobId, result: &Value, summary: Option<&str
     let summary = summary.map(|it| truncate_chars(it, SUMMARY_BYTES_MAX / 4));
     let params = named_params! {":id": id, ":result": result.to_string(), ":summary": summary};
     one(tx.prepare_cached(KEEP_RESULT)?.execute(params)?, id)
+}
+
+/// Records that a running private job continues with another engine. If it leaves the first one
+/// because of a rate limit (`limit`, with its end if known), that engine is held for the owner.
+///
+/// # Errors
+/// `conflict` with code `job_ended`.
+pub fn change_engine(
+    tx: &Tx<'_>,
+    job: &Job,
+    engine: &str,
+    limit: Option<Option<Millis>>,
+) -> Result<()> {
+    if let (Some(retry_at), Some(left)) = (limit, &job.engine) {
+        engine_hold::hold(tx, left, (job, false), Limit { retry_at, is_prose: false })?;
+    }
+    let params = named_params! {":id": job.id, ":engine": engine};
+    one(tx.prepare_cached(CHANGE_ENGINE)?.execute(params)?, &job.id)
 }
 
 /// Stores the Topic opened by a running job, which the job is about from then on.

@@ -51,6 +51,8 @@ pub struct TaskEnd {
     pub usage: Option<Value>,
     /// US dollars.
     pub cost_usd: Option<f64>,
+    /// The engine that did the work, if it is not the kind's: usage, cost and limits are its own.
+    pub engine: Option<String>,
 }
 
 /// A failure of a task.

@@ -258,14 +258,16 @@ fn a_limit_of_a_private_job_holds_its_owner_and_no_claim() {
     assert_eq!(bench.take("3").unwrap().id, next);
     assert!(bench.take("4").is_none());
     // Lifting it lifts both; other people's holds are invisible.
-    bench.tx(|_, tx| release(tx, "claude", &Actor::Person(person(2))).unwrap());
+    bench.tx(|_, tx| release(tx, "claude", None, &Actor::Person(person(2))).unwrap());
     assert_eq!(held(&bench, &own).len(), 1);
     assert_eq!(bench.take("5").unwrap().id, later);
     let lift = |bench: &mut Bench, digit: u8| {
-        bench.tx(|_, tx| release(tx, "claude", &Actor::Person(person(digit))).is_ok())
+        bench.tx(|_, tx| release(tx, "claude", None, &Actor::Person(person(digit))).is_ok())
     };
-    assert!(!lift(&mut bench, 2) && lift(&mut bench, 1));
-    assert!(held(&bench, &own).is_empty());
+    assert!(!lift(&mut bench, 2));
+    // Somebody else lifts it only by naming its person.
+    bench.tx(|_, tx| release(tx, "claude", Some(&person(1)), &Actor::Person(person(2))).unwrap());
+    assert!(held(&bench, &own).is_empty() && !lift(&mut bench, 1));
 }
 
 #[test]
@@ -292,9 +294,9 @@ fn a_person_lifts_a_hold_and_a_guess_grows() {
         spend(&mut bench, &id, 0.0, limited(None));
         assert_eq!(now_held(&bench), Some(expected));
     }
-    bench.tx(|_, tx| release(tx, "claude", &persona("ada")).unwrap());
+    bench.tx(|_, tx| release(tx, "claude", None, &persona("ada")).unwrap());
     assert_eq!(now_held(&bench), None);
-    let again = bench.tx(|_, tx| release(tx, "claude", &persona("ada")).unwrap_err());
+    let again = bench.tx(|_, tx| release(tx, "claude", None, &persona("ada")).unwrap_err());
     assert_eq!(again.code_str(), "engine_not_held");
     // A success resets it.
     let id = ask(&mut bench, "a", "ada");

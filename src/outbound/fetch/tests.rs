@@ -1,4 +1,4 @@
-//! Pages over a net that is made up.
+//! Pages over a simulated network.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
@@ -9,8 +9,8 @@ use tokio::net::TcpListener;
 use super::*;
 use crate::outbound::net::Later;
 
-/// A net that is made up: names with the answers of one lookup after the other, and one server
-/// behind all public addresses.
+/// A simulated network: names with the results of successive lookups, and one server behind all
+/// public addresses.
 #[derive(Default)]
 struct Made {
     names: Mutex<BTreeMap<&'static str, VecDeque<Vec<IpAddr>>>>,
@@ -45,8 +45,8 @@ fn ips(all: &[&str]) -> Vec<IpAddr> {
     all.iter().map(|it| it.parse().unwrap()).collect()
 }
 
-/// Returns a net in which `page.test` and `other.test` are public, with a server that answers
-/// by path; and what it was sent.
+/// Returns a network in which `page.test` and `other.test` are public, with a server that responds
+/// by path; and what it receives.
 async fn made(answer: fn(&str) -> Vec<u8>) -> (Made, Arc<Mutex<Vec<Vec<u8>>>>, JoinSet<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let made = Made { server: Some(listener.local_addr().unwrap()), ..Made::default() };
@@ -64,7 +64,7 @@ async fn made(answer: fn(&str) -> Vec<u8>) -> (Made, Arc<Mutex<Vec<Vec<u8>>>>, J
             let head = String::from_utf8_lossy(&bytes).into_owned();
             let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
             hears.lock().unwrap().push(bytes);
-            // Whoever has enough closes the connection.
+            // The client may close the connection early.
             if stream.write_all(&answer(&path)).await.is_ok() {
                 stream.shutdown().await.ok();
             }
@@ -145,7 +145,7 @@ async fn a_name_that_changes_its_mind_leads_nowhere() {
     net.names.lock().unwrap().insert("rebinding.test", answers.clone().into());
     let refused = get(&net, "http://rebinding.test/again").await.unwrap_err();
     assert_eq!(refused.code_str(), "address_refused");
-    // It is asked once, and what it said is what is connected to.
+    // The name is looked up once, and the connection goes to that result.
     net.names.lock().unwrap().insert("rebinding.test", answers.into());
     get(&net, "http://rebinding.test/").await.unwrap();
     assert_eq!(*net.connected.lock().unwrap(), ips(&[PUBLIC, PUBLIC]));
@@ -229,7 +229,7 @@ async fn only_text_is_read_and_not_more_of_it_than_the_bound() {
     assert_eq!(get(&net, "http://none.test/").await.unwrap_err().code_str(), "unreachable");
 }
 
-/// TLS is asked for the name, and nothing is sent to who cannot prove it.
+/// TLS verifies the name, and nothing is sent if that fails.
 #[tokio::test]
 async fn tls_is_of_the_name() {
     let (net, heard, _served) = made(|_| b"HTTP/1.1 200 OK\r\n\r\n".to_vec()).await;

@@ -75,6 +75,8 @@ pub struct Assistant {
     pub runtimes: BTreeMap<Mode, String>,
     /// The default mode.
     pub mode: Mode,
+    /// Whether the site's key answers if a subscription cannot be used.
+    pub fallback: bool,
     /// Who may use it; everybody with write access by default.
     pub persons: Option<Vec<String>>,
     /// Who may use the mode `claude_code`.
@@ -83,6 +85,8 @@ pub struct Assistant {
     pub tools: BTreeMap<&'static str, Policy>,
     /// The hosts whose pages it fetches without a question.
     pub web_hosts: Vec<String>,
+    /// Whether `/api/claude` exists.
+    pub claude_api: bool,
     /// The folders of the vaults.
     pub vaults: Vaults,
     /// Its bounds.
@@ -192,6 +196,7 @@ impl Judge<'_> {
     fn build(mut self, at: Location, folder: &Utf8Path) -> Assistant {
         let runtimes = self.runtimes();
         let mode = self.mode(&runtimes);
+        let fallback = self.fallback(&runtimes);
         let names = |lines: &[(String, Spot)]| -> Vec<String> {
             lines.iter().map(|(name, _)| name.clone()).collect()
         };
@@ -215,10 +220,12 @@ impl Judge<'_> {
         Assistant {
             runtimes,
             mode,
+            fallback,
             persons,
             claude_code_persons,
             tools,
             web_hosts,
+            claude_api: checked.flag("claude_api").unwrap_or(false),
             vaults,
             limits,
             at,
@@ -321,6 +328,17 @@ impl Judge<'_> {
             self.error("broken-rule", message, spot, note);
         }
         mode
+    }
+
+    fn fallback(&mut self, runtimes: &BTreeMap<Mode, String>) -> bool {
+        let is_on = self.checked.flag("fallback").unwrap_or(false);
+        let needs = [Mode::GatewaySubscription, Mode::AnthropicApiKey];
+        if is_on && !needs.iter().all(|it| runtimes.contains_key(it)) {
+            let message = "`fallback` of the assistant needs two modes".to_owned();
+            let note = "name engines for gateway_subscription and anthropic_api_key in `runtimes`";
+            self.error("broken-rule", message, self.checked.spot("fallback"), note);
+        }
+        is_on
     }
 
     fn limits(&mut self) -> AssistantLimits {

@@ -279,7 +279,7 @@ const WEBHOOK: [Field; 3] = [
     field("about", Shape::Line, r#""Issues of the tracker""#, "Its purpose, for people."),
 ];
 
-const ASSISTANT: [Field; 9] = [
+const ASSISTANT: [Field; 11] = [
     needed(
         "runtimes",
         Shape::Texts,
@@ -289,6 +289,13 @@ const ASSISTANT: [Field; 9] = [
          with each person's own subscription.",
     ),
     field("mode", Shape::Line, r#""claude_code""#, "The default mode."),
+    field(
+        "fallback",
+        Shape::Flag,
+        "false",
+        "Whether `anthropic_api_key` answers if a person's subscription cannot be used; only \
+         before an answer has begun.",
+    ),
     field(
         "persons",
         Shape::Lines,
@@ -312,6 +319,12 @@ const ASSISTANT: [Field; 9] = [
         Shape::Lines,
         r#"{ "docs.rs", "en.wikipedia.org" }"#,
         "Hosts whose pages `web_fetch` reads without a question; each by its whole name.",
+    ),
+    field(
+        "claude_api",
+        Shape::Flag,
+        "true",
+        "Whether `/api/claude` exists, for clients that know only that interface.",
     ),
     field(
         "vaults",

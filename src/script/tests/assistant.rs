@@ -192,3 +192,21 @@ fn no_kind_takes_a_name_of_the_assistant() {
     let errors = Site::with_head(kind).errors();
     assert!(errors.iter().any(|it| it.code == "bad-name"), "{}", errors[0]);
 }
+
+#[test]
+fn a_fallback_needs_a_subscription_and_a_key() {
+    let declared = |runtimes: &str| {
+        let gateway = "type = \"gateway\", provider = \"openai-codex\", model = \"m-2\"";
+        Site::with_head(&format!(
+            "wb.engine \"g\" {{ {gateway} }}\nwb.engine \"m\" {{ type = \"anthropic\", {MODEL} \
+             }}\nwb.assistant {{ runtimes = {{ {runtimes} }}, fallback = true }}\n"
+        ))
+    };
+    let both = "anthropic_api_key = \"m\", gateway_subscription = \"g\"";
+    assert!(declared(both).loaded().config.assistant.as_ref().unwrap().fallback);
+    for one in both.split(", ") {
+        let errors = declared(one).errors();
+        assert_eq!(errors[0].code, "broken-rule", "{one}");
+        assert!(errors[0].to_string().contains("`fallback` of the assistant"), "{}", errors[0]);
+    }
+}

@@ -1,6 +1,6 @@
 // Stands in for the package of the gateway: as much of its interface as the gateway uses, over the
 // stand-in of a model's provider (tests/support/model.rs), whose address is in a file beside this.
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 
 const address = () => readFileSync(new URL("address", import.meta.url), "utf8").trim();
 
@@ -46,6 +46,11 @@ export async function* streamSimple(model, context, options) {
   const content = [];
   const usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
   const failed = (errorMessage) => ({ type: "error", error: { errorMessage } });
+  if (existsSync(new URL("limited", import.meta.url))) {
+    options.onResponse({ status: 429, headers: { "retry-after": "3600" } });
+    yield failed("429 the usage limit is reached");
+    return;
+  }
   let response;
   try {
     response = await fetch(`http://${address()}/v1/messages`, {

@@ -1,6 +1,7 @@
-//! The tools of an answer of the assistant: the server has them, and makes each call.
+//! The tools of an assistant's answer; the server has them, and executes each call.
 //!
-//! **Invariant:** nothing is done here; a call is named by the id that the program printed it with.
+//! **Invariant:** nothing is executed here; a call is identified by the id with which the program
+//! printed it.
 
 use std::time::{Duration, Instant};
 
@@ -12,9 +13,9 @@ use crate::cli::agent::client;
 use crate::cli::agent::mcp::{Call, Tools};
 use crate::client::Client;
 
-/// How long a server that is away is waited for.
+/// Longest wait for an unreachable server.
 const AWAY_MAX: Duration = Duration::from_secs(60);
-/// The pause before a server that is away is asked again.
+/// The pause before an unreachable server is tried again.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// The tools.
@@ -23,7 +24,7 @@ pub(super) struct Assistant<'p> {
 }
 
 impl<'p> Assistant<'p> {
-    /// Returns the tools of whoever has this place's token.
+    /// Returns the tools of the run that the token belongs to.
     pub(super) fn new(place: &'p Place) -> Assistant<'p> {
         Assistant { place }
     }
@@ -48,7 +49,7 @@ impl Tools for Assistant<'_> {
         let client = client(self.place)?;
         loop {
             let made = execute(&client, &body)?;
-            // A person is asked: the same request goes on with the same call.
+            // It awaits confirmation: repeating the request continues the same call.
             if matches!(made["state"].as_str(), Some("waiting" | "running" | "ready")) {
                 std::thread::sleep(PAUSE);
                 continue;
@@ -62,7 +63,7 @@ impl Tools for Assistant<'_> {
     }
 
     fn cancel(&self, _id: &str) {
-        // What was begun is made; the end of the run takes back what a person is asked about.
+        // A started call is finished; the end of the run withdraws a call that awaits confirmation.
     }
 }
 

@@ -1,4 +1,4 @@
-//! The tools that work on the site, with the rights of the person that the assistant belongs to.
+//! The tools for the site, with the person's own rights.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::flows::topics::{TopicQuery, TopicRequest};
 use crate::flows::{Site, sources, topics};
 use crate::people::{Caller, Person, TokenScope, Via};
 
-/// Most documents or topics of a list.
+/// Most documents or Topics in a list.
 const LISTED: u32 = 200;
 
 #[derive(Deserialize)]
@@ -36,10 +36,10 @@ struct OpenArgs {
     body: String,
 }
 
-/// Does what a call is to do.
+/// Executes a call.
 ///
 /// # Errors
-/// Those of the flow.
+/// As the flow.
 pub(in crate::flows::assistant) async fn run(
     site: &Site,
     person: &Person,

@@ -1,4 +1,4 @@
-//! The tools that work on a person's vault: what a call would do, and whether the person is asked.
+//! The tools for a person's vault: what a call would do, and whether it needs confirmation.
 
 use std::collections::BTreeMap;
 
@@ -11,34 +11,34 @@ use crate::documents::unified;
 use crate::flows::assistant::tools::{Deed, Said, Work, parse};
 use crate::vault::{DIGEST_OF_NOTHING, FILE_BYTES_MAX, Image, Vault, VaultPath};
 
-/// Most names of a list, and most files of a glob.
+/// Most names in a list, and files of a glob.
 const LISTED_MAX: usize = 1_000;
 /// Most hits of a search.
 const HITS_MAX: usize = 200;
-/// Most bytes that are shown of a file that goes as a whole.
+/// Most bytes shown of a file that is deleted.
 const GONE_BYTES_MAX: usize = 8 * 1024;
-/// What the assistant obeys: a change of it would stay in force.
+/// Files that the assistant obeys: a change would persist an injection.
 const PROTECTED: [&str; 2] = ["agents.md", "agent/actions"];
-/// Where nothing asks: everything there can be undone and is the assistant's own.
+/// Folders without confirmation: they belong to the assistant, and everything can be undone.
 const FREE: [&str; 2] = ["agent/scratch", "agent/runs"];
-/// Longest line that a person is asked about, in bytes.
+/// Longest line in a change that a person confirms, in bytes.
 const LINE_SHOWN_MAX: usize = 32 * 1024;
-/// What it remembers.
+/// Its memory.
 const MEMORY: &str = "agent/memory.md";
 
-/// What is known of the run that asks.
+/// The history of the run that requests a call.
 pub(in crate::flows::assistant) struct Known {
-    /// The files that the run has made itself, with the digest of what it left in each.
+    /// The files that the run created, with the digests of their contents.
     pub(in crate::flows::assistant) made: BTreeMap<String, String>,
-    /// Whether the run has read what others wrote.
+    /// Whether the run has read text that others wrote.
     pub(in crate::flows::assistant) has_read_others: bool,
 }
 
 impl Known {
-    /// Returns what is known from the calls that a run has made.
+    /// Returns the history from a run's calls.
     pub(in crate::flows::assistant) fn of(calls: &[ToolCall]) -> Known {
         let mut known = Known { made: BTreeMap::new(), has_read_others: false };
-        // Also of a page that was not read something is told: where it leads.
+        // Even a page that was not read returns something: its redirect target.
         known.has_read_others =
             calls.iter().any(|it| it.tool == "web_fetch" && it.started_at.is_some());
         for call in calls.iter().filter(|it| it.ok == Some(true) && it.undone_at.is_none()) {
@@ -47,7 +47,7 @@ impl Known {
             let is_own =
                 target.before == DIGEST_OF_NOTHING || known.is_own(&target.path, &target.before);
             known.made.remove(&target.path);
-            // What it made itself and moved is still its own; what lay there goes away with it.
+            // A file that it created and moved is still its own.
             if is_own && target.after != DIGEST_OF_NOTHING {
                 let path = target.to.as_ref().unwrap_or(&target.path);
                 known.made.insert(path.clone(), target.after.clone());
@@ -56,7 +56,7 @@ impl Known {
         known
     }
 
-    /// Returns whether the run made a file, and nobody has changed it since.
+    /// Returns whether the run created a file that has not changed since.
     fn is_own(&self, path: &str, digest: &str) -> bool {
         self.made.get(path).is_some_and(|it| it == digest)
     }
@@ -117,7 +117,7 @@ struct DeleteArgs {
     path: String,
 }
 
-/// Says what a call would do; what only reads is read at once.
+/// Returns what a call would do. A read-only call is executed at once.
 ///
 /// # Errors
 /// `invalid` (`bad_arguments`, `bad_path`, `not_a_file`, `hard_link`, `bad_edit`); `too_large`;
@@ -146,7 +146,7 @@ fn only_read(said: Said) -> Deed {
 }
 
 fn folder(path: Option<&str>) -> Result<Option<VaultPath>> {
-    // What a model says for the vault itself.
+    // Names that models use for the vault itself.
     let path = path.map(|it| it.trim_end_matches('/')).filter(|it| !matches!(*it, "" | "."));
     path.map(str::parse).transpose()
 }
@@ -230,7 +230,7 @@ fn search(vault: &Vault, args: FindArgs) -> Result<Deed> {
     Ok(only_read(Said::new(format!("{} lines", found.items.len()), text)))
 }
 
-/// Why a change of a path asks, whatever it is.
+/// Returns why any change of a path needs confirmation.
 fn protected(path: &VaultPath, known: &Known) -> Option<String> {
     if PROTECTED.iter().any(|it| path.is_in(it)) {
         return Some(format!("{path} says what the assistant does later"));
@@ -248,7 +248,7 @@ fn swap(path: VaultPath, before: Image, after: Image, asks: Option<String>) -> R
         let message = format!("{path} would have more than {FILE_BYTES_MAX} bytes");
         return Err(Error::new(ErrorKind::TooLarge, message));
     }
-    // Nobody says yes to what is not shown to them.
+    // A change that cannot be shown cannot be confirmed.
     if after.bytes().is_some() && after.text().is_none() {
         let message = format!("what {path} would hold is no text");
         return Err(Error::invalid(message).code("not_text"));
@@ -325,14 +325,14 @@ fn move_file(vault: &Vault, args: MoveArgs, known: &Known) -> Result<Deed> {
         after: digest,
         to: Some(to.to_string()),
     };
-    // There it could be overwritten and deleted without a question.
+    // In those folders it could then be overwritten and deleted without confirmation.
     let frees = is_free(&to) && !is_free(&from) && !known.is_own(from.as_str(), &image.digest());
     let asks = protected(&from, known)
         .or_else(|| protected(&to, known))
         .or_else(|| frees.then(|| format!("it moves {from} to where nothing asks")));
     let mut preview = format!("{from}\n→ {to}\n");
     if protected(&to, known).is_some() {
-        // What is to count from then on is read before.
+        // A file that the assistant will obey must be reviewed first.
         preview += &unified(None, text_of(&from, &image)?, to.as_str());
     }
     Ok(Deed { target: Some(target), asks, preview, work: Work::Move(from, to) })
@@ -391,7 +391,7 @@ mod tests {
             ("write_file", write("new.md"), false),
             ("write_file", write("a.md"), true),
             ("write_file", write("mine.md"), false),
-            // A person has changed it since.
+            // Somebody has changed it since.
             ("write_file", write("changed.md"), true),
             ("edit_file", edit("changed.md", "three"), true),
             ("write_file", write("agents.md"), true),

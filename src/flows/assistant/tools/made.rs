@@ -1,4 +1,4 @@
-//! Making a change of a vault, and taking it back.
+//! Changes a vault, and undoes changes.
 
 use crate::base::{CallId, Error, Result};
 use crate::chat::{Home, Target};
@@ -8,7 +8,7 @@ use crate::vault::{DIGEST_OF_NOTHING, Image, Vault, VaultPath};
 /// The code of a file that changed after the assistant read it.
 pub(in crate::flows::assistant) const CHANGED_MEANWHILE: &str = "changed_meanwhile";
 
-/// Does what a call is to do. What stood there before is kept first.
+/// Executes a call. The previous content is stored first.
 ///
 /// # Errors
 /// `conflict` with code `changed_meanwhile` if something else stands there now; `unavailable`.
@@ -52,7 +52,7 @@ fn changed(path: &VaultPath) -> Error {
         .hint("nothing was done; read it again")
 }
 
-/// Takes a change back, if what stands there is still what it made.
+/// Undoes a change, if nothing else has changed the file since.
 ///
 /// # Errors
 /// `conflict` with code `cannot_undo`; `unavailable`.
@@ -81,7 +81,7 @@ pub(in crate::flows::assistant) fn unmake(
         DIGEST_OF_NOTHING => Image::nothing(),
         _ => match home.kept(call)? {
             Some(bytes) => Image::of(bytes, &now),
-            None => return refuse(format!("what {path} was is not kept any more")),
+            None => return refuse(format!("the previous content of {path} is no longer stored")),
         },
     };
     if before.digest() != target.before {

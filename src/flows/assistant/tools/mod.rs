@@ -1,6 +1,6 @@
-//! The tools of the assistant: one table, which the runtimes, the policy and the docs read.
+//! The assistant's tools: one table for runtimes, policy and documentation.
 //!
-//! **Invariant:** a model only asks; what is done, and whether a person is asked before, is decided
+//! **Invariant:** a model only requests; whether and how a call is executed or confirmed is decided
 //! here.
 
 mod documents;
@@ -24,25 +24,25 @@ pub(super) use files::{Known, plan as plan_file};
 pub(super) use made::{CHANGED_MEANWHILE, make, unmake};
 pub(super) use web::{plan as plan_page, run as fetch_page};
 
-/// Most characters that a model is told of a result.
+/// Longest result for the model, in characters.
 const RESULT_CHARS_MAX: usize = 40_000;
 
 /// A tool.
 pub(in crate::flows) struct Tool {
     /// Its name.
     pub(in crate::flows) name: &'static str,
-    /// What it does, for the model.
+    /// The description for the model.
     pub(in crate::flows) about: &'static str,
     /// The JSON schema of its arguments.
     schema: &'static str,
-    /// What it works on.
+    /// Its target.
     pub(in crate::flows) place: Place,
 }
 
-/// What a tool works on.
+/// The target of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::flows) enum Place {
-    /// The vault of the person.
+    /// The person's vault.
     Vault,
     /// The site.
     Site,
@@ -152,7 +152,7 @@ pub(in crate::flows) static TOOLS: &[Tool] = &[
 ];
 
 impl Tool {
-    /// Returns the tool as MCP and model providers name its parts.
+    /// Returns the tool in the format of MCP.
     ///
     /// # Errors
     /// `internal` if its schema is not JSON, which a test rules out.
@@ -175,7 +175,7 @@ pub(super) fn find(name: &str) -> Result<&'static Tool> {
     })
 }
 
-/// Returns the tools that a site allows, as MCP and model providers name their parts.
+/// Returns the tools that a site allows, in the format of MCP.
 ///
 /// # Errors
 /// As [`Tool::describe`].
@@ -198,7 +198,7 @@ pub(super) fn only_reads(name: &str) -> bool {
     READERS.contains(&name)
 }
 
-/// What came of a call: one line for people, and the words for the model.
+/// The result of a call: a line for people, and the text for the model.
 #[derive(Clone, Debug)]
 pub(super) struct Said {
     pub(super) summary: String,
@@ -225,7 +225,7 @@ impl Said {
     }
 }
 
-/// Returns what is told of a change that is not made, because its run makes none.
+/// Returns the result of a change in a dry run.
 pub(super) fn unmade(deed: &Deed) -> Said {
     let text = format!("Dry run: nothing was changed. It would have been:\n{}", deed.preview);
     Said::new("dry run: not made", text)
@@ -236,31 +236,31 @@ pub(super) fn unmade(deed: &Deed) -> Said {
 pub(super) struct Deed {
     /// What it changes.
     pub(super) target: Option<Target>,
-    /// Why the person is asked first.
+    /// Why it needs confirmation.
     pub(super) asks: Option<String>,
-    /// What would change, for people.
+    /// The proposed change, for people.
     pub(super) preview: String,
-    /// What is to be done.
+    /// The operation.
     pub(super) work: Work,
 }
 
 #[derive(Clone, Debug)]
 pub(super) enum Work {
-    /// Nothing: it only reads, and this is what was read.
+    /// None: it was read-only, and this is the result.
     Read(Said),
-    /// A file becomes another.
+    /// A file changes.
     Swap(VaultPath, Image, Image),
     /// A file moves.
     Move(VaultPath, VaultPath),
-    /// An empty folder goes.
+    /// An empty folder is removed.
     Folder(VaultPath),
-    /// It works on the site.
+    /// An operation on the site.
     Site,
     /// A page is fetched.
     Web(WebUrl),
 }
 
-/// Returns the arguments of a call as the tool wants them.
+/// Parses the arguments of a call.
 ///
 /// # Errors
 /// `invalid` with code `bad_arguments`.

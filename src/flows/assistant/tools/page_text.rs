@@ -1,17 +1,17 @@
-//! A page of HTML as the text that a model reads: headings, paragraphs, lists and links, in the way
-//! of Markdown.
+//! An HTML page as text for a model: headings, paragraphs, lists and links, in the style of
+//! Markdown.
 //!
-//! **Invariant:** it takes time in proportion to the page, whatever is in it, and nothing of a page
-//! runs or is fetched.
+//! **Invariant:** the time is linear in the size of the page, and nothing in a page is run or
+//! fetched.
 
 use crate::outbound::WebUrl;
 
-/// Elements of which nothing is read.
+/// Elements whose content is skipped.
 const SKIPPED: [&str; 11] = [
     "script", "style", "noscript", "template", "svg", "math", "iframe", "object", "canvas",
     "select", "textarea",
 ];
-/// Elements that stand on lines of their own.
+/// Block elements.
 const BLOCKS: [&str; 27] = [
     "p",
     "div",
@@ -41,7 +41,7 @@ const BLOCKS: [&str; 27] = [
     "title",
     "head",
 ];
-/// Names of characters.
+/// Named characters.
 const NAMED: [(&str, char); 28] = [
     ("amp", '&'),
     ("lt", '<'),
@@ -72,10 +72,10 @@ const NAMED: [(&str, char); 28] = [
     ("rarr", '→'),
     ("larr", '←'),
 ];
-/// Longest name of a character, in bytes.
+/// Longest character name, in bytes.
 const ENTITY_BYTES_MAX: usize = 10;
 
-/// Returns the text of a page that has this address.
+/// Returns the text of a page with this address.
 pub(super) fn text_of(html: &str, base: &WebUrl) -> String {
     let mut page = Page {
         html,
@@ -103,16 +103,16 @@ pub(super) fn text_of(html: &str, base: &WebUrl) -> String {
 
 struct Page<'a> {
     html: &'a str,
-    /// The same in small letters, byte by byte.
+    /// The same in lowercase, byte by byte.
     lower: String,
     at: usize,
     base: &'a WebUrl,
     text: String,
-    /// How many elements around keep their spaces.
+    /// Depth of elements that preserve spaces.
     pre: usize,
-    /// Where the link around leads, and where its words begin.
+    /// The target of the current link, and the start of its text.
     link: Option<(String, usize)>,
-    /// Whether quotes of attributes are believed: not once one has no end.
+    /// Whether quotes of attributes are respected: no longer after one that does not end.
     has_quotes: bool,
 }
 
@@ -131,7 +131,7 @@ impl<'a> Page<'a> {
         self.say(rest);
     }
 
-    /// Reads what begins with `<`. Whether it is markup.
+    /// Reads what begins with `<`. Returns whether it is markup.
     fn markup(&mut self) -> bool {
         let rest = &self.html[self.at..];
         if rest.starts_with("<!--") {
@@ -165,7 +165,7 @@ impl<'a> Page<'a> {
         true
     }
 
-    /// Returns where the tag ends that has begun: at its `>`, which is in no quotes.
+    /// Returns the end of the current tag: its `>` outside of quotes.
     fn end_of_tag(&mut self, start: usize) -> usize {
         let (mut quote, mut first) = (None, None);
         for (place, byte) in self.html.as_bytes()[start..].iter().enumerate() {
@@ -229,14 +229,14 @@ impl<'a> Page<'a> {
 
     fn close_link(&mut self) {
         let Some((to, from)) = self.link.take() else { return };
-        // What is nearer than a whole address leads within the page, or has no words.
+        // A fragment leads within the page; a link without text is dropped.
         let words = self.text.get(from..).unwrap_or_default().trim();
         if !words.is_empty() && words != to {
             self.text.push_str(&format!(" ({to})"));
         }
     }
 
-    /// Begins a new line, if this one has begun.
+    /// Starts a new line, unless this one is empty.
     fn line(&mut self, with: &str) {
         if !self.text.is_empty() && !self.text.ends_with('\n') {
             self.text.push('\n');
@@ -244,7 +244,7 @@ impl<'a> Page<'a> {
         self.text.push_str(with);
     }
 
-    /// Begins a new paragraph.
+    /// Starts a new paragraph.
     fn paragraph(&mut self, with: &str) {
         self.line("");
         if !self.text.is_empty() && !self.text.ends_with("\n\n") {
@@ -253,7 +253,7 @@ impl<'a> Page<'a> {
         self.text.push_str(with);
     }
 
-    /// Adds words.
+    /// Adds text.
     fn say(&mut self, words: &str) {
         let mut rest = words;
         while let Some(it) = rest.chars().next() {
@@ -275,7 +275,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Returns the character that a text begins with as `&name;`, and how many bytes that takes.
+/// Returns the character of a `&name;` at the start of a text, and its length in bytes.
 fn entity(text: &str) -> Option<(char, usize)> {
     let end = text.bytes().take(ENTITY_BYTES_MAX + 2).position(|it| it == b';')?;
     let name = text.get(1..end)?;
@@ -374,7 +374,7 @@ mod tests {
         }
     }
 
-    /// Were it quadratic, this would not end within the time of the tests.
+    /// With quadratic time, this would exceed the time limit of the tests.
     #[test]
     fn a_hostile_page_takes_no_longer_than_another() {
         for piece in

@@ -1,7 +1,7 @@
-//! The tool that reads a page of the web.
+//! The tool that reads web pages.
 //!
-//! **Invariant:** an address that the person did not write, on a host that the site does not name,
-//! is asked about: a fetched address can carry away what the model has read.
+//! **Invariant:** a URL that the person did not type, on a host that the site does not list, needs
+//! confirmation: a URL can leak what the model has read.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use crate::flows::assistant::tools::page_text::text_of;
 use crate::flows::assistant::tools::{Deed, Said, Work, parse};
 use crate::outbound::{Fetched, PAGE_BYTES_MAX, Page, WebUrl};
 
-/// Most characters that a model is told of a page.
+/// Most characters of a page for the model.
 const TOLD_CHARS_MAX: usize = 39_000;
 
 #[derive(Deserialize)]
@@ -21,7 +21,7 @@ struct FetchArgs {
     url: String,
 }
 
-/// Says what a call would fetch, and whether the person is asked.
+/// Returns what a call would fetch, and whether it needs confirmation.
 ///
 /// # Errors
 /// `invalid` with codes `bad_arguments` and `bad_url`.

@@ -4,6 +4,9 @@
 import { say } from "./say.js";
 
 const FILES_MAX = 10;
+/** Models see no more of an image than this. */
+const SIDE_PX_MAX = 2_000;
+const IMAGE_BYTES_MAX = 3_600_000;
 
 /** Lets files be attached to a form with a list and a hidden field for their paths. */
 export function attaching(form) {
@@ -93,7 +96,8 @@ export function attaching(form) {
     try {
       const address = `${place.dataset.to}?name=${encodeURIComponent(file.name)}`;
       const headers = { "Content-Type": "application/octet-stream" };
-      const answer = await fetch(address, { method: "POST", headers, body: file });
+      const body = await smaller(file);
+      const answer = await fetch(address, { method: "POST", headers, body });
       const told = await answer.json();
       if (answer.ok) {
         item.dataset.sent = told.path ?? told.number;
@@ -114,4 +118,28 @@ export function attaching(form) {
     }
     note();
   }
+}
+
+/** Returns an image that is too large with fewer pixels; anything else as it is. */
+async function smaller(file) {
+  if (!/^image\/(png|jpeg|webp)$/.test(file.type)) return file;
+  let image;
+  try {
+    image = await createImageBitmap(file);
+  } catch {
+    // A damaged image: the server says what is wrong with it.
+    return file;
+  }
+  const side = Math.max(image.width, image.height);
+  if (side <= SIDE_PX_MAX && file.size <= IMAGE_BYTES_MAX) return file;
+  const scale = Math.min(1, SIDE_PX_MAX / side);
+  const canvas = document.createElement("canvas");
+  canvas.width = Math.max(1, Math.round(image.width * scale));
+  canvas.height = Math.max(1, Math.round(image.height * scale));
+  canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+  image.close();
+  // Photographs stay photographs; what may have transparent parts keeps them.
+  const type = file.type === "image/jpeg" ? "image/jpeg" : "image/webp";
+  const blob = await new Promise((resolve) => canvas.toBlob(resolve, type, 0.9));
+  return blob ?? file;
 }

@@ -4,16 +4,19 @@
 // changes when the answer is there. A tab that nobody sees lets go, and comes back by reading on.
 
 import { attaching } from "./attach.js";
-import { refreshAll } from "./live.js";
+import { refreshAll, refreshIn } from "./live.js";
 import { say } from "./say.js";
 import * as swap from "./swap.js";
 
 const RETRY_MS = [300, 1_000, 2_000, 5_000];
 /** So near to the end of the page that new text is to be seen. */
 const NEAR_PX = 160;
+/** A pause in typing after which is searched. */
+const SEARCH_MS = 200;
 
 export function start(element) {
   if (element.dataset.run) new Answer(element);
+  else if (element.matches("[role=search]")) searching(element);
   else composer(element);
 }
 
@@ -92,6 +95,7 @@ class Answer {
     if (item.seq) this.seen = Math.max(this.seen, item.seq);
     if (item.type === "block") this.block(item);
     else if (item.type === "reset") this.reset(item.step);
+    else if (item.type === "status" && item.code === "fell_back") this.fellBack(item.message);
     else if (item.type === "confirm_required") this.asks();
     else if (item.type === "tool_call" || item.type === "tool_result") this.works("Answering");
     else if (item.type === "done") this.end(item.reason);
@@ -110,6 +114,14 @@ class Answer {
     if (block.source === html) return;
     block.source = html;
     block.replaceChildren(swap.html(html));
+  }
+
+  /** The site's key answers instead of the person's subscription. */
+  fellBack(why) {
+    const note = this.element.querySelector(".chat-instead");
+    if (!note) return;
+    note.hidden = false;
+    note.title = why;
   }
 
   works(words) {
@@ -185,4 +197,22 @@ function composer(form) {
     form.requestSubmit();
   });
   if (document.querySelector(".chat-thread")) toEnd();
+}
+
+// --- the search ---
+
+/** Searches while somebody types: the list belongs to the address, so the words go there. */
+function searching(form) {
+  const field = form.elements.q;
+  let timer = 0;
+  field.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      const address = new URL(location.href);
+      if (field.value.trim()) address.searchParams.set("q", field.value);
+      else address.searchParams.delete("q");
+      history.replaceState(history.state, "", address);
+      refreshIn(form.closest("aside"));
+    }, SEARCH_MS);
+  });
 }

@@ -1,4 +1,4 @@
-//! What the forms of the assistant's page do.
+//! The forms of the assistant's page.
 
 use serde::Deserialize;
 use warp::filters::BoxedFilter;
@@ -6,7 +6,7 @@ use warp::reply::Response;
 
 use crate::api::chat::{AskRequest, SessionRequest};
 use crate::api::chat_settings::ConfigRequest;
-use crate::base::{ApprovalId, CallId, ChatId, ChatMessageId, JobId, Result};
+use crate::base::{ApprovalId, CallId, ChatId, ChatMessageId, JobId, Millis, Result};
 use crate::flows::Site;
 use crate::flows::approvals::decide::{Answer, DecideRequest, decide};
 use crate::flows::assistant;
@@ -15,7 +15,7 @@ use crate::http::pages::assistant::{Asked, at, page};
 use crate::http::pages::parts::form;
 use crate::http::{Call, any_of, post, reply};
 
-/// A question as a form: every byte may be escaped by three.
+/// Largest form with a question, in which every byte may be escaped as three.
 const FORM_BYTES_MAX: usize = 3 * 1024 * 1024 + 4 * 1024;
 /// Longest body of the other forms, in bytes.
 const SMALL_BYTES_MAX: usize = 16 * 1024;
@@ -30,13 +30,13 @@ struct AskForm {
     parent: Option<String>,
     #[serde(default)]
     message: Option<String>,
-    /// The id of an action, with the digest that was shown if it wants to be looked at.
+    /// The id of an action, with the digest that was shown if it requires confirmation.
     #[serde(default)]
     action: Option<String>,
-    /// `1`: nothing is changed.
+    /// `1` for a dry run.
     #[serde(default)]
     dry: Option<String>,
-    /// Paths of uploaded files, one a line.
+    /// Paths of uploaded files, one per line.
     #[serde(default)]
     attachments: Option<String>,
 }
@@ -45,6 +45,13 @@ struct AskForm {
 #[serde(deny_unknown_fields)]
 struct ModeForm {
     mode: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ScratchForm {
+    /// The list's `before`.
+    before: Millis,
 }
 
 #[derive(Deserialize)]
@@ -96,6 +103,11 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
             form::answer(outcome, |_| "/assistant".to_owned(), "/assistant".to_owned(), None)
         }),
         post("/assistant/mode", site, choose_mode),
+        post("/assistant/scratch", site, async |site: Site, mut call: Call| {
+            let sent: ScratchForm = call.form(SMALL_BYTES_MAX).await?;
+            let outcome = assistant::clear_scratch(&site, &call.caller()?, sent.before).await;
+            form::answer(outcome, |_| "/assistant".to_owned(), "/assistant".to_owned(), None)
+        }),
         post("/assistant/{session}/stop", site, stop),
         post("/assistant/{session}/show", site, show),
         post("/assistant/{session}/undo", site, undo),
@@ -150,7 +162,7 @@ async fn undo(site: Site, mut call: Call) -> Result<Response> {
     form::answer(outcome, |_| at(&id), at(&id), None)
 }
 
-/// Makes a call whose question expired.
+/// Executes a call whose confirmation expired.
 async fn do_now(site: Site, mut call: Call) -> Result<Response> {
     let id: ChatId = call.param("session")?;
     let sent: CallForm = call.form(SMALL_BYTES_MAX).await?;
@@ -158,7 +170,7 @@ async fn do_now(site: Site, mut call: Call) -> Result<Response> {
     form::answer(outcome, |_| at(&id), at(&id), None)
 }
 
-/// Answers a question about a call, and leads back to the conversation.
+/// Decides about a call, and returns to the conversation.
 async fn answer(site: Site, mut call: Call) -> Result<Response> {
     let id: ChatId = call.param("session")?;
     let sent: AnswerForm = call.form(SMALL_BYTES_MAX).await?;
@@ -178,7 +190,7 @@ async fn sign_in(site: Site, mut call: Call) -> Result<Response> {
     form::answer(outcome, |()| "/assistant".to_owned(), "/assistant".to_owned(), None)
 }
 
-/// Keeps which mode the person's questions go to.
+/// Stores the person's mode.
 async fn choose_mode(site: Site, mut call: Call) -> Result<Response> {
     let sent: ModeForm = call.form(SMALL_BYTES_MAX).await?;
     let request = ConfigRequest { mode: Some(sent.mode) };

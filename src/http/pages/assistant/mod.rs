@@ -1,4 +1,4 @@
-//! The assistant: conversations, one of them, and the form that asks.
+//! The assistant's page: the list of conversations, one of them, and the form.
 
 mod act;
 mod said;
@@ -12,7 +12,7 @@ use warp::reply::Response;
 use crate::api::chat::{
     ActionView, CallView, History, HistoryQuery, SessionPage, SessionView, SessionsQuery,
 };
-use crate::api::chat_settings::ConfigView;
+use crate::api::chat_settings::{ConfigView, ScratchView};
 use crate::base::{ChatId, ChatMessageId, Error, ErrorKind, Result};
 use crate::flows::Site;
 use crate::flows::assistant;
@@ -26,9 +26,9 @@ use crate::people::Caller;
 
 pub(in crate::http) use said::call_state;
 
-/// Conversations of the list.
+/// Conversations in the list.
 const LISTED: u32 = 100;
-/// Conversations that are shown of those that were found.
+/// Search results in the list.
 const FOUND: u32 = 50;
 /// Messages of a page.
 const MESSAGES: u32 = 60;
@@ -37,19 +37,21 @@ const MESSAGES: u32 = 60;
 #[template(path = "assistant.html")]
 struct AssistantPage {
     frame: Frame,
-    /// What was looked for among the conversations.
+    /// The search query.
     words: String,
-    /// The conversations, or why they could not be looked for.
+    /// The conversations, or why the search failed.
     list: std::result::Result<SessionPage, String>,
     config: ConfigView,
     actions: Vec<ActionView>,
+    /// Old files that may be deleted, if there are any.
+    scratch: Option<ScratchView>,
     /// The conversation that is shown.
     shown: Option<Shown>,
-    /// What was typed, and why it was refused.
+    /// The rejected text, and the reason.
     refused: Option<(String, String)>,
 }
 
-/// What stands there on a site without one.
+/// The page of a site without an assistant.
 #[derive(Template)]
 #[template(path = "no-assistant.html")]
 struct NoAssistantPage {
@@ -59,40 +61,49 @@ struct NoAssistantPage {
 struct Shown {
     session: SessionView,
     messages: Vec<Said>,
-    /// The calls of a run that has no message yet.
+    /// The calls of a run without a message.
     calls: Vec<CallView>,
     history: History,
-    /// What the run that answers has said so far.
+    /// The text so far of the active run.
     so_far: Vec<Html>,
-    /// The message that was looked for.
+    /// The message that a search result links to.
     at: Option<ChatMessageId>,
 }
 
 impl Shown {
-    /// Whether a message is the one that was looked for, or holds it as one of its steps.
+    /// Returns whether a message is the linked one, or contains it as a step.
     fn is_at(&self, said: &Said) -> bool {
         self.at.as_ref().is_some_and(|at| said.ids.contains(at))
     }
 
-    /// The question that the last answer, or its failure, is to.
+    /// Returns the question of the last answer or failure.
     fn last_question(&self) -> Option<&ChatMessageId> {
         self.messages.iter().rev().find(|it| it.is_question()).map(|it| &it.view.id)
     }
 }
 
 impl AssistantPage {
-    /// Returns when a question expires.
+    /// Returns when a confirmation expires.
     fn expires(&self, call: &CallView) -> Option<At> {
         call.expires_at.map(At)
     }
 
-    /// Returns why nothing can be asked.
+    /// Returns why nothing can be asked, with a hint.
     fn closed(&self) -> Option<(&str, &str)> {
         let mode = self.config.modes.iter().find(|it| it.mode == self.config.mode)?;
+        if mode.available {
+            return None;
+        }
         Some((mode.why.as_deref()?, mode.hint.as_deref().unwrap_or_default()))
     }
 
-    /// Returns what a mode is called.
+    /// Returns why another mode answers, and its name.
+    fn instead(&self) -> Option<(&str, &'static str)> {
+        let mode = self.config.modes.iter().find(|it| it.mode == self.config.mode)?;
+        Some((mode.why.as_deref()?, self.name_of(mode.instead.as_deref()?)))
+    }
+
+    /// Returns the name of a mode.
     fn name_of(&self, mode: &str) -> &'static str {
         match mode {
             "claude_code" => "Claude Code",
@@ -101,7 +112,7 @@ impl AssistantPage {
         }
     }
 
-    /// Returns what a mode means for whoever asks.
+    /// Returns what a mode means for the person.
     fn about(&self, mode: &str) -> &'static str {
         match mode {
             "claude_code" | "gateway_subscription" => "with your own subscription",
@@ -114,17 +125,17 @@ impl AssistantPage {
         is_claude && self.closed().is_some_and(|(why, _)| why.contains("signed in"))
     }
 
-    /// Returns whether the mode is that of the person's subscription.
+    /// Returns whether the person uses the subscription mode.
     fn is_subscribed(&self) -> bool {
         self.config.mode == "gateway_subscription"
     }
 
-    /// Returns whether the page only shows what was found: nothing is asked there.
+    /// Returns whether the page only shows a search result, without a form.
     fn is_look(&self) -> bool {
         self.shown.as_ref().is_some_and(|it| it.at.is_some())
     }
 
-    /// Returns where a conversation is opened: at what was found in it, if anything was.
+    /// Returns the address of a conversation, at its search result if there is one.
     fn address(&self, it: &SessionView) -> String {
         let Some(found) = &it.found else { return at(&it.session_id) };
         let key = match &found.run_id {
@@ -134,7 +145,7 @@ impl AssistantPage {
         format!("{}?at={}#{key}", at(&it.session_id), found.message_id)
     }
 
-    /// Returns the address of the page without what was looked for.
+    /// Returns the address of the page without the search.
     fn own_address(&self) -> String {
         self.shown.as_ref().map_or("/assistant".to_owned(), |it| at(&it.session.session_id))
     }
@@ -148,7 +159,7 @@ impl AssistantPage {
     }
 }
 
-/// What a page of the assistant is asked for.
+/// The query of the assistant's page.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Asked {
@@ -156,7 +167,7 @@ struct Asked {
     before: Option<ChatMessageId>,
     /// Messages around this one.
     at: Option<ChatMessageId>,
-    /// Words to look for among the conversations.
+    /// A search query.
     q: Option<String>,
 }
 
@@ -179,6 +190,12 @@ pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     ])
 }
 
+/// Returns the address of a file in the vault.
+pub(super) fn file_at(path: &str) -> String {
+    let query = serde_urlencoded::to_string([("path", path)]);
+    format!("/api/agent/vault/file?{}", query.expect("a pair of texts has no other type"))
+}
+
 /// Returns the address of a conversation.
 fn at(session: &ChatId) -> String {
     format!("/assistant/{session}")
@@ -194,10 +211,17 @@ async fn page(
     let config = assistant::config(site, &caller).await?;
     let actions = match assistant::actions(site, &caller).await {
         Ok(actions) => actions.items,
-        // The tools say what is wrong with the vault; a conversation needs none.
+        // The tools report problems with the vault; a conversation works without one.
         Err(cause) => {
             tracing::warn!("no actions are shown: {}", cause.chain());
             Vec::new()
+        }
+    };
+    let scratch = match assistant::scratch(site, &caller).await {
+        Ok(found) => Some(found).filter(|it| !it.items.is_empty()),
+        Err(cause) => {
+            tracing::warn!("no old files are shown: {}", cause.chain());
+            None
         }
     };
     let shown = match session {
@@ -207,21 +231,21 @@ async fn page(
     if shown.as_ref().is_some_and(|it| it.history.active_run.is_some()) {
         frame.refresh();
     }
-    match refused {
-        None => {
-            let refused = None;
-            reply::page(&AssistantPage { frame, words, list, config, actions, shown, refused })
-        }
+    let (refused, cause) = match refused {
+        None => (None, None),
         Some((typed, cause)) => {
             let hint = cause.hint_str().map(|it| format!(": {it}")).unwrap_or_default();
-            let refused = Some((typed, format!("{}{hint}", cause.message())));
-            let page = AssistantPage { frame, words, list, config, actions, shown, refused };
-            reply::refused(&page, &cause)
+            (Some((typed, format!("{}{hint}", cause.message()))), Some(cause))
         }
+    };
+    let page = AssistantPage { frame, words, list, config, actions, scratch, shown, refused };
+    match cause {
+        None => reply::page(&page),
+        Some(cause) => reply::refused(&page, &cause),
     }
 }
 
-/// Returns the conversations of the list: all, or those with some words.
+/// Returns the conversations of the list: all, or search results.
 async fn list(
     site: &Site,
     caller: &Caller,
@@ -233,7 +257,7 @@ async fn list(
     let query = SessionsQuery { query: is_search.then(|| words.clone()), after: None, limit };
     match assistant::sessions(site, caller, query).await {
         Ok(list) => Ok((words, Ok(list))),
-        // What cannot be looked for is said beside the field.
+        // An invalid query is reported next to the field.
         Err(cause) if is_search && cause.kind() != ErrorKind::Forbidden => {
             Ok((words, Err(cause.message().to_owned())))
         }
@@ -261,7 +285,7 @@ async fn shown(
             _ => messages.push(next),
         }
     }
-    // The calls of a run stand under the last that it said.
+    // A run's calls are shown below its last message.
     for said in messages.iter_mut().rev() {
         let Some(run) = &said.view.run_id else { continue };
         let (own, others) = calls.into_iter().partition(|it| it.run_id == *run);

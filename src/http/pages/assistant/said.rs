@@ -1,17 +1,17 @@
-//! Messages and calls as the page of the assistant shows them.
+//! Messages and calls, as shown on the assistant's page.
 
 use crate::api::chat::{CallView, ChatMessageView};
 use crate::base::ChatMessageId;
 use crate::http::markdown::{Html, blocks_of};
 use crate::http::pages::parts::time::At;
 
-/// A message as the page shows it.
+/// A message, as shown on the page.
 pub(super) struct Said {
     pub(super) view: ChatMessageView,
     pub(super) blocks: Vec<Html>,
     pub(super) at: At,
     pub(super) calls: Vec<CallView>,
-    /// All messages that it is.
+    /// The ids of all messages in it.
     pub(super) ids: Vec<ChatMessageId>,
 }
 
@@ -22,7 +22,7 @@ impl Said {
         Said { at: At(view.created_at), blocks, view, calls: Vec::new(), ids }
     }
 
-    /// Adds the next step of the same answer: while it is written they are one, too.
+    /// Adds the next step of the same answer, which is shown as one message.
     pub(super) fn go_on(&mut self, next: Said) {
         self.blocks.extend(next.blocks);
         self.view.state = next.view.state;
@@ -34,7 +34,7 @@ impl Said {
         self.view.role == "user"
     }
 
-    /// Its name on the page: an answer keeps the one that it had while it was written.
+    /// Its element id; an answer keeps the one from while it was streaming.
     pub(super) fn key(&self) -> String {
         match &self.view.run_id {
             Some(run) => format!("run-{run}"),
@@ -55,7 +55,7 @@ impl Said {
         self.view.siblings.get(self.place())
     }
 
-    /// Returns why an answer is not whole.
+    /// Returns why an answer is incomplete.
     pub(super) fn state(&self) -> Option<&'static str> {
         match self.view.state.as_str() {
             "stopped" => Some("Stopped"),
@@ -65,13 +65,13 @@ impl Said {
         }
     }
 
-    /// The message that another version of a question follows.
+    /// The parent for another version of a question.
     pub(super) fn parent(&self) -> &str {
         self.view.parent_id.as_ref().map_or("", ChatMessageId::as_str)
     }
 }
 
-/// Returns how a call stands, in a word for people.
+/// Returns a call's state as a word for people.
 pub(in crate::http) fn call_state(call: &CallView) -> &'static str {
     match (call.state.as_str(), call.ok, call.undone_at) {
         (_, _, Some(_)) => "undone",

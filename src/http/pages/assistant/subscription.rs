@@ -17,7 +17,7 @@ use crate::people::Caller;
 
 /// Longest body of a form, in bytes: each may be escaped by three.
 const FORM_BYTES_MAX: usize = 32 * 1024;
-/// Where it stands.
+/// Its state.
 const AT: &str = "/subscription";
 
 #[derive(Template)]

@@ -228,6 +228,6 @@ fn lanes(site: &Site, found: &Found) -> BTreeMap<String, LaneRow> {
 async fn release(site: Site, mut call: Call) -> Result<Response> {
     call.nothing().await?;
     let (name, caller): (EngineName, _) = (call.param("name")?, call.caller()?);
-    let done = flows::jobs::usage::release(&site, &caller, &name).await;
+    let done = flows::jobs::usage::release(&site, &caller, (&name, None)).await;
     form::answer(done, |_| "/jobs".to_owned(), "/jobs".to_owned(), None)
 }

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use futures_util::future::join_all;
 
 use crate::base::SourcePath;
+use crate::base::picture::{Size, size_of};
 use crate::flows::{self, Site};
-use crate::http::markdown::{Html, Size, size_of};
+use crate::http::markdown::Html;
 use crate::people::Caller;
 
 /// Most images per page whose sizes are looked up.

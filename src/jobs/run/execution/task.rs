@@ -83,7 +83,8 @@ fn outcome(
         return failed(Reason::Internal, "a fault of this program".to_owned());
     };
     let config = &generation.config;
-    let engine = config.kind_of_job(&job.kind).and_then(|it| config.engines.get(&it.engine));
+    let of_kind = config.kind_of_job(&job.kind).map(|kind| kind.engine.as_str());
+    let engine = end.engine.as_deref().or(of_kind).and_then(|name| config.engines.get(name));
     let mut outcome = Outcome {
         summary: end.summary,
         usage: end.usage,

@@ -306,7 +306,6 @@ async fn many(
     (long, run): (&str, &str),
     report: &mut Report,
 ) -> Outcome<()> {
-    let mut line = Line::connect(&server.socket).await?;
     let get = |target: &str| server.request("GET", target, None);
     let begin = Instant::now();
     while server.get("/api/agent/sessions?query=anything").await?["is_building"] == true {
@@ -318,6 +317,8 @@ async fn many(
     let took = begin.elapsed().as_secs_f64();
     let name = format!("first indexing of {MESSAGES} messages");
     report.figure("chat", name, took, "s", Aim::None, "in the background");
+    // The server closes a connection that is idle for long.
+    let mut line = Line::connect(&server.socket).await?;
     let (idle, ..) = memory(server)?;
     for number in 0..OPEN {
         let id = format!("018bcfe5-6800-7000-9000-{number:012x}");

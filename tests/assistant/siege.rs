@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::tools::vault;
 use super::{Live, ended, keyed, replay, token};
-use crate::support::{Bench, until};
+use crate::support::{Bench, Call, until};
 
 const KILLS: u64 = 200;
 const ANSWERS: u64 = 20;
@@ -91,6 +91,9 @@ fn what_was_seen_of_twenty_answers_survives_two_hundred_kills() {
             check_file(&vault(&bench).join(&path), last["reason"] == "ok", round);
             answers += 1;
             cut += u64::from(last["reason"] != "ok");
+            // A person may have 2,000 conversations.
+            let target = format!("/api/agent/sessions/{}", start["session_id"].as_str().unwrap());
+            bench.send(&Call::new("DELETE", &target).token(&bench.operator())).ok();
         }
     }
     println!("{KILLS} kills, {answers} answers, {cut} of them interrupted");

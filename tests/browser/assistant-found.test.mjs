@@ -122,9 +122,9 @@ for (const [name, options] of [["desktop", {}], ["phone", { viewport: PHONE, tou
     await page.goto(`${site.origin}/assistant`);
     // Found while somebody types; the button is for pages without scripts.
     const search = page.getByLabel("Search your conversations");
-    await search.pressSequentially("HERON shall");
+    await search.pressSequentially("HERON shallow");
     await page.locator(".chat-found", { hasText: "1 found" }).waitFor();
-    assert.ok(await search.evaluate((it) => it === document.activeElement && it.value === "HERON shall"));
+    assert.ok(await search.evaluate((it) => it === document.activeElement && it.value === "HERON shallow"));
     await search.fill("");
     await page.locator(".chat-list li", { hasText: "overwrite the list" }).waitFor();
     await search.fill("HERON shallow");

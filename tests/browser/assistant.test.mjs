@@ -94,26 +94,6 @@ test("a killed server keeps what was said, and the page tells the truth", async 
   await page.locator(".chat-state", { hasText: "Interrupted" }).waitFor();
 });
 
-test("a device that was offline goes on where it was", async (t) => {
-  const site = await serve(t, {}, assistant);
-  const ada = await visitor(t, site, { allow: [/ERR_INTERNET_DISCONNECTED/] });
-  const page = await ada.openLive("/assistant");
-  await ask(page, "half");
-  await page.locator(".chat-live .chat-block", { hasText: "The second" }).waitFor();
-  await page.context().setOffline(true);
-  // The answer ends while nobody can read it, and some attempts to read on fail.
-  let failed = 0;
-  page.on("requestfailed", (it) => (failed += it.url().includes("/events") ? 1 : 0));
-  goOn(site);
-  await until("attempts have failed", () => failed > 2);
-  assert.equal(await page.locator(".chat-block", { hasText: "The second part." }).count(), 0);
-  await page.context().setOffline(false);
-  const done = page.locator(".chat-answer:not(.chat-live)");
-  await done.locator(".chat-block", { hasText: "The second part." }).waitFor();
-  assert.equal(await done.locator(".chat-block").count(), 3);
-  await page.getByRole("button", { name: "Send" }).waitFor();
-});
-
 test("an answer is stopped, a question is edited, a failure says what to do", async (t) => {
   const site = await serve(t, {}, assistant);
   const ada = await visitor(t, site);

@@ -196,14 +196,14 @@ pub const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../../migrations/045_agent_starts.sql"),
     },
     Migration {
-        version: 44,
+        version: 46,
         name: "monitors",
-        sql: include_str!("../../migrations/044_monitors.sql"),
+        sql: include_str!("../../migrations/046_monitors.sql"),
     },
     Migration {
-        version: 45,
+        version: 47,
         name: "script_messages",
-        sql: include_str!("../../migrations/045_script_messages.sql"),
+        sql: include_str!("../../migrations/047_script_messages.sql"),
     },
 ];
 

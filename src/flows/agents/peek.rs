@@ -7,15 +7,11 @@ use crate::flows::agents::show;
 use crate::flows::jobs::require_own;
 use crate::jobs;
 use crate::people::Caller;
-use crate::process::{Stream, output_tail};
 
 /// Lines that are shown if nobody says how many.
 const LINES: u32 = 50;
 /// Most lines.
 const LINES_MAX: u32 = 1_000;
-
-/// Longest output that is shown as it is, in bytes.
-const TAIL_BYTES_MAX: usize = 64 * 1024;
 
 /// Returns what an agent shows now, or what its last start left.
 ///
@@ -72,17 +68,12 @@ pub(in crate::flows) async fn output(
     }
     let (entries, _) = jobs::read_stream_end(&dir, lines as usize)?;
     let words = entries.iter().filter_map(|it| it["text"].as_str().or(it["name"].as_str()));
-    let mut output = words.collect::<Vec<_>>().join("\n");
-    if output.is_empty() {
-        // Nothing parses the output of its engine.
-        let tail = output_tail(&dir, Stream::Stdout, TAIL_BYTES_MAX)?;
-        output = String::from_utf8_lossy(&tail).into_owned();
-    }
+    let output = words.collect::<Vec<_>>().join("\n");
     Ok(Peek { is_live, output: last(&output, lines) })
 }
 
 /// Returns the last lines of a text.
-fn last(text: &str, lines: u32) -> String {
+pub(in crate::flows) fn last(text: &str, lines: u32) -> String {
     let all: Vec<&str> = text.lines().collect();
     all[all.len().saturating_sub(lines as usize)..].join("\n")
 }

@@ -4,13 +4,17 @@ use rusqlite::Connection;
 
 use crate::api::agents::{Peek, PeekQuery};
 use crate::api::instances::{InstanceQuery, InstanceView};
-use crate::base::{Error, JobId, Page, Result};
-use crate::flows::agents::peek::{lines, output};
+use crate::base::{Error, ErrorKind, JobId, Page, Result};
+use crate::flows::agents::peek::{last, lines, output};
 use crate::flows::instances::{self, monitor};
 use crate::flows::{Site, page_limit, workspaces};
 use crate::jobs::{self, Job, Viewer};
 use crate::mail;
 use crate::people::Caller;
+use crate::process::{self, Stream};
+
+/// Longest output that is shown as it is, in bytes.
+const TAIL_BYTES_MAX: usize = 64 * 1024;
 
 /// Returns instances, newest first.
 ///
@@ -54,7 +58,17 @@ pub async fn peek(site: &Site, caller: &Caller, id: &JobId, query: &PeekQuery) -
     let (id, lines) = (allowed(site, caller, id).await?, lines(query)?);
     let leg = site.store.read(move |c| jobs::last_leg(c, &root(c, &id)?.id)).await?;
     let is_live = leg.status == jobs::Status::Running && leg.ending_at.is_none();
-    output(site, &leg.id, lines, is_live).await
+    let shown = output(site, &leg.id, lines, is_live).await?;
+    if !shown.output.is_empty() {
+        return Ok(shown);
+    }
+    // Nothing parses the output of its engine; there may be none yet, or none any more.
+    let dir = jobs::job_dir(&site.config.site.data, &leg.id);
+    let tail = match process::output_tail(&dir, Stream::Stdout, TAIL_BYTES_MAX) {
+        Err(cause) if cause.kind() == ErrorKind::NotFound => Vec::new(),
+        tail => tail?,
+    };
+    Ok(Peek { is_live, output: last(&String::from_utf8_lossy(&tail), lines) })
 }
 
 /// Refuses jobs that neither are the instance nor watch it.

@@ -199,7 +199,7 @@ fn what_a_site_cannot_work_without_is_an_error() {
     assert_eq!(code, 1);
     let wanted = [
         ("git", "ERROR", "not on the PATH"),
-        ("repository", "ERROR", "no git"),
+        ("repository", "ERROR", "git is missing"),
         ("engine", "ERROR", "helper-that-is-not-there"),
     ];
     assert_found(&found, &wanted);

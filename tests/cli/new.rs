@@ -104,8 +104,7 @@ fn every_shape_of_a_kind_passes_check_and_test_at_once() {
     let skill = fs::read_to_string(path.join("skills/answer/SKILL.md")).unwrap();
     assert!(skill.contains("post-message --topic-id='<Topic ID>'"), "{skill}");
     let skill = fs::read_to_string(path.join("skills/german/SKILL.md")).unwrap();
-    for said in ["source** if it is there: the file `<Repo root>/<To>`", "also** the file `<Repo r"]
-    {
+    for said in ["source** if it exists: the file `<Repo root>/<To>`", "also** the file `<Repo r"] {
         assert!(skill.contains(said), "{said}: {skill}");
     }
     assert!(skill.contains("insert-proposal --source-path='<To>'"), "{skill}");

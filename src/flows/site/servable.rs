@@ -30,6 +30,11 @@ fn refuse_lost_database(data: &Utf8Path, database: &Utf8Path) -> Result<()> {
     if database.metadata().is_ok_and(|it| it.len() > 0) || fault::is_off("lost_database") {
         return Ok(());
     }
+    // The store refuses an empty file next to a log with content, and names that log.
+    let log = Utf8PathBuf::from(format!("{database}-wal"));
+    if database.exists() && log.metadata().is_ok_and(|it| it.len() > 0) {
+        return Ok(());
+    }
     let is_filled = |name: &str| {
         data.join(name).read_dir_utf8().is_ok_and(|mut entries| entries.next().is_some())
     };

@@ -140,7 +140,7 @@ const AT_CALL: &[(&str, &str)] = &[
     ("return wb.date.format(\"now\", \"%Y\")", "is not a time like"),
     (
         "return wb.date.format(\"2026-01-02T03:04:05Z\", \"%Y\", \"../../etc/passwd\")",
-        "no time zone",
+        "unknown time zone",
     ),
     (
         "wb.log.info((\"%s\"):rep(9), table.unpack({}, 1, 9)) while true do wb.log.info(\"x\") end",

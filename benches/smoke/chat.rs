@@ -343,17 +343,23 @@ async fn many(
         let name = format!("search of {MESSAGES} messages: {name}, p99");
         report.figure("chat", name, percentile(times, 99), "ms", Aim::AtMost(50.0), about);
     }
-    for (name, target, most) in [
-        (format!("page of a conversation of {LONG} messages"), format!("/assistant/{long}"), 100.0),
+    for (name, target, wanted, most) in [
+        (
+            format!("page of a conversation of {LONG} messages"),
+            format!("/assistant/{long}"),
+            "chat-thread".to_owned(),
+            100.0,
+        ),
         (
             format!("re-attaching after {ITEMS} items"),
             format!("/api/agent/runs/{run}/events?after={}&follow=false", ITEMS - 10),
+            format!("\"seq\":{ITEMS},"),
             20.0,
         ),
     ] {
         let mut times = Vec::new();
         for _ in 0..count {
-            times.push(whole(server, &target).await?);
+            times.push(whole(server, &target, &wanted).await?);
         }
         let (p99, slowest) = (percentile(&times, 99), percentile(&times, 100));
         let about = format!("p99 {p99:.1} ms, slowest {slowest:.1} ms");
@@ -362,8 +368,8 @@ async fn many(
     Ok(())
 }
 
-/// Returns how long an answer of any sort takes to its last byte, in milliseconds.
-async fn whole(server: &Server, target: &str) -> Outcome<f64> {
+/// Returns how long an answer takes to its last byte, in milliseconds; it must contain a text.
+async fn whole(server: &Server, target: &str, wanted: &str) -> Outcome<f64> {
     let request = String::from_utf8(server.request("GET", target, None))?;
     let request = request.replace("\r\nHost:", "\r\nConnection: close\r\nHost:");
     let mut stream = UnixStream::connect(&server.socket).await?;
@@ -372,8 +378,9 @@ async fn whole(server: &Server, target: &str) -> Outcome<f64> {
     let mut bytes = Vec::new();
     tokio::io::AsyncReadExt::read_to_end(&mut stream, &mut bytes).await?;
     let took = begin.elapsed().as_secs_f64() * 1_000.0;
-    match bytes.starts_with(b"HTTP/1.1 200") {
+    let text = String::from_utf8_lossy(&bytes);
+    match text.starts_with("HTTP/1.1 200") && text.contains(wanted) {
         true => Ok(took),
-        false => Err(String::from_utf8_lossy(&bytes[..bytes.len().min(400)]).into_owned().into()),
+        false => Err(format!("no {wanted} in {}", &text[..text.floor_char_boundary(400)]).into()),
     }
 }

@@ -202,3 +202,32 @@ fn every_ending_is_told_once_and_to_every_reader() {
     }
     server.stop();
 }
+
+/// A long stream is read in pieces: whoever comes back near its end gets the rest, and the end.
+#[test]
+fn a_reader_comes_back_to_the_end_of_a_long_stream() {
+    const ITEMS: u64 = 5_000;
+    let bench = Bench::new();
+    let _model = keyed(&bench, "");
+    let server = bench.serve();
+    let told = ask(&bench, json!({"message": "hello"}));
+    let run = told[0]["run_id"].as_str().unwrap();
+    let path = bench.data.join("jobs").join(run).join("chat.ndjson");
+    let mut text = format!("{}\n", told[0]);
+    for seq in 2..=ITEMS {
+        let delta = "word ".repeat(20);
+        let item = json!({"type": "text", "seq": seq, "run_id": run, "step": 1, "delta": delta});
+        text += &format!("{item}\n");
+    }
+    assert!(text.len() > 2 * 256 * 1024, "it has more than one piece");
+    std::fs::write(&path, text).unwrap();
+    for follow in ["true", "false"] {
+        let after = ITEMS - 10;
+        let target = format!("/api/agent/runs/{run}/events?after={after}&follow={follow}");
+        let rest = items(&bench.get(&target));
+        let numbers: Vec<u64> = rest.iter().map(|it| it["seq"].as_u64().unwrap()).collect();
+        assert_eq!(numbers, (after + 1..=ITEMS + 1).collect::<Vec<_>>(), "{follow}");
+        assert_eq!(rest.last().unwrap()["type"], "done", "{follow}");
+    }
+    server.stop();
+}

@@ -277,7 +277,7 @@ pub(in crate::flows) fn write(
     Ok(failures)
 }
 
-/// Like [`accept_all`], but without an event in the log; returns the accepted effects and the
+/// Like [`write`], but without an event in the log; returns the accepted effects and the
 /// failures.
 ///
 /// # Errors

@@ -198,7 +198,7 @@ test("a conversation with an agent goes on in a channel, with the turns that wer
     const sent = await site.post("/api/messages", { to: "agent:robbo", payload: text });
     await site.get(`/api/messages/${sent.message_id}/await?timeout=30`);
   }
-  const ada = await visitor(t, site, { viewport: PHONE, touch: true });
+  const ada = await visitor(t, site, { viewport: PHONE, touch: true, allow: [/status of 400/] });
   const page = await ada.open("/agents/robbo");
   await page.locator("#agent-turns li", { hasText: "direct message" }).nth(1).waitFor();
   assert.ok(await isWithin(page));

@@ -275,6 +275,9 @@ pub struct MemberView {
     pub agent: Option<String>,
     /// What that agent was last seen doing.
     pub state: Option<String>,
+    /// What its engine does not report, so that `spent` lacks it: `tokens`, `cost_usd`.
+    #[serde(default)]
+    pub untold: Vec<String>,
     /// Since when it works on what was said here.
     pub works_since: Option<Millis>,
     /// Whether it manages the channel.

@@ -59,7 +59,11 @@ impl Repo {
                         Some((word, home)) => [home.join(word), home.join(word)],
                         None => [top.join(word), common.join(word)],
                     };
-                    let named = places.iter().filter(|it| it.symlink_metadata().is_ok());
+                    // An alias may work on a folder of documents.
+                    let may_be_folder = key == "core.hookspath";
+                    let named = places.iter().filter(|it| {
+                        it.symlink_metadata().is_ok_and(|it| may_be_folder || !it.is_dir())
+                    });
                     let named = named.filter_map(|it| plain(it.as_std_path(), &top));
                     found.extend(named.filter(|it| !it.starts_with(".git")));
                 }

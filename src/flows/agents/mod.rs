@@ -5,7 +5,7 @@
 //! further before the turn of that has ended.
 
 mod control;
-mod declared;
+mod declaration;
 mod direct;
 mod ended;
 mod handoffs;

@@ -6,7 +6,7 @@ use crate::api::agents::{AgentList, AgentView};
 use crate::api::handoffs::HandoverView;
 use crate::approvals;
 use crate::base::{Address, Error, Millis, Result};
-use crate::flows::agents::{declared, identity};
+use crate::flows::agents::{declaration, identity};
 use crate::flows::{Site, Works};
 use crate::jobs::{self, Job, Outlook, Queue, Status, Viewer};
 use crate::mail::agent::{self, Agent, State, Wanted};
@@ -186,7 +186,7 @@ fn view(c: &Connection, (works, queue): (&Works, &Queue), agent: &Agent) -> Resu
         waiting,
         unconfirmed,
         is_older: agent.state.is_live()
-            && agent.config_digest != declared::digest(&works.config, &agent.declared),
+            && agent.config_digest != declaration::digest(&works.config, &agent.declared),
         heir: agent.heir.clone(),
         handover: handoff::last(c, &agent.name)?.map(self::handover),
         attach: agent.job_id.as_ref().and_then(|it| queue.attach(it)),

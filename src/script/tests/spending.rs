@@ -92,7 +92,8 @@ fn a_cap_on_what_a_long_running_program_does_not_tell_is_warned_of() {
     ] {
         let script = format!(
             "wb.engine \"e\" {{ {engine}, command = {{ \"x\" }} }}\n\
-             wb.agent \"a\" {{ about = \"a\", engine = \"e\", daily = {{ cost_usd = 1, tokens = 7 }} }}\n"
+             wb.agent \"a\" {{ about = \"a\", engine = \"e\",\n\
+             daily = {{ cost_usd = 1, tokens = 7 }} }}\n"
         );
         let loaded = Site::with_head(&script).loaded();
         let told = loaded.warnings.iter().filter(|it| it.code == "cap-unseen");

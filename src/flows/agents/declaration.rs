@@ -3,15 +3,13 @@
 use serde_json::{Value, json};
 
 use crate::base::digest_hex;
-use crate::script::Config;
+use crate::script::{Config, kind_of_agent};
 
 /// Returns the digest of an agent's declaration and its engine's, wherever they are in the script:
 /// nobody has to restart it for a change elsewhere. What a function does has no digest of its own,
 /// so with one, it is the digest of the whole script.
 pub(super) fn digest(config: &Config, name: &str) -> String {
-    let is_its = |name_of: &str| name_of == name;
-    let kind =
-        config.kinds.values().find(|it| it.agent.as_ref().is_some_and(|it| is_its(&it.name)));
+    let kind = config.kinds.get(&kind_of_agent(name));
     let engine = kind.and_then(|it| config.engines.get(&it.engine));
     let mut told = json!({"kind": kind, "engine": engine});
     match kind.is_none() || has_function(&told) {

@@ -16,7 +16,7 @@ fn waits_for(bench: &Bench, job: &str, by: &str) -> String {
 }
 
 #[test]
-fn a_program_that_a_job_names_in_gits_settings_holds_the_next_until_somebody_decides() {
+fn g31_a_program_that_a_job_names_in_gits_settings_holds_the_next_until_somebody_decides() {
     let bench = Bench::new();
     let in_top = |words: &str| format!("cd '{}' && {words}", bench.top);
     bench.word_kind(

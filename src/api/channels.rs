@@ -303,6 +303,9 @@ pub struct MemberView {
     pub agent: Option<String>,
     /// The state of that agent.
     pub state: Option<String>,
+    /// What its engine does not report, so that `spent` lacks it: `tokens`, `cost_usd`.
+    #[serde(default)]
+    pub untold: Vec<String>,
     /// Since when it has been working on a message of the channel.
     pub works_since: Option<Millis>,
     /// Whether it manages the channel.

@@ -1,10 +1,12 @@
 //! Files in a repository that steer coding agents.
 
 /// Folders whose files start programs for an agent, or instruct it.
-const FOLDERS: [&str; 6] = [".agents", ".claude", ".codex", ".gemini", ".opencode", ".pi"];
+const FOLDERS: [&str; 7] =
+    [".agents", ".claude", ".claude-plugin", ".codex", ".gemini", ".opencode", ".pi"];
 /// Files that do so in any folder.
-const FILES: [&str; 10] = [
+const FILES: [&str; 11] = [
     ".env",
+    ".lsp.json",
     ".mcp.json",
     "agents.md",
     "agents.override.md",
@@ -56,6 +58,8 @@ mod tests {
             "wiki/skills/wb-incorporate/more.md",
             ".pi/settings.json",
             ".env",
+            "tools/md/.claude-plugin/plugin.json",
+            "tools/md/.lsp.json",
         ] {
             assert!(is_agent_file(path), "{path}");
         }

@@ -62,7 +62,7 @@ pub use run::settle::{
     ALREADY_COMPLETED, change_engine, keep_result, keep_topic, request_cancel,
 };
 pub use run::task::{Pause, RunTask, Task, TaskClock, TaskEnd, TaskFailure};
-pub use run::unkept_files::{Unkept, unkept_files};
+pub use run::unkept_files::{Unkept, account_plugins, unkept_files};
 pub use run::watch::{Beginning, Recall, Steady, Watch, Watched};
 pub use run::workspace::{Cleanup, HookRun, WorkspaceNeed, Workspaces, worktree_path};
 pub use speak::listener::{Listen, Listener};

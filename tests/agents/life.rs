@@ -42,6 +42,27 @@ fn an_agent_that_ends_unasked_is_started_again_and_in_the_end_is_not() {
 }
 
 #[test]
+fn an_agent_is_of_an_older_declaration_only_if_its_own_or_its_engines_has_changed() {
+    let bench = Bench::new();
+    declare(&bench, "robbo", "autostart = \"always\"", ECHO);
+    let server = bench.serve();
+    wait_state(&bench, "robbo", "idle");
+    let after = |change: &dyn Fn(&str) -> String| {
+        bench.edit(|lua| change(lua));
+        bench.write_script();
+        assert_eq!(bench.cli(&["reload"]).0, 0);
+        show(&bench, "robbo")["is_older"].clone()
+    };
+    let (other, script) = (bench.base.join("agents/other.sh"), bench.base.join("agents/robbo.sh"));
+    std::fs::copy(&script, &other).unwrap();
+    assert_eq!(after(&|lua| format!("-- A comment.\n{lua}")), false);
+    assert_eq!(after(&|lua| lua.replace("A test", "Another")), true);
+    assert_eq!(after(&|lua| lua.replace("Another", "A test")), false);
+    assert_eq!(after(&|lua| lua.replace(script.as_str(), other.as_str())), true);
+    server.stop();
+}
+
+#[test]
 fn an_agent_that_is_stopped_stays_so_and_keeps_its_mail() {
     let bench = Bench::new();
     declare(&bench, "robbo", "autostart = \"on_message\"", ECHO);

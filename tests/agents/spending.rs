@@ -76,6 +76,28 @@ fn an_agent_that_waits_to_be_spoken_to_spends_no_time() {
     server.stop();
 }
 
+/// Claude Code says that a turn began when its first message is complete.
+#[test]
+fn the_time_of_a_turn_counts_from_the_first_byte_of_its_messages() {
+    let bench = Bench::new();
+    let late = "while :; do hear; while [ ! -e \"$OUT/go\" ]; do sleep 0.1; done\n\
+        began; say ok\ndone";
+    declare(&bench, "robbo", "autostart = \"on_message\", on_server_loss = \"keep\"", late);
+    let server = bench.serve();
+    let sent = send(&bench, "robbo", json!("one"));
+    crate::support::until("it is sent", || delivery(&bench, &sent).0 == "sent");
+    // It has thought for half a minute.
+    server.stop();
+    bench.sql("UPDATE blocks SET made_ms = made_ms - 30000");
+    let server = bench.serve();
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    crate::support::until("it has answered", || delivery(&bench, &sent).0 == "confirmed");
+    wait_state(&bench, "robbo", "idle");
+    let ms = spent(&bench, "@robbo")["agent_ms"].as_i64().unwrap();
+    assert!(ms >= 30_000, "{ms}");
+    server.stop();
+}
+
 #[test]
 fn nobody_asks_for_a_start_of_an_agent_as_for_a_job() {
     let bench = Bench::new();

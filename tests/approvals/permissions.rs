@@ -86,6 +86,15 @@ fn g35_a_call_is_allowed_once_and_with_exactly_the_input_that_was_approved() {
     assert_eq!(denied["message"], "a person refused this call: Not today.");
     assert!(denied["interrupt"].is_null());
     assert_eq!(bench.ended(&job)["status"], "succeeded");
+    // The engine prints the call as it was asked, so the record names the one that ran.
+    let stream = bench.get(&format!("/api/agent/jobs/{job}/stream")).ok();
+    let entries = stream["items"].as_array().unwrap();
+    let entries: Vec<&Value> = entries.iter().filter(|it| it["type"] == "changed").collect();
+    assert_eq!(entries.len(), 1, "{stream:#}");
+    assert_eq!(
+        (&entries[0]["name"], &entries[0]["input"]),
+        (&json!("Bash"), &json!(changed.to_string()))
+    );
     let arguments = bench.left("arguments");
     let config: Vec<&str> = arguments.lines().collect();
     assert_eq!(config[2], "--mcp-config");

@@ -276,6 +276,94 @@ fn claude_code_is_not_started_where_its_settings_set_variables() {
     server.stop();
 }
 
+/// A plugin in a folder of skills starts the language servers that it names, whatever the command
+/// says, with the job's token in its environment.
+#[test]
+fn claude_code_is_not_started_where_a_skill_is_a_plugin() {
+    let bench = Bench::new();
+    let program = bench.base.join("agents/claude");
+    bench.word_kind("open", FIELDS, "exit 0");
+    let apart = format!("{FIELDS}, workspace = \"worktree\"");
+    bench.word_kind("apart", &apart, "exit 0");
+    let flags = "\"--strict-mcp-config\"";
+    for kind in ["open", "apart"] {
+        let script = bench.base.join(format!("agents/{kind}.sh"));
+        std::fs::copy(&script, &program).unwrap();
+        let plain = format!("command = {{ \"/bin/sh\", \"{script}\" }}");
+        let command = format!("command = {{ \"{program}\", {flags} }}");
+        bench.edit(|declared| declared.replace(&plain, &command));
+    }
+    make_executable(&program);
+    let (skills, tools) = (bench.top.join(".claude/skills"), bench.top.join("tools"));
+    for folder in [skills.join("plain"), tools.join("md/.claude-plugin")] {
+        std::fs::create_dir_all(folder).unwrap();
+    }
+    bench.write(".claude/skills/plain/SKILL.md", "Be brief.");
+    bench.write("tools/md/.claude-plugin/plugin.json", r#"{"name":"md","lspServers":{}}"#);
+    let server = bench.serve();
+    let ended = |kind: &str| bench.ended(&bench.job(kind, json!({})));
+    let told = |words: &[&str]| {
+        let (_, out, err) = bench.cli(words);
+        format!("{out}{err}")
+    };
+    assert_eq!(ended("open")["status"], "succeeded", "a skill without a plugin");
+    assert!(!told(&["check"]).contains("unkept-file"));
+    // Also behind a link, and in a worktree.
+    std::os::unix::fs::symlink("../../tools/md", skills.join("md")).unwrap();
+    bench.git(&["add", "-A"]);
+    bench.git(&["commit", "-qm", "a skill"]);
+    for kind in ["open", "apart"] {
+        let refused = ended(kind);
+        assert_eq!(refused["reason"], "spawn_failed", "{kind}: {refused:#}");
+        let message = refused["message"].as_str().unwrap();
+        for part in ["was not started", "trusts = { \"tools/md/.claude-plugin\" }"] {
+            assert!(message.contains(part), "{message}");
+        }
+    }
+    let said = told(&["check"]);
+    assert!(said.contains("[unkept-file]") && said.contains("tools/md/.claude-plugin"), "{said}");
+    let said = told(&["doctor"]);
+    assert!(said.contains("would obey tools/md/.claude-plugin, which nothing keeps out"), "{said}");
+    // The option that hides the skills as well, and the script's own word.
+    let quiet = format!("{flags}, \"--setting-sources=\"");
+    bench.edit(|declared| declared.replace(flags, &quiet));
+    bench.write_script();
+    assert!(!told(&["check"]).contains("unkept-file"));
+    assert_eq!(bench.cli(&["reload"]).0, 0);
+    assert_eq!(ended("open")["status"], "succeeded");
+    let trusts = format!("{flags} }}, trusts = {{ \"tools/md\" }}");
+    bench.edit(|declared| declared.replace(&format!("{quiet} }}"), &trusts));
+    bench.write_script();
+    assert!(!told(&["check"]).contains("unkept-file"));
+    assert_eq!(bench.cli(&["reload"]).0, 0);
+    assert_eq!(ended("apart")["status"], "succeeded");
+    server.stop();
+}
+
+#[test]
+fn what_a_job_changes_of_a_plugin_behind_a_link_holds_the_next() {
+    let bench = Bench::new();
+    std::fs::create_dir_all(bench.top.join(".claude/skills")).unwrap();
+    std::fs::create_dir_all(bench.top.join("tools/md")).unwrap();
+    bench.write("tools/md/SKILL.md", "Be brief.");
+    std::os::unix::fs::symlink("../../tools/md", bench.top.join(".claude/skills/md")).unwrap();
+    bench.git(&["add", "-A"]);
+    bench.git(&["commit", "-qm", "a skill"]);
+    let plants =
+        format!("cd '{}/tools/md' && mkdir .claude-plugin && echo x > .claude-plugin/p", bench.top);
+    bench.word_kind("plants", FIELDS, &plants);
+    bench.word_kind("next", FIELDS, "exit 0");
+    let server = bench.serve();
+    let first = bench.job("plants", json!({}));
+    assert_eq!(bench.ended(&first)["status"], "succeeded");
+    let second = bench.job("next", json!({}));
+    let message = waits_for(&bench, &second, &first);
+    assert!(message.contains("tools/md/.claude-plugin/p"), "{message}");
+    assert_eq!(bench.cli(&["job", "restore", &first]).0, 0);
+    assert_eq!(bench.ended(&second)["status"], "succeeded");
+    server.stop();
+}
+
 #[test]
 fn files_that_the_script_names_for_its_agents_steer_them() {
     let bench = Bench::new();

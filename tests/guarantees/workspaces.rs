@@ -10,6 +10,7 @@ const AGENT: &str = "pwd > \"$OUT/pwd\"
 case $word in
   nested) mkdir inner && cd inner && git init -q && echo x > x && git add x &&
     git -c user.name=a -c user.email=a@b commit -q -m x ;;
+  empty) mkdir inner && cd inner && git init -q && echo x > x ;;
   wait) until [ -e \"$OUT/go\" ]; do sleep 0.02; done ;;
 esac";
 
@@ -23,12 +24,14 @@ fn what_cannot_be_kept_waits_for_a_person() {
     declare(&bench);
     let server = bench.serve();
     let browser = Browser::signed_in(&bench, &server);
-    let [removed, kept] = [1, 2].map(|_| {
-        let job = bench.job("work", json!({"word": "nested"}));
+    // Also one without a commit, which git cannot add.
+    let [removed, kept] = ["nested", "empty"].map(|word| {
+        let job = bench.job("work", json!({"word": word}));
         let row = bench.ended(&job);
         assert_eq!(row["status"], "succeeded", "{row:#}");
         let warning = row["warnings"][0].as_str().unwrap().to_owned();
-        assert!(warning.starts_with("cleanup_failed: the work is not kept"), "{warning}");
+        let why = "cleanup_failed: the work is not kept: inner is a repository of its own";
+        assert!(warning.starts_with(why), "{warning}");
         assert_eq!(row["workspace"]["state"], "failed", "{row:#}");
         (job, bench.left("pwd"))
     });

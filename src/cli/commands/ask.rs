@@ -182,7 +182,7 @@ impl<'d> Answer<'d> {
 
     fn note_call(&self, item: &Value) -> Result<()> {
         let args = &item["args"];
-        let names = ["path", "from", "source_path", "pattern"];
+        let names = ["path", "from", "source_path", "pattern", "url", "query"];
         let about = names.iter().find_map(|it| args[*it].as_str()).unwrap_or_default();
         let tool = item["tool"].as_str().unwrap_or_default();
         if !self.text.is_empty() && !self.text.ends_with('\n') {

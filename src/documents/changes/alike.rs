@@ -15,6 +15,11 @@ impl Changes {
         })
     }
 
+    /// Returns those of git's own files that start other programs since.
+    pub fn steering_private(&self) -> impl Iterator<Item = &PrivateChange> {
+        self.private.iter().filter(|it| it.steers())
+    }
+
     /// Returns whether all that these changes led to is what others led to as well.
     pub fn are_within(&self, others: &Changes) -> bool {
         let tip = self.tip.as_ref().map(|it| &it.1);

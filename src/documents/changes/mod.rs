@@ -8,6 +8,7 @@ mod hold;
 mod plan;
 mod restore;
 pub mod row;
+mod starts;
 mod unread;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +19,7 @@ use crate::base::{BlobId, JobId, Result, is_agent_file};
 use crate::documents::git::Repo;
 use crate::documents::proposals::attempt;
 use crate::documents::snapshot::{
-    PathState, STASH, STEERS, Snapshot, Spot, Stashed, Tip, Unclean, Work, name, names_lock,
+    Kept, PathState, STASH, STEERS, Snapshot, Spot, Stashed, Tip, Unclean, Work, name, names_lock,
 };
 use crate::store::Store;
 
@@ -98,6 +99,9 @@ pub struct PrivateChange {
     pub before: Work,
     /// Its state after.
     pub after: Work,
+    /// What git starts since and did not start before: the hook, or the names of settings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub starts: Vec<String>,
 }
 
 /// What changed while a job ran.
@@ -229,7 +233,7 @@ pub fn name_of(tip: &Tip) -> String {
 /// # Errors
 /// `unavailable` if git or the database fails.
 pub async fn compare(
-    repo: &Repo,
+    (repo, kept): (&Repo, &Kept),
     store: &Store,
     (before, after): (&Snapshot, &Snapshot),
     named: &[String],
@@ -251,11 +255,17 @@ pub async fn compare(
     };
     gone_from_sight(repo, &mut changes).await?;
     unread::drop_unchanged(repo, &mut changes).await?;
+    starts::note(repo, kept, &mut changes.private).await?;
     let mut named = named.to_vec();
+    if !changes.files.is_empty() {
+        named.extend(repo.named_by_settings().await?);
+    }
     named.extend(repo.steering_links((&before, after), &named).await?);
     // Collected before the list is truncated: one decision covers all of them.
-    let steering = changes.files.iter().filter(|it| it.steers(&named));
-    changes.agent_files = steering.take(NAMED_MAX).map(|it| it.path.clone()).collect();
+    let private = changes.private.iter().filter(|it| it.steers());
+    let steering = changes.files.iter().filter(|it| it.steers(&named)).map(|it| it.path.clone());
+    let steering = private.map(PrivateChange::steering_name).chain(steering);
+    changes.agent_files = steering.take(NAMED_MAX).collect();
     changes.steering =
         changes.files.iter().filter(|it| it.steers(&named)).map(|it| it.path.clone()).collect();
     for over in [changes.files.len(), changes.refs.len()] {
@@ -273,6 +283,16 @@ impl Snapshot {
         for it in steering.filter(|it| is_wanted(it)) {
             let head = it.after.staged().map(|it| it.spot.clone());
             self.paths.insert(it.path.clone(), Unclean { head, state: it.after.clone() });
+        }
+    }
+
+    /// Adopts the newly found state of git's own files that start other programs.
+    pub fn accept_private(&mut self, found: &Changes, is_wanted: impl Fn(&PrivateChange) -> bool) {
+        for it in found.private.iter().filter(|it| it.steers() && is_wanted(it)) {
+            match &it.after {
+                Work::Nothing => self.private.remove(&it.name),
+                work => self.private.insert(it.name.clone(), work.clone()),
+            };
         }
     }
 }
@@ -305,6 +325,7 @@ fn private(before: &Snapshot, after: &Snapshot) -> Vec<PrivateChange> {
         name: name.clone(),
         before: state(&before.private, name),
         after: state(&after.private, name),
+        starts: Vec::new(),
     });
     changes.filter(|it| it.before != it.after).collect()
 }

@@ -156,7 +156,7 @@ impl Git {
     }
 
     /// Returns a variable that every call gets.
-    pub(in crate::documents::git) fn variable(&self, name: &str) -> Option<&str> {
+    pub(in crate::documents) fn variable(&self, name: &str) -> Option<&str> {
         let found = self.environment.iter().find(|(it, _)| it == name);
         found.map(|(_, value)| value.as_str())
     }

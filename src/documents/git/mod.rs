@@ -15,6 +15,7 @@ mod history;
 mod index;
 mod last_change;
 mod papers;
+pub(in crate::documents) mod programs;
 mod proof;
 mod renames;
 mod settings;

@@ -22,7 +22,7 @@ use crate::documents::git::{Git, ObjectFormat, Repo, blocking};
 use crate::process::{Scratch, own_folder, read_small, remove_some};
 
 /// Settings that determine how working files and the index are read and written.
-const LET_THROUGH: &[&str] = &[
+pub(in crate::documents::git) const LET_THROUGH: &[&str] = &[
     "core.autocrlf",
     "core.bigfilethreshold",
     "core.checkroundtripencoding",

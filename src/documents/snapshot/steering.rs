@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::base::{Result, is_agent_file};
 use crate::documents::git::{Repo, blocking};
 use crate::documents::snapshot::own_index::Listed;
-use crate::documents::snapshot::{Snapshot, Work, name};
+use crate::documents::snapshot::{Snapshot, Work, common_dir, name};
 use crate::process::{Root, Standing};
 
 /// Marks the facts of a nested repository that contains files that steer agents.
@@ -34,6 +34,44 @@ impl Repo {
         links.retain(|it| is_agent_file(it) || named.contains(it));
         let top = self.git().folder().to_owned();
         blocking(move || links.iter().flat_map(|it| followed(&top, it)).collect()).await
+    }
+}
+
+impl Repo {
+    /// Returns the files and folders of the repository that git's settings name and that start
+    /// programs, or hold further settings: hooks in the working tree, filters, included files.
+    pub(in crate::documents) async fn named_by_settings(&self) -> Result<Vec<String>> {
+        let settings = self.current_program_settings().await?;
+        let top = self.git().folder().to_owned();
+        let home = self.git().variable("HOME").map(Utf8PathBuf::from);
+        let own = self.git_dir().to_owned();
+        blocking(move || {
+            let common = common_dir(&own)?;
+            let mut found = BTreeSet::new();
+            for (key, value) in &settings {
+                let words = value.split([' ', '\t', '\n', '\'', '"']).filter(|it| !it.is_empty());
+                // A bare word is rather an argument than a file.
+                let words = words.filter(|it| it.contains(['/', '.']) || key == "core.hookspath");
+                for word in words {
+                    let below = word.strip_prefix("~/").zip(home.as_ref());
+                    // An included file is named from the folder of the file that includes it.
+                    let places = match below {
+                        Some((word, home)) => [home.join(word), home.join(word)],
+                        None => [top.join(word), common.join(word)],
+                    };
+                    // An alias may work on a folder of documents.
+                    let may_be_folder = key == "core.hookspath";
+                    let named = places.iter().filter(|it| {
+                        it.symlink_metadata().is_ok_and(|it| may_be_folder || !it.is_dir())
+                    });
+                    let named = named.filter_map(|it| plain(it.as_std_path(), &top));
+                    found.extend(named.filter(|it| !it.starts_with(".git")));
+                }
+            }
+            let shown = |it: PathBuf| name::shown(it.as_os_str().as_bytes()).into_owned();
+            Ok(found.into_iter().map(shown).collect())
+        })
+        .await?
     }
 }
 

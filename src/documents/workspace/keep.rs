@@ -171,7 +171,9 @@ async fn write_tree(tree: &Tree, head: &BlobId, base: &BlobId, index: &Utf8Path)
         // Git continues without that folder, and its content would be lost.
         return Err(not_kept(format!("a folder in {} cannot be read", tree.path)));
     }
-    let names = [changed, others.ok()?].concat();
+    let others = others.ok()?;
+    refuse_listed_repository(tree, others.clone()).await?;
+    let names = [changed, others].concat();
     let committed = committed_bytes(tree, base, (head, &[])).await?;
     let bytes = committed.saturating_add(size_of(tree, names).await?);
     if bytes > KEPT_WORK_BYTES_MAX && !fault::is_off("kept_work") {
@@ -243,6 +245,26 @@ async fn refuse_repository(tree: &Tree) -> Result<()> {
     }
 }
 
+/// Refuses a new repository by its folder, which git lists without looking into it: one without a
+/// commit cannot be added at all.
+async fn refuse_listed_repository(tree: &Tree, listed: Vec<u8>) -> Result<()> {
+    let top = tree.path.clone();
+    let found = blocking(move || {
+        let names = listed.split(|byte| *byte == 0).filter(|it| it.ends_with(b"/"));
+        let mut names = names.map(|it| name::shown(it).trim_end_matches('/').to_owned());
+        let inner = |it: &String| top.as_std_path().join(name::path(it)).join(".git");
+        names.find(|it| inner(it).symlink_metadata().is_ok())
+    });
+    match found.await? {
+        Some(name) => Err(nested(&name)),
+        None => Ok(()),
+    }
+}
+
+fn nested(name: &str) -> Error {
+    not_kept(format!("{name} is a repository of its own"))
+}
+
 /// Refuses nested repositories: git would only save the id of their commit.
 async fn refuse_nested(tree: &Tree, listed: Vec<u8>) -> Result<()> {
     let top = tree.path.clone();
@@ -255,7 +277,7 @@ async fn refuse_nested(tree: &Tree, listed: Vec<u8>) -> Result<()> {
         names.into_iter().find(|it| inner(it).symlink_metadata().is_ok())
     });
     match found.await? {
-        Some(name) => Err(not_kept(format!("{name} is a repository of its own"))),
+        Some(name) => Err(nested(&name)),
         None => Ok(()),
     }
 }

@@ -84,6 +84,7 @@ fn lose_turn(tx: &Tx<'_>, works: &Works, (agent, job): (&Agent, &Job)) -> Result
         how: TurnEnd::Lost,
         tokens: Tokens::default(),
         cost_usd: None,
+        ms: None,
         is_mixed: false,
     };
     ended(tx, works, (agent, job), begun.as_ref().map(|it| &it.id), end)

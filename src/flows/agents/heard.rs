@@ -57,13 +57,14 @@ pub(in crate::flows) fn heard(tx: &Tx<'_>, works: &Works, job: &Job, fact: &Fact
         }
         // After a takeover nobody knows whether there was a turn whose end is seen.
         Fact::Ended { .. } if agent.state == State::Idle && is_by_screen(works, &agent) => Ok(()),
-        Fact::Ended { block, text, how, tokens, cost_usd, is_mixed } => {
+        Fact::Ended { block, text, how, tokens, cost_usd, ms, is_mixed } => {
             let how = match how {
                 Ending::Answered => TurnEnd::Answered,
                 Ending::Interrupted => TurnEnd::Interrupted,
                 Ending::Failed(why) => TurnEnd::Failed(why.clone()),
             };
-            let end = End { text, how, tokens: *tokens, cost_usd: *cost_usd, is_mixed: *is_mixed };
+            let (tokens, cost_usd, ms, is_mixed) = (*tokens, *cost_usd, *ms, *is_mixed);
+            let end = End { text, how, tokens, cost_usd, ms, is_mixed };
             ended(tx, works, (&agent, job), block.as_ref(), end)?;
             see(State::Idle, "turn_ended")
         }
@@ -189,6 +190,8 @@ fn taken(
         how: if answer.is_some() { TurnEnd::Answered } else { TurnEnd::Lost },
         tokens: Tokens::default(),
         cost_usd: None,
+        // Nobody saw when it ended.
+        ms: Some(0),
         is_mixed: false,
     };
     ended(tx, works, (agent, job), Some(block), end)
@@ -204,6 +207,8 @@ pub(super) struct End<'a> {
     pub(super) tokens: Tokens,
     /// Its cost.
     pub(super) cost_usd: Option<f64>,
+    /// Milliseconds, as the engine measured them.
+    pub(super) ms: Option<u64>,
     /// Whether they may hold what somebody typed.
     pub(super) is_mixed: bool,
 }
@@ -220,9 +225,12 @@ pub(super) fn ended(
     // An end without a name, after a gap in the output, is that of the turn that began.
     let is_begun = |it: &mail::OpenBlock| block.is_none() && it.begun_at.is_some();
     let own = open.filter(|it| Some(&it.id) == block || (is_begun(it) && it.job_id == job.id));
-    let began_at = own.as_ref().and_then(|it| it.begun_at);
+    // What proves that a turn began can come late, so it counts from the block's first byte.
+    let given_at = own.as_ref().map(|it| it.made_at);
     let busy_since = agent.fact_at.filter(|_| matches!(agent.state, State::Busy | State::Blocked));
-    let ms = began_at.or(busy_since).map_or(0, |it| tx.now().0 - it.0);
+    let since = given_at.or(busy_since).map(|it| tx.now().0 - it.0);
+    let told = end.ms.and_then(|it| i64::try_from(it).ok());
+    let ms = told.into_iter().chain(since).min().unwrap_or(0);
     jobs::add_turn(tx, job, TurnSpent { tokens: end.tokens, cost_usd: end.cost_usd, ms })?;
     if let Some(own) = own.as_ref().filter(|it| it.room.is_none()) {
         direct::answer(tx, works, (&agent.name, &job.id, &own.id), (&end.how, end.text))?;

@@ -5,6 +5,7 @@
 //! further before the turn of that has ended.
 
 mod control;
+mod declaration;
 mod direct;
 mod ended;
 mod handoffs;

@@ -1,5 +1,7 @@
 //! What an agent shows: the screen of its terminal, or the last of what it printed.
 
+use serde_json::Value;
+
 use crate::api::agents::{Peek, PeekQuery};
 use crate::base::{Error, ErrorKind, JobId, Result};
 use crate::flows::Site;
@@ -67,13 +69,46 @@ pub(in crate::flows) async fn output(
         return Ok(Peek { is_live: false, output: last(&screen, lines) });
     }
     let (entries, _) = jobs::read_stream_end(&dir, lines as usize)?;
-    let words = entries.iter().filter_map(|it| it["text"].as_str().or(it["name"].as_str()));
-    let output = words.collect::<Vec<_>>().join("\n");
+    let output = words(&entries).join("\n");
     Ok(Peek { is_live, output: last(&output, lines) })
+}
+
+/// Returns what some entries say, in their order; the end of a turn repeats its last text.
+fn words(entries: &[Value]) -> Vec<&str> {
+    let mut said: Vec<&str> = Vec::new();
+    let mut last_text = None;
+    for entry in entries {
+        let text = entry["text"].as_str();
+        if entry["type"] == "done" && text.is_some() && text == last_text {
+            continue;
+        }
+        if entry["type"] == "text" {
+            last_text = text;
+        }
+        said.extend(text.or(entry["name"].as_str()));
+    }
+    said
 }
 
 /// Returns the last lines of a text.
 pub(in crate::flows) fn last(text: &str, lines: u32) -> String {
     let all: Vec<&str> = text.lines().collect();
     all[all.len().saturating_sub(lines as usize)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_answer_is_shown_once() {
+        let entries = [
+            json!({"type": "text", "text": "four"}),
+            json!({"type": "done", "text": "four"}),
+            json!({"type": "tool_call", "name": "Bash"}),
+            json!({"type": "done", "text": "failed"}),
+        ];
+        assert_eq!(words(&entries), ["four", "Bash", "failed"]);
+    }
 }

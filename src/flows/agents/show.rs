@@ -6,7 +6,7 @@ use crate::api::agents::{AgentList, AgentView, Problem};
 use crate::api::handoffs::HandoverView;
 use crate::approvals;
 use crate::base::{Address, Error, Millis, Result};
-use crate::flows::agents::{identity, trouble};
+use crate::flows::agents::{declaration, identity, trouble};
 use crate::flows::{Site, Works};
 use crate::jobs::{self, Job, Outlook, Queue, Status, Viewer};
 use crate::mail::agent::{self, Agent, State, Wanted};
@@ -197,7 +197,8 @@ fn view(c: &Connection, (works, queue): (&Works, &Queue), agent: &Agent) -> Resu
         session: agent.session_ref.clone(),
         waiting,
         unconfirmed,
-        is_older: agent.state.is_live() && agent.config_digest != works.config.digest,
+        is_older: agent.state.is_live()
+            && agent.config_digest != declaration::digest(&works.config, &agent.declared),
         heir: agent.heir.clone(),
         handover: handoff::last(c, &agent.name)?.map(self::handover),
         attach: agent.job_id.as_ref().and_then(|it| queue.attach(it)),

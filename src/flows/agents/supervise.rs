@@ -10,7 +10,7 @@ use tracing::{info, warn};
 use crate::base::{Actor, BlockId, ErrorKind, JobId, Millis, Result, fault};
 use crate::flows::agents::heard::is_held;
 use crate::flows::agents::restart::pending;
-use crate::flows::agents::{direct, handover, rooms, speech};
+use crate::flows::agents::{declaration, direct, handover, rooms, speech};
 use crate::flows::requests::inputs;
 use crate::flows::{Site, Works};
 use crate::jobs::speak::knows_a_block_again;
@@ -326,7 +326,7 @@ fn start(tx: &Tx<'_>, site: &Site, works: &Works, agent: &Agent) -> Result<()> {
         }
         Err(cause) => return Err(cause),
     };
-    agent::start(tx, agent, &job, &works.config.digest)
+    agent::start(tx, agent, &job, &declaration::digest(&works.config, &agent.declared))
 }
 
 fn new_job(works: &Works, kind: &Kind, agent: &Agent) -> NewJob {

@@ -100,20 +100,27 @@ pub async fn answer(
         if let Some(key) = &key
             && let Some(kept) = idempotency::find(tx.connection(), key)?
         {
-            return as_answer(kept);
+            return Ok((as_answer(kept)?, None));
         }
         let asked = approvals::find(tx.connection(), &id, &Viewer::Program)?;
         if asked.sort != Sort::Permission || !is_of(&asked, &job) {
             return Err(Error::not_found(format!("no permission {id}")));
         }
+        let is_changed = asked.state == State::Amended && !question::is_one(tx, &asked.id)?;
+        let tool = tool_of(&asked.title).to_owned();
         let answer = told(tx, &works, &job, asked)?;
         agents::block(tx, &job, false)?;
         if let Some(key) = &key {
             idempotency::remember(tx, key, &as_kept(&answer)?)?;
         }
-        Ok(answer)
+        let changed = answer.updated_input.clone().filter(|_| is_changed);
+        Ok((answer, changed.map(|input| (job.id, tool, input))))
     });
-    answering.await
+    let (answer, changed) = answering.await?;
+    if let Some((job, tool, input)) = changed {
+        site.queue.note_changed_call(&job, &tool, &input);
+    }
+    Ok(answer)
 }
 
 fn require_name(name: &str) -> Result<()> {
@@ -180,6 +187,11 @@ fn title(request: &PermissionRequest) -> String {
     };
     let name = &request.tool_name;
     one_line(&if what.trim().is_empty() { name.clone() } else { format!("{name}: {what}") })
+}
+
+/// Returns the tool of a call from its title.
+fn tool_of(title: &str) -> &str {
+    title.split_once(": ").map_or(title, |(tool, _)| tool)
 }
 
 /// Characters that do not show in a line must not make two calls look alike.

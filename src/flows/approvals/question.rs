@@ -5,8 +5,10 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::approvals::Texts;
+use crate::approvals::{self, Texts};
+use crate::base::{ApprovalId, Result};
 use crate::flows::approvals::permission::PermissionRequest;
+use crate::store::Tx;
 
 /// The tool with which Claude Code asks its user.
 const TOOL: &str = "AskUserQuestion";
@@ -68,6 +70,12 @@ pub(super) fn answered(texts: Texts) -> Value {
     let mut given = texts.payload;
     given[ANSWERS] = Value::Object(answers);
     given
+}
+
+/// Returns whether an approval asks a person, and not for a permission.
+pub(super) fn is_one(tx: &Tx<'_>, id: &ApprovalId) -> Result<bool> {
+    let schema = approvals::texts(tx.connection(), id)?.schema;
+    Ok(schema.is_some_and(|it| it[MARK] == true))
 }
 
 #[cfg(test)]

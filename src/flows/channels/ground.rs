@@ -25,6 +25,10 @@ pub struct Ground {
     pub in_terminals: BTreeSet<String>,
     /// Those of them whose last words nobody hears.
     pub unheard: BTreeSet<String>,
+    /// The declared agents whose engine does not report tokens.
+    pub untold_tokens: BTreeSet<String>,
+    /// Those whose engine does not report the cost.
+    pub untold_cost: BTreeSet<String>,
     /// Number of earlier messages shown to a new member.
     pub catch_up: u32,
     /// The digest of the script, for agents that are made.
@@ -54,6 +58,8 @@ impl Ground {
             kinds,
             in_terminals: agents(&works.config, |it| it.typed.is_some()),
             unheard: agents(&works.config, Speech::is_by_screen),
+            untold_tokens: agents(&works.config, |it| !it.speaks.tells_tokens()),
+            untold_cost: agents(&works.config, |it| !it.speaks.tells_cost()),
             catch_up: declared.catch_up,
             digest: works.config.digest.clone(),
             primer: declared.primer.clone(),
@@ -71,6 +77,8 @@ impl Ground {
             kinds,
             in_terminals,
             unheard,
+            untold_tokens: BTreeSet::new(),
+            untold_cost: BTreeSet::new(),
             catch_up: CATCH_UP,
             digest: "digest".to_owned(),
             primer: None,

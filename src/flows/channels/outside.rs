@@ -34,7 +34,7 @@ pub(super) fn channel(view: ChannelView) -> ChannelView {
 }
 
 fn member(view: MemberView) -> MemberView {
-    MemberView { agent: None, state: None, works_since: None, ..view }
+    MemberView { agent: None, state: None, untold: Vec::new(), works_since: None, ..view }
 }
 
 /// Returns a message as members from outside see it.

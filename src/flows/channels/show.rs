@@ -1,6 +1,6 @@
 //! Reading channels and their messages.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::Connection;
 
@@ -161,7 +161,7 @@ pub(super) fn view(
     let newest = turns::newest_of_channel(c, channel.number, TURNS_SEEN)?;
     let mut members = Vec::new();
     for it in channels::members(c, channel.number)? {
-        members.push(member(c, &newest, it)?);
+        members.push(member(c, ground, &newest, it)?);
     }
     let unread = match &own {
         Some(own) => unread(c, &channel, own)?,
@@ -201,14 +201,23 @@ pub(super) fn view(
     Ok(if caller.is_outside() { outside::channel(shown) } else { shown })
 }
 
-fn member(c: &Connection, newest: &[turns::Turn], member: Member) -> Result<MemberView> {
-    let state = match &member.agent {
-        Some(name) => agent::find(c, name)?.map(|it| it.state.as_str().to_owned()),
+fn member(
+    c: &Connection,
+    ground: &Ground,
+    newest: &[turns::Turn],
+    member: Member,
+) -> Result<MemberView> {
+    let agent = match &member.agent {
+        Some(name) => agent::find(c, name)?,
         None => None,
     };
+    let measures = [("tokens", &ground.untold_tokens), ("cost_usd", &ground.untold_cost)];
+    let is_untold = |of: &BTreeSet<String>| agent.iter().any(|it| of.contains(&it.declared));
+    let untold = measures.into_iter().filter(|it| is_untold(it.1)).map(|it| it.0.to_owned());
     let works =
         newest.iter().find(|it| it.state == "running" && Some(&it.agent) == member.agent.as_ref());
     Ok(MemberView {
+        untold: untold.collect(),
         works_since: works.map(|it| it.started_at),
         name: match &member.member {
             Actor::Person(_) => people::display_name(c, &member.member)?,
@@ -222,7 +231,7 @@ fn member(c: &Connection, newest: &[turns::Turn], member: Member) -> Result<Memb
         .to_owned(),
         handle: member.handle,
         agent: member.agent,
-        state,
+        state: agent.map(|it| it.state.as_str().to_owned()),
         is_chair: member.is_chair,
         standing: member.standing.as_str().to_owned(),
         joined_at: member.joined_at,

@@ -61,7 +61,7 @@ fn unkept(config: &Config, engine: &Engine) -> Option<Diagnostic> {
          out: its jobs are not started",
         engine.name
     );
-    let quoted: Vec<String> = found.iter().map(|it| format!("\"{}\"", it.file)).collect();
+    let quoted: Vec<String> = found.iter().map(|it| format!("{:?}", it.file)).collect();
     let note = format!("remove them, or say trusts = {{ {} }}", quoted.join(", "));
     Some(finding(config, engine, "unkept-file", message).note(note))
 }

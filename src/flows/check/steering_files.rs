@@ -48,6 +48,9 @@ impl AgentFiles {
             there.map(|it| format!("~/{it}")).collect()
         };
         let mut unkept_account = below_home(agent.unkept_account_files());
+        if let Some(home) = home.filter(|_| engine.reads_settings("user")) {
+            unkept_account.extend(jobs::account_plugins(home));
+        }
         unkept_account.retain(|it| !engine.trusts(it));
         AgentFiles {
             starting: in_folders(agent.starting_files()),

@@ -6,23 +6,52 @@ use std::collections::BTreeMap;
 use tracing::{info, warn};
 
 use crate::base::{Actor, JobId, Result, fault};
-use crate::documents::changes::{Changes, ChangesRow, ChangesState, FileChange, row};
-use crate::documents::snapshot::PathState;
+use crate::documents::changes::{
+    Changes, ChangesRow, ChangesState, FileChange, PrivateChange, row,
+};
+use crate::documents::snapshot::{PathState, Work};
 use crate::flows::Works;
 use crate::flows::jobs::tree_guard;
 use crate::jobs;
 use crate::store::Tx;
 
-/// The accepted content of files that steer agents, by path.
-type Wanted<'a> = BTreeMap<&'a str, &'a PathState>;
+/// The accepted content of files that steer agents.
+struct Wanted<'a> {
+    /// Files, by path.
+    files: BTreeMap<&'a str, &'a PathState>,
+    /// Git's own files, by name.
+    private: BTreeMap<&'a str, &'a Work>,
+}
+
+impl<'a> Wanted<'a> {
+    fn of(kept: &'a Changes, named: &'a [String]) -> Wanted<'a> {
+        let files = kept.steering_files(named).map(|it| (it.path.as_str(), &it.after));
+        let private = kept.steering_private().map(|it| (it.name.as_str(), &it.after));
+        Wanted { files: files.collect(), private: private.collect() }
+    }
+
+    fn has(&self, file: &FileChange) -> bool {
+        self.files.get(file.path.as_str()).is_some_and(|it| **it == file.after)
+    }
+
+    fn has_private(&self, file: &PrivateChange) -> bool {
+        self.private.get(file.name.as_str()).is_some_and(|it| **it == file.after)
+    }
+
+    /// Returns whether all that steers agents among some changes is wanted.
+    fn covers(&self, found: &Changes, named: &[String]) -> bool {
+        found.steering_files(named).all(|it| self.has(it))
+            && found.steering_private().all(|it| self.has_private(it))
+    }
+}
 
 /// Applies the decision to other jobs that saw the same content. Changes that cannot be compared
 /// still need a decision.
 pub(super) async fn keep_alike(works: &Works, decided: &JobId, kept: &Changes, by: &Actor) {
     let named = tree_guard::named_for(works, decided);
-    let steering = kept.steering_files(&named);
-    let wanted: Wanted<'_> = steering.map(|it| (it.path.as_str(), &it.after)).collect();
-    if wanted.is_empty() || fault::is_off("one_decision") {
+    let wanted = Wanted::of(kept, &named);
+    let is_none = wanted.files.is_empty() && wanted.private.is_empty();
+    if is_none || fault::is_off("one_decision") {
         return;
     }
     if let Err(cause) = accept_running(works, decided, &wanted).await {
@@ -31,10 +60,6 @@ pub(super) async fn keep_alike(works: &Works, decided: &JobId, kept: &Changes, b
     if let Err(cause) = settle_ended(works, kept, &wanted, by).await {
         warn!(job_id = %decided, "jobs that ended are asked about: {}", cause.chain());
     }
-}
-
-fn is_wanted(wanted: &Wanted<'_>, file: &FileChange) -> bool {
-    wanted.get(file.path.as_str()).is_some_and(|it| **it == file.after)
 }
 
 /// Makes the accepted content the earlier state of each running job.
@@ -51,12 +76,13 @@ async fn accept_running(works: &Works, decided: &JobId, wanted: &Wanted<'_>) -> 
             continue;
         };
         let begun = looks.amend_one(&job, |before| {
-            before.accept(&found, |file| is_wanted(wanted, file));
+            before.accept(&found, |file| wanted.has(file));
+            before.accept_private(&found, |file| wanted.has_private(file));
         });
         let Some(begun) = begun else { continue };
         tree_guard::remember(works, &job, begun).await?;
         let named = tree_guard::named_for(works, &job);
-        if found.steering_files(&named).all(|it| is_wanted(wanted, it)) {
+        if wanted.covers(&found, &named) {
             tree_guard::let_go_of(works, &job).await;
         }
     }
@@ -78,8 +104,7 @@ async fn settle_ended(
     });
     for found in read.await?.into_iter().filter(|it| it.state == ChangesState::Open) {
         let (job, named) = (found.job.clone(), tree_guard::named_for(works, &found.job));
-        let is_alike = found.changes.steering_files(&named).all(|it| is_wanted(wanted, it));
-        if !is_alike || found.changes.more > 0 {
+        if !wanted.covers(&found.changes, &named) || found.changes.more > 0 {
             continue;
         }
         let (id, is_all, by) = (job.clone(), found.changes.are_within(kept), by.clone());

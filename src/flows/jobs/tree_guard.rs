@@ -196,7 +196,8 @@ pub(super) async fn steering_between(
         return Ok(None);
     }
     let named = named_for(works, job);
-    changes::compare(&works.repo, &works.store, moments, &named).await.map(Some)
+    let kept = open_kept(works).await?;
+    changes::compare((&works.repo, &kept), &works.store, moments, &named).await.map(Some)
 }
 
 /// Returns the files and folders by which a job's script steers its agents.
@@ -297,7 +298,11 @@ pub(in crate::flows) async fn accept(works: &Works, job: &JobId) -> Result<Optio
     let Some(found) = steering_since(works, job, &begun, None).await? else {
         return Ok(Some(Changes::default()));
     };
-    if let Some(begun) = looks.amend_one(job, |before| before.accept(&found, |_| true)) {
+    let begun = looks.amend_one(job, |before| {
+        before.accept(&found, |_| true);
+        before.accept_private(&found, |_| true);
+    });
+    if let Some(begun) = begun {
         remember(works, job, begun).await?;
     }
     Ok(Some(found))
@@ -372,7 +377,7 @@ async fn compare(
     let mut found = Changes::default();
     if begun.before != after {
         let (named, moments) = (named_for(works, job), (&begun.before, &after));
-        found = changes::compare(&works.repo, &works.store, moments, &named).await?;
+        found = changes::compare((&works.repo, &kept), &works.store, moments, &named).await?;
     }
     if found.agent_files.is_empty() {
         // The files may have differed while it ran.

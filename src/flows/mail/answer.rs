@@ -160,7 +160,7 @@ fn awaited(c: &Connection, id: &MailId) -> Result<Awaited> {
         }
         (None, Some(job)) => {
             found.state = AwaitState::Failed;
-            found.failure = Some(failure_of(&job));
+            found.failure = Some(failure_of(c, &job)?);
         }
         // A message to an instance or a person: nobody promised an answer, but it may be lost.
         (None, None) => {

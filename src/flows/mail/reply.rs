@@ -108,7 +108,7 @@ pub(in crate::flows) fn fail(tx: &Tx<'_>, ids: &Ids, job: &Job) -> Result<()> {
     drop_open(tx, ids, job)?;
     let Some(message) = answered(tx.connection(), job)? else { return Ok(()) };
     let payload = json!({"error": {
-        "status": job.status, "reason": job.reason, "message": failure_of(job),
+        "status": job.status, "reason": job.reason, "message": failure_of(tx.connection(), job)?,
     }});
     failure(tx, ids, (job, &message), payload)
 }
@@ -184,9 +184,11 @@ fn failure(tx: &Tx<'_>, ids: &Ids, (job, message): (&Job, &Message), payload: Va
 }
 
 /// Says in one sentence why an instance left no reply.
-pub(super) fn failure_of(job: &Job) -> String {
-    let sentence = jobs::sentence(job, "the agent", (None, None), None);
-    sentence.unwrap_or_else(|| format!("The job ended as {}.", job.status))
+pub(super) fn failure_of(c: &Connection, job: &Job) -> Result<String> {
+    let canceller = job.cancelled_by.as_ref();
+    let canceller = canceller.map(|it| people::display_name(c, it)).transpose()?;
+    let sentence = jobs::sentence(job, "the agent", (None, None), canceller.as_deref());
+    Ok(sentence.unwrap_or_else(|| format!("The job ended as {}.", job.status)))
 }
 
 /// The message that an instance answers; nothing if another job will answer it.

@@ -28,7 +28,7 @@ use crate::jobs::run::watch::{Recall, Steady, Watch};
 use crate::jobs::run::workspace::Workspaces;
 use crate::jobs::run::{execution, recovery, settle, speech};
 use crate::jobs::speak::{Fact, Voice};
-use crate::jobs::telemetry::refusal::Refusals;
+use crate::jobs::telemetry::remark::Remarks;
 use crate::jobs::{
     Alone, BELL, CapState, Generation, Generations, Grant, InstanceFiles, Job, Listen, NewJob,
     Pool, Reason, Viewer,
@@ -126,7 +126,7 @@ pub struct Setup {
 pub(in crate::jobs) struct Inner {
     pub(in crate::jobs) setup: Setup,
     pub(in crate::jobs) ground: Ground,
-    running: Mutex<HashMap<JobId, Running>>,
+    pub(in crate::jobs) running: Mutex<HashMap<JobId, Running>>,
     /// Serializes cleanups of finished jobs.
     cleaning: tokio::sync::Mutex<()>,
     room: Room,
@@ -140,7 +140,7 @@ pub(in crate::jobs) struct Running {
     /// It waits for an approval and should end soon.
     pub(in crate::jobs) leaves: CancellationToken,
     /// Requests of its agent that were refused.
-    pub(in crate::jobs) refusals: Refusals,
+    pub(in crate::jobs) remarks: Remarks,
     /// Its agent has given its verdict.
     pub(in crate::jobs) verdict: CancellationToken,
     /// The channel to a long-lived agent.
@@ -359,15 +359,6 @@ impl Queue {
     fn remember(&self, id: &JobId, outside: &Running) {
         let mut running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
         running.insert(id.clone(), outside.clone());
-    }
-
-    /// Records a refused request of a running job's agent: it is shown among its steps, and the
-    /// last one with the job if it does not succeed.
-    pub fn note_refusal(&self, id: &JobId, error: &Error) {
-        let running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(it) = running.get(id) {
-            it.refusals.push(error);
-        }
     }
 
     /// Returns how to talk to a job's agent, according to the current script.

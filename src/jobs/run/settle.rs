@@ -16,7 +16,7 @@ use crate::jobs::run::decide::{decide, met, with_limit};
 use crate::jobs::run::lost::{self, Repeat};
 use crate::jobs::run::monitor;
 use crate::jobs::telemetry::limit::Limit;
-use crate::jobs::telemetry::refusal::Refusal;
+use crate::jobs::telemetry::remark::Refusal;
 use crate::jobs::{BELL, Grant, Hooks, Job, Phase, Reason, Status, Verb, Viewer};
 use crate::process::ProcessIdentity;
 use crate::script::Produces;

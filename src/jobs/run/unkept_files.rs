@@ -2,7 +2,9 @@
 //!
 //! **Invariant:** the check runs in the agent's working directory, after the last hook.
 
+use std::collections::BTreeSet;
 use std::fmt;
+use std::io::ErrorKind;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -16,6 +18,13 @@ use crate::script::{Agent, Engine, unkept_settings};
 const SETTINGS_BYTES_MAX: usize = 1024 * 1024;
 /// Largest `.git` file of a worktree, in bytes: one line with a path.
 const GIT_FILE_BYTES_MAX: u64 = 16 * 1024;
+/// Folders of skills, relative to a folder: `init` makes the first a link to the second.
+const SKILL_FOLDERS: [&str; 2] = [".claude/skills", "skills"];
+/// The folder that makes a skill a plugin of Claude Code, which starts the language servers that it
+/// names: no option prevents it but one that also hides the skills (seen with 2.1.197, 2.1.330).
+const PLUGIN: &str = ".claude-plugin";
+/// Most skills of a folder that are checked.
+const SKILLS_MAX: usize = 10_000;
 
 /// A file that an agent would obey regardless of its command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,8 +38,8 @@ pub struct Unkept {
 impl fmt::Display for Unkept {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.part {
-            Some(part) => write!(f, "{part} in {}", self.file),
-            None => f.write_str(&self.file),
+            Some(part) => write!(f, "{part} in {}", self.file.escape_debug()),
+            None => write!(f, "{}", self.file.escape_debug()),
         }
     }
 }
@@ -50,7 +59,10 @@ pub fn unkept_files(engine: &Engine, folder: &Utf8Path) -> Vec<Unkept> {
         _ => is_within(it),
     };
     let (own, local) = engine.settings_files();
-    let mut found = Vec::new();
+    let mut found = match own {
+        Some(_) => plugins(top, folder.ancestors().filter(is_within)),
+        None => Vec::new(),
+    };
     for place in folder.ancestors().filter(is_reached) {
         let mut add = |path: &Utf8Path, part| {
             let file = path.strip_prefix(top).unwrap_or(path).to_string();
@@ -72,6 +84,47 @@ pub fn unkept_files(engine: &Engine, folder: &Utf8Path) -> Vec<Unkept> {
     }
     found.retain(|it| !engine.trusts(&it.file));
     found
+}
+
+/// Returns the skills that are plugins of Claude Code, each once: also those behind links.
+fn plugins<'a>(top: &Utf8Path, places: impl Iterator<Item = &'a Utf8Path>) -> Vec<Unkept> {
+    let real_top = top.canonicalize_utf8().unwrap_or_else(|_| top.to_owned());
+    let folders = places.flat_map(|place| SKILL_FOLDERS.map(|it| place.join(it)));
+    let named = |path: Utf8PathBuf| {
+        // A link outwards keeps the name by which the agent finds it.
+        let real = path.canonicalize_utf8().ok();
+        let below = real.as_ref().and_then(|it| it.strip_prefix(&real_top).ok());
+        below.or_else(|| path.strip_prefix(top).ok()).unwrap_or(&path).to_string()
+    };
+    let files: BTreeSet<String> = folders.flat_map(plugins_in).map(named).collect();
+    files.into_iter().map(|file| Unkept { file, part: None }).collect()
+}
+
+/// Returns the plugins in a folder of skills; the folder itself if it cannot be searched.
+fn plugins_in(skills: Utf8PathBuf) -> Vec<Utf8PathBuf> {
+    let listed = match skills.read_dir_utf8() {
+        Ok(listed) => listed,
+        Err(cause) if matches!(cause.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Vec::new();
+        }
+        Err(_) => return vec![skills],
+    };
+    let mut found = Vec::new();
+    for (at, entry) in listed.enumerate() {
+        let Some(entry) = entry.ok().filter(|_| at < SKILLS_MAX) else { return vec![skills] };
+        let plugin = entry.path().join(PLUGIN);
+        if plugin.symlink_metadata().is_ok() {
+            found.push(plugin);
+        }
+    }
+    found
+}
+
+/// Returns the skills of an account that are plugins of Claude Code.
+pub fn account_plugins(home: &Utf8Path) -> Vec<String> {
+    let found = plugins_in(home.join(SKILL_FOLDERS[0]));
+    let named = |it: Utf8PathBuf| it.strip_prefix(home).map(|it| format!("~/{it}")).ok();
+    found.into_iter().filter_map(named).collect()
 }
 
 /// Returns whether a folder is the home folder.
@@ -125,6 +178,7 @@ pub(in crate::jobs) fn refusal(
     Some(format!(
         "{REFUSED}{first}{more}, and no word of its command keeps that out: remove it, or say \
          trusts = {{ \"{}\" }} in engine \"{}\"",
-        first.file, engine.name
+        first.file.escape_debug(),
+        engine.name
     ))
 }

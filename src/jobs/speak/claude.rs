@@ -5,7 +5,7 @@
 //! line that was written comes back as `isReplay`, with its uuid, at the turn's first token; newer
 //! versions say `command_lifecycle` `started` before that. A turn ends with exactly one `result`.
 //! A line with a uuid that the session has already is replayed without a turn of its own.
-//! `total_cost_usd` adds up over a process, `usage` does not.
+//! `total_cost_usd` and `modelUsage` add up over a process, `usage` does not, and omits sub-agents.
 
 use serde_json::{Value, json};
 
@@ -62,16 +62,40 @@ fn result(hearing: &mut Hearing, line: &Value) -> Vec<Fact> {
         _ => Ending::Answered,
     };
     let text = line["result"].as_str().unwrap_or_default();
-    let count = |name: &str| line["usage"][name].as_u64().unwrap_or(0);
-    let tokens = Tokens {
-        read: count("input_tokens").saturating_add(count("cache_creation_input_tokens")),
-        cached: count("cache_read_input_tokens"),
-        written: count("output_tokens"),
-    };
+    let tokens = tokens(hearing, line);
     let total = line["total_cost_usd"].as_f64().filter(|it| it.is_finite() && *it >= 0.0);
     let cost = total.map(|it| (it - hearing.cost_usd).max(0.0));
     hearing.cost_usd = total.unwrap_or(hearing.cost_usd);
+    // The replay that begins a turn comes late: after the first whole message of the model.
+    hearing.took_ms = line["duration_ms"].as_u64();
     hearing.end(if how == Ending::Answered { text } else { "" }, how, tokens, cost)
+}
+
+/// Returns the tokens of the turn: what those of all models add to those of earlier turns.
+fn tokens(hearing: &mut Hearing, line: &Value) -> Tokens {
+    let models = line["modelUsage"].as_object().filter(|it| !it.is_empty());
+    let names = ["input_tokens", "cache_creation_input_tokens"];
+    let now = match models {
+        Some(models) => models.values().fold(Tokens::default(), |sum, it| {
+            let read = ["inputTokens", "cacheCreationInputTokens"];
+            sum.plus(counted(it, read, "cacheReadInputTokens", "outputTokens"))
+        }),
+        None => {
+            let own = counted(&line["usage"], names, "cache_read_input_tokens", "output_tokens");
+            hearing.tokens.plus(own)
+        }
+    };
+    let before = std::mem::replace(&mut hearing.tokens, now);
+    now.beyond(before)
+}
+
+fn counted(told: &Value, read: [&str; 2], cached: &str, written: &str) -> Tokens {
+    let count = |name: &str| told[name].as_u64().unwrap_or(0);
+    Tokens {
+        read: count(read[0]).saturating_add(count(read[1])),
+        cached: count(cached),
+        written: count(written),
+    }
 }
 
 fn why(line: &Value) -> String {
@@ -115,6 +139,7 @@ mod tests {
             how: Ending::Answered,
             tokens: Tokens { read: 7, cached: 0, written: 3 },
             cost_usd: Some(cost),
+            ms: None,
             is_mixed: false,
         };
         let began = Fact::Began { block: block.clone() };
@@ -130,6 +155,43 @@ mod tests {
         assert_eq!(heard(&[replay]), []);
         // Work of its own has no cause.
         assert_eq!(heard(&[init, said])[1], Fact::Began { block: None });
+    }
+
+    /// The numbers of two real turns, the first with a sub-agent.
+    #[test]
+    fn the_tokens_of_a_turn_are_those_of_all_models_and_its_time_is_that_of_the_engine() {
+        let models = |opus: u64, haiku: u64| {
+            result(json!({"duration_ms": 18_941, "modelUsage": {
+                "claude-opus-4-8": {"inputTokens": opus, "outputTokens": 3,
+                    "cacheReadInputTokens": 10, "cacheCreationInputTokens": 1},
+                "claude-haiku-4-5": {"inputTokens": haiku, "outputTokens": 0},
+            }}))
+        };
+        let spent = |facts: Vec<Fact>| -> Vec<(Tokens, Option<u64>)> {
+            let end = |fact| match fact {
+                Fact::Ended { tokens, ms, .. } => Some((tokens, ms)),
+                _ => None,
+            };
+            facts.into_iter().filter_map(end).collect()
+        };
+        let told = [
+            models(42_071, 32_071),
+            models(84_744, 64_142),
+            result(json!({})),
+            models(84_745, 64_151),
+        ];
+        let of = |read, cached, written| Tokens { read, cached, written };
+        let ms = Some(18_941);
+        assert_eq!(
+            spent(heard(&told)),
+            [
+                (of(74_143, 10, 3), ms),
+                (of(74_744, 0, 0), ms),
+                // Without sums by model, `usage` counts; the next sums include it.
+                (of(7, 0, 3), None),
+                (of(3, 0, 0), ms),
+            ]
+        );
     }
 
     #[test]

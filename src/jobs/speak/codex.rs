@@ -246,7 +246,7 @@ mod tests {
     fn ended(number: u32, text: &str, how: Ending, (read, written): (u64, u64)) -> Fact {
         let (block, text) = (id(number), text.to_owned());
         let tokens = Tokens { read, cached: 0, written };
-        Fact::Ended { block, text, how, tokens, cost_usd: None, is_mixed: false }
+        Fact::Ended { block, text, how, tokens, cost_usd: None, ms: None, is_mixed: false }
     }
 
     /// A real run: a turn with a call, one that was interrupted, one whose provider refused, and

@@ -316,7 +316,7 @@ mod tests {
     fn ended(block: Option<BlockId>, how: Ending, text: &str) -> Fact {
         let (tokens, text) = (Tokens::default(), text.to_owned());
         let is_mixed = !matches!(how, Ending::Interrupted);
-        Fact::Ended { block, text, how, tokens, cost_usd: None, is_mixed }
+        Fact::Ended { block, text, how, tokens, cost_usd: None, ms: None, is_mixed }
     }
 
     /// Returns what is told of turns: the number of each block, the words, and whether they hold

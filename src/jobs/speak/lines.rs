@@ -73,6 +73,7 @@ mod tests {
             how,
             tokens,
             cost_usd: None,
+            ms: None,
             is_mixed: false,
         };
         assert_eq!(facts[1], end);

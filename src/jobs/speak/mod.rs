@@ -62,6 +62,24 @@ impl Tokens {
         self.read.saturating_add(self.cached).saturating_add(self.written)
     }
 
+    /// Returns these and others.
+    fn plus(self, other: Tokens) -> Tokens {
+        self.each(other, u64::saturating_add)
+    }
+
+    /// Returns what there is beyond others.
+    fn beyond(self, other: Tokens) -> Tokens {
+        self.each(other, u64::saturating_sub)
+    }
+
+    fn each(self, other: Tokens, count: fn(u64, u64) -> u64) -> Tokens {
+        Tokens {
+            read: count(self.read, other.read),
+            cached: count(self.cached, other.cached),
+            written: count(self.written, other.written),
+        }
+    }
+
     fn bounded(self) -> Tokens {
         let [read, cached, written] =
             [self.read, self.cached, self.written].map(|it| it.min(TOKENS_MAX));
@@ -123,6 +141,8 @@ pub enum Fact {
         tokens: Tokens,
         /// Cost in US dollars.
         cost_usd: Option<f64>,
+        /// Milliseconds, as the engine measured them.
+        ms: Option<u64>,
         /// Whether it may hold what somebody typed, beside what it was given.
         is_mixed: bool,
     },
@@ -165,6 +185,10 @@ pub(super) struct Hearing {
     turn: Option<Option<BlockId>>,
     /// What all turns so far have cost.
     cost_usd: f64,
+    /// Tokens of all turns so far.
+    tokens: Tokens,
+    /// How long the turn that ends took, in milliseconds, if the engine says so.
+    took_ms: Option<u64>,
     /// The engine's own name for what it works on.
     prompt: Option<String>,
     /// The same for what it worked on last.
@@ -201,6 +225,8 @@ impl Hearing {
             works: false,
             turn: None,
             cost_usd: 0.0,
+            tokens: Tokens::default(),
+            took_ms: None,
             prompt: None,
             ended_prompt: None,
             is_mixed: false,
@@ -300,7 +326,8 @@ impl Hearing {
         let (text, tokens) = (clean(text), tokens.bounded());
         let cost_usd = cost_usd.map(|it| it.min(COST_USD_MAX));
         let is_mixed = std::mem::take(&mut self.is_mixed);
-        facts.push(Fact::Ended { block, text, how, tokens, cost_usd, is_mixed });
+        let ms = self.took_ms.take();
+        facts.push(Fact::Ended { block, text, how, tokens, cost_usd, ms, is_mixed });
         facts
     }
 }

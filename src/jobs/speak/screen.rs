@@ -60,6 +60,7 @@ pub(super) fn ended(how: Ending) -> Fact {
         how,
         tokens: Tokens::default(),
         cost_usd: None,
+        ms: None,
         is_mixed: true,
     }
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::base::{Clock, Context, ErrorKind, Millis, Result, truncate_chars};
 use crate::jobs::Listener;
 use crate::jobs::speak::{Fact, Hearing, Noted, Told, hooks};
-use crate::jobs::telemetry::refusal::Refusal;
+use crate::jobs::telemetry::remark::{Refusal, Remark};
 use crate::process::{JobFolder, Stream, read_output};
 use crate::script::{Reads, Speaks};
 
@@ -25,7 +25,7 @@ mod gemini;
 pub(in crate::jobs) mod limit;
 mod opencode;
 mod plain;
-pub(in crate::jobs) mod refusal;
+pub(in crate::jobs) mod remark;
 pub(in crate::jobs) mod step;
 mod stored;
 mod tally;
@@ -44,8 +44,8 @@ const STREAM_FILE_BYTES_MAX: u64 = STREAM_BYTES_MAX + 1024 * 1024;
 const TEXT_CHARS_MAX: usize = 16 * 1024;
 /// Longest name of a model or session, in characters.
 const NAME_CHARS_MAX: usize = 100;
-/// Most refusals in the stream of one job.
-const REFUSALS_MAX: usize = 200;
+/// Most remarks of the server in the stream of one job.
+const REMARKS_MAX: usize = 200;
 
 /// The contents of one line.
 #[derive(Debug, Default)]
@@ -130,7 +130,7 @@ pub(super) struct Telemetry {
     file: Option<File>,
     written: u64,
     calls: calls::Calls,
-    refusals: usize,
+    remarks: usize,
     report: Report,
     hearing: Option<Hearing>,
     facts: Vec<Noted>,
@@ -160,7 +160,7 @@ impl Telemetry {
             file: None,
             written: 0,
             calls: calls::Calls::default(),
-            refusals: 0,
+            remarks: 0,
             report: Report::default(),
             hearing: None,
             facts: Vec::new(),
@@ -256,19 +256,28 @@ impl Telemetry {
         self.calls.is_open()
     }
 
-    /// Adds the agent's refused requests to its stream, up to a limit.
+    /// Adds the server's remarks to the agent's stream, up to a limit.
     ///
     /// # Errors
     /// `unavailable` if the file cannot be written.
-    pub(super) fn refused(&mut self, refusals: Vec<Refusal>) -> Result<()> {
-        for refusal in refusals {
-            self.refusals += 1;
-            let entry = refusal.entry();
-            // Trying to access something foreign must not hide a refusal of its actual work.
-            if !refusal.is_of_rights() || self.report.refusal.is_none() {
-                self.report.refusal = Some(refusal);
-            }
-            if self.refusals <= REFUSALS_MAX {
+    pub(super) fn remark(&mut self, remarks: Vec<Remark>) -> Result<()> {
+        for remark in remarks {
+            self.remarks += 1;
+            let entry = match remark {
+                Remark::Refused(refusal) => {
+                    let entry = refusal.entry();
+                    // Trying to access something foreign must not hide a refusal of its actual
+                    // work.
+                    if !refusal.is_of_rights() || self.report.refusal.is_none() {
+                        self.report.refusal = Some(refusal);
+                    }
+                    entry
+                }
+                Remark::Changed { tool, input } => {
+                    json!({"type": "changed", "name": tool, "input": input})
+                }
+            };
+            if self.remarks <= REMARKS_MAX {
                 self.append(entry)?;
             }
         }

@@ -45,6 +45,8 @@ pub enum StepKind {
     Cut,
     /// The server refused its request.
     Refused,
+    /// A person changed its call before it ran.
+    Changed,
     /// It reports that it is done.
     Done,
     /// It reports that it failed.
@@ -83,11 +85,13 @@ impl Step {
             }
             "reset" => (StepKind::Retried, &Value::Null, words(&entry["error"])),
             "refusal" => (StepKind::Refused, &entry["code"], refusal(entry)),
+            "changed" => (StepKind::Changed, &entry["name"], words(&entry["input"])),
             "done" if is_ok => (StepKind::Done, &Value::Null, words(&entry["text"])),
             "done" => (StepKind::GaveUp, &Value::Null, words(&entry["text"])),
             _ => return None,
         };
-        let line = if kind == StepKind::Called { argument(&text) } else { first_line(&text) };
+        let is_call = matches!(kind, StepKind::Called | StepKind::Changed);
+        let line = if is_call { argument(&text) } else { first_line(&text) };
         Some(Step { seq, kind, name: truncate_chars(&words(name), LINE_CHARS_MAX), line, text })
     }
 }

@@ -8,7 +8,7 @@ use crate::script::config::output::Reads;
 use crate::script::config::secret::EnvValue;
 use crate::script::load::anthropic::Anthropic;
 use crate::script::load::gateway::Subscribed;
-use crate::script::load::live_agent::Speech;
+use crate::script::load::live_agent::{Speaks, Speech};
 use crate::script::source::location::Location;
 
 /// How an agent is run.
@@ -45,6 +45,24 @@ impl Engine {
             EngineBody::Process { reads, .. } => *reads,
             EngineBody::Builtin(_) | EngineBody::Anthropic(_) | EngineBody::Gateway(_) => None,
         }
+    }
+
+    /// Returns whether what it reports includes tokens. A built-in part spends none.
+    pub fn tells_tokens(&self) -> bool {
+        self.tells(Speaks::tells_tokens, Reads::tells_tokens)
+    }
+
+    /// Returns whether what it reports includes the cost.
+    pub fn tells_cost(&self) -> bool {
+        self.tells(Speaks::tells_cost, Reads::tells_cost)
+    }
+
+    fn tells(&self, turns: fn(Speaks) -> bool, output: fn(Reads) -> bool) -> bool {
+        self.is_builtin()
+            || match &self.speech {
+                Some(speech) => turns(speech.speaks),
+                None => self.reads().is_some_and(output),
+            }
     }
 
     /// Returns whether this program asks it for the assistant, by HTTP.

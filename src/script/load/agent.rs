@@ -106,7 +106,7 @@ impl Agent {
     /// it start programs, or redirect its traffic.
     pub fn unkept_files(self) -> &'static [&'static str] {
         match self {
-            // Those of Claude Code are checked by content: `unkept_settings`.
+            // Those of Claude Code are searched for, or checked by content: `jobs::unkept_files`.
             Agent::Claude | Agent::Codex => &[],
             Agent::Gemini => &[".env", ".gemini/.env"],
             // Its second loader obeys neither `--pure` nor a variable.
@@ -214,19 +214,22 @@ impl Engine {
     /// Returns the settings files of Claude Code in the repository, relative to a folder: those
     /// read in its working folder, and those also read in the folders above it.
     pub fn settings_files(&self) -> (Option<&'static str>, Option<&'static str>) {
-        let EngineBody::Process { command, env, .. } = &self.body else { return (None, None) };
+        (
+            self.reads_settings("project").then_some(".claude/settings.json"),
+            self.reads_settings("local").then_some(".claude/settings.local.json"),
+        )
+    }
+
+    /// Returns whether its agent is Claude Code and reads the settings of a source: `user`,
+    /// `project` or `local`. The skills of that source depend on the same option.
+    pub fn reads_settings(&self, source: &str) -> bool {
+        let EngineBody::Process { command, env, .. } = &self.body else { return false };
         if self.agent() != Some(Agent::Claude) {
-            return (None, None);
+            return false;
         }
         let line = Line { command, env };
-        let reads = |source: &str| {
-            let mut named = line.values("--setting-sources").peekable();
-            named.peek().is_none() || named.any(|it| it.split(',').any(|it| it.trim() == source))
-        };
-        (
-            reads("project").then_some(".claude/settings.json"),
-            reads("local").then_some(".claude/settings.local.json"),
-        )
+        let mut named = line.values("--setting-sources").peekable();
+        named.peek().is_none() || named.any(|it| it.split(',').any(|it| it.trim() == source))
     }
 
     /// Returns whether the script trusts a file, by its own path or that of a folder around it.

@@ -6,7 +6,6 @@ use serde::Serialize;
 
 use crate::base::limit::format_duration;
 use crate::script::config::Engine;
-use crate::script::config::output::Reads;
 use crate::script::load::extract::{Checked, Given};
 use crate::script::source::diagnostic::{Diagnostic, Findings};
 use crate::script::source::span::Spot;
@@ -64,15 +63,12 @@ pub(crate) fn warn_unseen(
     findings: &mut Findings,
 ) {
     let Some(daily) = daily else { return };
-    let tells_cost: fn(Reads) -> bool = Reads::tells_cost;
+    let tells_cost: fn(&Engine) -> bool = Engine::tells_cost;
     for (measure, is_capped, tells) in [
         ("cost_usd", daily.cost_usd.is_some(), tells_cost),
-        ("tokens", daily.tokens.is_some(), Reads::tells_tokens),
+        ("tokens", daily.tokens.is_some(), Engine::tells_tokens),
     ] {
-        // Built-in engines need no model and spend nothing; a long-running engine may report its
-        // spending with each turn.
-        let may_tell = |it: &Engine| it.speech.is_some() || it.reads().is_some_and(tells);
-        let is_unseen = |it: &&&Engine| !it.is_builtin() && !may_tell(it);
+        let is_unseen = |it: &&&Engine| !tells(it);
         let unseen = engines.iter().filter(is_unseen).map(|it| format!("\"{}\"", it.name));
         let unseen: Vec<String> = unseen.collect();
         let (word, verb) =
@@ -81,7 +77,7 @@ pub(crate) fn warn_unseen(
             let names = unseen.join(", ");
             let message =
                 format!("`{measure}` of {title} does not count what {word} {names} {verb}");
-            let note = "the output does not tell it; cap `time` as well";
+            let note = "the program does not tell it; cap `time` as well";
             findings.add(Diagnostic::warning("cap-unseen", message).at(spot).note(note));
         }
     }

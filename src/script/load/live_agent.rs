@@ -71,6 +71,16 @@ impl Speaks {
     pub const ALL: [Speaks; 4] =
         [Speaks::ClaudeStreamJson, Speaks::CodexAppServer, Speaks::PiRpc, Speaks::Lines];
 
+    /// Returns whether it reports the tokens of a turn. A program of its own may.
+    pub fn tells_tokens(self) -> bool {
+        self != Speaks::Hooks
+    }
+
+    /// Returns whether it reports the cost of a turn.
+    pub fn tells_cost(self) -> bool {
+        !matches!(self, Speaks::Hooks | Speaks::CodexAppServer)
+    }
+
     /// Returns the word in the script.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -8,7 +8,7 @@ use crate::script::schema::{
     RECORDS, Record, Shape, TEST_FUNCTIONS, TEST_RECORDS, event_data, input_fields,
 };
 use crate::script::tests::{Site, repository};
-use crate::script::{EDITOR_SETTINGS, InputType, stubs, test_stubs};
+use crate::script::{EDITOR_SETTINGS, EngineBody, InputType, stubs, test_stubs};
 
 /// Returns the rows of some fields, each with its path from the declaration.
 fn rows(before: &str, fields: &[Field]) -> String {
@@ -417,4 +417,30 @@ fn every_example_of_the_documents_loads() {
         }
     }
     assert!(seen > 15, "{seen}");
+}
+
+/// Claude Code refuses calls that nobody allowed, and nobody is there to ask.
+#[test]
+fn claude_code_may_call_wb_agent_in_each_example_and_starts_nothing_else() {
+    let mut seen = 0;
+    for name in ["agents", "channels", "engines", "inboxes", "testing"] {
+        let text = std::fs::read_to_string(repository().join(format!("docs/{name}.md"))).unwrap();
+        let blocks = text.split("```lua\n").skip(1).map(|it| it.split("```").next().unwrap());
+        for block in blocks.filter(|it| it.contains("wb.engine \"claude")) {
+            // The engine alone: what uses it may need files.
+            let engine = block.split_once("wb.engine \"claude").unwrap().1;
+            let engine = engine.split("\n}\n").next().unwrap();
+            let loaded = Site::with_head(&format!("wb.engine \"claude{engine}\n}}\n")).loaded();
+            for engine in loaded.config.engines.values() {
+                assert_eq!(engine.open_doors(), [""; 0], "docs/{name}.md: {engine:?}");
+                let EngineBody::Process { command, .. } = &engine.body else { continue };
+                let mut words = command.iter().chain(&engine.asks);
+                let may =
+                    engine.unasked().is_some() || words.any(|it| it.contains("Bash(wb-agent:*)"));
+                assert!(may, "docs/{name}.md: {command:?}");
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen >= 6, "{seen}");
 }

@@ -81,3 +81,24 @@ fn caps_priority_and_holds_are_taken_as_written() {
     let loaded = Site::with_head(lines).loaded();
     assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
 }
+
+#[test]
+fn a_cap_on_what_a_long_running_program_does_not_tell_is_warned_of() {
+    for (engine, unseen) in [
+        ("type = \"stream\", speaks = \"claude-stream-json\"", &[][..]),
+        ("type = \"stream\", speaks = \"pi-rpc\"", &[]),
+        ("type = \"stream\", speaks = \"codex-app-server\"", &["cost_usd"]),
+        ("type = \"terminal\", proof = \"screen\", input = \">\"", &["cost_usd", "tokens"]),
+    ] {
+        let script = format!(
+            "wb.engine \"e\" {{ {engine}, command = {{ \"x\" }} }}\n\
+             wb.agent \"a\" {{ about = \"a\", engine = \"e\",\n\
+             daily = {{ cost_usd = 1, tokens = 7 }} }}\n"
+        );
+        let loaded = Site::with_head(&script).loaded();
+        let told = loaded.warnings.iter().filter(|it| it.code == "cap-unseen");
+        let measures: Vec<String> =
+            told.map(|it| it.message.split('`').nth(1).unwrap().to_owned()).collect();
+        assert_eq!(measures, unseen, "{engine}");
+    }
+}

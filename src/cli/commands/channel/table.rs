@@ -69,6 +69,11 @@ pub(super) fn describe(desk: &Desk, found: &ChannelView) -> Result<()> {
         "spent",
         &format!("{} turns, {} tokens, {:.2} USD", spent.turns, spent.tokens, spent.cost_usd),
     )?;
+    for it in found.members.iter().filter(|it| !it.untold.is_empty()) {
+        let untold: Vec<&str> = it.untold.iter().map(|it| measure(it)).collect();
+        let not_in = format!("without the {} of {}: unknown", untold.join(" and "), it.handle);
+        desk.detail("", &not_in)?;
+    }
     for it in found.members.iter().filter(|it| it.standing != "left") {
         let state = match (&it.agent, &it.state) {
             (Some(agent), Some(state)) => format!(" (agent:{agent}, {state})"),
@@ -81,6 +86,14 @@ pub(super) fn describe(desk: &Desk, found: &ChannelView) -> Result<()> {
         desk.detail("member", &format!("{}{state}{chair}{muted}{outside}", it.handle))?;
     }
     Ok(())
+}
+
+/// Returns the word for a measure of usage.
+fn measure(name: &str) -> &str {
+    match name {
+        "cost_usd" => "cost",
+        other => other,
+    }
 }
 
 pub(super) fn members(desk: &Desk, channel: &str) -> Result<()> {

@@ -107,7 +107,13 @@ impl Transcript {
                 let hint = hint.map(|it| format!("\n  hint: {}", escape::line(it)));
                 format!("{}{}", screen.paint(Style::Red, &words), hint.unwrap_or_default())
             }
+            StepKind::Changed => {
+                let words = format!("a person changed this call to: {name} {}", step.line);
+                format!("  {}", screen.paint(Style::Yellow, &cut(2, &words)))
+            }
             StepKind::Done => return None,
+            // Of a job that was ended there are no words.
+            StepKind::GaveUp if step.line.is_empty() => return None,
             StepKind::GaveUp if step.text.trim_end() == self.last_words => {
                 screen.paint(Style::Red, "reported failure")
             }
@@ -175,6 +181,7 @@ mod tests {
                 "input": json!({"command": format!("ls {hostile}\nrm")}).to_string()}),
             json!({"type": "tool_result", "ok": true, "text": format!("one{hostile}\ntwo\n")}),
             json!({"type": "tool_result", "ok": false, "text": format!("no {hostile}")}),
+            json!({"type": "changed", "name": "Bash", "input": "{\"command\":\"echo y\"}"}),
             json!({"type": "refusal", "code": "stale_base", "message": format!("it moved{hostile}"),
                 "hint": format!("start again{hostile}")}),
             json!({"type": "reset", "error": format!("overloaded{hostile}")}),
@@ -191,6 +198,7 @@ mod tests {
             "\n  one",
             " (+1 lines)\n",
             "\n  failed:\n  no ",
+            "\n  a person changed this call to: Bash echo y\n",
             "\nrefused (stale_base): it moved",
             "\n  hint: start again",
             "\nretrying: overloaded",

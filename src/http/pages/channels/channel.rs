@@ -96,6 +96,13 @@ impl ChannelPage {
         matches!(self.channel.status.as_str(), "pending" | "active")
     }
 
+    /// Returns the members of whose usage some is unknown.
+    fn untold(&self) -> Option<String> {
+        let untold = self.members.iter().filter(|it| !it.member.untold.is_empty());
+        let names: Vec<&str> = untold.map(|it| it.member.handle.as_str()).collect();
+        (!names.is_empty()).then(|| names.join(", "))
+    }
+
     fn has_outsiders(&self) -> bool {
         self.members.iter().any(|it| it.member.sort == "outside")
     }

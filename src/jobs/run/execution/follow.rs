@@ -17,7 +17,7 @@ use crate::jobs::run::instance_reply::given;
 use crate::jobs::run::{settle, takeover};
 use crate::jobs::speak::{Fact, Noted};
 use crate::jobs::telemetry::Telemetry;
-use crate::jobs::telemetry::refusal::Refusal;
+use crate::jobs::telemetry::remark::Remark;
 use crate::jobs::{Job, Phase, Pool, Viewer};
 use crate::process::{ExitCause, Guard, GuardEnd, GuardEvent, GuardStopper, Stream};
 
@@ -133,7 +133,7 @@ async fn last_words(
 ) -> Option<Telemetry> {
     fault::crash_point("after_exit");
     // The fence stands: nothing more is refused to a running job.
-    let (telemetry, _) = pump(telemetry, job, outside.refusals.take(), true).await;
+    let (telemetry, _) = pump(telemetry, job, outside.remarks.take(), true).await;
     note_all((inner, job), telemetry, outside, stop).await
 }
 
@@ -261,7 +261,7 @@ async fn hear(
     (stopper, is_in_call, bytes_total): (&GuardStopper, &mut bool, u64),
 ) -> Option<Telemetry> {
     telemetry.iter_mut().for_each(|it| it.announce(bytes_total));
-    let (telemetry, is_final) = pump(telemetry, job, outside.refusals.take(), false).await;
+    let (telemetry, is_final) = pump(telemetry, job, outside.remarks.take(), false).await;
     if telemetry.as_ref().is_some_and(Telemetry::is_enough) {
         stopper.stop(ExitCause::Stopped);
     } else if telemetry.as_ref().is_some_and(Telemetry::is_deaf) {
@@ -283,13 +283,13 @@ async fn hear(
 pub(in crate::jobs) async fn pump(
     telemetry: Option<Telemetry>,
     job: &Job,
-    refused: Vec<Refusal>,
+    remarks: Vec<Remark>,
     is_last: bool,
 ) -> (Option<Telemetry>, bool) {
     let Some(mut telemetry) = telemetry else { return (None, false) };
     let pumped = tokio::task::spawn_blocking(move || {
         // An agent is refused before it prints so.
-        let found = telemetry.refused(refused).and_then(|()| match is_last {
+        let found = telemetry.remark(remarks).and_then(|()| match is_last {
             true => telemetry.finish().map(|()| false),
             false => telemetry.pump(),
         });

@@ -1,4 +1,5 @@
-//! Refused requests of a job's agent: agents often hide the errors of commands from people.
+//! What the server adds to what a job's agent says: requests that it refused, whose errors agents
+//! often hide from people, and calls that a person changed, of which the agent prints the original.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,10 +9,26 @@ use serde_json::{Value, json};
 use crate::base::{Error, truncate_chars};
 use crate::jobs::access::NOT_GRANTED;
 
-/// Most refusals buffered; beyond that the oldest are dropped.
+/// Most remarks buffered; beyond that the oldest are dropped.
 const WAITING_MAX: usize = 32;
 /// Longest message or hint, in characters.
 const TEXT_CHARS_MAX: usize = 500;
+/// Longest changed input, in characters.
+const INPUT_CHARS_MAX: usize = 16 * 1024;
+
+/// What the server adds.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::jobs) enum Remark {
+    /// A request was refused.
+    Refused(Refusal),
+    /// A person changed a call before it ran.
+    Changed {
+        /// The tool.
+        tool: String,
+        /// The input that it got.
+        input: String,
+    },
+}
 
 /// A refused request of a job's agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,28 +63,38 @@ impl Refusal {
     }
 }
 
-/// Refusals of a running job that are not stored yet, shared by clones.
+/// Remarks on a running job that are not stored yet, shared by clones.
 #[derive(Clone, Debug, Default)]
-pub(in crate::jobs) struct Refusals(Arc<Mutex<VecDeque<Refusal>>>);
+pub(in crate::jobs) struct Remarks(Arc<Mutex<VecDeque<Remark>>>);
 
-impl Refusals {
+impl Remarks {
     /// Adds a refused request.
-    pub(in crate::jobs) fn push(&self, error: &Error) {
+    pub(in crate::jobs) fn refused(&self, error: &Error) {
         let short = |text: &str| truncate_chars(text, TEXT_CHARS_MAX);
-        let refusal = Refusal {
+        self.push(Remark::Refused(Refusal {
             code: error.code_str().to_owned(),
             message: short(error.message()),
             hint: error.hint_str().map(short),
-        };
+        }));
+    }
+
+    /// Adds a call that a person changed.
+    pub(in crate::jobs) fn changed(&self, tool: &str, input: &Value) {
+        let tool = truncate_chars(tool, TEXT_CHARS_MAX);
+        let input = truncate_chars(&input.to_string(), INPUT_CHARS_MAX);
+        self.push(Remark::Changed { tool, input });
+    }
+
+    fn push(&self, remark: Remark) {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() >= WAITING_MAX {
             waiting.pop_front();
         }
-        waiting.push_back(refusal);
+        waiting.push_back(remark);
     }
 
     /// Takes all of them, oldest first.
-    pub(in crate::jobs) fn take(&self) -> Vec<Refusal> {
+    pub(in crate::jobs) fn take(&self) -> Vec<Remark> {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.drain(..).collect()
     }
@@ -79,16 +106,17 @@ mod tests {
 
     #[test]
     fn the_newest_refusals_are_kept_and_their_texts_are_bounded() {
-        let refusals = Refusals::default();
+        let remarks = Remarks::default();
         for number in 0..100 {
             let error = Error::invalid(format!("{number} {}", "x".repeat(9_000))).hint("mend it");
-            refusals.push(&error);
+            remarks.refused(&error);
         }
-        let taken = refusals.take();
+        let taken = remarks.take();
         assert_eq!(taken.len(), WAITING_MAX);
-        let line = taken.last().unwrap().line();
+        let Some(Remark::Refused(last)) = taken.last() else { panic!("{taken:?}") };
+        let line = last.line();
         assert!(line.starts_with("wb-agent was refused (invalid): 99 x"), "{line}");
         assert!(line.ends_with(" (mend it)") && line.len() < 1_000, "{line}");
-        assert!(refusals.take().is_empty());
+        assert!(remarks.take().is_empty());
     }
 }

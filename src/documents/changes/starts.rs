@@ -1,0 +1,69 @@
+//! What git starts since a change of its own files, and did not start before: hooks, and settings
+//! that name programs. An agent's git reads them; ours does not (`documents::git::settings`).
+
+use std::collections::BTreeSet;
+
+use crate::base::Result;
+use crate::documents::changes::{NAMED_MAX, PrivateChange};
+use crate::documents::git::programs::{Setting, shown_setting};
+use crate::documents::git::{Repo, blocking};
+use crate::documents::snapshot::{Kept, Work};
+use crate::process::read_small;
+
+/// Largest configuration that is read, in bytes.
+const CONFIG_BYTES_MAX: u64 = 1024 * 1024;
+/// What is said of a configuration that nobody can read.
+const UNREADABLE: &str = "unreadable";
+
+impl PrivateChange {
+    /// Returns whether git starts other programs since.
+    pub fn steers(&self) -> bool {
+        !self.starts.is_empty()
+    }
+
+    /// Returns its name among the files that control agents.
+    pub(super) fn steering_name(&self) -> String {
+        match self.name.starts_with("hooks/") {
+            true => format!(".git/{}", self.name),
+            false => format!(".git/{} ({})", self.name, self.starts.join(", ")),
+        }
+    }
+}
+
+/// Notes in each change what git starts since.
+pub(super) async fn note(repo: &Repo, kept: &Kept, changes: &mut [PrivateChange]) -> Result<()> {
+    for it in changes {
+        it.starts = match it.name.as_str() {
+            name if name.starts_with("hooks/") && it.after != Work::Nothing => {
+                vec![name.to_owned()]
+            }
+            "config" | "config.worktree" => settings(repo, kept, it).await?,
+            _ => Vec::new(),
+        };
+    }
+    Ok(())
+}
+
+/// Returns the names of settings that are new or have another value.
+async fn settings(repo: &Repo, kept: &Kept, it: &PrivateChange) -> Result<Vec<String>> {
+    let was = in_file(repo, kept, &it.before).await?;
+    let is = in_file(repo, kept, &it.after).await?;
+    let (Some(was), Some(is)) = (was, is) else { return Ok(vec![UNREADABLE.to_owned()]) };
+    let names: BTreeSet<String> = is.difference(&was).map(|it| shown_setting(&it.0)).collect();
+    Ok(names.into_iter().take(NAMED_MAX).collect())
+}
+
+async fn in_file(repo: &Repo, kept: &Kept, work: &Work) -> Result<Option<BTreeSet<Setting>>> {
+    let blob = match work {
+        Work::Nothing => return Ok(Some(BTreeSet::new())),
+        Work::File { blob, .. } => blob.clone(),
+        _ => return Ok(None),
+    };
+    let file = kept.file(&blob);
+    let text = blocking(move || read_small(&file, CONFIG_BYTES_MAX)).await?;
+    // What is too large, or was replaced, is not what it says.
+    match text.ok().flatten().filter(|it| repo.hash(it) == blob) {
+        Some(text) => repo.program_settings(text).await,
+        None => Ok(None),
+    }
+}

@@ -41,7 +41,7 @@ pub(crate) struct Asked {
 }
 
 /// The measurements, in their order: name, what it is.
-const ALL: [(&str, &str); 11] = [
+const ALL: [(&str, &str); 12] = [
     ("reads", "single reads and durable enqueueing against an empty reply"),
     ("guard", "a bare process, and the same under a guard"),
     ("jobs", "durable jobs over HTTP against bare guards, and against other queues"),

@@ -25,12 +25,13 @@ pub use queue::engine_hold::{Hold, hold_for, hold_of, holds, release};
 pub use queue::enqueue::{NewJob, QUEUE_FULL, active_of_owner, cancel_queued, enqueue, queued_of};
 pub use queue::lane::{Capacities, refresh_all};
 pub use queue::parking::{parked_for, resume, stop_waiting, wait_for};
+pub use queue::share::{Shares, Tally};
 pub use queue::steering_hold::{
     STEERING_BELL, Steering, UNSEEN, hold_steering, holding, release_steering, steering,
 };
 pub use queue::waiting::Outlook;
 pub use rows::board::retries;
-pub use rows::bulk::{Choice, chosen, count, each_waiting, refuse_runaway, rename_kind};
+pub use rows::bulk::{Choice, chosen, count, each_waiting, rename_kind};
 pub use rows::dismissal::{dismiss, dismissed};
 pub use rows::instance::{last_leg, last_of_message, legs};
 pub use rows::job::{Job, JobFilter, Turn};

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{Bench, Call, wait_for};
+use crate::support::{Bench, Call, until, wait_for};
 
 /// Declares a kind whose engine prints what Codex prints of a turn that failed.
 pub(crate) fn limited_kind(bench: &Bench, name: &str, message: &str) {
@@ -147,7 +147,16 @@ fn a_cap_refuses_says_so_and_sums_are_shown() {
         ", daily = { cost_usd = 100 }",
         &format!("cat '{recorded}'"),
     );
+    bench.lua("wb.on(\"topic_created\", function() wb.enqueue { kind = \"asks\" } end)\n");
     let server = bench.serve();
+    // A handler is no person: what it has requested is no person's usage.
+    for nth in 1..=2 {
+        bench.topic("guide.md", "second", "Look.");
+        until("the handler's job has ended", || {
+            let jobs = bench.json(&["job", "list", "--status", "succeeded"]);
+            jobs["items"].as_array().unwrap().len() == nth
+        });
+    }
     bench.ended(&bench.job("asks", json!({})));
     let refused = bench.post("/api/agent/jobs", json!({"kind": "asks"}));
     assert_eq!(refused.status, 429);

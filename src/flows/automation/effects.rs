@@ -2,8 +2,10 @@
 //! accepted in the transaction of whoever asked the function.
 //!
 //! **Invariant:** the script gets nothing that a person could not ask for; what leads from one job
-//! to the next without a person ends after `SCRIPT_DEPTH_MAX` jobs, and handlers ask for no more
+//! to the next without a person ends after `SCRIPT_DEPTH_MAX` jobs, and a handler asks for no more
 //! jobs within an hour than `limits.script_jobs`.
+
+use std::sync::Arc;
 
 use rusqlite::Connection;
 use serde_json::{Map, Value, json};
@@ -15,7 +17,7 @@ use crate::base::{
 use crate::documents::proposals::proposal::lineage;
 use crate::flows::Site;
 use crate::flows::requests::{inputs, multi_topic, new_job, options, without_topic};
-use crate::jobs::{self, NewJob};
+use crate::jobs::{self, NewJob, Tally};
 use crate::script::{Effect, Location, MEND};
 use crate::store::{StoredEvent, Tx};
 
@@ -32,6 +34,8 @@ pub(in crate::flows) enum Wish {
         new: Box<NewJob>,
         /// The function, and where it asked.
         by: Origin,
+        /// The handler among whose share it counts.
+        handler: Option<Arc<str>>,
     },
     /// A failure to write down.
     Failed(Failure),
@@ -44,6 +48,16 @@ pub(in crate::flows) enum Turn {
     More,
     /// It was asked for so many times, and is given up.
     Last(usize),
+}
+
+/// What came of wishes.
+pub(in crate::flows) struct Outcome {
+    /// The jobs that were accepted.
+    pub accepted: Vec<JobId>,
+    /// What failed.
+    pub failures: Vec<Failure>,
+    /// What counts among the shares of handlers once it is committed.
+    pub tally: Tally,
 }
 
 /// Which function it was.
@@ -128,12 +142,17 @@ fn title(function: &str) -> String {
     }
 }
 
-/// Makes what a function wants ready, each effect on its own.
+/// Returns what a handler is called among its like.
+pub(in crate::flows) fn handler(function: &str, at: &Location) -> Arc<str> {
+    format!("{} ({}:{})", title(function), at.file, at.line).into()
+}
+
+/// Makes what a function wants ready, each effect on its own; `handler` is the one that wants it.
 pub(in crate::flows) async fn ready(
     site: &Site,
     effects: Vec<Effect>,
     (by, depth): (&Actor, u32),
-    function: &str,
+    (function, handler): (&str, Option<Arc<str>>),
     cause: &str,
 ) -> Vec<Wish> {
     let mut wishes = Vec::new();
@@ -141,7 +160,7 @@ pub(in crate::flows) async fn ready(
         let Effect::Enqueue { request, at } = effect;
         let origin = Origin { function: function.to_owned(), at };
         wishes.push(match job(site, request, by, depth).await {
-            Ok(new) => Wish::Job { new: Box::new(new), by: origin },
+            Ok(new) => Wish::Job { new: Box::new(new), by: origin, handler: handler.clone() },
             Err(error) => Wish::Failed(Failure::new(&origin, cause, &error)),
         });
     }
@@ -209,7 +228,7 @@ pub(in crate::flows) fn time(site: &Site, value: &Value) -> Result<Millis> {
     }
 }
 
-/// Accepts what is ready, and writes down what failed; returns what failed.
+/// Accepts what is ready, and writes down what failed.
 ///
 /// A job that is refused now is a failure of its own: the others are accepted all the same. What
 /// failed for a job stands among its warnings, too.
@@ -219,19 +238,19 @@ pub(in crate::flows) fn write(
     wishes: &[Wish],
     (cause, job): (&str, Option<&JobId>),
     turn: Turn,
-) -> Result<Vec<Failure>> {
-    let (_, failures) = accept_all(tx, site, wishes, cause, turn)?;
-    for failure in &failures {
+) -> Result<Outcome> {
+    let outcome = accept_all(tx, site, wishes, cause, turn)?;
+    for failure in &outcome.failures {
         failure.write(tx)?;
         if let Some(job) = job {
             let warning = format!("{}: {}", failure.origin.function, failure.message);
             jobs::warn(tx, job, &warning)?;
         }
     }
-    Ok(failures)
+    Ok(outcome)
 }
 
-/// The same without a word in the log of events; returns what was accepted and what failed.
+/// The same without a word in the log of events.
 ///
 /// # Errors
 /// `busy` for what is refused for a moment, if another turn comes.
@@ -241,11 +260,11 @@ pub(in crate::flows) fn accept_all(
     wishes: &[Wish],
     cause: &str,
     turn: Turn,
-) -> Result<(Vec<JobId>, Vec<Failure>)> {
-    let (mut accepted, mut failures) = (Vec::new(), Vec::new());
+) -> Result<Outcome> {
+    let (mut accepted, mut failures, mut tally) = (Vec::new(), Vec::new(), Tally::default());
     for wish in wishes {
         match wish {
-            Wish::Job { new, by } => match accept(tx, site, new) {
+            Wish::Job { new, by, handler } => match shared(tx, site, (new, handler), &mut tally) {
                 Ok(id) => accepted.extend(id),
                 Err(error) if is_refusal(&error) => {
                     let mut failure = Failure::new(by, cause, &error);
@@ -263,7 +282,23 @@ pub(in crate::flows) fn accept_all(
             Wish::Failed(failure) => failures.push(failure.clone()),
         }
     }
-    Ok((accepted, failures))
+    Ok(Outcome { accepted, failures, tally })
+}
+
+/// Accepts one job within the share of its handler.
+fn shared(
+    tx: &Tx<'_>,
+    site: &Site,
+    (new, handler): (&NewJob, &Option<Arc<str>>),
+    tally: &mut Tally,
+) -> Result<Option<JobId>> {
+    let Some(handler) = handler else { return accept(tx, site, new) };
+    site.shares().require(tally, handler, (site.config.limits.script_jobs, tx.now()))?;
+    let accepted = accept(tx, site, new)?;
+    if accepted.is_some() {
+        tally.accept(handler);
+    }
+    Ok(accepted)
 }
 
 /// Accepts one job; nothing if it would repeat one that somebody has repeated meanwhile.
@@ -276,7 +311,6 @@ pub(in crate::flows) fn accept(tx: &Tx<'_>, site: &Site, new: &NewJob) -> Result
     {
         return Ok(None);
     }
-    jobs::refuse_runaway(tx, new, site.config.limits.script_jobs)?;
     site.queue.admit(tx, new)?;
     let id = jobs::enqueue(tx, &site.ids, &site.queue.capacities(), new)?;
     if let Some(old) = &new.retry_of {

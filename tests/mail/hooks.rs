@@ -88,7 +88,7 @@ fn hooks_and_agent_run_in_their_folder_or_not_at_all() {
         out = bench.out
     );
     let agent = "pwd >> \"$OUT/ran\"; wb-agent complete --reply 1\n\
-        [ \"$(cat \"$MESSAGE_PATH\")\" != '\"gone\"' ] || rm -r \"$CWD_BASE\"";
+        [ \"$(cat \"$MESSAGE_PATH\")\" != gone ] || rm -r \"$CWD_BASE\"";
     bench.inbox("t/hooks", &hooks, agent);
     bench.inbox("t/plain", &format!("timeout = \"1m\", cwd_base = \"{base}\""), agent);
     std::fs::create_dir(bench.top.join("scratch")).unwrap();
@@ -97,7 +97,7 @@ fn hooks_and_agent_run_in_their_folder_or_not_at_all() {
     let ends = |to: &str, payload: &str| {
         let sent = send(&bench, to, json!(payload)).ok();
         answer(&bench, sent["message_id"].as_str().unwrap());
-        let id = bench.json(&["job", "list"])["items"][0]["job_id"].as_str().unwrap().to_owned();
+        let id = bench.json(&["job", "list"])["items"][0]["id"].as_str().unwrap().to_owned();
         bench.ended(&id)
     };
     let missing = format!("the folder {base} is not there");

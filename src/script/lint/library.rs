@@ -1,8 +1,7 @@
-//! The functions of Lua's own libraries: finds those that other languages have and Lua has not.
+//! The functions of Lua's own libraries, and what to write for those of other languages.
 //!
 //! **Invariant:** what a library has in any build of Lua 5.4 is no finding.
 
-use crate::script::lint::findings::Found;
 use crate::script::source::diagnostic::nearest;
 
 /// The libraries, with what they hold.
@@ -75,8 +74,8 @@ pub(crate) fn named(global: &str) -> Option<&'static str> {
     LIBRARIES.iter().map(|it| it.0).find(|it| *it == global)
 }
 
-/// Returns the finding for a function that a library does not have.
-pub(crate) fn missing(line: u32, library: &str, name: &str) -> Option<Found> {
+/// Returns what to write for a function that a library does not have; `None` if it has it.
+pub(crate) fn missing(library: &str, name: &str) -> Option<String> {
     let (_, known) = LIBRARIES.iter().find(|it| it.0 == library)?;
     if known.contains(&name) {
         return None;
@@ -84,7 +83,5 @@ pub(crate) fn missing(line: u32, library: &str, name: &str) -> Option<Found> {
     let plain = name.to_ascii_lowercase();
     let meant = MEANT.iter().find(|it| it.0 == plain).map(|it| format!("write {}", it.1));
     let near = || nearest(name, known.iter().copied()).map(|it| format!("did you mean `{it}`?"));
-    let note = meant.or_else(near).unwrap_or_else(|| format!("{library} has {}", known.join(", ")));
-    let message = format!("Lua has no {library}.{name}");
-    Some(Found::warning("unknown-function", (line, name), message, note))
+    Some(meant.or_else(near).unwrap_or_else(|| format!("{library} has {}", known.join(", "))))
 }

@@ -277,7 +277,10 @@ impl<'w, 'k> Walk<'w, 'k> {
                 }
             },
             Value::Library(library) if frame.depth > 0 => {
-                frame.found.extend(library::missing(line, library, &key));
+                let note = library::missing(library, &key);
+                frame
+                    .found
+                    .extend(note.map(|note| answers::no_function(line, (library, &key), note)));
                 Value::Unknown
             }
             Value::Record { given, shown, is_root, names } => {

@@ -354,7 +354,8 @@ const PROMPT_VALUES: Record = Record {
         text("folder", "The folder of the script."),
     ],
     doc: "The values available to a prompt, together with the inputs of the kind: a flag is a \
-          boolean, a number a number, anything else a text; an optional input without a value is nil.",
+          boolean, a number a number, anything else a text; an optional input without a value is \
+          nil.",
 };
 
 /// The argument of `verify`.

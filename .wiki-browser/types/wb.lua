@@ -107,7 +107,7 @@
 ---@class wb.FailedJob: wb.Job
 ---@field attempt integer The number of the attempt, from 1.
 
----The values available to a prompt, together with the inputs of the kind as texts.
+---The values available to a prompt, together with the inputs of the kind: a flag is a boolean, a number a number, anything else a text; an optional input without a value is nil.
 ---@class wb.PromptValues
 ---@field job_id string The job.
 ---@field kind string Its kind.
@@ -115,7 +115,7 @@
 ---@field root string The folder of the repository.
 ---@field wb_agent string The agent's client program.
 ---@field folder string The folder of the script.
----@field [string] string
+---@field [string] any
 
 ---A run of a schedule.
 ---@class wb.Due
@@ -601,7 +601,7 @@
 ---@field tokens? number Tokens read and written, including cached ones.
 ---@field time? wb.Duration Total time of jobs from start to end.
 
----What each person's jobs may spend per day (UTC).
+---What the jobs that each person requests may spend per day (UTC). Handlers, schedules and webhooks are not people.
 ---@class wb.LimitsFields.DailyPerson
 ---@field cost_usd? number US dollars, as the agents report them.
 ---@field tokens? number Tokens read and written, including cached ones.
@@ -624,8 +624,8 @@
 ---@field grace? wb.Duration Time from the first signal to KILL. Default: `5s`.
 ---@field lanes? table<string, integer> Jobs that may run at once in a lane, by the name of its input.
 ---@field daily? wb.LimitsFields.Daily What all jobs may spend per day (UTC).
----@field daily_person? wb.LimitsFields.DailyPerson What each person's jobs may spend per day (UTC).
----@field script_jobs? integer Jobs that all handlers together may request per hour. Default: `200`.
+---@field daily_person? wb.LimitsFields.DailyPerson What the jobs that each person requests may spend per day (UTC). Handlers, schedules and webhooks are not people.
+---@field script_jobs? integer Jobs that each handler may request per hour. Default: `200`.
 ---@field channels? wb.LimitsFields.Channels Bounds on agents in channels talking without a person.
 
 ---US dollars per million tokens; needed for limits in dollars.

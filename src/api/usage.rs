@@ -23,7 +23,7 @@ pub struct UsageRow {
 pub struct CapRow {
     /// `limits.daily`, `limits.daily_person` or `kind.daily`.
     pub cap: String,
-    /// The kind, or the actor whose jobs are counted.
+    /// The kind, or the person whose jobs are counted.
     pub of: Option<String>,
     /// `cost_usd`, `tokens` or `time`.
     pub measure: String,

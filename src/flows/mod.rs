@@ -42,7 +42,7 @@ use crate::base::limit::{PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX};
 use crate::base::{Error, Ids, JobId, Result, fault};
 use crate::chat;
 use crate::documents::Repo;
-use crate::jobs::{Generation, Generations, Queue, Viewer};
+use crate::jobs::{Generation, Generations, Queue, Shares, Viewer};
 use crate::outbound;
 use crate::people::Caller;
 use crate::script::{Config, Vm};
@@ -116,6 +116,14 @@ impl Works {
         match &self.held {
             Some(generation) => generation.vm.clone(),
             None => self.scripts.current().vm.clone(),
+        }
+    }
+
+    /// Returns what the handlers of that script have requested.
+    pub fn shares(&self) -> Shares {
+        match &self.held {
+            Some(generation) => generation.shares.clone(),
+            None => self.scripts.current().shares.clone(),
         }
     }
 }

@@ -27,12 +27,13 @@ pub use queue::enqueue::{
 };
 pub use queue::lane::{Capacities, refresh_all};
 pub use queue::parking::{parked_for, resume, stop_waiting, wait_for};
+pub use queue::share::{Shares, Tally};
 pub use queue::steering_hold::{
     STEERING_BELL, Steering, UNSEEN, hold_steering, holding, release_steering, steering,
 };
 pub use queue::waiting::Outlook;
 pub use rows::board::retries;
-pub use rows::bulk::{Choice, chosen, count, each_waiting, refuse_runaway, rename_kind};
+pub use rows::bulk::{Choice, chosen, count, each_waiting, rename_kind};
 pub use rows::dismissal::{dismiss, dismissed};
 pub use rows::instance::{instances, last_leg, last_of_message, legs};
 pub use rows::job::{Job, JobFilter, Turn};

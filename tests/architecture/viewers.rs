@@ -85,7 +85,6 @@ const UNFENCED: &[(&str, &[&str])] = &[
             "enqueue::queued",
             "enqueue::queued_of_kind",
             "enqueue::queued_of_person",
-            "bulk::of_script",
         ],
     ),
     ("the token is that of the job", &["fence::owner", "fence::by_token"]),

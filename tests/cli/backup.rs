@@ -197,6 +197,17 @@ fn a_site_that_has_lost_its_database_does_not_begin_anew_by_itself() {
     // A copy where `git add` finds it is warned of, and what a restore put aside is listed.
     let (_, _, told) = bench.cli(&["backup", "beside.db"]);
     assert!(told.contains("warning: this file is in the repository "), "{told}");
+    let link = bench.base.join("link");
+    std::os::unix::fs::symlink(&bench.top, &link).unwrap();
+    for (to, is_inside) in [
+        (format!("{}/../out-of-it.db", bench.top), false),
+        (format!("{}/../{}/leak.db", bench.base, bench.base.file_name().unwrap()), false),
+        (format!("{}/../{}/leak.db", bench.out, bench.top.file_name().unwrap()), true),
+        (link.join("linked.db").to_string(), true),
+    ] {
+        let (code, _, told) = bench.cli(&["backup", &to]);
+        assert_eq!((code, told.contains("is in the repository ")), (0, is_inside), "{to}: {told}");
+    }
     let (_, _, told) = bench.cli(&["backup"]);
     assert!(!told.contains("warning"), "{told}");
     said(&bench, &["restore", backup]);

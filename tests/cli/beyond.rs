@@ -122,6 +122,18 @@ fn a_root_that_is_not_there_is_an_error() {
 }
 
 #[test]
+fn a_folder_of_jobs_that_is_not_there_is_a_warning() {
+    let inbox = "wb.inbox \"a/b\" { about = \"A\", engine = \"one\", timeout = \"1m\",\n\
+                 cwd_base = \"../wrok\", workspace = \"worktree\", repo = \"docs/guide.md\" }";
+    let folder = site("", "", inbox);
+    let (code, found, shown) = check(folder.path(), &[]);
+    let wanted = ["missing-folder 10:1", "missing-folder 10:47"];
+    let found: Vec<Value> = found.into_iter().filter(|it| it["code"] == "missing-folder").collect();
+    assert_eq!((code, short(&found)), (0, wanted.map(str::to_owned).to_vec()), "{shown}");
+    assert!(shown.contains("/wrok'") && shown.contains("`repo` is no folder: /"), "{shown}");
+}
+
+#[test]
 fn a_glob_without_a_file_and_a_client_that_is_not_there_are_warnings() {
     let fields = "sources = { \"docs/*.md\", \"*.md\", \"doc/**\" }, wb_agent = \"./none\"";
     let folder = site(fields, "", "");
@@ -151,4 +163,15 @@ fn a_glob_that_leaves_files_out_is_judged_by_all_files() {
     git(path, &["add", "-A"]);
     let rows = doctor(path, &[], "repository");
     assert_eq!(rows[0].0, "OK", "{rows:?}");
+}
+
+#[test]
+fn a_program_that_may_not_be_run_is_told_with_what_to_type() {
+    let engine = "wb.engine \"two\" { type = \"process\", command = { \"./docs/guide.md\" },\n\
+                  prompt = \"stdin\" }\nwb.kind \"k\" { about = \"A\", engine = \"two\", \
+                  timeout = \"1m\", prompt = \"x\" }";
+    let folder = site("", "", engine);
+    let (_, _, shown) = check(folder.path(), &[]);
+    assert!(shown.contains("`./docs/guide.md` is no executable file"), "{shown}");
+    assert!(shown.contains("chmod +x '") && !shown.contains("install ./"), "{shown}");
 }

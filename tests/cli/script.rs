@@ -173,6 +173,25 @@ wb.kind \"strict\" {
     return job.tone
   end,
 }
+wb.kind \"right\" {
+  about = \"Reads its inputs\", engine = \"claude\", produces = \"result\", timeout = \"5m\",
+  inputs = {
+    n = wb.input.number { default = 3 }, deep = wb.input.flag { default = false },
+    tone = wb.input.line { required = false }, since = wb.input.line(),
+    data = wb.input.text { required = false, default = \"[]\" }, many = wb.input.line(),
+  },
+  lane = function(inputs) return inputs.n > 2 and \"size=big\" or \"size=small\" end,
+  prompt = function(job)
+    local year = job.since:match(\"^%d+\")
+    local ok, why = pcall(wb.json.decode, job.many .. \"}\")
+    return year .. wb.date.format(job.since, \"%Y\") .. (job.deep and \"deep\" or \"flat\")
+      .. (job.tone or \"plain\") .. (tonumber(job.many) + 1) .. (ok and \"\" or \" \" .. why)
+  end,
+}
+wb.kind \"fills\" {
+  about = \"Returns a template\", engine = \"claude\", produces = \"result\", timeout = \"5m\",
+  prompt = function(job) return \"Look in {{root}}\" end,
+}
 wb.inbox \"orders/place\" {
   about = \"Places orders\", engine = \"claude\", schema = \"schemas/order.json\",
   prompt = function(job)
@@ -203,5 +222,11 @@ wb.inbox \"orders/any\" {
     assert!(failed.iter().any(|it| it.0 == 7 && it.1.contains("number expected")), "{value}");
     assert!(failed.iter().any(|it| it.0 == 5 && it.1.contains("a nil value")), "{value}");
     assert_eq!(failed.len(), 2, "{value}");
+    let unfilled = of("prompt-unfilled");
+    assert!(unfilled[0].1.contains("returns {{root}}") && unfilled.len() == 1, "{value}");
+    let args = ["render", "right", "since=2026-01-02T03:04:05Z", "many=4"];
+    let assert = wiki_browser(path).args(args).assert().success();
+    let said = String::from_utf8_lossy(&assert.get_output().stdout).into_owned();
+    assert!(said.starts_with("20262026flatplain5 wiki-browser.lua:"), "{said}");
     assert_eq!(of("prompt-nil").iter().map(|it| it.0).collect::<Vec<_>>(), [12], "{value}");
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{Bench, Call, wait_for};
+use crate::support::{Bench, Call, until, wait_for};
 
 /// Declares a kind whose engine prints what Codex prints of a turn that failed.
 pub(crate) fn limited_kind(bench: &Bench, name: &str, message: &str) {
@@ -189,6 +189,28 @@ fn a_cap_refuses_says_so_and_sums_are_shown() {
     assert_eq!(bench.get("/api/usage?by=moon").status, 400);
     assert_eq!(bench.get("/api/usage?since=tomorrow").status, 400);
     assert_eq!(bench.get("/api/usage?since=2999-01-01").ok()["total"]["jobs"], 0);
+    server.stop();
+}
+
+#[test]
+fn a_handler_is_no_person_to_a_cap() {
+    let bench = Bench::new();
+    bench.limits("jobs = 2, grace = \"1s\", daily_person = { tokens = 20000 }");
+    let recorded = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/claude-stream.jsonl");
+    let agent = format!("cat '{recorded}'");
+    read_kind(&bench, "asks", "claude-stream-json", "", &agent);
+    bench.lua("wb.on(\"topic_created\", function() wb.enqueue { kind = \"asks\" } end)\n");
+    let server = bench.serve();
+    for nth in 1..=2 {
+        bench.topic("guide.md", "second", "Look.");
+        until("the handler's job has ended", || {
+            let jobs = bench.json(&["job", "list", "--status", "succeeded"]);
+            jobs["items"].as_array().unwrap().len() == nth
+        });
+    }
+    let usage = bench.json(&["usage", "--by", "person"]);
+    assert_eq!(usage["items"][0]["name"], "script", "{usage:#}");
+    assert_eq!(usage["caps"], json!([]), "{usage:#}");
     server.stop();
 }
 

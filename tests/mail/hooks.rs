@@ -75,3 +75,49 @@ fn a_lost_instance_is_repeated_and_answers_once() {
         server.stop();
     }
 }
+
+/// What a hook names in its folder may stand under the same name among the user's own files.
+#[test]
+fn hooks_and_agent_run_in_their_folder_or_not_at_all() {
+    let bench = Bench::new();
+    let base = bench.out.join("work");
+    let hooks = format!(
+        "timeout = \"1m\", cwd_base = \"{base}\",
+        prepare = \"mkdir -p scratch; pwd >> {out}/log\",
+        cleanup = {{ \"rm\", \"-rf\", \"scratch\" }}",
+        out = bench.out
+    );
+    let agent = "pwd >> \"$OUT/ran\"; wb-agent complete --reply 1\n\
+        [ \"$(cat \"$MESSAGE_PATH\")\" != gone ] || rm -r \"$CWD_BASE\"";
+    bench.inbox("t/hooks", &hooks, agent);
+    bench.inbox("t/plain", &format!("timeout = \"1m\", cwd_base = \"{base}\""), agent);
+    std::fs::create_dir(bench.top.join("scratch")).unwrap();
+    bench.write("scratch/mine.md", "mine\n");
+    let server = bench.serve();
+    let ends = |to: &str, payload: &str| {
+        let sent = send(&bench, to, json!(payload)).ok();
+        answer(&bench, sent["message_id"].as_str().unwrap());
+        let id = bench.json(&["job", "list"])["items"][0]["id"].as_str().unwrap().to_owned();
+        bench.ended(&id)
+    };
+    let missing = format!("the folder {base} is not there");
+    let cleanup = json!([format!("cleanup_failed: it was not run: {base} is not there")]);
+    for (to, warnings) in [("topic:t/hooks", cleanup.clone()), ("topic:t/plain", json!([]))] {
+        let row = ends(to, "x");
+        assert_eq!(row["reason"], "prepare_failed", "{to}: {row:#}");
+        assert_eq!((&row["error_tail"], &row["warnings"]), (&json!(missing), &warnings), "{to}");
+    }
+    assert_eq!((bench.left("log"), bench.left("ran")), (String::new(), String::new()));
+    for to in ["topic:t/plain", "topic:t/hooks"] {
+        std::fs::create_dir_all(&base).unwrap();
+        let row = ends(to, "x");
+        assert_eq!((&row["status"], &row["warnings"]), (&json!("succeeded"), &json!([])), "{to}");
+    }
+    assert_eq!(bench.left("log"), base.as_str());
+    assert_eq!(bench.left("ran"), format!("{base}\n{base}"));
+    let row = ends("topic:t/hooks", "gone");
+    assert_eq!((&row["status"], &row["warnings"]), (&json!("succeeded"), &cleanup), "{row:#}");
+    assert_eq!(bench.read("scratch/mine.md"), "mine\n");
+    bench.quiet();
+    server.stop();
+}

@@ -125,20 +125,33 @@ fn a_handler_that_runs_away_is_stopped_within_the_hour() {
     bench.lua(
         "wb.on(\"job_finished\", function(event)
            for _ = 1, 5 do wb.enqueue { kind = \"loops\" } end
-         end)\n",
+         end)
+         wb.on(\"topic_created\", function() wb.enqueue { kind = \"calm\" } end)\n",
     );
+    bench.word_kind("calm", QUICK, "exit 0");
     let server = bench.serve();
     let first = bench.job("loops", json!({}));
     all_ended(&bench, "loops", 8);
-    let refused = "handlers have enqueued 7 jobs within an hour, the maximum";
+    let refused = "the handler has enqueued 7 jobs within an hour, the maximum";
     wait_for("the last ones are refused", || {
         let all = jobs(&bench, "loops");
         all.iter()
             .all(|it| it["id"] == first || it["warnings"].to_string().contains(refused))
             .then_some(())
     });
-    // What a person asks for is not bounded by it.
+    // What a person asks for is not bounded by it, and no other handler is.
     assert_eq!(bench.ended(&bench.job("loops", json!({})))["status"], "succeeded");
+    bench.topic("guide.md", "second", "Calm.");
+    all_ended(&bench, "calm", 1);
+    let warned = || bench.json(&["status"])["warnings"].to_string();
+    let told = "a handler of job_finished (wiki-browser.lua:";
+    assert!(warned().contains(told) && !warned().contains("topic_created"), "{}", warned());
+    // A reload of a changed script starts its count anew.
+    bench.limits("jobs = 4, script_jobs = 9");
+    bench.write_script();
+    bench.json(&["reload"]);
+    bench.job("loops", json!({}));
+    all_ended(&bench, "loops", 8 + 1 + 1 + 9);
     server.stop();
     let failed = events(&bench, "script_failed");
     assert!(failed[0]["message"].as_str().unwrap().contains("raise script_jobs in wb.limits"));

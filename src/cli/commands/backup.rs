@@ -146,7 +146,10 @@ pub(in crate::cli) fn backup(desk: &Desk, args: &BackupArgs) -> Result<()> {
 fn root_around(desk: &Desk, path: &Utf8Path) -> Option<Utf8PathBuf> {
     // Without a readable script there is nothing to warn about.
     let site = loaded(desk).ok()?.config.site.clone();
-    (path.starts_with(&site.root) && !path.starts_with(&site.data)).then_some(site.root)
+    // `..` and links name a folder in another way.
+    let whole = |path: &Utf8Path| path.canonicalize_utf8().unwrap_or_else(|_| path.to_owned());
+    let (path, root, data) = (whole(path), whole(&site.root), whole(&site.data));
+    (path.starts_with(&root) && !path.starts_with(&data)).then_some(site.root)
 }
 
 fn list(desk: &Desk) -> Result<()> {

@@ -2,8 +2,10 @@
 //! the caller's transaction.
 //!
 //! **Invariant:** the script gets nothing that a person could not ask for; what leads from one job
-//! to the next without a person ends after `SCRIPT_DEPTH_MAX` jobs, and handlers ask for no more
+//! to the next without a person ends after `SCRIPT_DEPTH_MAX` jobs, and a handler asks for no more
 //! jobs within an hour than `limits.script_jobs`, and send no more messages.
+
+use std::sync::Arc;
 
 use rusqlite::Connection;
 use serde_json::{Map, Value, json};
@@ -16,7 +18,7 @@ use crate::documents::proposals::proposal::lineage;
 use crate::flows::Site;
 use crate::flows::mail::{self, Draft};
 use crate::flows::requests::{inputs, multi_topic, new_job, options, without_topic};
-use crate::jobs::{self, NewJob};
+use crate::jobs::{self, NewJob, Tally};
 use crate::script::{Effect, Location, MEND};
 use crate::store::{StoredEvent, Tx};
 
@@ -33,6 +35,8 @@ pub(in crate::flows) enum Wish {
         new: Box<NewJob>,
         /// The function and the line of the call.
         by: Origin,
+        /// The handler in whose share it counts.
+        handler: Option<Arc<str>>,
     },
     /// A message to send.
     Message {
@@ -52,6 +56,16 @@ pub(in crate::flows) enum Turn {
     More,
     /// It was retried often enough, and is given up.
     Last(usize),
+}
+
+/// What came of wishes.
+pub(in crate::flows) struct Outcome {
+    /// The jobs that were accepted.
+    pub accepted: Vec<JobId>,
+    /// What failed.
+    pub failures: Vec<Failure>,
+    /// What counts among the shares of handlers once it is committed.
+    pub tally: Tally,
 }
 
 /// The function that failed.
@@ -136,17 +150,22 @@ fn title(function: &str) -> String {
     }
 }
 
-/// Validates the effects of a function, each separately.
+/// Returns the name of a handler, with its place.
+pub(in crate::flows) fn handler(function: &str, at: &Location) -> Arc<str> {
+    format!("{} ({}:{})", title(function), at.file, at.line).into()
+}
+
+/// Validates the effects of a function, each separately; `handler` is the one that requests them.
 pub(in crate::flows) async fn ready(
     site: &Site,
     effects: Vec<Effect>,
     (by, depth): (&Actor, u32),
-    function: &str,
+    (function, handler): (&str, Option<Arc<str>>),
     cause: &str,
 ) -> Vec<Wish> {
     let mut wishes = Vec::new();
     for effect in effects {
-        let (at, wished) = wish(site, effect, (by, depth), function).await;
+        let (at, wished) = wish(site, effect, (by, depth), (function, handler.clone())).await;
         let origin = Origin { function: function.to_owned(), at };
         wishes.push(
             wished.unwrap_or_else(|error| Wish::Failed(Failure::new(&origin, cause, &error))),
@@ -160,13 +179,13 @@ pub(in crate::flows) async fn wish(
     site: &Site,
     effect: Effect,
     (by, depth): (&Actor, u32),
-    function: &str,
+    (function, handler): (&str, Option<Arc<str>>),
 ) -> (Location, Result<Wish>) {
     let origin = |at: &Location| Origin { function: function.to_owned(), at: at.clone() };
     match effect {
         Effect::Enqueue { request, at } => {
             let new = job(site, request, by, depth).await;
-            let wish = new.map(|new| Wish::Job { new: Box::new(new), by: origin(&at) });
+            let wish = new.map(|new| Wish::Job { new: Box::new(new), by: origin(&at), handler });
             (at, wish)
         }
         Effect::Send { message, at } => {
@@ -265,16 +284,16 @@ pub(in crate::flows) fn write(
     wishes: &[Wish],
     (cause, job): (&str, Option<&JobId>),
     turn: Turn,
-) -> Result<Vec<Failure>> {
-    let (_, failures) = accept_all(tx, site, wishes, cause, turn)?;
-    for failure in &failures {
+) -> Result<Outcome> {
+    let outcome = accept_all(tx, site, wishes, cause, turn)?;
+    for failure in &outcome.failures {
         failure.write(tx)?;
         if let Some(job) = job {
             let warning = format!("{}: {}", failure.origin.function, failure.message);
             jobs::warn(tx, job, &warning)?;
         }
     }
-    Ok(failures)
+    Ok(outcome)
 }
 
 /// Like [`write`], but without an event in the log; returns the accepted effects and the
@@ -288,8 +307,8 @@ pub(in crate::flows) fn accept_all(
     wishes: &[Wish],
     cause: &str,
     turn: Turn,
-) -> Result<(Vec<JobId>, Vec<Failure>)> {
-    let (mut accepted, mut failures) = (Vec::new(), Vec::new());
+) -> Result<Outcome> {
+    let (mut accepted, mut failures, mut tally) = (Vec::new(), Vec::new(), Tally::default());
     for wish in wishes {
         let by = match wish {
             Wish::Job { by, .. } | Wish::Message { by, .. } => by,
@@ -298,7 +317,7 @@ pub(in crate::flows) fn accept_all(
                 continue;
             }
         };
-        match grant(tx, site, wish) {
+        match shared(tx, site, wish, &mut tally) {
             Ok(id) => accepted.extend(id),
             Err(error) if is_refusal(&error) => {
                 let mut failure = Failure::new(by, cause, &error);
@@ -314,7 +333,18 @@ pub(in crate::flows) fn accept_all(
             Err(error) => return Err(error),
         }
     }
-    Ok((accepted, failures))
+    Ok(Outcome { accepted, failures, tally })
+}
+
+/// Accepts one wish; a job of a handler only within its share.
+fn shared(tx: &Tx<'_>, site: &Site, wish: &Wish, tally: &mut Tally) -> Result<Option<JobId>> {
+    let Wish::Job { handler: Some(handler), .. } = wish else { return grant(tx, site, wish) };
+    site.shares().require(tally, handler, (site.config.limits.script_jobs, tx.now()))?;
+    let accepted = grant(tx, site, wish)?;
+    if accepted.is_some() {
+        tally.accept(handler);
+    }
+    Ok(accepted)
 }
 
 /// Accepts one wish; returns the job that it starts.
@@ -341,7 +371,6 @@ pub(in crate::flows) fn accept(tx: &Tx<'_>, site: &Site, new: &NewJob) -> Result
     {
         return Ok(None);
     }
-    jobs::refuse_runaway(tx, new, site.config.limits.script_jobs)?;
     site.queue.admit(tx, new)?;
     let id = jobs::enqueue(tx, &site.ids, &site.queue.capacities(), new)?;
     if let Some(old) = &new.retry_of {

@@ -272,11 +272,13 @@ async fn commit(
         keep_in(tx, id)?;
         if is_own {
             // A failing handler of failures must not be called for its own failure.
-            return Ok(effects::accept_all(tx, &at, &wishes, &cause, turn)?.1);
+            return effects::accept_all(tx, &at, &wishes, &cause, turn);
         }
         effects::write(tx, &at, &wishes, (&cause, job.as_ref()), turn)
     };
-    site.store.write(write).await
+    let outcome = site.store.write(write).await?;
+    site.shares().add(outcome.tally, site.store.clock().now());
+    Ok(outcome.failures)
 }
 
 async fn wishes(
@@ -290,7 +292,8 @@ async fn wishes(
         match told.outcome {
             Ok(effects) => {
                 let by = (&Actor::Script, depth);
-                wishes.extend(effects::ready(site, effects, by, &told.name, cause).await);
+                let own = (&*told.name, Some(effects::handler(&told.name, &told.at)));
+                wishes.extend(effects::ready(site, effects, by, own, cause).await);
             }
             Err(error) => {
                 let origin = Origin { function: told.name, at: told.at };

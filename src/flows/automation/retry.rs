@@ -34,7 +34,7 @@ pub(in crate::flows) async fn after(
     let origin = Origin { function: format!("kind.{}.retry", kind.name), at: slot.at.clone() };
     match repeated(site, kind, (slot, &origin.function), &id, payload).await {
         Ok(None) => None,
-        Ok(Some(new)) => Some(Wish::Job { new: Box::new(new), by: origin }),
+        Ok(Some(new)) => Some(Wish::Job { new: Box::new(new), by: origin, handler: None }),
         Err(error) => Some(Wish::Failed(Failure::new(&origin, &format!("job {id}"), &error))),
     }
 }

@@ -222,13 +222,15 @@ async fn fired(site: &Site, schedule: &Schedule, state: &State, now: Millis) -> 
         |origin: &Origin, error: &Error| vec![Wish::Failed(Failure::new(origin, &cause, error))];
     let wishes = match &schedule.enqueue {
         Wanted::Job(request) => match effects::job(site, request.clone(), &by, 0).await {
-            Ok(new) => vec![Wish::Job { new: Box::new(new), by: origin }],
+            Ok(new) => vec![Wish::Job { new: Box::new(new), by: origin, handler: None }],
             Err(error) => failed(&origin, &error),
         },
         Wanted::Function(slot) => {
             let arg = json!({"name": schedule.name, "planned": state.planned, "now": now});
             match site.vm().tell(&function, slot, arg).await {
-                Ok(wanted) => effects::ready(site, wanted, (&by, 0), &function, &cause).await,
+                Ok(wanted) => {
+                    effects::ready(site, wanted, (&by, 0), (&function, None), &cause).await
+                }
                 Err(error) => failed(&Origin { at: slot.at.clone(), ..origin }, &error),
             }
         }
@@ -244,7 +246,8 @@ fn write(
     (planned, next, now): (Millis, Millis, Millis),
 ) -> Result<Vec<Failure>> {
     let cause = format!("the time {}", state.planned);
-    let (accepted, failures) = effects::accept_all(tx, site, &fired.wishes, &cause, Turn::Last(1))?;
+    let outcome = effects::accept_all(tx, site, &fired.wishes, &cause, Turn::Last(1))?;
+    let (accepted, failures) = (outcome.accepted, outcome.failures);
     for failure in &failures {
         failure.write(tx)?;
     }

@@ -113,7 +113,7 @@ async fn accept(
     let wanted = site.vm().tell(&function(webhook), slot, arg).await;
     let mut wishes: Vec<Wish> = Vec::new();
     for effect in wanted.map_err(|cause| (slot.at.clone(), cause))? {
-        match effects::wish(site, effect, (by, 0), &function(webhook)).await {
+        match effects::wish(site, effect, (by, 0), (&function(webhook), None)).await {
             (_, Ok(wish)) => wishes.push(wish),
             (at, Err(cause)) => return Err((at, cause)),
         }

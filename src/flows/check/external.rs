@@ -134,6 +134,15 @@ fn place(to: &Target, purpose: Purpose) -> Option<Diagnostic> {
             let note = "serve refuses it: leave it out if wb-agent is next to wiki-browser";
             Some(Diagnostic::warning("wb-agent-missing", message).note(note))
         }
+        Target::Folder(field, path) if !path.is_dir() => {
+            let what = if path.exists() { "is no folder" } else { "is not there" };
+            let message = format!("`{field}` {what}: {path}");
+            let note = match *field {
+                "repo" => "name the folder of a git repository".to_owned(),
+                _ => format!("its jobs fail until it is there: fix it, or type: mkdir -p '{path}'"),
+            };
+            Some(Diagnostic::warning("missing-folder", message).note(note))
+        }
         _ => None,
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::base::{Clock, Context, Error, ErrorKind, Result};
 use crate::flows::requests::render::EXAMPLE_JOB;
-use crate::flows::requests::{new_job, prepare};
+use crate::flows::requests::{inputs, new_job, prepare};
 use crate::script::{
     self, Config, Diagnostic, INBOX_NAMES, Input, InputType, Kind, Lane, Loaded, Location, Prompt,
 };
@@ -20,6 +20,13 @@ use crate::script::{
 const EXAMPLE_BLOB: &str = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391";
 /// Parts of messages of functions that fail because they read what only a real call would have.
 const READS_NOTHING: [&str; 2] = ["nil value", "is not there"];
+
+/// What a function calls to judge its values by itself.
+const JUDGES: [&str; 2] = ["error(", "assert("];
+/// What a function calls to read a text.
+const READERS: [&str; 2] = ["wb.date.", "wb.json.decode"];
+/// Texts that an input could hold: what can be read out of one is not in another.
+const EXAMPLE_TEXTS: [&str; 4] = ["text", "2026-01-02T03:04:05Z", "1", "{}"];
 
 /// Depth of a made-up payload.
 const FITTING_DEPTH_MAX: usize = 4;
@@ -39,21 +46,69 @@ pub fn rehearse(loaded: &Loaded) -> Result<Vec<Diagnostic>> {
 async fn call_all(loaded: &Loaded) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for kind in loaded.config.kinds.values() {
-        let (all, least) = (made_up(kind, |_| true), made_up(kind, |it| it.required));
-        found.extend(match prompt(loaded, kind, &all).await {
-            None => prompt(loaded, kind, &least).await,
+        let prompt = match prompt(loaded, kind, Given::All).await {
+            None => prompt(loaded, kind, Given::Least).await,
             some => some,
-        });
-        found.extend(match lane(loaded, kind, &all).await {
-            None => lane(loaded, kind, &least).await,
+        };
+        let lane = match lane(loaded, kind, Given::All).await {
+            None => lane(loaded, kind, Given::Least).await,
             some => some,
-        });
+        };
+        found.extend([prompt, lane].into_iter().flatten());
     }
     found.extend(webhooks(loaded).await);
     found
 }
 
-async fn prompt(loaded: &Loaded, kind: &Kind, inputs: &Map<String, Value>) -> Option<Diagnostic> {
+/// Which inputs a made-up call has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Given {
+    /// All of them.
+    All,
+    /// Those that every real call has: what is required, and what has a default.
+    Least,
+}
+
+async fn prompt(loaded: &Loaded, kind: &Kind, given: Given) -> Option<Diagnostic> {
+    let mut first = None;
+    for text in EXAMPLE_TEXTS {
+        let (finding, is_final) = prompt_with(loaded, kind, &made_up(kind, given, text)).await?;
+        let finding = first.get_or_insert(finding);
+        if is_final {
+            return Some(finding.clone());
+        }
+    }
+    first
+}
+
+async fn lane(loaded: &Loaded, kind: &Kind, given: Given) -> Option<Diagnostic> {
+    let Some(Lane::Function(slot)) = &kind.lane else { return None };
+    let title = format!("the lane of {}", kind.title());
+    let mut first = None;
+    for text in EXAMPLE_TEXTS {
+        let inputs = made_up(kind, given, text);
+        let cause = new_job::lane(&loaded.vm, kind, &inputs).await.err()?;
+        let finding = failed(&loaded.config, &slot.at, &title, &cause)?;
+        let finding = first.get_or_insert(finding);
+        if !is_of_text(&cause) {
+            return Some(finding.clone());
+        }
+    }
+    first
+}
+
+/// Returns whether a function may have failed because it read something out of a made-up text.
+fn is_of_text(cause: &Error) -> bool {
+    cause.message().contains("nil")
+}
+
+/// Calls the function of a prompt; returns the finding, and whether another text would change
+/// nothing.
+async fn prompt_with(
+    loaded: &Loaded,
+    kind: &Kind,
+    inputs: &Map<String, Value>,
+) -> Option<(Diagnostic, bool)> {
     let Prompt::Function(slot) = &kind.prompt else { return None };
     let config = &loaded.config;
     let mut texts = prepare::texts(config, Utf8Path::new("/wb-agent"), kind, EXAMPLE_JOB, inputs);
@@ -69,13 +124,20 @@ async fn prompt(loaded: &Loaded, kind: &Kind, inputs: &Map<String, Value>) -> Op
     let is_open = kind.inbox.as_ref().is_some_and(|it| it.schema.is_none());
     match script::prompt(&loaded.vm, kind, &texts).await {
         Err(cause) if is_open && reads_nothing(&cause) => None,
-        Err(cause) => failed(config, &slot.at, &title, &cause),
+        Err(cause) => Some((failed(config, &slot.at, &title, &cause)?, !is_of_text(&cause))),
         Ok(text) if says_nil(&text, &texts) => {
             let message = format!("{title} contains `nil` where a value should be");
             let note = "it uses a missing name, or the result of a function that returned nothing";
-            Some(placed(config, &slot.at, Diagnostic::warning("prompt-nil", message).note(note)))
+            let finding = Diagnostic::warning("prompt-nil", message).note(note);
+            Some((placed(config, &slot.at, finding), false))
         }
-        Ok(_) => None,
+        Ok(text) => {
+            let name = texts.keys().find(|it| text.contains(&format!("{{{{{it}}}}}")))?;
+            let message = format!("{title} returns {{{{{name}}}}}, which only a template fills");
+            let note = format!("join the value: .. job.{name} ..");
+            let finding = Diagnostic::warning("prompt-unfilled", message).note(note);
+            Some((placed(config, &slot.at, finding), true))
+        }
     }
 }
 
@@ -86,13 +148,6 @@ fn says_nil(text: &str, given: &BTreeMap<String, String>) -> bool {
     text.split_whitespace().any(is_word)
         && !text.contains('`')
         && !given.values().any(|value| value.contains("nil"))
-}
-
-async fn lane(loaded: &Loaded, kind: &Kind, inputs: &Map<String, Value>) -> Option<Diagnostic> {
-    let Some(Lane::Function(slot)) = &kind.lane else { return None };
-    let title = format!("the lane of {}", kind.title());
-    let cause = new_job::lane(&loaded.vm, kind, inputs).await.err()?;
-    failed(&loaded.config, &slot.at, &title, &cause)
 }
 
 /// Calls webhooks with an empty body. Failures because of missing fields do not count.
@@ -153,7 +208,10 @@ fn fitting(schema: &Value, depth: usize) -> Value {
 fn failed(config: &Config, at: &Location, title: &str, cause: &Error) -> Option<Diagnostic> {
     let (place, says) = place_of(config, cause.message());
     let line = place.as_ref().and_then(|at| line_of(config, at));
-    if line.is_some_and(|line| line.contains("error(") || line.contains("assert(")) {
+    let is_judged = |line: &str| JUDGES.iter().any(|it| line.contains(it));
+    // A made-up text is neither a time nor JSON.
+    let is_read = |line: &str| READERS.iter().any(|it| line.contains(it)) && !is_of_text(cause);
+    if line.is_some_and(|line| is_judged(line) || is_read(line)) {
         return None;
     }
     let message = format!("{title} fails with made-up values: {says}");
@@ -187,19 +245,24 @@ fn place_of<'m>(config: &Config, message: &'m str) -> (Option<Location>, &'m str
     (None, message)
 }
 
-/// Returns a value for each requested input.
-fn made_up(kind: &Kind, is_given: impl Fn(&Input) -> bool) -> Map<String, Value> {
-    let given = kind.inputs.iter().filter(|input| is_given(input));
-    given.map(|input| (input.name.clone(), value(input))).collect()
+/// Returns a value for each input that is given, with this text where any would do.
+fn made_up(kind: &Kind, given: Given, text: &str) -> Map<String, Value> {
+    let is_given = |it: &&Input| given == Given::All || it.required || it.default.is_some();
+    let value = |input: &Input| match (given, &input.default) {
+        (Given::Least, Some(text)) => inputs::value_of_text(input, text),
+        _ => value(input, text),
+    };
+    let inputs = kind.inputs.iter().filter(is_given);
+    inputs.map(|input| (input.name.clone(), value(input))).collect()
 }
 
-fn value(input: &Input) -> Value {
+fn value(input: &Input, text: &str) -> Value {
     match input.ty {
         InputType::Topic => json!(EXAMPLE_JOB),
         InputType::Source => json!("guide.md"),
         InputType::Persona => json!("editor"),
         InputType::Blob | InputType::Hash => json!(EXAMPLE_BLOB),
-        InputType::Line | InputType::Text => json!(input.default.as_deref().unwrap_or("text")),
+        InputType::Line | InputType::Text => json!(input.default.as_deref().unwrap_or(text)),
         InputType::Number => json!(input.min.or(input.max).unwrap_or(1.0)),
         InputType::Choice => json!(input.choices.first().map_or("", String::as_str)),
         InputType::Flag => json!(true),

@@ -199,6 +199,8 @@ pub fn texts(
     let mut texts = BTreeMap::new();
     for input in &kind.inputs {
         let text = match values.get(&input.name) {
+            // A function gets nil, and a template nothing.
+            None | Some(Value::Null) if !input.required => continue,
             None | Some(Value::Null) => String::new(),
             Some(Value::String(text)) => text.clone(),
             Some(other) => other.to_string(),

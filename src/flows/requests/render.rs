@@ -97,7 +97,7 @@ fn takes_messages(kind: &Kind) -> Error {
         Some(agent) => {
             format!("`wiki-browser job prompt` shows that of a start of agent:{}", agent.name)
         }
-        None => format!("t.render(\"{}\", payload) in a test shows it", kind.name),
+        None => format!("t.render(\"{}\", {{ payload = … }}) in a test shows it", kind.name),
     };
     Error::invalid(message).code("takes_messages").hint(hint)
 }

@@ -1,9 +1,12 @@
 //! The active script, for the page and the command line.
 
+use std::sync::Arc;
+
 use crate::api::config::{
     ConfigView, EngineName, HandlerView, IdentityView, InputView, KindView, LimitsView,
     ScheduleBrief, SiteView, WebhookView,
 };
+use crate::base::Millis;
 use crate::base::limit::format_duration;
 use crate::flows::Site;
 use crate::flows::automation::reload;
@@ -37,13 +40,26 @@ pub fn show(site: &Site, address: Option<String>) -> ConfigView {
         channel_types: config.channels.types.keys().cloned().collect(),
         engines: config.engines.values().map(engine).collect(),
         kinds: config.kinds.values().map(kind).collect(),
-        warnings: site.warnings.to_vec(),
+        warnings: site.warnings.iter().cloned().chain(refused(site)).collect(),
         script_stuck: site.vm().stuck(),
         script: reload::facts(site),
         schedules: config.schedules.values().map(schedule).collect(),
         handlers: handlers(config),
         webhooks: config.webhooks.values().map(webhook).collect(),
     }
+}
+
+/// Returns a warning for each handler whose jobs are refused.
+fn refused(site: &Site) -> Vec<String> {
+    let most = site.config.limits.script_jobs;
+    let tell = |(handler, until): (Arc<str>, Millis)| {
+        format!(
+            "{handler} has enqueued {most} jobs within an hour; more of its jobs are refused until \
+             {} UTC: raise script_jobs in wb.limits, or change it and reload",
+            until.minute()
+        )
+    };
+    site.shares().refused(most, site.store.clock().now()).into_iter().map(tell).collect()
 }
 
 fn identity(config: &Config) -> IdentityView {

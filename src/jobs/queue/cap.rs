@@ -26,7 +26,7 @@ pub struct DailyCaps {
 pub enum CapOf {
     /// All jobs: `limits.daily`.
     Site,
-    /// The jobs of each person: `limits.daily_person`.
+    /// The jobs that each person requests: `limits.daily_person`.
     Person(String),
     /// The jobs of a kind: `daily` of the kind.
     Kind(String),
@@ -48,7 +48,7 @@ impl CapOf {
 pub struct CapState {
     /// The cap.
     pub cap: CapOf,
-    /// The kind, or the actor whose jobs are counted.
+    /// The kind, or the person whose jobs are counted.
     pub of: Option<String>,
     /// `cost_usd`, `tokens` or `time`.
     pub measure: &'static str,
@@ -121,7 +121,9 @@ impl DailyCaps {
             let is_own = viewer
                 .person()
                 .is_some_and(|own| row.person == Actor::Person(own.clone()).to_string());
-            if row.is_private && !is_own && !viewer.all() {
+            // Handlers, schedules and this program are nobody's to count.
+            let is_person = matches!(row.person.parse(), Ok(Actor::Person(_)));
+            if !is_person || row.is_private && !is_own && !viewer.all() {
                 continue;
             }
             persons.entry(row.person.clone()).or_insert_with(Sums::default).add(&row);

@@ -7,5 +7,6 @@ pub(in crate::jobs) mod enqueue;
 pub(in crate::jobs) mod lane;
 pub(in crate::jobs) mod parking;
 pub(in crate::jobs) mod room;
+pub(in crate::jobs) mod share;
 pub(in crate::jobs) mod steering_hold;
 pub(in crate::jobs) mod waiting;

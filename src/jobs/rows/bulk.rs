@@ -3,13 +3,11 @@
 use rusqlite::{Connection, named_params};
 use serde_json::{Map, Value};
 
-use crate::base::{Actor, Error, ErrorKind, JobId, Millis, Result, fault};
+use crate::base::{Error, JobId, Millis, Result};
+use crate::jobs::Status;
 use crate::jobs::rows::long_inputs;
 use crate::jobs::rows::viewer::of_site;
-use crate::jobs::{NewJob, Status};
 use crate::store::Tx;
-
-const HOUR_MS: i64 = 3_600_000;
 
 // Retried jobs are excluded on request. Private jobs are never part of bulk operations.
 const OF_KIND: &str = concat!(
@@ -47,9 +45,6 @@ const COUNT_OF_STATUS: &str = concat!(
       AND ",
     of_site!()
 );
-const OF_SCRIPT: &str = "
-    SELECT COUNT(*) FROM agent_jobs INDEXED BY jobs_of_script
-    WHERE requested_by = 'script' AND retry_of IS NULL AND created_ms > :since";
 const INPUTS: &str = concat!(
     "SELECT id, inputs_json FROM agent_jobs INDEXED BY jobs_by_kind_status
     WHERE kind = :kind AND status = 'queued' AND ",
@@ -64,7 +59,6 @@ pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("bulk::of_status", OF_STATUS),
     ("bulk::count_of_kind", COUNT_OF_KIND),
     ("bulk::count_of_status", COUNT_OF_STATUS),
-    ("bulk::of_script", OF_SCRIPT),
     ("bulk::inputs", INPUTS),
     ("bulk::rename", RENAME),
 ];
@@ -135,27 +129,6 @@ pub fn count(c: &Connection, choice: &Choice) -> Result<i64> {
     Ok(count)
 }
 
-/// Refuses a job requested by a handler if handlers have requested too many within an hour. A
-/// kind's `retry` has its own limit.
-///
-/// # Errors
-/// `busy` with code `script_jobs`.
-pub fn refuse_runaway(tx: &Tx<'_>, new: &NewJob, most: u32) -> Result<()> {
-    if new.requested_by != Actor::Script || new.retry_of.is_some() || fault::is_off("script_jobs") {
-        return Ok(());
-    }
-    let params = named_params! {":since": tx.now().plus(-HOUR_MS)};
-    let asked: u32 = tx.prepare_cached(OF_SCRIPT)?.query_row(params, |row| row.get(0))?;
-    if asked < most {
-        return Ok(());
-    }
-    let message = format!("handlers have enqueued {asked} jobs within an hour, the maximum");
-    Err(Error::new(ErrorKind::Busy, message).code("script_jobs").hint(
-        "if that is meant, raise script_jobs in wb.limits; else look for a handler that its own \
-         jobs call again",
-    ))
-}
-
 /// Passes each queued job of a kind, except private ones, with its inputs to `see`, in order of
 /// acceptance.
 ///
@@ -196,6 +169,7 @@ pub fn rename_kind(tx: &Tx<'_>, from: &str, to: &str) -> Result<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::jobs::NewJob;
     use crate::jobs::tests::model::Bench;
 
     #[test]

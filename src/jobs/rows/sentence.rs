@@ -9,6 +9,8 @@ use crate::script::Produces;
 
 /// Prefix of messages about a worktree that could not be created, or is gone.
 pub(in crate::jobs) const NO_WORKTREE: &str = "the worktree";
+/// Prefix of messages about a working directory that is not there.
+pub(in crate::jobs) const NO_FOLDER: &str = "the folder";
 /// Prefixes of messages about a job folder that cannot be written.
 const NOT_WRITTEN: [&str; 2] = ["cannot write the files in ", "cannot make the folder "];
 /// Prefix of the message about a job whose agent was not started because of files that it would
@@ -92,7 +94,9 @@ fn of_instance(job: &Job, reason: Reason) -> String {
         Reason::BadReply => {
             format!("The agent's reply was refused: {}", tail("it does not match the schema"))
         }
-        Reason::PrepareFailed if tail("").starts_with(NO_WORKTREE) => {
+        Reason::PrepareFailed
+            if [NO_WORKTREE, NO_FOLDER].iter().any(|it| tail("").starts_with(it)) =>
+        {
             format!("Agent was not started: {}.", tail(""))
         }
         Reason::PrepareFailed => "The hook that runs before the agent failed. See log.".to_owned(),

@@ -125,7 +125,7 @@ impl Engines {
             EngineBody::Process { command, .. } => {
                 let program = command.first().map(String::as_str).unwrap_or_default();
                 let is_there = process::which(program, path, &config.folder).is_some();
-                (!is_there).then(|| (engine, missing(engine, program)))
+                (!is_there).then(|| (engine, missing(engine, program, &config.folder)))
             }
             EngineBody::Builtin(_) | EngineBody::Anthropic(_) | EngineBody::Gateway(_) => None,
         };
@@ -162,7 +162,7 @@ fn resolve_one(
         EngineBody::Process { command, prompt, reads, env } => {
             let program = command.first().cloned().unwrap_or_default();
             let found: Option<Utf8PathBuf> = process::which(&program, path, folder);
-            let absolute = found.ok_or_else(|| missing(engine, &program))?;
+            let absolute = found.ok_or_else(|| missing(engine, &program, folder))?;
             let mut argv = command.clone();
             argv[0] = absolute.into_string();
             Ok(Some(ResolvedEngine {
@@ -196,8 +196,15 @@ fn builtin(engine: &Engine, wb_agent: &Utf8Path) -> ResolvedEngine {
     }
 }
 
-fn missing(engine: &Engine, program: &str) -> Error {
+fn missing(engine: &Engine, program: &str, folder: &Utf8Path) -> Error {
     let at = format!("{}:{}", engine.at.file, engine.at.line);
+    // `which` finds only what can be run.
+    if program.contains('/') && folder.join(program).is_file() {
+        let name = &engine.name;
+        let message = format!("engine \"{name}\" ({at}): `{program}` is no executable file");
+        let error = Error::unavailable(message).code("engine_missing");
+        return error.hint(format!("type: chmod +x '{}'", folder.join(program)));
+    }
     let message = format!("engine \"{}\" ({at}): program `{program}` not found", engine.name);
     Error::unavailable(message).code("engine_missing").hint(format!(
         "install {program}, write its absolute path into `command`, or let the kinds use \

@@ -12,6 +12,7 @@ use crate::base::JobId;
 use crate::jobs::Engines;
 use crate::jobs::queue::claim::Caps;
 use crate::jobs::queue::lane::Capacities;
+use crate::jobs::queue::share::Shares;
 use crate::script::{Config, Vm};
 
 /// A loaded script, ready to run jobs.
@@ -25,6 +26,8 @@ pub struct Generation {
     pub vm: Vm,
     /// The resolved engines of its kinds.
     pub engines: Engines,
+    /// What its handlers have requested.
+    pub shares: Shares,
     pub(in crate::jobs) caps: Caps,
 }
 
@@ -32,7 +35,7 @@ impl Generation {
     /// Returns a generation with the caps of its script.
     pub fn new(number: u64, config: Arc<Config>, vm: Vm, engines: Engines) -> Generation {
         let caps = Caps::of(&config);
-        Generation { number, config, vm, engines, caps }
+        Generation { number, config, vm, engines, shares: Shares::default(), caps }
     }
 
     /// Returns the lane capacities.

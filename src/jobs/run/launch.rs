@@ -172,6 +172,7 @@ pub(in crate::jobs) fn guard_spec(
         .partition(|(name, _)| PLAIN.contains(&name.as_str()) || name.starts_with("LC_"));
     private.extend(has_token(alone).then(|| ("WB_TOKEN".to_owned(), token)));
     let mut plain = with_names_of_instance(plain, env, &ground.wb_agent);
+    let base = || kind.hooks.cwd_base.as_ref().unwrap_or(&ground.folder).clone();
     let pane =
         typed.map(|typed| pane_of(ground, (id, typed), &mut argv, &mut plain)).transpose()?;
     let ms = |it: Duration| u64::try_from(it.as_millis()).unwrap_or(u64::MAX);
@@ -180,7 +181,7 @@ pub(in crate::jobs) fn guard_spec(
         job: id.to_string(),
         argv,
         env: plain,
-        cwd: alone.map_or_else(|| ground.folder.clone(), |it| it.cwd.clone()),
+        cwd: alone.map_or_else(base, |it| it.cwd.clone()),
         stdin,
         clocks: Clocks {
             start_ms: kind.start.map(ms),
@@ -356,8 +357,6 @@ pub(in crate::jobs) fn hook_spec(
         inherited.partition(|(name, _)| PLAIN.contains(&name.as_str()) || name.starts_with("LC_"));
     plain.extend(quiet);
     plain.extend(hook.env.iter().cloned());
-    let is_there = hook.is_bound || hook.cwd.is_dir();
-    let cwd = if is_there { hook.cwd.clone() } else { ground.folder.clone() };
     let grace_ms = u64::try_from(ground.grace.as_millis()).unwrap_or(u64::MAX);
     let (start_ms, idle_ms, wall_ms) = (None, None, Some(hook.timeout_ms));
     let launch = Launch {
@@ -365,7 +364,7 @@ pub(in crate::jobs) fn hook_spec(
         job: id.to_string(),
         argv: hook.argv.clone(),
         env: plain,
-        cwd,
+        cwd: hook.cwd.clone(),
         stdin: LaunchStdin::Null,
         clocks: Clocks { start_ms, idle_ms, wall_ms, linger_ms: grace_ms },
         grace_ms,

@@ -46,10 +46,10 @@ pub struct HookRun {
     pub argv: Vec<String>,
     /// Additional environment; no secrets.
     pub env: Vec<(String, String)>,
-    /// Its working directory, if it exists.
-    pub cwd: Utf8PathBuf,
-    /// Whether it must run there or not at all: in a worktree the paths in the hook also exist
+    /// Its working directory. It runs there or not at all: the paths in the hook may also exist
     /// among the user's own files.
+    pub cwd: Utf8PathBuf,
+    /// Whether that is our worktree, and a link in its place leads somewhere else.
     #[serde(default)]
     pub is_bound: bool,
     /// Timeout, in milliseconds.
@@ -128,6 +128,18 @@ pub(in crate::jobs) struct Plan {
     pub(in crate::jobs) env: Vec<(String, String)>,
     /// Where the agent starts without a workspace.
     pub(in crate::jobs) base: Utf8PathBuf,
+}
+
+impl HookRun {
+    /// Returns whether its working directory is there.
+    pub(in crate::jobs) fn has_place(&self) -> bool {
+        if self.is_bound { is_folder(&self.cwd) } else { self.cwd.is_dir() }
+    }
+}
+
+/// Returns whether a folder itself is there: a link in its place leads somewhere else.
+pub(in crate::jobs) fn is_folder(path: &Utf8Path) -> bool {
+    path.symlink_metadata().is_ok_and(|it| it.is_dir())
 }
 
 impl Plan {

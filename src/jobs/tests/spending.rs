@@ -26,9 +26,15 @@ fn persona(name: &str) -> Actor {
     Actor::Persona(name.to_owned())
 }
 
+/// Returns a person: a cap of persons counts no other actor.
+fn named(name: &str) -> Actor {
+    let place = ["ada", "bob", "cy"].iter().position(|it| *it == name).unwrap();
+    Actor::Person(person(u8::try_from(place).unwrap() + 1))
+}
+
 fn ask(bench: &mut Bench, kind: &str, by: &str) -> JobId {
     let mut new = bench.request(kind, None, 0, 0);
-    new.requested_by = persona(by);
+    new.requested_by = named(by);
     bench.add(new)
 }
 
@@ -60,7 +66,7 @@ fn why(bench: &Bench, id: &JobId) -> (&'static str, String) {
 
 fn refusal(bench: &mut Bench, kind: &str, by: &str, not_before: Option<Millis>) -> Option<String> {
     let mut new = bench.request(kind, None, 0, 0);
-    (new.requested_by, new.not_before) = (persona(by), not_before);
+    (new.requested_by, new.not_before) = (named(by), not_before);
     bench.tx(|bench, tx| {
         let admitted = bench.caps.rules.daily.admit(tx.connection(), &new, tx.now());
         admitted.err().map(|it| format!("{}: {it} {}", it.code_str(), it.hint_str().unwrap()))
@@ -150,6 +156,21 @@ fn the_caps_of_persons_do_not_touch_others() {
 }
 
 #[test]
+fn who_is_no_person_has_no_cap_of_persons() {
+    let mut bench = Bench::new(4, 4, 1);
+    bench.caps.rules.daily.person = Some(Daily { tokens: Some(116), ..Daily::default() });
+    for actor in [Actor::Script, persona("ada"), Actor::Schedule("ada".to_owned())] {
+        for _ in 0..2 {
+            let mut new = bench.request("a", None, 0, 0);
+            new.requested_by = actor.clone();
+            let id = bench.add(new);
+            assert_eq!(bench.take(id.as_str()).map(|it| it.id), Some(id.clone()), "{actor}");
+            spend(&mut bench, &id, 1.0, Outcome::default());
+        }
+    }
+}
+
+#[test]
 fn what_never_ran_has_spent_nothing_and_what_was_ended_has() {
     let mut bench = Bench::new(4, 4, 1);
     bench.caps.rules.daily.site =
@@ -168,7 +189,7 @@ fn what_never_ran_has_spent_nothing_and_what_was_ended_has() {
     let ended = spend(&mut bench, &id, 0.25, Outcome::default());
     assert_eq!(ended.status, Status::Cancelled);
     let (items, total) = sums(&bench);
-    assert_eq!((items[0].name.as_str(), items[0].cancelled), ("persona:ada", 1));
+    assert_eq!((&*items[0].name, items[0].cancelled), (&*named("ada").to_string(), 1));
     assert_eq!((total.cost_usd, total.output_tokens), (0.25, 1));
     assert!(total.agent_ms >= 60_000, "{total:?}");
     assert!(refusal(&mut bench, "a", "ada", None).unwrap().contains("1m of 1m"));

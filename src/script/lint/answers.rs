@@ -18,6 +18,19 @@ pub(crate) fn no_answer(line: u32, kind: &Kind) -> Found {
     Found::warning("no-return", (line, "function"), message, note)
 }
 
+/// A function that a library of Lua does not have.
+pub(crate) fn no_function(line: u32, (library, name): (&str, &str), note: String) -> Found {
+    let message = format!("Lua has no {library}.{name}");
+    Found::warning("unknown-function", (line, name), message, note)
+}
+
+/// A lane that separates nothing.
+pub(crate) fn no_lane(line: u32, kind: &Kind) -> Found {
+    let message = format!("`lane` of {} returns nothing: its jobs wait for no other", kind.title());
+    let note = "write return \"NAME=\" .. inputs.NAME, or leave `lane` out".to_owned();
+    Found::warning("no-return", (line, "function"), message, note)
+}
+
 /// A literal return value that the caller does not accept.
 pub(crate) fn answer(line: u32, given: Given<'_>, returned: &[Option<Value>]) -> Option<Found> {
     let first = returned.first()?.as_ref()?;

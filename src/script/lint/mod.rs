@@ -6,6 +6,7 @@ pub(in crate::script) mod answers;
 pub(in crate::script) mod arguments;
 pub(in crate::script) mod bytecode;
 pub(in crate::script) mod findings;
+mod library;
 pub(in crate::script) mod op;
 pub(in crate::script) mod walk;
 

@@ -12,6 +12,7 @@ use crate::script::lint::answers;
 use crate::script::lint::arguments::{Given, Name, words};
 use crate::script::lint::bytecode::{Instruction, Proto};
 use crate::script::lint::findings::{Found, Judge, Request};
+use crate::script::lint::library;
 use crate::script::lint::op::{self, REGISTERS, targets, written};
 
 /// Most functions walked per file; one with several possible arguments is walked once for each.
@@ -30,6 +31,8 @@ enum Value<'k> {
     Wb(String),
     /// The function `require`.
     Require,
+    /// A library of Lua.
+    Library(&'static str),
     /// A text.
     Text(String),
     /// A number or a flag.
@@ -121,6 +124,9 @@ impl<'w, 'k> Walk<'w, 'k> {
             Some(Given::Produced(kind)) if !returns(proto) && !raises(proto) => {
                 frame.found.push(answers::no_answer(proto.line, kind));
             }
+            Some(Given::Lane(kind)) if !returns(proto) && !raises(proto) => {
+                frame.found.push(answers::no_lane(proto.line, kind));
+            }
             _ => {}
         }
         let targets = targets(proto);
@@ -152,9 +158,16 @@ impl<'w, 'k> Walk<'w, 'k> {
             }
             op::SELF => {
                 let base = self.get(frame, it.b(), at);
-                let is_name = it.k();
-                let value =
-                    if is_name { self.field(frame, &base, it.c(), at) } else { Value::Unknown };
+                let value = match (&base, it.k()) {
+                    (_, false) => Value::Unknown,
+                    (Value::Text(_), true) => {
+                        self.field(frame, &Value::Library("string"), it.c(), at)
+                    }
+                    (Value::Leaf { name, .. }, true) if name.ty == "string" => {
+                        self.field(frame, &Value::Library("string"), it.c(), at)
+                    }
+                    _ => self.field(frame, &base, it.c(), at),
+                };
                 frame.set(it.a() + 1, base);
                 value
             }
@@ -228,6 +241,9 @@ impl<'w, 'k> Walk<'w, 'k> {
         if global == "require" {
             return Value::Require;
         }
+        if let Some(library) = library::named(global) {
+            return Value::Library(library);
+        }
         // Globals that the file itself reads were reported by its evaluation.
         let found = self.judge.global(frame.line(at), global).filter(|_| frame.depth > 0);
         frame.found.extend(found);
@@ -260,6 +276,13 @@ impl<'w, 'k> Walk<'w, 'k> {
                     Value::Unknown
                 }
             },
+            Value::Library(library) if frame.depth > 0 => {
+                let note = library::missing(library, &key);
+                frame
+                    .found
+                    .extend(note.map(|note| answers::no_function(line, (library, &key), note)));
+                Value::Unknown
+            }
             Value::Record { given, shown, is_root, names } => {
                 let Some(name) = names.iter().find(|it| it.name == key).copied() else {
                     let found = self.judge.read((line, *given), (shown, &key, *is_root), names);

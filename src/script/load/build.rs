@@ -77,6 +77,7 @@ impl<'a> Builder<'a> {
         let (limits, lane_spots) = self.limits();
         let engines = self.engines();
         let kinds = self.kinds(&engines, &limits, &site.root);
+        self.folder_leads(&kinds);
         let (assistant, private) = self.assistant(&engines);
         let chat = assistant.as_ref().map_or_else(ChatCaps::default, Assistant::caps);
         let site_wide = Lint {
@@ -385,6 +386,23 @@ impl<'a> Builder<'a> {
             kinds.entry(kind.name.clone()).or_insert(kind);
         }
         kinds
+    }
+
+    /// Adds the folders that kinds name for their hooks and agents.
+    fn folder_leads(&mut self, kinds: &BTreeMap<String, Kind>) {
+        for declared in &self.draft.declared {
+            let Some(kind) = declared.name.as_ref().and_then(|it| kinds.get(it)) else { continue };
+            if kind.word() != declared.word {
+                continue;
+            }
+            let (checked, hooks) = (declared.judge(&mut self.findings), &kind.hooks);
+            for (field, path) in [("cwd_base", &hooks.cwd_base), ("repo", &hooks.repo)] {
+                if let Some(path) = path.as_ref().filter(|_| checked.has(field)) {
+                    let to = Target::Folder(field, path.clone());
+                    self.leads.push(Lead::new(to, checked.spot(field)));
+                }
+            }
+        }
     }
 
     fn schedules(&mut self, kinds: &BTreeMap<String, Kind>) -> BTreeMap<String, Schedule> {

@@ -28,6 +28,8 @@ pub enum Target {
     Sources(String),
     /// The absolute path of the agents' client.
     WbAgent(Utf8PathBuf),
+    /// A field of a kind, and the absolute folder in it.
+    Folder(&'static str, Utf8PathBuf),
     /// A secret in the environment of the engine with this name.
     OfEngine(String, Secret),
     /// The secret of the webhook with this name.

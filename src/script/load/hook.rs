@@ -206,6 +206,7 @@ impl HookBuilder<'_> {
             self.error("bad-text", message, self.checked.spot(field), note);
             return None;
         }
+        self.warn_unlike(field, command);
         match command {
             Command::List(words) if words[0].contains('/') => Some(words.clone()),
             // The guard that runs it does not search PATH, so `env` does.
@@ -216,6 +217,38 @@ impl HookBuilder<'_> {
             Command::Text(text) if is_file(text) => self.file(field, text.trim()),
             Command::Text(text) => Some(shell("/bin/sh", text)),
         }
+    }
+
+    /// Warns of a command that would run otherwise than it reads.
+    fn warn_unlike(&mut self, field: &'static str, command: &Command) {
+        let title = self.title;
+        let (what, note) = match command {
+            Command::List(words) if words.len() == 1 && words[0].contains(' ') => {
+                let what = format!("`{field}` of {title} is one program with blanks in its name");
+                (what, format!("write it without the braces: \"{}\"", words[0].escape_debug()))
+            }
+            Command::List(words) => {
+                let is_name = |it: &str| it.starts_with(|c: char| c.is_ascii_uppercase());
+                let is_variable = |it: &&String| it.split('$').skip(1).any(is_name);
+                let shell = ["sh", "bash", "/bin/sh", "/bin/bash"].contains(&words[0].as_str());
+                let Some(word) = words.iter().find(is_variable).filter(|_| !shell) else { return };
+                let what = format!("`{field}` of {title} is a list, where nothing fills `{word}`");
+                (what, "write one text, which a shell runs".to_owned())
+            }
+            Command::Text(text) => {
+                let is_path = !text.contains(char::is_whitespace) && text.contains('/');
+                let is_plain = is_path && !text.starts_with(['.', '/', '$', '~']);
+                let is_elsewhere = is_plain && self.checked.has("cwd_base");
+                let beside = below(&format!("./{text}"), self.file).filter(|_| is_elsewhere);
+                if !beside.is_some_and(|it| self.beside.folder.join(it).is_file()) {
+                    return;
+                }
+                let what = format!("`{field}` of {title} is run by a shell, in another folder");
+                (what, format!("write \"./{text}\" for the file beside the declaration"))
+            }
+        };
+        let finding = Diagnostic::warning("unlike-hook", what).at(self.checked.spot(field));
+        self.findings.add(finding.note(note));
     }
 
     /// Returns the interpreter of a file followed by the file's text.

@@ -344,7 +344,7 @@ const JOB: Record = Record {
 const PROMPT_VALUES: Record = Record {
     name: "wb.PromptValues",
     base: None,
-    others: Some("string"),
+    others: Some("any"),
     members: &[
         text("job_id", "The job."),
         text("kind", "Its kind."),
@@ -353,7 +353,9 @@ const PROMPT_VALUES: Record = Record {
         text("wb_agent", "The agent's client program."),
         text("folder", "The folder of the script."),
     ],
-    doc: "The values available to a prompt, together with the inputs of the kind as texts.",
+    doc: "The values available to a prompt, together with the inputs of the kind: a flag is a \
+          boolean, a number a number, anything else a text; an optional input without a value is \
+          nil.",
 };
 
 /// The argument of `verify`.

@@ -203,15 +203,10 @@ const LIMITS: [Field; 8] = [
         "daily_person",
         Shape::Fields(&DAILY),
         r#"{ time = "1h" }"#,
-        "What each person's jobs may spend per day (UTC).",
+        "What the jobs that each person requests may spend per day (UTC). Handlers, schedules and \
+         webhooks are not people.",
     ),
-    with(
-        "script_jobs",
-        Shape::Count,
-        "200",
-        "50",
-        "Jobs that all handlers together may request per hour.",
-    ),
+    with("script_jobs", Shape::Count, "200", "50", "Jobs that each handler may request per hour."),
     field(
         "channels",
         Shape::Fields(&CHANNEL_LIMITS),

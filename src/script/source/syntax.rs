@@ -112,6 +112,12 @@ fn note(source: &Arc<Source>, line: u32, message: &str, at: Option<usize>) -> St
     {
         return format!("put a comma between `{}` and `{}`", shown(last), shown(here));
     }
+    let is_end = here.is_some_and(|it| it.name(source.text()) == Some("end"));
+    if let (true, Some(at)) = (is_end, at)
+        && all_unclosed(source, at).iter().all(|it| it.1 != "end")
+    {
+        return "this `end` closes nothing: take it out".to_owned();
+    }
     if let (Some(word), Some(here)) = (message.strip_suffix(" near"), here) {
         return format!("write {word} before `{}`", shown(here));
     }
@@ -174,11 +180,38 @@ fn foreign(source: &Arc<Source>, at: Option<usize>) -> Option<String> {
             return Some(format!("write `{word}`"));
         }
     }
+    for (signs, note) in [
+        ("++", "write x = x + 1; Lua has no `++`"),
+        ("<>", "write `~=` for \"is not\""),
+        ("=>", "write function(…) … end"),
+    ] {
+        let (first, last) = (signs.chars().next(), signs.chars().last());
+        let is_both = |a: Option<&Token>, b: Option<&Token>| {
+            first.is_some_and(|it| sign(a, it)) && last.is_some_and(|it| sign(b, it))
+        };
+        if is_both(before(1), here) || is_both(here, after) {
+            return Some(note.to_owned());
+        }
+    }
+    for (mark, note) in [
+        ('?', "write x and a or b; Lua has no `? :`"),
+        ('`', "write the text in \"…\", or in [[ … ]] if it has several lines"),
+    ] {
+        if sign(here, mark) {
+            return Some(note.to_owned());
+        }
+    }
+    let word = before(1).and_then(|it| it.name(source.text()));
+    match word {
+        Some("elif" | "elsif") => return Some("write `elseif`".to_owned()),
+        Some("let" | "const" | "var") => return Some("write `local`".to_owned()),
+        Some("continue") => {
+            return Some("Lua has no `continue`: write goto next, and ::next:: at the end".into());
+        }
+        _ => {}
+    }
     if sign(here, '/') || sign(here, '#') {
         return Some("a comment begins with --".to_owned());
-    }
-    if sign(here, '=') && sign(after, '>') {
-        return Some("write function(…) … end".to_owned());
     }
     let is_operator = |it: &Token| "+-*/.".chars().any(|sign| it.is(sign));
     if (sign(here, '=') && before(1).is_some_and(is_operator))
@@ -218,6 +251,10 @@ fn unended(source: &Arc<Source>, at: usize) -> Option<String> {
 
 /// Returns the last unclosed bracket or block before a token, and what closes it.
 fn unclosed(source: &Arc<Source>, until: usize) -> Option<(usize, &'static str)> {
+    all_unclosed(source, until).pop()
+}
+
+fn all_unclosed(source: &Arc<Source>, until: usize) -> Vec<(usize, &'static str)> {
     let mut open: Vec<(usize, &'static str)> = Vec::new();
     for (index, token) in source.tokens().iter().take(until).enumerate() {
         let closes = |word: &str| open.last().is_some_and(|it| it.1 == word);
@@ -238,5 +275,5 @@ fn unclosed(source: &Arc<Source>, until: usize) -> Option<(usize, &'static str)>
             _ => {}
         }
     }
-    open.pop()
+    open
 }

@@ -329,3 +329,19 @@ fn what_is_hardly_meant_is_warned_of() {
     // A command, not a clock that could be longer than the run.
     assert_eq!(with("start = \"sleep 1\", timeout = \"1s\""), [""; 0]);
 }
+
+#[test]
+fn a_command_that_runs_otherwise_than_it_reads_is_a_warning() {
+    for (fields, expected) in [
+        ("cleanup = { \"rm -rf scratch\" }", "blanks in its name"),
+        ("prepare = { \"mkdir\", \"$WORKTREE_PATH\" }", "nothing fills `$WORKTREE_PATH`"),
+        ("prepare = \"schemas/in.json\", cwd_base = \"work\"", "in another folder"),
+        ("prepare = { \"sh\", \"-c\", \"echo $HOME\" }, cleanup = \"rm -rf a/b\"", ""),
+    ] {
+        let loaded = site(fields).loaded();
+        let found = loaded.warnings.iter().filter(|it| it.code == "unlike-hook");
+        let found: Vec<&str> = found.map(|it| it.message.as_str()).collect();
+        assert_eq!(found.len(), usize::from(!expected.is_empty()), "{fields}: {found:?}");
+        assert!(found.iter().all(|it| it.contains(expected)), "{fields}: {found:?}");
+    }
+}

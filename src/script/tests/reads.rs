@@ -226,6 +226,16 @@ fn what_a_function_answers_and_what_it_calls_is_looked_at_too() {
         ),
         ("retry = function(job) return 5", "wrong-return: `retry` returns 5, which it cannot"),
         ("lane = function(inputs) return \"word\"", "wrong-return: `lane` returns \"word\""),
+        ("lane = function(inputs) local x = inputs.word", "no-return: `lane` of kind \"k\""),
+        (
+            "prompt = function(job) return string.trim(job.word)",
+            "unknown-function: Lua has no string.trim: write text:match(",
+        ),
+        (
+            "prompt = function(job) return (\"x\"):startswith(job.word) and \"\" or \"y\"",
+            "unknown-function: Lua has no string.startswith: write text:sub(",
+        ),
+        ("retry = function(job) return math.pow(2, 3) > 1", "Lua has no math.pow: write x ^ y"),
         (
             "prompt = function(job) return wb.file(\"x.txt\")",
             "wrong-phase: wb.file works only while the script loads",

@@ -124,7 +124,8 @@ fn functions() -> String {
     }
     text += "These parts of Lua are available: `assert`, `error`, `ipairs`, `next`, `pairs`, \
         `pcall`, `rawequal`, `rawget`, `rawlen`, `select`, `tonumber`, `tostring`, `type`, and the \
-        libraries `math`, `string`, `table` and `utf8`.\n\n## Functions of yours\nThey are called \
+        libraries `math`, `string`, `table` and `utf8`. What `pcall` returns for an error of a \
+        `wb` function is a text with file and line.\n\n## Functions of yours\nThey are called \
         with plain tables after the script has loaded, and return plain values.\n\n";
     for (name, it) in CALLBACKS {
         text += &callback(name, it);

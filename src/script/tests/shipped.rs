@@ -70,7 +70,7 @@ async fn a_line_break_cannot_forge_a_line_of_the_prompt() {
          wb.kind \"t\" { about = \"a\", engine = \"e\", timeout = \"1s\", inputs = inputs,\n\
          prompt = \"{{a}}|{{b}}\" }\n\
          wb.kind \"f\" { about = \"a\", engine = \"e\", timeout = \"1s\", inputs = inputs,\n\
-         prompt = function(job) return job.a .. \"|\" .. job.b end }\n\
+         prompt = function(job) return job.a .. \"|\" .. (job.b or \"\") end }\n\
          wb.kind \"n\" { about = \"a\", engine = \"e\", timeout = \"1s\", inputs = inputs,\n\
          prompt = function(job) return {} end }\n",
     );

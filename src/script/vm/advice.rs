@@ -16,7 +16,9 @@ const NIL: [(&str, &str); 5] = [
     ("get length of a nil value", "write #(_ or {})"),
 ];
 /// Other messages of the engine, and hints for them.
-const OTHERS: [(&str, &str); 18] = [
+const OTHERS: [(&str, &str); 20] = [
+    ("to 'ipairs' (table expected, got nil)", "write ipairs(x or {})"),
+    ("to 'for iterator' (table expected, got nil)", "write pairs(x or {})"),
     ("attempt to compare nil with", "one side is not there: write (x or 0) for it"),
     ("attempt to compare number with nil", "one side is not there: write (x or 0) for it"),
     ("attempt to compare string with nil", "one side is not there: write (x or \"\") for it"),
@@ -124,6 +126,7 @@ mod tests {
             ("x.lua:1: attempt to add a 'string' with a 'string'", "a .. b"),
             ("x.lua:1: attempt to compare number with nil", "write (x or 0)"),
             ("x.lua:1: used more than 100 ms of processor time", "a loop that does not end"),
+            ("x.lua:1: bad argument #1 to 'ipairs' (table expected, got nil)", "ipairs(x or {})"),
         ] {
             let advice = advice(message).unwrap();
             assert!(advice.contains(expected), "{message}: {advice}");

@@ -18,7 +18,7 @@ use crate::script::vm::declare::{closed, global_note, key_text, print, refuse, s
 use crate::script::vm::require::module_path;
 use crate::script::vm::session::{Caller, Module, Session};
 use crate::script::vm::strings;
-use crate::script::vm::value::cause_text;
+use crate::script::vm::value::{cause_text, placed_text};
 
 /// The functions of Lua that are kept.
 const BASE: [&str; 17] = [
@@ -30,10 +30,22 @@ const UTF8: &str = "utf8";
 const LIBRARIES: [&str; 4] = ["math", "string", "table", UTF8];
 /// Two functions of Lua loop over any range without checking the hook: here they refuse unbounded
 /// ranges. A third compares for as long as a list is: a long list is compared in Lua, where the
-/// hook is checked. They are written in Lua, so that an error has the line of the caller.
+/// hook is checked. They are written in Lua, so that an error has the line of the caller; `ipairs`
+/// refuses nil itself, since the engine would name no line. `pcall` gives a text for an error of
+/// this program.
 const COUNTED: &str = r#"
 local rep, move, tonumber, error = string.rep, table.move, tonumber, error
 local sort, type, pcall, find, sub = table.sort, type, pcall, string.find, string.sub
+local ipairs, tostring, as_text = ipairs, tostring, ...
+local open = { table = true, userdata = true, string = true }
+local function told(is_fine, ...)
+  if is_fine then return true, ... end
+  return false, as_text((...))
+end
+local function wrong(nth, name, wanted, value)
+  error("bad argument #" .. nth .. " to '" .. name .. "' (" .. wanted .. " expected, got "
+    .. type(value) .. ")", 3)
+end
 local function less(a, b) return a < b end
 function table.sort(list, by)
   if by == nil and type(list) == "table" and #list > 1000 then by = less end
@@ -46,6 +58,18 @@ function table.sort(list, by)
 end
 function string.rep(text, count, sep)
   if text == "" and (sep == nil or sep == "") then return "" end
+  local times = tonumber(count)
+  if type(text) ~= "string" and type(text) ~= "number" then wrong(1, "rep", "string", text) end
+  if not times then wrong(2, "rep", "number", count) end
+  if sep ~= nil and type(sep) ~= "string" and type(sep) ~= "number" then
+    wrong(3, "rep", "string", sep)
+  end
+  if times % 1 ~= 0 then
+    error("bad argument #2 to 'rep' (number has no integer representation)", 2)
+  end
+  if (#tostring(text) + #tostring(sep or "")) * (times + 0.0) > 0x7fffffff then
+    error("resulting string too large", 2)
+  end
   return rep(text, count, sep)
 end
 function table.move(from, first, last, ...)
@@ -53,6 +77,10 @@ function table.move(from, first, last, ...)
   if a and b and b - a >= 1e6 then error("table.move moves 1000000 values at most", 2) end
   return move(from, first, last, ...)
 end
+return function(list, ...)
+  if not open[type(list)] then wrong(1, "ipairs", "table", list) end
+  return ipairs(list, ...)
+end, function(...) return told(pcall(...)) end
 "#;
 
 /// Returns a VM with its memory limits.
@@ -81,7 +109,14 @@ pub(crate) fn environment(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Tabl
     let string: Table = globals.get("string")?;
     string.raw_set("dump", Value::Nil)?;
     strings::install(lua)?;
-    lua.load(COUNTED).set_name("=string").exec()?;
+    let as_text = lua.create_function(|lua, value: Value| match value {
+        Value::Error(cause) => lua.create_string(placed_text(&cause)).map(Value::String),
+        value => Ok(value),
+    })?;
+    let (ipairs, pcall): (Function, Function) =
+        lua.load(COUNTED).set_name("=string").call(as_text)?;
+    base.raw_set("ipairs", ipairs)?;
+    base.raw_set("pcall", pcall)?;
     for name in LIBRARIES {
         // Methods of strings (`text:rep(2)`) and this program keep using the open tables.
         base.raw_set(name, closed(lua, session, name, globals.get(name)?)?)?;

@@ -105,23 +105,33 @@ pub fn fill_template(template: &str, values: &BTreeMap<String, String>) -> Resul
 }
 
 /// Returns the prompt of a job. `values` holds `PROMPT_NAMES` and the inputs, and for an inbox
-/// `INBOX_NAMES`; a missing optional input is empty.
+/// `INBOX_NAMES`. In a template a missing optional input is empty; a function gets what the lane
+/// does: booleans, numbers, and nil for what is missing.
 ///
 /// # Errors
 /// `invalid` if a one-line value has line breaks, and if the script fails.
 pub async fn prompt(vm: &Vm, kind: &Kind, values: &BTreeMap<String, String>) -> Result<String> {
     let mut values = values.clone();
-    for input in &kind.inputs {
-        if !input.required && !values.contains_key(&input.name) {
-            values.insert(input.name.clone(), input.default.clone().unwrap_or_default());
-        }
-    }
+    let missing = |values: &BTreeMap<String, String>| -> Vec<(String, Option<String>)> {
+        let missing =
+            kind.inputs.iter().filter(|it| !it.required && !values.contains_key(&it.name));
+        missing.map(|it| (it.name.clone(), it.default.clone())).collect()
+    };
+    let defaults = missing(&values).into_iter().filter_map(|(name, text)| Some((name, text?)));
+    values.extend(defaults);
     check_lines(kind, &values)?;
     match &kind.prompt {
-        Prompt::Template(template) => fill_template(template, &values),
+        Prompt::Template(template) => {
+            let empty = missing(&values).into_iter().map(|(name, _)| (name, String::new()));
+            values.extend(empty);
+            fill_template(template, &values)
+        }
         Prompt::Function(slot) => {
-            let fields: Map<String, Value> =
-                values.into_iter().map(|(name, value)| (name, Value::String(value))).collect();
+            let real = |(name, text): (String, String)| {
+                let value = real(kind.input(&name).map(|input| input.ty), text);
+                (name, value)
+            };
+            let fields: Map<String, Value> = values.into_iter().map(real).collect();
             let name = format!("kind.{}.prompt", kind.name);
             match vm.ask(&name, slot, Value::Object(fields)).await? {
                 Value::String(text) if text.len() > PROMPT_BYTES_MAX => Err(too_large()),
@@ -137,6 +147,18 @@ pub async fn prompt(vm: &Vm, kind: &Kind, values: &BTreeMap<String, String>) -> 
                 }
             }
         }
+    }
+}
+
+/// Returns the value of a text for a function.
+fn real(ty: Option<InputType>, text: String) -> Value {
+    match ty {
+        Some(InputType::Flag) => Value::Bool(text == "true"),
+        Some(InputType::Number) => match text.parse::<serde_json::Number>() {
+            Ok(number) => Value::Number(number),
+            Err(_) => Value::String(text),
+        },
+        _ => Value::String(text),
     }
 }
 

@@ -200,3 +200,24 @@ pub(crate) fn cause_text(error: &mlua::Error) -> String {
         None => text,
     }
 }
+
+/// Returns the same, beginning with the innermost line of the script in the stack trace.
+pub(crate) fn placed_text(error: &mlua::Error) -> String {
+    let text = cause_text(error);
+    match innermost(&error.to_string()) {
+        Some(place) if !text.starts_with(place) => format!("{place}: {text}"),
+        _ => text,
+    }
+}
+
+/// Returns the first `FILE:LINE` of a stack trace that is one of the script.
+fn innermost(trace: &str) -> Option<&str> {
+    let (_, frames) = trace.split_once("stack traceback:")?;
+    let place = |line: &'_ str| -> Option<usize> {
+        let end = line.find(": in ")?;
+        let (file, number) = line[..end].rsplit_once(':')?;
+        let is_script = file.ends_with(".lua") && number.bytes().all(|it| it.is_ascii_digit());
+        is_script.then_some(end)
+    };
+    frames.lines().map(str::trim).find_map(|line| Some(&line[..place(line)?]))
+}

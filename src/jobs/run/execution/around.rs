@@ -3,7 +3,8 @@
 //!
 //! **Invariant:** the row says which phase is next before anything of that phase is started.
 //! **Invariant:** a cleanup runs whatever went before, once there is a row of the workspace.
-//! **Invariant:** where the server makes a worktree, hooks and agent run in it or not at all.
+//! **Invariant:** hooks and agent run in their folder or not at all. Where the server makes a
+//! worktree, that is the worktree itself, and no link in its place.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use tracing::{info, warn};
 
 use crate::base::limit::{ERROR_TAIL_BYTES_MAX, format_duration};
 use crate::base::{Error, Result, fault, tail_of};
-use crate::jobs::rows::sentence::NO_WORKTREE;
+use crate::jobs::rows::sentence::{NO_FOLDER, NO_WORKTREE};
 use crate::jobs::rows::table;
 use crate::jobs::run::decide;
 use crate::jobs::run::dispatch::{Inner, Running};
@@ -23,7 +24,7 @@ use crate::jobs::run::execution::phase::{self, Ran};
 use crate::jobs::run::launch;
 use crate::jobs::run::monitor;
 use crate::jobs::run::settle::{self, Outcome};
-use crate::jobs::run::workspace::{HookRun, Plan};
+use crate::jobs::run::workspace::{HookRun, Plan, is_folder};
 use crate::jobs::{Generation, Job, Phase, Reason, Status, Viewer, job_dir};
 use crate::process::{self, ExitCause, ExitRecord, GuardEnd, Stream};
 use crate::store::Tx;
@@ -54,9 +55,8 @@ pub(super) async fn set_up(
     outside: &Running,
     stop: &CancellationToken,
 ) -> SetUp {
-    let fallback = || if plan.base.is_dir() { &plan.base } else { &inner.ground.folder }.clone();
     if fault::is_off("phase_order") {
-        return SetUp::Ready(fallback());
+        return SetUp::Ready(plan.base.clone());
     }
     if let Err(cause) = begin(inner, job, Phase::Prepare).await {
         return SetUp::Failed(Box::new(failed(Reason::Internal, cause.chain())));
@@ -86,13 +86,18 @@ pub(super) async fn set_up(
         true if is_folder(&folder) => SetUp::Ready(folder),
         true => not_prepared(format!("{NO_WORKTREE} {folder} is not there any more")),
         false if folder.is_dir() => SetUp::Ready(folder),
-        false => SetUp::Ready(fallback()),
+        // `run_agent` refuses one that is not there.
+        false => SetUp::Ready(plan.base.clone()),
     }
 }
 
-/// Returns whether a folder itself is there: a link in its place leads somewhere else.
-fn is_folder(path: &Utf8Path) -> bool {
-    path.symlink_metadata().is_ok_and(|it| it.is_dir())
+/// Returns why an agent is not started whose folder is not there.
+pub(super) fn placeless(cwd: &Utf8Path) -> Option<(Reason, String)> {
+    (!cwd.is_dir()).then(|| (Reason::PrepareFailed, lacks(cwd)))
+}
+
+fn lacks(folder: &Utf8Path) -> String {
+    format!("{NO_FOLDER} {folder} is not there")
 }
 
 /// Runs the hook `prepare`; returns why the agent does not start, if it does not.
@@ -169,13 +174,16 @@ pub(in crate::jobs) async fn clean_up(
     let (mut why, mut missed) = (None, None);
     let folder =
         |number: u32| job_dir(&inner.ground.data, &job.id).join(format!("cleanup-{number}"));
-    let has_no_place = |it: &HookRun| it.is_bound && !is_folder(&it.cwd);
-    if let Some(hook) = cleanup.hook.as_ref().filter(|it| has_no_place(it)) {
+    if let Some(hook) = cleanup.hook.as_ref().filter(|it| !it.has_place()) {
         // One that has done its work before a crash may have lost its worktree since.
         let earlier = cleanup.number.checked_sub(1).map(&folder);
-        if !earlier.is_some_and(|dir| has_ended_well(&dir)) {
-            let place = &hook.cwd;
-            missed = Some(format!("cleanup_failed: it was not run: {place} is not there"));
+        let is_done = earlier.is_some_and(|dir| has_ended_well(&dir));
+        let says = format!("it was not run: {} is not there", hook.cwd);
+        match hook.is_bound {
+            _ if is_done => {}
+            true => missed = Some(format!("cleanup_failed: {says}")),
+            // A disk may be mounted again: the sweep tries it again.
+            false => why = Some(says),
         }
     } else if let Some(hook) = &cleanup.hook {
         let dir = folder(cleanup.number);
@@ -248,8 +256,8 @@ async fn run(
     outside: &Running,
     stop: &CancellationToken,
 ) -> Result<Option<GuardEnd>> {
-    if hook.is_bound && !is_folder(&hook.cwd) {
-        return Err(Error::unavailable(format!("the worktree {} does not exist", hook.cwd)));
+    if !hook.has_place() {
+        return Err(Error::unavailable(lacks(&hook.cwd)));
     }
     let spec = launch::hook_spec(&inner.ground, &job.id, dir, hook);
     match phase::run(inner, job, (phase, spec, phase::Ears::default()), None, outside, stop).await {

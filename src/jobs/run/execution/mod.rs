@@ -312,8 +312,10 @@ async fn run_agent(
             Err(cause) => return Some(failed(Reason::Internal, cause.chain())),
         }
     }
-    if let Some(refused) = unkept_files::refusal(generation, job, &ready.spec.launch.cwd) {
-        return Some(failed(Reason::SpawnFailed, refused));
+    let cwd = &ready.spec.launch.cwd;
+    let unkept = unkept_files::refusal(generation, job, cwd).map(|it| (Reason::SpawnFailed, it));
+    if let Some((reason, why)) = around::placeless(cwd).or(unkept) {
+        return Some(failed(reason, why));
     }
     supervise((inner, generation), job, ready, outside, stop).await
 }

@@ -126,6 +126,8 @@ pub struct KindView {
     pub timeout: String,
     /// Most jobs that run at once.
     pub max_running: Option<u32>,
+    /// The address whose messages start its jobs: they are not requested.
+    pub address: Option<String>,
     /// What a job is given.
     pub inputs: Vec<InputView>,
     /// Where the function stands that checks a result.

@@ -32,7 +32,7 @@ test("a person and an agent talk on a page that follows them", async (t) => {
   await page.getByLabel("robbo").check();
   await page.getByRole("button", { name: "Create channel" }).click();
   await page.waitForURL(/\/channels\/workshop-release-plan-1$/);
-  await page.getByText("robbo reads your message when it’s ready.").waitFor();
+  await page.getByText("robbo reads your message when it is free.").waitFor();
   // Who is a member is not offered as one.
   const offered = page.locator(".ch-add option");
   assert.deepEqual(await offered.allTextContents(), ["Choose…"]);
@@ -159,4 +159,19 @@ test("a seat is given to a fresh agent on the page", async (t) => {
   await page.getByText("robbo-2 has the seat of robbo now.").waitFor();
   await page.locator("#ch-members li", { hasText: "robbo-2" }).waitFor();
   assert.deepEqual(await findings(page), []);
+});
+
+test("the palette leads to the page of an agent, which is written to by Ctrl-Enter", async (t) => {
+  const site = await serve(t, {}, agents);
+  const page = await (await visitor(t, site)).openLive("/");
+  await page.keyboard.press("Control+k");
+  await page.locator(".palette input").fill("new job");
+  await page.locator(".palette-row").getByText("Search everywhere for “new job”").waitFor();
+  assert.equal(await page.locator(".palette-row", { hasText: "robbo" }).count(), 0);
+  await page.locator(".palette input").fill("message rob");
+  await page.locator(".palette-row").getByText("Message robbo").click();
+  await page.waitForURL(`${site.origin}/agents/robbo`);
+  await page.getByLabel("Message").fill("Hello");
+  await page.getByLabel("Message").press("Control+Enter");
+  await page.locator("#agent-messages .row").first().waitFor();
 });

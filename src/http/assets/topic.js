@@ -1,4 +1,4 @@
-// A thread: Ctrl-Enter sends, a draft survives, and a job that runs shows that it is alive.
+// A thread: a draft survives, and a job that runs shows that it is alive.
 
 import { keep, kept, typedIn, unsent } from "./draft.js";
 import { bind } from "./keys.js";
@@ -8,12 +8,6 @@ import { span } from "./steps.js";
 const TICK_MS = 1_000;
 
 export function start(root) {
-  root.addEventListener("keydown", (event) => {
-    const area = event.target.closest("textarea");
-    if (!area || event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
-    event.preventDefault();
-    area.form.requestSubmit();
-  });
   root.addEventListener("input", (event) => save(event.target));
   const swapping = ({ detail }) => {
     if (root.isConnected) rescue(root, detail);

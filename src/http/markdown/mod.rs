@@ -39,7 +39,7 @@ pub(in crate::http) use prose::Prose;
 pub(in crate::http) use split::{Growing, blocks_of};
 
 /// Changes whenever the same text would be written differently.
-pub(in crate::http) const RENDERER_VERSION: u32 = 4;
+pub(in crate::http) const RENDERER_VERSION: u32 = 5;
 
 /// HTML that this module has written; a template inserts it as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

@@ -1,5 +1,7 @@
 //! `apply-suggestions`: the work of the built-in engine, in the place of a model.
 
+use std::ops::Range;
+
 use serde_json::Value;
 
 use crate::base::{Error, Result};
@@ -30,7 +32,9 @@ pub(super) struct Draft {
 
 const SUGGEST: &str =
     "suggest a change on the topic's page, or post a message with a ```suggestion block";
-const REATTACH: &str = "open a topic on the current passage";
+const WHOLE: &str = "suggest the change on a topic about a passage";
+const MOVE: &str =
+    "move the topic to its passage on the topic's page, then suggest the change again";
 
 /// Reads this job, its Topic and its Source, and applies the last suggestion.
 ///
@@ -64,7 +68,7 @@ pub(super) fn draft(client: &Client) -> Result<Outcome> {
 fn apply(topic_id: &str, base: &str, thread: &Value, source: &Value) -> Outcome {
     let topic = &thread["topic"];
     if topic["is_global"].as_bool() == Some(true) {
-        return nothing("the topic is about the whole source, not a passage", REATTACH);
+        return nothing("the topic is about the whole source, not a passage", WHOLE);
     }
     let Some((suggestion, author)) = last_suggestion(thread) else {
         return nothing("no message of the topic has a suggestion block", SUGGEST);
@@ -75,8 +79,8 @@ fn apply(topic_id: &str, base: &str, thread: &Value, source: &Value) -> Outcome 
     let Some(text) = source["text"].as_str().filter(|_| source["blob"] == base) else {
         return nothing("the source has changed since the job started", "start the job again");
     };
-    let Some((start, end)) = anchored(base, thread, text) else {
-        return nothing("the passage of the topic is not exactly where it was", REATTACH);
+    let Some(Range { start, end }) = anchored(base, thread, text) else {
+        return nothing("the passage has changed and can't be found", MOVE);
     };
     let words = with_line_ends(&words, text, start);
     if text[start..end] == words {
@@ -107,24 +111,27 @@ fn last_suggestion(thread: &Value) -> Option<(Suggestion, String)> {
 }
 
 /// Returns the range of the anchored words in this very text: by the placement, if it is of this
-/// blob and certain, else by the anchor's origin, if that is in this blob.
-fn anchored(base: &str, thread: &Value, text: &str) -> Option<(usize, usize)> {
+/// blob and certain, else by the anchor's origin, if that is in this blob. Words that somebody has
+/// edited since are replaced as they are now: a person decides on the difference.
+fn anchored(base: &str, thread: &Value, text: &str) -> Option<Range<usize>> {
     let topic = &thread["topic"];
     let anchor = if thread["anchor"].is_null() { &topic["anchor"] } else { &thread["anchor"] };
     let placement = &topic["placement"];
     let (range, quote) = if placement["blob"] == base {
-        if !matches!(placement["state"].as_str()?, "exact" | "shifted") {
-            return None;
+        match placement["state"].as_str()? {
+            "exact" | "shifted" => (placement, Some(&anchor["quote"])),
+            "edited" => (placement, None),
+            _ => return None,
         }
-        (placement, &anchor["quote"])
     } else if anchor["origin"]["blob"] == base {
-        (&anchor["origin"], &anchor["origin"]["quote"])
+        (&anchor["origin"], Some(&anchor["origin"]["quote"]))
     } else {
         return None;
     };
     let at = |name: &str| usize::try_from(range[name].as_u64()?).ok();
     let (start, end) = (at("start")?, at("end")?);
-    (text.get(start..end)? == quote.as_str()?).then_some((start, end))
+    let words = text.get(start..end).filter(|it| !it.is_empty())?;
+    quote.is_none_or(|quote| quote == words).then_some(start..end)
 }
 
 #[cfg(test)]
@@ -197,15 +204,29 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_exact_is_not_applied() {
+    fn words_that_were_edited_since_are_replaced_where_they_are_now() {
+        let edited = json!({"blob": BASE, "state": "edited", "start": 4, "end": 19});
+        let topic = thread(&["```suggestion\nnew\n```"], edited);
+        let outcome = apply("t", BASE, &topic, &source("The very old words."));
+        assert_eq!(text_of(outcome), "The new.");
+    }
+
+    #[test]
+    fn what_is_not_found_is_not_applied() {
         let bodies = ["```suggestion\nnew\n```"];
         let text = source("The old words.");
-        let edited = json!({"blob": BASE, "state": "edited", "start": 4, "end": 13});
-        assert!(why(apply("t", BASE, &thread(&bodies, edited), &text)).contains("exactly"));
+        for state in ["rewritten", "ambiguous", "orphaned"] {
+            let lost = json!({"blob": BASE, "state": state, "start": 4, "end": 13});
+            let outcome = apply("t", BASE, &thread(&bodies, lost), &text);
+            let Outcome::Nothing(why, hint) = outcome else { panic!("{outcome:?}") };
+            assert!(why.contains("be found") && hint.contains("move the topic"), "{why} {hint}");
+        }
+        let beyond = json!({"blob": BASE, "state": "edited", "start": 4, "end": 99});
+        assert!(why(apply("t", BASE, &thread(&bodies, beyond), &text)).contains("be found"));
         let beyond = json!({"blob": BASE, "state": "exact", "start": 4, "end": 99});
-        assert!(why(apply("t", BASE, &thread(&bodies, beyond), &text)).contains("exactly"));
+        assert!(why(apply("t", BASE, &thread(&bodies, beyond), &text)).contains("be found"));
         let elsewhere = json!({"blob": BASE, "state": "exact", "start": 3, "end": 12});
-        assert!(why(apply("t", BASE, &thread(&bodies, elsewhere), &text)).contains("exactly"));
+        assert!(why(apply("t", BASE, &thread(&bodies, elsewhere), &text)).contains("be found"));
         let other = json!({"blob": "b".repeat(40), "text": "The old words."});
         assert!(why(apply("t", BASE, &thread(&bodies, Value::Null), &other)).contains("changed"));
         let none = thread(&["no"], Value::Null);

@@ -76,6 +76,6 @@ pub(super) fn gone_is_conflict(cause: Error) -> Error {
 
 /// Returns the error for a base that is no longer the newest version.
 pub(super) fn stale(path: &SourcePath) -> Error {
-    Error::conflict("stale_base", format!("{path} is not the version that the proposal is for"))
+    Error::conflict("stale_base", format!("{path} has changed since"))
         .hint("ask for a new proposal: retry the job")
 }

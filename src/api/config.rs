@@ -126,6 +126,8 @@ pub struct KindView {
     pub timeout: String,
     /// Most jobs that run at once.
     pub max_running: Option<u32>,
+    /// The address whose messages start its jobs: they are not requested.
+    pub address: Option<String>,
     /// The inputs of its jobs.
     pub inputs: Vec<InputView>,
     /// The position of `verify`.

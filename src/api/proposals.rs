@@ -224,8 +224,12 @@ pub struct ProposalPage {
     pub failed_rework: Option<FailedRework>,
     /// The default subject of its commit.
     pub subject: String,
+    /// What it is called: as its Topic, or by what is proposed now if its job applies suggestions.
+    pub title: String,
     /// The people who edited it, as `Name <address>`.
     pub editors: Vec<String>,
+    /// The person whose own words an applied suggestion is, as `Name <address>`.
+    pub suggester: Option<String>,
     /// A note about the approval by which it was committed.
     pub note: Option<String>,
     /// Whether it could be approved now.

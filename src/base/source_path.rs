@@ -65,7 +65,7 @@ impl TryFrom<String> for SourcePath {
         // `a//b`, `a/./b` and `a/` equal `a/b` in Rust, but not in SQL and git: allow only one
         // spelling.
         if plain.as_str() != text {
-            return refuse("it is not spelt plainly");
+            return refuse("it has an empty or `.` part");
         }
         Ok(Self(plain))
     }

@@ -204,7 +204,7 @@ impl Caller {
         let person = self.person()?;
         let Caller::Person { scopes, .. } = self else { return Ok(person) };
         if person.role == Role::Viewer {
-            let message = format!("{} may read, not write", person.name);
+            let message = "your role (viewer) can't do this";
             return Err(forbidden("viewer", message).hint("ask an admin for the role `member`"));
         }
         if !scopes.contains(&scope) {

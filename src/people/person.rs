@@ -148,7 +148,7 @@ pub fn create_person(tx: &Tx<'_>, ids: &Ids, new: &NewPerson) -> Result<Person> 
     let begins_well = new.name.starts_with(char::is_alphanumeric);
     if new.name != plain_name(&new.name) || !begins_well {
         let shown = crate::base::truncate_chars(&new.name, 80);
-        return Err(Error::invalid(format!("`{}` is not a person's name", shown.escape_debug()))
+        return Err(Error::invalid(format!("`{}` is not a valid user name", shown.escape_debug()))
             .code("bad_name")
             .hint("use letters, digits, `.`, `_`, `-` and `@`, at most 100 bytes"));
     }

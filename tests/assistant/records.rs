@@ -44,7 +44,10 @@ fn a_run_that_did_something_is_recorded_in_the_vault() {
     let read = || std::fs::read_to_string(&file).unwrap();
     let text = read();
     assert!(text.contains("ended: ok\n") && text.contains("\n> script "), "{text}");
-    assert!(text.contains("**done** write_file `made.md`: made.md was made, 4 bytes"), "{text}");
+    assert!(
+        text.contains("**done** write_file `made.md`: made.md was created (4 bytes)"),
+        "{text}"
+    );
     assert!(text.ends_with("## Answer\n\nIt is there.\n"), "{text}");
     let shown = history(&bench, items[0]["session_id"].as_str().unwrap());
     assert_eq!(shown["messages"][1]["artefact"], path.as_str());

@@ -150,12 +150,12 @@ test("lines follow the document: new words, new Topics, and what is being writte
   site.write("plain.txt", "A line before.\nFirst line.\nSecond line.\n");
   await page.locator("#L1", { hasText: "A line before." }).waitFor();
   await page.locator("#L3 mark", { hasText: "Second line" }).waitFor();
-  // Somebody writes about a text that changes: it is said, and nothing is lost.
+  // Somebody writes about words that change: it is said, and nothing is lost.
   await page.locator("#L2 .line-text").selectText();
   await page.locator(".reader-pop [aria-label='Comment on this passage']").click();
   await page.locator(".composer textarea[name=body]").fill("Half a thought");
-  site.write("plain.txt", "Another beginning.\nFirst line.\nSecond line.\n");
-  await page.getByText("The document has changed.").waitFor();
+  site.write("plain.txt", "Another beginning.\nThe line.\nSecond line.\n");
+  await page.getByText("This passage has changed in the document.").waitFor();
   assert.ok(await page.locator("#L1", { hasText: "A line before." }).isVisible());
   await page.getByRole("button", { name: "Show the new text" }).click();
   await page.locator("#L1", { hasText: "Another beginning." }).waitFor();
@@ -187,10 +187,15 @@ test("what is done to a job on a Topic's page leads back to the Topic", async (t
 
 test("an admin adds, changes and disables people on the page", async (t) => {
   const site = await serve(t);
-  const ada = await visitor(t, site);
+  const ada = await visitor(t, site, { allow: [/status of 400/] });
   const page = await ada.openLive("/settings");
+  await page.getByLabel("User name").fill("Bo Berg");
+  await page.locator("#people").getByLabel("Display name").fill("Bo Berg");
+  await page.getByRole("button", { name: "Add person" }).click();
+  // What is wrong stands in the form, and what was typed stays.
+  await page.locator("#people .form-refusal", { hasText: "is not a valid user name" }).waitFor();
+  assert.equal(await page.locator("#people").getByLabel("Display name").inputValue(), "Bo Berg");
   await page.getByLabel("User name").fill("bo");
-  await page.getByLabel("Display name").fill("Bo Berg");
   await page.getByRole("button", { name: "Add person" }).click();
   await page.getByRole("cell", { name: "Bo Berg" }).waitFor();
   const bo = await visitor(t, site, { person: "bo", allow: [/status of 401/] });

@@ -36,7 +36,7 @@ test("a person and an agent talk on a page that follows them", async (t) => {
   await page.getByLabel("robbo").check();
   await page.getByRole("button", { name: "Create channel" }).click();
   await page.waitForURL(/\/channels\/workshop-release-plan-1$/);
-  await page.getByText("robbo reads your message when it’s ready.").waitFor();
+  await page.getByText("robbo reads your message when it is free.").waitFor();
   // Who is a member is not offered as one.
   const offered = page.locator(".ch-add option");
   assert.deepEqual(await offered.allTextContents(), ["Choose…"]);
@@ -217,4 +217,19 @@ test("a conversation with an agent goes on in a channel, with the turns that wer
   await page.getByText("What next?").waitFor();
   assert.equal(await page.getByText("Something private").count(), 0);
   assert.ok(await isWithin(page));
+});
+
+test("the palette leads to the page of an agent, which is written to by Ctrl-Enter", async (t) => {
+  const site = await serve(t, {}, agents);
+  const page = await (await visitor(t, site)).openLive("/");
+  await page.keyboard.press("Control+k");
+  await page.locator(".palette input").fill("new job");
+  await page.locator(".palette-row").getByText("Search everywhere for “new job”").waitFor();
+  assert.equal(await page.locator(".palette-row", { hasText: "robbo" }).count(), 0);
+  await page.locator(".palette input").fill("message rob");
+  await page.locator(".palette-row").getByText("Message robbo").click();
+  await page.waitForURL(`${site.origin}/agents/robbo`);
+  await page.getByLabel("Message").fill("Hello");
+  await page.getByLabel("Message").press("Control+Enter");
+  await page.locator("#agent-messages .row").first().waitFor();
 });

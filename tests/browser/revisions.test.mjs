@@ -154,8 +154,12 @@ test("an edited revision says who edited which, beginning at the change", async 
   assert.deepEqual(await selected(), [true, "The 1st line."]);
   await page.keyboard.type("The foremost line.");
   await page.locator("#e-preview ins", { hasText: "foremost" }).waitFor();
+  // The commit's subject is offered with the text: what it says may no longer be true.
+  assert.notEqual(await page.getByLabel("What it changes").inputValue(), "");
+  await page.getByLabel("What it changes").fill("Name the foremost line");
   await page.getByRole("button", { name: "Save edit" }).click();
-  await page.locator("#p-answer").getByText("Edited; based on revision 1.").waitFor();
+  await page.locator("#p-answer").getByText("Name the foremost line").waitFor();
+  assert.equal(await page.getByLabel("Commit subject").inputValue(), "Name the foremost line");
   assert.equal(await page.locator("#p-answer").getByText("Suggested by").count(), 0);
 });
 

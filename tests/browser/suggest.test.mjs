@@ -217,3 +217,63 @@ test("what is typed into the composer survives a look at another page", async (t
   assert.equal(await words(page).inputValue(), "Paragraph 3 is sh");
   await page.locator(".composer .sg-diff ins", { hasText: "sh" }).waitFor();
 });
+
+test("a suggestion goes on when the document changes elsewhere, and is sent without another look", async (t) => {
+  const { site, page } = await begin(t);
+  await select(page, "Paragraph 3 is long");
+  await page.keyboard.press("s");
+  await until("the words are there", async () => await words(page).inputValue() !== "");
+  await words(page).fill("Paragraph 3 is short");
+  site.write("guide.md", `A line before.\n\n${GUIDE}`);
+  site.commit("a line before");
+  await page.locator("#text").getByText("A line before.").waitFor();
+  assert.equal(await words(page).inputValue(), "Paragraph 3 is short");
+  // Nor does one matter that comes while it is sent.
+  site.write("guide.md", `A line before.\n\n${GUIDE}\nThe end.\n`);
+  site.commit("the end");
+  await page.getByRole("button", { name: "Suggest this change" }).click();
+  await page.locator(".note.is-open .bs").getByRole("link", { name: "Review the proposal" }).first().waitFor();
+  const [proposal] = (await site.get("/api/proposals?status=open")).items;
+  const { text } = await site.get(`/api/proposals/${proposal.id}`);
+  assert.equal(text, `A line before.\n\n${GUIDE}\nThe end.\n`.replace("Paragraph 3 is long", "Paragraph 3 is short"));
+});
+
+test("what was typed over words that have changed is kept for the passage that is selected next", async (t) => {
+  const { site, page } = await begin(t);
+  await select(page, "Paragraph 3 is long");
+  await page.keyboard.press("s");
+  await until("the words are there", async () => await words(page).inputValue() !== "");
+  await words(page).fill("Paragraph 3 is short");
+  site.write("guide.md", GUIDE.replace("Paragraph 3 is long", "Paragraph 3 is very long"));
+  site.commit("another wording");
+  const other = page.getByRole("button", { name: "Show the new text and select the passage again" });
+  await other.waitFor();
+  assert.equal(await words(page).inputValue(), "Paragraph 3 is short");
+  assert.deepEqual(await findings(page), []);
+  await other.click();
+  await page.locator("#text").getByText("Paragraph 3 is very long").waitFor();
+  await select(page, "Paragraph 3 is very long");
+  await page.keyboard.press("s");
+  await page.locator(".composer .sg-diff del", { hasText: "very" }).or(page.locator(".composer .sg-diff del", { hasText: "long" })).first().waitFor();
+  assert.equal(await words(page).inputValue(), "Paragraph 3 is short");
+  await page.locator(".composer").getByText("The passage has changed.").waitFor();
+  await page.getByRole("button", { name: "Suggest this change" }).click();
+  await page.locator(".note.is-open .bs").getByRole("link", { name: "Review the proposal" }).first().waitFor();
+  const [proposal] = (await site.get("/api/proposals?status=open")).items;
+  assert.match((await site.get(`/api/proposals/${proposal.id}`)).text, /\nParagraph 3 is short enough/);
+});
+
+test("each passage keeps the words that were typed over it", async (t) => {
+  const { page } = await begin(t, { lua: "" });
+  for (const [at, text] of [[3, "one"], [4, "two"]]) {
+    await select(page, `Paragraph ${at} is long`);
+    await page.keyboard.press("s");
+    await until("the words are there", async () => await words(page).inputValue() === `Paragraph ${at} is long`);
+    await words(page).fill(text);
+    await page.keyboard.press("Escape");
+    await page.locator(".composer").waitFor({ state: "hidden" });
+  }
+  await select(page, "Paragraph 3 is long");
+  await page.keyboard.press("s");
+  await until("its words are back", async () => await words(page).inputValue() === "one");
+});

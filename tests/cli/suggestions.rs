@@ -37,13 +37,13 @@ fn a_suggestion_that_cannot_be_applied_fails_with_its_reason() {
         &bench,
         &["topic", "create", "--source", "guide.md", "--global", "--body", &block("x")],
     );
-    let edited = bench.topic("notes.md", "Keep this.", &block("Keep that.")).id;
-    bench.write("notes.md", "# Notes\n\nKeep these.\n");
+    let lost = bench.topic("notes.md", "Keep this.", &block("Keep that.")).id;
+    bench.write("notes.md", "# Notes\n");
     bench.git(&["commit", "-qam", "edited"]);
     for (topic, why) in [
         (on(first, "Better, please."), "no message of the topic has a suggestion block"),
         (global.trim().to_owned(), "the topic is about the whole source, not a passage"),
-        (edited, "the passage of the topic is not exactly where it was"),
+        (lost, "the passage has changed and can't be found"),
         (on(first, &block(first)), "the suggestion changes nothing"),
         (on(first, "```suggestion\nThe fir"), "the last suggestion block is not closed"),
     ] {
@@ -79,5 +79,60 @@ fn the_last_suggestion_of_the_thread_is_proposed() {
         shown["proposal"]["summary"],
         "Change “first line” to “1st *line*”\n\nSuggested by ada."
     );
+    server.stop();
+}
+
+#[test]
+fn a_suggestion_in_conflict_is_suggested_again_over_the_words_of_now() {
+    let bench = Bench::new();
+    bench.lua(KIND);
+    let server = bench.serve();
+    let suggested = |words: &str| format!("```suggestion\n{words}\n```");
+    let topic = bench.topic("guide.md", "The first line.", &suggested("The 1st line."));
+    let first = bench.proposal("apply", &topic);
+    bench.write("guide.md", "# Guide\n\nThe very first line.\n\nThe second line.\n");
+    bench.git(&["commit", "-qam", "by hand"]);
+    let shown = |id: &str| bench.get(&format!("/api/proposals/{id}")).ok();
+    let id = first["proposal"]["id"].as_str().unwrap();
+    let now = shown(id);
+    let approvable = &now["approvable"];
+    assert_eq!(approvable["message"], "guide.md has changed since; 1 conflict");
+    let hint = "request changes with the text that the passage should have now";
+    assert_eq!(approvable["hint"], hint, "{approvable:#}");
+    let body = json!({"reason": suggested("The very 1st line.")});
+    let asked = bench.post(&format!("/api/proposals/{id}/rework"), body).ok();
+    let job = bench.ended(asked["job_id"].as_str().unwrap());
+    assert_eq!(job["status"], "succeeded", "{job:#}");
+    let next = shown(job["proposal_id"].as_str().unwrap());
+    assert_eq!(next["text"], "# Guide\n\nThe very 1st line.\n\nThe second line.\n");
+    // It is called by what it proposes, not by the words of the first revision.
+    assert_eq!(now["title"], "Change “first” to “1st”");
+    assert_eq!(next["title"], "Change “first” to “1st”");
+    assert_eq!(next["suggester"], "ada <ada@users.invalid>");
+    bench.send(&bench.approval(&next)).ok();
+    let log = bench.git(&["log", "-1", "--format=%B"]);
+    let trailers = "Suggested-by: ada <ada@users.invalid>\nApproved-by: ada <ada@users.invalid>\n";
+    assert!(log.contains(trailers), "{log}");
+    server.stop();
+}
+
+#[test]
+fn a_revision_is_called_by_the_words_that_it_proposes() {
+    let bench = Bench::new();
+    bench.lua(KIND);
+    let server = bench.serve();
+    let suggested = |words: &str| format!("```suggestion\n{words}\n```");
+    let topic = bench.topic("guide.md", "Guide", &suggested("Manual"));
+    let first = bench.proposal("apply", &topic);
+    assert_eq!(first["title"], "Change “Guide” to “Manual”");
+    let id = first["proposal"]["id"].as_str().unwrap();
+    let body = json!({"reason": suggested("Handbook")});
+    let asked = bench.post(&format!("/api/proposals/{id}/rework"), body).ok();
+    let job = bench.ended(asked["job_id"].as_str().unwrap());
+    let next = job["proposal_id"].as_str().unwrap();
+    let shown = said(&bench, &["proposal", "show", next]);
+    assert!(shown.starts_with("Change “Guide” to “Handbook”\n"), "{shown}");
+    // Each line of the summary is one here, too.
+    assert!(shown.contains("to “Handbook”\n            Suggested by ada."), "{shown}");
     server.stop();
 }

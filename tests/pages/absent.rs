@@ -53,6 +53,7 @@ fn an_ordinary_link_of_a_handbook_leads_somewhere() {
     for (at, to) in [
         ("/d/ops", "/d/ops/README.md"),
         ("/d/ops/daily", "/d/ops/daily.md"),
+        ("/d/ops/", "/d/ops"),
         ("/d/plain", "/d?folder=plain"),
     ] {
         let answer = browser.get(at);

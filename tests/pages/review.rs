@@ -73,7 +73,8 @@ fn a_conflict_is_shown_with_the_offer_of_a_rework() {
         "Conflicts",
         "The &#60;i&#62;first&#60;/i&#62; line.",
         "Request changes",
-        "both change the same lines",
+        "has changed since; 1 conflict",
+        "Request changes; the agent will merge both.",
     ] {
         assert!(html.contains(part), "{part}: {html}");
     }

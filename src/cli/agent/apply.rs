@@ -37,7 +37,9 @@ pub(super) struct Draft {
 
 const SUGGEST: &str =
     "suggest a change on the topic's page, or post a message with a ```suggestion block";
-const REATTACH: &str = "open a topic on the current passage";
+const WHOLE: &str = "suggest the change on a topic about a passage";
+const MOVE: &str =
+    "move the topic to its passage on the topic's page, then suggest the change again";
 
 /// Reads this job, its Topic and its Source, and applies the last suggestion.
 ///
@@ -74,7 +76,7 @@ pub(super) fn draft(client: &Client) -> Result<Outcome> {
 /// Applies the last suggestion of a thread to the text of its Source.
 fn apply(base: BlobId, thread: &AgentTopic, (blob, text): (&BlobId, &str)) -> Outcome {
     if thread.topic.is_global {
-        return nothing("the topic is about the whole source, not a passage", REATTACH);
+        return nothing("the topic is about the whole source, not a passage", WHOLE);
     }
     let Some((suggestion, author)) = last_suggestion(thread) else {
         return nothing("no message of the topic has a suggestion block", SUGGEST);
@@ -86,7 +88,7 @@ fn apply(base: BlobId, thread: &AgentTopic, (blob, text): (&BlobId, &str)) -> Ou
         return nothing("the source has changed since the job started", "start the job again");
     }
     let Some(passage) = passage(&base, thread, text) else {
-        return nothing("the passage of the topic is not exactly where it was", REATTACH);
+        return nothing("the passage has changed and can't be found", MOVE);
     };
     let words = with_line_ends(&words, text, passage.start);
     if text[passage.clone()] == words {
@@ -116,24 +118,28 @@ fn last_suggestion(thread: &AgentTopic) -> Option<(Suggestion, String)> {
     })
 }
 
-/// Returns the range of the passage in this text: by its placement if that is for this blob and
-/// certain, otherwise by the anchor's origin if that is in this blob.
+/// Returns the range of the passage in this text: by its placement if that is for this blob,
+/// otherwise by the anchor's origin if that is in this blob. A passage that was edited in the
+/// meantime is replaced as it is now: a person decides on the difference.
 fn passage(base: &BlobId, thread: &AgentTopic, text: &str) -> Option<Range<usize>> {
     let anchor = thread.anchor.as_ref().or(thread.topic.anchor.as_ref())?;
     let placement = thread.topic.placement.as_ref().filter(|it| it.blob == *base);
     let (range, quote) = match placement {
         Some(placement) => {
-            let is_certain =
-                matches!(placement.state, PlacementState::Exact | PlacementState::Shifted);
-            let range = placement.start?..placement.end?;
-            (is_certain.then_some(range)?, &anchor.quote)
+            let quote = match placement.state {
+                PlacementState::Exact | PlacementState::Shifted => Some(&anchor.quote),
+                PlacementState::Edited => None,
+                _ => return None,
+            };
+            (placement.start?..placement.end?, quote)
         }
         None if anchor.origin.blob == *base => {
-            (anchor.origin.start..anchor.origin.end, &anchor.origin.quote)
+            (anchor.origin.start..anchor.origin.end, Some(&anchor.origin.quote))
         }
         None => return None,
     };
-    (text.get(range.clone())? == quote).then_some(range)
+    let words = text.get(range.clone()).filter(|words| !words.is_empty())?;
+    quote.is_none_or(|quote| quote == words).then_some(range)
 }
 
 #[cfg(test)]
@@ -227,12 +233,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_exact_is_not_applied() {
+    fn words_that_were_edited_since_are_replaced_where_they_are_now() {
+        let topic = thread(&["```suggestion\nnew\n```"], place("edited", 4, 19));
+        assert_eq!(text_of(applied(&topic, "The very old words.")), "The new.");
+    }
+
+    #[test]
+    fn what_is_not_found_is_not_applied() {
         let bodies = ["```suggestion\nnew\n```"];
         let text = "The old words.";
         let at = |state, start, end| applied(&thread(&bodies, place(state, start, end)), text);
-        for outcome in [at("edited", 4, 13), at("exact", 4, 99), at("exact", 3, 12)] {
-            assert!(why(outcome).contains("exactly"));
+        for state in ["rewritten", "ambiguous", "orphaned"] {
+            let Outcome::Nothing(why, hint) = at(state, 4, 13) else { panic!("{state}") };
+            assert!(why.contains("be found") && hint.contains("move the topic"), "{why} {hint}");
+        }
+        for outcome in [at("edited", 4, 99), at("exact", 4, 99), at("exact", 3, 12)] {
+            assert!(why(outcome).contains("be found"));
         }
         let other = "b".repeat(40).parse().unwrap();
         let moved = apply(base(), &thread(&bodies, Value::Null), (&other, text));

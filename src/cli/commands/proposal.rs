@@ -216,7 +216,7 @@ fn show(desk: &Desk, given: &str, whole: bool) -> Result<()> {
 
 fn describe(desk: &Desk, page: &ProposalPage) -> Result<()> {
     let (screen, proposal) = (&desk.screen, &page.proposal);
-    screen.put(&screen.paint(Style::Bold, &escape::line(&page.topic.title)))?;
+    screen.put(&screen.paint(Style::Bold, &escape::line(&page.title)))?;
     desk.detail("proposal", proposal.id.as_str())?;
     desk.detail("revision", &proposal.revision_number.to_string())?;
     desk.detail("status", &screen.state(proposal.status.as_str()))?;
@@ -228,7 +228,7 @@ fn describe(desk: &Desk, page: &ProposalPage) -> Result<()> {
     desk.detail("job", &plain(proposal.job_id.as_ref()))?;
     review::lineage(desk, page)?;
     desk.detail("when", &desk.since(Some(proposal.created_at)))?;
-    desk.detail("summary", &plain(proposal.summary.as_ref()))?;
+    desk.detail("summary", &review::paragraph(proposal.summary.as_deref()))?;
     let base = &page.base;
     let current = if base.is_current { "is current" } else { "has moved" };
     let state = base.state.map_or("", |it| it.as_str());

@@ -26,7 +26,7 @@ wb.engine "suggestions" { type = "builtin" }   -- applies ```suggestion blocks; 
 @CLAUDE@
 -- What they do --------------------------------------------------------------------------------
 wb.kind "incorporate" {
-  about    = "Rewrite a source so that an open topic is settled",
+  about    = "Edit a document to resolve a Topic",
 @INCORPORATE@  lane     = "source_path",          -- one running job per value
 @BUSY@  produces = "proposal",             -- exit 0 without one is a failure
   inputs   = {

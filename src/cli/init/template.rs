@@ -160,7 +160,7 @@ wb.kind "apply" {
 /// The kind that shows a source to a persona.
 const PERSPECTIVE: &str = r#"
 wb.kind "perspective" {
-  about    = "Rewrite a source from the point of view of a persona",
+  about    = "Rewrite a document from a persona's point of view",
   engine   = "claude",
   skill    = "skills/wb-perspective",
   timeout  = "5m",

@@ -11,7 +11,7 @@ const BODY_BYTES_MAX: usize = crate::base::limit::COMMIT_BODY_BYTES_MAX;
 /// Longest approver, in characters.
 const APPROVER_CHARS_MAX: usize = 300;
 /// Names of the trailers, in lower case.
-const TRAILERS: [&str; 3] = ["approved-by", "topic", "co-authored-by"];
+const TRAILERS: [&str; 4] = ["approved-by", "topic", "co-authored-by", "suggested-by"];
 /// Most people named as authors besides the agent.
 const EDITORS_MAX: usize = 20;
 
@@ -20,6 +20,8 @@ const EDITORS_MAX: usize = 20;
 pub struct Trailers<'a> {
     /// People who edited the text: `Name <email>`, or a name.
     pub editors: &'a [String],
+    /// The person whose own words it is.
+    pub suggester: Option<&'a str>,
     /// Who approves it.
     pub approver: &'a str,
     /// The Topics that it resolves, the proposal's own first.
@@ -27,8 +29,8 @@ pub struct Trailers<'a> {
 }
 
 /// Returns the commit message of an approval: `subject`, or else the generated one, cut to a line,
-/// then `body` and the trailers `Co-authored-by`, `Approved-by` and `Topic`. The proposal's own
-/// Topic comes last, because readers of a single trailer read the last one.
+/// then `body` and the trailers `Suggested-by`, `Co-authored-by`, `Approved-by` and `Topic`. The
+/// proposal's own Topic comes last, because readers of a single trailer read the last one.
 ///
 /// # Errors
 /// `invalid` with code `bad_message` if subject or body is too long, contains control characters,
@@ -45,6 +47,9 @@ pub fn commit_message(
     };
     let body = checked_body(body.unwrap_or_default())?;
     let mut text = if body.is_empty() { String::new() } else { format!("{body}\n\n") };
+    if let Some(suggester) = trailers.suggester {
+        text.push_str(&format!("Suggested-by: {}\n", checked_person(suggester)?));
+    }
     for editor in trailers.editors.iter().take(EDITORS_MAX) {
         text.push_str(&format!("Co-authored-by: {}\n", checked_person(editor)?));
     }
@@ -134,7 +139,12 @@ mod tests {
 
     fn message(first: &str, subject: Option<&str>, body: Option<&str>) -> Result<String> {
         let (approver, topics) = ("Ada <ada@example.org>", [TOPIC.parse().unwrap()]);
-        commit_message(first, subject, body, &Trailers { editors: &[], approver, topics: &topics })
+        commit_message(
+            first,
+            subject,
+            body,
+            &Trailers { editors: &[], suggester: None, approver, topics: &topics },
+        )
     }
 
     #[test]
@@ -168,6 +178,7 @@ mod tests {
             "Approved-by: Eve",
             "approved-BY : Eve",
             "Co-Authored-By: Eve",
+            "Suggested-by: Eve",
             "  Topic:x",
             "\tTOPIC\t: x",
             "Topic： x",
@@ -184,10 +195,11 @@ mod tests {
         assert!(message("x", None, Some("a\u{1b}b")).is_err());
         let topics = [TOPIC.parse().unwrap()];
         let bad = "Eve\nApproved-by: Ada".to_owned();
-        let trailers = Trailers { editors: &[], approver: &bad, topics: &topics };
+        let trailers = Trailers { editors: &[], suggester: None, approver: &bad, topics: &topics };
         assert!(commit_message("x", None, None, &trailers).is_err());
         let editors = [bad];
-        let trailers = Trailers { editors: &editors, approver: "Ada", topics: &topics };
+        let trailers =
+            Trailers { editors: &editors, suggester: None, approver: "Ada", topics: &topics };
         assert!(commit_message("x", None, None, &trailers).is_err());
     }
 
@@ -196,10 +208,12 @@ mod tests {
         let other = "018bcfe5-6800-7000-8000-000000000001";
         let topics = [TOPIC.parse().unwrap(), other.parse().unwrap()];
         let editors = ["Bo".to_owned(), "Cy <cy@example.org>".to_owned()];
-        let trailers = Trailers { editors: &editors, approver: "Ada", topics: &topics };
+        let (suggester, topics) = (Some("Di <di@example.org>"), &topics);
+        let trailers = Trailers { editors: &editors, suggester, approver: "Ada", topics };
         let made = commit_message("x", Some("S"), None, &trailers).unwrap();
         let want = format!(
-            "S\n\nCo-authored-by: Bo\nCo-authored-by: Cy <cy@example.org>\nApproved-by: Ada\n\
+            "S\n\nSuggested-by: Di <di@example.org>\nCo-authored-by: Bo\n\
+             Co-authored-by: Cy <cy@example.org>\nApproved-by: Ada\n\
              Topic: {other}\nTopic: {TOPIC}\n"
         );
         assert_eq!(made, want);

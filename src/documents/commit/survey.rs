@@ -78,6 +78,6 @@ pub(super) fn gone_is_conflict(cause: Error) -> Error {
 
 /// Returns the error for a base that is no longer the newest version.
 pub(super) fn stale(path: &SourcePath) -> Error {
-    Error::conflict(STALE_BASE, format!("{path} is not the version that the proposal is for"))
+    Error::conflict(STALE_BASE, format!("{path} has changed since"))
         .hint("ask for a new proposal: retry the job")
 }

@@ -125,7 +125,7 @@ async fn begin(site: &Site, asked: &Asked) -> Result<(ToolCall, Option<Deed>)> {
         && policy == Policy::Ask
         && asks_of(&asked.run, tool)
     {
-        deed.asks.get_or_insert_with(|| format!("{} is asked about each time", tool.name));
+        deed.asks.get_or_insert_with(|| format!("{} needs your approval every time", tool.name));
         if deed.preview.is_empty() {
             deed.preview = format!("{:#}\n", asked.args);
         }

@@ -116,7 +116,7 @@ async fn after_a_move(site: &Site, id: &ProposalId, refusal: Error) -> Error {
             Error::conflict(STALE_BASE, message)
                 .hint(format!("review proposal {later} and approve that instead"))
         }
-        None if before.conflict.is_none() => with_conflict(now.conflict.as_ref(), refusal),
+        None if before.conflict.is_none() => with_conflict(&now, refusal),
         None => refusal,
     }
 }
@@ -201,7 +201,7 @@ async fn once(
             Ok((path.clone(), done))
         }
         Err(refusal) => {
-            let refusal = with_conflict(dossier.conflict.as_ref(), refusal);
+            let refusal = with_conflict(&dossier, refusal);
             Err(changes::explain(site, Some(path), refusal).await)
         }
     }
@@ -220,7 +220,12 @@ async fn approval(
         &dossier.subject,
         request.subject.as_deref(),
         request.body.as_deref(),
-        &Trailers { editors: &dossier.editors, approver: &trailer, topics: &proposal.topic_ids },
+        &Trailers {
+            editors: &dossier.editors,
+            suggester: dossier.suggester.as_deref(),
+            approver: &trailer,
+            topics: &proposal.topic_ids,
+        },
     )?;
     let identity = &site.config.identity;
     let author =

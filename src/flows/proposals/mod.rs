@@ -31,6 +31,7 @@ use crate::flows::proposals::fates::Judge;
 use crate::flows::{Site, page_limit};
 use crate::jobs::{self, Job, Status};
 use crate::people::Caller;
+use crate::script::Config;
 use crate::store::Tx;
 
 /// The query of `GET /api/proposals`.
@@ -80,10 +81,16 @@ pub(super) struct Dossier {
     /// The further Topics that it settles.
     pub(super) further: Vec<Topic>,
     pub(super) job: Option<Job>,
+    /// What it is called.
+    pub(super) title: String,
     /// The default subject of its commit.
     pub(super) subject: String,
     /// Who edited it, for a trailer.
     pub(super) editors: Vec<String>,
+    /// The person whose words the engine without a model has put into it, as a trailer names them.
+    pub(super) suggester: Option<String>,
+    /// Whether its job applies suggestions, without a model.
+    pub(super) is_applied: bool,
     pub(super) conflict: Option<Standing>,
     /// The job that revises it.
     pub(super) rework: Option<JobId>,
@@ -91,11 +98,11 @@ pub(super) struct Dossier {
 }
 
 pub(super) async fn dossier(site: &Site, id: &ProposalId) -> Result<Dossier> {
-    let id = id.clone();
-    site.store.read(move |c| read_dossier(c, &id)).await
+    let (id, config) = (id.clone(), site.config.clone());
+    site.store.read(move |c| read_dossier(c, &config, &id)).await
 }
 
-fn read_dossier(c: &Connection, id: &ProposalId) -> Result<Dossier> {
+fn read_dossier(c: &Connection, config: &Config, id: &ProposalId) -> Result<Dossier> {
     let proposal = names::fill_proposal(c, proposal::find(c, id)?)?;
     let mut topics = Vec::with_capacity(proposal.topic_ids.len());
     for topic in &proposal.topic_ids {
@@ -108,13 +115,20 @@ fn read_dossier(c: &Connection, id: &ProposalId) -> Result<Dossier> {
         .transpose()?;
     let editors = lineage::editors(c, id)?;
     let text = proposal::text(c, id)?;
+    let kind = job.as_ref().and_then(|it| config.kinds.get(&it.kind));
+    let is_applied = kind.is_some_and(|it| suggestions::applies(config, it));
+    let suggester = if is_applied { suggestions::suggester(c, &proposal)? } else { None };
+    let topic = topics.remove(0);
     Ok(Dossier {
+        title: title(c, config, &proposal, &topic.title)?,
         subject: subject(c, &proposal, &text)?,
         text,
-        topic: topics.remove(0),
+        topic,
         further: topics,
         job,
         editors: editors.iter().map(|it| names::trailer(c, it)).collect::<Result<_>>()?,
+        suggester: suggester.map(|it| names::trailer(c, &it)).transpose()?,
+        is_applied,
         conflict: lineage::conflict(c, id)?.filter(|_| proposal.status == ProposalStatus::Open),
         rework: rework::running(c, id)?,
         failed_rework: rework::failed(c, &proposal)?,
@@ -126,6 +140,30 @@ fn read_dossier(c: &Connection, id: &ProposalId) -> Result<Dossier> {
 /// summary, even after a rebase; otherwise that the document was updated. An agent's summary is not
 /// used for a text that a person edited.
 fn subject(c: &Connection, proposal: &Proposal, text: &str) -> Result<String> {
+    Ok(said(c, proposal)?.unwrap_or_else(|| {
+        let outline = Outline::of(text);
+        let title = outline.headings().iter().find(|it| it.level == 1);
+        let title = title.map_or(proposal.source_path.as_str(), |it| it.text.as_str());
+        format!("Update {title}")
+    }))
+}
+
+/// Returns what a proposal is called: as its Topic. That of a suggestion names the words that were
+/// suggested first; its revisions name their own.
+///
+/// # Errors
+/// As any read.
+pub fn title(c: &Connection, config: &Config, it: &Proposal, topic: &str) -> Result<String> {
+    let Some(job) = &it.job_id else { return Ok(topic.to_owned()) };
+    let job = jobs::find_brief(c, &jobs::Viewer::Program, job)?;
+    let is_applied =
+        config.kinds.get(&job.kind).is_some_and(|kind| suggestions::applies(config, kind));
+    let said = if is_applied { said(c, it)? } else { None };
+    Ok(said.unwrap_or_else(|| topic.to_owned()))
+}
+
+/// Returns the first line of what was said of a proposal's change.
+fn said(c: &Connection, proposal: &Proposal) -> Result<Option<String>> {
     let mut said = proposal.clone();
     while let Some(origin) = said.origin.as_ref().filter(|it| it.how == How::Merged) {
         said = proposal::find(c, &origin.from_id)?;
@@ -134,13 +172,7 @@ fn subject(c: &Connection, proposal: &Proposal, text: &str) -> Result<String> {
     let summary = said.summary.unwrap_or_default();
     let summary = if is_edited && edit::is_made(&summary) { "" } else { summary.as_str() };
     let line = summary.lines().map(str::trim).find(|it| !it.is_empty());
-    let line = line.map(|it| Plain::of(it).text).filter(|it| !it.trim().is_empty());
-    Ok(line.unwrap_or_else(|| {
-        let outline = Outline::of(text);
-        let title = outline.headings().iter().find(|it| it.level == 1);
-        let title = title.map_or(proposal.source_path.as_str(), |it| it.text.as_str());
-        format!("Update {title}")
-    }))
+    Ok(line.map(|it| Plain::of(it).text).filter(|it| !it.trim().is_empty()))
 }
 
 /// The query of `GET /api/proposals/{id}`.
@@ -220,6 +252,8 @@ pub async fn show(
         failed_rework: dossier.failed_rework,
         subject: commit::made_subject(&dossier.subject),
         editors: dossier.editors,
+        suggester: dossier.suggester,
+        title: dossier.title,
         note,
         proposal: dossier.proposal,
     })
@@ -286,25 +320,30 @@ pub(super) async fn obstacle(site: &Site, dossier: &Dossier) -> Result<()> {
     match now.await {
         Ok(()) => Ok(()),
         Err(refusal) => {
-            let refusal = with_conflict(dossier.conflict.as_ref(), refusal);
+            let refusal = with_conflict(dossier, refusal);
             Err(changes::explain(site, Some(&it.source_path), refusal).await)
         }
     }
 }
 
 /// Explains why a stale proposal was not rebased, and what can be done.
-pub(super) fn with_conflict(conflict: Option<&Standing>, refusal: Error) -> Error {
+pub(super) fn with_conflict(dossier: &Dossier, refusal: Error) -> Error {
     if refusal.code_str() == SOURCE_EXISTS {
         return refusal.hint(
-            "if git tracks it, request changes: the agent begins from what is there now; \
+            "if git tracks it, request changes; the agent will start from the current file; \
              otherwise move it away, or reject the proposal",
         );
     }
-    let (Some(conflict), STALE_BASE) = (conflict, refusal.code_str()) else { return refusal };
+    let (Some(conflict), STALE_BASE) = (&dossier.conflict, refusal.code_str()) else {
+        return refusal;
+    };
     let count = conflict.conflicts.count;
-    let places = if count == 1 { "place" } else { "places" };
-    let message = format!("{}; both change the same lines in {count} {places}", refusal.message());
-    Error::conflict(STALE_BASE, message).hint("request changes: the agent merges both")
+    let conflicts = if count == 1 { "conflict" } else { "conflicts" };
+    let message = format!("{}; {count} {conflicts}", refusal.message());
+    Error::conflict(STALE_BASE, message).hint(match dossier.is_applied {
+        true => "request changes with the text that the passage should have now",
+        false => "request changes; the agent will merge both",
+    })
 }
 
 /// Refuses what cannot be approved according to its rows, whatever the repository's state.

@@ -7,10 +7,10 @@ use std::ops::Range;
 use rusqlite::Connection;
 use serde::Serialize;
 
-use crate::api::proposals::{Proposal, ProposalStatus};
+use crate::api::proposals::{How, Proposal, ProposalStatus};
 use crate::api::topics::{Message, PlacementState, Topic};
 use crate::base::limit::SOURCE_BYTES_MAX;
-use crate::base::{BlobId, Error, JobId, Millis, Result, SourcePath, TopicId};
+use crate::base::{Actor, BlobId, Error, JobId, Millis, Result, SourcePath, TopicId};
 use crate::documents::proposals::proposal;
 use crate::documents::sources::text;
 use crate::documents::topics::suggestion::{Suggestion, last, with_line_ends};
@@ -96,7 +96,13 @@ pub(in crate::flows) async fn refuse_same(
     let path = topic.source_path.clone();
     places::place_in_present(site, &path, std::slice::from_mut(&mut topic)).await?;
     let placed = topic.placement.filter(|it| {
-        it.blob == blob && matches!(it.state, PlacementState::Exact | PlacementState::Shifted)
+        let is_found = |state| {
+            matches!(
+                state,
+                PlacementState::Exact | PlacementState::Shifted | PlacementState::Edited
+            )
+        };
+        it.blob == blob && is_found(it.state)
     });
     let Some(range) = placed.and_then(|it| it.range()) else { return Ok(()) };
     let Some(before) = present.get(..range.start) else { return Ok(()) };
@@ -143,6 +149,28 @@ pub async fn words_at(
         texts.get(&blob)?.as_ref()?.get(range).map(str::to_owned)
     };
     Ok(places.into_iter().map(|it| it.and_then(words)).collect())
+}
+
+/// Returns the person whose words an applied suggestion was, for a revision and those that are
+/// based on it: who wrote the last suggestion before it that is in its text.
+///
+/// # Errors
+/// As any read.
+pub(super) fn suggester(c: &Connection, revision: &Proposal) -> Result<Option<Actor>> {
+    let mut made = revision.clone();
+    while let Some(origin) = made.origin.as_ref().filter(|it| it.how != How::Reworked) {
+        made = proposal::find(c, &origin.from_id)?;
+    }
+    let plain = |text: &str| text.replace("\r\n", "\n");
+    let text = plain(&proposal::text(c, &made.id)?);
+    let messages = message::list_of(c, &made.topic_id)?;
+    let before = messages.into_iter().rev().filter(|it| it.created_at <= made.created_at);
+    let is_in = |it: &Message| match last(&it.body) {
+        Some(Suggestion::Text(words)) => text.contains(&plain(&words)),
+        _ => false,
+    };
+    let author = before.into_iter().find(is_in).map(|it| it.author);
+    Ok(author.filter(|it| it.person().is_some()))
 }
 
 fn read_thread(c: &Connection, id: &TopicId) -> Result<(Topic, Vec<Message>, Vec<Proposal>)> {

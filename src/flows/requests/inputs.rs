@@ -85,7 +85,7 @@ pub fn asked_kind<'a>(works: &'a Works, name: &str) -> Result<&'a Kind> {
 }
 
 fn takes_messages(kind: &Kind) -> Error {
-    let message = format!("{} takes messages, not requests for jobs", kind.title());
+    let message = format!("{} can't be started as a job; send it a message", kind.title());
     Error::invalid(message).code("takes_messages").hint(kind.instead_of_a_request())
 }
 

@@ -126,6 +126,7 @@ fn kind(kind: &Kind) -> KindView {
         on_busy: kind.on_busy.as_str().to_owned(),
         timeout: format_duration(kind.timeout),
         max_running: kind.max_running,
+        address: kind.address(),
         inputs: kind.inputs.iter().map(input).collect(),
         verify: kind.verify.as_ref().map(|it| it.at.to_string()),
         retry: kind.retry.as_ref().map(|it| it.at.to_string()),

@@ -38,7 +38,7 @@ pub(in crate::http) use prose::Prose;
 pub(in crate::http) use split::{Growing, blocks_of};
 
 /// Changes whenever the same text would be rendered differently.
-pub(in crate::http) const RENDERER_VERSION: u32 = 4;
+pub(in crate::http) const RENDERER_VERSION: u32 = 5;
 
 /// HTML written by this module; templates insert it unescaped.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

@@ -428,3 +428,13 @@ proptest! {
         prop_assert_eq!(bytes_between(&text, &rendered.blocks, from, to), Some(range));
     }
 }
+
+#[test]
+fn a_block_of_another_dialect_keeps_its_lines() {
+    for mark in ["!!! note", "??? tip", "???+ tip", "=== \"Linux\"", ":::tip"] {
+        let shown = html(&format!("{mark}\n    Words\n"));
+        assert!(shown.contains("<p class=\"md-lines\">") && shown.contains("\nWords"), "{shown}");
+    }
+    let shown = html("!!!\nWords");
+    assert!(!shown.contains("md-lines"), "{shown}");
+}

@@ -188,7 +188,7 @@ impl<'t> Writer<'t> {
 
     fn start(&mut self, tag: Tag<'_>, range: Range<usize>) {
         match tag {
-            Tag::Paragraph => self.begin_leaf("p", String::new(), range),
+            Tag::Paragraph => self.begin_paragraph(range),
             Tag::Heading { level, .. } => {
                 self.begin_heading(level as u8, String::new(), range);
             }
@@ -259,6 +259,17 @@ impl<'t> Writer<'t> {
             TagEnd::Image => self.end_image(),
             _ => self.close(),
         }
+    }
+
+    /// Blocks of other dialects (`!!! note`, `??? tip`, `=== "tab"`) keep their lines.
+    fn begin_paragraph(&mut self, range: Range<usize>) {
+        let begins =
+            |marks: &[&str]| marks.iter().any(|it| self.text[range.clone()].starts_with(it));
+        let attributes = match begins(&["!!! ", "??? ", "???+ ", "=== ", ":::"]) {
+            true => " class=\"md-lines\"".to_owned(),
+            false => String::new(),
+        };
+        self.begin_leaf("p", attributes, range);
     }
 
     pub(super) fn begin_leaf(

@@ -11,6 +11,15 @@ impl Kind {
         self.inbox.is_some() || self.agent.is_some()
     }
 
+    /// Returns the address whose messages start its jobs, if [`Kind::takes_messages`].
+    pub fn address(&self) -> Option<String> {
+        match (&self.agent, &self.inbox) {
+            (Some(agent), _) => Some(format!("agent:{}", agent.name)),
+            (None, Some(_)) => Some(format!("topic:{}", self.name)),
+            (None, None) => None,
+        }
+    }
+
     /// Returns what to do instead of requesting a job, if [`Kind::takes_messages`].
     pub fn instead_of_a_request(&self) -> String {
         match &self.agent {

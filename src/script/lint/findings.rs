@@ -301,7 +301,7 @@ impl<'k> Judge<'k> {
             return vec![Found::warning("unknown-kind", (*at, name), message, note)];
         };
         if kind.takes_messages() {
-            let message = format!("{} takes messages, not requests for jobs", kind.title());
+            let message = format!("{} can't be started as a job; send it a message", kind.title());
             let note = TAKES_MESSAGES.to_owned();
             return vec![Found::warning("takes-messages", (*at, name), message, note)];
         }

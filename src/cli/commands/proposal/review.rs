@@ -61,6 +61,12 @@ pub(super) fn edit(
     })
 }
 
+/// Returns a text of several lines as a detail: those after the first below it.
+pub(super) fn paragraph(text: Option<&str>) -> String {
+    let lines = text.unwrap_or_default().lines().filter(|it| !it.trim().is_empty());
+    lines.map(escape::line).collect::<Vec<_>>().join(&format!("\n{:12}", ""))
+}
+
 /// Shows the origin of a revision, what else it settles, and what is in progress.
 pub(super) fn lineage(desk: &Desk, page: &ProposalPage) -> Result<()> {
     let proposal = &page.proposal;
@@ -74,6 +80,7 @@ pub(super) fn lineage(desk: &Desk, page: &ProposalPage) -> Result<()> {
     for editor in &page.editors {
         desk.detail("co-author", &escape::line(editor))?;
     }
+    desk.detail("suggested", &plain(page.suggester.as_ref()))?;
     for topic in &page.further_topics {
         desk.detail("also", &format!("topic {}: {}", topic.id, escape::line(&topic.title)))?;
     }

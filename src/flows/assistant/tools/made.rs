@@ -31,8 +31,8 @@ pub(in crate::flows::assistant) fn make(
             }
             Ok(Said::plain(match (before.bytes(), after.bytes()) {
                 (_, None) => format!("{path} was deleted"),
-                (None, Some(bytes)) => format!("{path} was made, {} bytes", bytes.len()),
-                (Some(_), Some(bytes)) => format!("{path} was written, {} bytes", bytes.len()),
+                (None, Some(bytes)) => format!("{path} was created ({} bytes)", bytes.len()),
+                (Some(_), Some(bytes)) => format!("{path} was written ({} bytes)", bytes.len()),
             }))
         }
         Work::Move(from, to) => match vault.rename(from, to)? {

@@ -13,6 +13,15 @@ document.addEventListener("submit", (event) => {
   send(form, event.submitter);
 });
 
+// Ctrl-Enter sends what is written, where a module has no other meaning for it.
+document.addEventListener("keydown", (event) => {
+  if (event.defaultPrevented || event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+  const area = event.target.closest?.("textarea");
+  if (!area?.form?.matches("form[data-inline], form[data-sends]")) return;
+  event.preventDefault();
+  area.form.requestSubmit();
+});
+
 async function send(form, submitter) {
   if (form.ariaBusy === "true") return;
   form.ariaBusy = "true";

@@ -1,7 +1,7 @@
 // From a selection to a Topic: the button next to the selection, and the form that it opens.
 
 import { keep, kept } from "./draft.js";
-import { rangeOf } from "./paint.js";
+import { findAgain, likeness, rangeOf } from "./paint.js";
 import { Pick } from "./pick.js";
 import { plain } from "./plain.js";
 import { button } from "./reader.js";
@@ -9,6 +9,12 @@ import { say } from "./say.js";
 import { show } from "./suggest.js";
 
 const SETTLE_MS = 160;
+/** So often a form is sent while the document changes under it. */
+const SENDS_MAX = 3;
+/** Passages whose words are kept besides those of the form. */
+const OTHERS_MAX = 8;
+/** A passage that is longer is not looked for on the next visit. */
+const SEEN_UNITS_MAX = 20_000;
 
 /** An error of the server, with its message. */
 class Refused extends Error {
@@ -60,6 +66,12 @@ export class Compose {
   at = "";
   /** The words as they stand in the document. */
   asWritten = "";
+  /** What was typed over other passages and not sent, by their places: `[words, asWritten]`. */
+  others = new Map();
+  /** Whether what was typed belongs to the passage that is selected next. */
+  isCarried = false;
+  /** What the passage of the form is found by in another version: see `likeness`. */
+  seen = null;
 
   constructor(reader) {
     this.reader = reader;
@@ -251,13 +263,14 @@ export class Compose {
 
   /** Keeps what is typed in this tab until it is sent, and which words it is about. */
   keep() {
-    const { isChange, asWritten } = this;
+    const { isChange, asWritten, at, isCarried } = this;
+    const seen = this.seen?.blocks.join("").length <= SEEN_UNITS_MAX ? this.seen : null;
     const [body, title, words] = [this.body.value, this.heading.value, this.words.value];
-    const isTyped = body || title || words !== asWritten;
+    const isTyped = body || title || words !== asWritten || this.others.size;
     const about = this.about && { from: this.about.from, to: this.about.to };
     keep(this.draftName, isTyped && JSON.stringify({
-      body, title, words, asWritten, isChange, about, blob: this.reader.blob,
-      isOpen: this.isOpen && !this.moving,
+      body, title, words, asWritten, isChange, about, at, isCarried, seen, blob: this.reader.blob,
+      others: [...this.others], isOpen: this.isOpen && !this.moving,
     }));
   }
 
@@ -267,15 +280,21 @@ export class Compose {
     if (!text || this.isOpen) return;
     const draft = JSON.parse(text);
     [this.body.value, this.heading.value] = [draft.body, draft.title];
+    [this.words.value, this.asWritten] = [draft.words ?? "", draft.asWritten ?? ""];
+    [this.at, this.isCarried] = [draft.at ?? "", draft.isCarried ?? false];
+    this.others = new Map(draft.others);
     if (!draft.isOpen) return;
-    // Places in another text are not those that were meant.
+    this.isChange = draft.isChange;
+    // Places in another text are not those that were meant: the passage is looked for in it.
     const isSame = !draft.about || draft.blob === this.reader.blob;
-    if (!isSame) {
-      say("Your comment is kept. Select the text again.");
+    const about = isSame ? draft.about : draft.seen && findAgain(this.reader.text, draft.seen);
+    if (!isSame && !about) {
+      this.isCarried = this.isChange;
+      this.keep();
+      say("What you wrote is kept. Select the passage again.");
       return;
     }
-    [this.words.value, this.asWritten, this.isChange] = [draft.words, draft.asWritten, draft.isChange];
-    this.open(draft.about ?? null, { isAgain: true, takesFocus: false });
+    this.open(about ?? null, { isAgain: true, takesFocus: false });
   }
 
   reattach(topic, title) {
@@ -298,12 +317,14 @@ export class Compose {
     this.about = about;
     if (!about) this.isChange = false;
     const at = about && `${this.reader.blob} ${about.from} ${about.to}`;
-    // Closed and opened again on the same words, what was typed is still there.
-    if (!isAgain && at !== this.at) this.asWritten = this.words.value = "";
+    // Opened again on the same words, what was typed over them is still there.
+    if (!isAgain && !this.isCarried && at !== this.at) this.turnTo(at);
+    if (about) this.isCarried = false;
     this.at = at;
+    this.seen = about && likeness(this.reader.text, about.from, about.to);
     this.before ??= document.activeElement;
     // The same again after a lost answer is no second Topic.
-    this.key = crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
+    this.freshKey();
     this.dress();
     if (this.moving) {
       const name = document.createElement("bdi");
@@ -315,20 +336,10 @@ export class Compose {
     this.box.hidden = false;
     this.send.disabled = false;
     if (about) {
-      const blocks = this.reader.blocks();
-      const isWhole = about.from === about.to;
-      const block = blocks.get(Number.parseInt(about.from, 10));
-      const whole = () => {
-        const range = document.createRange();
-        range.selectNodeContents(block);
-        return range;
-      };
-      const find = isWhole ? () => block && whole() : () => rangeOf(blocks, about.from, about.to);
-      const range = find();
+      const range = this.paintPassage();
       // The text was loaded anew between the selection and the press.
       if (!range) return this.close();
       this.place(range.getBoundingClientRect());
-      this.reader.paint.selection(find);
     } else {
       this.place(null);
     }
@@ -338,6 +349,37 @@ export class Compose {
     }
     this.keep();
     if (about) await this.resolve(about).catch((cause) => this.refused(cause));
+  }
+
+  freshKey() {
+    this.key = crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
+  }
+
+  /** Puts aside what was typed over one passage, and takes what was typed over another. */
+  turnTo(at) {
+    if (this.at && this.words.value !== this.asWritten) {
+      this.others.delete(this.at);
+      this.others.set(this.at, [this.words.value, this.asWritten]);
+      if (this.others.size > OTHERS_MAX) this.others.delete(this.others.keys().next().value);
+    }
+    [this.words.value, this.asWritten] = this.others.get(at) ?? ["", ""];
+    this.others.delete(at);
+  }
+
+  /** Marks the words that the form is about, and returns where they are. */
+  paintPassage() {
+    const { from, to } = this.about;
+    const find = () => {
+      const blocks = this.reader.blocks();
+      if (from !== to) return rangeOf(blocks, from, to);
+      const block = blocks.get(Number.parseInt(from, 10));
+      const range = block && document.createRange();
+      range?.selectNodeContents(block);
+      return range;
+    };
+    const range = find();
+    if (range) this.reader.paint.selection(find);
+    return range;
   }
 
   /** The bytes of the words, as the server knows them. */
@@ -350,7 +392,10 @@ export class Compose {
     this.quote.textContent = plain(about.passage.quote);
     const words = about.passage.editable.quote.replaceAll("\r\n", "\n");
     if (this.words.value === this.asWritten) this.words.value = words;
+    // What is replaced is no longer what was typed over: the difference is shown before it is sent.
+    else if (this.isChange && this.asWritten && this.asWritten !== words) about.isOther = true;
     this.asWritten = words;
+    if (about.isOther) this.trouble.textContent = "The passage has changed. Check below what you change in it now.";
     this.diff.draw();
     this.dress();
     this.rise();
@@ -386,8 +431,18 @@ export class Compose {
     }
     this.send.disabled = true;
     this.trouble.textContent = "";
+    await this.trySending(SENDS_MAX);
+    this.send.disabled = false;
+  }
+
+  async trySending(left) {
+    const { about } = this;
+    const wasOther = about?.isOther;
     try {
-      const passage = this.about && await this.resolve(this.about);
+      const passage = about && await this.resolve(about);
+      // Nobody has seen yet what this would replace.
+      if (about?.isOther && !wasOther) return;
+      this.trouble.textContent = "";
       const selection = passage && this.bytes(passage);
       const { moving, isChange } = this;
       const made = moving ? await this.move(selection) : await this.make(selection);
@@ -400,9 +455,11 @@ export class Compose {
       if (isChange) this.reader.thread.open(made.id);
       say(done);
     } catch (cause) {
-      this.refused(cause);
+      await this.refused(cause);
+      // The passage is the same in the new text.
+      const isFound = this.isOpen && this.about && this.about !== about && !this.about.isOther;
+      if (cause.code === "source_changed" && isFound && left > 1) await this.trySending(left - 1);
     }
-    this.send.disabled = false;
   }
 
   /** The bytes that the Topic is about: those that are typed over. */
@@ -432,24 +489,54 @@ export class Compose {
     return ask(address, {
       method: "POST", body: JSON.stringify(body),
       headers: { "content-type": "application/json", "idempotency-key": this.key },
+    }).catch((cause) => {
+      // What was refused changed nothing: another try is another request.
+      if (cause.code) this.freshKey();
+      throw cause;
     });
   }
 
-  refused(cause) {
+  async refused(cause) {
     if (!(cause instanceof Refused)) throw cause;
-    if (cause.code === "source_changed") return this.outdated();
-    // What was refused changed nothing: another try is another request.
-    if (cause.code) this.key = crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
-    this.trouble.textContent = plain(cause.message);
+    if (cause.code !== "source_changed") {
+      this.trouble.textContent = plain(cause.message);
+      return;
+    }
+    const { about } = this;
+    await this.reader.reload();
+    // The new text didn't come, or is not the one that the server has by now.
+    if (this.isOpen && this.about === about) this.outdated();
   }
 
-  /** The document has changed under the form: what was typed stays. */
+  /**
+   * Returns where the passage of the form is in another version of the text: nothing if it is
+   * changed there, which the form then says.
+   */
+  placeIn(text) {
+    const found = this.seen && findAgain(text, this.seen);
+    if (!found) this.outdated();
+    return found;
+  }
+
+  /** Goes on with the same passage in the new text. */
+  async goOn(about) {
+    this.about = about;
+    this.at = `${this.reader.blob} ${about.from} ${about.to}`;
+    this.seen = likeness(this.reader.text, about.from, about.to);
+    this.trouble.textContent = "";
+    this.paintPassage();
+    this.keep();
+    await this.resolve(about);
+  }
+
+  /** The passage has changed under the form: what was typed stays. */
   outdated() {
-    this.trouble.textContent = "The document has changed. ";
+    this.trouble.textContent = "This passage has changed in the document. ";
     this.trouble.append(button("Show the new text and select the passage again", async () => {
-      const kept = [this.body.value, this.heading.value, this.moving];
+      const { moving, isChange } = this;
+      this.isCarried = isChange;
       this.close();
-      [this.body.value, this.heading.value, this.moving] = kept;
+      this.moving = moving;
       await this.reader.reload();
       say("Select the passage again. What you wrote is kept.");
     }, { text: "Show the new text and select the passage again", classes: "link" }), " What you wrote is kept.");

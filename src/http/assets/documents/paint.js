@@ -89,6 +89,55 @@ function pointsOf(text, range) {
   return { blocks, from, to };
 }
 
+/**
+ * Returns what a passage is found by in another version of a text: the words of its blocks and of
+ * those around them, where it begins in the first and ends in the last, and its own words.
+ */
+export function likeness(text, from, to) {
+  const [first, last] = [point(from), point(to)];
+  const { all, words } = blocksOf(text);
+  const at = (block) => all.findLastIndex((it) => Number.parseInt(it.dataset.b, 10) === block);
+  const [start, end] = [at(first.block), at(last.block)];
+  if (start < 0 || end < start) return null;
+  const seen = {
+    blocks: words.slice(start, end + 1), before: words[start - 1] ?? "", after: words[end + 1] ?? "",
+    from: first.unit, to: last.unit, isWhole: from === to,
+  };
+  const own = start === end && !seen.isWhole ? words[start].slice(seen.from, seen.to) : "";
+  // Words that stand elsewhere too tell nothing.
+  seen.own = own && text.textContent.split(own).length === 2 ? own : "";
+  seen.isOnly = sequences(words, seen.blocks).length === 1;
+  return seen.blocks.some((it) => it) ? seen : null;
+}
+
+/** Returns the place of a passage in another version of its text; nothing if that is not certain. */
+export function findAgain(text, seen) {
+  const { all, words } = blocksOf(text);
+  const isAround = (at) => (words[at - 1] ?? "") === seen.before
+    && (words[at + seen.blocks.length] ?? "") === seen.after;
+  const found = sequences(words, seen.blocks).filter((at) => seen.isOnly || isAround(at));
+  const place = (at, unit) => written({ block: Number.parseInt(all[at].dataset.b, 10), unit });
+  if (found.length === 1) {
+    const [at] = found;
+    return { from: place(at, seen.from), to: place(at + seen.blocks.length - 1, seen.to) };
+  }
+  if (found.length > 1 || !seen.own || text.textContent.split(seen.own).length !== 2) return null;
+  const at = words.findLastIndex((it) => it.includes(seen.own));
+  if (at < 0) return null;
+  const unit = words[at].indexOf(seen.own);
+  return { from: place(at, unit), to: place(at, unit + seen.own.length) };
+}
+
+function blocksOf(text) {
+  const all = [...text.querySelectorAll("[data-b]")];
+  return { all, words: all.map((it) => it.textContent) };
+}
+
+/** Returns where some words follow one another. */
+function sequences(words, wanted) {
+  return words.flatMap((_, at) => (wanted.every((it, by) => words[at + by] === it) ? [at] : []));
+}
+
 /** Marks a passage: without changing the page if the browser can, otherwise with elements. */
 export class Paint {
   canHighlight = Boolean(globalThis.CSS?.highlights && globalThis.Highlight);

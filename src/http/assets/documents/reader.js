@@ -53,6 +53,14 @@ function copied(link) {
   }).catch(() => {}); // A browser that does not allow it has the link in its address bar.
 }
 
+function unescaped(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part; // Somebody has typed a percent sign.
+  }
+}
+
 /** Returns whether a part of the page is laid out, or will be at the next scroll. */
 function isNear(box) {
   return box.bottom > -innerHeight && box.top < 2 * innerHeight;
@@ -332,7 +340,10 @@ class Reader {
   }
 
   hashed() {
-    if (location.hash.startsWith("#topic-")) this.activate(location.hash.slice("#topic-".length));
+    if (location.hash.startsWith("#topic-")) return this.activate(location.hash.slice("#topic-".length));
+    // Elsewhere a heading is named without the prefix that keeps it from the names of this page.
+    const name = unescaped(location.hash.slice(1));
+    if (name && !document.getElementById(name)) document.getElementById(`md-${name}`)?.scrollIntoView();
   }
 
   // --- what floats ---
@@ -395,11 +406,13 @@ class Reader {
     this.read();
   }
 
-  /** Has the new text, unless somebody writes about the old one. */
-  async reload() {
-    if (this.compose.isOpen && this.aside.dataset.blob !== this.blob) return this.compose.outdated();
-    if (this.isLoading) return;
-    this.isLoading = true;
+  /** Has the new text, unless somebody writes about words that are not in it. */
+  reload() {
+    this.loading ??= this.load().finally(() => { this.loading = null; });
+    return this.loading;
+  }
+
+  async load() {
     const [kept, before] = [this.anchor(), this.blob];
     const ids = this.isLines ? ["text", "notes"] : ["text", "contents", "notes"];
     try {
@@ -407,18 +420,22 @@ class Reader {
         headers: { "wb-fragment": ids.join(",") }, cache: "no-store",
       });
       if (!answer.ok) return;
+      const page = swap.parse(await answer.text());
+      const fresh = page.getElementById("text");
+      const isWritten = this.compose.isOpen && this.compose.about && fresh?.dataset.blob !== before;
+      const place = isWritten && fresh && this.compose.placeIn(fresh);
+      if (isWritten && !place) return;
       const folds = new Map(this.folds().map((it) => [it.dataset.key, it.open]));
-      swap.fragment(await answer.text(), ids);
+      swap.elements(page, ids);
       // One that has come to another part of the text is another element.
       for (const fold of this.folds()) fold.open = folds.get(fold.dataset.key) ?? fold.open;
       this.read();
       this.follow();
       this.restore(kept);
       if (this.blob !== before) say("The document has changed. This is the new text.");
+      if (place) await this.compose.goOn(place);
     } catch {
       // The connection is lost, which the page says; the next event asks again.
-    } finally {
-      this.isLoading = false;
     }
   }
 

@@ -13,7 +13,8 @@ export function start(form) {
   area.closest(".field").after(shown.box);
   form.addEventListener("reset", () => setTimeout(shown.draw));
   form.addEventListener("submit", (event) => {
-    if (area.value !== area.defaultValue) return;
+    // The same words over a text that has changed since are another proposal.
+    if (area.value !== area.defaultValue || "same" in form.dataset) return;
     event.preventDefault();
     area.setCustomValidity("Change the text first.");
     area.reportValidity();

@@ -141,17 +141,23 @@ function* pages(query) {
   }
 }
 
-/** Returns the kinds that can be started without a Topic, by the first letters of their words. */
+/** Returns what can be started without a Topic, and who can be sent a message, by the first letters of their words. */
 async function newJobs(query) {
   const wanted = query.toLowerCase();
   if (!wanted || !document.querySelector("[data-may-start]")) return [];
   kinds ??= ask("/api/config", {}, "kinds");
   const has = (kind, type) => kind.inputs.some((it) => it.type === type && !it.from && (it.required || type !== "topic"));
   const path = documentHere();
+  const told = (kind) => kind.address && kind.address.replace(/^(agent|topic):/, "");
   return (await kinds)
-    .filter((kind) => !has(kind, "topic") && beginsWith(`new job ${kind.name}`, wanted))
+    .filter((kind) => (kind.address || !has(kind, "topic"))
+      && beginsWith(kind.address ? `message ${told(kind)}` : `new job ${kind.name}`, wanted))
     .slice(0, KINDS)
     .map((kind) => {
+      if (kind.address) {
+        const page = kind.address.startsWith("agent:") ? "agents" : "inboxes";
+        return { name: `Message ${told(kind)}`, at: `/${page}/${told(kind)}`, sort: "Message" };
+      }
       const about = path && has(kind, "source") ? { source_path: path } : {};
       return { name: `New job: ${kind.name}`, at: `/jobs/new?${new URLSearchParams({ kind: kind.name, ...about })}`, sort: "Start" };
     });

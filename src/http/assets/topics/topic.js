@@ -8,12 +8,6 @@ import { span } from "./steps.js";
 const TICK_MS = 1_000;
 
 export function start(root) {
-  root.addEventListener("keydown", (event) => {
-    const area = event.target.closest("textarea");
-    if (!area || event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
-    event.preventDefault();
-    area.form.requestSubmit();
-  });
   root.addEventListener("input", (event) => save(event.target));
   const swapping = ({ detail }) => {
     if (root.isConnected) rescue(root, detail);

@@ -139,7 +139,7 @@ impl ChannelPage {
             self.members.iter().filter(is_agent).map(|it| it.member.handle.as_str()).collect();
         match names.as_slice() {
             [] => "No agents are listening.".to_owned(),
-            [one] => format!("{one} reads your message when it’s ready."),
+            [one] => format!("{one} reads your message when it is free."),
             [rest @ .., last] => {
                 format!("{} and {last} read your message when they’re ready.", rest.join(", "))
             }

@@ -177,6 +177,10 @@ async fn start(site: Site, call: Call) -> Result<Response> {
 
 async fn show((site, renderer): Desk, call: Call) -> Result<Response> {
     let (mut frame, caller) = Frame::of(&site, &call, "/d")?;
+    // As other sites write the address of a folder.
+    if let Some(folder) = call.text_param("path")?.strip_suffix('/') {
+        return reply::see_other(&form::document_at(folder));
+    }
     let path: SourcePath = call.param("path")?;
     let From { from, view, text, history, after } = call.query()?;
     if let Some(persona) = view {

@@ -136,6 +136,7 @@ fn text_of(payload: &Value) -> String {
     let failure = payload["error"]["message"].as_str();
     match payload.as_str().or(failure) {
         Some(text) => text.to_owned(),
+        None if payload.is_null() => "No text".to_owned(),
         None => format!("{payload:#}"),
     }
 }

@@ -237,6 +237,17 @@ pub(in crate::http) fn last_line(text: &str) -> Option<Row> {
     rows(line, Style::default(), false).0.into_iter().next()
 }
 
+/// Returns the last line of an agent's output, and what it is the hint of.
+pub(in crate::http) fn last_words(text: &str) -> Vec<Row> {
+    let said = text.trim_end().rsplit(['\n', '\r']).filter(|it| !it.trim().is_empty());
+    let mut lines: Vec<&str> = said.take(2).collect();
+    if !lines.first().is_some_and(|it| it.starts_with("hint:")) {
+        lines.truncate(1);
+    }
+    let row = |line: &str| rows(line, Style::default(), false).0.into_iter().next();
+    lines.into_iter().rev().filter_map(row).collect()
+}
+
 /// Returns text as rows, and the style at its end. `style` is the one at its start.
 ///
 /// A sequence that the end of the text cuts is shown as what it is.

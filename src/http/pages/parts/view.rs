@@ -210,7 +210,9 @@ pub(in crate::http::pages) struct ProposalView {
     pub(in crate::http::pages) rework_job_id: Option<String>,
     pub(in crate::http::pages) failed_rework: Option<FailedRework>,
     pub(in crate::http::pages) subject: String,
+    pub(in crate::http::pages) title: String,
     pub(in crate::http::pages) editors: Vec<String>,
+    pub(in crate::http::pages) suggester: Option<String>,
     pub(in crate::http::pages) note: Option<String>,
     pub(in crate::http::pages) approvable: Approvable,
 }
@@ -218,9 +220,17 @@ pub(in crate::http::pages) struct ProposalView {
 impl ProposalView {
     /// Returns name and address of each co-author of the commit.
     pub(in crate::http::pages) fn co_authors(&self) -> Vec<(&str, &str)> {
-        let split = |editor: &'_ str| editor.rfind(" <").unwrap_or(editor.len());
-        self.editors.iter().map(|editor| editor.split_at(split(editor))).collect()
+        self.editors.iter().map(|editor| name_and_address(editor)).collect()
     }
+
+    /// Returns name and address of the person whose own words it is.
+    pub(in crate::http::pages) fn suggested_by(&self) -> Option<(&str, &str)> {
+        self.suggester.as_deref().map(name_and_address)
+    }
+}
+
+fn name_and_address(trailer: &str) -> (&str, &str) {
+    trailer.split_at(trailer.rfind(" <").unwrap_or(trailer.len()))
 }
 
 /// The failed job of a request for changes.

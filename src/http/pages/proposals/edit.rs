@@ -34,6 +34,8 @@ struct EditPage {
     frame: Frame,
     view: ProposalView,
     text: String,
+    /// What it changes, in one line.
+    summary: String,
     /// The changes that the text would make.
     preview: Difference,
     /// The earlier revision that the text is based on.
@@ -55,6 +57,9 @@ struct Sent {
     key: String,
     text_digest: String,
     text: String,
+    /// What it changes; who edited which revision if it is empty.
+    #[serde(default)]
+    summary: String,
     /// Whether to only preview the change.
     preview: Option<String>,
 }
@@ -129,7 +134,8 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     frame.name_documents(&site, [view.proposal.source_path.as_str()]).await;
     let text = view.text.clone();
     let preview = compared(&view.base_text, &text).await?;
-    reply::page(&EditPage { frame, view, text, preview, carried: None, refusal: None })
+    let summary = view.subject.clone();
+    reply::page(&EditPage { frame, view, text, summary, preview, carried: None, refusal: None })
 }
 
 async fn edit(site: Site, mut call: Call) -> Result<Response> {
@@ -157,12 +163,14 @@ async fn edit(site: Site, mut call: Call) -> Result<Response> {
     };
     frame.name_documents(&site, [view.proposal.source_path.as_str()]).await;
     let preview = compared(&view.base_text, &text).await?;
-    let mut page = EditPage { frame, view, text, preview, carried, refusal: None };
+    let summary = sent.summary.trim().to_owned();
+    let mut page = EditPage { frame, view, text, summary, preview, carried, refusal: None };
     if sent.preview.is_some() || page.carried.is_some() {
         return reply::page(&page);
     }
     let text = page.text.clone();
-    let request = EditRequest { text, text_digest: sent.text_digest, summary: None };
+    let summary = form::optional(&page.summary);
+    let request = EditRequest { text, text_digest: sent.text_digest, summary };
     match flows::proposals::edit::edit(&site, &caller, &id, request, Some(key)).await {
         Ok(made) => reply::see_other(&format!("/proposals/{}", made.id)),
         Err(cause) => {

@@ -6,7 +6,8 @@ use askama::Template;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::base::{Result, TopicId};
+use crate::base::{ProposalId, Result};
+use crate::documents::proposals::proposal;
 use crate::documents::topics::topic;
 use crate::flows::proposals::ProposalQuery;
 use crate::flows::{self, Site};
@@ -43,18 +44,21 @@ pub(in crate::http::pages) async fn rows(
     site: &Site,
     proposals: Vec<Proposal>,
 ) -> Result<Vec<ProposalRow>> {
-    let ids: Vec<TopicId> =
-        proposals.iter().map(|it| it.topic_id.parse()).collect::<Result<_>>()?;
+    let ids: Vec<ProposalId> = proposals.iter().map(|it| it.id.parse()).collect::<Result<_>>()?;
+    let config = site.config.clone();
     let find = move |c: &rusqlite::Connection| {
         let mut titles = BTreeMap::new();
         for id in ids {
-            titles.insert(id.to_string(), topic::find(c, &id, None)?.title);
+            let found = proposal::find(c, &id)?;
+            let topic = topic::find(c, &found.topic_id, None)?.title;
+            let title = flows::proposals::title(c, &config, &found, &topic)?;
+            titles.insert(id.to_string(), title);
         }
         Ok(titles)
     };
-    let titles = site.store.read(find).await?;
+    let mut titles = site.store.read(find).await?;
     let row = |proposal: Proposal| ProposalRow {
-        title: titles.get(&proposal.topic_id).cloned().unwrap_or_default(),
+        title: titles.remove(&proposal.id).unwrap_or_default(),
         proposal,
     };
     Ok(proposals.into_iter().map(row).collect())

@@ -53,6 +53,8 @@ struct ProposalPage {
     summary: Option<Html>,
     /// The text of the last suggestion, if the job only applies suggestions.
     suggested: Option<String>,
+    /// Whether its Topic has no place in the document that such a job could change.
+    is_unplaced: bool,
 }
 
 /// The fate of another Topic, and its place.
@@ -237,6 +239,7 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     let quote = view.topic.anchor.as_ref().map(|it| it.quote.clone());
     let maker = maker(&site, &caller, view.proposal.job_id.as_deref()).await?;
     let suggested = suggested(&site, maker.as_ref(), &thread.messages);
+    let is_unplaced = suggested.is_some() && labels::has_no_place(thread.topic.placement.as_ref());
     let (asked, left_out) = excerpt(thread.messages);
     let path = view.proposal.source_path.clone();
     frame.name_documents(&site, [path.as_str()]).await;
@@ -253,6 +256,7 @@ async fn show(site: Site, call: Call) -> Result<Response> {
         quote,
         summary,
         suggested,
+        is_unplaced,
         frame,
         query,
         asked,

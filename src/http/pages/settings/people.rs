@@ -57,7 +57,8 @@ async fn add(site: Site, mut call: Call) -> Result<Response> {
     let caller = call.caller()?;
     let NewPerson { name, display_name, email, role } = call.form(BODY_BYTES_MAX).await?;
     let name = name.trim().to_owned();
-    let typed = Some(name.clone());
+    let typed = [name.as_str(), display_name.trim(), email.trim()];
+    let typed = Some(typed.into_iter().filter(|it| !it.is_empty()).collect::<Vec<_>>().join("\n"));
     let display_name = form::optional(&display_name);
     let is_external = role == OUTSIDE;
     let role = if is_external { "viewer".to_owned() } else { role };

@@ -93,6 +93,11 @@ impl TopicPage {
         self.view.proposals.iter().filter(|it| it.status == "open")
     }
 
+    /// Returns what can be done about a proposal: one that is decided is only read.
+    fn verb_of(&self, proposal: &str) -> &'static str {
+        if self.waiting().any(|it| it.id == proposal) { "Review" } else { "View" }
+    }
+
     /// Returns the kinds that need only a button to start.
     fn simple_kinds(&self) -> impl Iterator<Item = &Start> {
         self.kinds.iter().filter(|it| !it.asks())
@@ -315,7 +320,7 @@ async fn page(
     // If the document is missing or cannot be shown, the quote remains.
     let text = site.repo.present(&path).await.map_or_else(|_| String::new(), |(_, text)| text);
     let passage = passages::place(&view.topic).and_then(|it| passage(&text, it));
-    let is_certain = |it: &Placement| matches!(it.state.as_str(), "exact" | "shifted");
+    let is_certain = |it: &Placement| matches!(it.state.as_str(), "exact" | "shifted" | "edited");
     let words = passages::place(&view.topic)
         .filter(|_| view.topic.placement.as_ref().is_some_and(is_certain))
         .and_then(|it| text.get(it).map(form::text));

@@ -107,7 +107,9 @@ fn parse(args: &[String]) -> Result<Asked, String> {
         match arg.as_str() {
             // Cargo says this to every benchmark.
             "--bench" | "smoke" => {}
-            word @ ("search" | "instances" | "channels" | "chat") => asked.only = Some(word.to_owned()),
+            word @ ("search" | "instances" | "channels" | "chat") => {
+                asked.only = Some(word.to_owned())
+            }
             "--json" => asked.is_json = true,
             "--quick" => (asked.rounds, asked.rows, asked.seconds) = (3, 100_000, 0.3),
             "--only" => {

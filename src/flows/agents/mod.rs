@@ -17,8 +17,8 @@ mod restart;
 mod rooms;
 mod show;
 mod supervise;
-mod turns;
 mod trouble;
+mod turns;
 
 pub use control::{AGENT_STATE, interrupt, restart, start, stop};
 pub(in crate::flows) use ended::{cancelled, settle_job};

@@ -42,8 +42,10 @@ pub(in crate::flows) enum Wish {
     Message {
         /// The message.
         draft: Box<Draft>,
-        /// The function, and where it asked.
+        /// The function and the line of the call.
         by: Origin,
+        /// The handler in whose share the job that it starts counts.
+        handler: Option<Arc<str>>,
     },
     /// A failure to record.
     Failed(Failure),
@@ -190,7 +192,11 @@ pub(in crate::flows) async fn wish(
         }
         Effect::Send { message, at } => {
             let draft = message_of(site, message, by, depth);
-            let wish = draft.map(|it| Wish::Message { draft: Box::new(it), by: origin(&at) });
+            let wish = draft.map(|draft| Wish::Message {
+                draft: Box::new(draft),
+                by: origin(&at),
+                handler,
+            });
             (at, wish)
         }
     }
@@ -336,9 +342,13 @@ pub(in crate::flows) fn accept_all(
     Ok(Outcome { accepted, failures, tally })
 }
 
-/// Accepts one wish; a job of a handler only within its share.
+/// Accepts one wish; what a handler starts, only within its share.
 fn shared(tx: &Tx<'_>, site: &Site, wish: &Wish, tally: &mut Tally) -> Result<Option<JobId>> {
-    let Wish::Job { handler: Some(handler), .. } = wish else { return grant(tx, site, wish) };
+    let (Wish::Job { handler: Some(handler), .. } | Wish::Message { handler: Some(handler), .. }) =
+        wish
+    else {
+        return grant(tx, site, wish);
+    };
     site.shares().require(tally, handler, (site.config.limits.script_jobs, tx.now()))?;
     let accepted = grant(tx, site, wish)?;
     if accepted.is_some() {

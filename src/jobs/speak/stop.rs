@@ -100,7 +100,8 @@ mod tests {
         let idle = json!({"hook": "Notification", "kind": "idle_prompt"});
         let gone = json!({"hook": "SessionEnd"});
         for proof in [idle, gone, json!({"hook": "UserPromptSubmit", "prompt_id": "p2"})] {
-            assert_eq!(ends(&[&second[..], &[proof.clone()]].concat()), four(), "{proof}");
+            let lines = [&second[..], std::slice::from_ref(&proof)].concat();
+            assert_eq!(ends(&lines), four(), "{proof}");
         }
         // A turn that went on after its first `Stop` and was interrupted has no answer.
         let tool = json!({"hook": "PostToolUse"});

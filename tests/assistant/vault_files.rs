@@ -1,6 +1,6 @@
 //! Files of a vault as their person sees them, old ones, and what goes with a person.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use camino::Utf8Path;
 use serde_json::json;
@@ -65,9 +65,11 @@ fn a_person_reads_texts_and_images_of_their_own_vault() {
     server.stop();
 }
 
+/// Makes a file that was just written older.
 fn age(path: &Utf8Path, days: u64) {
-    let at = SystemTime::now() - Duration::from_secs(days * 24 * 3_600);
-    std::fs::File::options().write(true).open(path).unwrap().set_modified(at).unwrap();
+    let file = std::fs::File::options().write(true).open(path).unwrap();
+    let written = file.metadata().unwrap().modified().unwrap();
+    file.set_modified(written - Duration::from_secs(days * 24 * 3_600)).unwrap();
 }
 
 #[test]

@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn words_that_were_edited_since_are_replaced_where_they_are_now() {
-        let topic = thread(&["```suggestion\nnew\n```"], place("edited", 4, 19));
+        let topic = thread(&["```suggestion\nnew\n```"], place("edited", 4, 18));
         assert_eq!(text_of(applied(&topic, "The very old words.")), "The new.");
     }
 

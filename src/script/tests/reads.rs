@@ -252,7 +252,10 @@ fn what_a_function_answers_and_what_it_calls_is_looked_at_too() {
             "wb.enqueue { kind = \"digest\", word = \"x\", priority = 101 }",
             "bad-value: `priority` of kind \"digest\" must be a whole number",
         ),
-        ("wb.enqueue { kind = \"@robbo\" }", "takes-messages: agent \"robbo\" takes messages"),
+        (
+            "wb.enqueue { kind = \"@robbo\" }",
+            "takes-messages: agent \"robbo\" can't be started as a job",
+        ),
     ] {
         let shown =
             finding(agent, &format!("wb.on(\"topic_created\", function() {body} end)\n"), "");

@@ -5,8 +5,8 @@ use crate::base::invisible_name;
 /// Puts a backslash before each line that imitates one of ours, and before each line that starts
 /// with backslashes followed by such a line, so that [`unmark_lines`] leads back.
 ///
-/// `imitates` gets the line without leading blank and invisible characters: a model reads ` [#room]`
-/// and `[#room]` alike. Every character that displays as a line break ends a line.
+/// `imitates` gets the line without leading blank and invisible characters: a model reads
+/// ` [#room]` and `[#room]` alike. Every character that displays as a line break ends a line.
 pub fn mark_lines(text: &str, imitates: impl Fn(&str) -> bool) -> String {
     let mut marked = String::with_capacity(text.len());
     for line in text.split_inclusive(is_line_end) {

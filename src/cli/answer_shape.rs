@@ -67,7 +67,7 @@ const RECORDS: [(&str, &str); 9] = [
         "id number slug name type is_type_gone outside_wakes promoted_from about intent status \
          paused{reason since sentence} budget{turns tokens cost_usd} spent{turns tokens cost_usd} \
          created_at completed_at last_sequence last_at members[handle name sort agent state \
-         untold works_since is_chair standing joined_at] me unread mentions last*",
+         untold[] works_since is_chair standing joined_at] me unread mentions last*",
     ),
     ("person", "id name display_name email role is_external created_at disabled_at"),
     ("link", "url expires_at"),
@@ -139,7 +139,7 @@ impl Shape {
             Command::Restore(_) | Command::Recover(_) => "@report",
             Command::Cleanup(_) => {
                 "jobs{removed[job_id bytes why] removed_count removed_bytes kept_count kept_bytes \
-                 problems[]} events answers logins messages perspectives search dry_run"
+                 problems[]} events answers logins messages uploads perspectives search dry_run"
             }
             Command::Login => "@link",
             Command::Events { .. } => "id at kind subject actor data*",

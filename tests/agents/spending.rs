@@ -117,7 +117,7 @@ fn nobody_asks_for_a_start_of_an_agent_as_for_a_job() {
     assert_eq!((again.status, again.code()), (400, "takes_messages"), "{again:?}");
     let many = ["job", "retry", "--kind", "@robbo", "--status", "cancelled", "--yes"];
     let (_, out, err) = bench.cli(&many);
-    assert!(format!("{out}{err}").contains("takes messages"), "{out}{err}");
+    assert!(format!("{out}{err}").contains("send it a message"), "{out}{err}");
     let (_, shown, _) = bench.cli(&["job", "show", &job]);
     assert!(!shown.contains("job retry") && shown.contains("agent show robbo"), "{shown}");
     let all = bench.json(&["job", "list"])["items"].clone();

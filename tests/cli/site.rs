@@ -209,7 +209,7 @@ fn who_may_only_look_is_told_so() {
         &["proposal", "reject", proposal, "--reason", "x"],
     ] {
         let error: Value = refused(&bench, args, 3, "viewer");
-        assert!(error["message"].as_str().unwrap().starts_with("vera may read"), "{error}");
+        assert!(error["message"].as_str().unwrap().starts_with("your role (viewer)"), "{error}");
     }
     server.stop();
 }

@@ -9,8 +9,7 @@ use std::collections::BTreeSet;
 
 use crate::base::{BlobId, Result};
 use crate::documents::git::{Call, blocking};
-use crate::documents::workspace::keep::not_kept;
-use crate::documents::workspace::worktree::Tree;
+use crate::documents::workspace::tree::{Tree, not_kept};
 use crate::process::read_small;
 
 /// Files in git's folder of a worktree that name commits.

@@ -11,14 +11,11 @@ use crate::documents::git::{Call, GIT_FAILED, Person, blocking};
 use crate::documents::snapshot::name;
 use crate::documents::workspace::commits::lost;
 use crate::documents::workspace::proof::{UNREADABLE, require_readable};
-use crate::documents::workspace::worktree::Tree;
+use crate::documents::workspace::tree::{NOT_KEPT, Tree, not_kept};
 use crate::process::Scratch;
 
 /// Longest listing of changed files, in bytes.
 const LISTING_BYTES_MAX: usize = crate::base::limit::GIT_LISTING_BYTES_MAX;
-
-/// The code of work that cannot be saved.
-const NOT_KEPT: &str = "not_kept";
 
 /// Characters kept of git's error messages.
 const SAID_CHARS_MAX: usize = 300;
@@ -26,8 +23,8 @@ const SAID_CHARS_MAX: usize = 300;
 const KEPT_MAX: u32 = 10;
 
 /// Saves what differs from `base` under a ref and reads it back; returns the name of the ref, or
-/// `None` if nothing differs. Ignored files are skipped. Commits no longer reachable from HEAD become
-/// additional parents.
+/// `None` if nothing differs. Ignored files are skipped. Commits no longer reachable from HEAD
+/// become additional parents.
 ///
 /// # Errors
 /// `conflict` with code `not_kept` if it is too much, or in a nested repository; `unavailable` if
@@ -38,7 +35,7 @@ pub(in crate::documents::workspace) async fn keep(
     name: &str,
 ) -> Result<Option<String>> {
     let kept = match keep_once(tree, base, name).await {
-        // A `git gc` before the ref was written may have removed new objects: they are written again.
+        // A `git gc` before the ref was written may have removed new objects: write them again.
         Err(failure) if failure.code_str() == UNREADABLE => keep_once(tree, base, name).await,
         kept => kept,
     };
@@ -284,9 +281,4 @@ async fn refuse_nested(tree: &Tree, listed: Vec<u8>) -> Result<()> {
 
 fn as_not_kept(failure: Error) -> Error {
     if failure.code_str() == UNREADABLE { failure.code(NOT_KEPT) } else { failure }
-}
-
-pub(super) fn not_kept(why: String) -> Error {
-    Error::conflict(NOT_KEPT, format!("the work is not kept: {why}"))
-        .hint("save what you need, then run `wiki-browser workspace remove`")
 }

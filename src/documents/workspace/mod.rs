@@ -7,6 +7,7 @@ mod commits;
 mod keep;
 mod proof;
 pub mod row;
+mod tree;
 mod worktree;
 
 pub use crate::api::workspaces::{Workspace, WorkspaceSort, WorkspaceState};

@@ -1,12 +1,11 @@
 //! Reads saved work back before its worktree is removed.
 //!
-//! **Invariant:** git skips writing an object whose id exists already, even if that object is empty,
-//! damaged, or was put there by somebody else; and a `git gc` that runs before a ref is written may
-//! remove new objects. Only content that was read and hashed afterwards counts as saved.
+//! **Invariant:** git does not write an object whose id exists already, even if that object is
+//! empty, damaged, or was put there by somebody else; and a `git gc` that runs before a ref is
+//! written may remove new objects. Only content that was read and hashed afterwards counts as saved.
 
 use crate::base::{BlobId, Error, Result, fault, truncate_chars};
-use crate::documents::workspace::keep::not_kept;
-use crate::documents::workspace::worktree::Tree;
+use crate::documents::workspace::tree::{Tree, not_kept};
 
 /// The code of saved work that cannot be read back.
 pub(super) const UNREADABLE: &str = "kept_unreadable";

@@ -172,7 +172,7 @@ fn said(c: &Connection, proposal: &Proposal) -> Result<Option<String>> {
     let summary = said.summary.unwrap_or_default();
     let summary = if is_edited && edit::is_made(&summary) { "" } else { summary.as_str() };
     let line = summary.lines().map(str::trim).find(|it| !it.is_empty());
-    Ok(line.map(|it| Plain::of(it).text).filter(|it| !it.trim().is_empty()))
+    Ok(line.map(|line| Plain::of(line).text.trim().to_owned()).filter(|it| !it.is_empty()))
 }
 
 /// The query of `GET /api/proposals/{id}`.

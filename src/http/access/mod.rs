@@ -3,5 +3,6 @@
 pub(in crate::http) mod audience;
 pub(in crate::http) mod gate;
 pub(in crate::http) mod origin;
+mod route;
 pub(in crate::http) mod table;
 pub(in crate::http) mod who;

@@ -103,7 +103,7 @@ impl Repo {
         &self,
         text: Vec<u8>,
     ) -> Result<Option<BTreeSet<Setting>>> {
-        let call = self.git().call(&["config", "--file", "-", "--null", "--list"]);
+        let call = self.git().call(&["config", "--no-includes", "--file", "-", "--null", "--list"]);
         let answer = call.stdin(text).output_max(LISTING_BYTES_MAX).run().await?;
         Ok((answer.code == 0).then(|| starting(&answer.stdout)))
     }

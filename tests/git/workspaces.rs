@@ -126,7 +126,7 @@ async fn g36_what_an_agent_left_is_kept_whether_it_committed_or_not() {
 #[tokio::test]
 async fn g36_work_is_kept_when_it_can_be_read_back() {
     let bench = Bench::new(&[("a.md", "one\n")]).await;
-    // Objects under the id of the agent's text: empty or cut, as after a power cut, or another text.
+    // An object under the id of the agent's text: empty or cut, as after a power cut, or another.
     for (number, content) in [&b""[..], &whole("blob 8\0precious")[..9], &whole("blob 5\0evil\n")]
         .into_iter()
         .enumerate()

@@ -79,7 +79,8 @@ async fn g12_a_flood_costs_little_and_never_blocks() {
     let record = recorded(guard).await;
     assert!(is_clean_exit(&record), "{record:?}");
     assert_eq!((record.stdout.bytes, record.stdout.cut), (300_000_014, true));
-    assert!((1..8 * 1024).contains(&rss_max), "the guard took {rss_max} KiB");
+    // Pages of the program itself, which all guards share, are in it: several MiB in a debug build.
+    assert!((1..12 * 1024).contains(&rss_max), "the guard took {rss_max} KiB");
     let size = |name: &str| rig.job_dir().join(name).metadata().unwrap().len();
     assert_eq!(size("stdout.log"), 8 << 20);
     assert!(size("stdout.tail") <= (1 << 20) + 128);

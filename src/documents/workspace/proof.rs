@@ -1,8 +1,8 @@
 //! Reads saved work back before its worktree is removed.
 //!
-//! **Invariant:** git does not write an object whose id exists already, even if that object is
-//! empty, damaged, or was put there by somebody else; and a `git gc` that runs before a ref is
-//! written may remove new objects. Only content that was read and hashed afterwards counts as saved.
+//! **Invariant:** only content that was read and hashed after the ref was written counts as saved.
+//! Git does not write an object whose id exists already, even if that object is empty, damaged, or
+//! was put there by somebody else; and a `git gc` before the ref may remove new objects.
 
 use crate::base::{BlobId, Error, Result, fault, truncate_chars};
 use crate::documents::workspace::tree::{Tree, not_kept};

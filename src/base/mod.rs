@@ -7,6 +7,7 @@ mod actor;
 mod address;
 mod base_url;
 mod clock;
+mod did_you_mean;
 mod error;
 mod event;
 pub mod fault;
@@ -32,6 +33,7 @@ pub use actor::Actor;
 pub use address::{Address, is_person_name, is_segment};
 pub use base_url::BaseUrl;
 pub use clock::{Clock, Millis};
+pub use did_you_mean::{expected, nearest, suggestion};
 pub use error::{
     Context, DATABASE_CORRUPT, DATABASE_LOCKED, DISK_ERROR, DISK_FULL, Error, ErrorKind,
     INDEX_DAMAGED, READ_ONLY, Result,

@@ -103,7 +103,7 @@ for (const [name, options] of [["desktop", {}], ["phone", { viewport: PHONE, tou
     });
     const wide = files.filter({ hasText: "wide.png" });
     await wide.waitFor();
-    const sent = await wide.getAttribute("data-path");
+    const sent = await wide.getAttribute("data-sent");
     const side = await page.evaluate(async (path) => {
       const answer = await fetch(`/api/agent/vault/file?path=${encodeURIComponent(path)}`);
       return (await createImageBitmap(await answer.blob())).width;

@@ -55,7 +55,7 @@ for (const [name, options] of [["desktop", {}], ["phone", { viewport: PHONE, tou
     const ada = await visitor(t, site, options);
     const page = await ada.openLive("/assistant");
     await ask(page, call("write_file", { path: "digest.md", content: "# Digest\n\nold words\n" }));
-    await page.locator(".chat-call", { hasText: "digest.md was made" }).waitFor();
+    await page.locator(".chat-call", { hasText: "digest.md was created" }).waitFor();
     await page.getByRole("button", { name: "Send" }).waitFor();
     await page.goto(`${site.origin}/assistant`);
     const hostile = "<b>new</b> words\n";

@@ -204,7 +204,7 @@ test("a conversation with an agent goes on in a channel, with the turns that wer
   await page.locator("#agent-turns li", { hasText: "direct message" }).nth(1).waitFor();
   assert.ok(await isWithin(page));
   assert.deepEqual(await findings(page), []);
-  await page.getByRole("link", { name: "Go on in a channel" }).click();
+  await page.getByRole("link", { name: "Continue in a channel" }).click();
   assert.ok(await isWithin(page));
   assert.deepEqual(await findings(page), []);
   await page.getByLabel("Something private").uncheck();

@@ -2,11 +2,11 @@
 
 pub(in crate::jobs) mod cap;
 pub(in crate::jobs) mod claim;
+pub(in crate::jobs) mod disk_space;
 pub(in crate::jobs) mod engine_hold;
 pub(in crate::jobs) mod enqueue;
 pub(in crate::jobs) mod lane;
 pub(in crate::jobs) mod parking;
-pub(in crate::jobs) mod room;
 pub(in crate::jobs) mod share;
 pub(in crate::jobs) mod steering_hold;
 pub(in crate::jobs) mod waiting;

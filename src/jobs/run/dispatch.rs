@@ -16,9 +16,9 @@ use tracing::{error, warn};
 
 use crate::base::{Error, Ids, JobId, Millis, Result, digest_hex, fault, random_token};
 use crate::jobs::queue::claim;
+use crate::jobs::queue::disk_space::Room;
 use crate::jobs::queue::lane::Capacities;
 use crate::jobs::queue::parking;
-use crate::jobs::queue::room::Room;
 use crate::jobs::rows::{retention, table};
 use crate::jobs::run::execution::around::{self, Cleaned};
 use crate::jobs::run::launch::{self, Ground};

@@ -9,7 +9,9 @@ use camino::Utf8Path;
 use serde::{Deserialize, Serialize};
 use unicode_width::UnicodeWidthChar;
 
+pub use crate::base::nearest;
 use crate::base::truncate_chars;
+pub(crate) use crate::base::{expected, suggestion};
 use crate::script::source::location::Location;
 use crate::script::source::location::ScriptFile;
 use crate::script::source::span::Spot;
@@ -364,37 +366,6 @@ fn plain(text: &str) -> String {
 fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
-/// Returns `did you mean …?` if one of the names is similar, otherwise the list of names.
-pub(crate) fn suggestion<'a>(
-    given: &str,
-    names: impl IntoIterator<Item = &'a str> + Clone,
-) -> String {
-    match nearest(given, names.clone()) {
-        Some(name) => format!("did you mean `{name}`?"),
-        None => expected(names),
-    }
-}
-
-/// Returns `expected one of …`.
-pub(crate) fn expected<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
-    let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
-    match names.as_slice() {
-        [] => String::new(),
-        [name] => format!("expected {name}"),
-        names => format!("expected one of {}", names.join(", ")),
-    }
-}
-
-/// Returns the name that was probably meant.
-pub fn nearest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    if given.len() > 64 {
-        return None;
-    }
-    let scored = names.into_iter().map(|name| (strsim::jaro_winkler(given, name), name));
-    let best = scored.filter(|(score, name)| *score > 0.8 && *name != given);
-    best.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 import { say } from "./say.js";
 
 const FILES_MAX = 10;
-/** Models see no more of an image than this. */
+/** Models see no more of an image than this: those of forms with `data-shrink` are made smaller. */
 const SIDE_PX_MAX = 2_000;
 const IMAGE_BYTES_MAX = 3_600_000;
 
@@ -96,7 +96,8 @@ export function attaching(form) {
     try {
       const address = `${place.dataset.to}?name=${encodeURIComponent(file.name)}`;
       const headers = { "Content-Type": "application/octet-stream" };
-      const body = await smaller(file);
+      // A model sees no more of a large image; people in a channel do.
+      const body = place.hasAttribute("data-shrink") ? await smaller(file) : file;
       const answer = await fetch(address, { method: "POST", headers, body });
       const told = await answer.json();
       if (answer.ok) {

@@ -302,7 +302,7 @@ pub(in crate::flows) fn write(
     Ok(outcome)
 }
 
-/// Like [`write`], but without an event in the log; returns the accepted effects and the
+/// Like [`write()`], but without an event in the log; returns the accepted effects and the
 /// failures.
 ///
 /// # Errors

@@ -101,7 +101,9 @@ pub fn upload(
     content: &[u8],
 ) -> Result<Attachment> {
     if content.is_empty() {
-        return Err(Error::invalid("the file is empty").code("empty_file"));
+        return Err(
+            Error::invalid(format!("`{}` is empty", name.escape_debug())).code("empty_file")
+        );
     }
     if content.len() > ATTACHMENT_BYTES_MAX {
         let mib = ATTACHMENT_BYTES_MAX / (1024 * 1024);

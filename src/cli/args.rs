@@ -97,7 +97,7 @@ service, see docs/operations.md.")]
     Serve(ServeFlags),
     /// Create a site in a git repository: the script, the skills and an example persona
     Init(InitArgs),
-    /// Add a kind, a persona, an inbox or a channel type
+    /// Add a kind, an inbox, an agent, a persona or a channel type
     #[command(subcommand)]
     New(NewCommand),
     /// Check the script and the personas

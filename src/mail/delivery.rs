@@ -54,7 +54,8 @@ const OLDEST_DIRECT: &str = "
     WHERE to_class = 'agent' AND to_name = :name AND state = 'queued' AND room IS NULL
     ORDER BY seq LIMIT 1";
 const COUNT_FOR_AGENT: &str = "
-    SELECT COUNT(*) FILTER (WHERE state = 'queued'), COUNT(*) FILTER (WHERE state = 'unconfirmed')
+    SELECT COUNT(*) FILTER (WHERE state = 'queued' AND wakes = 1),
+        COUNT(*) FILTER (WHERE state = 'unconfirmed')
     FROM deliveries WHERE to_class = 'agent' AND to_name = :name
         AND state IN ('queued', 'unconfirmed')";
 

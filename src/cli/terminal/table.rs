@@ -110,7 +110,7 @@ pub(in crate::cli) fn cut(text: &str, width: usize) -> String {
 pub(in crate::cli) fn size(bytes: u64) -> String {
     match bytes {
         0..10_240 => format!("{bytes} bytes"),
-        10_240..10_485_760 => format!("{} KiB", bytes / 1_024),
+        10_240..10_485_760 => format!("{} KiB", bytes.div_ceil(1_024)),
         _ => format!("{} MiB", bytes / 1_048_576),
     }
 }

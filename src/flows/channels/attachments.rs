@@ -58,7 +58,10 @@ pub async fn attachment(
     let (caller, text) = (caller.clone(), slug.to_owned());
     let read = site.store.read(move |c| {
         let channel = who::channel(c, &caller, &text)?;
-        let missing = || channels::no_attachment(number);
+        let missing = || {
+            channels::no_attachment(number)
+                .hint("`wiki-browser msg history CHANNEL` lists the attachments with their numbers")
+        };
         let found = channels::find_attachment(c, channel.number, number)?.ok_or_else(missing)?;
         let spoken = match &found.message_id {
             Some(id) => channels::find_message(c, id)?,

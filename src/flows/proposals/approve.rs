@@ -113,8 +113,9 @@ async fn after_a_move(site: &Site, id: &ProposalId, refusal: Error) -> Error {
     match &now.proposal.superseded_by {
         Some(later) => {
             let message = format!("{}; it was merged with what is there now", refusal.message());
-            Error::conflict(STALE_BASE, message)
-                .hint(format!("review proposal {later} and approve that instead"))
+            Error::conflict(STALE_BASE, message).hint(format!(
+                "review the newer revision, proposal {later}, and approve that instead"
+            ))
         }
         None if before.conflict.is_none() => with_conflict(&now, refusal),
         None => refusal,

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::base::Millis;
 use crate::base::limit::format_duration;
+use crate::base::{Actor, Millis};
 use crate::jobs::{Job, Reason, Status};
 use crate::script::Produces;
 
@@ -32,6 +32,11 @@ pub fn sentence(
         None => String::new(),
     };
     let text = match (job.status, job.reason?) {
+        (Status::Cancelled, _)
+            if job.monitor_of.is_some() && job.cancelled_by == Some(Actor::System) =>
+        {
+            "Ended with the run that it watched.".to_owned()
+        }
         (Status::Cancelled, _) => format!("Cancelled by {}.", canceller.unwrap_or("somebody")),
         (_, Reason::SpawnFailed) => unreachable_agent(job, program),
         (_, Reason::WallTimeout) => format!("Agent timed out{}.", within(timeout)),

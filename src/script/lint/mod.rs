@@ -91,8 +91,9 @@ impl Lint<'_> {
             let mut kinds = self.kinds.values().chain(self.private.values());
             let is_used = kinds.any(|kind| kind.engine == engine.name);
             if draft.is_whole && !has_errors && !is_used && !engine.is_builtin() {
-                let message = format!("no kind uses the engine \"{}\"", engine.name);
-                let note = format!("name it in a kind: engine = \"{}\"", engine.name);
+                let user = if engine.speech.is_some() { "agent" } else { "kind" };
+                let message = format!("no {user} uses the engine \"{}\"", engine.name);
+                let note = format!("name it in wb.{user}: engine = \"{}\"", engine.name);
                 self.warn("unused", message, &spot, &note);
             }
             if let Some(word) = engine.unasked() {

@@ -15,7 +15,8 @@ pub(in crate::cli) fn describe(desk: &Desk, view: &JobView) -> Result<()> {
     for warning in &job.warnings {
         desk.detail("warning", &escape::line(warning))?;
     }
-    if !is_in_vain(job) {
+    // A monitor ends with the run that it watches, and is started with the next one only.
+    if !is_in_vain(job) || job.monitor_of.is_some() {
         return Ok(());
     }
     if let Some(agent) = job.kind.strip_prefix('@') {

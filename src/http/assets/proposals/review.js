@@ -242,7 +242,7 @@ class Review {
     news.tabIndex = -1;
     news.setAttribute("aria-label", "A later revision");
     const words = document.createElement("p");
-    const isTyped = [...this.root.querySelectorAll("form textarea")].some((it) => it.value);
+    const isTyped = [...this.root.querySelectorAll("form textarea")].some((it) => it.value !== it.defaultValue);
     words.textContent = `Revision ${after} just replaced revision ${before}. Review it before you decide${isTyped ? "; what you typed is still here" : ""}.`;
     const between = document.createElement("a");
     between.className = "button";

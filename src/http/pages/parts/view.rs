@@ -411,6 +411,12 @@ impl Job {
         self.kind.starts_with('@')
     }
 
+    /// Returns whether it can be run again: neither the start of a long-running agent nor a monitor,
+    /// which starts with the run that it watches.
+    pub(in crate::http::pages) fn can_run_again(&self) -> bool {
+        !self.is_start_of_agent() && self.monitor_of.is_none()
+    }
+
     /// Returns the result that its agent submitted, as text.
     pub(in crate::http::pages) fn result_text(&self) -> Option<String> {
         match &self.result {

@@ -411,8 +411,8 @@ impl Job {
         self.kind.starts_with('@')
     }
 
-    /// Returns whether it can be run again: neither the start of a long-running agent nor a monitor,
-    /// which starts with the run that it watches.
+    /// Returns whether it can be run again: it is neither the start of a long-running agent nor a
+    /// monitor, which starts with the run that it watches.
     pub(in crate::http::pages) fn can_run_again(&self) -> bool {
         !self.is_start_of_agent() && self.monitor_of.is_none()
     }

@@ -299,12 +299,12 @@ pub fn confirm_read(tx: &Tx<'_>, message: &MailId, name: &str, person: &PersonId
 }
 
 /// Drops what is queued for a recipient that is gone for good. Deliveries that it had pulled but
-/// not confirmed stay `unconfirmed`, or are confirmed if it succeeded.
+/// not confirmed become `unconfirmed`, or `confirmed` if it has read them.
 ///
 /// # Errors
 /// Fails if the database cannot be written.
-pub fn drop_open(tx: &Tx<'_>, to: &Address, reason: &str, has_ended_well: bool) -> Result<()> {
-    if has_ended_well {
+pub fn drop_open(tx: &Tx<'_>, to: &Address, reason: &str, has_read: bool) -> Result<()> {
+    if has_read {
         confirm_pulled(tx, to, i64::MAX)?;
     }
     let params = named_params! {

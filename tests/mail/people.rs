@@ -73,6 +73,25 @@ fn an_instance_pulls_what_is_sent_to_it() {
 }
 
 #[test]
+fn a_verdict_confirms_what_was_fetched_last() {
+    let bench = Bench::new();
+    let agent = "echo up > \"$OUT/up\"\n\
+        wb-agent inbox --wait 30s > /dev/null\n\
+        wb-agent fail --reason stopped";
+    bench.inbox("t/talks", "timeout = \"1m\"", agent);
+    let server = bench.serve();
+    let first = send(&bench, "topic:t/talks", json!({})).ok();
+    bench.wait_left("up");
+    let second = send(&bench, first["instance"].as_str().unwrap(), json!("stop")).ok();
+    assert_eq!(answer(&bench, first["message_id"].as_str().unwrap())["state"], "failed");
+    let id = second["message_id"].as_str().unwrap();
+    let shown = bench.get(&format!("/api/messages/{id}")).ok();
+    let delivery = &shown["deliveries"][0];
+    assert_eq!((&delivery["state"], &delivery["proof"]), (&json!("confirmed"), &json!("pulled")));
+    server.stop();
+}
+
+#[test]
 fn what_an_instance_has_not_pulled_is_dropped_with_a_reason() {
     let bench = Bench::new();
     let agent = "echo up > \"$OUT/up\"; until [ -e \"$OUT/go\" ]; do sleep 0.05; done\n\

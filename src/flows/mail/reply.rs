@@ -40,7 +40,9 @@ fn drop_open(tx: &Tx<'_>, ids: &Ids, job: &Job) -> Result<()> {
     }
     let own = instances::address(&job.kind, job.root());
     let open = mail::open_of(tx.connection(), &own, u32::MAX)?;
-    mail::drop_open(tx, &own, "recipient_ended", job.status == Status::Succeeded)?;
+    // A verdict comes from an agent that has read what it fetched.
+    let has_read = job.status == Status::Succeeded || job.verdict.is_some();
+    mail::drop_open(tx, &own, "recipient_ended", has_read)?;
     for delivery in open {
         let message = mail::find(tx.connection(), &delivery.message_id)?;
         if message.sort == Sort::Message {

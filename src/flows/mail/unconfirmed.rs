@@ -38,7 +38,7 @@ async fn decide(
         true => show(site, caller, id).await,
         false => {
             Err(Error::conflict("not_unconfirmed", format!("message {id} is not unconfirmed"))
-                .hint("only unconfirmed messages can be resent or confirmed"))
+                .hint("only unconfirmed messages to long-running agents can be resent or settled"))
         }
     }
 }

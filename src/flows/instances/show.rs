@@ -85,13 +85,14 @@ async fn allowed(site: &Site, caller: &Caller, id: &JobId) -> Result<JobId> {
 
 /// Returns the first leg of an instance.
 fn root(c: &Connection, id: &JobId) -> Result<Job> {
-    let found = jobs::find_brief(c, &Viewer::Site, id).ok();
     let is_root = |it: &Job| it.message_id.is_some() && it.root_id.is_none();
-    found.filter(is_root).ok_or_else(|| {
-        Error::not_found(format!("no instance {id}"))
+    match jobs::find_brief(c, &Viewer::Site, id) {
+        Ok(job) if is_root(&job) => Ok(job),
+        Err(cause) if cause.kind() != ErrorKind::NotFound => Err(cause),
+        _ => Err(Error::not_found(format!("no instance {id}"))
             .code("no_instance")
-            .hint("list instances: `wiki-browser instances`")
-    })
+            .hint("list instances: `wiki-browser instances`")),
+    }
 }
 
 fn view(c: &Connection, root: &Job) -> Result<InstanceView> {

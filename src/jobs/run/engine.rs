@@ -206,8 +206,12 @@ fn missing(engine: &Engine, program: &str, folder: &Utf8Path) -> Error {
         return error.hint(format!("type: chmod +x '{}'", folder.join(program)));
     }
     let message = format!("engine \"{}\" ({at}): program `{program}` not found", engine.name);
-    Error::unavailable(message).code("engine_missing").hint(format!(
-        "install {program}, write its absolute path into `command`, or let the kinds use \
-         engine = \"suggestions\", which needs no agent"
-    ))
+    let install = format!("install {program}, or write its absolute path into `command`");
+    Error::unavailable(message).code("engine_missing").hint(match engine.speech {
+        // The built-in engine works in kinds, and is no long-running agent.
+        Some(_) => install,
+        None => format!(
+            "{install}; or let the kinds use engine = \"suggestions\", which needs no agent"
+        ),
+    })
 }

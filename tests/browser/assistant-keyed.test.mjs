@@ -7,9 +7,10 @@ import path from "node:path";
 import { test } from "node:test";
 import { findings, isWithin, PHONE, picture, serve, visitor } from "./harness.mjs";
 
-/** What stands in for a model: it does what the last line of the question says. */
-function model(t) {
+/** What stands in for a model: it does what the last line of the question says, once it may. */
+function model(t, mayAnswer = Promise.resolve()) {
   const server = http.createServer(async (request, response) => {
+    await mayAnswer;
     const parts = [];
     for await (const part of request) parts.push(part);
     const body = JSON.parse(Buffer.concat(parts));
@@ -98,3 +99,30 @@ for (const [name, options] of [["desktop", {}], ["phone", { viewport: PHONE, tou
     assert.ok(await isWithin(page));
   });
 }
+
+test("what happens while the page of a question is on its way is shown", async (t) => {
+  let answer;
+  const port = await model(t, new Promise((done) => { answer = done; }));
+  const site = await serve(t, {}, (it) => assistant(it, port));
+  const ada = await visitor(t, site);
+  const page = await ada.openLive("/assistant");
+  await page.exposeFunction("mayAnswer", () => answer());
+  // The page that follows a question is made, and is put here only after the model asked for something.
+  await page.evaluate(() => {
+    const heard = new BroadcastChannel("wb-stream");
+    const asks = new Promise((done) => {
+      heard.onmessage = ({ data }) => { if (data.event?.subject.startsWith("approval:")) done(); };
+    });
+    const send = window.fetch;
+    window.fetch = async (address, options) => {
+      const made = await send(address, options);
+      if (options?.method !== "POST") return made;
+      const text = await made.text();
+      await globalThis.mayAnswer();
+      await asks;
+      return { ok: made.ok, url: made.url, text: async () => text };
+    };
+  });
+  await ask(page, "delete it");
+  await page.getByText("Allow the assistant to do this?").waitFor();
+});

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import { test } from "node:test";
 import { plain } from "../../src/http/assets/base/plain.js";
-import { isAbout, subjectsOf } from "../../src/http/assets/base/subjects.js";
+import { isAbout, isEarlier, subjectsOf } from "../../src/http/assets/base/subjects.js";
 
 const STARTED = {
   kind: "job_started", subject: "job:7",
@@ -33,6 +33,11 @@ test("what stands for many events concerns whoever could be meant", () => {
   const many = { kind: "sources_changed", subject: "sources", data: { count: null } };
   assert.ok(isAbout(["source:a.md"], many) && isAbout(["sources"], many));
   assert.ok(!isAbout(["job:8"], many));
+});
+
+test("a place among the events precedes another one, or may", () => {
+  assert.ok(isEarlier("018b-cfe5-9", "018b-cfe5-10") && isEarlier("018b-cfe5-10", "018c-cfe5-9"));
+  assert.ok(!isEarlier("018b-cfe5-10", "018b-cfe5-10") && !isEarlier("018b-cfe5-10", "018b-cfe5-9"));
 });
 
 test("text of others is put where no label can stand without what would not be seen", () => {

@@ -1,7 +1,7 @@
 // Forms with `data-inline` are sent without leaving the page. An error is shown next to the form,
 // and what was typed stays.
 
-import { refreshIn } from "./live.js";
+import { placed, refreshIn } from "./live.js";
 import { plain } from "./plain.js";
 import { say } from "./say.js";
 import * as swap from "./swap.js";
@@ -101,6 +101,7 @@ function show(form, page, url) {
   // What was asked in a dialog is answered.
   form.closest("dialog")?.close();
   swap.elements(page, ["main"]);
+  placed(page);
   say(form.dataset.done ?? "Done");
   if (!isElsewhere) return;
   scrollTo(0, 0);

@@ -4,7 +4,7 @@
 // holds a lock reads it and tells the others. When that tab closes, another one continues after the
 // last event that any of them received.
 
-import { isAbout } from "./subjects.js";
+import { isAbout, isEarlier } from "./subjects.js";
 import * as swap from "./swap.js";
 
 const LOCK = "wb-stream";
@@ -59,6 +59,12 @@ export function refreshIn(element) {
 /** Fetches all parts that follow events. */
 export function refreshAll() {
   mark(() => true);
+}
+
+/** Another page was put here: fetches what changed after the server made it and before it was put. */
+export function placed(page) {
+  const made = page.documentElement.dataset.cursor;
+  if (made && isEarlier(made, cursor)) refreshAll();
 }
 
 // --- which parts an event is about ---

@@ -1,4 +1,4 @@
-// The subjects of an event, and whether they concern a part of a page; without a DOM.
+// What an event is about, whether that concerns a part of a page, and the order of events; no DOM.
 
 /** Returns the subjects of an event, each also as its type: `job:7` and `jobs`. */
 export function subjectsOf({ kind = "", subject = "", data = {} }) {
@@ -34,6 +34,13 @@ export function isAbout(words, event) {
     if (event.kind === "sources_changed") return true;
     return word.includes("%") && all.has(`source:${decode(word.slice(7))}`);
   });
+}
+
+/** Returns whether one place among the events, `EPOCH-NUMBER`, precedes another, or may. */
+export function isEarlier(one, other) {
+  const [at, otherAt] = [one.lastIndexOf("-"), other.lastIndexOf("-")];
+  if (one.slice(0, at) !== other.slice(0, otherAt)) return true;
+  return Number(one.slice(at + 1)) < Number(other.slice(otherAt + 1));
 }
 
 function decode(text) {

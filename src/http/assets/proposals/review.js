@@ -7,7 +7,7 @@
 import { typedIn, unsent } from "./draft.js";
 import { arrived, refuse } from "./forms.js";
 import { bind } from "./keys.js";
-import { refreshAll } from "./live.js";
+import { placed, refreshAll } from "./live.js";
 import { say } from "./say.js";
 import { wrapped } from "./steps.js";
 import * as swap from "./swap.js";
@@ -161,6 +161,7 @@ class Review {
     this.isPutting = true;
     swap.elements(page, ["main"]);
     this.isPutting = false;
+    placed(page);
     this.at = 0;
     this.mark();
     this.swapped();

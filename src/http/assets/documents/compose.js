@@ -1,5 +1,6 @@
 // From a selection to a Topic: the button next to the selection, and the form that it opens.
 
+import { Refused, ask, sentence } from "./ask.js";
 import { keep, kept } from "./draft.js";
 import { findAgain, likeness, rangeOf } from "./paint.js";
 import { Pick } from "./pick.js";
@@ -7,43 +8,13 @@ import { plain } from "./plain.js";
 import { button } from "./reader.js";
 import { say } from "./say.js";
 import { show } from "./suggest.js";
+import { Typed } from "./typed.js";
 
 const SETTLE_MS = 160;
 /** So often a form is sent while the document changes under it. */
 const SENDS_MAX = 3;
-/** Passages whose words are kept besides those of the form. */
-const OTHERS_MAX = 8;
 /** A passage that is longer is not looked for on the next visit. */
 const SEEN_UNITS_MAX = 20_000;
-
-/** An error of the server, with its message. */
-class Refused extends Error {
-  constructor({ code = "", message = "The server didn’t answer.", hint = "" } = {}) {
-    // How a program goes on; the page has a link for it.
-    if (code === "source_gone") hint = "what you wrote is kept";
-    super(hint ? `${sentence(message)} ${sentence(hint)}` : sentence(message));
-    this.code = code;
-  }
-}
-
-function sentence(text) {
-  // A path that begins it stays as it is.
-  const isPath = /^\S*[./]\S/.test(text);
-  const first = isPath ? text : text.charAt(0).toUpperCase() + text.slice(1);
-  return /[.!?]$/.test(first) ? first : `${first}.`;
-}
-
-async function ask(address, options = {}) {
-  let answer;
-  try {
-    answer = await fetch(address, { cache: "no-store", ...options });
-  } catch {
-    throw new Refused({ message: "can’t reach the server", hint: "what you wrote is still here" });
-  }
-  const body = await answer.json().catch(() => ({}));
-  if (!answer.ok) throw new Refused(body.error);
-  return body;
-}
 
 /** Text cannot have the focus: it gets it temporarily, until something else does. */
 function focusBlock(block) {
@@ -62,14 +33,6 @@ export class Compose {
   /** Whether the button stands beside a block without words: no selection keeps it there. */
   isOfBlock = false;
   key = "";
-  /** What the form was opened on last. */
-  at = "";
-  /** The words as they stand in the document. */
-  asWritten = "";
-  /** What was typed over other passages and not sent, by their places: `[words, asWritten]`. */
-  others = new Map();
-  /** Whether what was typed belongs to the passage that is selected next. */
-  isCarried = false;
   /** What the passage of the form is found by in another version: see `likeness`. */
   seen = null;
 
@@ -189,11 +152,12 @@ export class Compose {
     };
     this.words = field("suggestion", "New text", 3);
     this.words.classList.add("sg-words");
+    this.typed = new Typed(this.words);
     this.body = field("body", "What should change, or what is unclear?", 4);
     this.heading = field("title", "Title (optional; otherwise the first line)", 0);
     this.trouble = part("p", "trouble-text");
     this.trouble.setAttribute("role", "alert");
-    this.diff = show(this.words, () => this.asWritten);
+    this.diff = show(this.words, () => this.typed.asWritten);
     this.words.closest(".field").after(this.diff.box);
     const actions = document.createElement("div");
     actions.className = "actions";
@@ -263,14 +227,14 @@ export class Compose {
 
   /** Keeps what is typed in this tab until it is sent, and which words it is about. */
   keep() {
-    const { isChange, asWritten, at, isCarried } = this;
+    const { isChange, typed } = this;
     const seen = this.seen?.blocks.join("").length <= SEEN_UNITS_MAX ? this.seen : null;
-    const [body, title, words] = [this.body.value, this.heading.value, this.words.value];
-    const isTyped = body || title || words !== asWritten || this.others.size;
+    const [body, title] = [this.body.value, this.heading.value];
+    const isTyped = body || title || typed.isThere;
     const about = this.about && { from: this.about.from, to: this.about.to };
     keep(this.draftName, isTyped && JSON.stringify({
-      body, title, words, asWritten, isChange, about, at, isCarried, seen, blob: this.reader.blob,
-      others: [...this.others], isOpen: this.isOpen && !this.moving,
+      body, title, ...typed.kept(), isChange, about, seen, blob: this.reader.blob,
+      isOpen: this.isOpen && !this.moving,
     }));
   }
 
@@ -280,16 +244,14 @@ export class Compose {
     if (!text || this.isOpen) return;
     const draft = JSON.parse(text);
     [this.body.value, this.heading.value] = [draft.body, draft.title];
-    [this.words.value, this.asWritten] = [draft.words ?? "", draft.asWritten ?? ""];
-    [this.at, this.isCarried] = [draft.at ?? "", draft.isCarried ?? false];
-    this.others = new Map(draft.others);
+    this.typed.restore(draft);
     if (!draft.isOpen) return;
     this.isChange = draft.isChange;
     // Places in another text are not those that were meant: the passage is looked for in it.
     const isSame = !draft.about || draft.blob === this.reader.blob;
     const about = isSame ? draft.about : draft.seen && findAgain(this.reader.text, draft.seen);
     if (!isSame && !about) {
-      this.isCarried = this.isChange;
+      this.typed.isCarried = this.isChange;
       this.keep();
       say("What you wrote is kept. Select the passage again.");
       return;
@@ -316,11 +278,7 @@ export class Compose {
     this.offered = null;
     this.about = about;
     if (!about) this.isChange = false;
-    const at = about && `${this.reader.blob} ${about.from} ${about.to}`;
-    // Opened again on the same words, what was typed over them is still there.
-    if (!isAgain && !this.isCarried && at !== this.at) this.turnTo(at);
-    if (about) this.isCarried = false;
-    this.at = at;
+    this.typed.over(about && this.placeOf(about), isAgain);
     this.seen = about && likeness(this.reader.text, about.from, about.to);
     this.before ??= document.activeElement;
     // The same again after a lost answer is no second Topic.
@@ -355,15 +313,9 @@ export class Compose {
     this.key = crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
   }
 
-  /** Puts aside what was typed over one passage, and takes what was typed over another. */
-  turnTo(at) {
-    if (this.at && this.words.value !== this.asWritten) {
-      this.others.delete(this.at);
-      this.others.set(this.at, [this.words.value, this.asWritten]);
-      if (this.others.size > OTHERS_MAX) this.others.delete(this.others.keys().next().value);
-    }
-    [this.words.value, this.asWritten] = this.others.get(at) ?? ["", ""];
-    this.others.delete(at);
+  /** The name of a passage in one version of the document. */
+  placeOf({ from, to }) {
+    return `${this.reader.blob} ${from} ${to}`;
   }
 
   /** Marks the words that the form is about, and returns where they are. */
@@ -390,11 +342,9 @@ export class Compose {
     about.passage ??= await ask(`/api/source/passage?${query}`);
     if (this.about !== about) return about.passage;
     this.quote.textContent = plain(about.passage.quote);
-    const words = about.passage.editable.quote.replaceAll("\r\n", "\n");
-    if (this.words.value === this.asWritten) this.words.value = words;
     // What is replaced is no longer what was typed over: the difference is shown before it is sent.
-    else if (this.isChange && this.asWritten && this.asWritten !== words) about.isOther = true;
-    this.asWritten = words;
+    const isOther = this.typed.stands(about.passage.editable.quote.replaceAll("\r\n", "\n"));
+    if (isOther && this.isChange) about.isOther = true;
     if (about.isOther) this.trouble.textContent = "The passage has changed. Check below what you change in it now.";
     this.diff.draw();
     this.dress();
@@ -424,7 +374,7 @@ export class Compose {
 
   async submit() {
     if (this.send.disabled) return;
-    const isEmpty = this.isChange ? this.words.value === this.asWritten : !this.body.value.trim();
+    const isEmpty = this.isChange ? !this.typed.isChanged : !this.body.value.trim();
     if (!this.moving && isEmpty) {
       this.trouble.textContent = this.isChange ? "Change the text first." : "Write a message first.";
       return this.field.focus();
@@ -448,7 +398,7 @@ export class Compose {
       const made = moving ? await this.move(selection) : await this.make(selection);
       const why = made.not_started ? ` No job started: ${sentence(made.not_started.message)}` : "";
       const done = moving ? "Topic moved." : isChange ? `Suggestion sent.${why}` : "Topic opened.";
-      if (!moving) this.body.value = this.heading.value = this.words.value = this.asWritten = "";
+      if (!moving) this.empty();
       this.close();
       await this.reader.reload();
       this.reader.activate(made.id, { scroll: false });
@@ -460,6 +410,12 @@ export class Compose {
       const isFound = this.isOpen && this.about && this.about !== about && !this.about.isOther;
       if (cause.code === "source_changed" && isFound && left > 1) await this.trySending(left - 1);
     }
+  }
+
+  /** What was typed is sent. */
+  empty() {
+    this.body.value = this.heading.value = "";
+    this.typed.empty();
   }
 
   /** The bytes that the Topic is about: those that are typed over. */
@@ -521,7 +477,7 @@ export class Compose {
   /** Goes on with the same passage in the new text. */
   async goOn(about) {
     this.about = about;
-    this.at = `${this.reader.blob} ${about.from} ${about.to}`;
+    this.typed.at = this.placeOf(about);
     this.seen = likeness(this.reader.text, about.from, about.to);
     this.trouble.textContent = "";
     this.paintPassage();
@@ -534,7 +490,7 @@ export class Compose {
     this.trouble.textContent = "This passage has changed in the document. ";
     this.trouble.append(button("Show the new text and select the passage again", async () => {
       const { moving, isChange } = this;
-      this.isCarried = isChange;
+      this.typed.isCarried = isChange;
       this.close();
       this.moving = moving;
       await this.reader.reload();

@@ -56,7 +56,8 @@ pub use probe::{is_occupied, is_root, owner_and_mode, probe, probe_folder, probe
 pub use remove::{Removal, Size, measure, remove_some};
 pub use replace::{HARD_LINK, Replacement, SOURCE_DIRTY, Spare, private_file, private_folder};
 pub use root::{
-    Entry, EntryKind, FILE_GONE, FileFacts, NOT_A_FILE, PATH_IS_LINK, Root, SOURCE_GONE, Standing,
+    CLOSED, Entry, EntryKind, FILE_GONE, FileFacts, NOT_A_FILE, PATH_IS_LINK, Root, SOURCE_GONE,
+    Standing,
 };
 pub use run::{COMMAND_NOT_STARTED, Output, Run, become_program, run, which};
 pub use running_guard::{Guard, GuardEnd, end_below};

@@ -22,7 +22,7 @@ use nix::fcntl::{OFlag, OpenHow, ResolveFlag};
 use crate::base::{Context, Error, ErrorKind, Result, SourcePath, fault};
 
 pub use look::{Entry, EntryKind};
-pub use place::Standing;
+pub use place::{CLOSED, Standing};
 
 /// The code of a missing document.
 pub const SOURCE_GONE: &str = "source_gone";

@@ -32,6 +32,7 @@ mod paths;
 #[cfg(feature = "faults")]
 mod power_cut;
 mod private_jobs;
+mod restoring;
 mod results;
 mod reuse;
 #[cfg(feature = "faults")]

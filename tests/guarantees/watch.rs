@@ -71,6 +71,29 @@ const CASES: &[(&str, &str, &[&str])] = &[
     ),
     ("drops_the_index", "rm .git/index", &["touched_tree: .gitignore (staged)"]),
     ("ignores", "echo '*.txt' >> .gitignore", &["touched_tree: .gitignore (edited) changed"]),
+    (
+        "hides_what_it_edits",
+        "echo mine.txt >> .git/info/exclude; echo gone > mine.txt",
+        &["touched_tree: mine.txt (edited)", "touched_git: .git/info/exclude (changed)"],
+    ),
+    ("puts_a_folder", "rm mine.txt; mkdir mine.txt", &["touched_tree: mine.txt (edited)"]),
+    (
+        "settles_and_puts_a_folder",
+        "git config user.email z; rm mine.txt; mkdir mine.txt",
+        &["touched_tree: mine.txt (edited)"],
+    ),
+    (
+        "settles_and_makes",
+        "git config user.email z; echo x > fresh.md",
+        &["touched_tree: fresh.md (created)"],
+    ),
+    (
+        "links_the_hooks",
+        "rm -r .git/hooks; mkdir ../hooks-$$; printf 'exit' > ../hooks-$$/post-index-change; \
+         ln -s ../../hooks-$$ .git/hooks",
+        &["agent_files: .git/hooks", "touched_git: .git/hooks (made)"],
+    ),
+    ("replaces", "git replace HEAD HEAD^", &["moved_head: refs/replace/"]),
 ];
 
 /// A repository with a branch that cannot be merged, and with work of the user's own of all sorts.
@@ -105,7 +128,8 @@ fn state(bench: &Bench) -> String {
         // ORIG_HEAD is git's own memory of a reset.
         part(
             "cd .git && cat config info/exclude; find . -maxdepth 2 -name '*_HEAD' \
-              -o -maxdepth 2 -name 'rebase*' -o -maxdepth 2 -name '*.lock' -o -path './hooks/*' | \
+              -o -maxdepth 2 -name 'rebase*' -o -name hooks -type l -o -maxdepth 2 \
+              -name '*.lock' -o -path './hooks/*' | \
               grep -Ev 'sample|ORIG_HEAD' | sort",
         ),
     ]

@@ -8,6 +8,7 @@ mod hold;
 mod plan;
 mod restore;
 pub mod row;
+mod sight;
 mod starts;
 mod unread;
 
@@ -19,7 +20,8 @@ use crate::base::{BlobId, JobId, Result, is_agent_file};
 use crate::documents::git::Repo;
 use crate::documents::proposals::attempt;
 use crate::documents::snapshot::{
-    Kept, PathState, STASH, STEERS, Snapshot, Spot, Stashed, Tip, Unclean, Work, name, names_lock,
+    HOOKS, Kept, PathState, STASH, STEERS, Snapshot, Spot, Stashed, Tip, Unclean, Work, name,
+    names_lock,
 };
 use crate::store::Store;
 
@@ -71,6 +73,11 @@ pub struct FileChange {
 }
 
 impl FileChange {
+    /// Returns whether git tracks it neither before nor after.
+    fn is_untracked(&self) -> bool {
+        self.before.index.is_empty() && self.after.index.is_empty()
+    }
+
     /// Returns whether agents obey this file. `named` are files and folders that steer the agents
     /// of this script.
     fn steers(&self, named: &[String]) -> bool {
@@ -253,7 +260,7 @@ pub async fn compare(
         private: private(&before, after),
         ..Changes::default()
     };
-    gone_from_sight(repo, &mut changes).await?;
+    sight::look_again(repo, kept, &mut changes).await?;
     unread::drop_unchanged(repo, &mut changes).await?;
     starts::note(repo, kept, &mut changes.private).await?;
     let mut named = named.to_vec();
@@ -327,7 +334,16 @@ fn private(before: &Snapshot, after: &Snapshot) -> Vec<PrivateChange> {
         after: state(&after.private, name),
         starts: Vec::new(),
     });
-    changes.filter(|it| it.before != it.after).collect()
+    let mut changes: Vec<PrivateChange> = changes.filter(|it| it.before != it.after).collect();
+    let is_link = |it: &PrivateChange| it.name == HOOKS && matches!(it.after, Work::Link { .. });
+    if changes.iter().any(|it| is_link(it) && it.before == Work::Nothing) {
+        // What is behind a link that is new goes with it.
+        let is_behind = |it: &PrivateChange| {
+            it.name.starts_with("hooks/") && matches!(it.after, Work::Seen { .. })
+        };
+        changes.retain(|it| !is_behind(it) || it.before != Work::Nothing);
+    }
+    changes
 }
 
 type Between = BTreeMap<String, (Option<Spot>, Option<Spot>)>;
@@ -377,30 +393,6 @@ fn how(before: &PathState, after: &PathState) -> &'static str {
         _ if flag(before) != flag(after) => "hidden from git",
         _ => "staged",
     }
-}
-
-/// Corrects paths that git no longer lists, or lists for the first time, because its ignore rules
-/// changed rather than the files.
-async fn gone_from_sight(repo: &Repo, changes: &mut Changes) -> Result<()> {
-    let ignores = changes.files.iter().any(|it| it.path.ends_with(".gitignore"))
-        || changes.private.iter().any(|it| matches!(it.name.as_str(), "info/exclude" | "config"));
-    if !ignores {
-        return Ok(());
-    }
-    let root = crate::process::Root::open(repo.git().folder())?;
-    changes.files.retain(|it| {
-        let is_untracked = it.before.index.is_empty() && it.after.index.is_empty();
-        let is_gone = is_untracked && it.after.work == Work::Nothing;
-        // A file that still exists was hidden, not deleted.
-        !(is_gone && root.changed_ms(name::path(&it.path)).is_some())
-    });
-    for it in &mut changes.files {
-        let is_new = it.before.index.is_empty() && it.before.work == Work::Nothing;
-        if is_new && it.after.index.is_empty() && !it.path.ends_with(".gitignore") {
-            it.obstacle = Some("it may have been there before, ignored by git".to_owned());
-        }
-    }
-    Ok(())
 }
 
 /// Removes what this site's approvals committed meanwhile, on any branch, from the changes.

@@ -7,8 +7,11 @@ use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{BlobId, Result};
 use crate::documents::changes::{Changes, FileChange, PrivateChange, RefChange, name_of};
 use crate::documents::git::{Checkout, Repo, blocking};
-use crate::documents::snapshot::{PathState, Staged, Stashed, Tip, Work, git_root, name};
-use crate::process::{Root, Standing};
+use crate::documents::snapshot::{
+    HOOKS, PathState, Spot, Staged, Stashed, Tip, Work, git_root, hook_behind_a_link, hooks_facts,
+    name,
+};
+use crate::process::{CLOSED, Root, Standing};
 
 /// Most names examined in a folder that is to be removed.
 const WITHIN_MAX: usize = 10_000;
@@ -61,10 +64,12 @@ pub(super) enum Want {
 /// The current state of everything that changed.
 pub(super) struct Present {
     pub(super) tip: Tip,
-    refs: BTreeMap<String, BlobId>,
+    pub(super) refs: BTreeMap<String, BlobId>,
     pub(super) stash: Vec<Stashed>,
     index: BTreeMap<String, Vec<Staged>>,
     checkouts: BTreeMap<String, Checkout>,
+    /// Folders that the restore makes: of paths that stood there before.
+    folders: BTreeSet<String>,
     top: Root,
 }
 
@@ -81,6 +86,7 @@ impl Present {
             stash: repo.stashed().await?,
             index,
             checkouts: repo.checkouts(&paths).await?,
+            folders: changes.files.iter().filter(|it| was_there(it)).flat_map(above).collect(),
             top: blocking(move || Root::open(&top)).await??,
         })
     }
@@ -188,7 +194,14 @@ impl Present {
     pub(super) async fn file(&self, repo: &Repo, it: &FileChange) -> Result<Item> {
         let was = self.want(repo, &it.path, &it.before).await?;
         let is = self.want(repo, &it.path, &it.after).await?;
-        let now = self.standing(repo, &it.path).await?;
+        let now = match self.standing(repo, &it.path).await? {
+            // Made by an earlier try that was cut short, for what stood in it.
+            Want::Seen(facts) if was == Want::Nothing && facts == FOLDER => {
+                let is_made = is != Want::Seen(facts.clone()) && self.folders.contains(&it.path);
+                if is_made { Want::Nothing } else { Want::Seen(facts) }
+            }
+            now => now,
+        };
         let index = self.index.get(&it.path).map_or(&[][..], Vec::as_slice);
         let to = match (&it.before.work, it.before.index.is_empty()) {
             (Work::Nothing, true) => "remove it",
@@ -203,13 +216,16 @@ impl Present {
         let is_unread = is_file && matches!(&is, Want::Seen(facts) if facts != FOLDER);
         // Index and file are judged separately: somebody may have restored one of them already.
         let is_after = (now == is || now == was || is_unread)
-            && (index == it.after.index.as_slice() || index == it.before.index.as_slice());
+            && (index == it.after.index.as_slice() || is_partly(index, &it.before.index));
         let lost = match (&it.obstacle, &was) {
             (Some(why), _) => Some(why.clone()),
             (None, Want::Unknown(why)) => Some((*why).to_owned()),
             (None, Want::Seen(_)) if was != is => Some("it was too large to be kept".to_owned()),
             (None, _) if is_unread => {
                 Some("it was not read, because too many files were changed".to_owned())
+            }
+            (None, _) if now == Want::Seen(CLOSED.to_owned()) => {
+                Some("its folder is closed to the server: give it access (chmod u+rwx)".to_owned())
             }
             (None, _) if it.path.ends_with('/') => {
                 Some("it is a repository of its own, to be removed by hand".to_owned())
@@ -224,6 +240,9 @@ impl Present {
     /// Returns whether one of git's own files can be restored.
     pub(super) async fn private(&self, repo: &Repo, it: &PrivateChange) -> Result<Item> {
         let root = git_root(repo, &it.name)?;
+        if let Some(hook) = hook(repo, &root, it)? {
+            return Ok(hook);
+        }
         let now = standing(repo, &root, &it.name).await?;
         let (was, is) = (plain(&it.before), plain(&it.after));
         let is_kept = !matches!(was, Want::Seen(_));
@@ -299,6 +318,49 @@ async fn standing(repo: &Repo, root: &Root, path: &str) -> Result<Want> {
         })
     };
     blocking(look).await?
+}
+
+/// Returns the plan for hooks that cannot be put back: behind a link, or in a closed folder.
+fn hook(repo: &Repo, root: &Root, it: &PrivateChange) -> Result<Option<Item>> {
+    let is_seen = |work: &Work| matches!(work, Work::Seen { .. });
+    if !is_seen(&it.before) && !is_seen(&it.after) {
+        return Ok(None);
+    }
+    let (now, why) = match it.name.as_str() {
+        HOOKS => {
+            let facts = hooks_facts(root);
+            let now = facts.map_or(Work::Nothing, |facts| Work::Seen { facts });
+            (now, "the folder is closed to the server: give it access (chmod u+rwx)")
+        }
+        name if name.starts_with("hooks/") && root.path().join(HOOKS).is_symlink() => {
+            (hook_behind_a_link(repo, root, name)?, "it is behind a link, and was not kept")
+        }
+        _ => return Ok(None),
+    };
+    let outcome = outcome(now == it.before, now == it.after, false);
+    let why = if outcome == Outcome::NotKept { why } else { "it is another one now" };
+    let name = format!(".git/{}", it.name);
+    Ok(Some(item(name, "put it back".to_owned(), outcome, Some(why.to_owned()))))
+}
+
+/// Returns whether something stood at a path.
+fn was_there(it: &FileChange) -> bool {
+    it.before.work != Work::Nothing
+}
+
+/// Returns the folders above a path.
+fn above(it: &FileChange) -> impl Iterator<Item = String> + '_ {
+    it.path.match_indices('/').map(|(at, _)| it.path[..at].to_owned())
+}
+
+/// Returns whether the index has the entries of before except for what is put back last: flags, and
+/// files that were only announced. A restore that was cut short may have left it so.
+fn is_partly(index: &[Staged], before: &[Staged]) -> bool {
+    let spots = |all: &[Staged]| -> Vec<(Spot, u8)> {
+        let real = all.iter().filter(|it| !it.is_announced());
+        real.map(|it| (it.spot.clone(), it.stage)).collect()
+    };
+    spots(index) == spots(before)
 }
 
 /// Returns what stands somewhere, in terms of [`Want`].

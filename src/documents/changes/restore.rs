@@ -256,12 +256,15 @@ impl Putting<'_> {
     /// Restores the stash entries, oldest first. Those still there stay.
     async fn stash(&self, it: &RefChange) -> Result<()> {
         let (was, now) = (&it.entries_before, &self.present.stash);
-        let stays = match was.ends_with(now) {
+        // The ref stays where its log has expired, and then names what no entry does.
+        let at = self.present.refs.get(&it.name);
+        let stays = match was.ends_with(now) && at == now.first().map(|it| &it.commit) {
             true => now.len(),
             false => {
-                let at = &now.first().ok_or_else(|| Error::internal("an empty stash"))?.commit;
-                let orders = format!("delete {} {at}\n", it.name);
-                self.repo.move_refs(orders, &self.why()).await?;
+                if let Some(at) = at {
+                    let orders = format!("delete {} {at}\n", it.name);
+                    self.repo.move_refs(orders, &self.why()).await?;
+                }
                 0
             }
         };

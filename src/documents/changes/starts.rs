@@ -7,7 +7,7 @@ use crate::base::Result;
 use crate::documents::changes::{NAMED_MAX, PrivateChange};
 use crate::documents::git::programs::{Setting, shown_setting};
 use crate::documents::git::{Repo, blocking};
-use crate::documents::snapshot::{Kept, Work};
+use crate::documents::snapshot::{HOOKS, Kept, Work};
 use crate::process::read_small;
 
 /// Largest configuration that is read, in bytes.
@@ -23,18 +23,23 @@ impl PrivateChange {
 
     /// Returns its name among the files that control agents.
     pub(super) fn steering_name(&self) -> String {
-        match self.name.starts_with("hooks/") {
+        match is_hook(&self.name) {
             true => format!(".git/{}", self.name),
             false => format!(".git/{} ({})", self.name, self.starts.join(", ")),
         }
     }
 }
 
+/// Returns whether a name is that of a hook, or of their folder.
+fn is_hook(name: &str) -> bool {
+    name == HOOKS || name.starts_with("hooks/")
+}
+
 /// Notes in each change what git starts since.
 pub(super) async fn note(repo: &Repo, kept: &Kept, changes: &mut [PrivateChange]) -> Result<()> {
     for it in changes {
         it.starts = match it.name.as_str() {
-            name if name.starts_with("hooks/") && it.after != Work::Nothing => {
+            name if is_hook(name) && it.after != Work::Nothing => {
                 vec![name.to_owned()]
             }
             "config" | "config.worktree" => settings(repo, kept, it).await?,

@@ -23,7 +23,9 @@ use crate::documents::git::{Repo, blocking};
 use crate::process::{Root, Standing};
 
 pub use kept::Kept;
-pub(in crate::documents) use private::{git_root, names_lock};
+pub(in crate::documents) use private::{
+    HOOKS, git_root, hook_behind_a_link, hooks_facts, names_lock,
+};
 pub(in crate::documents) use status::ANNOUNCED;
 pub(in crate::documents) use steering::STEERS;
 pub use watched_jobs::{Look, Looks};
@@ -216,12 +218,13 @@ impl Repo {
             false => Vec::new(),
         };
         let (repo, kept) = (self.clone(), kept.clone());
-        blocking(move || repo.fill(status, (refs, stash), &kept)).await?
+        let closed = self.closed_files().await?;
+        blocking(move || repo.fill((status, closed), (refs, stash), &kept)).await?
     }
 
     fn fill(
         &self,
-        status: status::Status,
+        (status, closed): (status::Status, BTreeMap<String, Unclean>),
         (refs, stash): (BTreeMap<String, BlobId>, Vec<Stashed>),
         kept: &Kept,
     ) -> Result<Snapshot> {
@@ -231,7 +234,7 @@ impl Repo {
         // These first, so that there is always room for them: their content decides who changed
         // what steers git.
         let private = private::look(self, &mut reader, status.tip.branch.as_deref())?;
-        let mut paths = BTreeMap::new();
+        let mut paths = closed;
         for (path, found) in status.paths {
             if own.as_ref().is_some_and(|own| path.starts_with(own.as_str())) {
                 continue;
@@ -270,6 +273,9 @@ impl Repo {
             "refs/heads",
             "refs/tags",
             "refs/stash",
+            // Another git shows other commits by them.
+            "refs/replace",
+            "refs/notes",
         ]);
         let listed = call.output_max(REFS_BYTES_MAX).output().await?;
         let listed = name::shown(&listed);
@@ -295,6 +301,29 @@ struct Reader<'a> {
     kept: &'a Kept,
     files: usize,
     bytes: usize,
+}
+
+impl Repo {
+    /// Reads what stands at paths now, as a snapshot does.
+    pub(in crate::documents) async fn works(
+        &self,
+        kept: &Kept,
+        paths: Vec<String>,
+    ) -> Result<BTreeMap<String, Work>> {
+        let (repo, kept) = (self.clone(), kept.clone());
+        let read = move || {
+            let top = Root::open(repo.git().folder())?;
+            let mut reader = Reader { repo: &repo, kept: &kept, files: 0, bytes: 0 };
+            let there = paths.into_iter().map(|it| {
+                // A folder without a name in it is none of git's.
+                let is_there = top.changed_ms(name::path(&it)).is_some();
+                let work = if is_there { reader.work(&top, &it)? } else { Work::Nothing };
+                Ok((it, work))
+            });
+            there.collect()
+        };
+        blocking(read).await?
+    }
 }
 
 impl Reader<'_> {

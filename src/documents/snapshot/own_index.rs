@@ -7,7 +7,8 @@
 //! **Invariant:** no flag and no time of the user's index counts. It is trusted only for files
 //! produced by a git filter that steer no agent, because no filter is ever run.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +18,8 @@ use crate::base::{Result, is_agent_file};
 use crate::documents::git::{Call, Checkout, Repo, blocking, joined};
 use crate::documents::snapshot::kept::INDEX;
 use crate::documents::snapshot::status::{self, ANNOUNCED, LISTING_BYTES_MAX, Status};
-use crate::documents::snapshot::{Kept, Spot, Staged, facts_of, name};
+use crate::documents::snapshot::{Kept, PathState, Spot, Staged, Unclean, Work, facts_of, name};
+use crate::process::{CLOSED, Root};
 
 /// Timeout for reading all working files, once per server.
 const FIRST_TIME_MAX: Duration = Duration::from_secs(600);
@@ -225,6 +227,12 @@ impl Repo {
         Ok(())
     }
 
+    /// Returns the tracked files in folders that are closed to us.
+    pub(super) async fn closed_files(&self) -> Result<BTreeMap<String, Unclean>> {
+        let (top, listed) = (self.git().folder().to_owned(), self.listed().await?);
+        blocking(move || closed_files(&top, &listed)).await?
+    }
+
     /// Returns the index entries of some paths.
     pub(in crate::documents) async fn entries_of(
         &self,
@@ -248,6 +256,35 @@ impl Repo {
         }
         Ok(found)
     }
+}
+
+/// Returns the tracked files in folders that are closed to us. Git says that they are as indexed,
+/// and whoever opens the folder again reads what is in them.
+fn closed_files(top: &Utf8Path, listed: &Listed) -> Result<BTreeMap<String, Unclean>> {
+    let top = Root::open(top)?;
+    let mut found = BTreeMap::new();
+    let mut folders: HashMap<PathBuf, bool> = HashMap::new();
+    for record in listed.records() {
+        let path = name::shown(status::path_of(record));
+        let real = name::path(&path);
+        let Some(folder) = real.parent().filter(|it| !it.as_os_str().is_empty()) else { continue };
+        let is_closed = match folders.get(folder) {
+            Some(known) => *known,
+            None => {
+                let is_closed = top.is_closed(folder);
+                folders.insert(folder.to_owned(), is_closed);
+                is_closed
+            }
+        };
+        if is_closed {
+            let (path, staged) = status::entry(&[b"H ", record].concat())?;
+            let work = Work::Seen { facts: CLOSED.to_owned() };
+            let head = Some(staged.spot.clone());
+            let state = PathState { index: vec![staged], work };
+            found.insert(path, Unclean { head, state });
+        }
+    }
+    Ok(found)
 }
 
 const STATUS: &[&str] = &[

@@ -6,9 +6,10 @@ use std::os::unix::ffi::OsStrExt as _;
 use camino::Utf8PathBuf;
 
 use crate::base::Result;
+use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::documents::git::Repo;
 use crate::documents::snapshot::{Reader, Work, common_dir, name};
-use crate::process::Root;
+use crate::process::{Root, Standing};
 
 /// Files in the folder shared by all worktrees.
 const SHARED: &[&str] = &[
@@ -40,8 +41,37 @@ const OWN: &[&str] = &[
     "index.lock",
     "HEAD.lock",
 ];
+/// The folder of hooks, named where it is no plain folder that can be listed.
+pub(in crate::documents) const HOOKS: &str = "hooks";
 /// Most hooks examined.
 const HOOKS_MAX: usize = 100;
+/// What git runs by name: in a folder that cannot be listed, it finds them all the same.
+const HOOK_NAMES: &[&str] = &[
+    "applypatch-msg",
+    "commit-msg",
+    "fsmonitor-watchman",
+    "post-applypatch",
+    "post-checkout",
+    "post-commit",
+    "post-index-change",
+    "post-merge",
+    "post-receive",
+    "post-rewrite",
+    "post-update",
+    "pre-applypatch",
+    "pre-auto-gc",
+    "pre-commit",
+    "pre-merge-commit",
+    "pre-push",
+    "pre-rebase",
+    "pre-receive",
+    "prepare-commit-msg",
+    "proc-receive",
+    "push-to-checkout",
+    "reference-transaction",
+    "sendemail-validate",
+    "update",
+];
 
 /// Returns whether a name is that of a lock file.
 pub(in crate::documents) fn names_lock(name: &str) -> bool {
@@ -53,8 +83,10 @@ pub(in crate::documents) fn names_lock(name: &str) -> bool {
 /// # Errors
 /// `not_found` if it cannot be opened.
 pub(in crate::documents) fn git_root(repo: &Repo, name: &str) -> Result<Root> {
-    let is_shared =
-        SHARED.contains(&name) || name.starts_with("hooks/") || name.starts_with("refs/");
+    let is_shared = SHARED.contains(&name)
+        || name == HOOKS
+        || name.starts_with("hooks/")
+        || name.starts_with("refs/");
     let folder = match is_shared {
         true => common_dir(repo.git_dir())?,
         false => repo.git_dir().to_owned(),
@@ -70,9 +102,14 @@ pub(super) fn look(
 ) -> Result<BTreeMap<String, Work>> {
     let shared = common_dir(repo.git_dir())?;
     let mut names: Vec<String> = SHARED.iter().map(|it| (*it).to_owned()).collect();
-    names.extend(hooks(&shared));
+    let root = Root::open(&shared)?;
+    let hooks = Hooks::of(&root);
+    if !hooks.is_linked {
+        names.extend(hooks.names.iter().map(|it| format!("{HOOKS}/{it}")));
+    }
     names.extend(branch.map(|it| format!("{it}.lock")));
-    let mut found = BTreeMap::new();
+    let mut found = hooks.behind_a_link(repo)?;
+    found.extend(hooks.folder(reader, &root)?.map(|it| (HOOKS.to_owned(), it)));
     let places = [(shared, names), (repo.git_dir().to_owned(), OWN.iter().map(own).collect())];
     for (folder, names) in places {
         let root = Root::open(&folder)?;
@@ -92,13 +129,85 @@ fn own(name: &&str) -> String {
     (*name).to_owned()
 }
 
-/// Returns the hooks, without samples, which git never runs.
-fn hooks(shared: &Utf8PathBuf) -> Vec<String> {
-    let Ok(listed) = std::fs::read_dir(shared.join("hooks")) else { return Vec::new() };
-    let names =
-        listed.filter_map(|it| Some(name::shown(it.ok()?.file_name().as_bytes()).into_owned()));
-    let mut names: Vec<String> = names.filter(|it| !it.ends_with(".sample")).collect();
-    names.sort();
-    names.truncate(HOOKS_MAX);
-    names.into_iter().map(|it| format!("hooks/{it}")).collect()
+/// The hooks, without samples, which git never runs.
+struct Hooks {
+    /// Whether their folder is a link.
+    is_linked: bool,
+    /// The facts of a folder that cannot be listed.
+    closed: Option<String>,
+    /// Where they are.
+    path: Utf8PathBuf,
+    names: Vec<String>,
+}
+
+impl Hooks {
+    fn of(shared: &Root) -> Hooks {
+        let path = shared.path().join(HOOKS);
+        let is_sample = |it: &String| it.ends_with(".sample");
+        let listed = std::fs::read_dir(&path).map(|listed| {
+            let names = listed.filter_map(|it| Some(it.ok()?.file_name()));
+            let names = names.map(|it| name::shown(it.as_bytes()).into_owned());
+            let mut names: Vec<String> = names.filter(|it| !is_sample(it)).collect();
+            names.sort();
+            names.truncate(HOOKS_MAX);
+            names
+        });
+        let names = listed.unwrap_or_else(|_| HOOK_NAMES.iter().map(own).collect());
+        Hooks { is_linked: path.is_symlink(), closed: hooks_facts(shared), path, names }
+    }
+
+    /// Returns the state of their folder, unless it is a plain one that can be listed.
+    fn folder(&self, reader: &mut Reader<'_>, shared: &Root) -> Result<Option<Work>> {
+        match self.is_linked {
+            true => reader.work(shared, HOOKS).map(Some),
+            false => Ok(self.closed.clone().map(|facts| Work::Seen { facts })),
+        }
+    }
+
+    /// Returns the hooks in a folder that a link names: not ours to keep, but git runs them.
+    fn behind_a_link(&self, repo: &Repo) -> Result<BTreeMap<String, Work>> {
+        if !self.is_linked {
+            return Ok(BTreeMap::new());
+        }
+        let Ok(folder) = self.path.canonicalize_utf8() else { return Ok(BTreeMap::new()) };
+        let Ok(root) = Root::open(&folder) else { return Ok(BTreeMap::new()) };
+        let mut found = BTreeMap::new();
+        for it in &self.names {
+            if let Some(facts) = facts_behind(repo, &root, it)? {
+                found.insert(format!("{HOOKS}/{it}"), Work::Seen { facts });
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Returns the facts of a hook in a folder that a link names.
+fn facts_behind(repo: &Repo, folder: &Root, name: &str) -> Result<Option<String>> {
+    Ok(match folder.standing(name::path(name), SOURCE_BYTES_MAX)? {
+        Standing::Nothing => None,
+        Standing::File { bytes, mode } => Some(format!("{mode:o} {}", repo.hash(&bytes))),
+        Standing::Link { target } => Some(format!("-> {target}")),
+        Standing::Other { facts } => Some(facts),
+    })
+}
+
+/// Returns what stands now where a snapshot saw a hook behind a link, `hooks/NAME`.
+pub(in crate::documents) fn hook_behind_a_link(
+    repo: &Repo,
+    shared: &Root,
+    name: &str,
+) -> Result<Work> {
+    let Some(name) = name.strip_prefix("hooks/") else { return Ok(Work::Nothing) };
+    let Ok(folder) = shared.path().join(HOOKS).canonicalize_utf8() else {
+        return Ok(Work::Nothing);
+    };
+    let facts = facts_behind(repo, &Root::open(&folder)?, name)?;
+    Ok(facts.map_or(Work::Nothing, |facts| Work::Seen { facts }))
+}
+
+/// Returns facts of the folder of hooks if it is one that cannot be listed.
+pub(in crate::documents) fn hooks_facts(shared: &Root) -> Option<String> {
+    let closed = std::fs::read_dir(shared.path().join(HOOKS)).err()?;
+    let is_closed = closed.kind() == std::io::ErrorKind::PermissionDenied;
+    is_closed.then(|| "folder that cannot be listed".to_owned())
 }

@@ -77,8 +77,12 @@ impl<T: Clone> Known<T> {
         {
             return None;
         }
-        let (folders, except) = (self.folders.clone(), self.except.clone());
+        let (mut folders, except) = (self.folders.clone(), self.except.clone());
         let taken = tokio::task::spawn_blocking(move || {
+            // A stamp follows no links, but git does where its hooks are behind one.
+            let places = |it: &Utf8PathBuf| [it.join(".git/hooks"), it.join("hooks")];
+            let hooks: Vec<_> = folders.iter().flat_map(places).collect();
+            folders.extend(hooks.into_iter().filter(|it| it.is_symlink() && it.is_dir()));
             let folders: Vec<_> = folders.iter().map(Utf8PathBuf::as_path).collect();
             let except: Vec<_> = except.iter().map(Utf8PathBuf::as_path).collect();
             Stamp::take(&folders, &except, ENTRIES_MAX)

@@ -5,6 +5,7 @@
 use std::fs::File;
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 
 use camino::Utf8Path;
 use nix::errno::Errno;
@@ -65,6 +66,14 @@ impl Root {
         let seconds = meta.mtime().saturating_mul(1_000);
         let modified_ms = seconds.saturating_add(meta.mtime_nsec() / 1_000_000);
         Ok(Some(Entry { kind, bytes: meta.len(), links: meta.nlink(), modified_ms }))
+    }
+
+    /// Returns whether a folder exists whose contents this account cannot reach.
+    pub fn is_closed(&self, folder: &Path) -> bool {
+        let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let within = folder.join("x");
+        let found = nix::fcntl::openat2(self.folder.as_fd(), &within, how(flags));
+        found.err() == Some(Errno::EACCES)
     }
 
     /// Renames an entry to another plain relative path, creating missing folders. Returns `false`

@@ -20,6 +20,9 @@ use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
 use crate::base::{Context, Error, ErrorKind, Result, random_token};
 use crate::process::root::{FILE_GONE, Root, check_plain, how, not_a_file, refusal, shown};
 
+/// The facts of what is in a folder to which this account has no access.
+pub const CLOSED: &str = "closed";
+
 /// What stands at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
@@ -61,6 +64,9 @@ impl Root {
             Ok(found) => found,
             Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => {
                 return Ok((Standing::Nothing, None));
+            }
+            Err(Errno::EACCES) => {
+                return Ok((Standing::Other { facts: CLOSED.to_owned() }, None));
             }
             Err(cause) => return Err(refusal(&shown(path), FILE_GONE, cause)),
         };

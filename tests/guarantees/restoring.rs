@@ -1,0 +1,119 @@
+//! G31 where a restore is hard: a stash without a log, a restore that was cut short, hooks behind a
+//! link.
+
+use serde_json::json;
+
+use crate::support::Bench;
+
+const FIELDS: &str = "timeout = \"20s\"";
+
+fn ended(bench: &Bench, kind: &str) -> String {
+    let id = bench.job(kind, json!({}));
+    let job = bench.ended(&id);
+    assert_eq!(job["status"], "succeeded", "{job:#}");
+    id
+}
+
+fn restored(bench: &Bench, id: &str) {
+    let done = bench.json(&["job", "restore", id]);
+    assert_eq!(done["restored"], true, "{done:#}");
+}
+
+#[test]
+fn g31_a_stash_whose_log_has_expired_is_put_back() {
+    let bench = Bench::new();
+    for words in ["one", "two"] {
+        bench.write("notes.md", words);
+        bench.git(&["stash", "push", "-q", "-m", words]);
+    }
+    let was = bench.git(&["stash", "list", "--format=%H %gs"]);
+    assert_eq!(was.lines().count(), 2);
+    let agent = format!(
+        "cd '{}' && git reflog expire --expire=now --all && echo AGENT > guide.md",
+        bench.top
+    );
+    bench.word_kind("expires", FIELDS, &agent);
+    let server = bench.serve();
+    let id = ended(&bench, "expires");
+    assert_eq!(bench.git(&["stash", "list"]), "");
+    restored(&bench, &id);
+    assert_eq!(bench.git(&["stash", "list", "--format=%H %gs"]), was);
+    assert_ne!(bench.read("guide.md"), "AGENT\n");
+    server.stop();
+}
+
+/// What a restore has done when it is killed stands there already: the next try goes on.
+#[test]
+fn g31_a_restore_that_was_cut_short_is_repeated() {
+    let bench = Bench::new();
+    std::fs::create_dir(bench.top.join("folder")).unwrap();
+    bench.write("folder/a.md", "a\n");
+    bench.write("folder/b.md", "b\n");
+    bench.git(&["add", "."]);
+    bench.git(&["commit", "-q", "-m", "folder"]);
+    bench.write("announced.md", "mine\n");
+    bench.git(&["add", "-N", "announced.md"]);
+    bench.git(&["update-index", "--assume-unchanged", "notes.md"]);
+    let agent = format!(
+        "cd '{}' && rm -r folder && ln -s /tmp folder && git rm -q --cached -f announced.md && \
+         echo x >> announced.md && echo x >> notes.md",
+        bench.top
+    );
+    bench.word_kind("breaks", FIELDS, &agent);
+    let server = bench.serve();
+    let was = (bench.git(&["ls-files", "-s", "-v"]), bench.status());
+    let id = ended(&bench, "breaks");
+    // The link is gone, one of two files is written, and flags and announcements come last.
+    bench.git(&["update-index", "--no-assume-unchanged", "notes.md"]);
+    std::fs::remove_file(bench.top.join("folder")).unwrap();
+    std::fs::create_dir(bench.top.join("folder")).unwrap();
+    bench.write("folder/a.md", "a\n");
+    restored(&bench, &id);
+    assert_eq!((bench.git(&["ls-files", "-s", "-v"]), bench.status()), was);
+    assert_eq!(bench.read("folder/b.md") + &bench.read("announced.md"), "b\nmine\n");
+    server.stop();
+}
+
+#[test]
+fn g31_a_hook_behind_a_link_holds_the_next_agent() {
+    let bench = Bench::new();
+    // The folder was linked by a person: a hook in it is nothing of git's.
+    let hooks = bench.top.parent().unwrap().join("shared-hooks");
+    std::fs::create_dir(&hooks).unwrap();
+    std::fs::remove_dir_all(bench.top.join(".git/hooks")).unwrap();
+    std::os::unix::fs::symlink(&hooks, bench.top.join(".git/hooks")).unwrap();
+    let agent = format!("echo true > '{hooks}/pre-commit' && chmod +x '{hooks}/pre-commit'");
+    bench.word_kind("plants", FIELDS, &agent);
+    bench.word_kind("next", FIELDS, "exit 0");
+    let server = bench.serve();
+    let first = ended(&bench, "plants");
+    let warnings = bench.show(&first)["warnings"].to_string();
+    assert!(warnings.contains("agent_files: .git/hooks/pre-commit"), "{warnings}");
+    let next = bench.job("next", json!({}));
+    assert_eq!(bench.show(&next)["waiting"]["code"], "engine_held");
+    // It was not kept, which is said.
+    let (code, _, refused) = bench.cli(&["job", "restore", &first]);
+    assert!(code != 0 && refused.contains("was not kept"), "{refused}");
+    assert_eq!(bench.cli(&["job", "keep", &first]).0, 0);
+    assert_eq!(bench.ended(&next)["status"], "succeeded");
+    server.stop();
+}
+
+/// A file that is rewritten and hidden in one step steers the next agent all the same.
+#[test]
+fn g31_a_steering_file_that_is_hidden_holds_the_next_agent() {
+    let bench = Bench::new();
+    bench.write("CLAUDE.md", "Be careful.\n");
+    let agent = format!(
+        "cd '{}' && echo CLAUDE.md >> .git/info/exclude && echo obey > CLAUDE.md",
+        bench.top
+    );
+    bench.word_kind("hides", FIELDS, &agent);
+    let server = bench.serve();
+    let id = ended(&bench, "hides");
+    let warnings = bench.show(&id)["warnings"].to_string();
+    assert!(warnings.contains("agent_files: CLAUDE.md"), "{warnings}");
+    restored(&bench, &id);
+    assert_eq!(bench.read("CLAUDE.md"), "Be careful.\n");
+    server.stop();
+}

@@ -14,6 +14,7 @@ pub mod channels;
 pub mod chat;
 pub mod documents;
 pub mod jobs;
+pub mod linkedin;
 pub mod mail;
 pub mod people;
 pub mod turns;

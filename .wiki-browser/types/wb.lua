@@ -775,6 +775,14 @@
 ---@field enqueue fun(call: wb.Call) The function that handles a call.
 ---@field about? string Its purpose, for people.
 
+---The site's LinkedIn app, with which each person connects their own account.
+---@class wb.AssistantFields.Linkedin
+---@field client_id wb.Secret The app's client id.
+---@field client_secret wb.Secret The app's secret.
+---@field version string The version of LinkedIn's interface, as a year and a month. LinkedIn ends each after a year or so.
+---@field redirect string Where LinkedIn leads people back to: this site's address with `/linkedin/callback`, exactly as the app lists it.
+---@field reads_comments? boolean Whether the app has the permission `r_member_social`, so that comments can be read; false by default.
+
 ---Bounds of its runs.
 ---@class wb.AssistantFields.Limits
 ---@field run? wb.Duration Longest run; 45 minutes by default.
@@ -795,8 +803,9 @@
 ---@field fallback? boolean Whether `anthropic_api_key` answers if a person's subscription cannot be used; only before an answer has begun.
 ---@field persons? string[] Who may use it; everybody with write access by default.
 ---@field claude_code_persons? string[] Who may use the mode `claude_code`; nobody by default.
----@field tools? table<string, string|wb.Secret> Its tools, each with `allow` or `ask`; all tools by default, none with `{}`.
+---@field tools? table<string, string|wb.Secret> Its tools, each with `allow` or `ask`; all tools by default (those of LinkedIn only with `linkedin`), none with `{}`.
 ---@field web_hosts? string[] Hosts whose pages `web_fetch` reads without a question; each by its whole name.
+---@field linkedin? wb.AssistantFields.Linkedin The site's LinkedIn app, with which each person connects their own account.
 ---@field claude_api? boolean Whether `/api/claude` exists, for clients that know only that interface.
 ---@field vaults? string Parent folder of the vaults, one per person, which the assistant works on; `vaults` in the data folder by default.
 ---@field vault_of? table<string, string|wb.Secret> Existing folders to use as vaults, by person.

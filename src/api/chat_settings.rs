@@ -103,6 +103,44 @@ pub struct GatewayAnswer {
     pub text: String,
 }
 
+/// A person's sign-in at LinkedIn.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct LinkedinView {
+    /// `not_connected`, `connected`, `expires_soon` (within seven days), `expired`, or `refused` by
+    /// LinkedIn.
+    pub state: String,
+    /// The person's name there.
+    pub name: Option<String>,
+    /// When the sign-in expires.
+    pub expires_at: Option<Millis>,
+    /// The granted permissions.
+    pub scopes: Vec<String>,
+    /// Where the person goes on with a sign-in in progress.
+    pub url: Option<String>,
+}
+
+/// The answer of `POST /api/linkedin/connect`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct LinkedinLogin {
+    /// Where the person signs in.
+    pub url: String,
+    /// Until when.
+    pub expires_at: Millis,
+}
+
+/// The body of `POST /api/linkedin/finish`: what LinkedIn added to the address it leads back to.
+#[derive(Clone, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct LinkedinAnswer {
+    /// The word that the sign-in began with.
+    pub state: String,
+    /// LinkedIn's code.
+    pub code: String,
+}
+
 /// The answer of a sign-out.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -10,6 +10,7 @@ pub mod changes;
 pub mod channels;
 pub mod chat;
 pub mod chat_settings;
+pub mod chat_stream;
 pub mod config;
 pub mod description;
 pub mod error;

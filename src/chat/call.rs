@@ -117,6 +117,11 @@ impl CallState {
     pub fn is_final(self) -> bool {
         !matches!(self, CallState::Ready | CallState::Waiting | CallState::Running)
     }
+
+    /// Returns whether a call in this state succeeded; `None` if nobody knows.
+    fn outcome(self, ok: bool) -> Option<bool> {
+        (self != CallState::Unknown).then_some(ok)
+    }
 }
 
 /// What a call changes: a path, and the content before and after.
@@ -323,8 +328,8 @@ pub fn finish(
     (ok, summary, result): (bool, &str, &str),
 ) -> Result<bool> {
     let params = named_params! {
-        ":id": id, ":state": state.as_str(), ":ok": ok, ":summary": summary, ":result": result,
-        ":now": tx.now(),
+        ":id": id, ":state": state.as_str(), ":ok": state.outcome(ok), ":summary": summary,
+        ":result": result, ":now": tx.now(),
     };
     Ok(tx.prepare_cached(FINISH)?.execute(params)? == 1)
 }
@@ -369,7 +374,8 @@ pub fn finish_again(
     (ok, summary): (bool, &str),
 ) -> Result<()> {
     let params = named_params! {
-        ":id": id, ":state": state.as_str(), ":ok": ok, ":summary": summary, ":now": tx.now(),
+        ":id": id, ":state": state.as_str(), ":ok": state.outcome(ok), ":summary": summary,
+        ":now": tx.now(),
     };
     tx.prepare_cached(FINISH_AGAIN)?.execute(params)?;
     Ok(())

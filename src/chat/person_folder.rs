@@ -30,6 +30,11 @@ impl Home {
         Home { path: data.join("people").join(person.as_str()) }
     }
 
+    /// Returns its path.
+    pub fn path(&self) -> &Utf8Path {
+        &self.path
+    }
+
     /// Returns the token for Claude Code, if the person has signed in.
     ///
     /// # Errors

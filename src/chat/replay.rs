@@ -23,6 +23,8 @@ pub struct Tail {
     after: u64,
     /// The number of the last line that was read or skipped.
     pub last_seq: u64,
+    /// Whether the last look read all there was.
+    pub is_drained: bool,
 }
 
 impl Tail {
@@ -33,7 +35,7 @@ impl Tail {
 
     /// Returns one that skips the lines up to a number.
     pub fn after(dir: &Utf8Path, seq: u64) -> Tail {
-        Tail { dir: dir.to_owned(), offset: 0, after: seq, last_seq: 0 }
+        Tail { dir: dir.to_owned(), offset: 0, after: seq, last_seq: 0, is_drained: false }
     }
 
     /// Returns complete new lines, up to a few hundred KiB; none if there are none, or no file. A
@@ -42,6 +44,7 @@ impl Tail {
     /// # Errors
     /// `unavailable` if the file cannot be read.
     pub fn read(&mut self) -> Result<Vec<(u64, String)>> {
+        self.is_drained = true;
         let Some(folder) = JobFolder::open(&self.dir)? else { return Ok(Vec::new()) };
         let mut want = CHUNK_BYTES_MAX;
         loop {
@@ -57,6 +60,7 @@ impl Tail {
                 return Ok(Vec::new());
             };
             self.offset += end as u64 + 1;
+            self.is_drained = (bytes.len() as u64) < want;
             let mut lines = Vec::new();
             for line in bytes[..=end].split_inclusive(|it| *it == b'\n') {
                 let Some(seq) = number_of(line) else { continue };

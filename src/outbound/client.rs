@@ -49,7 +49,7 @@ impl fmt::Debug for Client {
     }
 }
 
-/// A POST of JSON.
+/// A request.
 #[derive(Clone)]
 pub struct Request<'a> {
     /// The service.
@@ -57,17 +57,30 @@ pub struct Request<'a> {
     /// The path, with a leading slash.
     pub path: &'a str,
     /// Headers without secrets.
-    pub headers: &'a [(&'static str, &'static str)],
+    pub headers: &'a [(&'static str, &'a str)],
     /// A header whose value is a secret.
     pub secret: Option<(&'static str, &'a str)>,
     /// The body.
-    pub json: Bytes,
+    pub body: Body,
+}
+
+/// The body of a request, which decides the method.
+#[derive(Clone)]
+pub enum Body {
+    /// None: a GET.
+    Nothing,
+    /// A POST of JSON.
+    Json(Bytes),
+    /// A POST of a form, which may contain secrets.
+    Form(Bytes),
 }
 
 /// Why a request got no response, or a response broke off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// No connection, or it was lost; with the reason.
+    /// No connection, so nothing was sent; with the reason.
+    Unconnected(String),
+    /// The connection was lost; with the reason.
     Lost(String),
     /// The service was silent for too long.
     Silent,
@@ -90,8 +103,9 @@ impl Client {
     /// Sends a request; returns when the response's head has arrived.
     ///
     /// # Errors
-    /// [`Failure::Lost`] without a connection, [`Failure::Silent`] if no head comes in time.
-    pub async fn post(
+    /// [`Failure::Unconnected`], [`Failure::Lost`], and [`Failure::Silent`] if no head comes in
+    /// time.
+    pub async fn send(
         &self,
         request: &Request<'_>,
         wait: Duration,
@@ -105,7 +119,10 @@ impl Client {
             while let Some(source) = innermost.source() {
                 innermost = source;
             }
-            Failure::Lost(innermost.to_string())
+            match cause.is_connect() {
+                true => Failure::Unconnected(innermost.to_string()),
+                false => Failure::Lost(innermost.to_string()),
+            }
         })?;
         Ok(Answer::of(answer, JoinSet::new()))
     }
@@ -158,11 +175,18 @@ impl Client {
 }
 
 fn build(request: &Request<'_>) -> Result<hyper::Request<Full<Bytes>>> {
+    let (method, media_type, body) = match &request.body {
+        Body::Nothing => (Method::GET, None, Bytes::new()),
+        Body::Json(body) => (Method::POST, Some("application/json"), body.clone()),
+        Body::Form(body) => (Method::POST, Some("application/x-www-form-urlencoded"), body.clone()),
+    };
     let mut made = hyper::Request::builder()
-        .method(Method::POST)
+        .method(method)
         .uri(request.base.join(request.path))
-        .header("content-type", "application/json")
         .header("user-agent", concat!("wiki-browser/", env!("CARGO_PKG_VERSION")));
+    if let Some(media_type) = media_type {
+        made = made.header("content-type", media_type);
+    }
     for (name, value) in request.headers {
         made = made.header(*name, *value);
     }
@@ -172,7 +196,7 @@ fn build(request: &Request<'_>) -> Result<hyper::Request<Full<Bytes>>> {
         value.set_sensitive(true);
         made = made.header(HeaderName::from_static(name), value);
     }
-    made.body(Full::new(request.json.clone()))
+    made.body(Full::new(body))
         .map_err(|cause| Error::invalid("a request cannot be made").source(cause))
 }
 
@@ -264,9 +288,9 @@ mod tests {
             path: "/v1",
             headers: &[("x-version", "1")],
             secret: Some(("x-key", "s3cret")),
-            json: Bytes::from_static(b"{}"),
+            body: Body::Json(Bytes::from_static(b"{}")),
         };
-        (Client::default().post(&request, WAIT).await, served)
+        (Client::default().send(&request, WAIT).await, served)
     }
 
     #[tokio::test]
@@ -301,9 +325,9 @@ mod tests {
         let (answer, _served) = sent(b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nabc").await;
         assert_eq!(answer.unwrap().text(2, WAIT).await, Err(Failure::TooLarge));
         let base: BaseUrl = "http://127.0.0.1:1".parse().unwrap();
-        let json = Bytes::new();
-        let request = Request { base: &base, path: "/", headers: &[], secret: None, json };
-        let lost = Client::default().post(&request, WAIT).await;
-        assert!(matches!(lost, Err(Failure::Lost(_))));
+        let body = Body::Nothing;
+        let request = Request { base: &base, path: "/", headers: &[], secret: None, body };
+        let unsent = Client::default().send(&request, WAIT).await;
+        assert!(matches!(unsent, Err(Failure::Unconnected(_))));
     }
 }

@@ -28,7 +28,7 @@ pub struct Local<'a> {
 /// Sends a request with a JSON body; returns when the response's head has arrived.
 ///
 /// # Errors
-/// [`Failure::Lost`] without a connection, [`Failure::Silent`] if no head comes in time.
+/// [`Failure::Unconnected`], [`Failure::Lost`], and [`Failure::Silent`] if no head comes in time.
 pub async fn call(
     to: Local<'_>,
     (method, path): (&str, &str),
@@ -41,7 +41,7 @@ pub async fn call(
 
 async fn ask(to: Local<'_>, (method, path): (&str, &str), json: Bytes) -> Result<Answer, Failure> {
     let stream = UnixStream::connect(to.socket.as_std_path()).await;
-    let stream = stream.map_err(|cause| Failure::Lost(cause.to_string()))?;
+    let stream = stream.map_err(|cause| Failure::Unconnected(cause.to_string()))?;
     let lost = |cause: hyper::Error| {
         let why = cause.source().map(ToString::to_string);
         Failure::Lost(why.unwrap_or_else(|| cause.to_string()))

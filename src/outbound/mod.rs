@@ -12,7 +12,7 @@ mod net;
 mod tls;
 mod web_url;
 
-pub use client::{Answer, Client, Failure, Request};
+pub use client::{Answer, Body, Client, Failure, Request};
 pub use fetch::{Fetched, PAGE_BYTES_MAX, Page};
 pub use local::{Local, call};
 pub use web_url::WebUrl;

@@ -37,6 +37,7 @@ pub use load::gateway::Subscribed;
 pub use load::hook::shown_command;
 pub use load::inbox::{Hooks, Inbox, OnLost, WorkspaceMode};
 pub use load::kinds::WORKER;
+pub use load::linkedin::Linkedin;
 pub use load::live_agent::{
     Autostart, HOOKS_FILE, LiveAgent, MCP_CONFIG, Proof, SYSTEM_FILE, Speaks, Speech, Typed,
     WB_AGENT, kind_of_agent,

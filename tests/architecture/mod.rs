@@ -38,6 +38,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("mail", &["base", "api", "store"]),
     ("chat", &["base", "script", "store", "process", "documents", "jobs", "outbound"]),
     ("vault", &["base", "process"]),
+    ("linkedin", &["base", "process", "outbound"]),
     (
         "flows",
         &[
@@ -53,6 +54,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "mail",
             "chat",
             "vault",
+            "linkedin",
             "channels",
             "turns",
             "outbound",

@@ -153,6 +153,7 @@ fn every_fault_has_one_ending() {
         (json!([{"fault": {"status": 503, "wait": "0"}}]), "error", "unreachable", 3),
         (json!([{"fault": {"status": 529, "wait": "0"}}]), "error", "overloaded", 3),
         (json!([{"fault": {"status": 302}}]), "error", "bad_answer", 1),
+        (json!([{"fault": {"leave": true}}]), "error", "unreachable", 3),
         (json!([{"say": ["x"], "stop": "refusal"}]), "error", "refused", 1),
         (json!([{"say": ["x"], "stop": "max_tokens"}]), "limit", "limit_output", 1),
         (
@@ -188,6 +189,9 @@ fn every_fault_has_one_ending() {
     // What nobody knows changes nothing.
     let odd = json!([{"say": ["fine"], "fault": {"odd": true}}]);
     assert_eq!(text_of(&ask(&bench, script(odd))), "fine");
+    let words = "naïve ✓ 𝄞";
+    let cut = json!([{"fault": {"bytewise": words}}]);
+    assert_eq!(text_of(&ask(&bench, script(cut))), words, "a character may come in pieces");
     let paused = json!([{"say": ["one"], "stop": "pause_turn"}, {"say": ["two"]}]);
     assert_eq!(text_of(&ask(&bench, script(paused))), "onetwo");
     server.stop();

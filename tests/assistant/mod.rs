@@ -9,6 +9,7 @@ mod endings;
 mod fallback;
 mod gateway;
 mod keyed;
+mod linkedin;
 mod private;
 mod records;
 mod search;

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { findings, isWithin, PHONE, serve, until, visitor } from "./harness.mjs";
+import { findings, isLive, isWithin, PHONE, serve, until, visitor } from "./harness.mjs";
 
 /** What stands in for Claude Code: it prints what `--output-format stream-json` would. */
 const CLAUDE = String.raw`
@@ -21,6 +21,13 @@ case $last in
     say '# One\n\nThe **first** part.\n\n'; say 'The second '
     while [ ! -e "$OUT/go" ]; do sleep 0.05; done
     say 'part.' ;;
+  long)
+    count() { it=$1; while [ $it -le $2 ]; do say "w$it "; it=$((it + 1)); done; }
+    count 1 20
+    while [ ! -e "$OUT/go" ]; do sleep 0.05; done
+    count 21 80; : > "$OUT/away"
+    while [ ! -e "$OUT/on" ]; do sleep 0.05; done
+    count 81 100 ;;
   hostile) say '<script>alert(1)</script>\n\n![x](https://evil.example/x.png)\n\n[y](javascript:alert(1))' ;;
   broken) printf '{"type":"result","is_error":true,"result":"API Error: 529 Overloaded"}\n'; exit 1 ;;
   *) say "Answer to: $last" ;;
@@ -93,6 +100,48 @@ test("a killed server keeps what was said, and the page tells the truth", async 
   await page.locator(".chat-versions", { hasText: "1/2" }).waitFor();
   await page.locator(".chat-state", { hasText: "Interrupted" }).waitFor();
 });
+
+const words = (from, to) => Array.from({ length: to - from + 1 }, (_, it) => `w${from + it}`).join(" ");
+const written = (site) => until("the words are written", () => fs.existsSync(path.join(site.out, "away")));
+
+/** The longest wait of a page until it knows that it is cut off. */
+const HALF_A_MINUTE = 30_000;
+
+for (const [how, cut, heal] of [
+  ["no network", (page) => page.context().setOffline(true), (page) => page.context().setOffline(false)],
+  // A server that is stopped keeps its connections, and says nothing: like a network that swallows all.
+  ["a network that swallows all", (_, site) => site.child.kill("SIGSTOP"), (_, site) => site.child.kill("SIGCONT")],
+]) {
+  test(`words that came during half a minute with ${how} are there, once`, async (t) => {
+    const site = await serve(t, {}, assistant);
+    const ada = await visitor(t, site, { allow: [/ERR_INTERNET_DISCONNECTED/] });
+    const page = await ada.context.newPage();
+    await page.clock.install();
+    await page.goto("/assistant");
+    await isLive(page);
+    await ask(page, "long");
+    const answer = page.locator(".chat-live .chat-blocks");
+    const state = page.locator(".chat-live .chat-working");
+    await answer.getByText("w20").waitFor();
+    assert.equal(await state.innerText(), "Answering");
+    await cut(page, site);
+    await page.clock.fastForward(HALF_A_MINUTE);
+    await state.getByText("Connection lost. Trying again…").waitFor();
+    goOn(site);
+    await written(site);
+    await page.clock.fastForward(HALF_A_MINUTE);
+    assert.equal(await state.innerText(), "Connection lost. Trying again…");
+    assert.equal((await answer.innerText()).trim(), words(1, 20), "what was there stays");
+    await heal(page, site);
+    await answer.getByText("w80").waitFor();
+    assert.equal((await answer.innerText()).trim(), words(1, 80));
+    await state.getByText("Answering").waitFor();
+    fs.writeFileSync(path.join(site.out, "on"), "");
+    const done = page.locator(".chat-answer:not(.chat-live) .chat-blocks", { hasText: "w100" });
+    await done.waitFor();
+    assert.equal((await done.innerText()).trim(), words(1, 100));
+  });
+}
 
 test("an answer is stopped, a question is edited, a failure says what to do", async (t) => {
   const site = await serve(t, {}, assistant);

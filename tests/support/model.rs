@@ -157,6 +157,9 @@ impl Inner {
             let message = fault["message"].as_str().unwrap_or("as was asked");
             return wire.refuse(status, &wait.unwrap_or_default(), message);
         }
+        if fault["leave"] == true {
+            return None;
+        }
         wire.begin()?;
         if let Some(words) = step["think"].as_str() {
             let block = json!({"type": "thinking", "thinking": "", "signature": ""});
@@ -183,6 +186,14 @@ impl Inner {
         if let Some(bytes) = fault["huge"].as_u64() {
             let words = "x".repeat(bytes as usize);
             wire.say(&words)?;
+        }
+        if let Some(words) = fault["bytewise"].as_str() {
+            wire.say("")?;
+            let delta = json!({"type": "text_delta", "text": words});
+            let event = json!({"type": "content_block_delta", "index": 1_000, "delta": delta});
+            for byte in format!("data: {event}\n\n").bytes() {
+                wire.chunk(&[byte])?;
+            }
         }
         if fault["odd"] == true {
             wire.chunk(b"event: ping\ndata: {no json\n\n")?;

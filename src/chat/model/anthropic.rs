@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use crate::base::sse::Frames;
 use crate::chat::model::read::Reader;
 use crate::chat::model::{Ask, Fault, Next, fault, request};
-use crate::outbound::{self, Client, Request};
+use crate::outbound::{self, Body, Client, Request};
 use crate::script::Anthropic;
 
 /// The version of the API.
@@ -69,9 +69,9 @@ impl Claude {
             path: "/v1/messages",
             headers: &[("anthropic-version", VERSION), ("accept", "text/event-stream")],
             secret: Some(("x-api-key", &self.key)),
-            json: Bytes::from(body.to_string()),
+            body: Body::Json(Bytes::from(body.to_string())),
         };
-        let answer = self.client.post(&request, idle).await.map_err(fault::of_failure)?;
+        let answer = self.client.send(&request, idle).await.map_err(fault::of_failure)?;
         if answer.status() != 200 {
             let retry_after = answer.header("retry-after").map(str::to_owned);
             let status = answer.status();
@@ -143,5 +143,57 @@ impl Events {
             self.ready.push_back(words);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+    use tokio::task::JoinSet;
+
+    use super::*;
+    use crate::script::{Secret, Thinking};
+
+    const PING: &[u8] = b"event: ping\ndata: {\"type\":\"ping\"}\n\n";
+    const WORDS: &[u8] = b"data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\
+        \"type\":\"text\",\"text\":\"a\"}}\n\n";
+
+    /// Pings keep the connection, but a model that only sends pings is no longer answering.
+    #[tokio::test]
+    async fn pings_without_words_are_waited_for_five_minutes() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base_url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        let mut served = JoinSet::new();
+        served.spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut read = vec![0; 4096];
+            stream.read(&mut read).await.unwrap();
+            stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+            std::future::pending::<()>().await;
+        });
+        let model = Anthropic {
+            model: "m".to_owned(),
+            key: Secret::Env("K".to_owned()),
+            base_url,
+            max_output: 1_024,
+            context: 100_000,
+            thinking: Thinking::Off,
+            price: None,
+        };
+        let claude = Claude::new(Client::default(), model, "k".to_owned());
+        let ask = Ask { system: String::new(), turns: Vec::new(), tools: Vec::new() };
+        let mut events = claude.begin(&ask, Duration::from_secs(60)).await.unwrap();
+        tokio::time::pause();
+        for _ in 0..10 {
+            tokio::time::advance(STILL_MAX / 10).await;
+            events.feed(PING).unwrap();
+        }
+        tokio::time::advance(Duration::from_secs(1)).await;
+        events.feed(WORDS).unwrap();
+        events.feed(PING).unwrap();
+        tokio::time::advance(STILL_MAX + Duration::from_secs(1)).await;
+        let fault = events.feed(PING).unwrap_err();
+        assert_eq!((fault.code, fault.is_passing), ("stalled", true));
     }
 }

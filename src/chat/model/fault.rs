@@ -63,7 +63,7 @@ pub(super) fn of_event(event: &Value) -> Fault {
 /// Returns the fault for a connection error.
 pub(super) fn of_failure(failure: Failure) -> Fault {
     match failure {
-        Failure::Lost(why) => {
+        Failure::Unconnected(why) | Failure::Lost(why) => {
             let why = truncate_chars(&why, MESSAGE_CHARS_MAX);
             Fault::passing("unreachable", format!("the provider cannot be reached: {why}"))
         }

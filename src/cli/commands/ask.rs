@@ -4,11 +4,16 @@ use camino::Utf8PathBuf;
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::base::{Error, ErrorKind, Result, random_token};
+use crate::api::approvals::{ApprovalOutcome, State};
+use crate::api::chat::{AskRequest, AttachmentView, RunError};
+use crate::api::chat_stream::{CallPayload, StreamItem, StreamLine};
+use crate::base::{
+    ApprovalId, ChatId, ChatMessageId, Error, ErrorKind, JobId, Result, random_token,
+};
 use crate::cli::commands::Desk;
 use crate::cli::commands::chat::read_actions;
 use crate::cli::commands::site::Absence;
-use crate::cli::terminal::screen::Form;
+use crate::cli::terminal::screen::{Form, typed};
 use crate::cli::terminal::short_id::{Noun, resolve, shorten};
 use crate::cli::terminal::{escape, input, question};
 use crate::client::{Client, Lines, query};
@@ -67,38 +72,37 @@ pub(super) fn ask(desk: &Desk, args: &AskArgs) -> Result<u8> {
         text => text.map(str::to_owned),
     };
     let client = desk.client()?;
-    let mut body = json!({"dry_run": args.dry_run});
-    if let Some(text) = text {
-        body["message"] = json!(text);
-    }
-    if let Some(id) = &args.action {
-        body["action_id"] = json!(id);
-        if let Some(digest) = confirm(desk, &client, (id, args.yes))? {
-            body["confirm"] = json!(digest);
-        }
-    }
-    if let Some(given) = &args.session {
-        body["session_id"] = json!(resolve(&client, Noun::Chat, given)?);
-    }
-    if let Some(mode) = &args.mode {
-        body["mode"] = json!(mode);
-    }
-    if !args.attach.is_empty() {
-        body["attachments"] = json!(attach(&client, &args.attach)?);
-    }
+    let confirm = match &args.action {
+        Some(id) => confirm(desk, &client, (id, args.yes))?,
+        None => None,
+    };
+    let session_id = match &args.session {
+        Some(given) => Some(resolve(&client, Noun::Chat, given)?.parse()?),
+        None => None,
+    };
+    let request = AskRequest {
+        session_id,
+        message: text,
+        parent_id: None,
+        mode: args.mode.clone(),
+        action_id: args.action.clone(),
+        confirm,
+        dry_run: args.dry_run,
+        attachments: attach(&client, &args.attach)?,
+    };
     let key = random_token("cli-")?;
-    let lines = client.post_lines("/api/agent/chat-stream", &body, &key)?;
+    let lines = client.post_lines("/api/agent/chat-stream", &json!(request), &key)?;
     let mut answer = Answer::new(desk);
     answer.follow(&client, lines)?;
     answer.end()
 }
 
 /// Uploads files, and returns their paths in the vault.
-fn attach(client: &Client, files: &[Utf8PathBuf]) -> Result<Vec<Value>> {
+fn attach(client: &Client, files: &[Utf8PathBuf]) -> Result<Vec<String>> {
     let send = |file: &Utf8PathBuf| {
         let bytes = input::bytes(file, ATTACHMENT_BYTES_MAX)?;
         let path = query("/api/agent/attachments", &[("name", file.file_name())]);
-        Ok(client.post_file(&path, &bytes)?["path"].clone())
+        Ok(typed::<AttachmentView>(&client.post_file(&path, &bytes)?)?.path)
     };
     files.iter().map(send).collect()
 }
@@ -127,43 +131,54 @@ fn confirm(desk: &Desk, client: &Client, (id, is_agreed): (&str, bool)) -> Resul
 struct Answer<'d> {
     desk: &'d Desk,
     seq: u64,
-    step: u64,
+    step: u32,
     text: String,
-    session: Value,
-    run: Value,
-    message: Value,
-    ended: Value,
-    error: Value,
-    artefact: Value,
+    session: Option<ChatId>,
+    run: Option<JobId>,
+    message: Option<ChatMessageId>,
+    ended: Option<String>,
+    error: Option<RunError>,
+    artefact: Option<String>,
     absence: Absence,
 }
 
 impl<'d> Answer<'d> {
     fn new(desk: &'d Desk) -> Answer<'d> {
-        let [session, run, message, ended, error, artefact] = [const { Value::Null }; 6];
-        let (text, absence) = (String::new(), Absence::default());
-        let (seq, step) = (0, 0);
-        Answer { desk, seq, step, text, session, run, message, ended, error, artefact, absence }
+        Answer {
+            desk,
+            seq: 0,
+            step: 0,
+            text: String::new(),
+            session: None,
+            run: None,
+            message: None,
+            ended: None,
+            error: None,
+            artefact: None,
+            absence: Absence::default(),
+        }
     }
 
     /// Reads the answer to its end, even across a restart of the server.
     fn follow<'c>(&mut self, client: &'c Client, lines: Lines<'c>) -> Result<()> {
         let mut lines = Some(lines);
-        while self.ended.is_null() {
-            let next = match &mut lines {
-                Some(lines) => lines.next_line(),
-                None => self.reopen(client).map(|it| {
+        while self.ended.is_none() {
+            let next = match (&mut lines, &self.run) {
+                (None, Some(run)) => self.reopen(client, run).map(|it| {
                     lines = Some(it);
-                    Some(Value::Null)
+                    None
                 }),
+                (Some(lines), _) => lines.next_line().map(Some),
+                (None, None) => Err(Error::unavailable("the server sent no answer")),
             };
             match next {
-                Ok(Some(item)) => {
+                Ok(Some(Some(line))) => {
                     self.absence.end(self.desk);
-                    self.take(client, &item)?;
+                    self.take(client, &line)?;
                 }
-                Ok(None) => lines = None,
-                Err(cause) if cause.kind() == ErrorKind::Unavailable && !self.run.is_null() => {
+                Ok(Some(None)) => lines = None,
+                Ok(None) => self.absence.end(self.desk),
+                Err(cause) if cause.kind() == ErrorKind::Unavailable && self.run.is_some() => {
                     lines = None;
                     self.absence.goes_on(self.desk, cause)?;
                     std::thread::sleep(LOOK_INTERVAL);
@@ -174,17 +189,16 @@ impl<'d> Answer<'d> {
         Ok(())
     }
 
-    fn reopen<'c>(&self, client: &'c Client) -> Result<Lines<'c>> {
-        let (run, after) = (self.run.as_str().unwrap_or_default(), self.seq.to_string());
+    fn reopen<'c>(&self, client: &'c Client, run: &JobId) -> Result<Lines<'c>> {
+        let after = self.seq.to_string();
         client
             .get_lines(&query(&format!("/api/agent/runs/{run}/events"), &[("after", Some(&after))]))
     }
 
-    fn note_call(&self, item: &Value) -> Result<()> {
-        let args = &item["args"];
-        let names = ["path", "from", "source_path", "pattern", "url", "query"];
+    fn note_call(&self, tool: &str, args: &Value) -> Result<()> {
+        let names =
+            ["path", "from", "source_path", "pattern", "url", "query", "post_urn", "comment_urn"];
         let about = names.iter().find_map(|it| args[*it].as_str()).unwrap_or_default();
-        let tool = item["tool"].as_str().unwrap_or_default();
         if !self.text.is_empty() && !self.text.ends_with('\n') {
             self.print("\n")?;
         }
@@ -192,34 +206,16 @@ impl<'d> Answer<'d> {
         Ok(())
     }
 
-    fn note_result(&self, item: &Value) {
-        let of = |name: &str| item[name].as_str().unwrap_or_default();
-        let word = if item["ok"] == true { "done" } else { "not done" };
-        let line = format!("{} {word}: {}", of("tool"), of("summary"));
-        self.desk.screen.note(&escape::line(&line));
-    }
-
-    /// Notes a status of an answer that continues.
-    fn note_status(&self, item: &Value) {
-        let of = |name: &str| item[name].as_str().unwrap_or_default();
-        if matches!(of("code"), "fell_back" | "context_cut") {
-            self.desk.screen.note(&escape::line(of("message")));
-        }
-    }
-
     /// Asks for a confirmation in the terminal; without one, prints how to decide.
-    fn confirm(&mut self, client: &Client, item: &Value) -> Result<()> {
-        let of = |name: &str| item[name].as_str().unwrap_or_default();
-        let id = of("approval_id");
+    fn confirm(&self, client: &Client, id: &ApprovalId, about: &str) -> Result<()> {
         let path = format!("/api/approvals/{id}");
-        let approval = client.get(&path)?;
-        if approval["state"] != "pending" {
+        let approval: ApprovalOutcome = typed(&client.get(&path)?)?;
+        if approval.state != State::Pending {
             return Ok(());
         }
         let screen = &self.desk.screen;
-        let preview = approval["payload"]["preview"].as_str().unwrap_or_default();
-        screen.note(&escape::block(preview));
-        screen.note(&escape::line(&format!("{}: {}", of("tool"), of("reason"))));
+        screen.note(&escape::block(&typed::<CallPayload>(&approval.payload)?.preview));
+        screen.note(&escape::line(about));
         if !question::can(screen) {
             screen.note(&format!(
                 "it waits for you: wiki-browser approval approve {id}, or reject {id}, or on the \
@@ -229,7 +225,7 @@ impl<'d> Answer<'d> {
         }
         let is_allowed = question::yes(screen, "Allow it once?")?;
         let answer = if is_allowed { "approve" } else { "reject" };
-        let body = json!({"version": approval["version"]});
+        let body = json!({"version": approval.version});
         match client.post(&format!("{path}/{answer}"), &body) {
             // Somebody decided on the page in the meantime.
             Err(cause) if cause.kind() == ErrorKind::Conflict => {
@@ -240,50 +236,52 @@ impl<'d> Answer<'d> {
         }
     }
 
-    fn take(&mut self, client: &Client, item: &Value) -> Result<()> {
-        let Some(seq) = item["seq"].as_u64() else { return Ok(()) };
+    fn take(&mut self, client: &Client, told: &Value) -> Result<()> {
+        let line: StreamLine = typed(told)?;
+        let Some(seq) = line.seq else { return Ok(()) };
         self.seq = seq;
-        if self.desk.screen.form() == &Form::Json {
-            self.desk.screen.put(&escape::json(&item.to_string()))?;
+        let screen = &self.desk.screen;
+        if screen.form() == &Form::Json {
+            screen.put(&escape::json(&told.to_string()))?;
         }
-        let is_words = self.desk.screen.form() == &Form::Words;
-        match item["type"].as_str().unwrap_or_default() {
-            "start" => {
-                self.session = item["session_id"].clone();
-                self.run = item["run_id"].clone();
+        let is_words = screen.form() == &Form::Words;
+        match line.item {
+            StreamItem::Start { session_id } => {
+                (self.session, self.run) = (Some(session_id), line.run_id);
             }
-            "text" => {
-                let delta = item["delta"].as_str().unwrap_or_default();
-                let step = item["step"].as_u64().unwrap_or(0);
+            StreamItem::Text { step, delta } => {
                 let gap = if self.step != 0 && step != self.step { "\n\n" } else { "" };
                 self.step = step;
                 if is_words {
                     self.print(&format!("{gap}{delta}"))?;
                 }
                 self.text.push_str(gap);
-                self.text.push_str(delta);
+                self.text.push_str(&delta);
             }
-            "tool_call" if is_words => self.note_call(item)?,
-            "tool_result" if is_words => self.note_result(item),
-            "confirm_required" => self.confirm(client, item)?,
+            StreamItem::ToolCall { tool, args } if is_words => self.note_call(&tool, &args)?,
+            StreamItem::ToolResult { tool, ok, summary } if is_words => {
+                let word = if ok { "done" } else { "not done" };
+                screen.note(&escape::line(&format!("{tool} {word}: {summary}")));
+            }
+            StreamItem::ConfirmRequired { tool, approval_id, reason } => {
+                self.confirm(client, &approval_id, &format!("{tool}: {reason}"))?;
+            }
             // The status of a failure is repeated as an error.
-            "status" if is_words => self.note_status(item),
-            "reset" => {
+            StreamItem::Status { code, message }
+                if is_words && matches!(code.as_str(), "fell_back" | "context_cut") =>
+            {
+                screen.note(&escape::line(&message));
+            }
+            StreamItem::Reset {} => {
                 self.text.clear();
                 if is_words {
                     self.print("\n\n")?;
-                    self.desk.screen.note("the answer starts over");
+                    screen.note("the answer starts over");
                 }
             }
-            "error" => {
-                self.error = json!({
-                    "code": item["code"], "message": item["message"], "hint": item["hint"],
-                });
-            }
-            "done" => {
-                self.ended = item["reason"].clone();
-                self.message = item["message_id"].clone();
-                self.artefact = item["artefact"].clone();
+            StreamItem::Error(error) => self.error = Some(error),
+            StreamItem::Done { message_id, reason, artefact } => {
+                (self.ended, self.message, self.artefact) = (Some(reason), message_id, artefact);
             }
             _ => {}
         }
@@ -313,18 +311,18 @@ impl<'d> Answer<'d> {
                 if !self.text.is_empty() && !self.text.ends_with('\n') {
                     screen.prompt("\n")?;
                 }
-                let session = self.session.as_str().unwrap_or_default();
-                screen.note(&format!("conversation {}", shorten(session)));
-                if let Some(path) = self.artefact.as_str() {
+                if let Some(session) = &self.session {
+                    screen.note(&format!("conversation {}", shorten(session.as_str())));
+                }
+                if let Some(path) = &self.artefact {
                     screen.note(&escape::line(&format!("recorded in {path}")));
                 }
             }
         }
-        if let Some(message) = self.error["message"].as_str() {
-            let hint = self.error["hint"].as_str().unwrap_or_default();
+        if let Some(RunError { message, hint, .. }) = &self.error {
             screen.note(&escape::line(&format!("{message}: {hint}")));
         }
-        Ok(match self.ended.as_str() {
+        Ok(match self.ended.as_deref() {
             Some("ok") => 0,
             Some("stopped") => STOPPED,
             _ => 1,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::api::chat::{ActionPage, ActionView};
 use crate::base::{Error, ErrorKind, Millis, Result};
 use crate::chat::action::{self, Action};
-use crate::flows::assistant::calls::on_disk;
+use crate::flows::assistant::disk::on_disk;
 use crate::flows::assistant::{Seat, seat, vault};
 use crate::flows::{Site, Works};
 use crate::people::{Caller, Person};

@@ -8,11 +8,13 @@ use crate::approvals::{self, Decision, State};
 use crate::base::{Actor, CallId, Error, ErrorKind, Result, fault, truncate_chars};
 use crate::chat::{self, CallState, Home, Run, ToolCall};
 use crate::flows::Site;
-use crate::flows::assistant::calls::{on_disk, question};
+use crate::flows::assistant::calls::question;
+use crate::flows::assistant::disk::on_disk;
 use crate::flows::assistant::tools::CHANGED_MEANWHILE;
 use crate::flows::assistant::tools::{self, Deed, Known, Place, Said, Tool, Work};
 use crate::flows::assistant::undo::show_call;
 use crate::flows::assistant::{seat, vault};
+use crate::linkedin::LINKEDIN_UNKNOWN;
 use crate::people::{self, Caller, Person, Role};
 use crate::script::Config;
 
@@ -83,6 +85,9 @@ async fn look(
             let typed = site.store.look(|c| chat::typed(c, run))?;
             return tools::plan_page(args, web_hosts(&config), &typed);
         }
+        Place::Linkedin => {
+            return tools::plan_linkedin(site, &config, person, (tool.name, args)).await;
+        }
     }
     let (person, tool, args) = (person.clone(), call.tool.clone(), args.clone());
     on_disk(move || {
@@ -115,6 +120,7 @@ async fn make(
     let made = match &deed.work {
         Work::Site => tools::run_document(site, &person, (&call.tool, &call.args)).await,
         Work::Web(url) => tools::fetch_page(site, url, web_hosts(&site.config)).await,
+        Work::Linkedin(act) => tools::run_linkedin(site, &site.config, &person, act).await,
         _ => {
             let config = std::sync::Arc::clone(&site.config);
             let (home, id) = (Home::of(&config.site.data, &person.id), call.id.clone());
@@ -134,8 +140,11 @@ async fn make(
             if cause.kind() == ErrorKind::Internal {
                 tracing::error!("a call of {} failed: {}", call.tool, cause.chain());
             }
-            let is_void = cause.code_str() == CHANGED_MEANWHILE;
-            let state = if is_void { CallState::Void } else { CallState::Done };
+            let state = match cause.code_str() {
+                CHANGED_MEANWHILE => CallState::Void,
+                LINKEDIN_UNKNOWN => CallState::Unknown,
+                _ => CallState::Done,
+            };
             (false, state, cause.message().to_owned())
         }
     };

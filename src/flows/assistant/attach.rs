@@ -6,7 +6,7 @@ use crate::api::chat::AttachmentView;
 use crate::base::{Error, PersonId, Result, digest_hex, fault, shown_file_name};
 use crate::chat::{self, Attachment, IMAGE_BYTES_MAX};
 use crate::flows::Site;
-use crate::flows::assistant::calls::on_disk;
+use crate::flows::assistant::disk::on_disk;
 use crate::flows::assistant::{seat, vault};
 use crate::people::{self, Caller, Person};
 use crate::vault::VaultPath;

@@ -15,10 +15,12 @@ use crate::base::{
 };
 use crate::chat::{self, CallState, Home, Item, NewCall, Run, ToolCall};
 use crate::flows::Site;
+use crate::flows::assistant::disk::on_disk;
 use crate::flows::assistant::tools::CHANGED_MEANWHILE;
 use crate::flows::assistant::tools::{self, Deed, Known, Place, Said, Tool, Work};
 use crate::flows::assistant::{RUN_ENDED, vault};
 use crate::jobs;
+use crate::linkedin::LINKEDIN_UNKNOWN;
 use crate::people::{self, Person, Role};
 use crate::script::{Assistant, Config, Policy};
 use crate::store::Tx;
@@ -285,6 +287,10 @@ async fn look(site: &Site, asked: &Asked, tool: &'static Tool, args: &Value) -> 
             let typed = site.store.look(|c| chat::typed(c, &asked.run))?;
             return tools::plan_page(args, &assistant_of(&config)?.web_hosts, &typed);
         }
+        Place::Linkedin => {
+            let person = site.store.look(|c| person_of(c, asked, assistant_of(&config)?))?;
+            return tools::plan_linkedin(site, &config, &person, (tool.name, args)).await;
+        }
     }
     let (person, calls) = site.store.look(|c| {
         let person = person_of(c, asked, assistant_of(&config)?)?;
@@ -351,6 +357,10 @@ async fn make(site: &Site, asked: &Asked, call: ToolCall, deed: Option<Deed>) ->
             let config = site.config_of(&asked.run.job_id);
             tools::fetch_page(site, url, &assistant_of(&config)?.web_hosts).await
         }
+        Work::Linkedin(act) => {
+            let config = site.config_of(&asked.run.job_id);
+            tools::run_linkedin(site, &config, &person, act).await
+        }
         _ => {
             let config = site.config_of(&asked.run.job_id);
             let home = Home::of(&config.site.data, &person.id);
@@ -412,6 +422,7 @@ fn again(site: &Site, asked: &Asked) -> Result<ToolCall> {
 async fn failed(site: &Site, asked: &Asked, call: &ToolCall, cause: &Error) -> Result<ToolCall> {
     let state = match cause.code_str() {
         CHANGED_MEANWHILE => CallState::Void,
+        LINKEDIN_UNKNOWN => CallState::Unknown,
         RUN_ENDED => return Err(run_ended(asked)),
         _ => CallState::Done,
     };
@@ -468,11 +479,4 @@ async fn close(
 async fn tell(site: &Site, asked: &Asked, items: Vec<Item>) -> Result<()> {
     let Some(line) = site.chat.line(&asked.run.job_id) else { return Ok(()) };
     on_disk(move || items.into_iter().try_for_each(|item| line.push(item))).await
-}
-
-pub(super) async fn on_disk<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T> + Send + 'static,
-) -> Result<T> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|cause| Error::internal("work on the disk ended badly").source(cause))?
 }

@@ -4,6 +4,7 @@ use crate::api::chat_settings::{ConfigRequest, ConfigView, HealthView, ModeView,
 use crate::base::{Error, Result};
 use crate::chat::{self, Home, Setting};
 use crate::flows::Site;
+use crate::flows::assistant::disk::on_disk;
 use crate::flows::assistant::start::parse_mode;
 use crate::flows::assistant::{closed, fallback, seat};
 use crate::people::Caller;
@@ -105,11 +106,4 @@ pub async fn sign_out(site: &Site, caller: &Caller) -> Result<bool> {
     let seat = seat(site, caller)?;
     let home = Home::of(&site.config.site.data, &seat.person.id);
     on_disk(move || home.forget_claude_token()).await
-}
-
-async fn on_disk<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T> + Send + 'static,
-) -> Result<T> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|cause| Error::internal("work on the disk ended badly").source(cause))?
 }

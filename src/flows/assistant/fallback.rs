@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::base::{Error, Result};
 use crate::chat::model::Fault;
 use crate::chat::{self, Item, Line, Run};
-use crate::flows::assistant::calls::on_disk;
+use crate::flows::assistant::disk::on_disk;
 use crate::flows::assistant::{Seat, closed};
 use crate::flows::{Site, Works};
 use crate::jobs::{self, Task};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::base::{Error, Result};
 use crate::chat::{self, IMAGE_BYTES_MAX};
 use crate::flows::Site;
-use crate::flows::assistant::calls::on_disk;
+use crate::flows::assistant::disk::on_disk;
 use crate::flows::assistant::{seat, vault};
 use crate::people::Caller;
 use crate::vault::VaultPath;

@@ -29,6 +29,8 @@ pub struct Follower {
     stays: bool,
     has_begun: bool,
     is_over: bool,
+    /// Whether the row may have changed since it was read.
+    is_row_due: bool,
     pokes: Pokes,
     events: Receiver<Arc<StoredEvent>>,
 }
@@ -64,6 +66,7 @@ pub async fn follow(
         stays,
         has_begun: false,
         is_over: false,
+        is_row_due: true,
         pokes,
         events,
     })
@@ -76,26 +79,31 @@ impl Follower {
     /// `not_found` if the conversation was deleted; as reading.
     pub async fn next(&mut self) -> Result<Option<Vec<(u64, String)>>> {
         while !self.is_over {
-            // The row is read first: once the run has ended, the file is complete.
-            let run = self.works.store.look(|c| chat::find_run(c, &self.person, &self.run))?;
+            // A token reaches its reader by one look at the file, and none into the database.
+            if self.tail.is_drained && !self.is_row_due && self.stays {
+                self.wait().await;
+            }
             let mut lines = self.tail.read()?;
-            if lines.is_empty() {
-                lines = self.rest(&run)?;
+            if lines.is_empty() && self.is_row_due {
+                self.is_row_due = false;
+                // Read before the file: once the run has ended, the file is complete.
+                let run = self.works.store.look(|c| chat::find_run(c, &self.person, &self.run))?;
+                lines = self.tail.read()?;
+                // What is left of the file comes before the ending.
+                self.is_row_due = !lines.is_empty();
+                if lines.is_empty() {
+                    lines = self.rest(&run)?;
+                }
             }
             self.has_begun |= !lines.is_empty() || self.tail.last_seq > 0;
+            let has_read = !lines.is_empty();
             lines.retain(|(seq, _)| *seq > self.after);
             if let Some((seq, _)) = lines.last() {
                 self.after = *seq;
                 return Ok(Some(lines));
             }
-            if !self.is_over && self.tail.last_seq == 0 && !self.stays {
+            if !has_read && !self.is_over && !self.stays {
                 return Ok(None);
-            }
-            if !self.is_over {
-                if !self.stays && self.has_begun {
-                    return Ok(None);
-                }
-                self.wait().await;
             }
         }
         Ok(None)
@@ -142,7 +150,10 @@ impl Follower {
                 }
                 event = self.events.recv() => match event {
                     Ok(event) if !is_about(&event.subject) => {}
-                    Ok(_) | Err(RecvError::Lagged(_)) => return,
+                    Ok(_) | Err(RecvError::Lagged(_)) => {
+                        self.is_row_due = true;
+                        return;
+                    }
                     // The server is stopping; the owner of this reader ends it.
                     Err(RecvError::Closed) => return std::future::pending().await,
                 }
@@ -243,4 +254,64 @@ pub async fn answered(
         ended: run.end.as_ref().map(|it| it.ended.as_str().to_owned()),
         error: error_of(&run),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::api::chat_stream::{StreamItem, StreamLine};
+    use crate::base::Millis;
+
+    /// The command line parses what is written here.
+    #[test]
+    fn readers_know_every_item() {
+        let run: JobId = "018bcfe5-6800-7000-8000-000000000001".parse().unwrap();
+        let parsed = |item: Item| {
+            let line: StreamLine = serde_json::from_str(&item.line(7, Millis(0), &run)).unwrap();
+            assert_eq!((line.seq, line.run_id.as_ref()), (Some(7), Some(&run)));
+            line.item
+        };
+        let word = || "x".to_owned();
+        let id = || "018bcfe5-6800-7000-8000-000000000002".to_owned();
+        for item in [
+            Item::Start { session_id: id().parse().unwrap(), mode: word(), model: None },
+            Item::Text { step: 1, delta: word() },
+            Item::Status { code: word(), message: word() },
+            Item::ToolCall { id: id().parse().unwrap(), step: 1, tool: word(), args: json!({}) },
+            Item::ConfirmRequired {
+                id: id().parse().unwrap(),
+                tool: word(),
+                approval_id: id().parse().unwrap(),
+                reason: word(),
+                preview: word(),
+                expires_at: Millis(0),
+            },
+            Item::ToolResult {
+                id: id().parse().unwrap(),
+                tool: word(),
+                state: "done",
+                ok: true,
+                summary: word(),
+                ms: 1,
+            },
+            Item::Reset { step: 1, from_seq: 2 },
+            Item::Error { code: word(), message: word(), hint: word() },
+            Item::Done {
+                session_id: id().parse().unwrap(),
+                message_id: None,
+                reason: word(),
+                artefact: None,
+            },
+        ] {
+            let shown = item.word();
+            assert!(!matches!(parsed(item), StreamItem::Other), "{shown}");
+        }
+        let usage =
+            Item::Usage { input: 1, output: 1, cache_read: 0, cache_write: 0, cost_usd: None };
+        assert!(matches!(parsed(usage), StreamItem::Other));
+        let ping: StreamLine = serde_json::from_str("{\"type\":\"ping\"}").unwrap();
+        assert!(ping.seq.is_none() && matches!(ping.item, StreamItem::Other));
+    }
 }

@@ -6,7 +6,8 @@
 use crate::base::{PersonId, Result};
 use crate::chat::{Home, Standing, forget_sign_in};
 use crate::flows::Site;
-use crate::flows::assistant::calls::on_disk;
+use crate::flows::assistant::disk::on_disk;
+use crate::linkedin::Account;
 use crate::people;
 
 /// Removes the sign-ins of all disabled people.
@@ -26,7 +27,9 @@ pub(super) async fn forget_sign_ins(site: &Site) -> Result<()> {
 async fn forget(site: &Site, person: PersonId) -> Result<()> {
     let (data, of) = (site.config.site.data.clone(), person.clone());
     let is_signed_in = on_disk(move || {
-        Home::of(&data, &of).forget_claude_token()?;
+        let home = Home::of(&data, &of);
+        home.forget_claude_token()?;
+        Account::forget(home.path())?;
         crate::chat::has_sign_in(&data, &of)
     });
     if !is_signed_in.await? {

@@ -1,5 +1,6 @@
 //! The assistant: a person asks, a run answers, and only that person sees it.
 
+mod account;
 mod actions;
 mod again;
 mod agent;
@@ -8,6 +9,7 @@ mod branch;
 mod calls;
 mod change;
 mod config;
+mod disk;
 mod end;
 mod fallback;
 mod file;
@@ -15,6 +17,7 @@ mod find;
 mod follow;
 pub mod gateway;
 mod leaving;
+pub mod linkedin;
 mod record;
 mod run;
 mod scratch;

@@ -14,7 +14,7 @@ use tracing::warn;
 use crate::base::{Error, JobId, Millis, Result, fault, truncate_chars};
 use crate::chat::{self, CallState, RECORD_BELL, Run, ToolCall};
 use crate::flows::Site;
-use crate::flows::assistant::calls::on_disk;
+use crate::flows::assistant::disk::on_disk;
 use crate::flows::assistant::undo::subject;
 use crate::flows::assistant::{attach, leaving, tools, vault};
 use crate::people::{self, Person};
@@ -210,7 +210,7 @@ fn of_call(call: &ToolCall) -> String {
         (CallState::Done, Some(true)) if call.again_id.is_some() => "done later",
         (CallState::Done, Some(true)) => "done",
         (CallState::Done, _) => "failed",
-        (CallState::Unknown | CallState::Running, _) => "perhaps made: look at the file",
+        (CallState::Unknown | CallState::Running, _) => "perhaps made: check it",
         (CallState::Declined, _) => "declined",
         (CallState::Expired, _) => "expired",
         _ => "not made",

@@ -7,7 +7,7 @@ use camino::Utf8Path;
 use crate::base::{ChatId, Error, Result, truncate_chars};
 use crate::chat::{self, Answer, ClaudeReader, Home, Item, Message, Run, Scribe};
 use crate::flows::Works;
-use crate::flows::assistant::calls::on_disk;
+use crate::flows::assistant::disk::on_disk;
 use crate::flows::assistant::vault;
 use crate::jobs::{
     Alone, Generation, Job, KIND_CHANGED, Listen, Listener, Pool, Prepared, job_dir,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::api::chat_settings::{ScratchCleared, ScratchFile, ScratchView};
 use crate::base::{Error, Millis, Result};
 use crate::flows::Site;
-use crate::flows::assistant::calls::on_disk;
+use crate::flows::assistant::disk::on_disk;
 use crate::flows::assistant::{seat, vault};
 use crate::people::{Caller, Person};
 use crate::vault::{Vault, VaultPath};

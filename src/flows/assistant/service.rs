@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::base::{Context, Error, ErrorKind, Result, random_token};
 use crate::chat::{Access, GATEWAY_FOLDER, Standing};
 use crate::flows::Site;
-use crate::flows::assistant::calls::on_disk;
+use crate::flows::assistant::disk::on_disk;
 use crate::flows::check::external;
 use crate::process::{
     self, Cgroups, Clocks, ExitCause, Guard, GuardSpec, JobFolder, Launch, LaunchStdin,

@@ -14,7 +14,8 @@ use crate::base::{ChatMessageId, Error, ErrorKind, Result, fault, truncate_chars
 use crate::chat::model::{Ask, Block, Fault, Model, ModelCall, Next, Step, Stop, Tokens};
 use crate::chat::{self, CallState, Item, Line, NewMessage, Role, Run, State, ToolCall};
 use crate::flows::Site;
-use crate::flows::assistant::calls::{Asked, call, on_disk};
+use crate::flows::assistant::calls::{Asked, call};
+use crate::flows::assistant::disk::on_disk;
 use crate::flows::assistant::tools;
 use crate::flows::assistant::{RUN_ENDED, branch};
 use crate::jobs::{self, JOB_ENDED, Task};

@@ -10,7 +10,7 @@ use crate::chat::model::{Ask, Block, Claude, Fault, Model, OfPerson, Tokens};
 use crate::chat::{self, IMAGE_BYTES_MAX, Item, Line, Message, Role, Run, Scribe, ToolCall};
 use crate::flows::Site;
 use crate::flows::assistant::branch::{self, Branch};
-use crate::flows::assistant::calls::on_disk;
+use crate::flows::assistant::disk::on_disk;
 use crate::flows::assistant::fallback::fall_back;
 use crate::flows::assistant::steps::{Answer, Halt, ended};
 use crate::flows::assistant::{run, tools, vault};

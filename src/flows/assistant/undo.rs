@@ -7,7 +7,7 @@ use crate::approvals::{self, Viewer};
 use crate::base::{CallId, Error, JobId, PersonId, Result};
 use crate::chat::{self, CallState, Home, ToolCall};
 use crate::flows::Site;
-use crate::flows::assistant::calls::on_disk;
+use crate::flows::assistant::disk::on_disk;
 use crate::flows::assistant::{again, seat, tools, vault};
 use crate::people::Caller;
 
@@ -77,7 +77,7 @@ fn view(c: &Connection, person: &PersonId, call: ToolCall) -> Result<CallView> {
 
 /// Returns the subject of a call: a path or a few words.
 pub(super) fn subject(call: &ToolCall) -> String {
-    let names = ["path", "from", "source_path", "pattern"];
+    let names = ["path", "from", "source_path", "pattern", "post_urn", "comment_urn"];
     let found = names.iter().find_map(|it| call.args[*it].as_str()).unwrap_or_default();
     crate::base::truncate_chars(found, 200)
 }

@@ -63,6 +63,9 @@ pub fn named_secrets(loaded: &Loaded) -> Vec<(&Lead, &Secret, String)> {
             Target::OfWebhook(name, secret) => {
                 named.push((lead, secret, format!("webhook \"{name}\" takes no call")));
             }
+            Target::OfLinkedin(secret) => {
+                named.push((lead, secret, "nobody can connect LinkedIn".to_owned()));
+            }
             _ => {}
         }
     }

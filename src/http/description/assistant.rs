@@ -8,7 +8,8 @@ use crate::api::chat::{
 };
 use crate::api::chat_settings::{
     ClaudeLogin, ConfigRequest, ConfigView, GatewayAnswer, GatewayLogin, HealthView,
-    ScratchCleared, ScratchQuery, ScratchView, SignedOut, VaultFileQuery,
+    LinkedinAnswer, LinkedinLogin, LinkedinView, ScratchCleared, ScratchQuery, ScratchView,
+    SignedOut, VaultFileQuery,
 };
 use crate::http::description::operation::{Operation, delete, get, post};
 
@@ -119,5 +120,11 @@ fn of_settings() -> Vec<Operation> {
             .takes::<GatewayAnswer>()
             .answers::<GatewayLogin>(),
         delete("/api/agent/gateway/login", "Signs out of the subscription").answers::<SignedOut>(),
+        post("/api/linkedin/connect", "Begins to connect LinkedIn").answers::<LinkedinLogin>(),
+        post("/api/linkedin/finish", "Connects LinkedIn")
+            .takes::<LinkedinAnswer>()
+            .answers::<LinkedinView>(),
+        get("/api/linkedin/health", "Shows your LinkedIn account").answers::<LinkedinView>(),
+        delete("/api/linkedin", "Disconnects LinkedIn").answers::<SignedOut>(),
     ]
 }

@@ -12,10 +12,11 @@ use crate::api::chat::{
     SessionRemoved, SessionRequest, SessionsQuery, StopRequest,
 };
 use crate::api::chat_settings::{
-    ClaudeLogin, ConfigRequest, GatewayAnswer, ScratchQuery, SignedOut, VaultFileQuery,
+    ClaudeLogin, ConfigRequest, GatewayAnswer, LinkedinAnswer, ScratchQuery, SignedOut,
+    VaultFileQuery,
 };
 use crate::base::{CallId, ChatId, JobId, Result, fault};
-use crate::flows::assistant::gateway;
+use crate::flows::assistant::{gateway, linkedin};
 use crate::flows::{self, Site};
 use crate::http::resources::assistant_stream::{Form, answer};
 use crate::http::server::streams::Streams;
@@ -187,6 +188,28 @@ fn of_settings(site: &Site) -> BoxedFilter<(Response,)> {
             reply::ok(&SignedOut { was_signed_in })
         }),
         of_gateway(site),
+        of_linkedin(site),
+    ])
+}
+
+fn of_linkedin(site: &Site) -> BoxedFilter<(Response,)> {
+    any_of([
+        post("/api/linkedin/connect", site, async |site: Site, mut call| {
+            call.nothing().await?;
+            reply::ok(&linkedin::begin(&site, &call.caller()?).await?)
+        }),
+        post("/api/linkedin/finish", site, async |site: Site, mut call| {
+            let given: LinkedinAnswer = call.json(BODY_BYTES_MAX).await?;
+            reply::ok(&linkedin::finish(&site, &call.caller()?, given).await?)
+        }),
+        get("/api/linkedin/health", site, async |site: Site, call| {
+            reply::ok(&linkedin::state(&site, &call.caller()?)?)
+        }),
+        delete("/api/linkedin", site, async |site: Site, mut call| {
+            call.nothing().await?;
+            let was_signed_in = linkedin::sign_out(&site, &call.caller()?).await?;
+            reply::ok(&SignedOut { was_signed_in })
+        }),
     ])
 }
 

@@ -15,6 +15,7 @@ use crate::script::load::assistant_tools::{Policy, Vaults};
 use crate::script::load::build::Builder;
 use crate::script::load::extract::{Checked, Given};
 use crate::script::load::inbox::Hooks;
+use crate::script::load::linkedin::{self, Linkedin};
 use crate::script::source::diagnostic::{Diagnostic, Findings, suggestion};
 use crate::script::source::location::Location;
 use crate::script::source::span::Spot;
@@ -85,6 +86,8 @@ pub struct Assistant {
     pub tools: BTreeMap<&'static str, Policy>,
     /// The hosts whose pages it fetches without a question.
     pub web_hosts: Vec<String>,
+    /// The LinkedIn app, if people may connect LinkedIn.
+    pub linkedin: Option<Linkedin>,
     /// Whether `/api/claude` exists.
     pub claude_api: bool,
     /// The folders of the vaults.
@@ -175,6 +178,7 @@ impl Builder<'_> {
         let (checked, at) = (declared.checked(), declared.spot.at());
         let findings = self.findings();
         declared.judge(findings);
+        let leads = linkedin::leads(checked);
         let judge = Judge { checked, engines, findings };
         let assistant = judge.build(at, &folder);
         let kinds = assistant.runtimes.iter().map(|(mode, engine)| {
@@ -182,6 +186,7 @@ impl Builder<'_> {
             (kind.name.clone(), kind)
         });
         let kinds: BTreeMap<String, Kind> = kinds.collect();
+        self.leads.extend(leads);
         (Some(assistant), kinds)
     }
 }
@@ -203,7 +208,7 @@ impl Judge<'_> {
         let checked = self.checked;
         let persons = checked.has("persons").then(|| names(checked.lines("persons")));
         let claude_code_persons = names(checked.lines("claude_code_persons"));
-        let (tools, web_hosts) = (self.tools(), self.web_hosts());
+        let (tools, web_hosts, linkedin) = (self.tools(), self.web_hosts(), self.linkedin());
         let (vaults, limits) = (self.vaults(folder), self.limits());
         self.warn_unpriced(&runtimes, &limits);
         if runtimes.contains_key(&Mode::ClaudeCode) && claude_code_persons.is_empty() {
@@ -225,6 +230,7 @@ impl Judge<'_> {
             claude_code_persons,
             tools,
             web_hosts,
+            linkedin,
             claude_api: checked.flag("claude_api").unwrap_or(false),
             vaults,
             limits,

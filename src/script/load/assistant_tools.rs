@@ -10,10 +10,9 @@ use crate::script::load::assistant::Judge;
 use crate::script::load::build::resolve;
 use crate::script::load::extract::Given;
 use crate::script::source::diagnostic::suggestion;
-use crate::script::source::span::Spot;
 
 /// The tools of the assistant.
-pub const TOOLS: [&str; 12] = [
+pub const TOOLS: [&str; 16] = [
     "read_file",
     "list_directory",
     "glob_files",
@@ -26,10 +25,13 @@ pub const TOOLS: [&str; 12] = [
     "list_topics",
     "open_topic",
     "web_fetch",
+    "linkedin_post",
+    "linkedin_read_comments",
+    "linkedin_post_comment",
+    "linkedin_reply_comment",
 ];
-/// Tools of later releases.
-const LATER: [&str; 4] =
-    ["linkedin_post", "linkedin_read_comments", "linkedin_post_comment", "linkedin_reply_comment"];
+/// The beginning of the names of tools that need `linkedin`.
+const OF_LINKEDIN: &str = "linkedin_";
 
 /// Whether a person must confirm a tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -54,19 +56,28 @@ impl Judge<'_> {
     pub(super) fn tools(&mut self) -> BTreeMap<&'static str, Policy> {
         let checked = self.checked;
         let mut tools = BTreeMap::new();
+        let has_linkedin = checked.has("linkedin");
         let Some(Given::Texts(given)) = checked.given("tools") else {
             // Everybody sees what is written on the site.
             let policy = |it: &'static str| match it {
                 "open_topic" => (it, Policy::Ask),
                 _ => (it, Policy::Allow),
             };
-            return TOOLS.into_iter().map(policy).collect();
+            let is_there = |it: &&str| has_linkedin || !it.starts_with(OF_LINKEDIN);
+            return TOOLS.into_iter().filter(is_there).map(policy).collect();
         };
         for (name, (policy, spot)) in given {
             let Some(tool) = TOOLS.into_iter().find(|it| it == name) else {
-                self.no_tool(name, spot);
+                let message = format!("the assistant has no tool `{}`", name.escape_debug());
+                self.error("unknown-word", message, spot, &suggestion(name, TOOLS));
                 continue;
             };
+            if tool.starts_with(OF_LINKEDIN) && !has_linkedin {
+                let message = format!("the tool {tool} needs `linkedin` in wb.assistant");
+                let note = "declare the site's app there, or leave the tool out";
+                self.error("broken-rule", message, spot, note);
+                continue;
+            }
             let policy = match policy {
                 EnvValue::Text(word) if word == "allow" => Policy::Allow,
                 EnvValue::Text(word) if word == "ask" => Policy::Ask,
@@ -80,16 +91,6 @@ impl Judge<'_> {
             tools.insert(tool, policy);
         }
         tools
-    }
-
-    fn no_tool(&mut self, name: &str, spot: &Spot) {
-        if LATER.contains(&name) {
-            let message = format!("the tool {name} of the assistant is not built yet");
-            self.error("not-built-yet", message, spot, "leave it out");
-        } else {
-            let message = format!("the assistant has no tool `{}`", name.escape_debug());
-            self.error("unknown-word", message, spot, &suggestion(name, TOOLS));
-        }
     }
 
     /// Returns the hosts whose pages are fetched without a question.

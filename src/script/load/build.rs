@@ -46,7 +46,7 @@ pub(crate) struct Builder<'a> {
     script: &'a Utf8Path,
     beside: Beside<'a>,
     findings: Findings,
-    leads: Vec<Lead>,
+    pub(super) leads: Vec<Lead>,
     /// Every declared name, also of invalid declarations.
     names: BTreeMap<&'static str, BTreeSet<String>>,
 }

@@ -34,6 +34,8 @@ pub enum Target {
     OfEngine(String, Secret),
     /// The secret of the webhook with this name.
     OfWebhook(String, Secret),
+    /// A secret of the assistant's LinkedIn app.
+    OfLinkedin(Secret),
 }
 
 impl Lead {

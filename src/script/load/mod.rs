@@ -18,6 +18,7 @@ pub(in crate::script) mod inbox;
 pub(in crate::script) mod input;
 pub(in crate::script) mod kind;
 pub(in crate::script) mod kinds;
+pub(in crate::script) mod linkedin;
 pub(in crate::script) mod live_agent;
 pub(in crate::script) mod node;
 pub(in crate::script) mod persona_file;

@@ -274,7 +274,7 @@ const WEBHOOK: [Field; 3] = [
     field("about", Shape::Line, r#""Issues of the tracker""#, "Its purpose, for people."),
 ];
 
-const ASSISTANT: [Field; 11] = [
+const ASSISTANT: [Field; 12] = [
     needed(
         "runtimes",
         Shape::Texts,
@@ -307,13 +307,24 @@ const ASSISTANT: [Field; 11] = [
         "tools",
         Shape::Texts,
         r#"{ read_file = "allow", write_file = "ask" }"#,
-        "Its tools, each with `allow` or `ask`; all tools by default, none with `{}`.",
+        "Its tools, each with `allow` or `ask`; all tools by default (those of LinkedIn only with \
+         `linkedin`), none with `{}`.",
     ),
     field(
         "web_hosts",
         Shape::Lines,
         r#"{ "docs.rs", "en.wikipedia.org" }"#,
         "Hosts whose pages `web_fetch` reads without a question; each by its whole name.",
+    ),
+    field(
+        "linkedin",
+        Shape::Fields(&LINKEDIN),
+        concat!(
+            r#"{ client_id = wb.secret.env "LINKEDIN_ID", "#,
+            r#"client_secret = wb.secret.env "LINKEDIN_SECRET", version = "202610", "#,
+            r#"redirect = "https://wiki.example.org/linkedin/callback" }"#
+        ),
+        "The site's LinkedIn app, with which each person connects their own account.",
     ),
     field(
         "claude_api",
@@ -339,6 +350,37 @@ const ASSISTANT: [Field; 11] = [
         Shape::Fields(&ASSISTANT_LIMITS),
         r#"{ run = "45m", running = 16 }"#,
         "Bounds of its runs.",
+    ),
+];
+
+const LINKEDIN: [Field; 5] = [
+    needed("client_id", Shape::Secret, r#"wb.secret.env "LINKEDIN_ID""#, "The app's client id."),
+    needed(
+        "client_secret",
+        Shape::Secret,
+        r#"wb.secret.env "LINKEDIN_SECRET""#,
+        "The app's secret.",
+    ),
+    needed(
+        "version",
+        Shape::Line,
+        r#""202610""#,
+        "The version of LinkedIn's interface, as a year and a month. LinkedIn ends each after a \
+         year or so.",
+    ),
+    needed(
+        "redirect",
+        Shape::Line,
+        r#""https://wiki.example.org/linkedin/callback""#,
+        "Where LinkedIn leads people back to: this site's address with `/linkedin/callback`, \
+         exactly as the app lists it.",
+    ),
+    field(
+        "reads_comments",
+        Shape::Flag,
+        "true",
+        "Whether the app has the permission `r_member_social`, so that comments can be read; false \
+         by default.",
     ),
 ];
 

@@ -210,3 +210,43 @@ fn a_fallback_needs_a_subscription_and_a_key() {
         assert!(errors[0].to_string().contains("`fallback` of the assistant"), "{}", errors[0]);
     }
 }
+
+#[test]
+fn an_app_of_linkedin_is_whole_and_leads_back_here() {
+    let app = |more: &str| {
+        format!(
+            "runtimes = {{ claude_code = \"c\" }}, claude_code_persons = {{ \"ada\" }}, \
+             linkedin = {{ client_id = wb.secret.env \"I\", client_secret = wb.secret.env \"S\", \
+             {more} }}"
+        )
+    };
+    let right = "version = \"202610\", redirect = \"https://w.example/linkedin/callback\"";
+    let loaded = Site::with_head(&assistant(&app(right))).loaded();
+    let found = loaded.config.assistant.as_ref().unwrap();
+    assert_eq!(found.tools.len(), crate::script::ASSISTANT_TOOLS.len());
+    assert!(!found.linkedin.as_ref().unwrap().reads_comments);
+    for (fields, word) in [
+        (
+            app("version = \"2026\", redirect = \"https://w.example/linkedin/callback\""),
+            "`version`",
+        ),
+        (
+            app("version = \"202613\", redirect = \"https://w.example/linkedin/callback\""),
+            "`version`",
+        ),
+        (app("version = \"202610\", redirect = \"https://w.example/back\""), "`redirect`"),
+        (
+            app("version = \"202610\", redirect = \"http://w.example/linkedin/callback\""),
+            "`redirect`",
+        ),
+        (app("version = \"202610\""), "`redirect`"),
+        (
+            "runtimes = { claude_code = \"c\" }, tools = { linkedin_post = \"ask\" }".to_owned(),
+            "needs `linkedin`",
+        ),
+    ] {
+        let errors = Site::with_head(&assistant(&fields)).errors();
+        assert_eq!(errors.len(), 1, "{fields}: {errors:?}");
+        assert!(errors[0].to_string().contains(word), "{fields}: {}", errors[0]);
+    }
+}

@@ -39,8 +39,11 @@ impl Known {
     pub(in crate::flows::assistant) fn of(calls: &[ToolCall]) -> Known {
         let mut known = Known { made: BTreeMap::new(), has_read_others: false };
         // Even a page that was not read returns something: its redirect target.
-        known.has_read_others =
-            calls.iter().any(|it| it.tool == "web_fetch" && it.started_at.is_some());
+        let is_of_strangers = |it: &ToolCall| {
+            matches!(it.tool.as_str(), "web_fetch" | "linkedin_read_comments")
+                && it.started_at.is_some()
+        };
+        known.has_read_others = calls.iter().any(is_of_strangers);
         for call in calls.iter().filter(|it| it.ok == Some(true) && it.undone_at.is_none()) {
             known.has_read_others |= matches!(call.tool.as_str(), "read_source" | "list_topics");
             let Some(target) = &call.target else { continue };

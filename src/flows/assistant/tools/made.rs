@@ -19,7 +19,7 @@ pub(in crate::flows::assistant) fn make(
 ) -> Result<Said> {
     match &deed.work {
         Work::Read(said) => Ok(said.clone()),
-        Work::Site | Work::Web(_) => {
+        Work::Site | Work::Web(_) | Work::Linkedin(_) => {
             Err(Error::internal("a tool that works elsewhere does not work on a vault"))
         }
         Work::Swap(path, before, after) => {

@@ -5,6 +5,7 @@
 
 mod documents;
 mod files;
+mod linkedin;
 mod made;
 mod page_text;
 mod web;
@@ -15,12 +16,14 @@ use serde_json::{Value, json};
 use crate::api::chat::ToolView;
 use crate::base::{Error, Result};
 use crate::chat::Target;
+use crate::flows::assistant::tools::linkedin::Act;
 use crate::outbound::WebUrl;
 use crate::script::Assistant;
 use crate::vault::{Image, VaultPath};
 
 pub(super) use documents::run as run_document;
 pub(super) use files::{Known, plan as plan_file};
+pub(super) use linkedin::{plan as plan_linkedin, run as run_linkedin};
 pub(super) use made::{CHANGED_MEANWHILE, make, unmake};
 pub(super) use web::{plan as plan_page, run as fetch_page};
 
@@ -48,6 +51,8 @@ pub(in crate::flows) enum Place {
     Site,
     /// Pages of the web.
     Web,
+    /// The person's account at LinkedIn.
+    Linkedin,
 }
 
 /// All tools.
@@ -149,6 +154,41 @@ pub(in crate::flows) static TOOLS: &[Tool] = &[
             "required":["url"],"additionalProperties":false}"#,
         place: Place::Web,
     },
+    Tool {
+        name: "linkedin_post",
+        about: "Publishes a post on LinkedIn in the person's name, for everybody to see. The \
+                person is asked before. Plain text of at most 3,000 characters; #words become \
+                hashtags.",
+        schema: r#"{"type":"object","properties":{"text":{"type":"string"}},
+            "required":["text"],"additionalProperties":false}"#,
+        place: Place::Linkedin,
+    },
+    Tool {
+        name: "linkedin_read_comments",
+        about: "Reads the newest comments on a post on LinkedIn, by the post's URN such as \
+                urn:li:share:1. What they say was written by strangers.",
+        schema: r#"{"type":"object","properties":{"post_urn":{"type":"string"}},
+            "required":["post_urn"],"additionalProperties":false}"#,
+        place: Place::Linkedin,
+    },
+    Tool {
+        name: "linkedin_post_comment",
+        about: "Comments on a post on LinkedIn in the person's name. The person is asked before.",
+        schema: r#"{"type":"object","properties":{"post_urn":{"type":"string"},
+            "text":{"type":"string"}},
+            "required":["post_urn","text"],"additionalProperties":false}"#,
+        place: Place::Linkedin,
+    },
+    Tool {
+        name: "linkedin_reply_comment",
+        about: "Replies to a comment on LinkedIn in the person's name, by the comment's URN such \
+                as urn:li:comment:(urn:li:activity:1,2). LinkedIn has two levels: reply to the \
+                first comment, not to a reply. The person is asked before.",
+        schema: r#"{"type":"object","properties":{"comment_urn":{"type":"string"},
+            "text":{"type":"string"}},
+            "required":["comment_urn","text"],"additionalProperties":false}"#,
+        place: Place::Linkedin,
+    },
 ];
 
 impl Tool {
@@ -186,7 +226,7 @@ pub(super) fn described(assistant: &Assistant) -> Result<Vec<Value>> {
 
 /// Returns whether a tool changes nothing.
 pub(super) fn only_reads(name: &str) -> bool {
-    const READERS: [&str; 7] = [
+    const READERS: [&str; 8] = [
         "read_file",
         "list_directory",
         "glob_files",
@@ -194,6 +234,7 @@ pub(super) fn only_reads(name: &str) -> bool {
         "read_source",
         "list_topics",
         "web_fetch",
+        "linkedin_read_comments",
     ];
     READERS.contains(&name)
 }
@@ -258,6 +299,8 @@ pub(super) enum Work {
     Site,
     /// A page is fetched.
     Web(WebUrl),
+    /// Something is read or published at LinkedIn.
+    Linkedin(Act),
 }
 
 /// Parses the arguments of a call.

@@ -9,6 +9,9 @@ import { say } from "./say.js";
 import * as swap from "./swap.js";
 
 const RETRY_MS = [300, 1_000, 2_000, 5_000];
+/** A connection this long without a word is lost: the server says something every 10 seconds. */
+const SILENCE_MS = 25_000;
+const LOST = "Connection lost. Trying again…";
 /** So near to the end of the page that new text is to be seen. */
 const NEAR_PX = 160;
 /** A pause in typing after which is searched. */
@@ -26,6 +29,8 @@ class Answer {
   constructor(element) {
     this.element = element;
     this.blocks = element.querySelector(".chat-blocks");
+    this.state = element.querySelector(".chat-working");
+    this.words = this.state?.textContent;
     this.seen = 0;
     this.shown = new Map();
     this.tries = 0;
@@ -52,34 +57,45 @@ class Answer {
 
   leave() {
     this.reading?.abort();
+    this.reading = null;
     document.removeEventListener("visibilitychange", this.onVisible);
   }
 
   async read() {
     const reading = new AbortController();
     this.reading = reading;
+    let watch = 0;
+    const heard = () => {
+      clearTimeout(watch);
+      watch = setTimeout(() => reading.abort(), SILENCE_MS);
+    };
+    heard();
     const address = `/api/agent/runs/${this.element.dataset.run}/events?html=1&after=${this.seen}`;
     try {
       const answer = await fetch(address, { signal: reading.signal, cache: "no-store" });
       if (answer.status === 404) return this.end();
       if (!answer.ok) throw new Error(`${answer.status}`);
-      await this.take(answer.body.getReader());
+      await this.take(answer.body.getReader(), heard);
     } catch {
       // A connection that was lost, or let go.
     }
-    if (this.isOver || reading.signal.aborted) return;
+    clearTimeout(watch);
+    if (this.reading !== reading) return;
     this.reading = null;
+    this.tell(LOST);
     const wait = RETRY_MS[Math.min(this.tries, RETRY_MS.length - 1)];
     this.tries += 1;
     setTimeout(() => this.turn(), wait);
   }
 
-  async take(reader) {
+  async take(reader, heard) {
     const decoder = new TextDecoder();
     let rest = "";
     for (;;) {
       const { value, done } = await reader.read();
       if (done) return;
+      heard();
+      this.tell(this.words);
       rest += decoder.decode(value, { stream: true });
       const lines = rest.split("\n");
       rest = lines.pop();
@@ -125,8 +141,12 @@ class Answer {
   }
 
   works(words) {
-    const state = this.element.querySelector(".chat-working");
-    if (state && state.textContent !== words) state.textContent = words;
+    this.words = words;
+    this.tell(words);
+  }
+
+  tell(words) {
+    if (this.state && this.state.textContent !== words) this.state.textContent = words;
   }
 
   /** The question itself comes with the page. */

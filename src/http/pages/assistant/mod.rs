@@ -1,6 +1,7 @@
 //! The assistant's page: the list of conversations, one of them, and the form.
 
 mod act;
+mod linkedin;
 mod said;
 mod subscription;
 
@@ -12,7 +13,7 @@ use warp::reply::Response;
 use crate::api::chat::{
     ActionView, CallView, History, HistoryQuery, SessionPage, SessionView, SessionsQuery,
 };
-use crate::api::chat_settings::{ConfigView, ScratchView};
+use crate::api::chat_settings::{ConfigView, LinkedinView, ScratchView};
 use crate::base::{ChatId, ChatMessageId, Error, ErrorKind, Result};
 use crate::flows::Site;
 use crate::flows::assistant;
@@ -45,6 +46,8 @@ struct AssistantPage {
     actions: Vec<ActionView>,
     /// Old files that may be deleted, if there are any.
     scratch: Option<ScratchView>,
+    /// The person's LinkedIn account, if the site has an app.
+    linkedin: Option<LinkedinView>,
     /// The conversation that is shown.
     shown: Option<Shown>,
     /// The rejected text, and the reason.
@@ -130,6 +133,16 @@ impl AssistantPage {
         self.config.mode == "gateway_subscription"
     }
 
+    /// Returns the state of a LinkedIn account in a few words.
+    fn linkedin_state(&self, it: &LinkedinView) -> Visible {
+        Visible(match (it.state.as_str(), &it.name) {
+            ("connected", Some(name)) => format!("connected as {name}"),
+            ("expires_soon", _) => "connect again soon".to_owned(),
+            ("not_connected", _) => "not connected".to_owned(),
+            _ => "connect again".to_owned(),
+        })
+    }
+
     /// Returns whether the page only shows a search result, without a form.
     fn is_look(&self) -> bool {
         self.shown.as_ref().is_some_and(|it| it.at.is_some())
@@ -174,6 +187,7 @@ struct Asked {
 pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([
         subscription::routes(site),
+        linkedin::routes(site),
         get("/assistant", site, async |site: Site, call: Call| {
             let framed = Frame::of(&site, &call, "/assistant")?;
             if site.config.assistant.is_none() {
@@ -224,6 +238,10 @@ async fn page(
             None
         }
     };
+    let linkedin = match assistant::linkedin::is_offered(site) {
+        true => Some(assistant::linkedin::state(site, &caller)?),
+        false => None,
+    };
     let shown = match session {
         Some(id) => Some(shown(site, &caller, id, (asked.before, asked.at)).await?),
         None => None,
@@ -238,7 +256,8 @@ async fn page(
             (Some((typed, format!("{}{hint}", cause.message()))), Some(cause))
         }
     };
-    let page = AssistantPage { frame, words, list, config, actions, scratch, shown, refused };
+    let page =
+        AssistantPage { frame, words, list, config, actions, scratch, linkedin, shown, refused };
     match cause {
         None => reply::page(&page),
         Some(cause) => reply::refused(&page, &cause),

@@ -22,8 +22,8 @@ mod starts;
 mod wake;
 
 pub use attachment::{
-    Attachment, content as attachment_content, drop_unsent, droppable, find as find_attachment,
-    no_attachment, of_message as attachments_of, upload,
+    ATTACHMENTS_MAX, Attachment, Uploader, content as attachment_content, drop_unsent, droppable,
+    find as find_attachment, no_attachment, of_message as attachments_of, upload,
 };
 pub use block::{
     BLOCK_BYTES_MAX, Envelope, MESSAGES_MAX, NEW as NEW_MESSAGES, cut, envelopes,

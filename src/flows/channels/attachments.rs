@@ -3,18 +3,19 @@
 use rusqlite::Connection;
 
 use crate::api::channels::AttachmentView;
-use crate::base::{Error, ErrorKind, Result};
+use crate::base::{Error, Result};
 use crate::channels::{self, Attachment, Spoken};
 use crate::flows::Site;
-use crate::flows::channels::{outside, who};
-use crate::flows::people::refuse_disabled;
+use crate::flows::channels::{Ground, outside, speak, who};
+use crate::jobs;
 use crate::people::Caller;
 
-/// Uploads a file, to be sent with a message of the caller in this channel.
+/// Uploads a file, to be sent with a message of the caller in this channel. Agents and members from
+/// outside can upload when they can post.
 ///
 /// # Errors
-/// `forbidden`: `not_a_member`, `outside_forbidden`, `agent_forbidden`; `conflict`:
-/// `channel_not_active`; `invalid`: `empty_file`; `too_large`; `busy`: `too_many_uploads`.
+/// `forbidden`: `not_a_member`, `viewer`; `conflict`: `channel_not_active`, `private_turn`;
+/// `invalid`: `empty_file`; `too_large`; `busy`: `too_many_uploads`, `too_fast`, `channel_paused`.
 pub async fn attach(
     site: &Site,
     caller: &Caller,
@@ -22,19 +23,19 @@ pub async fn attach(
     name: Option<String>,
     content: Vec<u8>,
 ) -> Result<AttachmentView> {
-    who::require_person(caller)?;
-    let (caller, text, name) = (caller.clone(), slug.to_owned(), name.unwrap_or_default());
+    if !caller.is_job() {
+        caller.may_speak()?;
+    }
+    let (ground, caller) = (Ground::of(site), caller.clone());
+    let (text, name) = (slug.to_owned(), name.unwrap_or_default());
     let write = site.store.write(move |tx| {
-        let c = tx.connection();
-        refuse_disabled(c, &caller.actor())?;
-        let channel = who::channel(c, &caller, &text)?;
-        channel.require_open()?;
-        if who::require_member(c, &caller, &channel)?.is_outside {
-            let message = "members from outside cannot attach files";
-            return Err(Error::new(ErrorKind::Forbidden, message).code("outside_forbidden"));
+        if let Caller::Job { token_hash, .. } = &caller {
+            jobs::fence(tx, token_hash)?;
         }
-        let of = (channel.number, &caller.person()?.id);
-        Ok(view(channels::upload(tx, of, &name, &content)?))
+        let channel = who::channel(tx.connection(), &caller, &text)?;
+        channel.require_open()?;
+        let by = speak::uploader(tx, &ground, (&caller, &channel))?;
+        Ok(view(channels::upload(tx, (channel.number, &by), &name, &content)?))
     });
     write.await
 }

@@ -169,7 +169,7 @@ pub const ROUTES: &[Route] = &[
     on(Verb::Post, "/api/channels/{slug}/messages/{sequence}/again", Who::Write),
     on(Verb::Get, "/api/channels/{slug}/messages/{sequence}/held", Who::Read),
     on(Verb::Post, "/api/channels/{slug}/messages/{sequence}/held", Who::Write),
-    on(Verb::Post, "/api/channels/{slug}/attachments", Who::Write),
+    on(Verb::Post, "/api/channels/{slug}/attachments", Who::WriteOrJob),
     on(Verb::Get, "/api/channels/{slug}/attachments/{number}", Who::Read),
     on(Verb::Post, "/api/channels/{slug}/read", Who::Write),
     on(Verb::Get, "/api/channels/{slug}/export", Who::Read),
@@ -310,6 +310,7 @@ pub(in crate::http) const OF_OUTSIDERS: &[(Verb, &str)] = &[
     (Verb::Post, "/api/channels/{slug}/leave"),
     (Verb::Get, "/api/channels/{slug}/messages"),
     (Verb::Post, "/api/channels/{slug}/messages"),
+    (Verb::Post, "/api/channels/{slug}/attachments"),
     (Verb::Get, "/api/channels/{slug}/attachments/{number}"),
     (Verb::Post, "/api/channels/{slug}/read"),
 ];

@@ -41,7 +41,8 @@ pub use member::{
 };
 pub use mention::mentions;
 pub use message::{
-    Sort, Spoken, after, answer_of_turn, before, find as find_message, mentions_after, since,
+    Sort, Spoken, after, answer_of_turn, before, escalation_after, find as find_message,
+    mentions_after, since,
 };
 pub use pause::Pause;
 pub use post::{Author, NewPost, TEXT_CHARS_MAX, brief, is_too_fast, pause, post};

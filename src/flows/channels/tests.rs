@@ -1,6 +1,7 @@
 //! Channels without a server: posts, blocks and turns against a database in memory.
 
 mod attachments;
+mod attention;
 mod held;
 mod model;
 mod seats;

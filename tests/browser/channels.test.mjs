@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { findings, isWithin, PHONE, serve, until, visitor } from "./harness.mjs";
+import { findings, isWithin, PHONE, picture, serve, until, visitor } from "./harness.mjs";
 
 /** An agent that answers everything with the number of what it has heard. */
 const TALKER = `count=0
@@ -80,6 +80,10 @@ test("a channel is read and talked in on a phone, in both themes", async (t) => 
     await page.locator(".ch-line", { hasText: `From a phone, ${theme}` }).waitFor();
     assert.ok(await isWithin(page));
     assert.deepEqual(await findings(page), []);
+    // One line of text costs one line of the screen.
+    const foot = await page.locator(".ch-foot").boundingBox();
+    assert.ok(foot.height <= 72, `the composer is ${foot.height} px high`);
+    await picture(page, `composer-${theme}`);
     await page.goto("/channels");
     assert.ok(await isWithin(page));
     assert.deepEqual(await findings(page), []);

@@ -4,20 +4,19 @@
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 
-use crate::base::limit::CHANNEL_ATTACHMENT_BYTES_MAX as ATTACHMENT_BYTES_MAX;
+use crate::base::limit::{
+    CHANNEL_ATTACHMENT_BYTES_MAX as ATTACHMENT_BYTES_MAX,
+    CHANNEL_ATTACHMENTS_MAX as ATTACHMENTS_MAX, CHANNEL_UPLOADS_BYTES_MAX as UPLOADS_BYTES_MAX,
+};
 use crate::base::{
     Error, ErrorKind, MailId, Millis, PersonId, Result, digest_hex, image_type, is_text,
     shown_file_name,
 };
 use crate::store::Tx;
 
-/// Files of one message.
-pub const ATTACHMENTS_MAX: usize = 10;
 /// Uploads of one member that have not been sent.
 const UNSENT_MAX: i64 = 20;
-/// What an agent or a member from outside can upload within a day, in bytes.
-const GUARDED_BYTES_MAX: i64 = 100 * 1024 * 1024;
-/// That day, in milliseconds.
+/// The time in which uploads of agents and of members from outside are counted, in milliseconds.
 const DAY_MS: i64 = 24 * 3_600_000;
 /// How long an upload can wait to be sent, in milliseconds.
 const UNSENT_MS: i64 = 24 * 3_600_000;
@@ -186,8 +185,8 @@ fn require_room(tx: &Tx<'_>, by: &Uploader, bytes: usize) -> Result<()> {
         ":person": by.person(), ":agent": by.agent(), ":since": tx.now().plus(-DAY_MS),
     };
     let uploaded: i64 = tx.prepare_cached(UPLOADED)?.query_row(own, |row| row.get(0))?;
-    if uploaded + bytes as i64 > GUARDED_BYTES_MAX {
-        let mib = GUARDED_BYTES_MAX / (1024 * 1024);
+    if uploaded + bytes as i64 > UPLOADS_BYTES_MAX as i64 {
+        let mib = UPLOADS_BYTES_MAX / (1024 * 1024);
         let message = format!("you can upload at most {mib} MiB within a day");
         return full(message, "attach less, or wait; a person has no such limit");
     }

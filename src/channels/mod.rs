@@ -22,7 +22,7 @@ mod starts;
 mod wake;
 
 pub use attachment::{
-    ATTACHMENTS_MAX, Attachment, Uploader, content as attachment_content, drop_unsent, droppable,
+    Attachment, Uploader, content as attachment_content, drop_unsent, droppable,
     find as find_attachment, no_attachment, of_message as attachments_of, upload,
 };
 pub use block::{

@@ -251,7 +251,7 @@ test("the handoffs of an agent are listed and read, and an agent is asked to rea
   for (let it = 1; it <= 22; it += 1) {
     const stamp = `202603${String(it).padStart(2, "0")}T102332Z`;
     site.write(`${folder}/${stamp}_${it === 22 ? summary : "locking"}_agent-1.md`,
-      `# Handoff ${it}\n\n## Current work\n\n<script>alert(1)</script> the **locks**\n\n## Next steps\n`);
+      `# Handoff ${it}\n\n## Current work\n\n<script>alert(1)</script>\n\nMind the **locks**.\n\n## Next steps\n`);
   }
   await page.reload();
   assert.equal(await page.locator("#handoff-list .row").count(), 20);
@@ -318,7 +318,7 @@ test("a browser that is asked tells of channels, but not of the one in view", as
   // What she says herself is nothing to tell; what an agent answers is.
   await site.post("/api/channels/2/messages", { body: "Go on" });
   await until("a notice comes", async () => (await notices()).length === 1);
-  assert.deepEqual(await notices(), ["#Other paula mentioned you"]);
+  assert.deepEqual(await notices(), ["#Other paula wrote"]);
   await page.getByRole("button", { name: "Notices on" }).click();
   await page.getByRole("button", { name: "Notify me", pressed: false }).waitFor();
 });

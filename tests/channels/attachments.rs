@@ -119,8 +119,8 @@ fn a_hostile_file_is_a_download_or_refused() {
     server.stop();
 }
 
-/// A program that runs a script of the test for each message, and leaves what that printed. Its turn
-/// may begin for the server a moment after it has begun for the program.
+/// A program that runs a script of the test for each message, and leaves what that printed. Its
+/// turn may begin for the server a moment after it has begun for the program.
 const SENDER: &str = r#"while IFS= read -r line; do
 id=$(printf '%s' "$line" | sed 's/^{"id":"\([^"]*\)".*/\1/')
 printf '{"turn":"began","id":"%s"}\n' "$id"

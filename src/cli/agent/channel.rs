@@ -7,9 +7,8 @@ use serde_json::{Value, json};
 use crate::api::channels::{
     AttachmentView, ChangeRequest, CreateRequest, MemberRequest, PostRequest,
 };
-use crate::base::limit::CHANNEL_ATTACHMENT_BYTES_MAX;
+use crate::base::limit::{CHANNEL_ATTACHMENT_BYTES_MAX, CHANNEL_ATTACHMENTS_MAX};
 use crate::base::{Error, Result};
-use crate::channels::ATTACHMENTS_MAX;
 use crate::cli::agent::args::Place;
 use crate::cli::agent::{client, print};
 use crate::cli::terminal::screen::{Screen, typed};
@@ -130,8 +129,8 @@ fn of_own(client: &Client, verb: &str) -> Result<Value> {
 
 /// Uploads files and returns their numbers; none if one of them cannot be read.
 fn upload(client: &Client, files: &[Utf8PathBuf]) -> Result<Vec<i64>> {
-    if files.len() > ATTACHMENTS_MAX {
-        let message = format!("a message has at most {ATTACHMENTS_MAX} attachments");
+    if files.len() > CHANNEL_ATTACHMENTS_MAX {
+        let message = format!("a message has at most {CHANNEL_ATTACHMENTS_MAX} attachments");
         return Err(Error::invalid(message).code("bad_attachments").hint("send several messages"));
     }
     let read = |file: &Utf8PathBuf| {

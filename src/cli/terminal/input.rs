@@ -26,14 +26,13 @@ pub(in crate::cli) fn standard_if_any(what: &str, bytes_max: usize) -> Result<St
     if std::io::stdin().is_terminal() {
         return Ok(String::new());
     }
-    match std::io::stdin()
-        .lock()
-        .fill_buf()
-        .context(ErrorKind::Invalid, || format!("cannot read {what}"))?
-    {
-        [] => Ok(String::new()),
-        _ => typed(what, bytes_max),
-    }
+    // The lock is released before the text is read.
+    let is_empty = {
+        let mut stdin = std::io::stdin().lock();
+        let begin = stdin.fill_buf().context(ErrorKind::Invalid, || format!("cannot read {what}"));
+        begin?.is_empty()
+    };
+    if is_empty { Ok(String::new()) } else { typed(what, bytes_max) }
 }
 
 /// Reads standard input as a text, also from a terminal.

@@ -1,4 +1,4 @@
-//! Files of messages: uploading one, and reading one that was sent.
+//! Files of messages that were sent.
 
 use rusqlite::Connection;
 
@@ -6,39 +6,8 @@ use crate::api::channels::AttachmentView;
 use crate::base::{Error, Result};
 use crate::channels::{self, Attachment, Spoken};
 use crate::flows::Site;
-use crate::flows::channels::{Ground, outside, speak, who};
-use crate::jobs;
+use crate::flows::channels::{outside, who};
 use crate::people::Caller;
-
-/// Uploads a file, to be sent with a message of the caller in this channel. Agents and members from
-/// outside can upload when they can post.
-///
-/// # Errors
-/// `forbidden`: `not_a_member`, `viewer`; `conflict`: `channel_not_active`, `private_turn`;
-/// `invalid`: `empty_file`; `too_large`; `busy`: `too_many_uploads`, `too_fast`, `channel_paused`.
-pub async fn attach(
-    site: &Site,
-    caller: &Caller,
-    slug: &str,
-    name: Option<String>,
-    content: Vec<u8>,
-) -> Result<AttachmentView> {
-    if !caller.is_job() {
-        caller.may_speak()?;
-    }
-    let (ground, caller) = (Ground::of(site), caller.clone());
-    let (text, name) = (slug.to_owned(), name.unwrap_or_default());
-    let write = site.store.write(move |tx| {
-        if let Caller::Job { token_hash, .. } = &caller {
-            jobs::fence(tx, token_hash)?;
-        }
-        let channel = who::channel(tx.connection(), &caller, &text)?;
-        channel.require_open()?;
-        let by = speak::uploader(tx, &ground, (&caller, &channel))?;
-        Ok(view(channels::upload(tx, (channel.number, &by), &name, &content)?))
-    });
-    write.await
-}
 
 /// Returns a file that was sent, with its content.
 ///
@@ -86,7 +55,8 @@ pub(super) fn of_message(c: &Connection, spoken: &Spoken) -> Result<Vec<Attachme
     Ok(channels::attachments_of(c, &spoken.id)?.into_iter().map(view).collect())
 }
 
-fn view(file: Attachment) -> AttachmentView {
+/// Returns a file as responses show it.
+pub(super) fn view(file: Attachment) -> AttachmentView {
     let Attachment { number, name, kind, bytes, .. } = file;
     AttachmentView { number, name, kind, bytes }
 }

@@ -1,4 +1,4 @@
-//! Files of agents: uploaded only when the agent can post, sent by nobody else, and not without end.
+//! Files of agents: uploaded only when the agent can post, and sent by nobody else.
 
 use rusqlite::named_params;
 

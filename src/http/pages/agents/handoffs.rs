@@ -75,7 +75,9 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    fn of(handoff: HandoffView) -> Shown {
+    fn of(mut handoff: HandoffView) -> Shown {
+        // Headings alone tell nothing.
+        handoff.sections.retain(|section| !section.line.is_empty());
         Shown { at: handoff.at.map(At), handoff }
     }
 

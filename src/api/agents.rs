@@ -61,6 +61,29 @@ pub struct AgentView {
     /// Its newest handover.
     #[serde(default)]
     pub handover: Option<HandoverView>,
+    /// The persona whose handoffs it writes and reads.
+    pub persona: String,
+    /// Its seat in a channel.
+    #[serde(default)]
+    pub seat: Option<AgentSeat>,
+}
+
+/// The seat of an agent in a channel.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct AgentSeat {
+    /// The channel's slug.
+    pub channel: String,
+    /// The channel's name.
+    pub name: String,
+    /// The goal of the channel: its own or that of its type.
+    pub intent: String,
+    /// The handle under which the agent answers.
+    pub handle: String,
+    /// Whether it manages the channel.
+    pub is_chair: bool,
+    /// Whether it is muted there.
+    pub is_muted: bool,
 }
 
 /// What keeps an agent from working.
@@ -128,6 +151,8 @@ pub struct TurnView {
     pub held: Option<String>,
     /// The number of its answer in the channel.
     pub answer_sequence: Option<i64>,
+    /// The beginning of the message that woke the agent; of a direct message, only for its sender.
+    pub asked: Option<String>,
     /// When it began.
     pub started_at: Millis,
     /// When it ended.

@@ -264,7 +264,7 @@ pub struct PermissionAnswer {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Decision {
-    /// `proposal`, `approval`, `permission`, `call` or `held`.
+    /// `proposal`, `approval`, `permission`, `call`, `held`, `paused` or `escalation`.
     pub what: Cow<'static, str>,
     /// Its id.
     pub id: String,

@@ -94,6 +94,10 @@ pub const RESULT_BODY_BYTES_MAX: usize = RESULT_BYTES_MAX + 64 * 1024;
 pub const RESTORE_BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Largest file attached to a message of a channel, in bytes.
 pub const CHANNEL_ATTACHMENT_BYTES_MAX: usize = 10 * 1024 * 1024;
+/// Most files attached to a message of a channel.
+pub const CHANNEL_ATTACHMENTS_MAX: usize = 10;
+/// What an agent or a member from outside can upload to channels within a day, in bytes.
+pub const CHANNEL_UPLOADS_BYTES_MAX: usize = 100 * 1024 * 1024;
 /// Total size of all request bodies in memory at once, in bytes.
 pub const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Total size of large bodies from agents at once, in bytes; the rest is reserved for people.
@@ -321,6 +325,8 @@ limits! {
     RESULT_BODY_BYTES_MAX "bytes" "too_large" "a body with a result";
     RESTORE_BODY_BYTES_MAX "bytes" "too_large" "a body that requests a restore";
     CHANNEL_ATTACHMENT_BYTES_MAX "bytes" "too_large" "a file attached to a channel's message";
+    CHANNEL_ATTACHMENTS_MAX "files" "bad_attachments" "the files attached to a channel's message";
+    CHANNEL_UPLOADS_BYTES_MAX "bytes" "too_many_uploads" "uploads of an agent or outsider in a day";
     BODIES_BYTES_MAX "bytes" "bodies_full" "all bodies being processed";
     AGENT_BODIES_BYTES_MAX "bytes" "bodies_full" "all bodies from agents being processed";
     ANSWERS_BYTES_MAX "bytes" "answers_full" "all large responses being sent";

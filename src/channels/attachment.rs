@@ -1,34 +1,44 @@
-//! Files that people attach to messages: uploaded first, then sent with a message.
+//! Files that members attach to messages: uploaded first, then sent with a message.
 //!
 //! **Invariant:** a file that was sent belongs to one message and never changes.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 
-use crate::base::limit::CHANNEL_ATTACHMENT_BYTES_MAX as ATTACHMENT_BYTES_MAX;
+use crate::base::limit::{
+    CHANNEL_ATTACHMENT_BYTES_MAX as ATTACHMENT_BYTES_MAX,
+    CHANNEL_ATTACHMENTS_MAX as ATTACHMENTS_MAX, CHANNEL_UPLOADS_BYTES_MAX as UPLOADS_BYTES_MAX,
+};
 use crate::base::{
     Error, ErrorKind, MailId, Millis, PersonId, Result, digest_hex, image_type, is_text,
     shown_file_name,
 };
 use crate::store::Tx;
 
-/// Files of one message.
-const ATTACHMENTS_MAX: usize = 10;
-/// Uploads of one person that have not been sent.
+/// Uploads of one member that have not been sent.
 const UNSENT_MAX: i64 = 20;
+/// The time in which uploads of agents and of members from outside are counted, in milliseconds.
+const DAY_MS: i64 = 24 * 3_600_000;
 /// How long an upload can wait to be sent, in milliseconds.
 const UNSENT_MS: i64 = 24 * 3_600_000;
 
 const INSERT: &str = "
-    INSERT INTO channel_attachments (channel, person_id, name, kind, bytes, digest, created_ms)
-    VALUES (:channel, :person, :name, :kind, :bytes, :digest, :now)
+    INSERT INTO channel_attachments (channel, person_id, agent, name, kind, bytes, digest,
+        created_ms)
+    VALUES (:channel, :person, :agent, :name, :kind, :bytes, :digest, :now)
     RETURNING number";
 const INSERT_CONTENT: &str = "
     INSERT INTO channel_attachment_contents (number, content) VALUES (:number, :content)";
 const UNSENT: &str = "
-    SELECT COUNT(*) FROM channel_attachments WHERE person_id = :person AND message_id IS NULL";
+    SELECT COUNT(*) FROM channel_attachments
+    WHERE person_id IS :person AND agent IS :agent AND message_id IS NULL";
+const UPLOADED: &str = "
+    SELECT COALESCE(SUM(bytes), 0)
+    FROM channel_attachments INDEXED BY channel_attachments_by_uploader
+    WHERE person_id IS :person AND agent IS :agent AND created_ms > :since";
 const SEND: &str = "
     UPDATE channel_attachments SET message_id = :message
-    WHERE number = :number AND channel = :channel AND person_id = :person AND message_id IS NULL";
+    WHERE number = :number AND channel = :channel AND person_id IS :person AND agent IS :agent
+        AND message_id IS NULL";
 const OF_MESSAGE: &str = "
     SELECT number, message_id, name, kind, bytes FROM channel_attachments
     WHERE message_id = :message ORDER BY number";
@@ -45,6 +55,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("channel_attachment::insert", INSERT),
     ("channel_attachment::insert_content", INSERT_CONTENT),
     ("channel_attachment::unsent", UNSENT),
+    ("channel_attachment::uploaded", UPLOADED),
     ("channel_attachment::send", SEND),
     ("channel_attachment::of_message", OF_MESSAGE),
     ("channel_attachment::find", FIND),
@@ -52,6 +63,38 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("channel_attachment::old", OLD),
     ("channel_attachment::drop_old", DROP_OLD),
 ];
+
+/// Who uploads a file, and alone can send it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Uploader {
+    /// A person of the site.
+    Person(PersonId),
+    /// A person from outside.
+    Outsider(PersonId),
+    /// An agent, by its name.
+    Agent(String),
+}
+
+impl Uploader {
+    fn person(&self) -> Option<&PersonId> {
+        match self {
+            Uploader::Person(id) | Uploader::Outsider(id) => Some(id),
+            Uploader::Agent(_) => None,
+        }
+    }
+
+    fn agent(&self) -> Option<&str> {
+        match self {
+            Uploader::Agent(name) => Some(name),
+            Uploader::Person(_) | Uploader::Outsider(_) => None,
+        }
+    }
+
+    /// Returns whether what it uploads in a day is limited.
+    fn is_guarded(&self) -> bool {
+        !matches!(self, Uploader::Person(_))
+    }
+}
 
 /// An attached file, without its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,7 +139,7 @@ fn kind_of(bytes: &[u8]) -> &'static str {
 /// `invalid`: `empty_file`; `too_large`; `busy`: `too_many_uploads`.
 pub fn upload(
     tx: &Tx<'_>,
-    (channel, person): (i64, &PersonId),
+    (channel, by): (i64, &Uploader),
     name: &str,
     content: &[u8],
 ) -> Result<Attachment> {
@@ -110,18 +153,12 @@ pub fn upload(
         let message = format!("the file has {} bytes; at most {mib} MiB", content.len());
         return Err(Error::new(ErrorKind::TooLarge, message).hint("attach a smaller file"));
     }
-    let of_person = named_params! {":person": person};
-    let unsent: i64 = tx.prepare_cached(UNSENT)?.query_row(of_person, |row| row.get(0))?;
-    if unsent >= UNSENT_MAX {
-        let message = format!("{unsent} of your uploads have not been sent");
-        return Err(Error::new(ErrorKind::Busy, message)
-            .code("too_many_uploads")
-            .hint("send them with a message; unsent uploads are removed after a day"));
-    }
+    require_room(tx, by, content.len())?;
     let (name, kind) = (shown_file_name(name), kind_of(content));
     let params = named_params! {
-        ":channel": channel, ":person": person, ":name": name, ":kind": kind,
-        ":bytes": content.len() as i64, ":digest": digest_hex(content), ":now": tx.now(),
+        ":channel": channel, ":person": by.person(), ":agent": by.agent(), ":name": name,
+        ":kind": kind, ":bytes": content.len() as i64, ":digest": digest_hex(content),
+        ":now": tx.now(),
     };
     let number: i64 = tx.prepare_cached(INSERT)?.query_row(params, |row| row.get(0))?;
     let params = named_params! {":number": number, ":content": content};
@@ -130,15 +167,41 @@ pub fn upload(
     Ok(Attachment { number, message_id: None, name, kind, bytes })
 }
 
-/// Sends uploads of a person with a message.
+/// Refuses an upload beyond what its member may still upload.
+fn require_room(tx: &Tx<'_>, by: &Uploader, bytes: usize) -> Result<()> {
+    let own = named_params! {":person": by.person(), ":agent": by.agent()};
+    let unsent: i64 = tx.prepare_cached(UNSENT)?.query_row(own, |row| row.get(0))?;
+    let full = |message: String, hint: &'static str| {
+        Err(Error::new(ErrorKind::Busy, message).code("too_many_uploads").hint(hint))
+    };
+    if unsent >= UNSENT_MAX {
+        let message = format!("{unsent} of your uploads have not been sent");
+        return full(message, "send them with a message; unsent uploads are removed after a day");
+    }
+    if !by.is_guarded() {
+        return Ok(());
+    }
+    let own = named_params! {
+        ":person": by.person(), ":agent": by.agent(), ":since": tx.now().plus(-DAY_MS),
+    };
+    let uploaded: i64 = tx.prepare_cached(UPLOADED)?.query_row(own, |row| row.get(0))?;
+    if uploaded + bytes as i64 > UPLOADS_BYTES_MAX as i64 {
+        let mib = UPLOADS_BYTES_MAX / (1024 * 1024);
+        let message = format!("you can upload at most {mib} MiB within a day");
+        return full(message, "attach less, or wait; a person has no such limit");
+    }
+    Ok(())
+}
+
+/// Sends uploads of a member with a message.
 ///
 /// # Errors
 /// `invalid`: `bad_attachments` for too many; `not_found`: `no_attachment` for one that is not an
-/// unsent upload of this person in this channel.
+/// unsent upload of this member in this channel.
 pub(super) fn send(
     tx: &Tx<'_>,
     (channel, message): (i64, &MailId),
-    person: &PersonId,
+    by: &Uploader,
     numbers: &[i64],
 ) -> Result<()> {
     if numbers.len() > ATTACHMENTS_MAX {
@@ -147,7 +210,8 @@ pub(super) fn send(
     }
     for number in numbers {
         let params = named_params! {
-            ":message": message, ":number": number, ":channel": channel, ":person": person,
+            ":message": message, ":number": number, ":channel": channel,
+            ":person": by.person(), ":agent": by.agent(),
         };
         if tx.prepare_cached(SEND)?.execute(params)? != 1 {
             return Err(no_attachment(*number).of_input("attachments"));

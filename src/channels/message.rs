@@ -37,6 +37,10 @@ const ANSWER_OF_TURN: &str = "
 const BEFORE: &str = "
     SELECT * FROM channel_messages WHERE channel = :channel AND sequence < :before
     ORDER BY sequence DESC LIMIT :limit";
+const ESCALATION: &str = "
+    SELECT * FROM channel_messages INDEXED BY channel_messages_escalations
+    WHERE channel = :channel AND sequence > :after AND type = 'escalation'
+    ORDER BY sequence LIMIT 1";
 const OF_ROOT: &str = "
     SELECT COUNT(*) FROM channel_messages WHERE root = :root AND author = :author
         AND sequence >= :from";
@@ -60,6 +64,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("channel_message::since", SINCE),
     ("channel_message::answer_of_turn", ANSWER_OF_TURN),
     ("channel_message::before", BEFORE),
+    ("channel_message::escalation", ESCALATION),
     ("channel_message::of_root", OF_ROOT),
     ("channel_message::recent", RECENT),
     ("channel_message::recent_of", RECENT_OF),
@@ -273,6 +278,16 @@ pub(super) fn recent(
     let params =
         named_params! {":channel": channel, ":author": author, ":since": since, ":now": now};
     Ok(statement.query_row(params, |row| Ok((row.get(0)?, row.get(1)?)))?)
+}
+
+/// Returns the first escalation after a number.
+///
+/// # Errors
+/// As any read.
+pub fn escalation_after(c: &Connection, channel: i64, after: i64) -> Result<Option<Spoken>> {
+    let params = named_params! {":channel": channel, ":after": after};
+    let mut statement = c.prepare_cached(ESCALATION)?;
+    Ok(statement.query_row(params, Spoken::from_row).optional()?)
 }
 
 /// Returns how often a member was mentioned after a number.

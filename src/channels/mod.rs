@@ -22,8 +22,8 @@ mod starts;
 mod wake;
 
 pub use attachment::{
-    Attachment, content as attachment_content, drop_unsent, droppable, find as find_attachment,
-    no_attachment, of_message as attachments_of, upload,
+    Attachment, Uploader, content as attachment_content, drop_unsent, droppable,
+    find as find_attachment, no_attachment, of_message as attachments_of, upload,
 };
 pub use block::{
     BLOCK_BYTES_MAX, Envelope, MESSAGES_MAX, NEW as NEW_MESSAGES, cut, envelopes,
@@ -41,7 +41,8 @@ pub use member::{
 };
 pub use mention::mentions;
 pub use message::{
-    Sort, Spoken, after, answer_of_turn, before, find as find_message, mentions_after, since,
+    Sort, Spoken, after, answer_of_turn, before, escalation_after, find as find_message,
+    mentions_after, since,
 };
 pub use pause::Pause;
 pub use post::{Author, NewPost, TEXT_CHARS_MAX, brief, is_too_fast, pause, post};

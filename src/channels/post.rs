@@ -9,7 +9,7 @@ use crate::api::mail::Sort as MailSort;
 use crate::base::{
     Actor, Address, Error, ErrorKind, Event, EventKind, Ids, JobId, MailId, Result, TurnId, fault,
 };
-use crate::channels::attachment;
+use crate::channels::attachment::{self, Uploader};
 use crate::channels::channel::{self, Channel};
 use crate::channels::kind::{ChannelType, Speaks};
 use crate::channels::member::{self, Member};
@@ -301,15 +301,20 @@ fn write(tx: &Tx<'_>, ids: &Ids, channel: &Channel, new: &NewPost) -> Result<Spo
 
 /// Sends the uploads of a message with it.
 fn attach(tx: &Tx<'_>, spoken: &Spoken, new: &NewPost) -> Result<()> {
-    match &spoken.author {
-        _ if new.attachments.is_empty() => Ok(()),
-        Actor::Person(id) => {
-            attachment::send(tx, (spoken.channel, &spoken.id), id, &new.attachments)
-        }
-        _ => {
-            let message = "only people attach files";
+    if new.attachments.is_empty() {
+        return Ok(());
+    }
+    let by = new.author.member().map(|member| match (&member.member, &member.agent) {
+        (Actor::Person(id), _) if member.is_outside => Some(Uploader::Outsider(id.clone())),
+        (Actor::Person(id), _) => Some(Uploader::Person(id.clone())),
+        (_, agent) => agent.clone().map(Uploader::Agent),
+    });
+    match by.flatten() {
+        Some(by) => attachment::send(tx, (spoken.channel, &spoken.id), &by, &new.attachments),
+        None => {
+            let message = "only members attach files";
             Err(Error::new(ErrorKind::Forbidden, message)
-                .code("agent_forbidden")
+                .code("not_a_member")
                 .hint("write a document, and name its path in the message"))
         }
     }

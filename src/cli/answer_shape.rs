@@ -35,7 +35,8 @@ const RECORDS: [(&str, &str); 9] = [
         "name address about engine state wanted reason fact fact_at waits approval_id not_before \
          job_id session waiting unconfirmed is_older heir ended problem{what fix} \
          attach[] \
-         handover{handoff_id agent state reason file successor asked_at}",
+         handover{handoff_id agent state reason file successor asked_at} persona \
+         seat{channel name intent handle is_chair is_muted}",
     ),
     (
         "job",

@@ -1,4 +1,4 @@
-//! Open decisions: proposals awaiting review and pending approvals.
+//! Open decisions: proposals awaiting review, pending approvals, and what waits in channels.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use crate::api::approvals::Decision;
 use crate::api::proposals::Proposal;
 use crate::approvals::{self, Approval, Sort};
 use crate::base::{Actor, Page, PersonId, Result};
-use crate::channels::Channel;
+use crate::channels::{Channel, Pause, Spoken};
 use crate::documents::proposals::proposal;
 use crate::documents::sources::pending;
 use crate::documents::topics::topic;
@@ -60,7 +60,12 @@ pub async fn approvals(site: &Site, caller: &Caller) -> Result<Vec<Approval>> {
 pub fn count(connection: &Connection, person: &PersonId) -> Result<i64> {
     let held = channels::held_waiting(connection, person, DECISIONS_MAX)?.len();
     let held = i64::try_from(held).unwrap_or_default();
-    Ok(pending::proposals(connection)? + approvals::pending_count(connection, person)? + held)
+    let paused = channels::paused(connection, person)?.len();
+    let escalated = channels::escalated(connection, person)?.len();
+    let in_channels = i64::try_from(paused + escalated).unwrap_or_default() + held;
+    Ok(pending::proposals(connection)?
+        + approvals::pending_count(connection, person)?
+        + in_channels)
 }
 
 fn of(c: &Connection, person: &PersonId) -> Result<Vec<Decision>> {
@@ -73,6 +78,12 @@ fn of(c: &Connection, person: &PersonId) -> Result<Vec<Decision>> {
     }
     for (turn, channel) in channels::held_waiting(c, person, DECISIONS_MAX)? {
         all.push(of_held(&turn, &channel));
+    }
+    for channel in channels::paused(c, person)? {
+        all.extend(of_paused(channel));
+    }
+    for (spoken, channel) in channels::escalated(c, person)? {
+        all.push(of_escalation(spoken, channel));
     }
     all.sort_by(|a, b| (a.since, &a.id).cmp(&(b.since, &b.id)));
     Ok(all)
@@ -110,6 +121,41 @@ fn of_held(turn: &Turn, channel: &Channel) -> Decision {
         expires_at: None,
         // The page that ends with this line, however many are newer.
         link: format!("/channels/{}?before={}#m{sequence}", channel.slug, sequence + 1),
+    }
+}
+
+fn of_paused(channel: Channel) -> Option<Decision> {
+    let (why, since) = channel.paused?;
+    let why = match why {
+        Pause::Budget => "its budget is used up",
+        Pause::Rate => "its agents wrote too much within a minute",
+        Pause::Hops | Pause::NoPerson | Pause::Cycle => "its agents went on without a person",
+        Pause::Person => "a person paused it",
+    };
+    Some(Decision {
+        what: Cow::Borrowed("paused"),
+        id: channel.id.to_string(),
+        title: format!("#{} is paused: {why}", channel.short()),
+        from: "system".to_owned(),
+        since,
+        expires_at: None,
+        link: format!("/channels/{}", channel.slug),
+        place: channel.slug,
+    })
+}
+
+fn of_escalation(spoken: Spoken, channel: Channel) -> Decision {
+    let from = spoken.handle.unwrap_or_else(|| "system".to_owned());
+    let sequence = spoken.sequence;
+    Decision {
+        what: Cow::Borrowed("escalation"),
+        id: spoken.id.to_string(),
+        title: format!("{from} escalates in #{}", channel.short()),
+        from,
+        since: spoken.created_at,
+        expires_at: None,
+        link: format!("/channels/{}?before={}#m{sequence}", channel.slug, sequence + 1),
+        place: channel.slug,
     }
 }
 

@@ -17,27 +17,34 @@ const INSERT: &str = "
     VALUES (:message, :class, :name, :state, :job, :proof, :reason, :ended)";
 const OF_MESSAGE: &str = "
     SELECT * FROM deliveries WHERE message_id = :message ORDER BY seq";
+// What waits is found by its own index or by its state: SQLite would otherwise prefer the one with
+// everything that the recipient ever received.
 const OPEN_OF: &str = "
-    SELECT * FROM deliveries WHERE to_class = :class AND to_name = :name AND state = 'queued'
+    SELECT * FROM deliveries INDEXED BY deliveries_queued
+    WHERE to_class = :class AND to_name = :name AND state = 'queued'
     ORDER BY seq LIMIT :limit";
 const MARK_SENT: &str = "
     UPDATE deliveries SET state = 'sent', sent_ms = :now, is_head = 0, job_id = :job
     WHERE seq = :seq AND state = 'queued'";
 const CONFIRM_PULLED: &str = "
-    UPDATE deliveries SET state = 'confirmed', proof = 'pulled', ended_ms = :now
+    UPDATE deliveries INDEXED BY deliveries_by_state
+    SET state = 'confirmed', proof = 'pulled', ended_ms = :now
     WHERE to_class = :class AND to_name = :name AND state = 'sent' AND seq <= :until";
 const CONFIRM_READ: &str = "
-    UPDATE deliveries SET state = 'confirmed', proof = 'read', ended_ms = :now
+    UPDATE deliveries INDEXED BY deliveries_of_message
+    SET state = 'confirmed', proof = 'read', ended_ms = :now
     WHERE message_id = :message AND to_class = 'person' AND to_name = :name AND state = 'queued'";
 const DROP_OPEN: &str = "
-    UPDATE deliveries SET state = 'dropped', reason = :reason, ended_ms = :now
+    UPDATE deliveries INDEXED BY deliveries_queued
+    SET state = 'dropped', reason = :reason, ended_ms = :now
     WHERE to_class = :class AND to_name = :name AND state = 'queued'";
 const GIVE_UP_SENT: &str = "
-    UPDATE deliveries SET state = 'unconfirmed', reason = :reason, ended_ms = :now
+    UPDATE deliveries INDEXED BY deliveries_by_state
+    SET state = 'unconfirmed', reason = :reason, ended_ms = :now
     WHERE to_class = :class AND to_name = :name AND state IN ('claimed', 'sent')";
 
 const ROOMS_AWAITING: &str = "
-    SELECT room, MIN(seq) AS oldest FROM deliveries
+    SELECT room, MIN(seq) AS oldest FROM deliveries INDEXED BY deliveries_queued
     WHERE to_class = 'agent' AND to_name = :name AND state = 'queued' AND wakes = 1
     GROUP BY room ORDER BY oldest LIMIT :limit";
 const OUTCOME: &str = "
@@ -47,17 +54,18 @@ const OUTCOME: &str = "
 const GIVEN_TO: &str = "
     SELECT job_id FROM deliveries WHERE message_id = :message ORDER BY seq DESC LIMIT 1";
 const TAKE_DIRECT: &str = "
-    UPDATE OR IGNORE deliveries SET to_name = :to
+    UPDATE OR IGNORE deliveries INDEXED BY deliveries_queued SET to_name = :to
     WHERE to_class = 'agent' AND to_name = :from AND room IS NULL AND state = 'queued'";
 const OLDEST_DIRECT: &str = "
-    SELECT seq, message_id FROM deliveries
+    SELECT seq, message_id FROM deliveries INDEXED BY deliveries_queued
     WHERE to_class = 'agent' AND to_name = :name AND state = 'queued' AND room IS NULL
     ORDER BY seq LIMIT 1";
 const COUNT_FOR_AGENT: &str = "
-    SELECT COUNT(*) FILTER (WHERE state = 'queued' AND wakes = 1),
-        COUNT(*) FILTER (WHERE state = 'unconfirmed')
-    FROM deliveries WHERE to_class = 'agent' AND to_name = :name
-        AND state IN ('queued', 'unconfirmed')";
+    SELECT
+        (SELECT COUNT(*) FROM deliveries INDEXED BY deliveries_queued
+            WHERE to_class = 'agent' AND to_name = :name AND state = 'queued' AND wakes = 1),
+        (SELECT COUNT(*) FROM deliveries INDEXED BY deliveries_by_state
+            WHERE state = 'unconfirmed' AND to_class = 'agent' AND to_name = :name)";
 
 /// Most rooms considered per agent at a time.
 const ROOMS_MAX: u32 = 50;

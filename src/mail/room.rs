@@ -9,14 +9,15 @@ const INSERT: &str = "
     INSERT INTO deliveries (message_id, to_class, to_name, state, wakes, room)
     VALUES (:message, 'agent', :agent, 'queued', :wakes, :room)";
 const WAITING: &str = "
-    SELECT seq, message_id, wakes FROM deliveries
+    SELECT seq, message_id, wakes FROM deliveries INDEXED BY deliveries_queued
     WHERE to_class = 'agent' AND to_name = :agent AND state = 'queued' AND room = :room
     ORDER BY seq";
 const DROP: &str = "
     UPDATE deliveries SET state = 'dropped', reason = :reason, ended_ms = :now
     WHERE seq = :seq AND state = 'queued'";
 const DROP_OF_AGENT: &str = "
-    UPDATE deliveries SET state = 'dropped', reason = :reason, ended_ms = :now
+    UPDATE deliveries INDEXED BY deliveries_queued
+    SET state = 'dropped', reason = :reason, ended_ms = :now
     WHERE to_class = 'agent' AND to_name = :agent AND state = 'queued' AND room = :room";
 /// Takes what is queued, and what was sent to a process that died before beginning with it.
 const TAKE: &str = "

@@ -205,6 +205,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "script_messages",
         sql: include_str!("../../migrations/047_script_messages.sql"),
     },
+    Migration {
+        version: 49,
+        name: "channel_uploaders",
+        sql: include_str!("../../migrations/049_channel_uploaders.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction to rebuild tables: `PRAGMA

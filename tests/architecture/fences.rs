@@ -18,6 +18,7 @@ const FENCED: &[(&str, &str, &str)] = &[
     ("/api/messages", "src/flows/mail/send.rs", "send"),
     ("/api/handoffs", "src/flows/agents/handover.rs", "write"),
     ("/api/channels/{slug}/messages", "src/flows/channels/speak.rs", "post"),
+    ("/api/channels/{slug}/attachments", "src/flows/channels/upload.rs", "attach"),
     ("/api/channels", "src/flows/channels/create.rs", "create"),
     ("/api/channels/{slug}/change", "src/flows/channels/life.rs", "changing"),
     ("/api/channels/{slug}/complete", "src/flows/channels/life.rs", "changing"),

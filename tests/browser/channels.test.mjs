@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { findings, isWithin, PHONE, serve, until, visitor } from "./harness.mjs";
+import { findings, isWithin, PHONE, picture, serve, until, visitor } from "./harness.mjs";
 
 /** An agent that answers everything with the number of what it has heard. */
 const TALKER = `count=0
@@ -80,6 +80,10 @@ test("a channel is read and talked in on a phone, in both themes", async (t) => 
     await page.locator(".ch-line", { hasText: `From a phone, ${theme}` }).waitFor();
     assert.ok(await isWithin(page));
     assert.deepEqual(await findings(page), []);
+    // One line of text costs one line of the screen.
+    const foot = await page.locator(".ch-foot").boundingBox();
+    assert.ok(foot.height <= 72, `the composer is ${foot.height} px high`);
+    await picture(page, `composer-${theme}`);
     await page.goto("/channels");
     assert.ok(await isWithin(page));
     assert.deepEqual(await findings(page), []);
@@ -233,4 +237,100 @@ test("the palette leads to the page of an agent, which is written to by Ctrl-Ent
   await page.getByLabel("Message").fill("Hello");
   await page.getByLabel("Message").press("Control+Enter");
   await page.locator("#agent-messages .row").first().waitFor();
+});
+
+test("the handoffs of an agent are listed and read, and an agent is asked to read them", async (t) => {
+  const site = await serve(t, {}, agents);
+  const ada = await visitor(t, site, { viewport: PHONE, touch: true });
+  const page = await ada.open("/handoffs/robbo");
+  await page.getByText("No handoffs yet.").waitFor();
+  assert.ok(await isWithin(page));
+  assert.deepEqual(await findings(page), []);
+  const folder = "data/personas/robbo/handoffs";
+  const summary = "a-summary-that-is-as-long-as-a-summary-of-a-handoff-may-be-60";
+  for (let it = 1; it <= 22; it += 1) {
+    const stamp = `202603${String(it).padStart(2, "0")}T102332Z`;
+    site.write(`${folder}/${stamp}_${it === 22 ? summary : "locking"}_agent-1.md`,
+      `# Handoff ${it}\n\n## Current work\n\n<script>alert(1)</script>\n\nMind the **locks**.\n\n## Next steps\n`);
+  }
+  await page.reload();
+  assert.equal(await page.locator("#handoff-list .row").count(), 20);
+  await page.locator("#handoff-list .row").first().getByText("a summary that is as long").waitFor();
+  assert.ok(await isWithin(page));
+  await page.getByRole("link", { name: "Show more" }).click();
+  await page.locator("#handoff-list .row").nth(21).waitFor();
+  await page.getByRole("link", { name: "Show sections" }).click();
+  await page.locator(".sections dd", { hasText: "<script>alert(1)</script>" }).first().waitFor();
+  assert.ok(await isWithin(page));
+  assert.deepEqual(await findings(page), []);
+  await picture(page, "handoffs");
+  await page.locator("#handoff-list .row-main").first().click();
+  await page.locator(".md strong", { hasText: "locks" }).waitFor();
+  assert.ok(await isWithin(page));
+  assert.deepEqual(await findings(page), []);
+  await picture(page, "handoff");
+  await page.goto("/agents/robbo");
+  assert.equal(await page.locator("#rehydrate input[type=checkbox]").count(), 3);
+  assert.deepEqual(await findings(page), []);
+  await page.getByLabel("Note").fill("Mind the locks");
+  await page.getByRole("button", { name: "Ask robbo to read" }).click();
+  await page.locator("#agent-messages .row", { hasText: "Read what was written for you" }).waitFor();
+  await page.getByText("read by robbo").waitFor();
+  assert.ok(await isWithin(page));
+  await picture(page, "agent");
+  await page.goto("/handoffs/robbo/..%2F..%2Fx.md");
+  await page.getByText("there is no handoff").waitFor();
+});
+
+test("an agent's page says where it sits and what each turn was asked", async (t) => {
+  const site = await serve(t, {}, agents);
+  await site.post("/api/channels", { name: "Seats", intent: "Find it", members: [{ agent: "robbo" }], message: "What is left?" });
+  const ada = await visitor(t, site);
+  const page = await ada.openLive("/agents/robbo");
+  await page.locator("#seat").getByRole("link", { name: "Seats" }).waitFor();
+  await page.locator("#agent-turns .turn-asked", { hasText: "What is left?" }).waitFor();
+  assert.deepEqual(await findings(page), []);
+  await picture(page, "agent-seat");
+  await site.post("/api/channels/1/complete", {});
+  await page.locator("#seat").waitFor({ state: "detached" });
+});
+
+test("a browser that is asked tells of channels, but not of the one in view", async (t) => {
+  const site = await serve(t, {}, (it) => {
+    agents(it);
+    it.lua += 'wb.agent "paula" { about = "A test", engine = "talker" }\n';
+  });
+  await site.post("/api/channels", { name: "Seen", members: [{ agent: "robbo" }] });
+  await site.post("/api/channels", { name: "Other", members: [{ agent: "paula" }] });
+  const ada = await visitor(t, site);
+  await ada.context.grantPermissions(["notifications"], { origin: site.origin });
+  const page = await ada.openLive("/channels");
+  await page.getByRole("button", { name: "Notify me" }).click();
+  await page.getByRole("button", { name: "Notices on", pressed: true }).waitFor();
+  assert.deepEqual(await findings(page), []);
+  const notices = () => page.evaluate(async () => {
+    const { ready } = navigator.serviceWorker;
+    return (await (await ready).getNotifications()).map((it) => `${it.title} ${it.body}`);
+  });
+  const seen = await ada.openLive("/channels/workshop-seen-1");
+  await site.post("/api/channels/1/messages", { body: "Go on" });
+  await seen.locator(".ch-agent", { hasText: "answer 1" }).waitFor();
+  // What she says herself is nothing to tell; what an agent answers is.
+  await site.post("/api/channels/2/messages", { body: "Go on" });
+  await until("a notice comes", async () => (await notices()).includes("#Other paula wrote"));
+  assert.deepEqual(await notices(), ["#Other paula wrote"]);
+  await page.getByRole("button", { name: "Notices on" }).click();
+  await page.getByRole("button", { name: "Notify me", pressed: false }).waitFor();
+});
+
+test("what waits in channels is among the decisions until somebody acts", async (t) => {
+  const site = await serve(t, {}, agents);
+  await site.post("/api/channels", { name: "Spent", budget: { turns: 1 }, members: [{ agent: "robbo" }], message: "Go?" });
+  const ada = await visitor(t, site);
+  const page = await ada.openLive("/decisions");
+  await page.locator("#decision-list").getByText("its budget is used up").click();
+  await page.locator(".ch-paused").waitFor();
+  await site.post("/api/channels/1/resume", { budget: { turns: 9 } });
+  await page.goto("/decisions");
+  await page.getByText("Nothing to review.").waitFor();
 });

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::channels::agents::{agents, wait_known, wait_said};
 use crate::channels::{room, said};
-use crate::support::{Answer, Bench, Call};
+use crate::support::{Answer, Bench, Call, wait_for};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\nnot really";
 
@@ -116,5 +116,106 @@ fn a_hostile_file_is_a_download_or_refused() {
         number(upload(&bench, &slug, "x.txt", b"x"));
     }
     assert_eq!(upload(&bench, &slug, "x.txt", b"x").refusal(), (429, "too_many_uploads"));
+    server.stop();
+}
+
+/// A program that runs a script of the test for each message, and leaves what that printed. Its
+/// turn may begin for the server a moment after it has begun for the program.
+const SENDER: &str = r#"while IFS= read -r line; do
+id=$(printf '%s' "$line" | sed 's/^{"id":"\([^"]*\)".*/\1/')
+printf '{"turn":"began","id":"%s"}\n' "$id"
+cd "$OUT"
+while :; do
+  sh "$OUT/do.sh" > said.part 2>&1
+  grep -q 'did not cause your current turn' said.part || break
+done
+mv said.part said
+printf '{"turn":"ended","id":"%s","text":""}\n' "$id"
+done
+"#;
+
+/// Declares the agent `robbo` that runs scripts.
+fn sender(bench: &Bench) {
+    let file = bench.base.join("agents/sender.sh");
+    std::fs::write(&file, SENDER).unwrap();
+    let (out, client) = (&bench.out, env!("CARGO_BIN_EXE_wb-agent"));
+    bench.lua(&format!(
+        r#"wb.engine "sender" {{
+  type = "stream", speaks = "lines", command = {{ "/bin/sh", "{file}" }}, proof_wait = "5s",
+  env = {{ OUT = "{out}", CLIENT = "{client}" }},
+}}
+wb.agent "robbo" {{ about = "A test", engine = "sender" }}
+"#
+    ));
+}
+
+/// Has the agent run a script when it reads a message; returns what that printed.
+#[track_caller]
+fn runs(bench: &Bench, script: &str, tell: impl FnOnce()) -> String {
+    std::fs::write(bench.out.join("do.sh"), script).unwrap();
+    tell();
+    let said = bench.out.join("said");
+    let printed = wait_for("robbo's script ends", || std::fs::read_to_string(&said).ok());
+    std::fs::remove_file(said).unwrap();
+    printed
+}
+
+#[test]
+fn an_agent_attaches_files_and_nothing_else() {
+    let bench = Bench::new();
+    sender(&bench);
+    let server = bench.serve();
+    wait_known(&bench, 1);
+    let slug = room(&bench, "Files", json!([{"agent": "robbo"}]));
+    let at = |name: &str| bench.out.join(name);
+    std::fs::write(at("plan.md"), "# A plan\n").unwrap();
+    std::fs::write(at("dot.png"), PNG).unwrap();
+    std::fs::write(at("empty"), "").unwrap();
+    std::fs::File::create(at("large")).unwrap().set_len(10 * 1024 * 1024 + 1).unwrap();
+    std::os::unix::fs::symlink("/etc/hostname", at("link.md")).unwrap();
+    // Refused as a whole, before anything is sent.
+    let many = "--attach plan.md ".repeat(11);
+    let refused = [
+        ("--attach plan.md --attach link.md", "link.md is a link"),
+        ("--attach pipe", "pipe is not a regular file"),
+        ("--attach /dev/zero", "/dev/zero is not a regular file"),
+        ("--attach .", "not a regular file"),
+        ("--attach absent", "cannot read absent"),
+        ("--attach large", "more than 10485760 bytes"),
+        ("--attach empty", "is empty"),
+        (many.as_str(), "at most 10 attachments"),
+    ];
+    let mut script = "mkfifo pipe\n".to_owned();
+    for (words, _) in &refused {
+        script += &format!("echo Look | \"$CLIENT\" channel post {words}; echo \"exit $?\"\n");
+    }
+    let path = format!("/api/channels/{slug}/messages");
+    let say = |text: &str| drop(bench.post(&path, json!({"body": text})).ok());
+    let printed = runs(&bench, &script, || say("Try"));
+    for (words, why) in refused {
+        assert!(printed.contains(why), "{words}: {printed}");
+    }
+    assert!(!printed.contains("exit 0"), "{printed}");
+    assert_eq!(said(&bench, &slug).len(), 1);
+    let script = "echo Look | \"$CLIENT\" channel post --attach \"$OUT/plan.md\" --attach dot.png\n\
+                  \"$CLIENT\" channel post --attach plan.md < /dev/null\n";
+    let printed = runs(&bench, script, || say("Send"));
+    assert_eq!(printed, "3\n4\n");
+    let page = bench.get(&path).ok();
+    let [.., third, fourth] = page["items"].as_array().unwrap().as_slice() else { panic!() };
+    assert_eq!((&third["text"], &third["author"]["name"]), (&json!("Look\n"), &json!("robbo")));
+    let (plan, dot) = (&third["attachments"][0], &third["attachments"][1]);
+    assert_eq!((&plan["name"], &plan["kind"]), (&json!("plan.md"), &json!("text")));
+    assert_eq!((&dot["name"], &dot["kind"]), (&json!("dot.png"), &json!("image/png")));
+    assert_eq!(fourth["text"], "");
+    let number = plan["number"].to_string();
+    let (_, printed, _) = bench.cli(&["msg", "attachment", &slug, &number]);
+    assert_eq!(printed, "# A plan\n");
+    // In a turn that somebody else caused it sends nothing there.
+    let script = "\"$CLIENT\" channel post --attach plan.md < /dev/null 2>&1 | tr 'a-z' 'A-Z'\n";
+    let to = json!({"to": "agent:robbo", "payload": "Send it"});
+    let printed = runs(&bench, script, || drop(bench.post("/api/messages", to).ok()));
+    assert!(printed.contains("DID NOT CAUSE YOUR CURRENT TURN"), "{printed}");
+    assert_eq!(said(&bench, &slug).len(), 4);
     server.stop();
 }

@@ -130,6 +130,43 @@ fn g41_somebody_from_outside_reads_and_writes_in_their_channels_alone() {
 }
 
 #[test]
+fn a_member_from_outside_attaches_files_where_it_may_post() {
+    let bench = Bench::new();
+    let server = bench.serve();
+    let guest = Guest::of(&bench, "acme");
+    let slug = room(&bench, "Joint", json!([{"person": "acme"}]));
+    let other = room(&bench, "Private", json!([]));
+    let upload = |slug: &str, content: &[u8]| {
+        let target = format!("/api/channels/{slug}/attachments?name=..%2Fplan.md");
+        bench.send(&Call::file(&target, content).token(&guest.token))
+    };
+    let path = format!("/api/channels/{slug}");
+    let number = upload(&slug, b"# A plan\n").ok()["number"].clone();
+    let body = json!({"body": "Look", "attachments": [number]});
+    // It alone can send what it uploaded.
+    let stolen = bench.post(&format!("{path}/messages"), body.clone());
+    assert_eq!(stolen.refusal(), (404, "no_attachment"));
+    assert_eq!(guest.post(&format!("{path}/messages"), body.clone()).status, 201);
+    let sent_again = guest.post(&format!("{path}/messages"), body);
+    assert_eq!(sent_again.refusal(), (404, "no_attachment"));
+    let (_, printed, _) = bench.cli(&["msg", "attachment", &slug, &number.to_string()]);
+    assert_eq!(printed, "# A plan\n");
+    for (content, refusal) in
+        [(&b""[..], (400, "empty_file")), (&vec![b'x'; 10 * 1024 * 1024 + 1], (413, "too_large"))]
+    {
+        assert_eq!(upload(&slug, content).refusal(), refusal);
+    }
+    assert_eq!(upload(&other, b"x").refusal(), (404, "no_channel"));
+    bench.json(&["channel", "pause", &slug]);
+    assert_eq!(upload(&slug, b"x").refusal(), (429, "channel_paused"));
+    bench.json(&["channel", "resume", &slug]);
+    upload(&slug, b"x").ok();
+    bench.json(&["channel", "remove", &slug, "acme"]);
+    assert_eq!(upload(&slug, b"x").refusal(), (404, "no_channel"));
+    server.stop();
+}
+
+#[test]
 fn a_member_from_outside_reads_a_completed_channel_and_writes_nothing_there() {
     let bench = Bench::new();
     let server = bench.serve();

@@ -279,9 +279,7 @@ pub(super) fn streams(verb: &str) -> Option<(Option<&'static str>, &'static str)
         | "channel remove" | "channel intent" | "channel complete" => {
             (None, "the channel and its state, such as workshop-plan-1 active")
         }
-        "channel post" => {
-            (Some("the message, UTF-8, not empty, at most 50,000 characters"), "its number")
-        }
+        "channel post" => (Some("the message, UTF-8, at most 50,000 characters"), "its number"),
         "handoff" => (None, "depends on the verb"),
         "handoff write" => (Some("the handoff, UTF-8, not empty, at most 256 KiB"), "its file"),
         "handoff read" => (None, "the handoff, in Markdown"),

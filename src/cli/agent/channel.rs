@@ -4,11 +4,14 @@ use camino::Utf8PathBuf;
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use crate::api::channels::{ChangeRequest, CreateRequest, MemberRequest, PostRequest};
-use crate::base::Result;
+use crate::api::channels::{
+    AttachmentView, ChangeRequest, CreateRequest, MemberRequest, PostRequest,
+};
+use crate::base::limit::{CHANNEL_ATTACHMENT_BYTES_MAX, CHANNEL_ATTACHMENTS_MAX};
+use crate::base::{Error, Result};
 use crate::cli::agent::args::Place;
 use crate::cli::agent::{client, print};
-use crate::cli::terminal::screen::Screen;
+use crate::cli::terminal::screen::{Screen, typed};
 use crate::cli::terminal::{input, output};
 use crate::client::{Client, path_part, query};
 
@@ -94,8 +97,8 @@ pub(super) enum ChannelVerb {
     Complete,
     /// Post a message while you work, from standard input
     ///
-    /// Your final message is posted automatically; use this to pass work on before that. Works only
-    /// while you are answering a message of the channel.
+    /// Your final message is posted automatically; use this to pass work on before that, or to
+    /// attach files. Works only while you are answering a message of the channel.
     Post {
         /// message, delegation or escalation
         #[arg(long = "type", value_name = "TYPE")]
@@ -103,6 +106,9 @@ pub(super) enum ChannelVerb {
         /// Handle of the member it is addressed to
         #[arg(long, value_name = "HANDLE")]
         to: Option<String>,
+        /// Attach a file of at most 10 MiB, no link; repeatable. The text may then be empty
+        #[arg(long, value_name = "FILE")]
+        attach: Vec<Utf8PathBuf>,
     },
 }
 
@@ -119,6 +125,24 @@ fn of_own(client: &Client, verb: &str) -> Result<Value> {
     let own = client.get("/api/channels/own")?;
     let handle = own["me"].as_str().unwrap_or_default();
     client.post(&format!("/api/channels/own/members/{}/{verb}", path_part(handle)), &json!({}))
+}
+
+/// Uploads files and returns their numbers; none if one of them cannot be read.
+fn upload(client: &Client, files: &[Utf8PathBuf]) -> Result<Vec<i64>> {
+    if files.len() > CHANNEL_ATTACHMENTS_MAX {
+        let message = format!("a message has at most {CHANNEL_ATTACHMENTS_MAX} attachments");
+        return Err(Error::invalid(message).code("bad_attachments").hint("send several messages"));
+    }
+    let read = |file: &Utf8PathBuf| {
+        let content = input::regular(file, CHANNEL_ATTACHMENT_BYTES_MAX)?;
+        Ok((query("/api/channels/own/attachments", &[("name", file.file_name())]), content))
+    };
+    let read: Vec<(String, Vec<u8>)> = files.iter().map(read).collect::<Result<_>>()?;
+    let send = |(path, content): &(String, Vec<u8>)| {
+        let uploaded: AttachmentView = typed(&client.post_file(path, content)?)?;
+        Ok(uploaded.number)
+    };
+    read.iter().map(send).collect()
 }
 
 /// Runs a verb.
@@ -175,9 +199,13 @@ pub(super) fn run(screen: &Screen, place: &Place, verb: ChannelVerb) -> Result<(
         ChannelVerb::Complete => {
             told(screen, &client.post("/api/channels/own/complete", &json!({}))?)
         }
-        ChannelVerb::Post { kind, to } => {
-            let body = input::standard("the message", TEXT_BYTES_MAX)?;
-            let request = PostRequest { body, kind, to, attachments: Vec::new() };
+        ChannelVerb::Post { kind, to, attach } => {
+            let body = match attach.is_empty() {
+                true => input::standard("the message", TEXT_BYTES_MAX)?,
+                false => input::standard_if_any("the message", TEXT_BYTES_MAX)?,
+            };
+            let attachments = upload(&client, &attach)?;
+            let request = PostRequest { body, kind, to, attachments };
             let answer = client.create("/api/channels/own/messages", &json!(request))?;
             screen.answer(&answer, |screen, answer| screen.put(&answer["sequence"].to_string()))
         }

@@ -404,6 +404,10 @@ fn told(desk: &Desk, answer: &Value) -> Result<()> {
             None => desk.detail("last start", &line(answer, "ended"))?,
         }
         desk.detail("asks", &line(answer, "approval_id"))?;
+        if let Some(seat) = &it.seat {
+            let muted = if seat.is_muted { " (muted)" } else { "" };
+            desk.detail("channel", &format!("{}{muted}", seat.channel))?;
+        }
         if let Some(handover) = &it.handover {
             let why = handover.reason.as_ref().map(|it| format!(" ({it})")).unwrap_or_default();
             desk.detail("handover", &format!("{}{why}", handover.state))?;

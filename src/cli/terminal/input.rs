@@ -18,6 +18,23 @@ pub(in crate::cli) fn standard(what: &str, bytes_max: usize) -> Result<String> {
     typed(what, bytes_max)
 }
 
+/// Reads standard input as a text, or as an empty one if nothing is there.
+///
+/// # Errors
+/// `invalid` if it is not UTF-8, `too_large` beyond the limit.
+pub(in crate::cli) fn standard_if_any(what: &str, bytes_max: usize) -> Result<String> {
+    if std::io::stdin().is_terminal() {
+        return Ok(String::new());
+    }
+    // The lock is released before the text is read.
+    let is_empty = {
+        let mut stdin = std::io::stdin().lock();
+        let begin = stdin.fill_buf().context(ErrorKind::Invalid, || format!("cannot read {what}"));
+        begin?.is_empty()
+    };
+    if is_empty { Ok(String::new()) } else { typed(what, bytes_max) }
+}
+
 /// Reads standard input as a text, also from a terminal.
 ///
 /// # Errors
@@ -72,6 +89,24 @@ pub(in crate::cli) fn bytes(path: &Utf8Path, bytes_max: usize) -> Result<Vec<u8>
     Ok(bytes)
 }
 
+/// Reads a regular file for an agent, and no link: what a document or a repository names `plan.md`
+/// may lead to a file that nobody wanted to send, and reading a pipe might never end.
+///
+/// # Errors
+/// As [`bytes`], and `invalid` with code `not_a_file` for a link, a folder, a pipe or a device.
+pub(in crate::cli) fn regular(path: &Utf8Path, bytes_max: usize) -> Result<Vec<u8>> {
+    let failed = || format!("cannot read {path}");
+    let found = std::fs::symlink_metadata(path).context(ErrorKind::Invalid, failed)?;
+    if found.is_file() {
+        return bytes(path, bytes_max);
+    }
+    let (what, hint) = match found.is_symlink() {
+        true => ("a link", "nothing was sent; name the file that it leads to"),
+        false => ("not a regular file", "nothing was sent; write the content into a file"),
+    };
+    Err(Error::invalid(format!("{path} is {what}")).code("not_a_file").hint(hint))
+}
+
 /// Reads JSON from an argument: itself, or `@FILE`; `@-` is standard input.
 ///
 /// # Errors
@@ -114,6 +149,25 @@ fn text(from: impl Read, what: &str, bytes_max: usize) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_agent_sends_regular_files_and_no_links() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = Utf8Path::from_path(folder.path()).unwrap();
+        std::fs::write(top.join("plan.md"), "abc").unwrap();
+        std::os::unix::fs::symlink(top.join("plan.md"), top.join("link")).unwrap();
+        std::os::unix::fs::symlink("gone", top.join("nowhere")).unwrap();
+        std::os::unix::net::UnixListener::bind(top.join("socket")).unwrap();
+        assert_eq!(regular(&top.join("plan.md"), 3).unwrap(), b"abc");
+        let refused = regular(&top.join("plan.md"), 2).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::TooLarge);
+        for name in ["link", "nowhere", "socket", "."] {
+            let refused = regular(&top.join(name), 3).unwrap_err();
+            assert_eq!(refused.code_str(), "not_a_file", "{name}");
+        }
+        assert_eq!(regular(&top.join("absent"), 3).unwrap_err().kind(), ErrorKind::Invalid);
+        assert_eq!(regular(Utf8Path::new("/dev/zero"), 3).unwrap_err().code_str(), "not_a_file");
+    }
 
     #[test]
     fn a_text_is_whole_or_refused() {

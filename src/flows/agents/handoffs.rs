@@ -24,6 +24,8 @@ use crate::turns::handoff::{self, Handoff};
 
 /// Largest handoff, in bytes.
 pub(super) const TEXT_BYTES_MAX: usize = 256 * 1024;
+/// Longest name of a file, in bytes.
+const NAME_BYTES_MAX: usize = 200;
 /// Longest note of a person, in characters.
 const NOTE_CHARS_MAX: usize = 2_000;
 /// Most handoffs that a list tells.
@@ -78,10 +80,21 @@ pub(super) fn names(data: &Utf8Path, persona: &str) -> Result<Vec<String>> {
     let mut found: Vec<String> = entries
         .take(LOOKED_AT_MAX)
         .filter_map(|it| Some(it.ok()?.file_name().to_owned()))
-        .filter(|it| is_segment(it.trim_end_matches(".md")) && it.ends_with(".md"))
+        .filter(|it| is_name(it))
         .collect();
     found.sort_by(|a, b| b.cmp(a));
     Ok(found)
+}
+
+/// Returns whether a file can be a handoff: a name, and never a path. Longer than a segment of an
+/// address, because a stamp, a summary and an agent's number are in it.
+fn is_name(file: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    let Some(name) = file.strip_suffix(".md").filter(|_| file.len() <= NAME_BYTES_MAX) else {
+        return false;
+    };
+    name.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric())
+        && name.bytes().all(is_plain)
 }
 
 /// Reads a handoff: a plain file below the data folder, not too large.
@@ -137,6 +150,44 @@ pub async fn list(
             Ok(HandoffList { items })
         })
         .await
+}
+
+/// Returns a handoff of a persona with its text, for people.
+///
+/// # Errors
+/// `forbidden` for a job; `not_found`: `no_persona`, `no_handoff`; `invalid` with code `not_text`.
+pub async fn find(
+    site: &Site,
+    caller: &Caller,
+    persona: &str,
+    file: &str,
+) -> Result<(HandoffView, String)> {
+    caller.may_read()?;
+    caller.person()?;
+    let (persona, file) = (known(persona)?, file.to_owned());
+    if !is_name(&file) {
+        return Err(no_handoff(&persona, &file));
+    }
+    let (data, name, asked) = (site.config.site.data.clone(), persona.clone(), file.clone());
+    let read = blocking(move || {
+        let missing = |cause: Error| match cause.kind() {
+            ErrorKind::NotFound => no_handoff(&name, &asked),
+            _ => cause,
+        };
+        let path = data.join(folder(&name)).join(&asked).into_string();
+        text(&data, &name, &asked).map(|text| (path, text)).map_err(missing)
+    });
+    let (path, text) = read.await?;
+    let bytes = text.len() as u64;
+    let view = site.store.read(move |c| view(c, &persona, &file, (path, bytes, Vec::new())));
+    Ok((view.await?, text))
+}
+
+fn no_handoff(persona: &str, file: &str) -> Error {
+    let shown = truncate_chars(file, 80);
+    Error::not_found(format!("there is no handoff {}", shown.escape_debug()))
+        .code("no_handoff")
+        .hint(format!("`wiki-browser persona handoffs {persona}` lists them"))
 }
 
 fn known(persona: &str) -> Result<String> {
@@ -232,10 +283,8 @@ pub async fn rehydrate(
     };
     let gone = files.iter().find(|it| !all.contains(it));
     if files.is_empty() || gone.is_some() || files.len() > FILES_MAX {
-        let shown = truncate_chars(gone.map_or("of this persona", String::as_str), 80);
-        let message = format!("there is no handoff {}", shown.escape_debug());
-        let hint = format!("`wiki-browser persona handoffs {}` lists them", persona_of(&agent));
-        return Err(Error::not_found(message).code("no_handoff").hint(hint));
+        let gone = gone.map_or("of this persona", String::as_str);
+        return Err(no_handoff(&persona_of(&agent), gone));
     }
     let (works, told) = (site.works.clone(), files.clone());
     let write = site.store.write(move |tx| {
@@ -297,6 +346,20 @@ pub(super) fn send(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_handoff_has_a_name_and_never_a_path() {
+        let longest = format!("20260301T102332Z_{}_agent-1234.md", "a".repeat(60));
+        for name in [longest.as_str(), "20260301T102332Z_locking-complete_agent-3.md", "notes.md"] {
+            assert!(is_name(name), "{name}");
+        }
+        let long = format!("{}.md", "a".repeat(NAME_BYTES_MAX));
+        for name in
+            ["", ".md", "..md", "../a.md", "a/b.md", "a.md.md", "-a.md", "a.txt", "a\0.md", &long]
+        {
+            assert!(!is_name(name), "{name:?}");
+        }
+    }
 
     #[test]
     fn sections_are_told_by_their_first_line() {

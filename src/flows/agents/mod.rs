@@ -22,7 +22,7 @@ mod turns;
 
 pub use control::{AGENT_STATE, interrupt, restart, start, stop};
 pub(in crate::flows) use ended::{cancelled, settle_job};
-pub use handoffs::{list as list_handoffs, read as read_handoff, rehydrate};
+pub use handoffs::{find as find_handoff, list as list_handoffs, read as read_handoff, rehydrate};
 pub use handover::{handover, write as write_handoff};
 pub(in crate::flows) use heard::{block, heard};
 pub(in crate::flows) use identity::{prepare, resolve};

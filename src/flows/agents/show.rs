@@ -2,11 +2,13 @@
 
 use rusqlite::Connection;
 
-use crate::api::agents::{AgentList, AgentView, Problem};
+use crate::api::agents::{AgentList, AgentSeat, AgentView, Problem};
 use crate::api::handoffs::HandoverView;
 use crate::approvals;
 use crate::base::{Address, Error, Millis, Result};
-use crate::flows::agents::{declaration, identity, trouble};
+use crate::channels::{self, Standing};
+use crate::flows::agents::{declaration, handoffs, identity, trouble};
+use crate::flows::channels::Ground;
 use crate::flows::{Site, Works};
 use crate::jobs::{self, Job, Outlook, Queue, Status, Viewer};
 use crate::mail::agent::{self, Agent, State, Wanted};
@@ -47,6 +49,7 @@ fn seen_by(caller: &Caller, view: AgentView) -> AgentView {
             session: None,
             attach: None,
             handover: None,
+            seat: None,
             ..view
         },
         _ => view,
@@ -201,6 +204,27 @@ fn view(c: &Connection, (works, queue): (&Works, &Queue), agent: &Agent) -> Resu
             && agent.config_digest != declaration::digest(&works.config, &agent.declared),
         heir: agent.heir.clone(),
         handover: handoff::last(c, &agent.name)?.map(self::handover),
+        persona: handoffs::persona_of(agent),
+        seat: seat(c, works, agent)?,
         attach: agent.job_id.as_ref().and_then(|it| queue.attach(it)),
     })
+}
+
+/// Returns the newest seat of an agent. A muted member keeps its agent, which may have another one.
+fn seat(c: &Connection, works: &Works, agent: &Agent) -> Result<Option<AgentSeat>> {
+    let seats = channels::seats_of(c, &agent.name)?;
+    let own = channels::seat_of(c, &agent.name)?;
+    let seat = seats.iter().find(|it| Some(it.0) == own).or(seats.last());
+    let Some((number, member)) = seat else { return Ok(None) };
+    let channel = channels::find(c, *number)?;
+    let found = channels::find_member(c, *number, member)?;
+    let kind = Ground::of(works).kind(&channel.kind);
+    Ok(found.map(|member| AgentSeat {
+        intent: channel.intent.clone().unwrap_or(kind.intent),
+        channel: channel.slug,
+        name: channel.name,
+        is_chair: member.is_chair,
+        is_muted: member.standing == Standing::Muted,
+        handle: member.handle,
+    }))
 }

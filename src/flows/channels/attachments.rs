@@ -1,43 +1,13 @@
-//! Files of messages: uploading one, and reading one that was sent.
+//! Files of messages that were sent.
 
 use rusqlite::Connection;
 
 use crate::api::channels::AttachmentView;
-use crate::base::{Error, ErrorKind, Result};
+use crate::base::{Error, Result};
 use crate::channels::{self, Attachment, Spoken};
 use crate::flows::Site;
 use crate::flows::channels::{outside, who};
-use crate::flows::people::refuse_disabled;
 use crate::people::Caller;
-
-/// Uploads a file, to be sent with a message of the caller in this channel.
-///
-/// # Errors
-/// `forbidden`: `not_a_member`, `outside_forbidden`, `agent_forbidden`; `conflict`:
-/// `channel_not_active`; `invalid`: `empty_file`; `too_large`; `busy`: `too_many_uploads`.
-pub async fn attach(
-    site: &Site,
-    caller: &Caller,
-    slug: &str,
-    name: Option<String>,
-    content: Vec<u8>,
-) -> Result<AttachmentView> {
-    who::require_person(caller)?;
-    let (caller, text, name) = (caller.clone(), slug.to_owned(), name.unwrap_or_default());
-    let write = site.store.write(move |tx| {
-        let c = tx.connection();
-        refuse_disabled(c, &caller.actor())?;
-        let channel = who::channel(c, &caller, &text)?;
-        channel.require_open()?;
-        if who::require_member(c, &caller, &channel)?.is_outside {
-            let message = "members from outside cannot attach files";
-            return Err(Error::new(ErrorKind::Forbidden, message).code("outside_forbidden"));
-        }
-        let of = (channel.number, &caller.person()?.id);
-        Ok(view(channels::upload(tx, of, &name, &content)?))
-    });
-    write.await
-}
 
 /// Returns a file that was sent, with its content.
 ///
@@ -85,7 +55,8 @@ pub(super) fn of_message(c: &Connection, spoken: &Spoken) -> Result<Vec<Attachme
     Ok(channels::attachments_of(c, &spoken.id)?.into_iter().map(view).collect())
 }
 
-fn view(file: Attachment) -> AttachmentView {
+/// Returns a file as responses show it.
+pub(super) fn view(file: Attachment) -> AttachmentView {
     let Attachment { number, name, kind, bytes, .. } = file;
     AttachmentView { number, name, kind, bytes }
 }

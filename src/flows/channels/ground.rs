@@ -87,7 +87,7 @@ impl Ground {
     }
 
     /// Returns a type; a workshop if the script no longer declares it.
-    pub(super) fn kind(&self, name: &str) -> ChannelType {
+    pub(in crate::flows) fn kind(&self, name: &str) -> ChannelType {
         let found = self.kinds.iter().find(|it| it.name == name).or(self.kinds.first());
         found.cloned().unwrap_or_else(ChannelType::workshop)
     }

@@ -5,6 +5,7 @@ mod act;
 mod again;
 mod answers;
 mod attachments;
+mod attention;
 mod candidates;
 mod create;
 mod export;
@@ -20,6 +21,7 @@ mod show;
 mod speak;
 #[cfg(test)]
 mod tests;
+mod upload;
 mod who;
 
 use crate::base::Result;
@@ -29,7 +31,8 @@ use crate::store::Tx;
 pub use act::{Act, act};
 pub use again::again;
 pub use answers::on_turn;
-pub use attachments::{attach, attachment};
+pub use attachments::attachment;
+pub(in crate::flows) use attention::{escalated, paused};
 pub use candidates::{Candidates, FreeAgent, candidates};
 pub use create::create;
 pub use export::{export, export_lines};
@@ -45,6 +48,7 @@ pub(in crate::flows) use seat::{fresh, take_over};
 pub use show::{history, list, read, show};
 pub use speak::post;
 pub(in crate::flows) use speak::post_in_room;
+pub use upload::attach;
 
 /// Returns a type; a workshop if the script no longer declares it.
 fn kind_of(ground: &Ground, name: &str) -> ChannelType {

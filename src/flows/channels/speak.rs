@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::api::channels::{PostRequest, Posted};
 use crate::base::{Actor, Address, Error, ErrorKind, Result};
-use crate::channels::{self, Author, Channel, Member, NewPost, Sort, Spoken};
+use crate::channels::{self, Author, Channel, Member, NewPost, Sort, Spoken, Uploader};
 use crate::flows::channels::{Ground, kind_of, members, who};
 use crate::flows::people::refuse_disabled;
 use crate::flows::{Site, kept_answer};
@@ -12,7 +12,7 @@ use crate::jobs;
 use crate::mail::agent;
 use crate::people::Caller;
 use crate::store::{Tx, idempotency};
-use crate::turns;
+use crate::turns::{self, Turn};
 
 /// Posts a message.
 ///
@@ -119,10 +119,10 @@ fn by_person(
     words: &Words<'_>,
 ) -> Result<Spoken> {
     let person = caller.person()?;
-    refuse_disabled(tx.connection(), &caller.actor())?;
-    let member = who::require_member(tx.connection(), caller, channel)?;
-    if member.is_outside {
-        require_calm(tx, ground, (channel, &member), words.sort)?;
+    let member = speaking_person(tx, ground, (caller, channel))?;
+    if member.is_outside && words.sort != Sort::Message {
+        let message = "members from outside cannot delegate or escalate";
+        return Err(Error::new(ErrorKind::Forbidden, message).code("outside_forbidden"));
     }
     let post = NewPost {
         author: Author::Member {
@@ -146,17 +146,26 @@ fn by_person(
     Ok(spoken)
 }
 
-/// Refuses a message that a member from outside may not post, or not now.
+/// Returns a person who can post now.
+fn speaking_person(
+    tx: &Tx<'_>,
+    ground: &Ground,
+    (caller, channel): (&Caller, &Channel),
+) -> Result<Member> {
+    refuse_disabled(tx.connection(), &caller.actor())?;
+    let member = who::require_member(tx.connection(), caller, channel)?;
+    if member.is_outside {
+        require_calm(tx, ground, (channel, &member))?;
+    }
+    Ok(member)
+}
+
+/// Refuses what agents and members from outside may not do now.
 fn require_calm(
     tx: &Tx<'_>,
     ground: &Ground,
     (channel, member): (&Channel, &Member),
-    sort: Sort,
 ) -> Result<()> {
-    if sort != Sort::Message {
-        let message = "members from outside cannot delegate or escalate";
-        return Err(Error::new(ErrorKind::Forbidden, message).code("outside_forbidden"));
-    }
     if channel.paused.is_some() {
         return Err(paused(channel));
     }
@@ -164,6 +173,24 @@ fn require_calm(
         return Err(too_fast(channel));
     }
     Ok(())
+}
+
+/// Returns who uploads a file for a message that the caller could post now.
+///
+/// # Errors
+/// As [`post`].
+pub(super) fn uploader(
+    tx: &Tx<'_>,
+    ground: &Ground,
+    (caller, channel): (&Caller, &Channel),
+) -> Result<Uploader> {
+    if caller.is_job() {
+        let (member, _) = speaking_agent(tx, ground, (caller, channel))?;
+        return Ok(Uploader::Agent(member.agent.unwrap_or_default()));
+    }
+    let member = speaking_person(tx, ground, (caller, channel))?;
+    let id = caller.person()?.id.clone();
+    Ok(if member.is_outside { Uploader::Outsider(id) } else { Uploader::Person(id) })
 }
 
 fn paused(channel: &Channel) -> Error {
@@ -178,16 +205,14 @@ fn too_fast(channel: &Channel) -> Error {
     Error::new(ErrorKind::Busy, message).code("too_fast").hint("combine them into one message")
 }
 
-/// An agent posts only during a turn that this channel caused: its other turns are between it and
-/// somebody else.
-fn by_agent(
+/// Returns an agent that can post now, and its turn. An agent posts only during a turn that this
+/// channel caused: its other turns are between it and somebody else.
+fn speaking_agent(
     tx: &Tx<'_>,
     ground: &Ground,
     (caller, channel): (&Caller, &Channel),
-    words: &Words<'_>,
-) -> Result<Spoken> {
+) -> Result<(Member, Turn)> {
     let c = tx.connection();
-    let (job, _) = caller.job()?;
     let member = who::require_member(c, caller, channel)?;
     let agent = member.agent.clone().unwrap_or_default();
     let turn = turns::running_of(c, &agent)?.filter(|it| it.channel == Some(channel.number));
@@ -203,13 +228,20 @@ fn by_agent(
         return Err(Error::conflict("private_turn", message)
             .hint("your final message is posted automatically"));
     }
-    let kind = kind_of(ground, &channel.kind);
-    if channel.paused.is_some() {
-        return Err(paused(channel));
-    }
-    if channels::is_too_fast(tx, channel, &kind, &member)? {
-        return Err(too_fast(channel));
-    }
+    require_calm(tx, ground, (channel, &member))?;
+    Ok((member, turn))
+}
+
+fn by_agent(
+    tx: &Tx<'_>,
+    ground: &Ground,
+    (caller, channel): (&Caller, &Channel),
+    words: &Words<'_>,
+) -> Result<Spoken> {
+    let c = tx.connection();
+    let (job, _) = caller.job()?;
+    let (member, turn) = speaking_agent(tx, ground, (caller, channel))?;
+    let agent = member.agent.clone().unwrap_or_default();
     let cause = match &turn.cause_message {
         Some(id) => channels::find_message(c, id)?.map(|it| it.as_cause()),
         None => None,
@@ -229,5 +261,6 @@ fn by_agent(
         job: Some(job.clone()),
         attachments: words.attachments.to_vec(),
     };
+    let kind = kind_of(ground, &channel.kind);
     channels::post(tx, &ground.ids, (channel.number, &kind), &post)
 }

@@ -1,5 +1,7 @@
 //! Channels without a server: posts, blocks and turns against a database in memory.
 
+mod attachments;
+mod attention;
 mod held;
 mod model;
 mod seats;
@@ -122,8 +124,17 @@ impl Site {
     }
 
     fn say(&mut self, person: usize, channel: &Channel, text: &str) -> Result<i64> {
+        self.post(person, channel, PostRequest { body: text.to_owned(), ..PostRequest::default() })
+    }
+
+    /// Sends files without a text.
+    fn say_with(&mut self, person: usize, channel: &Channel, files: &[i64]) -> Result<i64> {
+        let attachments = files.to_vec();
+        self.post(person, channel, PostRequest { attachments, ..PostRequest::default() })
+    }
+
+    fn post(&mut self, person: usize, channel: &Channel, request: PostRequest) -> Result<i64> {
         let (caller, slug) = (self.people[person].clone(), channel.slug.clone());
-        let request = PostRequest { body: text.to_owned(), ..PostRequest::default() };
         self.try_write(|tx, ground| speak::post_in_room(tx, ground, (&caller, &slug), &request))
             .map(|it| it.sequence)
     }

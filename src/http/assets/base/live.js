@@ -45,6 +45,11 @@ export function state() {
   return connection;
 }
 
+/** Returns whether this tab reads the stream for all tabs of the browser. */
+export function leads() {
+  return isLeader;
+}
+
 /** Signs out this browser's other tabs as well: none keeps showing the page. */
 export function signedOut() {
   channel.postMessage({ signedOut: true });

@@ -3,6 +3,7 @@
 // Pages work without any of this; the scripts make them live.
 
 import "./forms.js";
+import "./notify.js";
 import "./shell.js";
 
 const MODULES = {

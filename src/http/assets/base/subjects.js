@@ -13,7 +13,9 @@ export function subjectsOf({ kind = "", subject = "", data = {} }) {
   add("proposal", data.proposal_id);
   add("message", data.message_id);
   add("channel", data.channel);
-  if (kind === "turn_held") all.add("held");
+  // What waits for somebody in channels is listed with other decisions.
+  const waits = ["turn_held", "channel_changed"].includes(kind) || data.type === "escalation";
+  if (waits) all.add("held");
   add("source", data.source_path);
   add("source", data.path);
   if (subject.startsWith("source:")) add("source", data.from);

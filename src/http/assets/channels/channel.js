@@ -2,6 +2,7 @@
 // and what was seen is told to the server, so that lists know what is new.
 
 import { attaching } from "./attach.js";
+import { refreshIn } from "./live.js";
 import { names } from "./names.js";
 
 const NEAR_PX = 160;
@@ -31,6 +32,9 @@ export function start(root) {
     const body = new URLSearchParams({ sequence: String(told) });
     await fetch(`${location.pathname}/read`, { method: "POST", body, redirect: "manual" })
       .catch(() => { told = 0; });
+    // An escalation that was read waits no more.
+    const bar = document.querySelector(".bar-nav");
+    if (bar?.querySelector("#decisions:not(:empty)")) refreshIn(bar);
   };
   const show = () => {
     if (isAtEnd) seen = last();

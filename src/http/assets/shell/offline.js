@@ -1,5 +1,5 @@
-// The service worker: shows a page while the site cannot be reached. It stores only that page and
-// its style, and nothing that anybody reads here. `ASSETS`, the address of this version's files, is
+// The service worker: shows a page while the site cannot be reached, and notices of channels. It
+// stores only that page and its style, and nothing that anybody reads here. `ASSETS`, the address of this version's files, is
 // inserted before the first line.
 
 const PARTS = ["offline.html", "wb.css", "icon.svg"];
@@ -42,4 +42,30 @@ async function navigate(event) {
     const text = (await page.text()).replaceAll("{assets}", ASSETS);
     return new Response(text, { status: 503, headers });
   }
+}
+
+addEventListener("message", (event) => {
+  const { notice } = event.data ?? {};
+  if (notice) event.waitUntil(show(notice));
+});
+
+async function show({ title, body, at }) {
+  const seen = (it) => it.visibilityState === "visible" && new URL(it.url).pathname === at;
+  if ((await tabs()).some(seen)) return;
+  await registration.showNotification(title, { body, tag: at, data: at, icon: `${ASSETS}/icon-192.png` });
+}
+
+addEventListener("notificationclick", (event) => {
+  event.notification.close();
+  event.waitUntil(open(event.notification.data));
+});
+
+/** Leads to a tab that shows the channel, or to a new one: what is typed elsewhere stays there. */
+async function open(at) {
+  const there = (await tabs()).find((it) => new URL(it.url).pathname === at);
+  return there ? there.focus() : clients.openWindow(at);
+}
+
+function tabs() {
+  return clients.matchAll({ type: "window", includeUncontrolled: true });
 }

@@ -1,5 +1,6 @@
 //! Agents that live on: what each does, what was said, and a form that writes to it.
 
+mod handoffs;
 mod promote;
 
 use askama::Template;
@@ -47,6 +48,8 @@ struct AgentPage {
     peek: Peek,
     messages: Vec<Row>,
     turns: Vec<TurnRow>,
+    /// The newest handoffs of its persona.
+    handoffs: Vec<handoffs::Shown>,
     /// What was typed, and why it was refused.
     refused: Option<(String, String)>,
 }
@@ -71,6 +74,10 @@ impl TurnRow {
 
     fn tokens(&self) -> Option<String> {
         self.turn.tokens.filter(|tokens| *tokens > 0).map(labels::grouped)
+    }
+
+    fn cost(&self) -> Option<String> {
+        self.turn.cost_usd.filter(|cost| *cost > 0.0).map(|cost| format!("${cost:.2}"))
     }
 
     fn took(&self) -> Option<String> {
@@ -148,6 +155,11 @@ impl Shown {
             && !self.agent.handover.as_ref().is_some_and(is_open)
     }
 
+    /// Whether it can be asked to read handoffs.
+    fn can_read(&self) -> bool {
+        self.agent.heir.is_none() && self.agent.about.is_some()
+    }
+
     /// Whether a conversation with it can become a channel.
     fn can_be_promoted(&self, has_messages: bool) -> bool {
         has_messages && self.agent.heir.is_none() && self.agent.about.is_some()
@@ -194,6 +206,7 @@ pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
             control(&site, call, Verb::HandOver).await
         }),
         promote::routes(site),
+        handoffs::routes(site),
     ])
 }
 
@@ -256,12 +269,15 @@ async fn agent_page(
     let query = TurnsQuery { before: None, limit: Some(TURNS) };
     let turns = flows::agents::turns(site, &caller, name, query).await?.items;
     let turns = turns.into_iter().map(|turn| TurnRow { at: At(turn.started_at), turn }).collect();
-    match refused {
-        None => reply::page(&AgentPage { frame, shown, peek, messages, turns, refused: None }),
-        Some((typed, cause)) => {
-            let refused = Some((typed, cause.message().to_owned()));
-            reply::refused(&AgentPage { frame, shown, peek, messages, turns, refused }, &cause)
-        }
+    let handoffs = handoffs::newest(site, &caller, &shown.agent.persona).await?;
+    let (refused, cause) = match refused {
+        None => (None, None),
+        Some((typed, cause)) => (Some((typed, cause.message().to_owned())), Some(cause)),
+    };
+    let page = AgentPage { frame, shown, peek, messages, turns, handoffs, refused };
+    match cause {
+        None => reply::page(&page),
+        Some(cause) => reply::refused(&page, &cause),
     }
 }
 

@@ -27,13 +27,23 @@ const PROPOSALS_MAX: u32 = 200;
 enum Row {
     Proposal(Box<ProposalRow>),
     Approval(Box<ApprovalRow>),
-    /// A held answer in a channel.
-    Held(Box<Held>),
+    /// Something in a channel: a held answer, a pause or an escalation.
+    InChannel(Box<InChannel>),
 }
 
-struct Held {
+struct InChannel {
     waiting: Decision,
     since: At,
+}
+
+impl InChannel {
+    fn fact(&self) -> &'static str {
+        match &*self.waiting.what {
+            "paused" => "messages wait until someone resumes it",
+            "escalation" => "waits for the chair to read it",
+            _ => "someone may have typed in its terminal",
+        }
+    }
 }
 
 impl Row {
@@ -41,7 +51,7 @@ impl Row {
         match self {
             Row::Proposal(row) => row.proposal.created_at,
             Row::Approval(row) => row.created_at,
-            Row::Held(row) => row.since,
+            Row::InChannel(row) => row.since,
         }
     }
 }
@@ -101,13 +111,15 @@ async fn decisions(site: Site, call: Call) -> Result<Response> {
     let waiting = waiting(&site, &caller).await?;
     rows.extend(waiting.into_iter().map(|it| Row::Approval(Box::new(it))));
     let all = flows::decisions::waiting(&site, &caller).await?;
-    let held = all.into_iter().filter(|it| it.what == "held");
-    let held = held.map(|it| Row::Held(Box::new(Held { since: At(it.since), waiting: it })));
-    rows.extend(held);
+    let is_in_channel = |it: &Decision| ["held", "paused", "escalation"].contains(&&*it.what);
+    let found = all.into_iter().filter(is_in_channel);
+    rows.extend(
+        found.map(|it| Row::InChannel(Box::new(InChannel { since: At(it.since), waiting: it }))),
+    );
     rows.sort_by_key(|row| row.since().0);
     let paths = rows.iter().filter_map(|row| match row {
         Row::Proposal(row) => Some(row.proposal.source_path.as_str()),
-        Row::Approval(_) | Row::Held(_) => None,
+        Row::Approval(_) | Row::InChannel(_) => None,
     });
     frame.name_documents(&site, paths).await;
     reply::page(&DecisionsPage { frame, rows, has_more })

@@ -4,6 +4,8 @@ mod asked;
 mod kept;
 mod kills;
 mod life;
+#[cfg(feature = "faults")]
+mod probe;
 mod screen;
 mod spending;
 pub(crate) mod terminal;

@@ -13,6 +13,7 @@ mod handover;
 mod heard;
 mod identity;
 pub(in crate::flows) mod peek;
+mod probe;
 mod restart;
 mod rooms;
 mod show;

@@ -268,7 +268,7 @@ pub(in crate::script::schema) const INBOX: [Field; 27] = [
 ];
 
 /// The fields of `wb.agent`.
-pub(in crate::script::schema) const AGENT: [Field; 13] = [
+pub(in crate::script::schema) const AGENT: [Field; 14] = [
     needed("about", Shape::Line, r#""Knows the forge""#, "Its purpose, for people."),
     BY_ENGINE,
     SKILL,
@@ -299,6 +299,14 @@ pub(in crate::script::schema) const AGENT: [Field; 13] = [
         r#""kill""#,
         "Whether it keeps running for up to a day after the server ends, until the next server \
          takes it over.",
+    ),
+    with(
+        "probe_after",
+        Shape::Duration,
+        "30m",
+        r#""10m""#,
+        "After which silence its process is checked, and its state is `unknown` if nothing proves \
+         it; at least 1m.",
     ),
     ASKS,
     PERMISSION_WAIT,

@@ -312,6 +312,11 @@ fn only_messages_start_its_jobs_and_only_programs_run_them() {
         wb.schedule \"s\" { every = \"1h\", enqueue = { kind = \"@robbo\" } }\n";
     let text = check(of_agent, &["6:45 broken-rule"]);
     assert!(text.contains("names agent \"robbo\", which takes messages"), "{text}");
+    let hasty = "\
+        wb.engine \"e\" { type = \"stream\", speaks = \"lines\", command = { \"x\" } }\n\
+        wb.agent \"robbo\" { about = \"a\", engine = \"e\",\nprobe_after = \"59s\" }\n";
+    let text = check(hasty, &["6:1 out-of-range"]);
+    assert!(text.contains("must be at least 1m"), "{text}");
 }
 
 #[test]

@@ -96,10 +96,12 @@ impl Shown {
             "idle" => "idle",
             "busy" => "working",
             "blocked" => "waiting for a person",
+            "unknown" => "unknown",
             "failed" => "failed",
             _ => "stopped",
         };
-        let reason = self.agent.reason.as_deref();
+        // Its problem says why it is unknown.
+        let reason = self.agent.reason.as_deref().filter(|_| state != "unknown");
         match reason.filter(|it| !["asked", "ended"].contains(it)) {
             Some(reason) => format!("{state} ({})", reason.replace('_', " ")),
             None => state.to_owned(),
@@ -154,7 +156,7 @@ impl Shown {
     }
 
     fn is_busy(&self) -> bool {
-        ["busy", "blocked"].contains(&self.agent.state.as_str())
+        ["busy", "blocked", "unknown"].contains(&self.agent.state.as_str())
     }
 }
 

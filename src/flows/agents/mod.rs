@@ -22,6 +22,7 @@ mod trouble;
 mod turns;
 
 pub use control::{AGENT_STATE, interrupt, restart, start, stop};
+pub(in crate::flows) use direct::words;
 pub(in crate::flows) use ended::{cancelled, settle_job};
 pub use handoffs::{list as list_handoffs, read as read_handoff, rehydrate};
 pub use handover::{handover, write as write_handoff};

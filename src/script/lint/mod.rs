@@ -195,6 +195,10 @@ fn shadowed(
             found.push((field, "it is not shorter than `timeout`".to_owned()));
         }
     }
+    let rest = kind.inbox.as_ref().map(|it| it.after_turn).filter(|_| checked.has("after_turn"));
+    if rest.is_some_and(|it| it >= kind.timeout) {
+        found.push(("after_turn", "it is not shorter than `timeout`".to_owned()));
+    }
     let reads_end = engine.and_then(Engine::reads).is_some_and(Reads::tells_end);
     if checked.has("linger") && !reads_end {
         let why = format!("engine \"{}\" has no `reads` that tells the final result", kind.engine);

@@ -80,6 +80,11 @@ impl Speaks {
     pub const ALL: [Speaks; 4] =
         [Speaks::ClaudeStreamJson, Speaks::CodexAppServer, Speaks::PiRpc, Speaks::Lines];
 
+    /// Returns whether instances of inboxes can be spoken to in it.
+    pub fn serves_inboxes(self) -> bool {
+        matches!(self, Speaks::ClaudeStreamJson | Speaks::Lines)
+    }
+
     /// Returns whether it reports the tokens of a turn. A program of its own may.
     pub fn tells_tokens(self) -> bool {
         self != Speaks::Hooks

@@ -190,7 +190,7 @@ pub(in crate::script::schema) const KIND: [Field; 27] = [
 
 /// The fields of `wb.inbox`. Its `start` is a command: the longest wait for a first output is
 /// always that of the engine.
-pub(in crate::script::schema) const INBOX: [Field; 27] = [
+pub(in crate::script::schema) const INBOX: [Field; 28] = [
     needed("about", Shape::Line, r#""Tear an account down""#, "What it does, for people."),
     BY_ENGINE,
     SKILL,
@@ -264,6 +264,14 @@ pub(in crate::script::schema) const INBOX: [Field; 27] = [
         Shape::Reference("kind"),
         r#""accounts-monitor""#,
         "Kind with the input `worker` of which a job watches each instance while it runs.",
+    ),
+    with(
+        "after_turn",
+        Shape::Duration,
+        "5m",
+        r#""1m""#,
+        "With an engine of type \"stream\": how long an instance without a verdict waits for another \
+         message after a turn.",
     ),
 ];
 

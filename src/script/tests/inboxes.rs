@@ -320,6 +320,33 @@ fn only_messages_start_its_jobs_and_only_programs_run_them() {
 }
 
 #[test]
+fn an_inbox_may_be_spoken_to_in_words_that_say_when_a_turn_ends() {
+    let on = |engine: &str, fields: &str| {
+        format!(
+            "wb.engine \"e\" {{ command = {{ \"x\" }}, {engine} }}\n\
+             wb.inbox \"a/b\" {{ about = \"a\", engine =\n\"e\",\n{fields} }}\n"
+        )
+    };
+    for speaks in ["lines", "claude-stream-json"] {
+        let engine = format!("type = \"stream\", speaks = \"{speaks}\"");
+        assert_eq!(check(&on(&engine, "after_turn = \"1m\""), &[]), "");
+        let text = check(&on(&engine, "start = \"exec x\""), &["7:1 broken-rule"]);
+        assert!(text.contains("replaces an engine that is spoken to"), "{text}");
+    }
+    for engine in [
+        "type = \"stream\", speaks = \"pi-rpc\"",
+        "type = \"stream\", speaks = \"codex-app-server\"",
+        "type = \"terminal\", hooks = { \"{{hooks_file}}\" }",
+    ] {
+        let text = check(&on(engine, ""), &["6:1 broken-rule"]);
+        assert!(text.contains("speaks \"claude-stream-json\" or \"lines\""), "{text}");
+    }
+    let plain = "type = \"process\", prompt = \"stdin\"";
+    let text = check(&on(plain, "after_turn = \"1m\""), &["7:1 broken-rule"]);
+    assert!(text.contains("its engine has one turn"), "{text}");
+}
+
+#[test]
 fn what_is_hardly_meant_is_warned_of() {
     let warned = |rest: &str| {
         let loaded = Site::with_head(rest).loaded();

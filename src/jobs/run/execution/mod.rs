@@ -117,6 +117,9 @@ pub(super) struct Ready {
     typed: Option<Typed>,
     /// The session that its agent goes on with.
     going_on: Option<String>,
+    /// How long its engine rests after a turn, if it is an instance that is spoken to, and what its
+    /// first turn is about.
+    turns: Option<(Duration, String)>,
     /// What runs around the agent.
     plan: Option<Plan>,
     /// Whether it counts if the agent was started: its inbox may repeat what was lost before.
@@ -230,7 +233,14 @@ fn ready(
             engine.argv.extend(launch::asking_arguments(&inner.ground, kind, &engine.asks));
         }
     }
-    if let Some(speech) = &engine.speech {
+    let turns = match &kind.inbox {
+        Some(inbox) if engine.speech.is_some() => {
+            launch::check_first(&prompt)?;
+            Some((inbox.after_turn, prompt.clone()))
+        }
+        _ => None,
+    };
+    if let Some(speech) = engine.speech.as_ref().filter(|_| turns.is_none()) {
         engine.argv.extend(launch::system_arguments(&inner.ground, &job.id, speech));
     }
     let going_on = session.filter(|it| it.is_resumed).map(|it| it.name);
@@ -254,7 +264,7 @@ fn ready(
     let speaks = engine.speech.as_ref().map(|it| it.speaks);
     let typed = engine.speech.as_ref().and_then(|it| it.typed.clone());
     let is_marked = kind.inbox.is_some();
-    Ok(Ready { spec, reads: engine.reads, speaks, typed, going_on, plan, is_marked })
+    Ok(Ready { spec, reads: engine.reads, speaks, typed, going_on, turns, plan, is_marked })
 }
 
 /// Runs the agent, and the hooks around it; nothing if the server stops before all is over.
@@ -333,13 +343,16 @@ async fn supervise(
         None => Some((inner.setup.hooks.watch)(job.id.clone(), Beginning::Now).await),
         Some(_) => None,
     };
-    let Ready { spec, reads, speaks, typed, going_on: session, .. } = ready;
+    let Ready { spec, reads, speaks, typed, going_on: session, turns, .. } = ready;
     let is_kept =
         matches!(spec.launch.on_server_loss, OnServerLoss::Keep { keep_ms, .. } if keep_ms > 0);
     let listener = match (inner.setup.hooks.listen)(generation, job) {
         Ok(listener) => listener,
         Err(cause) => return Some(failed(Reason::Internal, cause.chain())),
     };
+    if let Some((after_turn, first)) = turns {
+        outside.rest.begin(after_turn, first);
+    }
     let ears = phase::Ears { reads, speaks, typed, session, is_kept };
     let run = phase::run(inner, job, (Phase::Run, spec, ears), listener, &outside, stop);
     let (end, telemetry) = match run.await {
@@ -351,6 +364,10 @@ async fn supervise(
         Ran::Left => return None,
     };
     let mut outcome = ended((inner, generation), job, end, telemetry, stop.is_cancelled()).await;
+    if outside.rest.is_on() {
+        // Its turns are counted; the engine's last line tells of the last one only.
+        (outcome.usage, outcome.cost_usd) = (None, None);
+    }
     if let Some(watched) = watched.filter(|_| !fault::is_off("watch")) {
         outcome.warnings.extend(look_again(watched, stop).await);
     }

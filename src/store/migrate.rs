@@ -205,6 +205,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "script_messages",
         sql: include_str!("../../migrations/047_script_messages.sql"),
     },
+    Migration {
+        version: 48,
+        name: "unused_index",
+        sql: include_str!("../../migrations/048_unused_index.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction to rebuild tables: `PRAGMA

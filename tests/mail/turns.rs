@@ -17,7 +17,8 @@ fn talk(bench: &Bench, fields: &str, script: &str) {
   session = {{ "new", "{{{{session}}}}" }}, resume = {{ "old", "{{{{session}}}}" }},
 }}
 wb.inbox "t/talk" {{
-  about = "A test", engine = "talk", prompt = "{{{{banner}}}}\n{{{{payload}}}}", timeout = "2m", {fields}
+  about = "A test", engine = "talk", timeout = "2m",
+  prompt = "{{{{banner}}}}\n{{{{payload}}}}", {fields}
 }}
 "#
     ));

@@ -253,7 +253,7 @@ fn until_change(events: &mut Events<'_>, agent: &str, until: Instant) -> Result<
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         match events.next(left)? {
-            Next::Event(event) if event.data["subject"] != agent && !left.is_zero() => {}
+            Next::Event(event) if !event.is_about(agent) && !left.is_zero() => {}
             _ => return Ok(()),
         }
     }

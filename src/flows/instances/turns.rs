@@ -1,6 +1,7 @@
 //! Messages to instances whose engine goes on after a turn: each is given as a turn of its own.
 //!
-//! **Invariant:** a message is recorded as sent before its first byte is written, and is given once.
+//! **Invariant:** a message is recorded as sent before its first byte is written, and is given
+//! once.
 
 use std::time::Duration;
 

@@ -25,7 +25,8 @@ use crate::script::{
 /// Longest single argument on Linux, without the terminating NUL.
 const ARGUMENT_BYTES_MAX: usize = crate::base::limit::ARGUMENT_BYTES_MAX;
 
-/// Longest first text for an engine that is spoken to, in bytes: escaped, it fits the guard's buffer.
+/// Longest first text for an engine that is spoken to, in bytes: escaped, it fits the buffer of the
+/// guard.
 const FIRST_BYTES_MAX: usize = 512 * 1024;
 
 /// Time for answering a permission request, besides waiting for the decision.

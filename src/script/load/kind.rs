@@ -133,7 +133,7 @@ impl<'a> KindBuilder<'a> {
         let engine = self.checked.text("engine").and_then(|it| self.engines.get(it));
         let speech = engine.and_then(|it| it.speech.as_ref());
         if self.is_inbox() {
-            self.check_turns(speech.map(|it| it.speaks), engine.is_some());
+            self.check_turns(speech.map(|it| it.speaks));
         } else if !is_agent && speech.is_some() {
             let message = format!("{} names an engine that lives on", self.title());
             let note = "what lives on is declared by wb.agent";
@@ -146,24 +146,19 @@ impl<'a> KindBuilder<'a> {
         }
     }
 
-    /// Refuses an engine whose turns an inbox cannot have, and fields that do not go with its engine.
-    fn check_turns(&mut self, speaks: Option<Speaks>, is_known: bool) {
+    /// Refuses an engine whose turns an inbox cannot have, and a command in its place.
+    fn check_turns(&mut self, speaks: Option<Speaks>) {
         let (title, checked) = (self.title(), self.checked);
         if speaks.is_some_and(|it| !it.serves_inboxes()) {
             let message = format!("{title} names an engine that only agents have");
-            let note = "an inbox takes an engine of type \"process\", or one of type \"stream\" that \
-                        speaks \"claude-stream-json\" or \"lines\"";
+            let note = "an inbox takes an engine of type \"process\", or one of type \"stream\" \
+                        that speaks \"claude-stream-json\" or \"lines\"";
             self.error("broken-rule", message, checked.spot("engine"), note);
         }
         if speaks.is_some() && checked.has("start") {
             let message = format!("`start` of {title} replaces an engine that is spoken to");
             let note = "leave it out, or name an engine of type \"process\"";
             self.error("broken-rule", message, checked.spot("start"), note);
-        }
-        if speaks.is_none() && is_known && checked.has("after_turn") {
-            let message = format!("`after_turn` of {title} means nothing: its engine has one turn");
-            let note = "leave it out, or name an engine of type \"stream\"";
-            self.error("broken-rule", message, checked.spot("after_turn"), note);
         }
     }
 

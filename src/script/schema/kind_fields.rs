@@ -270,8 +270,8 @@ pub(in crate::script::schema) const INBOX: [Field; 28] = [
         Shape::Duration,
         "5m",
         r#""1m""#,
-        "With an engine of type \"stream\": how long an instance without a verdict waits for another \
-         message after a turn.",
+        "With an engine of type \"stream\": how long an instance without a verdict waits for \
+         another message after a turn.",
     ),
 ];
 

@@ -156,7 +156,9 @@ impl Shown {
     }
 
     fn is_busy(&self) -> bool {
-        ["busy", "blocked", "unknown"].contains(&self.agent.state.as_str())
+        // One of whose turn nothing is heard any more has one, too.
+        ["busy", "blocked"].contains(&self.agent.state.as_str())
+            || self.agent.reason.as_deref() == Some("unknown_silent")
     }
 }
 

@@ -45,8 +45,7 @@ pub(super) async fn follow(
     stop: &CancellationToken,
 ) -> Option<Followed> {
     let (stopper, mut ending, is_run) = (guard.stopper(), None, phase == Phase::Run);
-    let (mut is_told, mut is_fenced, mut is_in_call) = (false, !is_run, false);
-    let mut is_closed = !outside.rest.is_on();
+    let (mut is_told, mut is_fenced, mut hints) = (false, !is_run, Hints::default());
     // The fence is written while the guard brings the end about: neither waits for the other, and
     // the settlement comes after both.
     let mut fencing = std::pin::pin!(Fuse::terminated());
@@ -63,9 +62,8 @@ pub(super) async fn follow(
                 outside.rest.end();
                 continue;
             }
-            is_over = outside.rest.turned(), if !is_closed => {
-                is_closed = close_if(is_over, &stopper);
-                note_pause(telemetry.as_ref(), outside, (&stopper, &mut is_in_call));
+            is_over = outside.rest.turned(), if !hints.is_closed => {
+                hints.turned(is_over, telemetry.as_ref(), outside, &stopper);
                 continue;
             }
             () = asked.as_mut(), if !asked.is_terminated() && !is_told => None,
@@ -79,18 +77,12 @@ pub(super) async fn follow(
         let Some(event) = event else {
             is_told = true;
             ending.get_or_insert_with(Instant::now);
-            if is_run && stop.is_cancelled() {
-                fence(inner, job).await;
-            }
-            stopper.stop(ExitCause::Stopped);
+            halt((inner, job), is_run && stop.is_cancelled(), &stopper).await;
             continue;
         };
         match event {
             None => break,
-            Some(GuardEvent::Started { .. }) if is_ready_then(job, outside) => {
-                note(inner, job, vec![Noted::ready()], stop).await;
-            }
-            Some(GuardEvent::Started { .. }) => say_first(inner, outside),
+            Some(GuardEvent::Started { .. }) => started((inner, job), outside, stop).await,
             Some(GuardEvent::AgentExited { .. } | GuardEvent::Ending { .. }) => {
                 ending.get_or_insert_with(Instant::now);
                 if !is_fenced {
@@ -101,7 +93,7 @@ pub(super) async fn follow(
             Some(GuardEvent::Output { stream: Stream::Stdout, bytes_total }) if is_run => {
                 let heard = hear(telemetry, job, outside, (&stopper, bytes_total)).await;
                 telemetry = note_all((inner, job), heard, outside, stop).await;
-                note_pause(telemetry.as_ref(), outside, (&stopper, &mut is_in_call));
+                hints.pause(telemetry.as_ref(), outside, &stopper);
             }
             Some(_) => {}
         }
@@ -116,32 +108,57 @@ pub(super) async fn follow(
     Some((end, telemetry, ending))
 }
 
-/// Gives an instance that is spoken to its first text.
-fn say_first(inner: &Inner, outside: &Running) {
+/// Notes that an agent that lives on runs, and gives an instance that is spoken to its first text.
+async fn started((inner, job): (&Inner, &Job), outside: &Running, stop: &CancellationToken) {
+    if is_ready_then(job, outside) {
+        note(inner, job, vec![Noted::ready()], stop).await;
+    }
     if let Some(first) = outside.rest.take_first() {
         outside.voice.say(&inner.setup.ids.mint(), &first);
     }
 }
 
-/// Ends the input of an instance that gets nothing more, and with it its last rest.
-fn close_if(is_over: bool, stopper: &GuardStopper) -> bool {
-    if is_over {
-        stopper.close_input();
-        stopper.final_result();
+/// Ends a phase; a server that stops refuses the job's token first.
+async fn halt((inner, job): (&Inner, &Job), is_fenced_first: bool, stopper: &GuardStopper) {
+    if is_fenced_first {
+        fence(inner, job).await;
     }
-    is_over
+    stopper.stop(ExitCause::Stopped);
 }
 
-/// Stops the idle clock while the agent waits for a tool, or for another text.
-fn note_pause(
-    telemetry: Option<&Telemetry>,
-    outside: &Running,
-    (stopper, is_paused): (&GuardStopper, &mut bool),
-) {
-    let is_in_call = telemetry.is_some_and(Telemetry::is_in_call) || outside.rest.is_resting();
-    if is_in_call != *is_paused {
-        *is_paused = is_in_call;
-        stopper.in_call(is_in_call);
+/// What a guard was told about the turns of its agent.
+#[derive(Debug, Default)]
+struct Hints {
+    /// Whether its idle clock stands still.
+    is_paused: bool,
+    /// Whether its input is over.
+    is_closed: bool,
+}
+
+impl Hints {
+    /// Tells the guard about a change between two turns: an agent that gets nothing more is to end.
+    fn turned(
+        &mut self,
+        is_over: bool,
+        telemetry: Option<&Telemetry>,
+        outside: &Running,
+        stopper: &GuardStopper,
+    ) {
+        if is_over {
+            self.is_closed = true;
+            stopper.close_input();
+            stopper.final_result();
+        }
+        self.pause(telemetry, outside, stopper);
+    }
+
+    /// Stops the idle clock while the agent waits for a tool, or for another text.
+    fn pause(&mut self, telemetry: Option<&Telemetry>, outside: &Running, stopper: &GuardStopper) {
+        let is_paused = telemetry.is_some_and(Telemetry::is_in_call) || outside.rest.is_resting();
+        if is_paused != self.is_paused {
+            self.is_paused = is_paused;
+            stopper.in_call(is_paused);
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 pub(super) mod around;
 mod follow;
 mod phase;
+mod session;
 mod task;
 
 use std::sync::Arc;
@@ -166,7 +167,7 @@ pub(super) async fn prepare(
     }
     let session = match &prepared.alone {
         Some(_) => None,
-        None => session((inner, generation), job, kind, prepared.session).await?,
+        None => session::of((inner, generation), job, kind, prepared.session).await?,
     };
     let made = (prepared.prompt, token, prepared.env, session);
     ready((inner, generation), job, (kind, prepared.alone.as_ref()), made).map_err(|cause| {
@@ -177,46 +178,6 @@ pub(super) async fn prepare(
             _ => failed(Reason::PromptFailed, cause.message().to_owned()),
         }
     })
-}
-
-/// Returns the session of a job whose engine is told it: a new one gets its name here, on record
-/// before the agent starts; a later leg goes on with that of the leg before it.
-async fn session(
-    (inner, generation): (&Inner, &Generation),
-    job: &Job,
-    kind: &Kind,
-    earlier: Option<String>,
-) -> std::result::Result<Option<Session>, Outcome> {
-    let Ok(engine) = generation.engines.find(&kind.engine) else { return Ok(None) };
-    let going_on = |name: &str| Session { name: name.to_owned(), is_resumed: true };
-    let can_resume = engine.can_resume();
-    if let Some(earlier) = earlier.filter(|_| can_resume) {
-        keep_session(inner, job, &earlier).await?;
-        return Ok(Some(going_on(&earlier)));
-    }
-    if job.resumes.is_some() {
-        return match &job.session_ref {
-            Some(session) if can_resume => Ok(Some(going_on(session))),
-            _ => {
-                let tail = "its engine can no longer resume sessions".to_owned();
-                Err(failed(Reason::SessionLost, tail))
-            }
-        };
-    }
-    if engine.sessions.session.is_empty() || job.session_ref.is_some() {
-        let name = job.session_ref.clone();
-        return Ok(name.map(|name| Session { name, is_resumed: false }));
-    }
-    let session: JobId = inner.setup.ids.mint();
-    keep_session(inner, job, session.as_str()).await?;
-    Ok(Some(Session { name: session.to_string(), is_resumed: false }))
-}
-
-async fn keep_session(inner: &Inner, job: &Job, name: &str) -> std::result::Result<(), Outcome> {
-    let (id, name) = (job.id.clone(), name.to_owned());
-    let keep = move |tx: &Tx<'_>| parking::keep_session(tx, &id, &name);
-    let kept = inner.setup.store.write(keep).await;
-    kept.map_err(|cause| failed(Reason::Internal, cause.chain()))
 }
 
 fn ready(
@@ -364,10 +325,6 @@ async fn supervise(
         Ran::Left => return None,
     };
     let mut outcome = ended((inner, generation), job, end, telemetry, stop.is_cancelled()).await;
-    if outside.rest.is_on() {
-        // Its turns are counted; the engine's last line tells of the last one only.
-        (outcome.usage, outcome.cost_usd) = (None, None);
-    }
     if let Some(watched) = watched.filter(|_| !fault::is_off("watch")) {
         outcome.warnings.extend(look_again(watched, stop).await);
     }

@@ -25,8 +25,8 @@ use crate::store::Tx;
 /// The code of a job that already has its result.
 pub const ALREADY_COMPLETED: &str = "already_completed";
 
-// A job never ends before it started, whatever the clock does: durations are not negative. The turns
-// of an instance were counted one by one, and its last line tells of the last one only.
+// A job never ends before it started, whatever the clock does: durations are not negative. The
+// turns of an instance were counted one by one, and its last line tells of the last one only.
 const BEGIN_ENDING: &str = "
     UPDATE agent_jobs SET ending_ms = MAX(:now, started_ms)
     WHERE id = :id AND status = 'running' AND ending_ms IS NULL";

@@ -304,6 +304,7 @@ fn start(
     let expiring = flows::approvals::expire::serve(works.clone(), stop.clone());
     services.spawn("the clock of approvals", expiring);
     services.spawn("the agents", flows::agents::serve(site.clone(), stop.clone()));
+    services.spawn("the instances", flows::instances::serve(site.clone(), stop.clone()));
     services.spawn("the records", flows::assistant::serve_records(site.clone(), stop.clone()));
     services.spawn("the sweep of workspaces", flows::workspaces::serve(site.clone(), stop.clone()));
     services.spawn("the gateway", flows::assistant::serve(site.clone(), stop.clone()));

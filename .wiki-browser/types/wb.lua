@@ -735,6 +735,7 @@
 ---@field cwd_template? string Folder of an instance, created by `prepare` (`$WORKTREE_PATH`); may also use `{{cwd_base}}`.
 ---@field sends? string[] Addresses its agents may send to; people, agents and inboxes by default.
 ---@field monitor? string|wb.Kind Kind with the input `worker` of which a job watches each instance while it runs.
+---@field after_turn? wb.Duration With an engine of type "stream": how long an instance without a verdict waits for another message after a turn. Default: `5m`.
 
 ---What jobs of this kind may spend per day (UTC).
 ---@class wb.AgentFields.Daily
@@ -751,6 +752,7 @@
 ---@field autostart? "never"|"on_message"|"always" When it is started: by a person, when a message arrives for it, or with the server. Default: `never`.
 ---@field restart? boolean Whether it is restarted when it ends unexpectedly. Default: `true`.
 ---@field on_server_loss? "kill"|"keep" Whether it keeps running for up to a day after the server ends, until the next server takes it over. Default: `keep`.
+---@field probe_after? wb.Duration After which silence its process is checked, and its state is `unknown` if nothing proves it; at least 1m. Default: `30m`.
 ---@field asks? boolean Whether its agents may ask people for approvals (`wb-agent approval create`). Default: `false`.
 ---@field permission_wait? wb.Duration How long an engine with `asks` waits for a decision on a tool call before its job is parked. Default: `10m`.
 ---@field daily? wb.AgentFields.Daily What jobs of this kind may spend per day (UTC).

@@ -17,7 +17,8 @@ pub struct AgentView {
     pub about: Option<String>,
     /// The engine of its declaration.
     pub engine: Option<String>,
-    /// `stopped starting idle busy blocked failed`.
+    /// `stopped starting idle busy blocked failed`, or `unknown` if nothing was heard from it for
+    /// `probe_after` and nothing proves that its last state still holds.
     pub state: String,
     /// `running` or `stopped`.
     pub wanted: String,

@@ -266,6 +266,8 @@ pub struct InboxView {
     pub concurrency: u32,
     /// What happens to an instance that a crash ended.
     pub on_lost: String,
+    /// The kind of the jobs that watch its instances.
+    pub monitor: Option<String>,
     /// What a payload must be.
     pub schema: Option<Value>,
     /// What a reply must be.

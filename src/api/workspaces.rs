@@ -65,6 +65,14 @@ pub struct Workspace {
     pub note: Option<String>,
 }
 
+impl Workspace {
+    /// Returns whether a person has kept it: its folder is theirs.
+    pub fn is_kept(&self) -> bool {
+        // One that was cleaned up has no note.
+        self.state == WorkspaceState::Gone && self.note.is_some()
+    }
+}
+
 /// The newest workspaces.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -31,6 +31,13 @@ pub struct ServerEvent {
     pub data: Value,
 }
 
+impl ServerEvent {
+    /// Returns whether it is about this subject.
+    pub fn is_about(&self, subject: &str) -> bool {
+        self.data["subject"] == subject
+    }
+}
+
 /// The result of waiting for the next event.
 #[derive(Debug)]
 pub enum Next {

@@ -16,7 +16,7 @@ use crate::api::workspaces::{Workspace, WorkspaceSort, WorkspaceState};
 use crate::base::{Actor, Context, Error, ErrorKind, JobId, Millis, Result};
 use crate::documents::workspace::{self, Discard, NewWorkspace, Wanted, row};
 use crate::flows::{Site, Works};
-use crate::jobs::{self, Cleanup, HookRun, Job, WorkspaceNeed, Workspaces};
+use crate::jobs::{self, Cleanup, HookRun, Job, Viewer, WorkspaceNeed, Workspaces};
 use crate::people::Caller;
 use crate::process;
 use crate::script::Kind;
@@ -58,6 +58,8 @@ async fn make(works: &Works, need: WorkspaceNeed) -> Result<Utf8PathBuf> {
         let folder = script.filter(|it| it.is_dir()).unwrap_or_else(|| path.join(prefix));
         return Ok(folder);
     }
+    let (id, at) = (root.clone(), path.clone());
+    works.store.read(move |c| refuse_kept(c, &id, &at)).await?;
     let new =
         NewWorkspace { root: root.clone(), sort, path: path.clone(), repo: repo.clone(), cleanup };
     works.store.write(move |tx| row::insert(tx, &new)).await?;
@@ -85,6 +87,28 @@ async fn make(works: &Works, need: WorkspaceNeed) -> Result<Utf8PathBuf> {
         ));
     }
     Ok(if script.is_dir() { script } else { path.join(made.prefix) })
+}
+
+/// Refuses the folder of an earlier job of the same message that a person has kept: what is in it
+/// is theirs, and neither hooks nor agents may touch it.
+fn refuse_kept(c: &Connection, root: &JobId, path: &Utf8Path) -> Result<()> {
+    let Some(message) = jobs::find_brief(c, &Viewer::Program, root)?.message_id else {
+        return Ok(());
+    };
+    if !path.exists() {
+        return Ok(());
+    }
+    for earlier in jobs::roots_of_message(c, &message)? {
+        let kept = row::find(c, &earlier)?.filter(|it| it.is_kept() && it.path == path);
+        if kept.is_some() {
+            let message = format!(
+                "{path} was kept by a person after job {earlier}; to run it again, move that \
+                 folder away and type: wiki-browser job retry {root}"
+            );
+            return Err(Error::conflict("workspace_kept", message));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the folder of the agent inside of the workspace that an earlier leg has left; nothing

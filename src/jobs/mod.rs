@@ -35,7 +35,7 @@ pub use queue::waiting::Outlook;
 pub use rows::board::retries;
 pub use rows::bulk::{Choice, chosen, count, each_waiting, rename_kind};
 pub use rows::dismissal::{dismiss, dismissed};
-pub use rows::instance::{instances, last_leg, last_of_message, legs};
+pub use rows::instance::{instances, last_leg, last_of_message, legs, roots_of_message};
 pub use rows::job::{Job, JobFilter, Turn};
 pub use rows::measures::{QueueCounts, Spent, queue_counts, spent};
 pub use rows::pool::{Pool, PoolCaps};

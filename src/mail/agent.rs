@@ -22,6 +22,8 @@ const SHOW: &str = "
     UPDATE agents SET state = :state, fact = :fact, fact_ms = :now, reason = :reason,
         changed_ms = :now
     WHERE name = :name";
+const DOUBT: &str = "
+    UPDATE agents SET reason = :reason, changed_ms = :now WHERE name = :name";
 const START: &str = "
     UPDATE agents SET state = 'starting', job_id = :job, config_digest = :digest,
         not_before_ms = NULL, reason = NULL, fact = 'queued', fact_ms = :now, changed_ms = :now
@@ -42,12 +44,16 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("agent::insert", INSERT),
     ("agent::want", WANT),
     ("agent::show", SHOW),
+    ("agent::doubt", DOUBT),
     ("agent::start", START),
     ("agent::wait", WAIT),
     ("agent::clear_ends", CLEAR_ENDS),
     ("agent::keep_session", KEEP_SESSION),
     ("agent::set_heir", SET_HEIR),
 ];
+
+/// Prefix of the reason of an agent of which it is not known whether its state still holds.
+const UNKNOWN: &str = "unknown_";
 
 /// The wanted state of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,6 +152,16 @@ pub struct Agent {
 }
 
 impl Agent {
+    /// Returns why it is not known whether its state still holds, if so.
+    pub fn doubt(&self) -> Option<&str> {
+        self.reason.as_deref().filter(|it| it.starts_with(UNKNOWN))
+    }
+
+    /// Returns the word for its state, as it is shown: `unknown` if it may not hold any more.
+    pub fn state_word(&self) -> &'static str {
+        if self.doubt().is_some() { "unknown" } else { self.state.as_str() }
+    }
+
     fn from_row(row: &Row<'_>) -> rusqlite::Result<Agent> {
         let (wanted, state): (String, String) = (row.get("wanted")?, row.get("state")?);
         let ends: String = row.get("ends_json")?;
@@ -240,15 +256,30 @@ pub fn show(
     (fact, reason): (&str, Option<&str>),
     by: &Actor,
 ) -> Result<()> {
+    // Whoever passes the reason on has seen it: there is no doubt any more.
+    let reason = reason.filter(|it| !it.starts_with(UNKNOWN));
     tx.prepare_cached(SHOW)?.execute(named_params! {
         ":name": agent.name, ":state": state.as_str(), ":fact": fact, ":reason": reason,
         ":now": tx.now(),
     })?;
     tx.ring(super::BELL);
-    match state == agent.state {
+    match state == agent.state && agent.doubt().is_none() {
         true => Ok(()),
         false => tell(tx, &agent.name, state, agent.job_id.as_ref(), by),
     }
+}
+
+/// Records that it is not known whether an agent's state still holds, with the reason, or that it
+/// does; the fact behind it stays.
+///
+/// # Errors
+/// Fails if the database cannot be written.
+pub fn doubt(tx: &Tx<'_>, agent: &Agent, reason: Option<&str>) -> Result<()> {
+    let params = named_params! {":name": agent.name, ":reason": reason, ":now": tx.now()};
+    tx.prepare_cached(DOUBT)?.execute(params)?;
+    tx.ring(super::BELL);
+    let now = Agent { reason: reason.map(str::to_owned), ..agent.clone() };
+    tell_word(tx, &now.name, now.state_word(), now.job_id.as_ref(), &Actor::System)
 }
 
 /// Records that a job starts an agent.
@@ -304,6 +335,10 @@ pub fn set_heir(tx: &Tx<'_>, name: &str, heir: Option<&str>) -> Result<()> {
 }
 
 fn tell(tx: &Tx<'_>, name: &str, state: State, job: Option<&JobId>, by: &Actor) -> Result<()> {
-    let data = json!({"name": name, "state": state.as_str(), "job_id": job});
+    tell_word(tx, name, state.as_str(), job, by)
+}
+
+fn tell_word(tx: &Tx<'_>, name: &str, state: &str, job: Option<&JobId>, by: &Actor) -> Result<()> {
+    let data = json!({"name": name, "state": state, "job_id": job});
     tx.emit(Event::new(EventKind::AgentChanged, format!("agent:{name}"), by.clone(), data))
 }

@@ -154,6 +154,18 @@ pub fn begin_block(tx: &Tx<'_>, agent: &str, id: &BlockId, proof: &str) -> Resul
     tell(tx, id, "confirmed").map(|()| true)
 }
 
+/// Records that the turn of a block began that an instance was given.
+///
+/// # Errors
+/// Fails if the database cannot be written.
+pub fn confirm_given(tx: &Tx<'_>, id: &BlockId) -> Result<()> {
+    let params = named_params! {":block": id, ":proof": "turn", ":now": tx.now()};
+    match tx.prepare_cached(CONFIRM)?.execute(params)? {
+        0 => Ok(()),
+        _ => tell(tx, id, "confirmed"),
+    }
+}
+
 /// Records that nothing of a block was sent to its agent: its deliveries are queued again.
 ///
 /// # Errors

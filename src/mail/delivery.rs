@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde_json::json;
 
 use crate::base::{
-    Actor, Address, Error, EventKind, JobId, MailId, Millis, PersonId, Result, Scope,
+    Actor, Address, BlockId, Error, EventKind, JobId, MailId, Millis, PersonId, Result, Scope,
 };
 use crate::mail::message::{self, Message};
 use crate::store::Tx;
@@ -29,7 +29,12 @@ const MARK_SENT: &str = "
 const CONFIRM_PULLED: &str = "
     UPDATE deliveries INDEXED BY deliveries_by_state
     SET state = 'confirmed', proof = 'pulled', ended_ms = :now
-    WHERE to_class = :class AND to_name = :name AND state = 'sent' AND seq <= :until";
+    WHERE to_class = :class AND to_name = :name AND state = 'sent' AND seq <= :until
+        AND block_id IS NULL";
+const GIVE: &str = "
+    UPDATE deliveries SET state = 'sent', sent_ms = :now, is_head = 1, job_id = :job,
+        block_id = :block
+    WHERE seq = :seq AND state = 'queued'";
 const CONFIRM_READ: &str = "
     UPDATE deliveries INDEXED BY deliveries_of_message
     SET state = 'confirmed', proof = 'read', ended_ms = :now
@@ -76,6 +81,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("delivery::open_of", OPEN_OF),
     ("delivery::mark_sent", MARK_SENT),
     ("delivery::confirm_pulled", CONFIRM_PULLED),
+    ("delivery::give", GIVE),
     ("delivery::confirm_read", CONFIRM_READ),
     ("delivery::drop_open", DROP_OPEN),
     ("delivery::give_up_sent", GIVE_UP_SENT),
@@ -277,6 +283,21 @@ pub fn pull(tx: &Tx<'_>, to: &Address, job: &JobId, limit: u32) -> Result<Vec<(i
         }
     }
     Ok(given)
+}
+
+/// Hands a queued delivery to an instance as the block of its next turn: `sent` until that begins.
+/// Returns `false` if it was handed out already.
+///
+/// # Errors
+/// Fails if the database cannot be written.
+pub fn give(tx: &Tx<'_>, delivery: &Delivery, job: &JobId, block: &BlockId) -> Result<bool> {
+    let params =
+        named_params! {":seq": delivery.seq, ":now": tx.now(), ":job": job, ":block": block};
+    let is_given = tx.prepare_cached(GIVE)?.execute(params)? == 1;
+    if is_given {
+        changed(tx, &delivery.message_id, &Actor::System, "sent")?;
+    }
+    Ok(is_given)
 }
 
 /// Confirms an instance's pulled deliveries, up to a sequence number.

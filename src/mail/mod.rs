@@ -13,12 +13,13 @@ mod rooms;
 mod unconfirmed;
 
 pub use block::{
-    OpenBlock, begin_block, claim_block, confirm_late, end_block, give_back_block, messages_of,
-    open_block, take_back_block,
+    OpenBlock, begin_block, claim_block, confirm_given, confirm_late, end_block, give_back_block,
+    messages_of, open_block, take_back_block,
 };
 pub use delivery::{
     Delivery, confirm_pulled, confirm_read, count_for_agent, deliver, deliver_to_job, drop_open,
-    given_to, of_message, oldest_direct, open_of, outcome, pull, rooms_awaiting, take_over_direct,
+    give, given_to, of_message, oldest_direct, open_of, outcome, pull, rooms_awaiting,
+    take_over_direct,
 };
 pub use forget::{forget, forgettable};
 pub use message::{
@@ -35,6 +36,8 @@ pub use unconfirmed::{resend, settle};
 
 /// The bell rung when a message is accepted or a delivery changes.
 pub const BELL: &str = "mail";
+/// The bell rung when a message to an instance is accepted.
+pub const BELL_OF_INSTANCES: &str = "mail_of_instances";
 
 /// The statements of this module, for the schema test.
 pub fn statements() -> Vec<(&'static str, &'static str)> {

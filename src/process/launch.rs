@@ -232,6 +232,8 @@ pub(in crate::process) enum GuardOrder {
     FinalResult,
     /// Part of an input for the agent, delivered once complete; `id` names the whole input.
     Input { id: String, is_last: bool, text: String },
+    /// No further input comes: the agent's standard input ends with what is queued.
+    CloseInput,
     /// The first line of a later server: it takes over the job.
     Adopt { key: String },
     /// Whether a tool of the agent is running, which pauses the idle clock.

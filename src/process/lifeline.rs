@@ -79,6 +79,14 @@ impl GuardStopper {
         true
     }
 
+    /// Ends the agent's standard input, after everything that was sent.
+    pub fn close_input(&self) {
+        if let Some(line) = self.line.upgrade() {
+            line.order(&GuardOrder::CloseInput);
+            line.bell.notify_one();
+        }
+    }
+
     /// Reports whether a tool of the agent is running, which pauses the idle clock.
     pub fn in_call(&self, is_open: bool) {
         if let Some(line) = self.line.upgrade() {

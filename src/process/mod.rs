@@ -27,6 +27,7 @@ mod root;
 mod run;
 mod running_guard;
 mod scratch;
+mod sight;
 mod spawn;
 mod sys;
 mod terminal;
@@ -62,6 +63,7 @@ pub use root::{
 pub use run::{COMMAND_NOT_STARTED, Output, Run, become_program, run, which};
 pub use running_guard::{Guard, GuardEnd, end_below};
 pub use scratch::Scratch;
+pub use sight::{Sight, look_below};
 pub use spawn::{GuardSpec, spawn_guard};
 pub use terminal::{
     InPane, Pane, PaneState, Pasted, Terminals, bytes_from, draft, has_line, has_other_words,

@@ -206,6 +206,11 @@ pub const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../../migrations/047_script_messages.sql"),
     },
     Migration {
+        version: 48,
+        name: "unused_index",
+        sql: include_str!("../../migrations/048_unused_index.sql"),
+    },
+    Migration {
         version: 49,
         name: "channel_uploaders",
         sql: include_str!("../../migrations/049_channel_uploaders.sql"),

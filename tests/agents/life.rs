@@ -160,7 +160,7 @@ fn what_is_declared_wrongly_is_said_with_its_line() {
          wb.engine \"u\" { type = \"process\", command = { \"cat\" }, prompt = \"stdin\",\n\
          speaks = \"lines\" }\n\
          wb.agent \"one\" { about = \"x\", engine = \"p\" }\n\
-         wb.inbox \"a/b\" { about = \"x\", engine = \"s\" }\n\
+         wb.kind \"a\" { about = \"x\", engine = \"s\", timeout = \"1m\", prompt = \"x\" }\n\
          wb.agent \"two\" { about = \"x\", engine = \"s\", autostart = \"soon\" }\n",
     );
     bench.write_script();
@@ -169,7 +169,7 @@ fn what_is_declared_wrongly_is_said_with_its_line() {
     assert_ne!(code, 0, "{said}");
     for words in [
         "the engine of agent \"one\" does not live on",
-        "inbox \"a/b\" names an engine that lives on",
+        "kind \"a\" names an engine that lives on",
         "has no `speaks`",
         "has `speaks`, but does not live on",
         "autostart",

@@ -4,6 +4,8 @@ mod asked;
 mod kept;
 mod kills;
 mod life;
+#[cfg(feature = "faults")]
+mod probe;
 mod screen;
 mod spending;
 pub(crate) mod terminal;
@@ -16,7 +18,7 @@ use crate::support::{Answer, Bench, until};
 
 /// How a shell agent takes a message: `$id` is that of the block and `$text` what stands below the
 /// line that says who wrote, as far as it is one line.
-const HEAR: &str = "hear() {
+pub(crate) const HEAR: &str = "hear() {
   read -r line || exit 0
   id=$(printf '%s' \"$line\" | sed -n 's/^{\"id\":\"\\([^\"]*\\)\".*/\\1/p')
   text=$(printf '%s' \"$line\" | sed -n 's/.*\\\\n\\(.*\\)\"}$/\\1/p')

@@ -54,6 +54,7 @@ const UNFENCED: &[(&str, &[&str])] = &[
             "settle::cancelled",
             "settle::settle",
             "usage::note_turn",
+            "usage::has_turns",
             "settle::keep_inputs",
             "settle::begin_phase",
             "settle::keep_guard",
@@ -103,7 +104,7 @@ const UNFENCED: &[(&str, &[&str])] = &[
             "retained::forget_words",
         ],
     ),
-    ("messages start no private job", &["instance::last_of_message"]),
+    ("messages start no private job", &["instance::last_of_message", "instance::roots_of_message"]),
     ("events of private jobs are passed over", &["measured::spent"]),
 ];
 

@@ -121,3 +121,45 @@ fn hooks_and_agent_run_in_their_folder_or_not_at_all() {
     bench.quiet();
     server.stop();
 }
+
+/// A person may keep a folder that a message runs into again: hooks and agent stay away from it.
+#[test]
+fn a_folder_that_a_person_has_kept_is_not_used_again() {
+    let bench = Bench::new();
+    let base = bench.out.join("work");
+    std::fs::create_dir(&base).unwrap();
+    let fields = format!(
+        "timeout = \"1m\", cwd_base = \"{base}\", cwd_template = \"{base}/wt-{{{{message_id}}}}\",
+        prepare = [[mkdir -p \"$WORKTREE_PATH\"]],
+        cleanup = [[test -e {out}/works && rm -r \"$WORKTREE_PATH\"]]",
+        out = bench.out
+    );
+    let agent = "echo mine > mine; [ -e \"$OUT/works\" ] || exec wb-agent fail --reason x\n\
+        wb-agent complete --reply 1";
+    bench.inbox("t/folder", &fields, agent);
+    let server = bench.serve();
+    let sent = send(&bench, "topic:t/folder", json!({})).ok();
+    let message = sent["message_id"].as_str().unwrap();
+    answer(&bench, message);
+    let job = bench.json(&["job", "list"])["items"][0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(bench.show(&job)["workspace"]["state"], "failed");
+    bench.json(&["workspace", "keep", &job]);
+    std::fs::write(bench.out.join("works"), "").unwrap();
+
+    let again = bench.post(&format!("/api/agent/jobs/{job}/retry"), json!({})).ok();
+    let again = again["job_id"].as_str().unwrap().to_owned();
+    let refused = bench.ended(&again);
+    assert_eq!(refused["reason"], "prepare_failed", "{refused:#}");
+    let tail = refused["error_tail"].as_str().unwrap();
+    let typed = format!("type: wiki-browser job retry {again}");
+    assert!(tail.contains(&job) && tail.contains(&typed), "{tail}");
+    let folder = base.join(format!("wt-{message}"));
+    assert_eq!(std::fs::read_to_string(folder.join("mine")).unwrap(), "mine\n");
+
+    std::fs::rename(&folder, base.join("kept")).unwrap();
+    let third = bench.post(&format!("/api/agent/jobs/{again}/retry"), json!({})).ok();
+    let done = bench.ended(third["job_id"].as_str().unwrap());
+    assert_eq!((&done["status"], &done["warnings"]), (&json!("succeeded"), &json!([])), "{done:#}");
+    assert!(!folder.exists() && base.join("kept/mine").is_file());
+    server.stop();
+}

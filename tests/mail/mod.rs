@@ -7,6 +7,7 @@ mod limits;
 mod monitors;
 mod people;
 mod script;
+mod turns;
 mod verdicts;
 
 use serde_json::{Value, json};

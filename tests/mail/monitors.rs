@@ -64,6 +64,15 @@ fn a_monitor_looks_at_its_worker_writes_to_it_and_ends_with_it() {
     assert_eq!((&watch["monitor_of"], &watch["inputs"]["worker"]), (&json!(id), &json!(id)));
     let shown = bench.show(id);
     assert_eq!(shown["monitor"]["job_id"], watch["id"]);
+    let (_, told, _) = bench.cli(&["job", "show", id]);
+    for it in [&instance["message_id"], &watch["id"]] {
+        assert!(told.contains(it.as_str().unwrap()), "{it}: {told}");
+    }
+    assert_eq!(bench.json(&["inbox", "show", "t/work"])["monitor"], "watch");
+    let (code, _, err) = bench.cli(&["instances", "t/wrok"]);
+    assert_eq!(code, 4, "{err}");
+    assert!(err.contains("no inbox t/wrok") && err.contains("topic:t/work"), "{err}");
+    assert_eq!(bench.json(&["instances", "topic:t/work"])["items"][0]["id"], json!(id));
     let listed = bench.json(&["instances", "t/work"])["items"].clone();
     assert_eq!(listed.as_array().unwrap().len(), 1);
     assert_eq!((&listed[0]["id"], &listed[0]["status"]), (&json!(id), &json!("succeeded")));

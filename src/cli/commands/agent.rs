@@ -15,14 +15,14 @@ use crate::cli::commands::{Desk, line};
 use crate::cli::terminal::short_id::shorten;
 use crate::cli::terminal::table::Table;
 use crate::cli::terminal::{escape, when};
-use crate::client::query;
+use crate::client::{Events, Next, query};
 use crate::flows::agents::AGENT_STATE;
 use crate::jobs::become_program;
 
 /// Longest wait for an agent that starts; one that asks something is known to after 20 s.
 const START_MAX: Duration = Duration::from_secs(25);
-/// Between two looks at it.
-const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+/// Longest time between two looks at it: events alone are not relied upon.
+const FALLBACK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// What can be done with agents.
 #[derive(Debug, Subcommand)]
@@ -220,8 +220,13 @@ fn part(name: &str) -> String {
 /// Starts an agent, and waits until it can receive messages or something keeps it from that.
 fn start(desk: &Desk, name: &str, body: &Value, no_wait: bool) -> Result<()> {
     let (client, path) = (desk.client()?, format!("/api/agents/{}", part(name)));
-    let mut answer = client.post(&format!("{path}/start"), body)?;
     let until = Instant::now() + START_MAX;
+    let mut events = client.events(None);
+    if !no_wait {
+        // The stream is connected before it starts, so that no change is missed.
+        events.next(FALLBACK_INTERVAL)?;
+    }
+    let mut answer = client.post(&format!("{path}/start"), body)?;
     loop {
         let it: AgentView = typed(answer.clone())?;
         let is_waiting = it.state == "starting" && it.problem.is_none() && it.waits.is_none();
@@ -237,8 +242,20 @@ fn start(desk: &Desk, name: &str, body: &Value, no_wait: bool) -> Result<()> {
                 _ => Ok(()),
             };
         }
-        std::thread::sleep(LOOK_INTERVAL);
+        until_change(&mut events, &it.address.to_string(), until)?;
         answer = client.get(&path)?;
+    }
+}
+
+/// Waits for a change of an agent, not for long.
+fn until_change(events: &mut Events<'_>, agent: &str, until: Instant) -> Result<()> {
+    let deadline = until.min(Instant::now() + FALLBACK_INTERVAL);
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match events.next(left)? {
+            Next::Event(event) if !event.is_about(agent) && !left.is_zero() => {}
+            _ => return Ok(()),
+        }
     }
 }
 
@@ -382,6 +399,8 @@ fn list(desk: &Desk) -> Result<()> {
 
 fn state(it: &AgentView) -> String {
     match &it.reason {
+        // Its problem says why.
+        Some(_) if it.state == "unknown" => it.state.clone(),
         Some(reason) if reason != "asked" => format!("{} ({reason})", it.state),
         _ => it.state.clone(),
     }

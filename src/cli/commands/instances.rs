@@ -31,8 +31,8 @@ pub(in crate::cli) struct InstancesArgs {
 /// Lists instances.
 pub(in crate::cli) fn run(desk: &Desk, args: &InstancesArgs) -> Result<()> {
     let limit = args.page.limit();
-    let pairs =
-        [("inbox", args.inbox.as_deref()), ("limit", Some(&*limit)), ("after", args.page.after())];
+    let inbox = args.inbox.as_deref().map(|it| it.strip_prefix("topic:").unwrap_or(it));
+    let pairs = [("inbox", inbox), ("limit", Some(&*limit)), ("after", args.page.after())];
     let answer = desk.client()?.get(&query("/api/instances", &pairs))?;
     let found: base::Page<InstanceView> = typed(&answer)?;
     desk.screen.answer(&answer, |screen, _| {

@@ -376,6 +376,7 @@ fn inbox_show(desk: &Desk, name: &str) -> Result<()> {
         desk.detail("running", &format!("{} of {}", found.running, found.concurrency))?;
         desk.detail("parked", &found.parked.to_string())?;
         desk.detail("on_lost", &found.on_lost)?;
+        desk.detail("monitor", found.monitor.as_deref().unwrap_or_default())?;
         for (what, schema) in [("payload", &found.schema), ("reply", &found.reply_schema)] {
             if let Some(schema) = schema {
                 screen.put(&format!("\n{what}:"))?;

@@ -174,5 +174,5 @@ fn end_start(tx: &Tx<'_>, site: &Site, agent: &Agent, by: &Actor) -> Result<bool
 
 fn state(agent: &Agent, why: &str) -> Error {
     Error::conflict(AGENT_STATE, format!("agent:{} {why}", agent.name))
-        .hint(format!("it is {}", agent.state.as_str()))
+        .hint(format!("it is {}", agent.state_word()))
 }

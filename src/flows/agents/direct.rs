@@ -24,9 +24,15 @@ pub(super) fn compose(tx: &Tx<'_>, works: &Works, agent: &str) -> Result<Option<
     let speech = found.and_then(|it| speech(&works.config, &it.declared));
     // Of one whose screen alone is seen nobody hears the last words.
     let is_heard = !speech.is_some_and(Speech::is_by_screen);
-    let payload = mark_lines(&text_of(&message.payload), is_head);
-    let text = format!("{}\n{payload}", head(works, &message, is_heard));
+    let text = words(works, &message, is_heard);
     Ok(Some(Block { id: works.ids.mint(), text, rows: vec![seq] }))
+}
+
+/// Returns a message as its recipient reads it. `is_heard`: what it says last in the turn is sent
+/// back.
+pub(in crate::flows) fn words(works: &Works, message: &Message, is_heard: bool) -> String {
+    let payload = mark_lines(&text_of(&message.payload), is_head);
+    format!("{}\n{payload}", head(works, message, is_heard))
 }
 
 /// Says who wrote, on a line of its own.

@@ -13,6 +13,7 @@ mod handover;
 mod heard;
 mod identity;
 pub(in crate::flows) mod peek;
+mod probe;
 mod restart;
 mod rooms;
 mod show;
@@ -21,6 +22,7 @@ mod trouble;
 mod turns;
 
 pub use control::{AGENT_STATE, interrupt, restart, start, stop};
+pub(in crate::flows) use direct::words;
 pub(in crate::flows) use ended::{cancelled, settle_job};
 pub use handoffs::{find as find_handoff, list as list_handoffs, read as read_handoff, rehydrate};
 pub use handover::{handover, write as write_handoff};

@@ -186,7 +186,7 @@ fn view(c: &Connection, (works, queue): (&Works, &Queue), agent: &Agent) -> Resu
         address: Address::Agent(agent.name.clone()),
         about: kind.map(|it| it.about.clone()),
         engine: kind.map(|it| it.engine.clone()),
-        state: agent.state.as_str().to_owned(),
+        state: agent.state_word().to_owned(),
         wanted: agent.wanted.as_str().to_owned(),
         reason: agent.reason.clone(),
         fact: agent.fact.clone(),

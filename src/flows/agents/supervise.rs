@@ -10,7 +10,7 @@ use tracing::{info, warn};
 use crate::base::{Actor, BlockId, ErrorKind, JobId, Millis, Result, fault};
 use crate::flows::agents::heard::is_held;
 use crate::flows::agents::restart::pending;
-use crate::flows::agents::{declaration, direct, handover, rooms, speech};
+use crate::flows::agents::{declaration, direct, handover, probe, rooms, speech};
 use crate::flows::requests::inputs;
 use crate::flows::{Site, Works};
 use crate::jobs::speak::knows_a_block_again;
@@ -90,29 +90,54 @@ async fn round(site: &Site) -> Result<Duration> {
             Ok(again) => again,
             Err(cause) => {
                 warn!("agent:{} is looked at later: {}", agent.name, cause.chain());
-                Some(about.store.clock().now().plus(duration_ms(AGAIN)))
+                let at = about.store.clock().now().plus(duration_ms(AGAIN));
+                Wake { due: Some(at), probe: None }
             }
         }
     };
     let looks = stream::iter(agents).map(look).buffer_unordered(AT_ONCE);
-    let wakes: Vec<Option<Millis>> = looks.collect().await;
-    let Some(wake) = wakes.into_iter().flatten().min() else { return Ok(FALLBACK) };
-    let left = wake.0.saturating_sub(works.store.clock().now().0).max(1);
-    Ok(Duration::from_millis(left.unsigned_abs()).min(LOOK_AGAIN))
+    let wakes: Vec<Wake> = looks.collect().await;
+    let now = works.store.clock().now();
+    let until = |at: Option<Millis>, longest: Duration| match at {
+        Some(at) => {
+            let left = at.0.saturating_sub(now.0).max(1);
+            Duration::from_millis(left.unsigned_abs()).min(longest)
+        }
+        None => FALLBACK,
+    };
+    let due = until(wakes.iter().filter_map(|it| it.due).min(), LOOK_AGAIN);
+    let probe = until(wakes.iter().filter_map(|it| it.probe).min(), FALLBACK);
+    Ok(due.min(probe))
+}
+
+/// When to look at an agent again at the latest.
+#[derive(Default)]
+struct Wake {
+    /// Something is due then.
+    due: Option<Millis>,
+    /// Nothing was heard from it until then.
+    probe: Option<Millis>,
 }
 
 /// Does what is due for one agent; returns when to look again at the latest.
-async fn look_after(site: &Site, works: &Works, name: &str) -> Result<Option<Millis>> {
+async fn look_after(site: &Site, works: &Works, name: &str) -> Result<Wake> {
     while handover::step(site, works, name).await? {}
     loop {
         let (about, asked, queue) = (works.clone(), name.to_owned(), site.queue.clone());
-        let look = works.store.read(move |c| match agent::find(c, &asked)? {
-            Some(agent) => due(c, (&queue, &about.config), &agent, about.store.clock().now()),
-            None => Ok((None, None)),
+        let look = works.store.read(move |c| {
+            let Some(agent) = agent::find(c, &asked)? else { return Ok(None) };
+            let now = about.store.clock().now();
+            let probe = probe::look(c, &about.config, &agent, now)?;
+            let is_news = probe.is_some_and(|it| it.doubt != agent.doubt());
+            let (due, at) = due(c, (&queue, &about.config), &agent, now)?;
+            let wake = Wake { due: at, probe: probe.map(|it| it.again) };
+            Ok(Some((is_news, due.is_some(), wake)))
         });
-        let (due, at) = look.await?;
-        if due.is_none() || !act(site, works, name).await? {
-            return Ok(at);
+        let Some((is_news, is_due, wake)) = look.await? else { return Ok(Wake::default()) };
+        if is_news {
+            probe::note(works, name).await?;
+        } else if !is_due || !act(site, works, name).await? {
+            return Ok(wake);
         }
     }
 }
@@ -157,6 +182,8 @@ fn due(
             Some(at) => Ok((None, Some(at))),
             None => Ok((Some(Due::Start), None)),
         },
+        // What waits for it waits until it is known what it does.
+        _ if agent.doubt().is_some() => Ok((None, None)),
         State::Idle if agent.wanted == Wanted::Running && is_listening(c, agent)? => {
             idle(c, (queue, config), agent, now)
         }

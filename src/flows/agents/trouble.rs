@@ -3,10 +3,13 @@
 use camino::Utf8Path;
 
 use crate::api::agents::Problem;
+use crate::base::limit::format_duration;
 use crate::base::{Result, truncate_chars};
 use crate::flows::agents::heard::{ASKS, ASKS_AT_START, HELD};
+use crate::flows::agents::probe;
 use crate::jobs::{self, Job, Reason};
 use crate::mail::agent::{Agent, State};
+use crate::process::{self, Sight};
 use crate::script::{Config, EngineBody, Kind, kind_of_agent};
 
 /// Longest line of a program that is quoted, in characters.
@@ -33,6 +36,9 @@ pub(super) fn of(agent: &Agent, start: Option<&Job>, config: &Config) -> Result<
     let reason = agent.reason.as_deref().unwrap_or_default();
     let attach = || format!("`wiki-browser agent attach {name}` (Ctrl-B, then D, detaches)");
     let problem = |what: &str, fix: String| Some(Problem { what: what.to_owned(), fix });
+    if let Some(doubt) = agent.doubt() {
+        return doubted(agent, start, (config, doubt));
+    }
     Ok(match (agent.state, reason) {
         (State::Blocked, ASKS_AT_START) => problem(
             "it asks something at its start, such as whether to trust the folder or to sign in",
@@ -71,6 +77,41 @@ pub(super) fn of(agent: &Agent, start: Option<&Job>, config: &Config) -> Result<
             _ => None,
         },
     })
+}
+
+/// Says why it is not known what an agent does.
+fn doubted(
+    agent: &Agent,
+    start: Option<&Job>,
+    (config, doubt): (&Config, &str),
+) -> Result<Option<Problem>> {
+    let name = &agent.name;
+    let restart = format!("`wiki-browser agent restart {name}` starts it again in its session");
+    let (what, fix) = match doubt {
+        probe::STOPPED => {
+            let sight = start.and_then(|it| it.guard.as_ref()).map(process::look_below);
+            let fix = match sight.transpose()? {
+                Some(Sight::Stopped(pid)) => format!("`kill -CONT {pid}` continues it; {restart}"),
+                _ => restart,
+            };
+            ("its process was stopped by a signal".to_owned(), fix)
+        }
+        probe::GONE => {
+            ("its process has ended, and its guard has not reported that".to_owned(), restart)
+        }
+        _ => {
+            let kind = config.kinds.get(&kind_of_agent(&agent.declared));
+            let declared = kind.and_then(|it| it.agent.as_ref());
+            let after = declared.map(|it| format_duration(it.probe_after)).unwrap_or_default();
+            let fix = format!(
+                "see what it printed last: `wiki-browser agent peek {name}`; `wiki-browser agent \
+                 interrupt {name}` ends its turn, {restart}; if its tools take that long, raise \
+                 `probe_after`"
+            );
+            (format!("its process runs, but it has printed nothing for {after}"), fix)
+        }
+    };
+    Ok(Some(Problem { what, fix }))
 }
 
 /// Says why an agent that should run has ended; nothing if the server or a person ended it.

@@ -39,7 +39,7 @@ pub async fn candidates(site: &Site, caller: &Caller) -> Result<Candidates> {
                 let seat = channels::seat_of(c, &it.name)?;
                 let seat = seat.map(|it| channels::find(c, it)).transpose()?;
                 found.agents.push(FreeAgent {
-                    state: it.state.as_str().to_owned(),
+                    state: it.state_word().to_owned(),
                     seat: seat.map(|it| it.slug),
                     name: it.name,
                 });

@@ -231,7 +231,7 @@ fn member(
         .to_owned(),
         handle: member.handle,
         agent: member.agent,
-        state: agent.map(|it| it.state.as_str().to_owned()),
+        state: agent.map(|it| it.state_word().to_owned()),
         is_chair: member.is_chair,
         standing: member.standing.as_str().to_owned(),
         joined_at: member.joined_at,

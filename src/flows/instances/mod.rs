@@ -3,6 +3,7 @@
 mod environment;
 pub(in crate::flows) mod monitor;
 mod show;
+mod turns;
 mod verdict;
 
 use rusqlite::Connection;
@@ -13,6 +14,8 @@ use crate::people;
 
 pub(in crate::flows) use environment::prepare;
 pub use show::{list, peek, show};
+pub(in crate::flows) use turns::heard;
+pub use turns::serve;
 pub use verdict::give;
 
 /// Returns the address of an instance of a kind; `kind` is `TEMPLATE/NAME`.

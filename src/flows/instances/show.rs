@@ -7,6 +7,7 @@ use crate::api::instances::{InstanceQuery, InstanceView};
 use crate::base::{Error, ErrorKind, JobId, Page, Result};
 use crate::flows::agents::peek::{last, lines, output};
 use crate::flows::instances::{self, monitor};
+use crate::flows::mail::require_inbox;
 use crate::flows::{Site, page_limit, workspaces};
 use crate::jobs::{self, Job, Viewer};
 use crate::mail;
@@ -19,18 +20,23 @@ const TAIL_BYTES_MAX: usize = 64 * 1024;
 /// Returns instances, newest first.
 ///
 /// # Errors
-/// `forbidden` for jobs; `not_found` for an unknown `after`.
+/// `forbidden` for jobs; `not_found` for an unknown `after`, and with code `no_recipient` for an
+/// inbox that is not declared and has no instances.
 pub async fn list(
     site: &Site,
     caller: &Caller,
     query: InstanceQuery,
 ) -> Result<Page<InstanceView>> {
     caller.person()?;
-    let limit = page_limit(query.limit)?;
+    let (limit, works) = (page_limit(query.limit)?, site.works.clone());
     site.store
         .read(move |c| {
             let page = (query.after.as_ref(), limit + 1);
             let mut found = jobs::instances(c, query.inbox.as_deref(), page)?;
+            if let (true, Some(inbox)) = (found.is_empty(), &query.inbox) {
+                // One that was removed from the script may still have instances.
+                require_inbox(&works, inbox)?;
+            }
             let has_more = found.len() > limit as usize;
             found.truncate(limit as usize);
             let next = if has_more { found.last().map(|it| it.id.to_string()) } else { None };

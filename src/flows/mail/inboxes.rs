@@ -58,6 +58,7 @@ fn view(c: &Connection, kind: &Kind) -> Result<InboxView> {
             OnLost::RequeueAlways => "requeue_always",
         }
         .to_owned(),
+        monitor: inbox.monitor.clone(),
         schema: inbox.schema.as_ref().map(|it| it.as_json().clone()),
         reply_schema: inbox.reply_schema.as_ref().map(|it| it.as_json().clone()),
     })

@@ -13,6 +13,7 @@ mod unconfirmed;
 pub use answer::{look, wait};
 pub use inboxes::{list as inboxes, show as inbox};
 pub use pull::pull;
+pub(in crate::flows) use recipient::inbox as require_inbox;
 pub(in crate::flows) use reply::{Back, fail, send_back, settle_job};
 pub use send::send;
 pub(in crate::flows) use send::{Draft, draft, send_of_script};

@@ -53,7 +53,7 @@ pub(super) fn resolve(works: &Works, c: &Connection, to: &Address) -> Result<Rec
 ///
 /// # Errors
 /// `not_found` with code `no_recipient`.
-pub(super) fn inbox<'w>(works: &'w Works, name: &str) -> Result<&'w Kind> {
+pub(in crate::flows) fn inbox<'w>(works: &'w Works, name: &str) -> Result<&'w Kind> {
     let found = works.config.kinds.get(name).filter(|it| it.inbox.is_some());
     found.ok_or_else(|| {
         let kinds = works.config.kinds.values().filter(|it| it.inbox.is_some());

@@ -279,6 +279,7 @@ pub(super) fn write(
         }
         Recipient::Instance => {
             mail::deliver(tx, written, &message.to, None, None)?;
+            tx.ring(mail::BELL_OF_INSTANCES);
             Ok(queued(id))
         }
         Recipient::Person(person) => {

@@ -60,7 +60,10 @@ pub fn hooks(works: &Works) -> Hooks {
         }),
         ended: Arc::new(|_| {}),
         parked: Arc::new(move |tx, job| approvals::resume::parked(tx, &at_park, job)),
-        heard: Arc::new(move |tx, job, fact| agents::heard(tx, &as_heard, job, fact)),
+        heard: Arc::new(move |tx, job, fact| match &job.agent {
+            Some(_) => agents::heard(tx, &as_heard, job, fact),
+            None => instances::heard(tx, job, fact),
+        }),
         watch,
         steady,
         recall: tree_guard::recall(works),

@@ -20,6 +20,9 @@ const ROOTS_OF_KIND: &str = slim!(
        AND seq < :before
      ORDER BY seq DESC LIMIT :limit"
 );
+const ROOTS_OF_MESSAGE: &str = "
+    SELECT id FROM agent_jobs WHERE message_id = :message AND root_id IS NULL
+    ORDER BY seq DESC LIMIT 50";
 const LAST_OF_MESSAGE: &str = "
     SELECT id FROM agent_jobs WHERE message_id = :message ORDER BY seq DESC LIMIT 1";
 
@@ -28,6 +31,7 @@ pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("instance::legs", LEGS),
     ("instance::last_of_message", LAST_OF_MESSAGE),
     ("instance::roots", ROOTS),
+    ("instance::roots_of_message", ROOTS_OF_MESSAGE),
     ("instance::roots_of_kind", ROOTS_OF_KIND),
 ];
 
@@ -64,6 +68,16 @@ pub fn legs(connection: &Connection, root: &JobId) -> Result<Vec<Job>> {
 pub fn last_of_message(connection: &Connection, message: &MailId) -> Result<Option<JobId>> {
     let mut statement = connection.prepare_cached(LAST_OF_MESSAGE)?;
     Ok(statement.query_row(named_params! {":message": message}, |row| row.get(0)).optional()?)
+}
+
+/// Returns the first legs of the instances of a message: it has several if it was repeated.
+///
+/// # Errors
+/// Fails if the database cannot be read.
+pub fn roots_of_message(connection: &Connection, message: &MailId) -> Result<Vec<JobId>> {
+    let mut statement = connection.prepare_cached(ROOTS_OF_MESSAGE)?;
+    let roots = statement.query_map(named_params! {":message": message}, |row| row.get(0))?;
+    Ok(roots.collect::<rusqlite::Result<_>>()?)
 }
 
 /// Returns the first legs of instances, newest first: of one inbox, or of all.

@@ -53,6 +53,7 @@ const NOTE_TURN: &str = "
             COALESCE(json_extract(usage_json, '$.cache_read_input_tokens'), 0) + :cached,
             'output_tokens', COALESCE(json_extract(usage_json, '$.output_tokens'), 0) + :output)
     WHERE id = :id AND status = 'running'";
+const HAS_TURNS: &str = "SELECT counted_json IS NOT NULL FROM agent_jobs WHERE id = :id";
 const OF_DAY: &str = "
     SELECT kind, person, SUM(cost_micros),
         SUM(input_tokens) + SUM(cached_tokens) + SUM(output_tokens), SUM(agent_ms), is_private
@@ -85,6 +86,7 @@ pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("usage::add", ADD),
     ("usage::add_turn", ADD_TURN),
     ("usage::note_turn", NOTE_TURN),
+    ("usage::has_turns", HAS_TURNS),
     ("usage::of_day", OF_DAY),
     ("usage::by_day", BY_DAY),
     ("usage::by_kind", BY_KIND),
@@ -164,8 +166,11 @@ pub(in crate::jobs) fn add(tx: &Tx<'_>, job: &Job, ran_ms: Option<i64>) -> Resul
         i64::try_from(told.min(TOKENS_MAX)).unwrap_or(0)
     };
     let is = |status: Status| i64::from(job.status == status);
-    // A long-lived agent's turns were counted one by one, and it uses nothing between them.
-    let is_counted = if job.pool == Pool::Live { 0 } else { 1 };
+    // What an agent took that is spoken to was counted turn by turn. A long-lived one uses nothing
+    // between its turns.
+    let by_turns = job.pool == Pool::Live || has_turns(tx, job)?;
+    let is_counted = i64::from(!by_turns);
+    let is_timed = i64::from(job.pool != Pool::Live);
     let count = |name: &str| count(name) * is_counted;
     let ms = ran_ms.unwrap_or(ended.0 - started.0).max(0);
     let cost = cost_micros(job.cost_usd);
@@ -177,9 +182,15 @@ pub(in crate::jobs) fn add(tx: &Tx<'_>, job: &Job, ran_ms: Option<i64>) -> Resul
         ":rate_limited": i64::from(job.reason == Some(Reason::RateLimited)),
         ":input": count("input_tokens") + count("cache_creation_input_tokens"),
         ":cached": count("cache_read_input_tokens"), ":output": count("output_tokens"),
-        ":cost": cost * is_counted, ":time": ms * is_counted,
+        ":cost": cost * is_counted, ":time": ms * is_timed,
     })?;
     Ok(())
+}
+
+/// Returns whether facts about turns of a job were recorded.
+fn has_turns(tx: &Tx<'_>, job: &Job) -> Result<bool> {
+    let mut statement = tx.prepare_cached(HAS_TURNS)?;
+    Ok(statement.query_row(named_params! {":id": job.id}, |row| row.get(0))?)
 }
 
 /// Returns a plausible cost in millionths of a US dollar.

@@ -10,6 +10,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use rusqlite::Connection;
 use serde_json::{Map, Value};
+use tokio::sync::Notify;
 use tokio::task::{self, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
@@ -23,6 +24,7 @@ use crate::jobs::rows::{retention, table};
 use crate::jobs::run::execution::around::{self, Cleaned};
 use crate::jobs::run::launch::{self, Ground};
 use crate::jobs::run::recovery::Left;
+use crate::jobs::run::rest::Rest;
 use crate::jobs::run::task::RunTask;
 use crate::jobs::run::watch::{Recall, Steady, Watch};
 use crate::jobs::run::workspace::Workspaces;
@@ -130,6 +132,8 @@ pub(in crate::jobs) struct Inner {
     /// Serializes cleanups of finished jobs.
     cleaning: tokio::sync::Mutex<()>,
     room: Room,
+    /// Rings when an instance may be given another text.
+    pub(in crate::jobs) rested: Notify,
 }
 
 /// Signals to the execution of a job.
@@ -143,8 +147,10 @@ pub(in crate::jobs) struct Running {
     pub(in crate::jobs) remarks: Remarks,
     /// Its agent has given its verdict.
     pub(in crate::jobs) verdict: CancellationToken,
-    /// The channel to a long-lived agent.
+    /// The channel to an agent that is spoken to.
     pub(in crate::jobs) voice: Voice,
+    /// The turns of an instance that is spoken to.
+    pub(in crate::jobs) rest: Rest,
 }
 
 /// A handle to the queue; cheap to clone.
@@ -175,6 +181,7 @@ impl Queue {
                 running: Mutex::default(),
                 cleaning: Default::default(),
                 room: Room::default(),
+                rested: Notify::new(),
             }),
         }
     }

@@ -25,6 +25,10 @@ use crate::script::{
 /// Longest single argument on Linux, without the terminating NUL.
 const ARGUMENT_BYTES_MAX: usize = crate::base::limit::ARGUMENT_BYTES_MAX;
 
+/// Longest first text for an engine that is spoken to, in bytes: escaped, it fits the buffer of the
+/// guard.
+const FIRST_BYTES_MAX: usize = 512 * 1024;
+
 /// Time for answering a permission request, besides waiting for the decision.
 const ANSWER_TIME: Duration = Duration::from_secs(180);
 
@@ -223,6 +227,17 @@ fn check_argument(prompt: &str) -> Result<()> {
         }
     };
     Err(Error::invalid(wrong).hint("use prompt = \"stdin\" for this engine"))
+}
+
+/// Refuses a prompt that is too long to be said to an engine in one piece.
+pub(in crate::jobs) fn check_first(prompt: &str) -> Result<()> {
+    match prompt.len() {
+        bytes if bytes > FIRST_BYTES_MAX => Err(Error::invalid(format!(
+            "the prompt has {bytes} bytes, an engine of type \"stream\" takes {FIRST_BYTES_MAX}"
+        ))
+        .hint("name a file in the prompt, or use an engine of type \"process\"")),
+        _ => Ok(()),
+    }
 }
 
 /// Returns how to start an agent in a terminal, adding the pipe for its hooks.

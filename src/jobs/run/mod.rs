@@ -13,6 +13,7 @@ pub(in crate::jobs) mod outcome;
 pub(in crate::jobs) mod recovery;
 pub(in crate::jobs) mod rehearsal;
 mod remarks;
+pub(in crate::jobs) mod rest;
 pub(in crate::jobs) mod settle;
 pub(in crate::jobs) mod speech;
 pub(in crate::jobs) mod takeover;

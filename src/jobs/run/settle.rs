@@ -25,7 +25,8 @@ use crate::store::Tx;
 /// The code of a job that already has its result.
 pub const ALREADY_COMPLETED: &str = "already_completed";
 
-// A job never ends before it started, whatever the clock does: durations are not negative.
+// A job never ends before it started, whatever the clock does: durations are not negative. The
+// turns of an instance were counted one by one, and its last line tells of the last one only.
 const BEGIN_ENDING: &str = "
     UPDATE agent_jobs SET ending_ms = MAX(:now, started_ms)
     WHERE id = :id AND status = 'running' AND ending_ms IS NULL";
@@ -37,7 +38,10 @@ const SETTLE: &str = "
         completed_ms = MAX(:now, started_ms, COALESCE(ending_ms, 0)),
         ending_ms = COALESCE(ending_ms, MAX(:now, started_ms)), exit_code = :code, signal = :signal,
         error_tail = :tail, summary = COALESCE(summary, :summary),
-        usage_json = COALESCE(:usage, usage_json), cost_usd = COALESCE(:cost, cost_usd),
+        usage_json = IIF(pool = 'work' AND counted_json IS NOT NULL, usage_json,
+            COALESCE(:usage, usage_json)),
+        cost_usd = IIF(pool = 'work' AND counted_json IS NOT NULL, cost_usd,
+            COALESCE(:cost, cost_usd)),
         session_ref = COALESCE(:session, session_ref), warnings_json = :warnings,
         retry_at_ms = :retry_at
     WHERE id = :id AND status = 'running'";

@@ -1,9 +1,12 @@
-//! Talks to long-lived agents, and shows their terminals.
+//! Talks to agents that are spoken to, and shows their terminals.
+
+use std::sync::PoisonError;
 
 use tracing::warn;
 
 use crate::base::{BlockId, JobId};
 use crate::jobs::run::dispatch::Inner;
+use crate::jobs::run::rest::Rest;
 use crate::jobs::speak::Greeting;
 use crate::jobs::speak::typist::session_of;
 use crate::jobs::speak::veil::{secrets, veiled};
@@ -42,6 +45,34 @@ impl Queue {
     /// Asks a long-lived agent to end its turn; returns whether its process may have received that.
     pub fn interrupt(&self, job: &JobId) -> bool {
         self.voice(job).is_some_and(|it| it.interrupt())
+    }
+
+    /// Waits until an instance may be given another text.
+    pub async fn rested(&self) {
+        self.inner.rested.notified().await;
+    }
+
+    /// Returns the instances that may be given another text.
+    pub fn resting(&self) -> Vec<JobId> {
+        let running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.iter().filter(|(_, it)| it.rest.is_resting()).map(|(id, _)| id.clone()).collect()
+    }
+
+    /// Ends the rest of an instance, for a text that follows; returns whether it rested.
+    pub fn end_rest(&self, job: &JobId) -> bool {
+        self.rest(job).is_some_and(|it| it.work())
+    }
+
+    /// Lets an instance rest again: no text follows.
+    pub fn rest_again(&self, job: &JobId) {
+        if let Some(rest) = self.rest(job) {
+            rest.rest();
+        }
+    }
+
+    fn rest(&self, job: &JobId) -> Option<Rest> {
+        let running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.get(job).map(|it| it.rest.clone())
     }
 
     /// Returns whether a block was sent to a job's process; `None` without a process.

@@ -25,6 +25,8 @@ pub(in crate::process::guard) struct Feed {
     last: Option<String>,
     /// The id of an input that exceeded the buffer.
     refused: Option<String>,
+    /// Whether the pipe is closed once everything is written.
+    is_finishing: bool,
     /// Whether the text takes another way, and only ids are recorded here.
     has_names_only: bool,
 }
@@ -65,7 +67,7 @@ impl Feed {
             self.partial = (id, String::new());
         }
         let waiting = self.queue.len() + self.partial.1.len();
-        if self.pipe.is_none() || waiting + text.len() > QUEUE_BYTES_MAX {
+        if self.pipe.is_none() || self.is_finishing || waiting + text.len() > QUEUE_BYTES_MAX {
             note("the agent takes no more input");
             // Without this part the rest would be a different text: drop the whole input.
             self.refused = Some(std::mem::take(&mut self.partial).0);
@@ -109,6 +111,15 @@ impl Feed {
                 }
             }
         }
+        if self.is_finishing {
+            self.pipe = None;
+        }
+    }
+
+    /// Closes the agent's input once everything is written to it.
+    pub(in crate::process::guard) fn finish(&mut self) {
+        self.is_finishing = true;
+        self.write();
     }
 
     /// Closes the agent's input.

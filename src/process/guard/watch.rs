@@ -356,6 +356,7 @@ impl Job<'_> {
                         self.link.tell(&GuardEvent::Taken { id });
                     }
                 }
+                GuardOrder::CloseInput => self.feed.finish(),
                 GuardOrder::Adopt { .. } => note("taken over twice"),
                 GuardOrder::Start { .. } => note("told to start twice"),
             }

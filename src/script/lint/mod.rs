@@ -195,6 +195,14 @@ fn shadowed(
             found.push((field, "it is not shorter than `timeout`".to_owned()));
         }
     }
+    if let Some(inbox) = kind.inbox.as_ref().filter(|_| checked.has("after_turn")) {
+        if engine.is_some_and(|it| it.speech.is_none()) {
+            let why = format!("engine \"{}\" has one turn only", kind.engine);
+            found.push(("after_turn", why));
+        } else if inbox.after_turn >= kind.timeout {
+            found.push(("after_turn", "it is not shorter than `timeout`".to_owned()));
+        }
+    }
     let reads_end = engine.and_then(Engine::reads).is_some_and(Reads::tells_end);
     if checked.has("linger") && !reads_end {
         let why = format!("engine \"{}\" has no `reads` that tells the final result", kind.engine);

@@ -34,7 +34,12 @@ pub struct Inbox {
     pub sends: Vec<String>,
     /// Kind of the jobs that watch its instances.
     pub monitor: Option<String>,
+    /// How long an instance whose engine goes on waits for another message after a turn.
+    pub after_turn: Duration,
 }
+
+/// How long that is if the declaration does not say.
+const AFTER_TURN: Duration = Duration::from_secs(5 * 60);
 
 /// What happens to an instance after a crash of the server or the guard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -141,6 +146,7 @@ impl InboxBuilder<'_> {
             },
             sends: patterns(self.declared.title(), self.checked, self.findings),
             monitor: checked.text("monitor").map(str::to_owned),
+            after_turn: checked.duration("after_turn").unwrap_or(AFTER_TURN),
         }
     }
 

@@ -16,7 +16,7 @@ use crate::script::load::files::Beside;
 use crate::script::load::hook::HookBuilder;
 use crate::script::load::inbox::{Hooks, Inbox, InboxBuilder};
 use crate::script::load::input;
-use crate::script::load::live_agent;
+use crate::script::load::live_agent::{self, Speaks};
 use crate::script::load::node::{Declared, Plain};
 use crate::script::schema::is_name;
 use crate::script::source::diagnostic::{Diagnostic, Findings, suggestion};
@@ -131,7 +131,10 @@ impl<'a> KindBuilder<'a> {
     /// answers people.
     fn refuse_engine(&mut self, is_agent: bool) {
         let engine = self.checked.text("engine").and_then(|it| self.engines.get(it));
-        if !is_agent && engine.is_some_and(|it| it.speech.is_some()) {
+        let speech = engine.and_then(|it| it.speech.as_ref());
+        if self.is_inbox() {
+            self.check_turns(speech.map(|it| it.speaks));
+        } else if !is_agent && speech.is_some() {
             let message = format!("{} names an engine that lives on", self.title());
             let note = "what lives on is declared by wb.agent";
             self.error("broken-rule", message, self.checked.spot("engine"), note);
@@ -140,6 +143,22 @@ impl<'a> KindBuilder<'a> {
             let message = format!("{} names an engine of type \"anthropic\"", self.title());
             let note = "it answers the assistant only: name one of type \"process\"";
             self.error("broken-rule", message, self.checked.spot("engine"), note);
+        }
+    }
+
+    /// Refuses an engine whose turns an inbox cannot have, and a command in its place.
+    fn check_turns(&mut self, speaks: Option<Speaks>) {
+        let (title, checked) = (self.title(), self.checked);
+        if speaks.is_some_and(|it| !it.serves_inboxes()) {
+            let message = format!("{title} names an engine that only agents have");
+            let note = "an inbox takes an engine of type \"process\", or one of type \"stream\" \
+                        that speaks \"claude-stream-json\" or \"lines\"";
+            self.error("broken-rule", message, checked.spot("engine"), note);
+        }
+        if speaks.is_some() && checked.has("start") {
+            let message = format!("`start` of {title} replaces an engine that is spoken to");
+            let note = "leave it out, or name an engine of type \"process\"";
+            self.error("broken-rule", message, checked.spot("start"), note);
         }
     }
 

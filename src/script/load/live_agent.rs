@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::base::limit::format_duration;
 use crate::script::config::{Engine, Kind};
 use crate::script::load::extract::Checked;
 use crate::script::load::inbox::patterns;
@@ -12,6 +13,11 @@ use crate::script::source::diagnostic::{Diagnostic, Findings};
 
 /// Longest name: the table of agents appends `-NUMBER` to it.
 const NAME_BYTES_MAX: usize = 56;
+
+/// After which silence an agent is probed, if its declaration does not say.
+const PROBE_AFTER: Duration = Duration::from_secs(30 * 60);
+/// The shortest: below it, a model that thinks looks like one that is lost.
+const PROBE_AFTER_MIN: Duration = Duration::from_secs(60);
 
 /// An agent that lives on: its address is `agent:NAME`, and each start of it a job of the kind
 /// `@NAME`.
@@ -25,6 +31,9 @@ pub struct LiveAgent {
     pub restart: bool,
     /// Whether it keeps running when the server ends, until the next one takes it over.
     pub is_kept: bool,
+    /// After which silence it is checked whether its state still holds.
+    #[serde(skip)]
+    pub probe_after: Duration,
     /// Patterns of the addresses that it may send to; `*` matches any name.
     pub sends: Vec<String>,
     /// Whether it may create channels.
@@ -70,6 +79,11 @@ impl Speaks {
     /// Those of streams, in the order of the schema's words.
     pub const ALL: [Speaks; 4] =
         [Speaks::ClaudeStreamJson, Speaks::CodexAppServer, Speaks::PiRpc, Speaks::Lines];
+
+    /// Returns whether instances of inboxes can be spoken to in it.
+    pub fn serves_inboxes(self) -> bool {
+        matches!(self, Speaks::ClaudeStreamJson | Speaks::Lines)
+    }
 
     /// Returns whether it reports the tokens of a turn. A program of its own may.
     pub fn tells_tokens(self) -> bool {
@@ -204,8 +218,24 @@ pub(crate) fn build(
         },
         restart: checked.flag("restart").unwrap_or(true),
         is_kept: checked.text("on_server_loss") != Some("kill"),
+        probe_after: probe_after(title, checked, findings),
         sends: patterns(title, checked, findings),
         can_create_channel: checked.flag("can_create_channel").unwrap_or(false),
         can_add_members: checked.flag("can_add_members").unwrap_or(false),
     }
+}
+
+/// Returns after which silence an agent is probed.
+fn probe_after(title: &str, checked: &Checked, findings: &mut Findings) -> Duration {
+    let given = checked.duration("probe_after").unwrap_or(PROBE_AFTER);
+    if given < PROBE_AFTER_MIN {
+        let message = format!(
+            "`probe_after` of {title} is {}, but must be at least {}",
+            format_duration(given),
+            format_duration(PROBE_AFTER_MIN)
+        );
+        let finding = Diagnostic::error("out-of-range", message);
+        findings.add(finding.at(checked.spot("probe_after")).note("raise it"));
+    }
+    given
 }

@@ -190,7 +190,7 @@ pub(in crate::script::schema) const KIND: [Field; 27] = [
 
 /// The fields of `wb.inbox`. Its `start` is a command: the longest wait for a first output is
 /// always that of the engine.
-pub(in crate::script::schema) const INBOX: [Field; 27] = [
+pub(in crate::script::schema) const INBOX: [Field; 28] = [
     needed("about", Shape::Line, r#""Tear an account down""#, "What it does, for people."),
     BY_ENGINE,
     SKILL,
@@ -265,10 +265,18 @@ pub(in crate::script::schema) const INBOX: [Field; 27] = [
         r#""accounts-monitor""#,
         "Kind with the input `worker` of which a job watches each instance while it runs.",
     ),
+    with(
+        "after_turn",
+        Shape::Duration,
+        "5m",
+        r#""1m""#,
+        "With an engine of type \"stream\": how long an instance without a verdict waits for \
+         another message after a turn.",
+    ),
 ];
 
 /// The fields of `wb.agent`.
-pub(in crate::script::schema) const AGENT: [Field; 13] = [
+pub(in crate::script::schema) const AGENT: [Field; 14] = [
     needed("about", Shape::Line, r#""Knows the forge""#, "Its purpose, for people."),
     BY_ENGINE,
     SKILL,
@@ -299,6 +307,14 @@ pub(in crate::script::schema) const AGENT: [Field; 13] = [
         r#""kill""#,
         "Whether it keeps running for up to a day after the server ends, until the next server \
          takes it over.",
+    ),
+    with(
+        "probe_after",
+        Shape::Duration,
+        "30m",
+        r#""10m""#,
+        "After which silence its process is checked, and its state is `unknown` if nothing proves \
+         it; at least 1m.",
     ),
     ASKS,
     PERMISSION_WAIT,

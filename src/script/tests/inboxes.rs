@@ -312,6 +312,40 @@ fn only_messages_start_its_jobs_and_only_programs_run_them() {
         wb.schedule \"s\" { every = \"1h\", enqueue = { kind = \"@robbo\" } }\n";
     let text = check(of_agent, &["6:45 broken-rule"]);
     assert!(text.contains("names agent \"robbo\", which takes messages"), "{text}");
+    let hasty = "\
+        wb.engine \"e\" { type = \"stream\", speaks = \"lines\", command = { \"x\" } }\n\
+        wb.agent \"robbo\" { about = \"a\", engine = \"e\",\nprobe_after = \"59s\" }\n";
+    let text = check(hasty, &["6:15 out-of-range"]);
+    assert!(text.contains("must be at least 1m"), "{text}");
+}
+
+#[test]
+fn an_inbox_may_be_spoken_to_in_words_that_say_when_a_turn_ends() {
+    let on = |engine: &str, fields: &str| {
+        format!(
+            "wb.engine \"e\" {{ command = {{ \"x\" }}, {engine} }}\n\
+             wb.inbox \"a/b\" {{ about = \"a\",\nengine = \"e\",\n{fields} }}\n\
+             wb.limits {{ jobs = 4 }}\n"
+        )
+    };
+    let warned = |text: &str| brief(&Site::with_head(text).loaded().warnings);
+    for speaks in ["lines", "claude-stream-json"] {
+        let engine = format!("type = \"stream\", speaks = \"{speaks}\"");
+        assert_eq!(warned(&on(&engine, "after_turn = \"1m\"")), [""; 0]);
+        assert_eq!(warned(&on(&engine, "after_turn = \"1h\"")), ["7:1 shadowed"]);
+        let text = check(&on(&engine, "start = \"exec x\""), &["7:1 broken-rule"]);
+        assert!(text.contains("replaces an engine that is spoken to"), "{text}");
+    }
+    for engine in [
+        "type = \"stream\", speaks = \"pi-rpc\"",
+        "type = \"stream\", speaks = \"codex-app-server\"",
+        "type = \"terminal\", hooks = { \"{{hooks_file}}\" }",
+    ] {
+        let text = check(&on(engine, ""), &["6:1 broken-rule"]);
+        assert!(text.contains("speaks \"claude-stream-json\" or \"lines\""), "{text}");
+    }
+    let plain = "type = \"process\", prompt = \"stdin\"";
+    assert_eq!(warned(&on(plain, "after_turn = \"1m\"")), ["7:1 shadowed"]);
 }
 
 #[test]

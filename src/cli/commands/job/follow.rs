@@ -221,7 +221,7 @@ impl Watch<'_> {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             match events.next(left)? {
-                Next::Event(event) if event.data["subject"] != subject.as_str() => {
+                Next::Event(event) if !event.is_about(&subject) => {
                     if left.is_zero() {
                         return Ok(());
                     }

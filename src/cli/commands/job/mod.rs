@@ -12,6 +12,7 @@ use clap::{Args, Subcommand};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::api::instances::MonitorView;
 use crate::api::jobs::{AlsoOpen, Prompt};
 use crate::base::{Error, JobId, Page as List, Result, SourcePath};
 use crate::cli::commands::job::follow::{Follow, Show};
@@ -278,6 +279,10 @@ fn describe(desk: &Desk, view: &JobView) -> Result<()> {
         ("message", view.message.clone()),
         ("source_path", job.source_path.as_ref().map(ToString::to_string)),
         ("topic_id", job.topic_id.as_ref().map(ToString::to_string)),
+        ("message_id", job.message_id.as_ref().map(ToString::to_string)),
+        ("instance", job.root_id.as_ref().map(ToString::to_string)),
+        ("monitor", view.monitor.as_ref().map(|it| monitor(desk, it))),
+        ("monitor_of", job.monitor_of.as_ref().map(ToString::to_string)),
         ("persona_name", job.persona_name.clone()),
         ("proposal_id", view.proposal_id.as_ref().map(ToString::to_string)),
         ("lane", job.lane.clone()),
@@ -315,6 +320,11 @@ fn describe(desk: &Desk, view: &JobView) -> Result<()> {
         "" => Ok(()),
         tail => desk.screen.put(&format!("\n{}", escape::block(tail).trim_end())),
     }
+}
+
+/// Returns the job that watches an instance, with its kind and state.
+fn monitor(desk: &Desk, it: &MonitorView) -> String {
+    format!("{} {} ({})", it.job_id, it.kind, desk.screen.state(it.status.as_str()))
 }
 
 fn scalar(value: &Value) -> String {

@@ -103,10 +103,12 @@ impl Shown {
             "idle" => "idle",
             "busy" => "working",
             "blocked" => "waiting for a person",
+            "unknown" => "unknown",
             "failed" => "failed",
             _ => "stopped",
         };
-        let reason = self.agent.reason.as_deref();
+        // Its problem says why it is unknown.
+        let reason = self.agent.reason.as_deref().filter(|_| state != "unknown");
         match reason.filter(|it| !["asked", "ended"].contains(it)) {
             Some(reason) => format!("{state} ({})", reason.replace('_', " ")),
             None => state.to_owned(),
@@ -166,7 +168,9 @@ impl Shown {
     }
 
     fn is_busy(&self) -> bool {
+        // One of whose turn nothing is heard any more has one, too.
         ["busy", "blocked"].contains(&self.agent.state.as_str())
+            || self.agent.reason.as_deref() == Some("unknown_silent")
     }
 }
 

@@ -75,6 +75,7 @@ impl Seat {
             (None, Some("busy")) => State(Tone::Running, "Busy elsewhere"),
             (None, Some("starting")) => State(Tone::Waiting, "Starting"),
             (None, Some("blocked")) => State(Tone::Waiting, "Waiting for a person"),
+            (None, Some("unknown")) => State(Tone::Bad, "Unknown"),
             (None, Some("failed")) => State(Tone::Bad, "Failed"),
             (None, Some(_)) => State(Tone::Quiet, "Stopped"),
             (None, None) => State(Tone::Quiet, "Offline"),

@@ -14,6 +14,7 @@ use crate::jobs::queue::parking;
 use crate::jobs::rows::table;
 use crate::jobs::run::dispatch::{Inner, Running};
 use crate::jobs::run::instance_reply::given;
+use crate::jobs::run::rest::Turned;
 use crate::jobs::run::{settle, takeover};
 use crate::jobs::speak::{Fact, Noted};
 use crate::jobs::telemetry::Telemetry;
@@ -44,7 +45,7 @@ pub(super) async fn follow(
     stop: &CancellationToken,
 ) -> Option<Followed> {
     let (stopper, mut ending, is_run) = (guard.stopper(), None, phase == Phase::Run);
-    let (mut is_told, mut is_fenced, mut is_in_call) = (false, !is_run, false);
+    let (mut is_told, mut is_fenced, mut hints) = (false, !is_run, Hints::default());
     // The fence is written while the guard brings the end about: neither waits for the other, and
     // the settlement comes after both.
     let mut fencing = std::pin::pin!(Fuse::terminated());
@@ -58,6 +59,11 @@ pub(super) async fn follow(
             // The agent may still say its last words and what it cost.
             () = verdict.as_mut(), if !verdict.is_terminated() => {
                 stopper.final_result();
+                outside.rest.end();
+                continue;
+            }
+            is_over = outside.rest.turned(), if !hints.is_closed => {
+                hints.turned(is_over, telemetry.as_ref(), outside, &stopper);
                 continue;
             }
             () = asked.as_mut(), if !asked.is_terminated() && !is_told => None,
@@ -71,17 +77,12 @@ pub(super) async fn follow(
         let Some(event) = event else {
             is_told = true;
             ending.get_or_insert_with(Instant::now);
-            if is_run && stop.is_cancelled() {
-                fence(inner, job).await;
-            }
-            stopper.stop(ExitCause::Stopped);
+            halt((inner, job), is_run && stop.is_cancelled(), &stopper).await;
             continue;
         };
         match event {
             None => break,
-            Some(GuardEvent::Started { .. }) if is_ready_then(job, outside) => {
-                note(inner, job, vec![Noted::ready()], stop).await;
-            }
+            Some(GuardEvent::Started { .. }) => started((inner, job), outside, stop).await,
             Some(GuardEvent::AgentExited { .. } | GuardEvent::Ending { .. }) => {
                 ending.get_or_insert_with(Instant::now);
                 if !is_fenced {
@@ -90,9 +91,9 @@ pub(super) async fn follow(
                 }
             }
             Some(GuardEvent::Output { stream: Stream::Stdout, bytes_total }) if is_run => {
-                let told = (&stopper, &mut is_in_call, bytes_total);
-                let heard = hear(telemetry, job, outside, told).await;
+                let heard = hear(telemetry, job, outside, (&stopper, bytes_total)).await;
                 telemetry = note_all((inner, job), heard, outside, stop).await;
+                hints.pause(telemetry.as_ref(), outside, &stopper);
             }
             Some(_) => {}
         }
@@ -105,6 +106,60 @@ pub(super) async fn follow(
         telemetry = last_words((inner, job), telemetry, outside, stop).await;
     }
     Some((end, telemetry, ending))
+}
+
+/// Notes that an agent that lives on runs, and gives an instance that is spoken to its first text.
+async fn started((inner, job): (&Inner, &Job), outside: &Running, stop: &CancellationToken) {
+    if is_ready_then(job, outside) {
+        note(inner, job, vec![Noted::ready()], stop).await;
+    }
+    if let Some(first) = outside.rest.take_first() {
+        outside.voice.say(&inner.setup.ids.mint(), &first);
+    }
+}
+
+/// Ends a phase; a server that stops refuses the job's token first.
+async fn halt((inner, job): (&Inner, &Job), is_fenced_first: bool, stopper: &GuardStopper) {
+    if is_fenced_first {
+        fence(inner, job).await;
+    }
+    stopper.stop(ExitCause::Stopped);
+}
+
+/// What a guard was told about the turns of its agent.
+#[derive(Debug, Default)]
+struct Hints {
+    /// Whether its idle clock stands still.
+    is_paused: bool,
+    /// Whether its input is over.
+    is_closed: bool,
+}
+
+impl Hints {
+    /// Tells the guard about a change between two turns: an agent that gets nothing more is to end.
+    fn turned(
+        &mut self,
+        is_over: bool,
+        telemetry: Option<&Telemetry>,
+        outside: &Running,
+        stopper: &GuardStopper,
+    ) {
+        if is_over {
+            self.is_closed = true;
+            stopper.close_input();
+            stopper.final_result();
+        }
+        self.pause(telemetry, outside, stopper);
+    }
+
+    /// Stops the idle clock while the agent waits for a tool, or for another text.
+    fn pause(&mut self, telemetry: Option<&Telemetry>, outside: &Running, stopper: &GuardStopper) {
+        let is_paused = telemetry.is_some_and(Telemetry::is_in_call) || outside.rest.is_resting();
+        if is_paused != self.is_paused {
+            self.is_paused = is_paused;
+            stopper.in_call(is_paused);
+        }
+    }
 }
 
 /// Returns whether an agent that lives on can be spoken to once it runs; one in a terminal says so
@@ -146,7 +201,20 @@ async fn note_all(
 ) -> Option<Telemetry> {
     let facts = telemetry.as_mut().map(Telemetry::take_facts).unwrap_or_default();
     outside.voice.hear(&facts, telemetry.as_mut().and_then(Telemetry::told));
+    let turned = Turned::by(&facts).filter(|_| outside.rest.is_on());
     note(inner, job, facts, stop).await;
+    match turned {
+        Some(Turned::Began) => {
+            outside.rest.work();
+        }
+        // One that waits for a person goes on in another process.
+        Some(Turned::Answered) if waits_for(inner, job).is_none() => {
+            outside.rest.rest();
+            inner.rested.notify_one();
+        }
+        Some(Turned::Answered | Turned::Failed) => outside.rest.end(),
+        None => {}
+    }
     telemetry
 }
 
@@ -258,7 +326,7 @@ async fn hear(
     mut telemetry: Option<Telemetry>,
     job: &Job,
     outside: &Running,
-    (stopper, is_in_call, bytes_total): (&GuardStopper, &mut bool, u64),
+    (stopper, bytes_total): (&GuardStopper, u64),
 ) -> Option<Telemetry> {
     telemetry.iter_mut().for_each(|it| it.announce(bytes_total));
     let (telemetry, is_final) = pump(telemetry, job, outside.remarks.take(), false).await;
@@ -267,14 +335,9 @@ async fn hear(
     } else if telemetry.as_ref().is_some_and(Telemetry::is_deaf) {
         error!(job_id = %job.id, "what its agent prints is gone: it is ended");
         stopper.stop(ExitCause::Stopped);
-    // What ends a turn does not end an agent that lives on.
-    } else if is_final && job.pool != Pool::Live {
+    // What ends a turn does not end an agent that lives on, nor one that may get another text.
+    } else if is_final && job.pool != Pool::Live && !outside.rest.is_on() {
         stopper.final_result();
-    }
-    let now_in_call = telemetry.as_ref().is_some_and(Telemetry::is_in_call);
-    if now_in_call != *is_in_call {
-        *is_in_call = now_in_call;
-        stopper.in_call(now_in_call);
     }
     telemetry
 }

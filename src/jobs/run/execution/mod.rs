@@ -7,6 +7,7 @@
 pub(super) mod around;
 mod follow;
 mod phase;
+mod session;
 mod task;
 
 use std::sync::Arc;
@@ -117,6 +118,9 @@ pub(super) struct Ready {
     typed: Option<Typed>,
     /// The session that its agent goes on with.
     going_on: Option<String>,
+    /// How long its engine rests after a turn, if it is an instance that is spoken to, and what its
+    /// first turn is about.
+    turns: Option<(Duration, String)>,
     /// What runs around the agent.
     plan: Option<Plan>,
     /// Whether it counts if the agent was started: its inbox may repeat what was lost before.
@@ -163,7 +167,7 @@ pub(super) async fn prepare(
     }
     let session = match &prepared.alone {
         Some(_) => None,
-        None => session((inner, generation), job, kind, prepared.session).await?,
+        None => session::of((inner, generation), job, kind, prepared.session).await?,
     };
     let made = (prepared.prompt, token, prepared.env, session);
     ready((inner, generation), job, (kind, prepared.alone.as_ref()), made).map_err(|cause| {
@@ -174,46 +178,6 @@ pub(super) async fn prepare(
             _ => failed(Reason::PromptFailed, cause.message().to_owned()),
         }
     })
-}
-
-/// Returns the session of a job whose engine is told it: a new one gets its name here, on record
-/// before the agent starts; a later leg goes on with that of the leg before it.
-async fn session(
-    (inner, generation): (&Inner, &Generation),
-    job: &Job,
-    kind: &Kind,
-    earlier: Option<String>,
-) -> std::result::Result<Option<Session>, Outcome> {
-    let Ok(engine) = generation.engines.find(&kind.engine) else { return Ok(None) };
-    let going_on = |name: &str| Session { name: name.to_owned(), is_resumed: true };
-    let can_resume = engine.can_resume();
-    if let Some(earlier) = earlier.filter(|_| can_resume) {
-        keep_session(inner, job, &earlier).await?;
-        return Ok(Some(going_on(&earlier)));
-    }
-    if job.resumes.is_some() {
-        return match &job.session_ref {
-            Some(session) if can_resume => Ok(Some(going_on(session))),
-            _ => {
-                let tail = "its engine can no longer resume sessions".to_owned();
-                Err(failed(Reason::SessionLost, tail))
-            }
-        };
-    }
-    if engine.sessions.session.is_empty() || job.session_ref.is_some() {
-        let name = job.session_ref.clone();
-        return Ok(name.map(|name| Session { name, is_resumed: false }));
-    }
-    let session: JobId = inner.setup.ids.mint();
-    keep_session(inner, job, session.as_str()).await?;
-    Ok(Some(Session { name: session.to_string(), is_resumed: false }))
-}
-
-async fn keep_session(inner: &Inner, job: &Job, name: &str) -> std::result::Result<(), Outcome> {
-    let (id, name) = (job.id.clone(), name.to_owned());
-    let keep = move |tx: &Tx<'_>| parking::keep_session(tx, &id, &name);
-    let kept = inner.setup.store.write(keep).await;
-    kept.map_err(|cause| failed(Reason::Internal, cause.chain()))
 }
 
 fn ready(
@@ -230,7 +194,14 @@ fn ready(
             engine.argv.extend(launch::asking_arguments(&inner.ground, kind, &engine.asks));
         }
     }
-    if let Some(speech) = &engine.speech {
+    let turns = match &kind.inbox {
+        Some(inbox) if engine.speech.is_some() => {
+            launch::check_first(&prompt)?;
+            Some((inbox.after_turn, prompt.clone()))
+        }
+        _ => None,
+    };
+    if let Some(speech) = engine.speech.as_ref().filter(|_| turns.is_none()) {
         engine.argv.extend(launch::system_arguments(&inner.ground, &job.id, speech));
     }
     let going_on = session.filter(|it| it.is_resumed).map(|it| it.name);
@@ -254,7 +225,7 @@ fn ready(
     let speaks = engine.speech.as_ref().map(|it| it.speaks);
     let typed = engine.speech.as_ref().and_then(|it| it.typed.clone());
     let is_marked = kind.inbox.is_some();
-    Ok(Ready { spec, reads: engine.reads, speaks, typed, going_on, plan, is_marked })
+    Ok(Ready { spec, reads: engine.reads, speaks, typed, going_on, turns, plan, is_marked })
 }
 
 /// Runs the agent, and the hooks around it; nothing if the server stops before all is over.
@@ -333,13 +304,16 @@ async fn supervise(
         None => Some((inner.setup.hooks.watch)(job.id.clone(), Beginning::Now).await),
         Some(_) => None,
     };
-    let Ready { spec, reads, speaks, typed, going_on: session, .. } = ready;
+    let Ready { spec, reads, speaks, typed, going_on: session, turns, .. } = ready;
     let is_kept =
         matches!(spec.launch.on_server_loss, OnServerLoss::Keep { keep_ms, .. } if keep_ms > 0);
     let listener = match (inner.setup.hooks.listen)(generation, job) {
         Ok(listener) => listener,
         Err(cause) => return Some(failed(Reason::Internal, cause.chain())),
     };
+    if let Some((after_turn, first)) = turns {
+        outside.rest.begin(after_turn, first);
+    }
     let ears = phase::Ears { reads, speaks, typed, session, is_kept };
     let run = phase::run(inner, job, (Phase::Run, spec, ears), listener, &outside, stop);
     let (end, telemetry) = match run.await {

@@ -1,0 +1,3 @@
+-- Jobs that handlers of the script start are counted in memory.
+
+DROP INDEX jobs_of_script;

@@ -1,0 +1,50 @@
+//! The session of a job's engine: begun under a name that is on record, or gone on with.
+
+use crate::base::JobId;
+use crate::jobs::queue::parking::{self, Session};
+use crate::jobs::run::dispatch::Inner;
+use crate::jobs::run::execution::failed;
+use crate::jobs::run::settle::Outcome;
+use crate::jobs::{Generation, Job, Reason};
+use crate::script::Kind;
+use crate::store::Tx;
+
+/// Returns the session of a job whose engine is told it: a new one gets its name here, on record
+/// before the agent starts; a later leg goes on with that of the leg before it.
+pub(super) async fn of(
+    (inner, generation): (&Inner, &Generation),
+    job: &Job,
+    kind: &Kind,
+    earlier: Option<String>,
+) -> std::result::Result<Option<Session>, Outcome> {
+    let Ok(engine) = generation.engines.find(&kind.engine) else { return Ok(None) };
+    let going_on = |name: &str| Session { name: name.to_owned(), is_resumed: true };
+    let can_resume = engine.can_resume();
+    if let Some(earlier) = earlier.filter(|_| can_resume) {
+        keep_session(inner, job, &earlier).await?;
+        return Ok(Some(going_on(&earlier)));
+    }
+    if job.resumes.is_some() {
+        return match &job.session_ref {
+            Some(session) if can_resume => Ok(Some(going_on(session))),
+            _ => {
+                let tail = "its engine can no longer resume sessions".to_owned();
+                Err(failed(Reason::SessionLost, tail))
+            }
+        };
+    }
+    if engine.sessions.session.is_empty() || job.session_ref.is_some() {
+        let name = job.session_ref.clone();
+        return Ok(name.map(|name| Session { name, is_resumed: false }));
+    }
+    let session: JobId = inner.setup.ids.mint();
+    keep_session(inner, job, session.as_str()).await?;
+    Ok(Some(Session { name: session.to_string(), is_resumed: false }))
+}
+
+async fn keep_session(inner: &Inner, job: &Job, name: &str) -> std::result::Result<(), Outcome> {
+    let (id, name) = (job.id.clone(), name.to_owned());
+    let keep = move |tx: &Tx<'_>| parking::keep_session(tx, &id, &name);
+    let kept = inner.setup.store.write(keep).await;
+    kept.map_err(|cause| failed(Reason::Internal, cause.chain()))
+}

@@ -1,0 +1,37 @@
+//! What can be seen of the program that a guard runs, without asking either.
+
+use crate::base::{Context, ErrorKind, Result};
+use crate::process::identity::ProcessIdentity;
+use crate::process::tree::Listing;
+
+/// What can be seen of the program that a guard runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sight {
+    /// It runs, or sleeps until something wakes it.
+    Runs,
+    /// A signal has stopped it, or a debugger holds it; with its pid.
+    Stopped(i32),
+    /// It is gone, or its guard is.
+    Gone,
+}
+
+/// Looks at the program that a guard runs.
+///
+/// # Errors
+/// `unavailable` if `/proc` cannot be read.
+pub fn look_below(guard: &ProcessIdentity) -> Result<Sight> {
+    let children = Listing::new().and_then(|it| it.children(guard.pid));
+    let children = children.context(ErrorKind::Unavailable, || {
+        format!("cannot look at the processes of guard {}", guard.pid)
+    })?;
+    if !guard.is_alive() {
+        return Ok(Sight::Gone);
+    }
+    // The guard also inherits what the program leaves behind, which is younger.
+    let program = children.iter().filter(|it| !it.is_dead()).min_by_key(|it| (it.start, it.pid));
+    Ok(match program {
+        None => Sight::Gone,
+        Some(it) if it.is_stopped() => Sight::Stopped(it.pid),
+        Some(_) => Sight::Runs,
+    })
+}

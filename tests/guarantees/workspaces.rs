@@ -119,7 +119,14 @@ fn a_moved_site_keeps_the_work_of_its_worktrees() {
     std::fs::rename(&old, &new).unwrap();
     (bench.data, bench.top) = (new.join("data"), new);
     let server = bench.serve();
-    let rows = jobs.each_ref().map(|job| bench.ended(job)["workspace"].clone());
+    let rows = jobs.each_ref().map(|job| {
+        bench.ended(job);
+        until("its workspace is done", || {
+            let state = bench.show(job)["workspace"]["state"].clone();
+            state == "gone" || state == "failed"
+        });
+        bench.show(job)["workspace"].clone()
+    });
     // What an agent left is kept, and its folder is removed.
     assert_eq!((&rows[0]["state"], &rows[0]["note"]), (&json!("gone"), &json!(null)));
     let kept = rows[0]["kept_ref"].as_str().unwrap();

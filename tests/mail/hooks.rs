@@ -51,7 +51,7 @@ fn who_waits_is_told_what_a_person_must_do() {
     let agent = "wb-agent approval create --channel aws --title 'Create it?' > \"$OUT/id\"
         until [ -e \"$OUT/go\" ]; do sleep 0.02; done; wb-agent complete --reply '\"done\"'";
     bench.inbox("t/asks", "timeout = \"1m\", asks = true", agent);
-    bench.inbox("t/mute", "first_output = \"100ms\", timeout = \"1m\"", "exec sleep 60");
+    bench.inbox("t/mute", "first_output = \"300ms\", timeout = \"1m\"", "exec sleep 60");
     let server = bench.serve();
     let sent = send(&bench, "topic:t/asks", json!("x")).ok();
     let message = sent["message_id"].as_str().unwrap();

@@ -689,7 +689,7 @@
 ---@field verify? fun(job: wb.ProducedJob): string|boolean|nil An additional check of the result, after that of `produces`.
 ---@field retry? fun(job: wb.FailedJob): string|boolean|nil Whether and when a failed job is retried.
 ---@field timeout wb.Duration Longest run.
----@field start? wb.Duration Longest wait for the first output; 30s by default if the engine reads JSON.
+---@field start? wb.Duration Longest wait for the first output; 30s by default if the engine reads JSON, 4m for opencode.
 ---@field idle? wb.Duration Longest silence outside tool calls; 3m by default if the engine reads JSON.
 ---@field linger? wb.Duration Longest wait for the exit after the final result. Default: `10s`.
 ---@field on_server_loss? "kill"|"keep" What happens to its jobs when the server is lost. Default: `kill`.
@@ -722,6 +722,7 @@
 ---@field verify? fun(job: wb.ProducedJob): string|boolean|nil An additional check of the result, after that of `produces`.
 ---@field retry? fun(job: wb.FailedJob): string|boolean|nil Whether and when a failed job is retried.
 ---@field timeout? wb.Duration Longest run. Default: `45m`.
+---@field first_output? wb.Duration Longest wait for the first output; 30s by default if the engine reads JSON, 4m for opencode.
 ---@field idle? wb.Duration Longest silence outside tool calls; 3m by default if the engine reads JSON.
 ---@field linger? wb.Duration Longest wait for the exit after the final result. Default: `10s`.
 ---@field on_lost? "fail"|"requeue"|"requeue_always" What happens after a crash: fail, retry if the run had not started, or always retry. Default: `fail`.

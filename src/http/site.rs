@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt as _;
 use http_body_util::BodyExt as _;
 use hyper::body::Body;
-use hyper::header::{ACCEPT_ENCODING, COOKIE, EXPECT};
+use hyper::header::{ACCEPT, ACCEPT_ENCODING, COOKIE, EXPECT};
+use hyper::http::HeaderMap;
 use hyper::http::request::Parts;
 use hyper::service::Service as _;
 use hyper::{Method, Request, StatusCode, Uri};
@@ -77,8 +78,7 @@ impl Site {
         let mut shown = Shown {
             request_id: self.edge.ids.mint(),
             site_name: &self.edge.gate.site_name,
-            // A form is sent by a page, and a person reads the response.
-            is_page: is_page(path) || is_of_type(request.headers(), FORM),
+            is_page: is_page(path) || is_form_of_page(request.headers()),
             look: Look::of(request.headers().get(COOKIE).and_then(|it| it.to_str().ok())),
             reader: None,
             aside: None,
@@ -254,4 +254,11 @@ impl Seen {
 fn origin_form(uri: &Uri) -> Uri {
     let target = uri.path_and_query().map_or("/", |it| it.as_str());
     target.parse().unwrap_or_else(|_| Uri::from_static("/"))
+}
+
+/// Returns whether a request is a form that a page sent: a person reads its answer. `curl -d` and
+/// some trackers use the same type, and read JSON.
+fn is_form_of_page(headers: &HeaderMap) -> bool {
+    let accepts = headers.get(ACCEPT).and_then(|it| it.to_str().ok()).unwrap_or_default();
+    is_of_type(headers, FORM) && accepts.contains("text/html")
 }

@@ -63,7 +63,9 @@ pub use run::settle::{ALREADY_COMPLETED, change_engine, keep_result, keep_topic,
 pub use run::task::{Pause, RunTask, Task, TaskClock, TaskEnd, TaskFailure};
 pub use run::unkept_files::{Unkept, account_plugins, unkept_files};
 pub use run::watch::{Beginning, Recall, Steady, Watch, Watched};
-pub use run::workspace::{Cleanup, HookRun, WorkspaceNeed, Workspaces, worktree_path};
+pub use run::workspace::{
+    Cleanup, HookRun, WorkspaceNeed, Workspaces, is_folder, usual_worktree, worktree_path,
+};
 pub use speak::listener::{Listen, Listener};
 pub use speak::{last_screen, tell_hook};
 

@@ -178,8 +178,13 @@ impl Caller {
         if person.role == Role::Admin {
             return Ok(person);
         }
-        Err(forbidden("admin_only", format!("{} is not an admin", person.name))
-            .hint("ask an admin of this site"))
+        let hint = match self {
+            Caller::Person { via: Via::Operator, .. } => {
+                "restart the server: it picks the next admin for the command line"
+            }
+            _ => "ask an admin of this site",
+        };
+        Err(forbidden("admin_only", format!("{} is not an admin", person.name)).hint(hint))
     }
 
     /// Checks that the caller may read the program's metrics.

@@ -27,8 +27,8 @@ pub use person::{
 pub use persona::{Persona, PersonaFault, is_persona_name, parse_persona};
 pub use token::{
     OPERATOR_TOKEN_NAME, TokenOwner, create_token, ensure_operator_token, find_by_secret,
-    list_tokens, revoke_all_tokens, revoke_token, revoke_tokens, revoked_tokens, set_token_maker,
-    touch_token,
+    is_operator_secret, list_tokens, revoke_all_tokens, revoke_token, revoke_tokens,
+    revoked_tokens, set_token_maker, touch_token,
 };
 
 /// The statements of this module, for the schema test.

@@ -207,6 +207,20 @@ pub fn find_by_secret(
     Ok(found.optional()?)
 }
 
+/// Returns whether a secret is that of the operator's token, even if it is not active.
+///
+/// # Errors
+/// Fails if the database cannot be read.
+pub fn is_operator_secret(connection: &Connection, secret: &str) -> Result<bool> {
+    if secret.len() > SECRET_BYTES_MAX {
+        return Ok(false);
+    }
+    let mut statement = connection.prepare_cached(NAME_OF_HASH)?;
+    let hash = digest_hex(secret);
+    let name = statement.query_row(named_params! {":hash": hash}, |row| row.get(0)).optional()?;
+    Ok(name.is_some_and(|it: String| it == OPERATOR_TOKEN_NAME))
+}
+
 /// Has a token end with the account of whoever made it.
 ///
 /// # Errors
@@ -380,7 +394,11 @@ mod tests {
         let ids = Ids::new(Clock::fixed(START));
         let ada = ensure_operator(&tx, &ids, "ada").unwrap();
         let (_, secret) = create_token(&tx, &ids, &ada.id, "x", &[TokenScope::Read], None).unwrap();
+        ensure_operator_token(&tx, &ids, &ada.id, "wb_operator").unwrap();
         disable(&tx, &ada.id).unwrap();
+        assert!(find_by_secret(tx.connection(), "wb_operator", START).unwrap().is_none());
+        assert!(is_operator_secret(tx.connection(), "wb_operator").unwrap());
+        assert!(!is_operator_secret(tx.connection(), &secret).unwrap());
         assert!(find_by_secret(tx.connection(), &secret, START).unwrap().is_none());
     }
 

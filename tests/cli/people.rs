@@ -40,6 +40,50 @@ fn a_viewer_gets_no_token_that_every_use_would_refuse() {
 }
 
 #[test]
+fn a_wrong_command_line_says_the_same_in_json() {
+    let bench = Bench::new();
+    for (line, word) in [
+        (&["person", "role", "bo", "king"][..], "[possible values: admin, member, viewer]"),
+        (&["job", "show"], "were not provided: <ID>"),
+    ] {
+        let assert = operator(&bench, line).arg("--json").assert().code(2).stdout("");
+        let error = super::envelope(&assert.get_output().stderr);
+        assert_eq!(error["code"], "usage");
+        assert!(error["message"].as_str().unwrap().contains(word), "{error}");
+    }
+}
+
+/// A restart picks the next admin, and the refusals say so.
+#[test]
+fn the_command_line_does_not_lose_its_own_person_by_mistake() {
+    let bench = Bench::new();
+    let server = bench.serve();
+    let people = bench.json(&["person", "list"]);
+    let me = people["items"][0]["name"].as_str().unwrap();
+    said(&bench, &["person", "add", "root", "--role", "admin"]);
+    for line in [&["person", "disable", me][..], &["person", "role", me, "member"]] {
+        let error = refused(&bench, line, 2, "no_terminal");
+        assert!(error["message"].as_str().unwrap().contains("until the server is restarted"));
+    }
+    let is_lost = |code| {
+        let error = refused(&bench, &["person", "add", "bo"], 3, code);
+        assert!(error["hint"].as_str().unwrap().contains("restart the server"), "{error}");
+    };
+    said(&bench, &["person", "role", me, "member", "--yes"]);
+    is_lost("admin_only");
+    said(&bench, &["topic", "list"]);
+    server.stop();
+    let server = bench.serve();
+    said(&bench, &["person", "role", me, "admin"]);
+    said(&bench, &["person", "disable", "root", "--yes"]);
+    is_lost("operator_disabled");
+    server.stop();
+    let server = bench.serve();
+    said(&bench, &["person", "enable", "root"]);
+    server.stop();
+}
+
+#[test]
 fn a_person_is_added_signs_in_and_is_disabled_at_once() {
     let bench = Bench::new();
     let server = bench.serve();

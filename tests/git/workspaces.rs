@@ -74,8 +74,10 @@ async fn a_worktree_nobody_worked_in_leaves_nothing() {
     assert_eq!(bench.remove(&tree, Discard::Nothing).await, Ok(None));
     assert_eq!(bench.left(), (0, false));
     assert_eq!(git(&bench.top, &["for-each-ref", "refs/wiki-browser"]), "");
-    // What is gone is gone.
-    assert_eq!(bench.remove(&tree, Discard::Nothing).await, Ok(None));
+    // What is gone is gone, if a removal was interrupted; otherwise somebody else removed it.
+    assert_eq!(bench.remove(&tree, Discard::Missing).await, Ok(None));
+    let refused = bench.remove(&tree, Discard::Nothing).await;
+    assert_eq!(refused, Err("worktree_missing".to_owned()));
 }
 
 /// Fails with `WB_WITHOUT=kept_work` in the last case.
@@ -421,11 +423,13 @@ async fn commits_are_kept_when_the_folder_is_gone() {
             true => std::fs::rename(&tree.path, bench.top.join("elsewhere")).unwrap(),
             false => std::fs::remove_dir_all(&tree.path).unwrap(),
         }
-        let kept = bench.remove(&tree, Discard::Nothing).await.unwrap().unwrap();
+        let refused = bench.remove(&tree, Discard::Nothing).await;
+        assert_eq!(refused, Err("worktree_missing".to_owned()));
+        let kept = bench.remove(&tree, Discard::Unkept).await.unwrap().unwrap();
         assert_eq!(git(&bench.top, &["rev-parse", &kept]), mine);
         assert_eq!(bench.left(), (0, false));
         // Whoever asks again, because the server died before it was written down, is told the same.
-        assert_eq!(bench.remove(&tree, Discard::Nothing).await, Ok(Some(kept)));
+        assert_eq!(bench.remove(&tree, Discard::Missing).await, Ok(Some(kept)));
     }
     // What was kept by a removal that was cut off is neither forgotten nor kept twice.
     let tree = bench.make().await;
@@ -436,7 +440,7 @@ async fn commits_are_kept_when_the_folder_is_gone() {
     let kept = bench.remove(&tree, Discard::Nothing).await.unwrap().unwrap();
     std::fs::create_dir_all(own.parent().unwrap()).unwrap();
     std::fs::rename(&aside, &own).unwrap();
-    assert_eq!(bench.remove(&tree, Discard::Nothing).await, Ok(Some(kept.clone())));
+    assert_eq!(bench.remove(&tree, Discard::Missing).await, Ok(Some(kept.clone())));
     let refs = git(&bench.top, &["for-each-ref", "--format=%(refname)", "refs/wiki-browser"]);
     assert_eq!(refs.lines().filter(|it| it.starts_with(&kept)).count(), 1, "{refs}");
     // A worktree that git was told to move is found by git alone: it stays as it is.

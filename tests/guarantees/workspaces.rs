@@ -103,6 +103,46 @@ fn an_agent_is_not_started_in_a_worktree_without_its_skill() {
     server.stop();
 }
 
+/// The paths in the database, and those of git, name the folder that the site was in.
+#[test]
+fn a_moved_site_keeps_the_work_of_its_worktrees() {
+    let mut bench = Bench::new();
+    let agent = "echo mine > result.txt; pwd > \"$OUT/$word\"
+        until [ -e \"$OUT/go\" ]; do sleep 0.02; done";
+    bench.word_kind("work", "timeout = \"30s\", workspace = \"worktree\"", agent);
+    let server = bench.serve();
+    let jobs = ["kept", "lost"].map(|word| bench.job("work", json!({"word": word})));
+    let places = ["kept", "lost"].map(|word| bench.wait_left(word));
+    server.stop();
+    std::fs::remove_dir_all(&places[1]).unwrap();
+    let (old, new) = (bench.top.clone(), bench.base.join("moved site"));
+    std::fs::rename(&old, &new).unwrap();
+    (bench.data, bench.top) = (new.join("data"), new);
+    let server = bench.serve();
+    let rows = jobs.each_ref().map(|job| {
+        bench.ended(job);
+        until("its workspace is done", || {
+            let state = bench.show(job)["workspace"]["state"].clone();
+            state == "gone" || state == "failed"
+        });
+        bench.show(job)["workspace"].clone()
+    });
+    // What an agent left is kept, and its folder is removed.
+    assert_eq!((&rows[0]["state"], &rows[0]["note"]), (&json!("gone"), &json!(null)));
+    let kept = rows[0]["kept_ref"].as_str().unwrap();
+    assert_eq!(bench.git(&["show", &format!("{kept}:result.txt")]).trim(), "mine");
+    let now = places[0].replace(old.as_str(), bench.top.as_str());
+    assert_eq!(rows[0]["path"], json!(now));
+    assert!(!std::path::Path::new(&now).exists() && !old.exists());
+    // What is nowhere needs a person.
+    assert_eq!(rows[1]["state"], "failed", "{rows:#?}");
+    assert!(rows[1]["note"].as_str().unwrap().contains(" is missing, "), "{rows:#?}");
+    let done = bench.json(&["workspace", "remove", &jobs[1]]);
+    assert_eq!((&done["state"], &done["kept_ref"]), (&json!("gone"), &json!(null)));
+    assert_eq!(bench.json(&["workspace", "sweep"])["items"], json!([]));
+    server.stop();
+}
+
 #[test]
 fn a_workspace_that_is_used_is_nobodys_to_remove() {
     let bench = Bench::new();

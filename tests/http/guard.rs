@@ -289,6 +289,12 @@ async fn errors_are_json_for_programs_and_pages_for_people() {
     let plain = format!("{same}Content-Type: text/plain\r\n");
     let plain = site.tcp(&request("POST", "/api/login", &site.host(), &plain, "{}")).await;
     assert_eq!((plain.status, plain.code().as_str()), (400, "not_json"));
+    // As `curl -d` and some trackers send it; only a page's form is answered with a page.
+    for (path, accept) in [("/api/login", ""), ("/hooks/none", "Accept: application/json\r\n")] {
+        let head = format!("{same}{accept}Content-Type: application/x-www-form-urlencoded\r\n");
+        let form = site.tcp(&request("POST", path, &site.host(), &head, "n=1")).await;
+        assert!(form.status >= 400 && !form.code().is_empty(), "{path}: {form:?}");
+    }
     site.end().await;
 }
 

@@ -20,7 +20,7 @@ async fn a_login_link_works_once() {
         assert!(page.body.contains(code) && page.header("set-cookie").is_none());
     }
     let form = format!("code={code}");
-    let headers = "Sec-Fetch-Site: same-origin\r\n\
+    let headers = "Sec-Fetch-Site: same-origin\r\nAccept: text/html,*/*;q=0.8\r\n\
                    Content-Type: application/x-www-form-urlencoded\r\n";
     let send = request("POST", "/api/login", &site.host(), headers, &form);
     let first = site.tcp(&send).await;

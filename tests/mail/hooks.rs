@@ -43,6 +43,36 @@ fn many_messages_through_both_hooks_leave_nothing() {
     server.stop();
 }
 
+/// Whoever waits for an instance is told that a person must decide, and what to raise if it ends by
+/// its clock for the first output.
+#[test]
+fn who_waits_is_told_what_a_person_must_do() {
+    let bench = Bench::new();
+    let agent = "wb-agent approval create --channel aws --title 'Create it?' > \"$OUT/id\"
+        until [ -e \"$OUT/go\" ]; do sleep 0.02; done; wb-agent complete --reply '\"done\"'";
+    bench.inbox("t/asks", "timeout = \"1m\", asks = true", agent);
+    bench.inbox("t/mute", "first_output = \"300ms\", timeout = \"1m\"", "exec sleep 60");
+    let server = bench.serve();
+    let sent = send(&bench, "topic:t/asks", json!("x")).ok();
+    let message = sent["message_id"].as_str().unwrap();
+    let id = bench.wait_left("id");
+    let awaited = bench.get(&format!("/api/messages/{message}/await?timeout=0")).ok();
+    let why = awaited["waiting"].as_str().unwrap_or_default();
+    let command = format!("`wiki-browser approval approve {id}`");
+    assert!(why.contains("Create it?") && why.contains(&command), "{awaited:#}");
+    let shown = bench.show(sent["job_id"].as_str().unwrap());
+    assert_eq!(shown["waiting"]["code"], "decision", "{shown:#}");
+    assert!(shown["waiting"]["message"].as_str().unwrap().contains(&command), "{shown:#}");
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    assert_eq!(answer(&bench, message)["reply"], "done");
+    let sent = send(&bench, "topic:t/mute", json!("x")).ok();
+    let job = sent["job_id"].as_str().unwrap();
+    assert_eq!(bench.ended(job)["reason"], "start_timeout");
+    let (_, shown, _) = bench.cli(&["job", "show", job]);
+    assert!(shown.contains("raise `first_output` of inbox \"t/mute\""), "{shown}");
+    server.stop();
+}
+
 /// What was lost before its run is repeated: the sender gets one answer, from the repetition.
 #[test]
 fn a_lost_instance_is_repeated_and_answers_once() {

@@ -93,8 +93,8 @@ impl Browser {
     fn submit_from(&self, site: &str, path: &str, fields: &[(&str, &str)]) -> Seen {
         let body = serde_urlencoded::to_string(fields).unwrap();
         let headers = format!(
-            "Sec-Fetch-Site: {site}\r\nContent-Type: application/x-www-form-urlencoded\r\n\
-             Content-Length: {}\r\n",
+            "Sec-Fetch-Site: {site}\r\nAccept: text/html,*/*;q=0.8\r\n\
+             Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\n",
             body.len()
         );
         self.ask("POST", path, &headers, &body)

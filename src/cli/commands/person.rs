@@ -3,11 +3,12 @@
 use clap::{Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
-use crate::api::people::Person;
-use crate::base::{Page, Result};
+use crate::api::people::{Me, Person};
+use crate::base::{Error, Page, Result};
 use crate::cli::commands::mail::typed;
 use crate::cli::commands::{Desk, line};
 use crate::cli::terminal::escape;
+use crate::cli::terminal::question;
 use crate::cli::terminal::table::Table;
 use crate::client::path_part;
 
@@ -67,6 +68,9 @@ Examples:
     Disable {
         /// Name of the person
         name: String,
+        /// Skip the confirmation, which only the person of this command line needs
+        #[arg(long)]
+        yes: bool,
     },
     /// Enable a disabled person; their tokens work again
     Enable {
@@ -80,6 +84,9 @@ Examples:
         /// Role of the person
         #[arg(value_enum)]
         role: RoleWord,
+        /// Skip the confirmation, which only the person of this command line needs
+        #[arg(long)]
+        yes: bool,
     },
     /// Change a person's display name or email address
     #[command(after_help = "\
@@ -133,9 +140,17 @@ pub(in crate::cli) fn run(desk: &Desk, command: PersonCommand) -> Result<()> {
             })
         }
         PersonCommand::List => list(desk),
-        PersonCommand::Disable { name } => change(desk, &name, "disable", json!({}), "is disabled"),
+        PersonCommand::Disable { name, yes } => {
+            if !yes {
+                confirm_own(desk, &name)?;
+            }
+            change(desk, &name, "disable", json!({}), "is disabled")
+        }
         PersonCommand::Enable { name } => change(desk, &name, "enable", json!({}), "is enabled"),
-        PersonCommand::Role { name, role } => {
+        PersonCommand::Role { name, role, yes } => {
+            if !yes && !matches!(role, RoleWord::Admin) {
+                confirm_own(desk, &name)?;
+            }
             let body = json!({"role": role.as_str()});
             change(desk, &name, "role", body, &format!("is {} now", role.as_str()))
         }
@@ -168,6 +183,28 @@ fn change(desk: &Desk, name: &str, verb: &str, body: Value, what: &str) -> Resul
     let encoded = path_part(name);
     let person = desk.client()?.post(&format!("/api/persons/{encoded}/{verb}"), &body)?;
     desk.screen.answer(&person, |_, person| say(desk, person, what))
+}
+
+/// Asks before the command line loses the person that it acts as.
+fn confirm_own(desk: &Desk, name: &str) -> Result<()> {
+    let me: Me = typed(desk.client()?.get("/api/me")?)?;
+    if me.person.is_none_or(|it| it.name != name) {
+        return Ok(());
+    }
+    let what = format!(
+        "this command line acts as {}, and would be refused until the server is restarted, \
+         which picks the next admin",
+        escape::line(name)
+    );
+    if !question::can(&desk.screen) {
+        return Err(Error::invalid(format!("{what}: confirmation needs a terminal"))
+            .code("no_terminal")
+            .hint("run it again with --yes if that is meant"));
+    }
+    match question::yes(&desk.screen, &format!("{what}. Go on?"))? {
+        true => Ok(()),
+        false => Err(Error::conflict("not_confirmed", "nothing changed")),
+    }
 }
 
 fn list(desk: &Desk) -> Result<()> {

@@ -19,8 +19,11 @@ pub(in crate::cli) fn usage(
     let tip = tip(&cause, command, args);
     if cause.use_stderr() && args.iter().any(|arg| arg == "--json") {
         let text = cause.render().to_string();
-        let first = text.lines().next().unwrap_or_default();
-        let message = first.strip_prefix("error: ").unwrap_or(first);
+        // The first paragraph also names what is missing, or the possible values.
+        let lines: Vec<&str> =
+            text.lines().map(str::trim).take_while(|it| !it.is_empty()).collect();
+        let first = lines.join(" ");
+        let message = first.strip_prefix("error: ").unwrap_or(&first);
         let hint = tip.as_deref().unwrap_or("see --help");
         screen::report(&Error::invalid(message).code("usage").hint(hint), true);
         return ExitCode::from(2);

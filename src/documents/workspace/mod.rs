@@ -5,11 +5,13 @@
 
 mod commits;
 mod keep;
+mod moved;
 mod proof;
 pub mod row;
 mod tree;
 mod worktree;
 
 pub use crate::api::workspaces::{Workspace, WorkspaceSort, WorkspaceState};
+pub use moved::follow;
 pub use row::NewWorkspace;
-pub use worktree::{Discard, Made, Wanted, make, prefix, remove};
+pub use worktree::{Discard, Made, Wanted, make, missing, prefix, remove};

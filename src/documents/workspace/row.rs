@@ -35,6 +35,9 @@ const FIND: &str = "SELECT * FROM workspaces WHERE root_job = :root";
 const READY: &str = "
     UPDATE workspaces SET state = 'ready', base_commit = :base
     WHERE root_job = :root AND state = 'making'";
+const RELOCATE: &str = "
+    UPDATE workspaces SET path = :path, repo = :repo, cleanup_json = :cleanup
+    WHERE root_job = :root AND state <> 'gone'";
 const BEGIN_CLEANUP: &str = "
     UPDATE workspaces SET state = 'cleaning', tries = tries + 1, ended_ms = NULL
     WHERE root_job = :root AND state <> 'gone'";
@@ -59,6 +62,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("workspaces::taken", TAKEN),
     ("workspaces::find", FIND),
     ("workspaces::ready", READY),
+    ("workspaces::relocate", RELOCATE),
     ("workspaces::begin_cleanup", BEGIN_CLEANUP),
     ("workspaces::end", END),
     ("workspaces::leave", LEAVE),
@@ -104,6 +108,19 @@ pub fn ready(tx: &Tx<'_>, root: &JobId, base: Option<&BlobId>) -> Result<()> {
     let params = named_params! {":root": root, ":base": base};
     one(tx.prepare_cached(READY)?.execute(params)?, root)?;
     changed(tx, root, WorkspaceState::Ready, &Actor::System)
+}
+
+/// Records where a workspace of a moved site is now.
+///
+/// # Errors
+/// `conflict` with code `workspace_state` if it is gone.
+pub fn relocate(tx: &Tx<'_>, now: &Workspace) -> Result<()> {
+    let params = named_params! {
+        ":root": now.root, ":path": now.path.as_str(),
+        ":repo": now.repo.as_ref().map(|it| it.as_str()), ":cleanup": now.cleanup,
+    };
+    one(tx.prepare_cached(RELOCATE)?.execute(params)?, &now.root)?;
+    changed(tx, &now.root, now.state, &Actor::System)
 }
 
 /// Counts a cleanup that is about to start, and returns the row; `None` without a workspace, or if

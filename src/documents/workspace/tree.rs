@@ -83,11 +83,16 @@ impl Tree {
         .await
     }
 
-    /// Returns whether this site created it, or died before it could record so.
-    pub(super) async fn is_ours(&self, mark: &str, was_ready: bool) -> Result<bool> {
+    /// Returns the mark of the site that created it, if one is recorded.
+    pub(super) async fn told_mark(&self) -> Result<Option<String>> {
         let file = self.own.join(MARK);
         let told = blocking(move || read_small(&file, GITDIR_BYTES_MAX)).await??;
-        Ok(told.map_or(!was_ready, |it| it == mark.as_bytes()))
+        Ok(told.map(|it| String::from_utf8_lossy(&it).into_owned()))
+    }
+
+    /// Returns whether this site created it, or died before it could record so.
+    pub(super) async fn is_ours(&self, mark: &str, was_ready: bool) -> Result<bool> {
+        Ok(self.told_mark().await?.map_or(!was_ready, |it| it == mark))
     }
 
     pub(super) async fn lock(&self) -> Result<FileLock> {

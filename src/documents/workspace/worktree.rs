@@ -32,8 +32,10 @@ pub struct Wanted<'a> {
 /// What may be lost when a worktree is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Discard {
-    /// Nothing: what cannot be saved stays where it is.
+    /// Nothing: what cannot be saved stays where it is, and a worktree that is missing is an error.
     Nothing,
+    /// Only a worktree that is missing: an interrupted removal, or a hook, has removed it.
+    Missing,
     /// Anything that cannot be saved, at a person's request.
     Unkept,
 }
@@ -92,7 +94,8 @@ pub async fn prefix(site: &Repo, (folder, path): (&Utf8Path, &Utf8Path)) -> Resu
 /// ref, which is returned. Without a base it was never ready, and nobody has worked in it.
 ///
 /// # Errors
-/// `conflict` with code `not_kept` (with the reason) or `not_ours`: nothing was removed then.
+/// `conflict` with code `not_kept` (with the reason), `not_ours` or `worktree_missing`: nothing was
+/// removed then.
 pub async fn remove(
     site: &Repo,
     wanted: Wanted<'_>,
@@ -125,10 +128,17 @@ pub async fn remove(
             it.hint("if the data folder was copied, remove the worktree there or by hand")
         });
     }
-    let is_missing = !is_there && is_known && base.is_some() && discard == Discard::Nothing;
-    if is_missing && let Some(now) = tree.moved_to().await? {
+    let is_missing = !is_there && base.is_some();
+    if is_missing
+        && is_known
+        && discard != Discard::Unkept
+        && let Some(now) = tree.moved_to().await?
+    {
         return not_ours(format!("the worktree of job {job} was moved to {now}"))
             .map_err(|it| it.hint("save what you need, then run `wiki-browser workspace remove`"));
+    }
+    if is_missing && discard == Discard::Nothing {
+        return Err(missing(path, job));
     }
     let name = format!("refs/wiki-browser/jobs/{job}/work");
     let kept = match base {
@@ -147,4 +157,12 @@ pub async fn remove(
         Some(name) => Ok(Some(name)),
         None => Ok(keep::is_kept(&tree, &name).await?.then_some(name)),
     }
+}
+
+/// Returns the error for a worktree that is not where it was made.
+pub fn missing(path: &Utf8Path, job: &JobId) -> Error {
+    let message = format!("{path} is missing, so what was not committed in it cannot be saved");
+    Error::conflict("worktree_missing", message).hint(format!(
+        "move it back if somebody moved it; otherwise run `wiki-browser workspace remove {job}`"
+    ))
 }

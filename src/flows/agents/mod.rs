@@ -29,7 +29,7 @@ pub use handover::{handover, write as write_handoff};
 pub(in crate::flows) use heard::{block, heard};
 pub(in crate::flows) use identity::{prepare, resolve};
 pub use peek::peek;
-pub(in crate::flows) use show::{how_it_ended, why_waiting};
+pub(in crate::flows) use show::{how_it_ended, last_start_of, why_waiting};
 pub use show::{list, show};
 pub(in crate::flows) use supervise::keep;
 pub use supervise::serve;

@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use crate::api::agents::{AgentList, AgentSeat, AgentView, Problem};
 use crate::api::handoffs::HandoverView;
 use crate::approvals;
-use crate::base::{Address, Error, Millis, Result};
+use crate::base::{Address, Error, JobId, Millis, Result};
 use crate::channels::{self, Standing};
 use crate::flows::agents::{declaration, handoffs, identity, trouble};
 use crate::flows::channels::Ground;
@@ -123,6 +123,15 @@ pub(in crate::flows) fn why_waiting(
             _ => None,
         },
     })
+}
+
+/// Returns the root of the last start of an agent, or of the one that has taken its place.
+///
+/// # Errors
+/// As any read.
+pub(in crate::flows) fn last_start_of(c: &Connection, name: &str) -> Result<Option<JobId>> {
+    let Some(agent) = identity::heir(c, name)? else { return Ok(None) };
+    Ok(last_start(c, &agent)?.map(|it| it.root().clone()))
 }
 
 fn last_start(c: &Connection, agent: &Agent) -> Result<Option<Job>> {

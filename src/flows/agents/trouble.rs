@@ -172,7 +172,9 @@ fn program_of(kind: Option<&Kind>, config: &Config) -> String {
 /// Returns the last line of what a program printed before it ended.
 fn last_words(dir: &Utf8Path, job: &Job) -> Result<Option<String>> {
     let last = |text: &str| {
-        let line = text.lines().rev().map(str::trim).find(|it| !it.is_empty())?;
+        // The last line of a pane whose program has ended is tmux's own.
+        let is_said = |it: &&str| !it.is_empty() && !it.starts_with("Pane is dead (");
+        let line = text.lines().rev().map(str::trim).find(is_said)?;
         Some(truncate_chars(line, QUOTED_CHARS_MAX))
     };
     if let Some(line) = job.error_tail.as_deref().and_then(last) {

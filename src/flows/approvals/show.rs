@@ -1,11 +1,13 @@
 //! Approvals for people and agents.
 
+use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
-use crate::approvals::{self, Approval, Filter, Past, State, Texts};
-use crate::base::{ApprovalId, Page, Result};
+use crate::approvals::{self, Approval, Filter, Past, State, Texts, Viewer};
+use crate::base::{ApprovalId, JobId, Page, Result};
 use crate::flows::approvals::{named, viewer};
 use crate::flows::{Site, page_limit};
+use crate::jobs::Waiting;
 use crate::people::{self, Caller};
 
 /// The query of `GET /api/approvals`.
@@ -77,4 +79,25 @@ pub async fn show(site: &Site, caller: &Caller, id: &ApprovalId) -> Result<Shown
             Ok(Shown { texts: approvals::texts(c, &id)?, approval, events })
         })
         .await
+}
+
+/// Returns what the jobs of a root wait for a person to decide, and how: for whoever waits for
+/// them. Nothing for what is private.
+///
+/// # Errors
+/// As any read.
+pub(in crate::flows) fn asks(c: &Connection, root: &JobId) -> Result<Option<Waiting>> {
+    let Some(id) = approvals::pending_of_root(c, root)?.into_iter().next() else {
+        return Ok(None);
+    };
+    let it = approvals::find(c, &id, &Viewer::Program)?;
+    let decide = format!("decide with `wiki-browser approval approve {id}`, or `reject`");
+    Ok(it.private_to.is_none().then(|| Waiting {
+        code: "decision".into(),
+        message: format!("asks a person: {}; {decide}", it.title),
+        until: it.expires_at,
+        job_id: None,
+        job_kind: None,
+        job_started_at: None,
+    }))
 }

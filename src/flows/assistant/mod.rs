@@ -129,11 +129,13 @@ pub(in crate::flows) fn closed(
         Mode::GatewaySubscription => return closed_gateway(works, seat),
         Mode::ClaudeCode => {}
     }
+    let engine = seat.assistant.runtimes.get(&mode).and_then(|it| works.config.engines.get(it));
+    let is_held = || engine.map_or(Ok(None), |it| held(works, it, &seat.person));
     if has_own_key(works, seat.assistant, mode) {
-        return Ok(None);
+        return is_held();
     }
     match Home::of(&works.config.site.data, &seat.person.id).claude_token()? {
-        Some(_) => Ok(None),
+        Some(_) => is_held(),
         None => Ok(Some(Closed {
             state: "no_sign_in",
             why: "you have not signed in to Claude".to_owned(),
@@ -192,7 +194,7 @@ fn held(works: &Works, engine: &Engine, person: &Person) -> Result<Option<Closed
         Closed {
             state: "held",
             why: format!("the provider's rate limit is reached until {until} UTC"),
-            hint: "wait, or lift the hold: wiki-browser engine release".to_owned(),
+            hint: format!("wait, or lift the hold: wiki-browser engine release {}", engine.name),
         }
     }))
 }
@@ -216,7 +218,7 @@ pub(in crate::flows) fn hint(code: &str) -> &'static str {
         "limit_output" => "ask for a shorter answer, or for a part of it",
         "rate_limited" => "try again after the limit resets",
         "overloaded" | "unreachable" => "try again in a minute",
-        "held" => "ask again then, or lift the hold: wiki-browser engine release",
+        "held" => "ask again then, or lift the hold: wiki-browser engine list names the engine",
         "key_missing" => "the operator must set the model's key: wiki-browser check",
         "key_invalid" => "an admin must check the model's key and account",
         "refused" => "rephrase the question",

@@ -29,10 +29,10 @@ use crate::base::{
 };
 use crate::documents;
 use crate::documents::proposals::proposal::lineage;
+use crate::flows::approvals::show::asks;
 use crate::flows::people::refuse_disabled;
 use crate::flows::proposals::suggestions;
-use crate::flows::requests::inputs;
-use crate::flows::requests::{multi_topic, new_job, options, prepare, without_topic};
+use crate::flows::requests::{inputs, multi_topic, new_job, options, prepare, without_topic};
 use crate::flows::topics::of_job;
 use crate::flows::{Site, instances, kept_answer, page_limit, viewer, workspaces};
 use crate::jobs::{
@@ -291,7 +291,11 @@ pub async fn show(site: &Site, caller: &Caller, id: &JobId) -> Result<JobView> {
         let (changes, retried_as) = (changes::view(c, id)?, jobs::retries(c, &viewer, id)?);
         let workspace = workspaces::of_job(c, &shown.job)?;
         let monitor = instances::monitor::of(c, id)?;
-        Ok(JobView { changes, retried_as, opened_topics, workspace, monitor, ..shown })
+        let waiting = match &shown.waiting {
+            None if !shown.job.status.is_final() => asks(c, shown.job.root())?,
+            known => known.clone(),
+        };
+        Ok(JobView { changes, retried_as, opened_topics, workspace, monitor, waiting, ..shown })
     })?;
     if shown.job.status == Status::Running {
         shown.printed_at = output::last_printed(site, id).await?;

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api::mail::{AwaitQuery, AwaitState, Awaited, Sort};
 use crate::base::{Address, EventKind, MailId, Millis, Result};
+use crate::flows::approvals::show::asks;
 use crate::flows::mail::reply::failure_of;
 use crate::flows::mail::show::require_visible;
 use crate::flows::{Site, agents, instances};
@@ -87,12 +88,19 @@ fn why_pending(
     id: &MailId,
 ) -> Result<Option<String>> {
     if let Address::Agent(name) = mail::find(c, id)?.to {
-        return agents::why_waiting(c, (config, now), &name);
+        let asked = match agents::last_start_of(c, &name)? {
+            Some(job) => asks(c, &job)?,
+            None => None,
+        };
+        return match asked {
+            Some(asks) => Ok(Some(format!("agent:{name} {}", asks.message))),
+            None => agents::why_waiting(c, (config, now), &name),
+        };
     }
     let Some(job) = jobs::last_of_message(c, id)? else { return Ok(None) };
     let job = jobs::find_brief(c, &jobs::Viewer::Program, &job)?;
     if job.status != Status::Queued {
-        return Ok(None);
+        return Ok(asks(c, job.root())?.map(|it| format!("the instance {}", it.message)));
     }
     let waiting = Outlook::load(c, &jobs::Viewer::Site, config, now)?.why(c, &job)?;
     // What comes by itself within moments is nothing to tell.
@@ -114,9 +122,10 @@ pub(super) async fn hears_of_mail(
         };
         match event {
             Ok(event) => match event.kind {
-                EventKind::MessageSent | EventKind::JobFinished | EventKind::AgentChanged => {
-                    return true;
-                }
+                EventKind::MessageSent
+                | EventKind::JobFinished
+                | EventKind::AgentChanged
+                | EventKind::ApprovalCreated => return true,
                 _ => {}
             },
             // A missed event may have been the one.

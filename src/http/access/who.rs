@@ -159,6 +159,14 @@ async fn by_token(edge: &Edge, peer: &Peer, token: &str) -> Result<Identified> {
     if matches!(peer, Peer::Tcp(_)) {
         return Err(unknown());
     }
+    if edge.store.look(|c| people::is_operator_secret(c, token))? {
+        return Err(Error::new(
+            ErrorKind::Unauthenticated,
+            "the person that this command line acts as is disabled",
+        )
+        .code("operator_disabled")
+        .hint("restart the server: it picks the next admin for the command line"));
+    }
     let hash = digest_hex(token);
     match (edge.identify_job)(hash.clone()).await? {
         Some(found) if found.state == JobTokenState::Running => {

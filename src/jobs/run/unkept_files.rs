@@ -10,8 +10,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::base::fault;
 use crate::jobs::rows::sentence::REFUSED;
-use crate::jobs::{Generation, Job};
-use crate::process::{self, Root};
+use crate::jobs::{Generation, Job, Reason};
+use crate::process::{self, Launch, Root};
 use crate::script::{Agent, Engine, unkept_settings};
 
 /// Largest settings file that is parsed, in bytes.
@@ -158,27 +158,28 @@ fn unkept_part(place: &Utf8Path, file: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns why a job's agent must not be started in a folder, if so.
+/// Returns why a job's agent must not be started in its folder, if so.
 pub(in crate::jobs) fn refusal(
     generation: &Generation,
     job: &Job,
-    folder: &Utf8Path,
-) -> Option<String> {
+    launch: &Launch,
+) -> Option<(Reason, String)> {
     if fault::is_off("unkept_files") {
         return None;
     }
     let kind = generation.config.kind_of_job(&job.kind)?;
     let engine = generation.config.engines.get(&kind.engine)?;
-    let found = unkept_files(engine, folder);
+    let found = unkept_files(&engine.running(&launch.argv), &launch.cwd);
     let first = found.first()?;
     let more = match found.len() {
         1 => String::new(),
         count => format!(" and {} more", count - 1),
     };
-    Some(format!(
+    let why = format!(
         "{REFUSED}{first}{more}, and no word of its command keeps that out: remove it, or say \
          trusts = {{ \"{}\" }} in engine \"{}\"",
         first.file.escape_debug(),
         engine.name
-    ))
+    );
+    Some((Reason::SpawnFailed, why))
 }

@@ -83,8 +83,16 @@ pub struct Cleanup {
 /// Returns the path of the worktree that the server makes for a job; `None` if it makes none.
 /// `root` is the first leg of the job's instance.
 pub fn worktree_path(hooks: &Hooks, data: &Utf8Path, root: &JobId) -> Option<Utf8PathBuf> {
-    let base = || hooks.cwd_base.clone().unwrap_or_else(|| data.join("worktrees"));
-    (hooks.workspace == WorkspaceMode::Worktree).then(|| base().join(format!("wt-{root}")))
+    let path = || match &hooks.cwd_base {
+        Some(base) => base.join(format!("wt-{root}")),
+        None => usual_worktree(data, root),
+    };
+    (hooks.workspace == WorkspaceMode::Worktree).then(path)
+}
+
+/// Returns the path of a worktree for which the script names no other folder.
+pub fn usual_worktree(data: &Utf8Path, root: &JobId) -> Utf8PathBuf {
+    data.join("worktrees").join(format!("wt-{root}"))
 }
 
 type Make = dyn Fn(WorkspaceNeed) -> BoxFuture<'static, Result<Utf8PathBuf>> + Send + Sync;
@@ -138,7 +146,7 @@ impl HookRun {
 }
 
 /// Returns whether a folder itself is there: a link in its place leads somewhere else.
-pub(in crate::jobs) fn is_folder(path: &Utf8Path) -> bool {
+pub fn is_folder(path: &Utf8Path) -> bool {
     path.symlink_metadata().is_ok_and(|it| it.is_dir())
 }
 
@@ -166,7 +174,7 @@ impl Plan {
             (None, Some(template)) => rendered(template, job, &base)?,
             (None, None) => match &hooks.cwd_base {
                 Some(base) => base.join(format!("wt-{root}")),
-                None => ground.data.join("worktrees").join(format!("wt-{root}")),
+                None => usual_worktree(&ground.data, root),
             },
         };
         let repo = hooks.repo.clone().unwrap_or_else(|| ground.folder.clone());

@@ -180,6 +180,18 @@ impl Engine {
         }
     }
 
+    /// Returns the engine with the command line that is really run, if that starts its agent: the
+    /// server adds arguments of its own.
+    pub fn running(&self, argv: &[String]) -> Engine {
+        let mut running = self.clone();
+        if let EngineBody::Process { command, .. } = &mut running.body
+            && argv.first().and_then(|it| Agent::of(it)) == self.agent()
+        {
+            *command = argv.to_vec();
+        }
+        running
+    }
+
     /// Returns the word of its command that disables the agent's permission prompts.
     pub fn unasked(&self) -> Option<&str> {
         let EngineBody::Process { command, .. } = &self.body else { return None };
@@ -398,6 +410,13 @@ mod tests {
         assert_eq!(reads(&["claude", "--setting-sources", "user,project"]), (own, None));
         assert_eq!(reads(&["claude", "--setting-sources=local, user"]), (None, local));
         assert_eq!(reads(&["codex"]), (None, None));
+        // The arguments that the server adds count; another program in its place has none.
+        let run = |words: &[&str]| {
+            let argv: Vec<String> = words.iter().map(|it| (*it).to_owned()).collect();
+            engine(&["claude"], &[]).running(&argv).settings_files()
+        };
+        assert_eq!(run(&["/usr/bin/claude", "-p", "--setting-sources", ""]), (None, None));
+        assert_eq!(run(&["/bin/sh", "-c", "claude --setting-sources="]), (own, local));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::base::limit::{HOOK_BYTES_MAX, HOOK_MS_MAX, format_duration};
+use crate::base::limit::{HOOK_BYTES_MAX, HOOK_MS_MAX, format_duration, parse_duration};
 use crate::script::load::extract::{Checked, Given, how_to_write};
 use crate::script::load::files::{Beside, absolute, below};
 use crate::script::load::inbox::{Hooks, WorkspaceMode};
@@ -207,6 +207,15 @@ impl HookBuilder<'_> {
             return None;
         }
         self.warn_unlike(field, command);
+        if let Command::Text(text) = command
+            && field == "start"
+            && parse_duration(text.trim()).is_ok()
+        {
+            let message = format!("`start` of {} is a command, and `{text}` is a time", self.title);
+            let note = format!("write first_output = \"{}\"", text.trim());
+            let finding = Diagnostic::warning("bad-duration", message);
+            self.findings.add(finding.at(self.checked.spot(field)).note(note));
+        }
         match command {
             Command::List(words) if words[0].contains('/') => Some(words.clone()),
             // The guard that runs it does not search PATH, so `env` does.

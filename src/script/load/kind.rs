@@ -59,7 +59,10 @@ impl<'a> KindBuilder<'a> {
     pub(crate) fn build(mut self) -> Kind {
         let checked = self.checked;
         let engine = self.engine();
-        let is_steady = engine.and_then(Engine::reads).is_some_and(Reads::is_steady);
+        let reads = engine.and_then(Engine::reads);
+        let is_steady = reads.is_some_and(Reads::is_steady);
+        // It prints nothing before a text is complete, nor while it waits for its provider.
+        let first_output = if reads == Some(Reads::OpencodeJson) { 240 } else { 30 };
         let is_builtin = engine.is_some_and(|engine| matches!(engine.body, EngineBody::Builtin(_)));
         let (skill, inputs) = (self.skill(), self.inputs());
         let lane = self.lane(&inputs);
@@ -93,6 +96,7 @@ impl<'a> KindBuilder<'a> {
         // A `start` command may print nothing, so its silence means nothing.
         let is_steady = is_steady && hooks.start.is_none() && agent.is_none();
         let own = self.declared.name.clone().unwrap_or_default();
+        let first = checked.duration(if is_inbox { "first_output" } else { "start" });
         let by_reads = |seconds| is_steady.then(|| Duration::from_secs(seconds));
         Kind {
             name: if agent.is_some() { live_agent::kind_of_agent(&own) } else { own },
@@ -116,7 +120,7 @@ impl<'a> KindBuilder<'a> {
             verify: self.function("verify"),
             retry: self.function("retry"),
             timeout: checked.duration("timeout").unwrap_or_default(),
-            start: checked.duration("start").or(by_reads(30)),
+            start: first.or(by_reads(first_output)),
             idle: checked.duration("idle").or(by_reads(180)),
             linger: checked.duration("linger").unwrap_or_default(),
             hooks,

@@ -31,13 +31,14 @@ use crate::script::vm::thread::Plan;
 /// The folder of personas and templates, next to the script.
 const FOLDER: &str = "agents";
 /// Fields of a template that all its topics inherit, with their names in an inbox.
-const SHARED: [(&str, &str); 11] = [
+const SHARED: [(&str, &str); 12] = [
     ("about", "about"),
     ("asks", "asks"),
     ("cleanup", "cleanup"),
     ("cwd_base", "cwd_base"),
     ("cwd_template", "cwd_template"),
     ("engine", "engine"),
+    ("first_output", "first_output"),
     ("prepare", "prepare"),
     ("repo_root", "repo"),
     ("sends", "sends"),
@@ -80,7 +81,7 @@ pub(crate) fn declare(plan: &Plan, draft: &mut Draft) {
     }
     let mut findings = Findings::default();
     let mut count = 0;
-    let engines = live_engines(draft);
+    let engines = Engines::of(draft);
     for path in files(plan) {
         // An unreadable file is not a template; loading the personas reports it.
         let Ok(text) = plan.origin.read_at_most(&plan.folder, &path, PERSONA_BYTES_MAX as u64)
@@ -126,11 +127,24 @@ fn files(plan: &Plan) -> BTreeSet<Utf8PathBuf> {
     files
 }
 
-/// Returns the names of the engines whose programs can be long-running agents.
-fn live_engines(draft: &Draft) -> BTreeSet<String> {
-    let is_live = |it: &&Declared| matches!(it.checked().text("type"), Some("stream" | "terminal"));
-    let engines = draft.declared.iter().filter(|it| it.word == "engine").filter(is_live);
-    engines.filter_map(|it| it.name.clone()).collect()
+/// The names of the engines.
+struct Engines {
+    all: BTreeSet<String>,
+    /// Those whose programs can be long-running agents.
+    live: BTreeSet<String>,
+}
+
+impl Engines {
+    fn of(draft: &Draft) -> Engines {
+        let is_live =
+            |it: &&Declared| matches!(it.checked().text("type"), Some("stream" | "terminal"));
+        let engines = || draft.declared.iter().filter(|it| it.word == "engine");
+        let named = |it: &Declared| it.name.clone();
+        Engines {
+            all: engines().filter_map(named).collect(),
+            live: engines().filter(is_live).filter_map(named).collect(),
+        }
+    }
 }
 
 /// One template.
@@ -150,7 +164,7 @@ impl Template<'_> {
     }
 
     /// Validates the file and returns its declarations: one for each topic, or a single one.
-    fn declarations(&mut self, live: &BTreeSet<String>) -> Vec<Declared> {
+    fn declarations(&mut self, engines: &Engines) -> Vec<Declared> {
         let name = self.path.file_stem().unwrap_or_default().to_owned();
         if self.front.source.text().len() as u64 > TEMPLATE_BYTES_MAX {
             let message = format!("{} is larger than {TEMPLATE_BYTES_MAX} bytes", self.path);
@@ -197,7 +211,7 @@ impl Template<'_> {
                 self.error("broken-rule", message, &self.front.field("topics"), note);
                 Vec::new()
             }
-            (true, None) => self.agent(&name, &fields, live),
+            (true, None) => self.agent(&name, &fields, engines),
             (false, None) => vec![self.monitor(&name, &fields)],
             (false, Some(topics)) => self.topics(&name, &fields, topics),
         }
@@ -205,16 +219,13 @@ impl Template<'_> {
 
     /// Returns the long-running agent that the file declares. Files of earlier systems do not say
     /// whether their engine lives on: then they declare nothing, with a warning.
-    fn agent(
-        &mut self,
-        name: &str,
-        fields: &[(String, Yaml)],
-        live: &BTreeSet<String>,
-    ) -> Vec<Declared> {
+    fn agent(&mut self, name: &str, fields: &[(String, Yaml)], engines: &Engines) -> Vec<Declared> {
         let engine = fields.iter().find(|it| it.0 == "engine").map(|it| &it.1);
-        let is_live = matches!(engine, Some(Yaml::Text(engine)) if live.contains(engine));
+        let is_live = matches!(engine, Some(Yaml::Text(it)) if engines.live.contains(it));
+        let is_known = !matches!(engine, Some(Yaml::Text(it)) if !engines.all.contains(it));
         let is_asked_for = fields.iter().any(|it| it.0 == "persistent");
-        if !is_live && !is_asked_for {
+        // A misspelt engine is an error of the declaration.
+        if !is_live && !is_asked_for && is_known {
             let message =
                 format!("the template {name} declares nothing: its engine does not live on");
             let note = "name an engine of type = \"stream\" or \"terminal\" for a long-running \

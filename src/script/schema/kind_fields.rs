@@ -164,7 +164,8 @@ pub(in crate::script::schema) const KIND: [Field; 27] = [
         "start",
         Shape::Duration,
         r#""30s""#,
-        "Longest wait for the first output; 30s by default if the engine reads JSON.",
+        "Longest wait for the first output; 30s by default if the engine reads JSON, 4m for \
+         opencode.",
     ),
     IDLE,
     LINGER,
@@ -188,9 +189,8 @@ pub(in crate::script::schema) const KIND: [Field; 27] = [
     REPO,
 ];
 
-/// The fields of `wb.inbox`. Its `start` is a command: the longest wait for a first output is
-/// always that of the engine.
-pub(in crate::script::schema) const INBOX: [Field; 28] = [
+/// The fields of `wb.inbox`. Its `start` is a command, so its clock is named `first_output`.
+pub(in crate::script::schema) const INBOX: [Field; 29] = [
     needed("about", Shape::Line, r#""Tear an account down""#, "What it does, for people."),
     BY_ENGINE,
     SKILL,
@@ -220,6 +220,13 @@ pub(in crate::script::schema) const INBOX: [Field; 28] = [
     CHECKED_BY,
     REPEATED_BY,
     with("timeout", Shape::Duration, "45m", r#""2h""#, "Longest run."),
+    field(
+        "first_output",
+        Shape::Duration,
+        r#""1m""#,
+        "Longest wait for the first output; 30s by default if the engine reads JSON, 4m for \
+         opencode.",
+    ),
     IDLE,
     LINGER,
     with(

@@ -34,6 +34,25 @@ fn wrong(more: &str, files: &[(&str, &str)], expected: &str) -> String {
     errors[0].to_string()
 }
 
+/// Its `start` is a command: the clock has a name of its own.
+#[test]
+fn an_inbox_has_a_clock_for_its_first_output() {
+    let start_of = |engine: &str, more: &str| {
+        let text = inbox(more).replace("prompt = \"stdin\"", engine);
+        let loaded = Site::with_head(&text).loaded();
+        let start = loaded.config.kinds["accounts/teardown"].start.map(|it| it.as_secs());
+        (start, brief(&loaded.warnings))
+    };
+    let reads = |word: &str| format!("prompt = \"stdin\", reads = \"{word}\"");
+    let (claude, opencode) = (reads("claude-stream-json"), reads("opencode-json"));
+    assert_eq!(start_of(&claude, "idle = \"2m\"").0, Some(30));
+    assert_eq!(start_of(&opencode, "idle = \"2m\"").0, Some(240));
+    assert_eq!(start_of(&opencode, "first_output = \"1m\"").0, Some(60));
+    assert_eq!(start_of("prompt = \"stdin\"", "first_output = \"1m\"").0, Some(60));
+    let (start, warned) = start_of(&claude, "start = \"4m\"");
+    assert_eq!((start, warned), (None, vec!["6:9 bad-duration".to_owned()]));
+}
+
 #[test]
 fn an_inbox_is_a_kind_with_an_address() {
     let site = site(

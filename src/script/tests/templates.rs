@@ -162,6 +162,7 @@ fn every_mistake_has_its_line_and_what_to_type() {
             "2:9 unknown-engine",
             "did you mean `claude`?",
         ),
+        ("engine: clade".to_owned(), "2:9 unknown-engine", "did you mean `claude`?"),
         (
             "engine: claude\ntopics:\n- name: one".to_owned(),
             "3:1 broken-rule",

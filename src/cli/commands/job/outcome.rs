@@ -37,8 +37,11 @@ fn is_in_vain(job: &Job) -> bool {
 /// What to do before requesting the job again; `None` if the message says it.
 fn first_step(job: &Job) -> Option<String> {
     let (id, kind) = (&job.id, &job.kind);
+    // Only inboxes have a slash in their name; their `start` is a command.
+    let is_inbox = kind.contains('/');
+    let what = if is_inbox { "inbox" } else { "kind" };
     let raise = |field: &str| {
-        format!("raise `{field}` of kind \"{kind}\" in the script, then run: wiki-browser reload")
+        format!("raise `{field}` of {what} \"{kind}\" in the script, then run: wiki-browser reload")
     };
     Some(match job.reason? {
         Reason::ExitStatus | Reason::Signal | Reason::NoResult => {
@@ -53,7 +56,7 @@ fn first_step(job: &Job) -> Option<String> {
         }
         Reason::WallTimeout => raise("timeout"),
         Reason::IdleTimeout => raise("idle"),
-        Reason::StartTimeout => raise("start"),
+        Reason::StartTimeout => raise(if is_inbox { "first_output" } else { "start" }),
         _ => return None,
     })
 }

@@ -283,7 +283,7 @@ async fn run_agent(
         }
     }
     let cwd = &ready.spec.launch.cwd;
-    let unkept = unkept_files::refusal(generation, job, cwd).map(|it| (Reason::SpawnFailed, it));
+    let unkept = unkept_files::refusal(generation, job, &ready.spec.launch);
     if let Some((reason, why)) = around::placeless(cwd).or(unkept) {
         return Some(failed(reason, why));
     }

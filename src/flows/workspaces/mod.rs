@@ -1,5 +1,7 @@
 //! Workspaces, the folders that agents work in: created for the queue, swept, kept and removed.
 
+mod moved;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,13 +15,14 @@ use tracing::{debug, error, warn};
 
 use crate::api::workspaces::WorkspaceList;
 use crate::api::workspaces::{Workspace, WorkspaceSort, WorkspaceState};
-use crate::base::{Actor, Context, Error, ErrorKind, JobId, Millis, Result};
+use crate::base::{Actor, Error, ErrorKind, JobId, Millis, Result};
 use crate::documents::workspace::{self, Discard, NewWorkspace, Wanted, row};
 use crate::flows::{Site, Works};
-use crate::jobs::{self, Cleanup, HookRun, Job, Viewer, WorkspaceNeed, Workspaces};
+use crate::jobs::{self, Cleanup, Job, Viewer, WorkspaceNeed, Workspaces};
 use crate::people::Caller;
 use crate::process;
 use crate::script::Kind;
+use moved::mark;
 
 /// Interval of sweeps.
 const EVERY: Duration = Duration::from_secs(3_600);
@@ -120,6 +123,7 @@ async fn kept(
 ) -> Result<Option<String>> {
     let id = root.clone();
     let Some(found) = works.store.read(move |c| row::find(c, &id)).await? else { return Ok(None) };
+    let found = moved::followed(works, found).await?;
     if found.state != WorkspaceState::Ready || found.path != path {
         let message = format!("the workspace {} of job {root} is gone", found.path);
         return Err(Error::conflict("workspace_state", message)
@@ -184,14 +188,13 @@ pub fn prompt_names(works: &Works, kind: &Kind, job: &Job) -> BTreeMap<String, S
 }
 
 async fn begin(works: &Works, root: JobId) -> Result<Option<Cleanup>> {
+    let id = root.clone();
+    if let Some(found) = works.store.read(move |c| row::find(c, &id)).await? {
+        moved::followed(works, found).await?;
+    }
     let begun = works.store.write(move |tx| row::begin_cleanup(tx, &root)).await?;
     let Some(begun) = begun else { return Ok(None) };
-    let mut hook: Option<HookRun> = match &begun.cleanup {
-        None => None,
-        Some(text) => Some(serde_json::from_str(text).map_err(|cause| {
-            Error::internal("the cleanup of a workspace makes no sense").source(cause)
-        })?),
-    };
+    let mut hook = begun.cleanup.as_deref().map(moved::hook).transpose()?;
     // Also one recorded by a version that did not say so.
     hook.iter_mut().for_each(|it| it.is_bound = begun.sort == WorkspaceSort::Worktree);
     Ok(Some(Cleanup { number: begun.tries, hook }))
@@ -231,21 +234,23 @@ async fn remove(works: &Works, found: &Workspace, discard: Discard) -> Result<Op
     let mark = mark(works)?;
     let wanted =
         Wanted { folder: repo.as_path(), path: &found.path, job: &found.root, mark: &mark };
+    // A removal that a crash interrupted left no note.
+    let is_again = found.tries > 1 && found.note.is_none();
+    let discard = match discard {
+        Discard::Nothing if is_again || found.cleanup.is_some() => Discard::Missing,
+        discard => discard,
+    };
     let removed = workspace::remove(&works.repo, wanted, found.base_commit.as_ref(), discard);
     match removed.await {
-        // The repository is gone, and perhaps the worktree: nothing can be saved.
-        Err(cause) if cause.kind() == ErrorKind::NotFound && !found.path.exists() => Ok(None),
+        // Its repository is missing too: nothing can be saved.
+        Err(cause) if cause.kind() == ErrorKind::NotFound && !found.path.exists() => {
+            match discard {
+                Discard::Unkept => Ok(None),
+                _ => Err(workspace::missing(&found.path, &found.root).source(cause)),
+            }
+        }
         removed => removed,
     }
-}
-
-/// Returns the key that distinguishes this site from a copy of its data folder.
-fn mark(works: &Works) -> Result<String> {
-    use std::os::unix::fs::MetadataExt as _;
-    let data = &works.config.site.data;
-    let facts = std::fs::metadata(data)
-        .context(ErrorKind::Unavailable, || format!("cannot read {data}"))?;
-    Ok(format!("{data} {}:{}", facts.dev(), facts.ino()))
 }
 
 /// The result of a sweep.
@@ -297,6 +302,7 @@ pub async fn sweep(site: &Site, dry_run: bool, stop: &CancellationToken) -> Resu
     let open = site.store.read(|c| row::open(c, SWEPT_MAX)).await?;
     let mut swept = Swept { items: Vec::new(), dry_run };
     for found in open {
+        let found = moved::followed(&site.works, found).await?;
         let (root, now) = (found.root.clone(), site.store.clock().now());
         let rest = site.store.read(move |c| jobs::rest_of(c, &root)).await?;
         if !is_due(&found, rest.ended.filter(|_| !rest.is_active), now) || stop.is_cancelled() {
@@ -401,10 +407,11 @@ async fn rested(site: &Site, root: &JobId) -> Result<Workspace> {
 async fn shown(site: &Site, root: &JobId) -> Result<Workspace> {
     let id = root.clone();
     let found = site.store.read(move |c| row::find(c, &id)).await?;
-    found.ok_or_else(|| {
-        Error::not_found(format!("job {root} has no workspace"))
-            .hint("list them: wiki-browser workspace list")
-    })
+    let Some(found) = found else {
+        return Err(Error::not_found(format!("job {root} has no workspace"))
+            .hint("list them: wiki-browser workspace list"));
+    };
+    moved::followed(&site.works, found).await
 }
 
 #[cfg(test)]

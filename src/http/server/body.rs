@@ -121,7 +121,11 @@ impl Arrived {
 }
 
 fn too_large(bytes_max: usize) -> Error {
-    Error::new(ErrorKind::TooLarge, format!("the body is longer than {bytes_max} bytes"))
+    let most = match bytes_max % (1024 * 1024) {
+        0 => format!("{} MiB", bytes_max / (1024 * 1024)),
+        _ => format!("{bytes_max} bytes"),
+    };
+    Error::new(ErrorKind::TooLarge, format!("the body is larger than {most}"))
         .hint("see docs/limits.md for request limits")
 }
 

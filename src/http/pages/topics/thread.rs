@@ -75,7 +75,6 @@ struct Beside<'p> {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Query {
     /// Whether it is shown next to its document.
     beside: Option<String>,

@@ -228,8 +228,7 @@ pub struct ProposalPage {
     pub title: String,
     /// The people who edited it, as `Name <address>`.
     pub editors: Vec<String>,
-    /// The people whose own words applied suggestions are, as `Name <address>`: of the first revision
-    /// first.
+    /// The people whose own words applied suggestions are, as `Name <address>`, in order.
     pub suggesters: Vec<String>,
     /// A note about the approval by which it was committed.
     pub note: Option<String>,

@@ -286,6 +286,13 @@ mod tests {
     }
 
     #[test]
+    fn a_limit_is_named_as_people_name_it() {
+        for (most, want) in [(10 * 1024 * 1024, "10 MiB"), (1_000, "1000 bytes")] {
+            assert_eq!(too_large(most).message(), format!("the body is larger than {want}"));
+        }
+    }
+
+    #[test]
     fn null_is_as_good_as_nothing_for_what_may_be_left_out() {
         let body = br#"{"is_global":null,"names":null,"limit":null}"#;
         assert_eq!(parse_json::<Optional>(body).unwrap(), Optional::default());

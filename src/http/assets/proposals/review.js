@@ -112,7 +112,7 @@ class Review {
   /** Where nobody has chosen a view, what fits is shown: says which. */
   mark() {
     if (this.root.dataset.mode !== "auto") return;
-    const split = this.root.querySelector(".rl-kept > .rl-old");
+    const split = this.root.querySelector(".rv-change .rl-kept > .rl-old");
     const view = split && getComputedStyle(split).display === "none" ? "unified" : "split";
     for (const it of this.root.querySelectorAll(".rv-views a")) {
       if (it.dataset.view === view) it.setAttribute("aria-current", "true");

@@ -20,7 +20,7 @@ const PAGE_ROWS_MAX: usize = 4_000;
 /// Most bytes of folded lines included in the page.
 const FOLDED_BYTES_MAX: usize = 256 * 1024;
 /// The mark with which some programs begin a text.
-pub(super) const BYTE_ORDER_MARK: char = '\u{feff}';
+pub(in crate::http::pages) const BYTE_ORDER_MARK: char = '\u{feff}';
 /// Bytes shown of one line.
 const LINE_BYTES_MAX: usize = 64 * 1024;
 

@@ -64,8 +64,8 @@ pub fn is_needed(before: Option<char>, character: char, after: Option<char>) -> 
     }
 }
 
-/// Returns a text without invisible characters, except for those that its writing needs and no-break
-/// spaces.
+/// Returns a text without invisible characters, except for those that its writing needs and
+/// no-break spaces.
 pub fn without_invisible(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut before = None;
@@ -101,7 +101,8 @@ fn is_emoji(character: char) -> bool {
 }
 
 fn is_ideograph(character: char) -> bool {
-    matches!(character, '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
+    matches!(character,
+        '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! the agent stays the commit's author, the person becomes its co-author.
 
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::api::proposals::{How, Origin, Proposal};
 use crate::base::limit::SOURCE_BYTES_MAX;
@@ -31,8 +31,8 @@ pub struct EditRequest {
     pub summary: Option<String>,
 }
 
-/// Replaces a proposal by an edited text, to be approved like any other. If the document has changed
-/// in the same lines, the edited ones replace them.
+/// Replaces a proposal by an edited text, to be approved like any other. If the document has
+/// changed in the same lines, the edited ones replace them.
 ///
 /// # Errors
 /// `conflict` with codes `text_changed`, `rework_running`, `branch_busy` and what stands against
@@ -45,12 +45,9 @@ pub async fn edit(
     request: EditRequest,
     key: Option<idempotency::Key>,
 ) -> Result<Proposal> {
-    let editor = caller.may_decide()?;
-    let person = editor.id.clone();
+    let person = caller.may_decide()?.id.clone();
     if let Some(kept) = kept_answer(site, key.as_ref()).await? {
-        let id: ProposalId = kept["id"].as_str().unwrap_or_default().parse()?;
-        let find = move |c: &rusqlite::Connection| names::fill_proposal(c, proposal::find(c, &id)?);
-        return site.store.read(find).await;
+        return site.store.read(move |c| made_before(c, &kept)).await;
     }
     let dossier = dossier(site, id).await?;
     undecidable(&dossier)?;
@@ -99,9 +96,7 @@ pub async fn edit(
             if let Some(key) = &key
                 && let Some(kept) = idempotency::find(tx.connection(), key)?
             {
-                let id: ProposalId = kept["id"].as_str().unwrap_or_default().parse()?;
-                let c = tx.connection();
-                return names::fill_proposal(c, proposal::find(c, &id)?);
+                return made_before(tx.connection(), &kept);
             }
             rework::refuse_running(tx.connection(), &origin.from_id)?;
             let made = proposal::insert_with(tx, &ids, new.clone(), &further, Some(&origin))?;
@@ -112,6 +107,12 @@ pub async fn edit(
             names::fill_proposal(tx.connection(), made)
         })
         .await
+}
+
+/// Returns the revision that the same request has made before.
+fn made_before(c: &rusqlite::Connection, kept: &Value) -> Result<Proposal> {
+    let id: ProposalId = kept["id"].as_str().unwrap_or_default().parse()?;
+    names::fill_proposal(c, proposal::find(c, &id)?)
 }
 
 async fn text_of(site: &Site, blob: &BlobId) -> Result<String> {

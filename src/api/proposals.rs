@@ -228,8 +228,8 @@ pub struct ProposalPage {
     pub title: String,
     /// The people who edited it, as `Name <address>`.
     pub editors: Vec<String>,
-    /// The person whose own words an applied suggestion is, as `Name <address>`.
-    pub suggester: Option<String>,
+    /// The people whose own words applied suggestions are, as `Name <address>`, in order.
+    pub suggesters: Vec<String>,
     /// A note about the approval by which it was committed.
     pub note: Option<String>,
     /// Whether it could be approved now.

@@ -47,7 +47,7 @@ pub use id::{
     random_token,
 };
 pub use imitation::{is_imitation, mark_lines, unmark_lines};
-pub use invisible::invisible_name;
+pub use invisible::{invisible_name, is_needed, without_invisible};
 pub use loose_json::read_loose_json;
 pub use media::{image_type, is_text, shown_file_name};
 pub use page::Page;

@@ -102,10 +102,10 @@ test("a decision, a rework and a document in conflict are told while somebody ty
   const state = page.locator("#e-state");
   const keep = page.getByRole("button", { name: "Save edit" });
   byHand(site, "in May", "in April");
-  await state.getByText("in the same lines as this proposal").waitFor();
+  await state.getByText("The same lines have changed since").waitFor();
   assert.ok(await keep.isEnabled(), "it can be kept all the same");
   site.git("reset", "-q", "--hard", "HEAD~1");
-  await state.getByText("in the same lines as this proposal").waitFor({ state: "detached" });
+  await state.getByText("The same lines have changed since").waitFor({ state: "detached" });
   await site.post(`/api/proposals/${id}/reject`, { reason: "Not <b>now</b>" });
   await state.getByText(": Not <b>now</b>. Your edit is still here").waitFor();
   assert.ok(await keep.isDisabled());

@@ -69,7 +69,7 @@ test("a base that moves is seen while the page is open", async (t) => {
   await page.locator("[data-open=approve]").waitFor();
   site.write("plan.md", PLAN.replace("in May", "in April"));
   site.commit("by hand");
-  await page.locator(".rv-banner-bad").getByText("in the same lines").waitFor();
+  await page.locator(".rv-banner-bad").getByText("The same lines have changed since").waitFor();
   await page.locator("[data-open=approve]").waitFor({ state: "detached" });
   // Elsewhere in the text: it is merged, and that is another revision.
   const two = await begin(t);

@@ -34,6 +34,15 @@ async function begin(t) {
   return { site, topic: made.id, id };
 }
 
+/** The same, about a whole line. */
+async function aboutLine(t) {
+  const site = await serve(t, { files: { "guide.md": GUIDE }, lua: APPLY });
+  const made = await site.post("/api/topics", {
+    source_path: "guide.md", selection: { quote: "The first line." }, suggestion: "The 1st line.", propose: true,
+  });
+  return { site, id: (await site.status(made.job_id, "succeeded")).proposal_id };
+}
+
 const changes = (page) => page.evaluate(() => ({
   inChange: Boolean(document.activeElement.closest(".rv-change")), count: document.querySelector(".rv-count").textContent,
 }));
@@ -106,6 +115,117 @@ test("changes are requested with words, and the next revision appears in place",
   assert.equal(await current.count(), 1, "the present view is marked after the swap");
 });
 
+test("a refused decision says why, keeps what was typed, and can be sent again", async (t) => {
+  const { site, id } = await begin(t);
+  const ada = await visitor(t, site, { allow: [/409/, /ERR_INTERNET_DISCONNECTED/] });
+  const page = await ada.openLive(`/proposals/${id}`);
+  const dialog = page.getByRole("dialog");
+  const send = dialog.getByRole("button", { name: "Approve and commit" });
+  const refusal = dialog.locator(".form-refusal");
+  await page.keyboard.press("a");
+  await dialog.getByLabel("Commit subject").fill("Count the lines");
+  await dialog.getByText("Add a description").click();
+  await dialog.getByLabel("Commit description").fill("As it was said.");
+  // The document has uncommitted changes: that is said at once, and again when it is sent.
+  site.write("guide.md", `${GUIDE}More.\n`);
+  await refusal.getByText("guide.md has uncommitted changes").waitFor();
+  const answered = page.waitForResponse((it) => it.request().method() === "POST");
+  await send.click();
+  assert.equal((await answered).status(), 409);
+  await refusal.getByText("guide.md has uncommitted changes").waitFor();
+  assert.ok(!(await dialog.textContent()).includes("in the meantime"));
+  await refusal.waitFor();
+  assert.ok(await send.isEnabled());
+  site.write("guide.md", GUIDE);
+  await refusal.waitFor({ state: "detached" });
+  await page.context().setOffline(true);
+  await send.click();
+  await refusal.getByText("Can’t reach this site right now.").waitFor();
+  await page.context().setOffline(false);
+  assert.ok(await send.isEnabled());
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("a");
+  await send.click();
+  await page.locator(".rv-banner-good").waitFor();
+  assert.equal(site.git("log", "-1", "--format=%s"), "Count the lines");
+  assert.match(site.git("log", "-1", "--format=%b"), /As it was said\./);
+});
+
+test("what was typed for a decision that is no longer possible stays on the page", async (t) => {
+  const { site, id } = await begin(t);
+  const page = await (await visitor(t, site)).openLive(`/proposals/${id}`);
+  await page.keyboard.press("a");
+  const dialog = page.getByRole("dialog");
+  await dialog.getByText("Add a description").click();
+  await dialog.getByLabel("Commit description").fill("As it was said.");
+  site.write("guide.md", `${GUIDE}More.\n`);
+  await dialog.locator(".form-refusal").waitFor();
+  await dialog.getByRole("button", { name: "Not now" }).click();
+  const kept = page.locator(".rv-kept");
+  await kept.getByText("What you typed (approve). It wasn’t sent.").waitFor();
+  site.write("guide.md", GUIDE);
+  await page.locator("[data-open=approve]").waitFor();
+  await kept.waitFor({ state: "detached" });
+  await page.keyboard.press("a");
+  await dialog.getByText("Add a description").click();
+  assert.equal(await dialog.getByLabel("Commit description").inputValue(), "As it was said.");
+});
+
+test("in a conflict the same words again replace those of the document", async (t) => {
+  const { site, id } = await aboutLine(t);
+  const page = await (await visitor(t, site)).openLive(`/proposals/${id}`);
+  site.write("guide.md", GUIDE.replace("The first line.", "The very first line."));
+  site.commit("by hand");
+  await page.locator(".rv-banner-bad", { hasText: "The same lines have changed since" }).waitFor();
+  await page.locator("#p-asked blockquote", { hasText: "The very first line." }).waitFor();
+  await page.keyboard.press("r");
+  const dialog = page.getByRole("dialog");
+  // What would be undone is seen before it is sent.
+  await dialog.locator("blockquote", { hasText: "The very first line." }).waitFor();
+  await dialog.locator(".sg-diff del", { hasText: "very first" }).waitFor();
+  assert.equal(await dialog.getByLabel("New text").inputValue(), "The 1st line.");
+  await dialog.getByRole("button", { name: "Request changes" }).click();
+  await page.locator("#review[data-revision='2']").waitFor();
+  await page.keyboard.press("a");
+  await page.getByRole("button", { name: "Approve and commit" }).click();
+  await page.locator(".rv-banner-good").waitFor();
+  assert.equal(site.read("guide.md"), GUIDE.replace("The first line.", "The 1st line."));
+});
+
+test("a review quotes the words of the branch that is checked out", async (t) => {
+  const { site, id } = await aboutLine(t);
+  const page = await (await visitor(t, site)).openLive(`/proposals/${id}`);
+  const quote = (words) => page.locator("#p-asked > blockquote", { hasText: words }).waitFor();
+  await quote("The first line.");
+  site.git("checkout", "-q", "-b", "other");
+  site.write("guide.md", GUIDE.replace("The first line.", "The foremost line."));
+  site.commit("on a branch");
+  await quote("The foremost line.");
+  site.git("checkout", "-q", "main");
+  await quote("The first line.");
+});
+
+test("a suggestion on a document with uncommitted changes says why it is not proposed", async (t) => {
+  const site = await serve(t, { files: { "guide.md": GUIDE }, lua: APPLY });
+  site.write("guide.md", GUIDE.replace("Paragraph 9 stays", "Paragraph 9 goes"));
+  const made = await site.post("/api/topics", {
+    source_path: "guide.md", selection: { quote: "first" }, suggestion: "1st", propose: true,
+  });
+  assert.equal(made.not_started.code, "source_dirty");
+  const ada = await visitor(t, site);
+  const document = await ada.openLive("/d/guide.md");
+  await document.locator(`#topic-${made.id} .note-title`).click();
+  await document.locator(".bs .th-pending", { hasText: "guide.md has uncommitted changes" }).waitFor();
+  const page = await ada.openLive(`/topics/${made.id}`);
+  const pending = page.locator(".th-pending");
+  await pending.getByText("guide.md has uncommitted changes").waitFor();
+  assert.ok((await pending.textContent()).includes("Then propose your change here."));
+  site.git("checkout", "-q", "guide.md");
+  await pending.getByText("uncommitted changes").waitFor({ state: "detached" });
+  await pending.getByRole("button", { name: "Propose this change" }).click();
+  await until("a proposal", async () => (await site.get("/api/proposals?status=open")).items[0]);
+});
+
 test("words that nobody has typed are not said to be unsent", async (t) => {
   const { site, id } = await begin(t);
   const ada = await visitor(t, site, { allow: [/409/] });
@@ -159,6 +279,13 @@ test("an edited revision says who edited which, beginning at the change", async 
   await page.getByLabel("What it changes").fill("Name the foremost line");
   await page.getByRole("button", { name: "Save edit" }).click();
   await page.locator("#p-answer").getByText("Name the foremost line").waitFor();
+  // A subject that was made of the words is made again of the new ones.
+  const other = await begin(t);
+  const again = await (await visitor(t, other.site)).openLive(`/proposals/${other.id}/edit`);
+  assert.equal(await again.getByLabel("What it changes").inputValue(), "Change “first” to “1st”");
+  await again.keyboard.type("The foremost line.");
+  await again.getByRole("button", { name: "Save edit" }).click();
+  await again.locator("h1", { hasText: "Change “first” to “foremost”" }).waitFor();
   assert.equal(await page.getByLabel("Commit subject").inputValue(), "Name the foremost line");
   assert.equal(await page.locator("#p-answer").getByText("Suggested by").count(), 0);
 });

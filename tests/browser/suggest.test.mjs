@@ -205,6 +205,20 @@ test("without a script the marked words stand in a form", async (t) => {
   assert.match((await site.get(`/api/proposals/${found.id}`)).text, /Paragraph 3 is short enough/);
 });
 
+test("a viewer who would suggest a change reads who can", async (t) => {
+  const site = await serve(t, { files: { "guide.md": GUIDE }, lua: APPLY });
+  await site.post("/api/persons", { name: "vic", role: "viewer" });
+  const page = await (await visitor(t, site, { person: "vic" })).openLive("/d/guide.md");
+  const hint = page.locator(".reader-hint");
+  await page.keyboard.press("s");
+  assert.equal(await hint.count(), 0, "nothing is selected");
+  await page.evaluate(() => getSelection().selectAllChildren(document.querySelector("#text p")));
+  await page.keyboard.press("s");
+  await hint.getByText("Only members and admins can comment or suggest changes.").waitFor();
+  await page.evaluate(() => getSelection().removeAllRanges());
+  await hint.waitFor({ state: "detached" });
+});
+
 test("what is typed into the composer survives a look at another page", async (t) => {
   const { page } = await begin(t);
   await select(page, "Paragraph 3 is long");

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::desk::said;
-use crate::support::Bench;
+use crate::support::{Bench, Call};
 
 const KIND: &str = r#"
 wb.engine "suggestions" { type = "builtin" }
@@ -99,8 +99,12 @@ fn a_suggestion_in_conflict_is_suggested_again_over_the_words_of_now() {
     assert_eq!(approvable["message"], "guide.md has changed since; 1 conflict");
     let hint = "request changes with the text that the passage should have now";
     assert_eq!(approvable["hint"], hint, "{approvable:#}");
+    bench.json(&["person", "add", "bo", "--role", "member", "--email", "bo@example.org"]);
+    let scopes = json!({"name": "t", "scopes": ["read", "write", "decide"], "person": "bo"});
+    let bo = bench.post("/api/tokens", scopes).ok()["token"].as_str().unwrap().to_owned();
     let body = json!({"reason": suggested("The very 1st line.")});
-    let asked = bench.post(&format!("/api/proposals/{id}/rework"), body).ok();
+    let call = Call::post(&format!("/api/proposals/{id}/rework"), body).token(&bo);
+    let asked = bench.send(&call).ok();
     let job = bench.ended(asked["job_id"].as_str().unwrap());
     assert_eq!(job["status"], "succeeded", "{job:#}");
     let next = shown(job["proposal_id"].as_str().unwrap());
@@ -108,10 +112,15 @@ fn a_suggestion_in_conflict_is_suggested_again_over_the_words_of_now() {
     // It is called by what it proposes, not by the words of the first revision.
     assert_eq!(now["title"], "Change “first” to “1st”");
     assert_eq!(next["title"], "Change “first” to “1st”");
-    assert_eq!(next["suggester"], "ada <ada@users.invalid>");
+    // Whose idea it was is named, too.
+    let both = ["ada <ada@users.invalid>", "bo <bo@example.org>"];
+    assert_eq!(next["suggesters"], json!(both));
+    let listed = said(&bench, &["topic", "show", &topic.id]);
+    assert!(listed.contains("Change “first” to “1st”") && !listed.contains("\\n"), "{listed}");
     bench.send(&bench.approval(&next)).ok();
     let log = bench.git(&["log", "-1", "--format=%B"]);
-    let trailers = "Suggested-by: ada <ada@users.invalid>\nApproved-by: ada <ada@users.invalid>\n";
+    let trailers = "Suggested-by: ada <ada@users.invalid>\nSuggested-by: bo <bo@example.org>\n\
+                    Approved-by: ada <ada@users.invalid>\n";
     assert!(log.contains(trailers), "{log}");
     server.stop();
 }

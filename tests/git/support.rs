@@ -368,7 +368,7 @@ fn collect(top: &Utf8Path, folder: &Utf8Path, files: &mut Snapshot) {
 
 fn message(topic: &TopicId) -> String {
     let (approver, topics) = ("Ada <ada@example.org>", [topic.clone()]);
-    let trailers = Trailers { editors: &[], suggester: None, approver, topics: &topics };
+    let trailers = Trailers { editors: &[], suggesters: &[], approver, topics: &topics };
     commit_message("Say why", None, None, &trailers).unwrap()
 }
 

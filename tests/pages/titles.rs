@@ -156,5 +156,11 @@ fn an_unknown_parameter_is_named_on_a_page_of_the_site() {
         assert!(seen.html.contains("nknown parameter `z`"), "{path}: {}", seen.html);
         assert!(seen.html.contains("aria-label=\"Site\"") && !seen.html.contains("docs/http.md"));
     }
+    // What a mail program adds to the link of a document or a thread is not for this site.
+    let topic = bench.topic("guide.md", "The first line.", "x");
+    for path in ["/d/guide.md", &format!("/topics/{}", topic.id)] {
+        let seen = browser.get(&format!("{path}?utm_source=mail&x=1"));
+        assert_eq!(seen.status, 200, "{path}: {}", seen.html);
+    }
     server.stop();
 }

@@ -156,6 +156,30 @@ fn a_look_is_enough_to_notice() {
 }
 
 #[test]
+fn an_edit_settles_a_conflict_with_its_own_lines() {
+    let bench = bench();
+    let server = bench.serve();
+    let (_, shown) = propose(&bench);
+    let id = id_of(&shown);
+    let by_hand = "# Guide\n\nThe first line, by hand.\n\nThe second line, by hand.\n";
+    commit(&bench, "guide.md", by_hand);
+    assert_eq!(look(&bench, id)["proposal"]["has_conflict"], true);
+    // The same text again: the words of the proposal, on the document as it is now.
+    let body = json!({
+        "text": shown["text"], "text_digest": shown["proposal"]["text_digest"],
+    });
+    let made = decide(&bench, id, "edit", body).ok();
+    let next = look(&bench, made["id"].as_str().unwrap());
+    assert_eq!(next["base"]["is_current"], true);
+    assert_eq!(next["proposal"]["origin"]["how"], "edited");
+    let want = by_hand.replace("The first line, by hand.", "The best line.");
+    assert_eq!(next["text"], json!(want));
+    bench.send(&bench.approval(&next)).ok();
+    assert_eq!(bench.read("guide.md"), want);
+    server.stop();
+}
+
+#[test]
 fn what_is_in_conflict_is_described_and_can_be_done_again() {
     let bench = bench();
     let server = bench.serve();

@@ -248,7 +248,9 @@ fn attached(desk: &Desk, screen: &Screen, page: &TopicPage) -> Result<()> {
     let mut table = Table::new(&["", "ID", "STATUS", "WHEN", "WHAT"]);
     for it in &page.proposals {
         let (id, when) = (shorten(it.id.as_str()), desk.since(Some(it.created_at)));
+        // Its first line says what it changes; the table has one for each.
         let summary = it.summary.as_deref().unwrap_or_default();
+        let summary = summary.lines().find(|it| !it.trim().is_empty()).unwrap_or_default();
         table.row(["proposal", id, it.status.as_str(), &when, summary]);
     }
     for JobView { job: it, .. } in &page.jobs {

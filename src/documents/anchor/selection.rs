@@ -212,9 +212,9 @@ fn find_words(text: &str, quote: &str, prefix: &str, suffix: &str) -> Result<Ran
 }
 
 fn ambiguous(often: &str) -> Error {
-    Error::invalid(format!("the quote of the selection occurs {often}"))
+    Error::invalid(format!("this passage occurs {often}"))
         .code("ambiguous_quote")
-        .hint("add the text right before it as prefix, or right after it as suffix")
+        .hint("fill in the text before or after it (`prefix`, `suffix`)")
 }
 
 /// Describes how often a quote occurs, and on which lines.
@@ -319,7 +319,7 @@ mod tests {
             find_words(text, quote, "", "").unwrap_err().message().to_owned()
         };
         let said = message("one\ntwo\none, one", "one");
-        assert_eq!(said, "the quote of the selection occurs 3 times, on lines 1, 3, 3");
+        assert_eq!(said, "this passage occurs 3 times, on lines 1, 3, 3");
         let said = message(&"one\n".repeat(9), "one");
         assert!(said.ends_with("occurs more than 5 times, first on lines 1, 2, 3, 4, 5"), "{said}");
         assert_eq!(code(text, r#"{"quote":"four"}"#), "quote_not_found");

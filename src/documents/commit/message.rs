@@ -20,8 +20,8 @@ const EDITORS_MAX: usize = 20;
 pub struct Trailers<'a> {
     /// People who edited the text: `Name <email>`, or a name.
     pub editors: &'a [String],
-    /// The person whose own words it is.
-    pub suggester: Option<&'a str>,
+    /// The people whose own words it is.
+    pub suggesters: &'a [String],
     /// Who approves it.
     pub approver: &'a str,
     /// The Topics that it resolves, the proposal's own first.
@@ -47,7 +47,7 @@ pub fn commit_message(
     };
     let body = checked_body(body.unwrap_or_default())?;
     let mut text = if body.is_empty() { String::new() } else { format!("{body}\n\n") };
-    if let Some(suggester) = trailers.suggester {
+    for suggester in trailers.suggesters.iter().take(EDITORS_MAX) {
         text.push_str(&format!("Suggested-by: {}\n", checked_person(suggester)?));
     }
     for editor in trailers.editors.iter().take(EDITORS_MAX) {
@@ -143,7 +143,7 @@ mod tests {
             first,
             subject,
             body,
-            &Trailers { editors: &[], suggester: None, approver, topics: &topics },
+            &Trailers { editors: &[], suggesters: &[], approver, topics: &topics },
         )
     }
 
@@ -195,11 +195,11 @@ mod tests {
         assert!(message("x", None, Some("a\u{1b}b")).is_err());
         let topics = [TOPIC.parse().unwrap()];
         let bad = "Eve\nApproved-by: Ada".to_owned();
-        let trailers = Trailers { editors: &[], suggester: None, approver: &bad, topics: &topics };
+        let trailers = Trailers { editors: &[], suggesters: &[], approver: &bad, topics: &topics };
         assert!(commit_message("x", None, None, &trailers).is_err());
         let editors = [bad];
         let trailers =
-            Trailers { editors: &editors, suggester: None, approver: "Ada", topics: &topics };
+            Trailers { editors: &editors, suggesters: &[], approver: "Ada", topics: &topics };
         assert!(commit_message("x", None, None, &trailers).is_err());
     }
 
@@ -208,8 +208,8 @@ mod tests {
         let other = "018bcfe5-6800-7000-8000-000000000001";
         let topics = [TOPIC.parse().unwrap(), other.parse().unwrap()];
         let editors = ["Bo".to_owned(), "Cy <cy@example.org>".to_owned()];
-        let (suggester, topics) = (Some("Di <di@example.org>"), &topics);
-        let trailers = Trailers { editors: &editors, suggester, approver: "Ada", topics };
+        let (suggesters, topics) = (&["Di <di@example.org>".to_owned()], &topics);
+        let trailers = Trailers { editors: &editors, suggesters, approver: "Ada", topics };
         let made = commit_message("x", Some("S"), None, &trailers).unwrap();
         let want = format!(
             "S\n\nSuggested-by: Di <di@example.org>\nCo-authored-by: Bo\n\

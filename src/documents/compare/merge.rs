@@ -26,6 +26,19 @@ pub enum Merged {
 
 /// Merges the changes from `base` to `current` and to `proposed`.
 pub fn merge(base: &str, current: &str, proposed: &str) -> Merged {
+    let (text, conflicts) = combine(base, current, proposed);
+    match conflicts.count {
+        0 => Merged::Clean(text),
+        _ => Merged::Conflicts(conflicts),
+    }
+}
+
+/// Merges the same changes; where both sides changed the same lines, those of `proposed` are used.
+pub fn merge_over(base: &str, current: &str, proposed: &str) -> String {
+    combine(base, current, proposed).0
+}
+
+fn combine(base: &str, current: &str, proposed: &str) -> (String, Conflicts) {
     let old = lines(base);
     let mut ours = Side::new(&old, lines(current));
     let mut theirs = Side::new(&old, lines(proposed));
@@ -49,6 +62,7 @@ pub fn merge(base: &str, current: &str, proposed: &str) -> Merged {
         } else if !is_ours {
             text.push_str(&yours);
         } else {
+            text.push_str(&yours);
             conflicts.count += 1;
             if conflicts.shown.len() < CONFLICTS_SHOWN_MAX {
                 let (base, current) = (cut(&old[start..end].concat()), cut(&mine));
@@ -58,10 +72,7 @@ pub fn merge(base: &str, current: &str, proposed: &str) -> Merged {
         at = end;
     }
     text.extend(old[at..].iter().copied());
-    match conflicts.count {
-        0 => Merged::Clean(text),
-        _ => Merged::Conflicts(conflicts),
-    }
+    (text, conflicts)
 }
 
 fn lines(text: &str) -> Vec<&str> {
@@ -134,6 +145,16 @@ mod tests {
             Merged::Clean(text) => panic!("{text:?}"),
             Merged::Conflicts(it) => it,
         }
+    }
+
+    #[test]
+    fn the_proposed_lines_win_and_the_other_changes_stay() {
+        let current = "one\nTWO\nthree\nfour\nfive\nSIX\n";
+        let proposed = "one\n2\nthree\nfour\nfive\nsix\n";
+        let won = "one\n2\nthree\nfour\nfive\nSIX\n";
+        assert_eq!(merge_over(BASE, current, proposed), won);
+        assert_eq!(merge_over(BASE, BASE, proposed), proposed);
+        assert_eq!(merge_over(BASE, current, BASE), current);
     }
 
     const BASE: &str = "one\ntwo\nthree\nfour\nfive\nsix\n";

@@ -11,6 +11,8 @@ use crate::documents::sources::plain::dialect;
 const FENCE_MIN: usize = 3;
 /// Longest quoted piece in a title, in characters.
 const PIECE_CHARS_MAX: usize = 40;
+/// Most characters of the two pieces in a title, so that it fits into the subject of a commit.
+const PIECES_CHARS_MAX: usize = 56;
 
 /// The last suggestion block of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,12 +114,27 @@ pub fn title(old: &str, new: &str) -> String {
     let (before, after) = (&before[same..], &after[same..]);
     let tail = before.iter().rev().zip(after.iter().rev()).take_while(|(a, b)| a == b).count();
     let shown = |words: &[&str]| words.join(" ").replace(char::is_control, "");
-    let piece = |words: &[&str]| truncate_chars(&shown(words), PIECE_CHARS_MAX);
+    // One less, for the ellipsis.
+    let cut = |text: &str, max: usize| match text.chars().count() > max {
+        true => truncate_chars(text, max - 1),
+        false => text.to_owned(),
+    };
+    let piece = |words: &[&str]| cut(&shown(words), PIECE_CHARS_MAX);
     match (&before[..before.len() - tail], &after[..after.len() - tail]) {
         ([], []) => "Change the spacing".to_owned(),
         ([], added) => format!("Add “{}”", piece(added)),
         (removed, []) => format!("Remove “{}”", piece(removed)),
-        (removed, added) => format!("Change “{}” to “{}”", piece(removed), piece(added)),
+        (removed, added) => {
+            let (removed, added) = (shown(removed), shown(added));
+            // What the shorter one leaves is the longer one's.
+            let room = |other: &str| {
+                let half = PIECES_CHARS_MAX / 2;
+                PIECES_CHARS_MAX
+                    - other.chars().count().clamp(PIECES_CHARS_MAX - PIECE_CHARS_MAX, half)
+            };
+            let (old, new) = (cut(&removed, room(&added)), cut(&added, room(&removed)));
+            format!("Change “{old}” to “{new}”")
+        }
     }
 }
 
@@ -281,7 +298,14 @@ mod tests {
         ] {
             assert_eq!(title(old, new), want);
         }
-        assert!(title(&"x".repeat(500), "y").chars().count() < 100);
+        let (long, other) = ("x".repeat(500), "y".repeat(500));
+        for (old, new) in [(&long[..], "y"), ("y", &long), (&long, &other), (&long, &other[..20])] {
+            let made = title(old, new);
+            assert!(made.chars().count() <= 72 && made.ends_with('”'), "{made}");
+            // It is the subject of the commit as it is.
+            assert_eq!(crate::documents::commit::made_subject(&made), made);
+        }
+        assert!(title(&other[..20], &long).contains(&format!("“{}”", "y".repeat(20))));
     }
 
     #[test]

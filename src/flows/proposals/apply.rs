@@ -2,11 +2,13 @@
 
 use serde_json::{Map, json};
 
-use crate::base::{Error, TopicId, digest_hex};
+use crate::base::{Error, SourcePath, TopicId, digest_hex};
 use crate::flows::Site;
-use crate::flows::jobs::{self, JobRequest};
+use crate::flows::jobs::{self, JobRequest, changes};
 use crate::flows::proposals::suggestions::{Suggested, applying};
+use crate::flows::requests::new_job;
 use crate::people::Caller;
+use crate::script::InputType;
 use crate::store::idempotency::Key;
 
 /// Starts the job that applies the last suggestion of a Topic, after the suggestion was stored: a
@@ -43,4 +45,12 @@ pub async fn apply<T>(
         Ok(job) => Suggested { made, job_id: Some(job), not_started: None },
         Err(cause) => Suggested { made, job_id: None, not_started: Some(cause.into()) },
     }
+}
+
+/// Returns why no suggestion on a document can be applied now, whatever its words.
+pub async fn unready(site: &Site, path: &SourcePath) -> Option<Error> {
+    let (kind, _) = applying(&site.config)?;
+    let source = kind.inputs.iter().find(|it| it.ty == InputType::Source)?;
+    let refusal = new_job::refuse_unready(site, source, path).await.err()?;
+    Some(changes::explain(site, Some(path), refusal).await)
 }

@@ -223,7 +223,7 @@ async fn approval(
         request.body.as_deref(),
         &Trailers {
             editors: &dossier.editors,
-            suggester: dossier.suggester.as_deref(),
+            suggesters: &dossier.suggesters,
             approver: &trailer,
             topics: &proposal.topic_ids,
         },

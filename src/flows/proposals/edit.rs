@@ -2,11 +2,12 @@
 //! the agent stays the commit's author, the person becomes its co-author.
 
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::api::proposals::{How, Origin, Proposal};
 use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{Actor, BlobId, Error, ProposalId, Result};
+use crate::documents::compare::merge::merge_over;
 use crate::documents::proposals::proposal::{self, NewProposal};
 use crate::flows::people::names;
 use crate::flows::proposals::fates::{self, Judge};
@@ -30,7 +31,8 @@ pub struct EditRequest {
     pub summary: Option<String>,
 }
 
-/// Replaces a proposal by an edited text, to be approved like any other.
+/// Replaces a proposal by an edited text, to be approved like any other. If the document has
+/// changed in the same lines, the edited ones replace them.
 ///
 /// # Errors
 /// `conflict` with codes `text_changed`, `rework_running`, `branch_busy` and what stands against
@@ -43,12 +45,9 @@ pub async fn edit(
     request: EditRequest,
     key: Option<idempotency::Key>,
 ) -> Result<Proposal> {
-    let editor = caller.may_decide()?;
-    let person = editor.id.clone();
+    let person = caller.may_decide()?.id.clone();
     if let Some(kept) = kept_answer(site, key.as_ref()).await? {
-        let id: ProposalId = kept["id"].as_str().unwrap_or_default().parse()?;
-        let find = move |c: &rusqlite::Connection| names::fill_proposal(c, proposal::find(c, &id)?);
-        return site.store.read(find).await;
+        return site.store.read(move |c| made_before(c, &kept)).await;
     }
     let dossier = dossier(site, id).await?;
     undecidable(&dossier)?;
@@ -58,15 +57,20 @@ pub async fn edit(
             .hint("review it again before editing"));
     }
     submit::refuse_text(&request.text)?;
-    if request.text == dossier.text {
+    let conflict = dossier.conflict.map(|it| it.current_sha);
+    if request.text == dossier.text && conflict.is_none() {
         return Err(Error::invalid("the edited text is the same as the proposed one")
             .code("nothing_changed")
             .hint("approve the proposal as it is"));
     }
-    let base = site.repo.read_blob(&was.base_source_sha, SOURCE_BYTES_MAX).await?;
-    let base = String::from_utf8(base).map_err(|_| Error::internal("the base is not UTF-8"))?;
-    let new: (BlobId, String) = (site.repo.hash_text(&request.text).await?, request.text);
-    let old = (was.base_source_sha.clone(), base);
+    let mut old = (was.base_source_sha.clone(), text_of(site, &was.base_source_sha).await?);
+    let mut text = request.text;
+    if let Some(current) = conflict {
+        let now = text_of(site, &current).await?;
+        (old, text) = settle(old.1, (current, now), text).await?;
+    }
+    let new: (BlobId, String) = (site.repo.hash_text(&text).await?, text);
+    let base_source_sha = old.0.clone();
     let mut judge = Judge::of(site, &was.source_path, &was.topic_ids, old, new.clone()).await?;
     judge.carry(site, &was.id).await?;
     let placements = judge.judge().await?.placements;
@@ -75,7 +79,7 @@ pub async fn edit(
         job_id: was.job_id,
         proposed_by: Some(person.clone()),
         source_path: was.source_path,
-        base_source_sha: was.base_source_sha,
+        base_source_sha,
         proposed_sha: new.0,
         text: new.1,
         summary: Some(request.summary.unwrap_or_else(|| edited(was.revision_number))),
@@ -92,9 +96,7 @@ pub async fn edit(
             if let Some(key) = &key
                 && let Some(kept) = idempotency::find(tx.connection(), key)?
             {
-                let id: ProposalId = kept["id"].as_str().unwrap_or_default().parse()?;
-                let c = tx.connection();
-                return names::fill_proposal(c, proposal::find(c, &id)?);
+                return made_before(tx.connection(), &kept);
             }
             rework::refuse_running(tx.connection(), &origin.from_id)?;
             let made = proposal::insert_with(tx, &ids, new.clone(), &further, Some(&origin))?;
@@ -105,6 +107,31 @@ pub async fn edit(
             names::fill_proposal(tx.connection(), made)
         })
         .await
+}
+
+/// Returns the revision that the same request has made before.
+fn made_before(c: &rusqlite::Connection, kept: &Value) -> Result<Proposal> {
+    let id: ProposalId = kept["id"].as_str().unwrap_or_default().parse()?;
+    names::fill_proposal(c, proposal::find(c, &id)?)
+}
+
+async fn text_of(site: &Site, blob: &BlobId) -> Result<String> {
+    let bytes = site.repo.read_blob(blob, SOURCE_BYTES_MAX).await?;
+    String::from_utf8(bytes).map_err(|_| Error::internal("the base is not UTF-8"))
+}
+
+/// Settles a conflict by an edit: its lines replace those that the document has now, and the other
+/// changes of the document stay. Returns the current version, and the text proposed for it.
+async fn settle(
+    base: String,
+    current: (BlobId, String),
+    edited: String,
+) -> Result<((BlobId, String), String)> {
+    let settled = tokio::task::spawn_blocking(move || {
+        let text = merge_over(&base, &current.1, &edited);
+        (current, text)
+    });
+    settled.await.map_err(|cause| Error::internal("merging panicked").source(cause))
 }
 
 const EDITED: &str = "Edited; based on revision ";

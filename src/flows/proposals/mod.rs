@@ -87,8 +87,8 @@ pub(super) struct Dossier {
     pub(super) subject: String,
     /// Who edited it, for a trailer.
     pub(super) editors: Vec<String>,
-    /// The person whose words the engine without a model has put into it, as a trailer names them.
-    pub(super) suggester: Option<String>,
+    /// The people whose words the engine without a model has put into it, as trailers name them.
+    pub(super) suggesters: Vec<String>,
     /// Whether its job applies suggestions, without a model.
     pub(super) is_applied: bool,
     pub(super) conflict: Option<Standing>,
@@ -117,7 +117,7 @@ fn read_dossier(c: &Connection, config: &Config, id: &ProposalId) -> Result<Doss
     let text = proposal::text(c, id)?;
     let kind = job.as_ref().and_then(|it| config.kinds.get(&it.kind));
     let is_applied = kind.is_some_and(|it| suggestions::applies(config, it));
-    let suggester = if is_applied { suggestions::suggester(c, &proposal)? } else { None };
+    let suggesters = if is_applied { suggestions::suggesters(c, &proposal)? } else { Vec::new() };
     let topic = topics.remove(0);
     Ok(Dossier {
         title: title(c, config, &proposal, &topic.title)?,
@@ -127,7 +127,7 @@ fn read_dossier(c: &Connection, config: &Config, id: &ProposalId) -> Result<Doss
         further: topics,
         job,
         editors: editors.iter().map(|it| names::trailer(c, it)).collect::<Result<_>>()?,
-        suggester: suggester.map(|it| names::trailer(c, &it)).transpose()?,
+        suggesters: suggesters.iter().map(|it| names::trailer(c, it)).collect::<Result<_>>()?,
         is_applied,
         conflict: lineage::conflict(c, id)?.filter(|_| proposal.status == ProposalStatus::Open),
         rework: rework::running(c, id)?,
@@ -252,7 +252,7 @@ pub async fn show(
         failed_rework: dossier.failed_rework,
         subject: commit::made_subject(&dossier.subject),
         editors: dossier.editors,
-        suggester: dossier.suggester,
+        suggesters: dossier.suggesters,
         title: dossier.title,
         note,
         proposal: dossier.proposal,

@@ -109,7 +109,9 @@ pub(in crate::flows) async fn refuse_same(
     let words = with_line_ends(&words, &present, range.start);
     let proposed = [before, &words, present.get(range.end..).unwrap_or_default()].concat();
     let proposed = site.repo.hash_text(&proposed).await?;
-    let same = proposals.iter().rev().filter(|it| it.proposed_sha == proposed);
+    // The same text is another proposal once the document has other words there: it undoes them.
+    let is_same = |it: &&Proposal| it.proposed_sha == proposed && !is_passed(it, &blob);
+    let same = proposals.iter().rev().filter(is_same);
     same.filter_map(|it| obstacle(it, written)).next().map_or(Ok(()), Err)
 }
 
@@ -151,16 +153,30 @@ pub async fn words_at(
     Ok(places.into_iter().map(|it| it.and_then(words)).collect())
 }
 
-/// Returns the person whose words an applied suggestion was, for a revision and those that are
-/// based on it: who wrote the last suggestion before it that is in its text.
+/// Returns the people whose words a proposal of applied suggestions consists of, or began with: of
+/// each revision from the first to this one, who wrote the last suggestion before it that is in its
+/// text.
 ///
 /// # Errors
 /// As any read.
-pub(super) fn suggester(c: &Connection, revision: &Proposal) -> Result<Option<Actor>> {
-    let mut made = revision.clone();
-    while let Some(origin) = made.origin.as_ref().filter(|it| it.how != How::Reworked) {
-        made = proposal::find(c, &origin.from_id)?;
+pub(super) fn suggesters(c: &Connection, revision: &Proposal) -> Result<Vec<Actor>> {
+    let mut found: Vec<Actor> = Vec::new();
+    let mut at = revision.clone();
+    loop {
+        while let Some(origin) = at.origin.as_ref().filter(|it| it.how != How::Reworked) {
+            at = proposal::find(c, &origin.from_id)?;
+        }
+        let author = suggester(c, &at)?;
+        found.extend(author.filter(|it| !found.contains(it)));
+        let Some(origin) = &at.origin else { break };
+        at = proposal::find(c, &origin.from_id)?;
     }
+    found.reverse();
+    Ok(found)
+}
+
+/// Returns the person who wrote the last suggestion before a revision that is in its text.
+fn suggester(c: &Connection, made: &Proposal) -> Result<Option<Actor>> {
     let plain = |text: &str| text.replace("\r\n", "\n");
     let text = plain(&proposal::text(c, &made.id)?);
     let messages = message::list_of(c, &made.topic_id)?;
@@ -176,6 +192,11 @@ pub(super) fn suggester(c: &Connection, revision: &Proposal) -> Result<Option<Ac
 fn read_thread(c: &Connection, id: &TopicId) -> Result<(Topic, Vec<Message>, Vec<Proposal>)> {
     let topic = topic::find(c, id, None)?;
     Ok((topic, message::list_of(c, id)?, proposal::of_topic(c, id)?))
+}
+
+/// Returns whether a proposal is open and was made for an earlier version of its document.
+fn is_passed(proposal: &Proposal, current: &BlobId) -> bool {
+    proposal.status == ProposalStatus::Open && proposal.base_source_sha != *current
 }
 
 /// Returns why an existing text is not proposed again; `written` is the time of its suggestion,

@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 
 use askama::filters::HtmlSafe;
 
-use crate::base::fault;
+use crate::base::{fault, is_needed};
 use crate::http::pages::invisible_name;
 
 /// Characters in which the first letter of a text is searched.
@@ -46,7 +46,7 @@ pub(super) fn push_text(html: &mut String, text: &str) {
             html.push_str(entity);
             plain_from = at + 1;
         } else if !character.is_ascii_graphic()
-            && let Some(name) = label(before, character)
+            && let Some(name) = label(before, character, &text[at + character.len_utf8()..])
         {
             html.push_str(&text[plain_from..at]);
             plain_from = at + character.len_utf8();
@@ -89,21 +89,17 @@ pub(super) fn shown_units(character: char) -> usize {
     }
 }
 
-/// Returns the name of a character that must be made visible.
-fn label(before: Option<char>, character: char) -> Option<&'static str> {
+/// Returns the name of a character that must be made visible. Markup may end a text within a word,
+/// so at its end the character before decides.
+fn label(before: Option<char>, character: char, rest: &str) -> Option<&'static str> {
     let name = invisible_name(character)?;
-    let is_usual = match character {
-        // Typography, and indents in East Asian text.
-        '\u{a0}' | '\u{202f}' | '\u{2009}' | '\u{200a}' | '\u{3000}' | '\u{ad}' => true,
-        // Within emoji, and in scripts with joined letters.
-        '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}' => {
-            before.is_some_and(|it| !it.is_ascii_alphabetic() && invisible_name(it).is_none())
-                || before == Some('\u{fe0f}')
-        }
-        '\u{e0100}'..='\u{e01ef}' => before.is_some_and(|it| it > '\u{2e80}'),
-        _ => false,
-    };
-    (!is_usual).then_some(name)
+    // Typography, and indents in East Asian text.
+    let is_usual = matches!(
+        character,
+        '\u{a0}' | '\u{202f}' | '\u{2009}' | '\u{200a}' | '\u{3000}' | '\u{ad}'
+    );
+    let after = rest.chars().next().or(before);
+    (!is_usual && !is_needed(before, character, after)).then_some(name)
 }
 
 #[cfg(test)]
@@ -121,7 +117,8 @@ mod tests {
 
     #[test]
     fn what_deceives_is_labelled_and_what_writing_needs_is_not() {
-        let plain = "ü 日本\u{3000}👩\u{200d}💻 ❤\u{fe0f} 10\u{a0}km می\u{200c}خواهم 1\u{fe0f}";
+        let plain =
+            "ü 日本\u{3000}👩\u{200d}💻 ❤\u{fe0f} 10\u{a0}km می\u{200c}خواهم 1\u{fe0f}\u{20e3}";
         assert_eq!(Prose(plain).to_string(), plain);
         for bad in
             ["a\u{202e}b", "a\u{200b}b", "a\u{200d}b", "\u{e0041}", "x\u{1b}[31m", "\u{2066}"]

@@ -6,6 +6,7 @@ use std::ops::Range;
 use pulldown_cmark::{Alignment, BlockQuoteKind, CodeBlockKind, Event, Parser, Tag, TagEnd};
 
 use crate::base::limit::HEADINGS_MAX;
+use crate::base::without_invisible;
 use crate::documents::sources::html::HtmlBlock;
 use crate::documents::sources::plain::{alert_title, dialect};
 use crate::http::markdown::code::Budget;
@@ -14,7 +15,6 @@ use crate::http::markdown::inline::Image;
 use crate::http::markdown::parts::Parts;
 use crate::http::markdown::prose::push_text;
 use crate::http::markdown::{Block, Heading, Html, Links, Rendered, slug};
-use crate::http::pages::invisible_name;
 
 /// Cells that a table gets without having them in the text.
 const EMPTY_CELLS_MAX: usize = 4_096;
@@ -466,9 +466,7 @@ impl<'t> Writer<'t> {
 
 /// Appends text to an attribute's value, without invisible characters.
 pub(super) fn push_attribute(html: &mut String, text: &str) {
-    let mut shown = String::with_capacity(text.len());
-    shown.extend(text.chars().filter(|it| invisible_name(*it).is_none() || *it == '\u{a0}'));
-    push_text(html, &shown);
+    push_text(html, &without_invisible(text));
 }
 
 /// Returns the start of an alert. Its title is not text of the document.

@@ -121,7 +121,11 @@ impl Arrived {
 }
 
 fn too_large(bytes_max: usize) -> Error {
-    Error::new(ErrorKind::TooLarge, format!("the body is longer than {bytes_max} bytes"))
+    let most = match bytes_max % (1024 * 1024) {
+        0 => format!("{} MiB", bytes_max / (1024 * 1024)),
+        _ => format!("{bytes_max} bytes"),
+    };
+    Error::new(ErrorKind::TooLarge, format!("the body is larger than {most}"))
         .hint("see docs/limits.md for request limits")
 }
 
@@ -279,6 +283,13 @@ mod tests {
         is_global: bool,
         names: Vec<String>,
         limit: Option<u32>,
+    }
+
+    #[test]
+    fn a_limit_is_named_as_people_name_it() {
+        for (most, want) in [(10 * 1024 * 1024, "10 MiB"), (1_000, "1000 bytes")] {
+            assert_eq!(too_large(most).message(), format!("the body is larger than {want}"));
+        }
     }
 
     #[test]

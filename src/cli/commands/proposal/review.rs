@@ -80,7 +80,9 @@ pub(super) fn lineage(desk: &Desk, page: &ProposalPage) -> Result<()> {
     for editor in &page.editors {
         desk.detail("co-author", &escape::line(editor))?;
     }
-    desk.detail("suggested", &plain(page.suggester.as_ref()))?;
+    for suggester in &page.suggesters {
+        desk.detail("suggested", &escape::line(suggester))?;
+    }
     for topic in &page.further_topics {
         desk.detail("also", &format!("topic {}: {}", topic.id, escape::line(&topic.title)))?;
     }

@@ -387,6 +387,9 @@ class Reader {
     if (this.mayWrite) {
       bind("c", "Open a Topic on the selection", () => this.compose.begin());
       bind("s", "Suggest a change to the selection", () => this.compose.begin(true));
+    } else {
+      const when = () => !getSelection().isCollapsed;
+      for (const key of ["c", "s"]) bind(key, "Open a Topic, suggest a change", () => this.onlyReads(), { when });
     }
     addEventListener("keydown", (event) => {
       if (event.key !== "Escape" || event.defaultPrevented) return;
@@ -394,6 +397,19 @@ class Reader {
       if (this.root.classList.contains("is-sheet")) this.sheet(false);
       else if (this.active) this.activate("");
     });
+  }
+
+  /** Says to a viewer why nothing opens, until something else is selected. */
+  onlyReads() {
+    if (document.querySelector(".reader-hint")) return;
+    const hint = document.createElement("div");
+    hint.className = "reader-hint";
+    const words = document.createElement("span");
+    words.textContent = "You can read this document. Only members and admins can comment or suggest changes.";
+    hint.append(words);
+    document.body.append(hint);
+    say(words.textContent);
+    document.addEventListener("selectionchange", () => hint.remove(), { once: true });
   }
 
   // --- keeping the page true ---

@@ -31,7 +31,7 @@ export function start(root) {
   // Of the parts that were swapped together, the one with the forms: the others know nothing of them.
   root.addEventListener("wb:swapped", (event) => event.target.id === "p-decide" && review.swapped());
   root.addEventListener("submit", (event) => review.holdBack(event), true);
-  root.addEventListener("wb:refused", () => review.swapped());
+  root.addEventListener("wb:refused", () => review.refused());
   const here = () => root.isConnected;
   // A swap knows nothing of what this module says of the page: how it is shown, what is held back.
   document.addEventListener("wb:swapped", () => {
@@ -71,6 +71,10 @@ class Review {
     this.unseen = null;
     this.isAsking = false;
     this.isPutting = false;
+    /** Whether the page has changed while the form of the dialog was being sent. */
+    this.isBehind = false;
+    /** Whether the page has no form for what the dialog decides. */
+    this.isGone = false;
   }
 
   form(name) {
@@ -108,7 +112,7 @@ class Review {
   /** Where nobody has chosen a view, what fits is shown: says which. */
   mark() {
     if (this.root.dataset.mode !== "auto") return;
-    const split = this.root.querySelector(".rl-kept > .rl-old");
+    const split = this.root.querySelector(".rv-change .rl-kept > .rl-old");
     const view = split && getComputedStyle(split).display === "none" ? "unified" : "split";
     for (const it of this.root.querySelectorAll(".rv-views a")) {
       if (it.dataset.view === view) it.setAttribute("aria-current", "true");
@@ -183,11 +187,16 @@ class Review {
   rescue(page) {
     for (const form of this.root.querySelectorAll(".rv-forms form[data-decision]")) {
       const name = form.dataset.decision;
-      const typed = typedIn(form);
-      if (!typed || page.querySelector(`form[data-decision="${name}"]`)) continue;
-      const title = `What you typed (${NAMES[name].toLowerCase()}). It wasn’t sent.`;
-      this.root.querySelector("#p-bar").before(unsent(typed, title, name));
+      if (!page.querySelector(`form[data-decision="${name}"]`)) this.keep(form, name);
     }
+  }
+
+  /** Shows what was typed into a form. */
+  keep(form, name) {
+    const typed = typedIn(form);
+    if (!typed) return;
+    const title = `What you typed (${NAMES[name].toLowerCase()}). It wasn’t sent.`;
+    this.root.querySelector("#p-bar").before(unsent(typed, title, name));
   }
 
   /** A form is back that was away for a while, and so are the words in it. */
@@ -337,7 +346,7 @@ class Review {
     close.textContent = "Not now";
     close.addEventListener("click", () => dialog.close());
     dialog.append(form, close);
-    Object.assign(this, { dialog, name, held: form, home });
+    Object.assign(this, { dialog, name, held: form, home, isBehind: false, isGone: false });
     dialog.addEventListener("close", () => this.dialog === dialog && this.closed());
     this.root.append(dialog);
     dialog.showModal();
@@ -348,7 +357,11 @@ class Review {
   closed() {
     const { dialog, name, held: form, home } = this;
     this.dialog = null;
-    if (home.isConnected) home.replaceWith(form);
+    if (this.isGone) {
+      home.remove();
+      this.keep(form, name);
+      form.remove();
+    } else if (home.isConnected) home.replaceWith(form);
     else if (this.root.querySelector(`.rv-forms form[data-decision="${name}"]`) === null) form.remove();
     dialog.remove();
     const next = this.root.querySelector(this.unseen ? ".rv-news" : `[data-open="${name}"]`);
@@ -364,6 +377,11 @@ class Review {
     title.focus();
   }
 
+  /** The form in the dialog says why it was refused, and can be sent again. */
+  refused() {
+    if (this.isBehind) this.swapped();
+  }
+
   /** Somebody else has decided, or another text is shown: what is open here may be out of date. */
   swapped() {
     this.restore();
@@ -372,11 +390,22 @@ class Review {
     const fresh = this.root.querySelector(`#p-decide form[data-decision="${this.name}"]`);
     const held = dialog.querySelector("form");
     // What is being sent has its answer soon: until then nobody else has decided.
-    if (!held || held.ariaBusy === "true") return;
+    if (!held) return;
+    this.isBehind = held.ariaBusy === "true";
+    if (this.isBehind) return;
+    const wasGone = this.isGone;
+    this.isGone = !fresh;
     if (fresh) {
+      if (wasGone) held.querySelector(".form-refusal")?.remove();
       // The same question again: what the server says of it is taken, what was typed stays.
       swap.like(held, fresh);
       fresh.remove();
+      return;
+    }
+    const obstacle = this.root.querySelector("#p-decide .obstacle");
+    if (obstacle) {
+      // Nobody has decided: the server says what is in the way, also when it is asked again.
+      refuse(held, `${obstacleOf(obstacle)} What you typed is still here.`);
       return;
     }
     const head = this.root.querySelector("#p-head");
@@ -384,6 +413,13 @@ class Review {
     refuse(held, `${state} in the meantime. What you typed is still here.`);
     for (const it of held.querySelectorAll("button")) it.disabled = true;
   }
+}
+
+/** Returns the message and the hint of what is in the way of a decision, as sentences. */
+function obstacleOf(obstacle) {
+  const message = obstacle.querySelector(".message")?.textContent.trim() ?? "";
+  const hint = obstacle.querySelector(".hint")?.textContent.trim() ?? "";
+  return [message, hint].filter(Boolean).map((it) => (/[.!?]$/.test(it) ? it : `${it}.`)).join(" ");
 }
 
 /** Scrolls to the change, which is hard to find in a thousand lines. */

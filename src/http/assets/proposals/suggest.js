@@ -6,11 +6,12 @@ import { difference } from "./words.js";
 const PAUSE_MS = 120;
 const NAMES = { del: "removed: ", ins: "added: " };
 
-/** A form of a thread: its field starts with the passage. */
+/** A form of a thread: its field starts with the passage, unless the form says what that is now. */
 export function start(form) {
   const area = form.elements.suggestion;
-  const shown = show(area, () => area.defaultValue);
+  const shown = show(area, () => area.dataset.before ?? area.defaultValue);
   area.closest(".field").after(shown.box);
+  new MutationObserver(shown.draw).observe(area, { attributes: true, attributeFilter: ["data-before"] });
   form.addEventListener("reset", () => setTimeout(shown.draw));
   form.addEventListener("submit", (event) => {
     // The same words over a text that has changed since are another proposal.

@@ -181,7 +181,6 @@ fn heard(all: &[HeardView], is_newest: bool) -> Option<String> {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Asked {
     before: Option<i64>,
 }

@@ -10,6 +10,7 @@ use warp::reply::Response;
 use crate::api::channels::{ChannelQuery, ChannelView, CreateRequest, MemberRequest};
 use crate::base::{Error, Result};
 use crate::channels::ChannelType;
+use crate::documents::sources::plain::Plain as Words;
 use crate::flows::Site;
 use crate::flows::channels::{self, Candidates};
 use crate::http::pages::Frame;
@@ -46,7 +47,8 @@ impl Row {
 
     pub(in crate::http::pages) fn preview(&self) -> String {
         let Some(last) = &self.channel.last else { return "No messages yet".to_owned() };
-        let line = last.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let plain = Words::of(&last.text).text;
+        let line = plain.split_whitespace().collect::<Vec<_>>().join(" ");
         let line = crate::base::truncate_chars(&line, PREVIEW_CHARS_MAX);
         match last.kind.as_str() {
             "system" => line.to_owned(),

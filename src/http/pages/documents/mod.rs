@@ -107,8 +107,8 @@ impl DocumentPage {
     }
 }
 
+/// The query of a document. Whatever else is in it was added to a link by another program.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct From {
     from: Option<usize>,
     view: Option<String>,

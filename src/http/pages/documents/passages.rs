@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::http::pages::parts::view::Topic;
-use crate::http::pages::parts::visible::Visible;
+use crate::http::pages::parts::visible::Within;
 
 /// Lines per page.
 pub(in crate::http::pages) const LINES_MAX: usize = 4_000;
@@ -34,7 +34,7 @@ pub(in crate::http::pages) struct Note {
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::http::pages) struct Piece {
     /// The text.
-    pub(in crate::http::pages) text: Visible,
+    pub(in crate::http::pages) text: Within,
     /// Whether it belongs to a Topic's passage.
     pub(in crate::http::pages) is_marked: bool,
 }
@@ -91,7 +91,8 @@ pub(in crate::http::pages) fn lines(
             .collect();
         let begin = touching.iter().filter(|(_, _, it)| whole.contains(&it.start));
         let notes = begin.map(|(number, topic, _)| Note { number: *number, id: topic.id.clone() });
-        let shown = full.strip_suffix('\n').unwrap_or(full);
+        let line = full.strip_suffix('\n').unwrap_or(full);
+        let shown = line.strip_suffix('\r').unwrap_or(line);
         let ranges: Vec<&Range<usize>> = touching.iter().map(|(_, _, it)| it).collect();
         lines.push(Line {
             number: total,
@@ -118,7 +119,7 @@ fn pieces(line: &str, start: usize, ranges: &[&Range<usize>]) -> Vec<Piece> {
     cuts.dedup();
     cuts.windows(2)
         .map(|it| Piece {
-            text: Visible(line[it[0]..it[1]].to_owned()),
+            text: Within::of(line, it[0]..it[1]),
             is_marked: ranges.iter().any(|range| range.contains(&(start + it[0]))),
         })
         .collect()
@@ -154,7 +155,7 @@ mod tests {
         assert_eq!(total, 4);
         let shown: Vec<Vec<(&str, bool)>> = lines
             .iter()
-            .map(|it| it.pieces.iter().map(|it| (it.text.0.as_str(), it.is_marked)).collect())
+            .map(|it| it.pieces.iter().map(|it| (it.text.text.as_str(), it.is_marked)).collect())
             .collect();
         assert_eq!(shown[0], [("o", false), ("ne", true)]);
         assert_eq!(shown[1], [("tw", true), ("o ü", true)]);

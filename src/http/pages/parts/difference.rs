@@ -1,4 +1,4 @@
-//! A diff of two texts: side by side, unified, or rendered.
+//! A diff of two texts, side by side or unified.
 //!
 //! **Invariant:** whatever is not shown is said, with where it can be seen.
 
@@ -7,11 +7,9 @@ use std::ops::Range;
 use askama::Template;
 use askama::filters::HtmlSafe;
 
-use crate::documents::compare::redline::{
-    self, BlockSort, Line, LineEnd, Mark, Redline, RenderedRow, RowSort, Stretch, Style,
-};
+use crate::documents::compare::redline::{self, Line, LineEnd, Redline, RowSort, Stretch};
 use crate::http::pages::parts::labels;
-use crate::http::pages::parts::visible::Visible;
+use crate::http::pages::parts::visible::{Visible, Within};
 
 /// Lines of context around a change.
 const CONTEXT_LINES: usize = 3;
@@ -21,6 +19,8 @@ const PAGE_BYTES_MAX: usize = crate::base::limit::DIFF_BYTES_MAX;
 const PAGE_ROWS_MAX: usize = 4_000;
 /// Most bytes of folded lines included in the page.
 const FOLDED_BYTES_MAX: usize = 256 * 1024;
+/// The mark with which some programs begin a text.
+pub(in crate::http::pages) const BYTE_ORDER_MARK: char = '\u{feff}';
 /// Bytes shown of one line.
 const LINE_BYTES_MAX: usize = 64 * 1024;
 
@@ -69,7 +69,7 @@ struct Cell {
     /// Its marker, as a sign and as words.
     sign: &'static str,
     word: &'static str,
-    pieces: Vec<(Visible, bool)>,
+    pieces: Vec<(Within, bool)>,
     /// Whether the other text lacks the whole line.
     is_whole: bool,
     /// Number of bytes that are not shown.
@@ -115,6 +115,8 @@ struct Writer<'t> {
     new: &'t str,
     /// Whether line ends are part of the change.
     has_ends: bool,
+    /// Whether both texts start with a byte order mark, which is no part of the change.
+    has_mark: bool,
 }
 
 impl<'t> Writer<'t> {
@@ -125,7 +127,8 @@ impl<'t> Writer<'t> {
         };
         let (a, b) = (sort(old), sort(new));
         let is_plain = (a.0 && b.0) || (a.1 && b.1);
-        Writer { redline, old, new, has_ends: !is_plain }
+        let has_mark = old.starts_with(BYTE_ORDER_MARK) && new.starts_with(BYTE_ORDER_MARK);
+        Writer { redline, old, new, has_ends: !is_plain, has_mark }
     }
 
     fn write(&self, made: &mut Difference, from: usize) {
@@ -203,7 +206,8 @@ impl<'t> Writer<'t> {
         };
         let is_ends = row.sort != RowSort::Kept && self.has_ends;
         let cell = |line: &Option<Line>, text: &str, (sign, word): (&'static str, &'static str)| {
-            let made = line.as_ref().map(|it| cell(it, text, row.sort, is_ends));
+            let skipped = if self.has_mark { BYTE_ORDER_MARK.len_utf8() } else { 0 };
+            let made = line.as_ref().map(|it| cell(it, (text, skipped), row.sort, is_ends));
             made.map(|it| Cell { sign, word, ..it })
         };
         let (before, after) = match row.sort {
@@ -266,7 +270,8 @@ impl<'t> Writer<'t> {
     }
 }
 
-fn cell(line: &Line, text: &str, sort: RowSort, is_ends: bool) -> Cell {
+/// Returns one side of a row, without the first `skipped` bytes of the text.
+fn cell(line: &Line, (text, skipped): (&str, usize), sort: RowSort, is_ends: bool) -> Cell {
     let is_whole = match sort {
         RowSort::Kept | RowSort::MovedAway(_) | RowSort::MovedHere(_) => false,
         _ => line.pieces.iter().all(|it| it.is_changed),
@@ -274,15 +279,16 @@ fn cell(line: &Line, text: &str, sort: RowSort, is_ends: bool) -> Cell {
     let (mut left, mut left_out) = (LINE_BYTES_MAX, 0);
     let mut pieces = Vec::with_capacity(line.pieces.len());
     for piece in &line.pieces {
-        let mut end = piece.range.len().min(left);
-        let whole = &text[piece.range.clone()];
+        let start = piece.range.start.max(skipped).min(piece.range.end);
+        let whole = &text[start..piece.range.end];
+        let mut end = whole.len().min(left);
         while !whole.is_char_boundary(end) {
             end -= 1;
         }
         left -= end;
         left_out += whole.len() - end;
         if end > 0 {
-            pieces.push((Visible(whole[..end].to_owned()), piece.is_changed));
+            pieces.push((Within::of(text, start..start + end), piece.is_changed));
         }
     }
     let end = match line.end {
@@ -294,150 +300,10 @@ fn cell(line: &Line, text: &str, sort: RowSort, is_ends: bool) -> Cell {
     Cell { number: line.number, sign: "", word: "", pieces, is_whole, left_out, end }
 }
 
-/// The blocks of two rendered texts.
-#[derive(Template)]
-#[template(path = "rendered.html")]
-pub(in crate::http::pages) struct Reading {
-    parts: Vec<ReadPart>,
-    /// Number of changes.
-    pub(in crate::http::pages) changes: usize,
-    is_coarse: bool,
-}
-
-impl HtmlSafe for Reading {}
-
-struct ReadPart {
-    /// Number of folded blocks.
-    folded: Option<usize>,
-    rows: Vec<Read>,
-}
-
-struct Read {
-    class: &'static str,
-    sort: &'static str,
-    depth: usize,
-    marker: Visible,
-    change: Option<usize>,
-    note: Option<String>,
-    spans: Vec<(Visible, &'static str, String)>,
-}
-
-/// Blocks of context around a change.
-const CONTEXT_BLOCKS: usize = 2;
-
-impl Reading {
-    /// Compares two Markdown texts; `None` if they are too large.
-    pub(in crate::http::pages) fn of(old: &str, new: &str) -> Option<Reading> {
-        let found = redline::rendered(old, new)?;
-        let is_kept: Vec<bool> = found.rows.iter().map(|it| it.sort == RowSort::Kept).collect();
-        let is_near = |at: usize| {
-            let from = at.saturating_sub(CONTEXT_BLOCKS);
-            let to = (at + CONTEXT_BLOCKS + 1).min(is_kept.len());
-            is_kept[from..to].contains(&false)
-        };
-        let mut made = Reading { parts: Vec::new(), changes: 0, is_coarse: found.is_coarse };
-        let mut was_kept = true;
-        for (at, row) in found.rows.iter().enumerate() {
-            let begins = !is_kept[at] && was_kept;
-            was_kept = is_kept[at];
-            made.changes += usize::from(begins);
-            let is_shown = is_near(at);
-            let needs_part = made.parts.last().is_none_or(|it| it.folded.is_none() != is_shown);
-            if needs_part {
-                made.parts.push(ReadPart { folded: (!is_shown).then_some(0), rows: Vec::new() });
-            }
-            let Some(part) = made.parts.last_mut() else { continue };
-            if let Some(count) = &mut part.folded {
-                *count += 1;
-            }
-            part.rows.push(read(row, begins.then_some(made.changes)));
-        }
-        Some(made)
-    }
-}
-
-fn read(row: &RenderedRow, change: Option<usize>) -> Read {
-    let (class, note) = match row.sort {
-        RowSort::Kept => ("kept", None),
-        RowSort::Changed if row.is_markup_only => ("changed", Some("only the markup changes")),
-        RowSort::Changed => ("changed", None),
-        RowSort::Added => ("added", Some("added")),
-        RowSort::Removed => ("removed", Some("removed")),
-        RowSort::MovedAway(_) => ("away", Some("moved from here")),
-        RowSort::MovedHere(_) => ("here", Some("moved to here")),
-    };
-    let note = match row.was {
-        Some(was) => Some(format!("was {}", block_words(was))),
-        None => note.map(str::to_owned),
-    };
-    let spans = row.spans.iter().map(|it| {
-        let tag = match it.mark {
-            Mark::Same => "",
-            // A completely new block is marked as a whole.
-            Mark::Come if row.sort == RowSort::Added => "",
-            Mark::Gone if row.sort == RowSort::Removed => "",
-            Mark::Come => "ins",
-            Mark::Gone => "del",
-        };
-        (Visible(it.text.clone()), tag, classes(it.style))
-    });
-    Read {
-        class,
-        sort: block_class(row.block),
-        depth: row.depth.min(6),
-        marker: Visible(row.marker.clone()),
-        change,
-        note,
-        spans: spans.collect(),
-    }
-}
-
-fn classes(style: Style) -> String {
-    let all = [
-        (style.is_emphasis, "rd-em"),
-        (style.is_strong, "rd-strong"),
-        (style.is_code, "rd-code"),
-        (style.is_struck, "rd-struck"),
-        (style.is_link, "rd-link"),
-        (style.is_target, "rd-target"),
-    ];
-    let set: Vec<&str> = all.iter().filter(|(is_set, _)| *is_set).map(|(_, it)| *it).collect();
-    set.join(" ")
-}
-
-fn block_class(sort: BlockSort) -> &'static str {
-    match sort {
-        BlockSort::Heading(1) => "rd-h1",
-        BlockSort::Heading(2) => "rd-h2",
-        BlockSort::Heading(_) => "rd-h3",
-        BlockSort::Paragraph => "rd-p",
-        BlockSort::Item => "rd-item",
-        BlockSort::Quote => "rd-quote",
-        BlockSort::Code => "rd-pre",
-        BlockSort::TableRow => "rd-row",
-        BlockSort::Html => "rd-pre rd-html",
-        BlockSort::FrontMatter => "rd-pre rd-front",
-        BlockSort::Rule => "rd-p",
-    }
-}
-
-fn block_words(sort: BlockSort) -> &'static str {
-    match sort {
-        BlockSort::Heading(_) => "another heading",
-        BlockSort::Paragraph => "a paragraph",
-        BlockSort::Item => "a list item",
-        BlockSort::Quote => "a quotation",
-        BlockSort::Code => "code",
-        BlockSort::TableRow => "a table row",
-        BlockSort::Html => "HTML",
-        BlockSort::FrontMatter => "front matter",
-        BlockSort::Rule => "a horizontal rule",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::pages::parts::reading::Reading;
 
     #[test]
     fn what_changed_is_said_in_words_and_signs() {
@@ -466,6 +332,19 @@ mod tests {
         assert!(!html.contains("<script>") && html.contains("U+202E"), "{html}");
         let html = Reading::of("[a](b)", "[a](javascript:c)").unwrap().to_string();
         assert!(html.contains("javascript:c") && !html.contains("href"), "{html}");
+    }
+
+    #[test]
+    fn what_belongs_to_the_writing_of_a_text_is_no_change() {
+        let old = "\u{feff}می\u{200c}پزیم a\r\n👩\u{200d}🍳\r\n";
+        for new in [old.replace(" a", " b"), old.replace("پزیم", "خواهم")] {
+            let html = Difference::of(old, &new, 0).to_string();
+            assert!(!html.contains("class=\"odd\""), "{html}");
+        }
+        let html = Reading::of(old, &old.replace(" a", " b")).unwrap().to_string();
+        assert!(!html.contains("class=\"odd\""), "{html}");
+        let html = Difference::of(old, old.trim_start_matches('\u{feff}'), 0).to_string();
+        assert!(html.contains("U+FEFF"), "{html}");
     }
 
     #[test]

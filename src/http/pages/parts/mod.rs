@@ -13,6 +13,7 @@ pub(in crate::http) mod message;
 pub(in crate::http::pages) mod payload_form;
 pub(in crate::http::pages) mod pictures;
 pub(in crate::http::pages) mod preferences;
+pub(in crate::http::pages) mod reading;
 pub(in crate::http::pages) mod schedule_fields;
 pub(in crate::http::pages) mod time;
 pub(in crate::http::pages) mod view;

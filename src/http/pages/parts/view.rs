@@ -212,7 +212,7 @@ pub(in crate::http::pages) struct ProposalView {
     pub(in crate::http::pages) subject: String,
     pub(in crate::http::pages) title: String,
     pub(in crate::http::pages) editors: Vec<String>,
-    pub(in crate::http::pages) suggester: Option<String>,
+    pub(in crate::http::pages) suggesters: Vec<String>,
     pub(in crate::http::pages) note: Option<String>,
     pub(in crate::http::pages) approvable: Approvable,
 }
@@ -223,9 +223,9 @@ impl ProposalView {
         self.editors.iter().map(|editor| name_and_address(editor)).collect()
     }
 
-    /// Returns name and address of the person whose own words it is.
-    pub(in crate::http::pages) fn suggested_by(&self) -> Option<(&str, &str)> {
-        self.suggester.as_deref().map(name_and_address)
+    /// Returns names and addresses of the people whose own words it is.
+    pub(in crate::http::pages) fn suggested_by(&self) -> Vec<(&str, &str)> {
+        self.suggesters.iter().map(|suggester| name_and_address(suggester)).collect()
     }
 }
 

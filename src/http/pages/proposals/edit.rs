@@ -11,8 +11,10 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::base::{Error, ProposalId, Result};
+use crate::documents::commit::made_subject;
 use crate::documents::compare::merge::{Merged, merge};
 use crate::documents::proposals::proposal;
+use crate::documents::topics::suggestion;
 use crate::flows::proposals::ProposalAgainst;
 use crate::flows::proposals::edit::EditRequest;
 use crate::flows::{self, Site};
@@ -163,7 +165,7 @@ async fn edit(site: Site, mut call: Call) -> Result<Response> {
     };
     frame.name_documents(&site, [view.proposal.source_path.as_str()]).await;
     let preview = compared(&view.base_text, &text).await?;
-    let summary = sent.summary.trim().to_owned();
+    let summary = summary_of(&view, &text, sent.summary.trim());
     let mut page = EditPage { frame, view, text, summary, preview, carried, refusal: None };
     if sent.preview.is_some() || page.carried.is_some() {
         return reply::page(&page);
@@ -208,6 +210,14 @@ async fn carry(
     });
     let (text, conflicts) = work.await.map_err(interrupted)?;
     Ok((text, Some(Carried { revision_number: was.revision_number, conflicts })))
+}
+
+/// Returns what an edit changes: as typed. A summary that was made of the words of the earlier
+/// revision, and left as it was, is made again.
+fn summary_of(view: &ProposalView, text: &str, typed: &str) -> String {
+    let made = |new: &str| made_subject(&suggestion::title(&view.base_text, new));
+    let is_made = typed == view.subject && typed == made(&view.text);
+    if is_made && text != view.text { made(text) } else { typed.to_owned() }
 }
 
 /// Returns the lines of a text between the common start and end with another one, in UTF-16 units.

@@ -15,10 +15,13 @@ use crate::flows::proposals::{ProposalAgainst, RejectRequest};
 use crate::flows::{self, Site};
 use crate::http::markdown::Html;
 use crate::http::pages::Frame;
-use crate::http::pages::documents::passages::line_of;
-use crate::http::pages::parts::difference::{Difference, Reading};
+use crate::http::pages::documents::passages::{self, line_of};
+use crate::http::pages::parts::difference::Difference;
 use crate::http::pages::parts::labels::Tone;
-use crate::http::pages::parts::view::{Fate, Message, ProposalView, Revision, TopicView, read};
+use crate::http::pages::parts::reading::Reading;
+use crate::http::pages::parts::view::{
+    Fate, Message, ProposalView, Revision, Topic, TopicView, read,
+};
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
 use crate::http::pages::parts::{form, labels};
 use crate::http::pages::topics::suggestion::{Part, written};
@@ -87,7 +90,6 @@ impl Maker {
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Query {
     /// The diff is against this revision instead of the base.
     against: Option<String>,
@@ -236,7 +238,7 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     };
     let topic: TopicId = view.topic.id.parse()?;
     let thread: TopicView = read(flows::topics::show(&site, &caller, &topic).await?)?;
-    let quote = view.topic.anchor.as_ref().map(|it| it.quote.clone());
+    let quote = passage(&site, &thread.topic).await;
     let maker = maker(&site, &caller, view.proposal.job_id.as_deref()).await?;
     let suggested = suggested(&site, maker.as_ref(), &thread.messages);
     let is_unplaced = suggested.is_some() && labels::has_no_place(thread.topic.placement.as_ref());
@@ -265,6 +267,19 @@ async fn show(site: Site, call: Call) -> Result<Response> {
         fates,
         view,
     })
+}
+
+/// Returns the words of a Topic in the current text, or else the last known ones. The stored ones
+/// follow a change of the document a little later than the page does.
+async fn passage(site: &Site, topic: &Topic) -> Option<String> {
+    let known = topic.anchor.as_ref().map(|it| it.quote.clone());
+    let now = async {
+        let place = passages::place(topic)?;
+        let (blob, text) = site.repo.present(&topic.source_path.parse().ok()?).await.ok()?;
+        let placed_in = topic.placement.as_ref()?.blob.as_deref();
+        text.get(place).filter(|_| placed_in == Some(blob.as_str())).map(str::to_owned)
+    };
+    now.await.or(known)
 }
 
 /// Compares two texts on a blocking thread, because large ones take a while.

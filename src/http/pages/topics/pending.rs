@@ -3,6 +3,7 @@
 use crate::base::limit::PAGE_ROWS_MAX;
 use crate::base::{Millis, Result, SourcePath};
 use crate::flows::jobs::JobQuery;
+use crate::flows::proposals::apply::unready;
 use crate::flows::proposals::suggestions::applying;
 use crate::flows::{self, Site};
 use crate::http::pages::parts::holder::Holder;
@@ -19,6 +20,9 @@ const ASKED_WITHIN_MS: i64 = 2_000;
 pub(in crate::http::pages) struct Pending {
     /// The kind that turns it into one without a model.
     pub(in crate::http::pages) kind: Option<String>,
+    /// Why it cannot become one now, as a sentence: the document has uncommitted changes, or the
+    /// repository is in the middle of something.
+    pub(in crate::http::pages) unready: Option<String>,
     /// The job that blocked it, or blocks it now.
     pub(in crate::http::pages) obstacle: Option<Obstacle>,
 }
@@ -48,9 +52,15 @@ pub(in crate::http::pages) async fn pending(
         return Ok(None);
     }
     let Some((kind, _)) = applying(&site.config) else {
-        return Ok(Some(Pending { kind: None, obstacle: None }));
+        return Ok(Some(Pending { kind: None, unready: None, obstacle: None }));
     };
     let name = Some(kind.name.clone());
+    let path: SourcePath = view.topic.source_path.parse()?;
+    if let Some(cause) = unready(site, &path).await {
+        let hint = cause.hint_str().map(|it| format!("; {it}")).unwrap_or_default();
+        let unready = Some(format!("{}{hint}", cause.message()));
+        return Ok(Some(Pending { kind: name, unready, obstacle: None }));
+    }
     let obstacle = match holder {
         _ if kind.on_busy == OnBusy::Queue => None,
         Some(it) => {
@@ -58,7 +68,7 @@ pub(in crate::http::pages) async fn pending(
         }
         None => then(site, caller, view, last).await?,
     };
-    Ok(Some(Pending { kind: name, obstacle }))
+    Ok(Some(Pending { kind: name, unready: None, obstacle }))
 }
 
 /// Returns another Topic's job that was working on the document when the suggestion was made.

@@ -42,7 +42,8 @@ pub(in crate::http::pages) fn parts(
         count += 1;
         let name = format!("{name}-{count}-");
         // Compared as lines, so that a missing line break at the end is not a difference.
-        let line = |text: &str| format!("{}\n", text.trim_end_matches('\n'));
+        // The engine writes the document's line ends, whatever those of the message are.
+        let line = |text: &str| format!("{}\n", text.replace("\r\n", "\n").trim_end_matches('\n'));
         let made = Difference::named(&name, &line(words), &line(&inner), 0);
         parts.push(Part::Suggestion(Box::new(made)));
         plain_from = range.end;
@@ -73,6 +74,8 @@ mod tests {
         assert_eq!(shown(body, None).len(), 1);
         assert_eq!(shown("plain", Some("x")), ["<p>plain</p>"]);
         assert_eq!(shown("", Some("x")), [""]);
+        let body = "```suggestion\nOne.\nThree.\n```";
+        assert_eq!(shown(body, Some("One.\r\nTwo.")), ["+1 -1"]);
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::flows::{self, Site};
 use crate::http::pages::Frame;
 use crate::http::pages::documents::passages::{self, line_of};
 use crate::http::pages::parts::ansi::{self, Row, Style};
+use crate::http::pages::parts::difference::BYTE_ORDER_MARK;
 use crate::http::pages::parts::fields::Refused;
 use crate::http::pages::parts::holder::{self, Holder};
 use crate::http::pages::parts::view::{
@@ -75,7 +76,6 @@ struct Beside<'p> {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Query {
     /// Whether it is shown next to its document.
     beside: Option<String>,
@@ -388,6 +388,9 @@ fn passage(text: &str, range: std::ops::Range<usize>) -> Option<Passage> {
     let start = before.rfind("\n\n").map_or(0, |it| it + 2);
     let cut = before.char_indices().rev().nth(AROUND_CHARS_MAX).map_or(0, |(at, _)| at);
     let mut lead = &before[start.max(cut)..];
+    if cut == 0 && start == 0 {
+        lead = lead.strip_prefix(BYTE_ORDER_MARK).unwrap_or(lead);
+    }
     let is_cut = cut > start;
     if is_cut {
         lead = lead.find(' ').map_or(lead, |it| &lead[it + 1..]);

@@ -185,7 +185,7 @@ mod tests {
         let ask = Ask { system: String::new(), turns: Vec::new(), tools: Vec::new() };
         let mut events = claude.begin(&ask, Duration::from_secs(60)).await.unwrap();
         tokio::time::pause();
-        for _ in 0..10 {
+        for _ in 0..9 {
             tokio::time::advance(STILL_MAX / 10).await;
             events.feed(PING).unwrap();
         }

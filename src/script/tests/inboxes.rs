@@ -50,7 +50,8 @@ fn an_inbox_has_a_clock_for_its_first_output() {
     assert_eq!(start_of(&opencode, "first_output = \"1m\"").0, Some(60));
     assert_eq!(start_of("prompt = \"stdin\"", "first_output = \"1m\"").0, Some(60));
     let (start, warned) = start_of(&claude, "start = \"4m\"");
-    assert_eq!((start, warned), (None, vec!["6:9 bad-duration".to_owned()]));
+    assert_eq!(start, None);
+    assert!(warned.contains(&"6:9 bad-duration".to_owned()), "{warned:?}");
 }
 
 #[test]
@@ -235,7 +236,6 @@ fn every_mistake_has_its_place_and_what_to_type() {
         ("inputs = {}", "6:1 unknown-field", "expected one of"),
         ("lane = \"x\"", "6:1 unknown-field", "expected one of"),
         ("max_running = 3", "6:1 unknown-field", "expected one of"),
-        ("first_output = \"5s\"", "6:1 unknown-field", "expected one of"),
         ("repo = \"~/x\"", "6:8 bad-path", "write the whole path"),
         ("prepare = \"x\", cwd_template = \"/w/x\"", "6:31 bad-template", "{{message_id}}"),
         (

@@ -194,10 +194,10 @@ fn what_a_disabled_person_asked_for_and_has_not_begun_is_taken_back() {
 fn there_is_always_an_admin_and_names_are_checked() {
     let bench = Bench::new();
     let server = bench.serve();
-    refused(&bench, &["person", "disable", "ada"], 5, "last_admin");
-    refused(&bench, &["person", "role", "ada", "member"], 5, "last_admin");
+    refused(&bench, &["person", "disable", "ada", "--yes"], 5, "last_admin");
+    refused(&bench, &["person", "role", "ada", "member", "--yes"], 5, "last_admin");
     said(&bench, &["person", "add", "bo", "--role", "admin"]);
-    said(&bench, &["person", "role", "ada", "member"]);
+    said(&bench, &["person", "role", "ada", "member", "--yes"]);
     // The operator's token is ada's, who is no admin any more.
     refused(&bench, &["person", "list"], 3, "admin_only");
     refused(&bench, &["backup"], 3, "admin_only");
@@ -312,11 +312,11 @@ fn the_operator_who_is_demoted_or_disabled_stops_no_start() {
     let me = || bench.get("/api/me").ok()["person"]["name"].clone();
     assert_eq!(me(), "ada");
     let old = bench.operator();
-    said(&bench, &["person", "role", "ada", "member"]);
+    said(&bench, &["person", "role", "ada", "member", "--yes"]);
     server.stop();
     let server = bench.serve();
     assert_eq!(me(), "bo");
-    said(&bench, &["person", "disable", "bo"]);
+    said(&bench, &["person", "disable", "bo", "--yes"]);
     server.stop();
     let server = bench.serve();
     assert_eq!((me(), bench.operator()), (json!("cy"), old.clone()));

@@ -204,10 +204,10 @@ fn who_had_a_lower_role_since_the_backup_has_it_again() {
     said(&bench, &["person", "role", "bo", "admin"]);
     let two = backup(&bench);
     said(&bench, &["person", "add", "di", "--role", "admin"]);
-    said(&bench, &["person", "disable", "ada"]);
+    said(&bench, &["person", "disable", "ada", "--yes"]);
     server.stop();
     let server = bench.serve();
-    said(&bench, &["person", "role", "bo", "member"]);
+    said(&bench, &["person", "role", "bo", "member", "--yes"]);
     server.stop();
     let report = bench.json(&["restore", &two]);
     assert_eq!(report["admin_kept"], "bo", "{report:#}");

@@ -45,6 +45,16 @@ fn body(path: &str, base: &str) -> Value {
     }
 }
 
+/// Returns a well-formed write of a job.
+fn write(path: &str, target: &str, base: &str) -> Call {
+    match path {
+        "/api/channels/{slug}/attachments" => {
+            Call::file(&format!("{target}?name=late.md"), b"late")
+        }
+        _ => Call::post(target, body(path, base)),
+    }
+}
+
 /// Sends every write that a job can make with its token; returns what was answered.
 fn write_all(bench: &Bench, topic: &Topic, job: &str, token: &str) -> Vec<(String, u16, String)> {
     let base = bench.git(&["rev-parse", &format!("HEAD:{}", topic.path)]);
@@ -55,7 +65,7 @@ fn write_all(bench: &Bench, topic: &Topic, job: &str, token: &str) -> Vec<(Strin
         let id = if route.path.contains("/agent/jobs/") { job } else { &topic.id };
         let target =
             route.path.replace("{id}", id).replace("{slug}", "own").replace("{handle}", "ada");
-        let answer = bench.send(&Call::post(&target, body(route.path, &base)).token(token));
+        let answer = bench.send(&write(route.path, &target, &base).token(token));
         (route.path.to_owned(), answer.status, answer.code().to_owned())
     });
     sent.collect()
@@ -83,7 +93,7 @@ fn g04_every_write_with_a_stale_token_is_refused_and_changes_nothing() {
         let token = bench.left(&format!("token.{job}"));
         let before = state(&bench, &topic);
         let sent = write_all(&bench, &topic, &job, &token);
-        assert_eq!(sent.len(), 24, "{sent:?}");
+        assert_eq!(sent.len(), 25, "{sent:?}");
         for (path, status, code) in sent {
             assert_eq!((status, code.as_str()), (409, "job_ended"), "{path}");
         }
@@ -157,7 +167,7 @@ fn try_all(bench: &Bench, topic: &Topic, job: &str, token: Option<&str>) -> Vec<
         let target = route.path.replace("{id}", id).replace("{slug}", "own");
         let call = match (route.verb, route.who) {
             (Verb::Post, Who::Read) => Call::post(&target, json!({})),
-            (Verb::Post, _) => Call::post(&target, body(route.path, &base)),
+            (Verb::Post, _) => write(route.path, &target, &base),
             (verb, _) => Call::new(verb.as_str(), &target),
         };
         let call = token.map_or_else(|| call.clone(), |it| call.clone().token(it));

@@ -168,7 +168,7 @@ mod tests {
         served.spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut read = vec![0; 4096];
-            stream.read(&mut read).await.unwrap();
+            assert!(stream.read(&mut read).await.unwrap() > 0);
             stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
             std::future::pending::<()>().await;
         });

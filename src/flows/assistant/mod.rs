@@ -223,7 +223,9 @@ pub(in crate::flows) fn hint(code: &str) -> &'static str {
         "key_invalid" => "an admin must check the model's key and account",
         "refused" => "rephrase the question",
         "context_full" => "start a new conversation",
-        "auth_invalid" => "sign in again on the assistant's page",
+        "auth_invalid" => {
+            "sign in again on the assistant's page; a key of the engine is checked by an admin"
+        }
         "gateway_down" => "try again in a minute; see data/services/pi-gateway/run",
         "model_not_found" => "an admin must choose another model for the assistant's engine",
         "no_output" => "try again",

@@ -66,14 +66,7 @@ impl<'a> KindBuilder<'a> {
         let is_builtin = engine.is_some_and(|engine| matches!(engine.body, EngineBody::Builtin(_)));
         let (skill, inputs) = (self.skill(), self.inputs());
         let lane = self.lane(&inputs);
-        let produces = match checked.text("produces") {
-            Some("proposal") => Some(Produces::Proposal),
-            Some("perspective") => Some(Produces::Perspective),
-            Some("message") => Some(Produces::Message),
-            Some("result") => Some(Produces::Result),
-            Some("topic") => Some(Produces::Topic),
-            _ => None,
-        };
+        let produces = self.produces();
         self.check_rules(&inputs, produces);
         let on_busy = match checked.text("on_busy") {
             Some("reject") => OnBusy::Reject,
@@ -128,6 +121,17 @@ impl<'a> KindBuilder<'a> {
             agent,
             was: self.was(),
             at: self.declared.spot.at(),
+        }
+    }
+
+    fn produces(&self) -> Option<Produces> {
+        match self.checked.text("produces")? {
+            "proposal" => Some(Produces::Proposal),
+            "perspective" => Some(Produces::Perspective),
+            "message" => Some(Produces::Message),
+            "result" => Some(Produces::Result),
+            "topic" => Some(Produces::Topic),
+            _ => None,
         }
     }
 

@@ -168,6 +168,7 @@ fn a_site_listens_on_loopback_only() {
     check("wb.site { sources = { \"a[\" } }\n", &["4:23 bad-glob"]);
     check("wb.site { sources = {} }\n", &["4:21 bad-text"]);
     check("wb.site { public_hosts = { \"http://x\" } }\n", &["4:28 bad-host"]);
+    check("wb.site { data = \".\" }\n", &["4:18 bad-path"]);
 }
 
 #[test]

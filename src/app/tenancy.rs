@@ -15,7 +15,7 @@ use tracing::{error, warn};
 
 use crate::app::data;
 use crate::base::{Error, Result, fault};
-use crate::process::{FileLock, NameWatch};
+use crate::process::{FileLock, NameWatch, live_in};
 
 /// File name of the socket in the data folder.
 pub(super) const SOCKET: &str = "wb.sock";
@@ -70,6 +70,8 @@ impl Tenancy {
         if is_served(data).await && !fault::is_off("site_lock") {
             return Ok(None);
         }
+        // Before anything is ended: the processes of another site may have the same ids.
+        live_in(data);
         let lock = Arc::new(Mutex::new(lock));
         Ok(Some(Tenancy { data: data.to_owned(), lock }))
     }

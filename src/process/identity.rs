@@ -5,12 +5,16 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt as _;
+use std::sync::OnceLock;
 
+use camino::Utf8Path;
 use nix::errno::Errno;
 use nix::sys::signal;
 use serde::{Deserialize, Serialize};
 
 use crate::base::{Context, ErrorKind, Result, fault};
+use crate::process::launch::{MARK, PLACE};
 use crate::process::sys;
 
 /// Longest `/proc/PID/stat` that is read; it holds numbers and a name of at most 64 bytes.
@@ -155,7 +159,8 @@ pub(in crate::process) fn read_mark(pid: i32, name: &str) -> io::Result<Option<S
     let own = read(&format!("/proc/{pid}/environ"))?.unwrap_or_default();
     let found = value_in(&own, name);
     if found.is_some() || !own.is_empty() {
-        return Ok(found);
+        let is_foreign = || value_in(&own, PLACE).is_some_and(|it| is_of_another_site(&it));
+        return Ok(found.filter(|_| name != MARK || !is_foreign()));
     }
     // The main thread may exit before the others, which then alone have the memory.
     let Some(tasks) = seen(std::fs::read_dir(format!("/proc/{pid}/task")))? else {
@@ -169,6 +174,28 @@ pub(in crate::process) fn read_mark(pid: i32, name: &str) -> io::Result<Option<S
         }
     }
     Ok(None)
+}
+
+/// The data folder of this server, by device and inode.
+static HOME: OnceLock<(u64, u64)> = OnceLock::new();
+
+/// Says once which data folder is that of this process: jobs below another one are not its own,
+/// whatever their ids. A database that was restored elsewhere has the ids of its original.
+pub fn live_in(data: &Utf8Path) {
+    if let Ok(it) = data.metadata() {
+        let _ = HOME.set((it.dev(), it.ino()));
+    }
+}
+
+/// Returns whether the folder of a job is below another data folder than ours. One that is gone was
+/// ours before the site was moved.
+fn is_of_another_site(folder: &str) -> bool {
+    let Some(home) = HOME.get() else { return false };
+    let folder = Utf8Path::new(folder);
+    let is_home = |it: &Utf8Path| it.metadata().is_ok_and(|it| (it.dev(), it.ino()) == *home);
+    // An agent may have removed its own folder, but not the one above.
+    let is_there = folder.parent().is_some_and(|it| it.is_dir());
+    is_there && !folder.ancestors().any(is_home)
 }
 
 fn value_in(environ: &[u8], name: &str) -> Option<String> {

@@ -17,6 +17,10 @@ use crate::process::job_folder::JobFolder;
 /// The variable that marks every process of a job.
 pub const MARK: &str = "WB_JOB_ID";
 
+/// The variable with the folder of the job, which tells it from a job with the same id of a copy of
+/// this site.
+pub(in crate::process) const PLACE: &str = "WB_JOB_FOLDER";
+
 /// Version of the launch and exit file formats.
 pub(in crate::process) const VERSION: u32 = 1;
 /// Longest line on the lifeline, in either direction.

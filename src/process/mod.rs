@@ -39,7 +39,9 @@ pub use cgroup::Cgroups;
 pub use descriptors::{is_writable, raise_descriptors};
 pub use folder_stamp::Stamp;
 pub use guard::guard_main;
-pub use identity::{ProcessIdentity, Signal, boot_id, carries_mark, descends_from, start_time};
+pub use identity::{
+    ProcessIdentity, Signal, boot_id, carries_mark, descends_from, live_in, start_time,
+};
 pub use job_folder::JobFolder;
 pub use launch::{
     Clocks, ExitCause, ExitRecord, GUARD_SOCKET, GuardEvent, HOOKS_PIPE, Launch, LaunchStdin, MARK,

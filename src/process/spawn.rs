@@ -16,7 +16,7 @@ use crate::process::identity::ProcessIdentity;
 use crate::process::job_folder::JobFolder;
 use crate::process::launch::{
     GUARD_LOG, GuardOrder, LAUNCH_BYTES_MAX, LAUNCH_FILE, LINE_BYTES_MAX, Launch, LaunchStdin,
-    MARK, MASKED_BYTES_MAX, PROMPT_FILE, check_env,
+    MARK, MASKED_BYTES_MAX, PLACE, PROMPT_FILE, check_env,
 };
 use crate::process::lifeline::Lifeline;
 use crate::process::running_guard::{FAR, Guard, Held, Started};
@@ -242,6 +242,7 @@ fn command(
         .current_dir(job_dir)
         .env_clear()
         .env(MARK, job)
+        .env(PLACE, job_dir)
         .stdin(Stdio::from(lifeline))
         .stdout(Stdio::from(log.try_clone()?))
         .stderr(Stdio::from(log))

@@ -79,7 +79,7 @@ for (const [name, options] of [["desktop", {}], ["phone", { viewport: PHONE, tou
       { name: "broken.bin", mimeType: "application/octet-stream", buffer: Buffer.from([1, 0, 2]) },
     ]);
     const files = page.locator(".chat-attached li:not([aria-busy])");
-    await page.getByText("broken.bin: only texts").waitFor();
+    await page.locator(".chat-attached").getByText("broken.bin: only texts").waitFor();
     await files.nth(1).waitFor();
     assert.deepEqual(await findings(page), []);
     await picture(page, `attach-${name}`);

@@ -65,6 +65,29 @@ test("a later revision is told while somebody types, and what was changed is bro
   assert.equal((await site.get(`/api${new URL(page.url()).pathname}`)).text, both);
 });
 
+test("an edit that cannot be saved stays in its field, and is saved later", async (t) => {
+  const { site, id } = await begin(t);
+  const allow = [/Failed to load resource/, /ERR_INTERNET_DISCONNECTED/];
+  const page = await (await visitor(t, site, { allow })).openLive(`/proposals/${id}/edit`);
+  const mine = await type(page, "Paragraph 3 stays as it is", "Paragraph 3 is mine");
+  const save = page.getByRole("button", { name: "Save edit" });
+  await page.context().setOffline(true);
+  await save.click();
+  await page.locator(".form-refusal", { hasText: "What you typed is still here" }).waitFor();
+  assert.equal(await typed(page).inputValue(), mine);
+  await page.context().setOffline(false);
+  // Signed out in another tab: the text stays too.
+  const cookies = await page.context().cookies();
+  await page.context().clearCookies();
+  await save.click();
+  await page.locator(".form-refusal", { hasText: "You are signed out" }).waitFor();
+  assert.equal(await typed(page).inputValue(), mine);
+  await page.context().addCookies(cookies);
+  await save.click();
+  await page.waitForURL((it) => !it.pathname.endsWith("/edit"));
+  await page.locator(".rv-diff", { hasText: "Paragraph 3 is mine" }).first().waitFor();
+});
+
 test("the words to edit are in sight, near the top of a text and far down in it", async (t) => {
   const site = await serve(t, { files: { "plan.md": PLAN } }, (it) => {
     it.topicKind("rewrite", REWRITE);

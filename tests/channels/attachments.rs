@@ -197,8 +197,8 @@ fn an_agent_attaches_files_and_nothing_else() {
     }
     assert!(!printed.contains("exit 0"), "{printed}");
     assert_eq!(said(&bench, &slug).len(), 1);
-    let script = "echo Look | \"$CLIENT\" channel post --attach \"$OUT/plan.md\" --attach dot.png && \
-                  \"$CLIENT\" channel post --attach plan.md < /dev/null\n";
+    let script = "echo Look | \"$CLIENT\" channel post --attach \"$OUT/plan.md\" --attach dot.png \
+                  && \"$CLIENT\" channel post --attach plan.md < /dev/null\n";
     let printed = runs(&bench, script, || say("Send"));
     let page = bench.get(&path).ok();
     assert_eq!(printed, "3\n4\n", "{page:#}");

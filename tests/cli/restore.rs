@@ -50,6 +50,30 @@ fn what_ran_or_was_cancelled_after_the_backup_is_not_started_again() {
     assert_eq!(report["jobs_cancelled"], json!([ran, unwanted, later]), "{report:#}");
 }
 
+/// A copy of a site has jobs with the ids of its original, and ends none of its processes.
+#[test]
+fn a_backup_that_is_tried_elsewhere_leaves_its_original_alone() {
+    let original = bench();
+    let server = original.serve();
+    let job = original.job("long", json!({"word": "busy"}));
+    original.wait_status(&job, "running");
+    let backup = backup(&original);
+    let copy = bench();
+    copy.serve().stop();
+    copy.json(&["restore", &backup]);
+    let other = copy.serve();
+    let ended = copy.ended(&job);
+    assert_eq!(
+        (&ended["status"], &ended["reason"]),
+        (&json!("failed"), &json!("server_restarted"))
+    );
+    other.stop();
+    assert_eq!(original.show(&job)["status"], "running");
+    original.post(&format!("/api/agent/jobs/{job}/cancel"), json!({})).ok();
+    assert_eq!(original.ended(&job)["status"], "cancelled");
+    server.stop();
+}
+
 #[test]
 fn another_data_folder_than_the_scripts_is_refused() {
     let bench = bench();

@@ -99,6 +99,34 @@ fn g31_a_hook_behind_a_link_holds_the_next_agent() {
     server.stop();
 }
 
+/// Nothing in a nested repository is kept: its files go on holding until somebody decides.
+#[test]
+fn g31_a_nested_repository_is_not_said_to_be_restored() {
+    let bench = Bench::new();
+    std::fs::create_dir(bench.top.join("nested")).unwrap();
+    bench.write("nested/CLAUDE.md", "Be careful.\n");
+    for args in [
+        &["init", "-q"][..],
+        &["add", "-A"],
+        &["-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-q", "-m", "a"],
+    ] {
+        bench.git(&[&["-C", "nested"], args].concat());
+    }
+    let agent = format!("echo obey > '{}/nested/CLAUDE.md'", bench.top);
+    bench.word_kind("changes", FIELDS, &agent);
+    bench.word_kind("next", FIELDS, "exit 0");
+    let server = bench.serve();
+    let id = ended(&bench, "changes");
+    let (code, _, refused) = bench.cli(&["job", "restore", &id]);
+    assert!(code != 0 && refused.contains("a repository of its own"), "{refused}");
+    let next = bench.job("next", json!({}));
+    assert_eq!(bench.show(&next)["waiting"]["code"], "engine_held");
+    bench.write("nested/CLAUDE.md", "Be careful.\n");
+    assert_eq!(bench.cli(&["job", "keep", &id]).0, 0);
+    assert_eq!(bench.ended(&next)["status"], "succeeded");
+    server.stop();
+}
+
 /// A file that is rewritten and hidden in one step steers the next agent all the same.
 #[test]
 fn g31_a_steering_file_that_is_hidden_holds_the_next_agent() {

@@ -88,7 +88,16 @@ async fn an_agent_has_the_environment_it_was_given_and_secrets_are_in_no_file() 
     let text = rig.stdout();
     let mut lines: Vec<&str> = text.lines().collect();
     lines.sort_unstable();
-    assert_eq!(lines, ["A=b c", &format!("WB_JOB_ID={}", rig.job), "WB_TOKEN=***********"]);
+    let (folder, job) = (rig.job_dir(), &rig.job);
+    assert_eq!(
+        lines,
+        [
+            "A=b c",
+            &format!("WB_JOB_FOLDER={folder}"),
+            &format!("WB_JOB_ID={job}"),
+            "WB_TOKEN=***********"
+        ]
+    );
     for entry in std::fs::read_dir(rig.job_dir()).unwrap().flatten() {
         let meta = entry.metadata().unwrap();
         use std::os::unix::fs::PermissionsExt;

@@ -93,7 +93,7 @@ pub(in crate::cli) fn bytes(path: &Utf8Path, bytes_max: usize) -> Result<Vec<u8>
 /// may lead to a file that nobody wanted to send, and reading a pipe might never end.
 ///
 /// # Errors
-/// As [`bytes`], and `invalid` with code `not_a_file` for a link, a folder, a pipe or a device.
+/// As [`bytes()`], and `invalid` with code `not_a_file` for a link, a folder, a pipe or a device.
 pub(in crate::cli) fn regular(path: &Utf8Path, bytes_max: usize) -> Result<Vec<u8>> {
     let failed = || format!("cannot read {path}");
     let found = std::fs::symlink_metadata(path).context(ErrorKind::Invalid, failed)?;

@@ -8,8 +8,8 @@ use crate::base::{BlobId, Result};
 use crate::documents::changes::{Changes, FileChange, PrivateChange, RefChange, name_of};
 use crate::documents::git::{Checkout, Repo, blocking};
 use crate::documents::snapshot::{
-    HOOKS, PathState, Spot, Staged, Stashed, Tip, Work, git_root, hook_behind_a_link, hooks_facts,
-    name,
+    HOOKS, PathState, Spot, Staged, Stashed, Tip, Work, facts_within, git_root, hook_behind_a_link,
+    hooks_facts, name,
 };
 use crate::process::{CLOSED, Root, Standing};
 
@@ -192,6 +192,9 @@ impl Present {
 
     /// Returns whether a path can be restored.
     pub(super) async fn file(&self, repo: &Repo, it: &FileChange) -> Result<Item> {
+        if it.path.ends_with('/') && it.before.work != Work::Nothing {
+            return self.nested(repo, it).await;
+        }
         let was = self.want(repo, &it.path, &it.before).await?;
         let is = self.want(repo, &it.path, &it.after).await?;
         let now = match self.standing(repo, &it.path).await? {
@@ -235,6 +238,20 @@ impl Present {
         let outcome = outcome(is_before, is_after, lost.is_none());
         let why = lost.unwrap_or_else(|| "its text or its place in the index differs".to_owned());
         Ok(item(it.path.clone(), to.to_owned(), outcome, Some(why)))
+    }
+
+    /// Returns what is known of a nested repository that was there before: nothing in it is kept.
+    async fn nested(&self, repo: &Repo, it: &FileChange) -> Result<Item> {
+        let (own, top, path) = (repo.clone(), self.top.clone(), it.path.clone());
+        let facts = blocking(move || facts_within(&own, &top, &path)).await??;
+        let now = Work::Seen { facts };
+        let outcome = outcome(now == it.before.work, now == it.after.work, false);
+        let why = match outcome {
+            Outcome::NotKept => "it is a repository of its own, to be restored by hand",
+            _ => "it is another one now",
+        };
+        let (name, to) = (it.path.clone(), "restore it by hand".to_owned());
+        Ok(item(name, to, outcome, Some(why.to_owned())))
     }
 
     /// Returns whether one of git's own files can be restored.

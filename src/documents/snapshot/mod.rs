@@ -27,7 +27,7 @@ pub(in crate::documents) use private::{
     HOOKS, git_root, hook_behind_a_link, hooks_facts, names_lock,
 };
 pub(in crate::documents) use status::ANNOUNCED;
-pub(in crate::documents) use steering::STEERS;
+pub(in crate::documents) use steering::{STEERS, facts_within};
 pub use watched_jobs::{Look, Looks};
 
 /// Most files whose content is read and stored; for others only size and times are.

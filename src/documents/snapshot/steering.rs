@@ -115,7 +115,7 @@ fn plain(path: &Path, top: &Utf8Path) -> Option<PathBuf> {
 
 /// Returns the facts of a nested repository, about which git reports nothing: whether it contains
 /// files that steer agents, and their contents.
-pub(super) fn facts_within(repo: &Repo, root: &Root, folder: &str) -> Result<String> {
+pub(in crate::documents) fn facts_within(repo: &Repo, root: &Root, folder: &str) -> Result<String> {
     let mut folders = vec![folder.trim_end_matches('/').to_owned()];
     let (mut left, mut found) = (WITHIN_MAX, Vec::new());
     while let Some(folder) = folders.pop() {

@@ -10,7 +10,7 @@ use crate::process::cgroup::Cgroup;
 use crate::process::guard::note;
 use crate::process::guard::terminal::Terminal;
 use crate::process::job_folder::JobFolder;
-use crate::process::launch::{Launch, LaunchStdin, MARK, PROMPT_FILE};
+use crate::process::launch::{Launch, LaunchStdin, MARK, PLACE, PROMPT_FILE};
 use crate::process::sys;
 
 /// The agent's process, which also leads its session and its process group.
@@ -102,6 +102,7 @@ fn command(
         .env_clear()
         .envs(launch.env.iter().chain(secrets).map(|(name, value)| (name, value)))
         .env(MARK, &launch.job)
+        .envs(std::env::var(PLACE).ok().map(|it| (PLACE, it)))
         .stdin(stdin)
         .stdout(output()?)
         .stderr(output()?);

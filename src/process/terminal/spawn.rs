@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use crate::base::{Error, Result, tail_of};
 use crate::process::adopt::adopt;
 use crate::process::identity::ProcessIdentity;
-use crate::process::launch::{GUARD_LOG, MARK};
+use crate::process::launch::{GUARD_LOG, MARK, PLACE};
 use crate::process::running_guard::Guard;
 use crate::process::terminal::{Pane, Terminals};
 use crate::process::tree::Children;
@@ -47,7 +47,8 @@ pub(in crate::process) async fn spawn_in_pane(
     #[cfg(not(feature = "faults"))]
     let off: Option<String> = None;
     let left_out = off.as_deref().map(|it| ("WB_WITHOUT", it));
-    let env: Vec<(&str, &str)> = [(MARK, job)].into_iter().chain(left_out).collect();
+    let env: Vec<(&str, &str)> =
+        [(MARK, job), (PLACE, job_dir.as_str())].into_iter().chain(left_out).collect();
     let argv = [program.as_str(), "__guard", job_dir.as_str()];
     let cwd = job_dir.as_str();
     let made = Pane::start(&pane.terminals, &pane.session, cwd, &env, &argv).await?;

@@ -123,7 +123,7 @@ addEventListener("popstate", () => {
 });
 
 /** Returns the message and the hint of an error page. */
-function refusalOf(page) {
+export function refusalOf(page) {
   const parts = [".message", ".hint"].map((it) => page.querySelector(`#main ${it}`)?.textContent.trim());
   return parts.filter(Boolean).join(" — ") || page.querySelector("h1")?.textContent || "Something went wrong.";
 }

@@ -5,7 +5,7 @@
 // seen it, because a button that was about to be pressed was meant for the earlier text.
 
 import { typedIn, unsent } from "./draft.js";
-import { arrived, refuse } from "./forms.js";
+import { arrived, refusalOf, refuse } from "./forms.js";
 import { bind } from "./keys.js";
 import { placed, refreshAll } from "./live.js";
 import { say } from "./say.js";
@@ -442,7 +442,7 @@ function begin(area) {
   if (line > low - EDIT_MARGIN) scrollBy({ top: line - low / 2, behavior: "instant" });
 }
 
-/** Shows the changes of a text while it is being edited. */
+/** Shows the changes of a text while it is being edited; returns what shows them at once. */
 function follow(form, area) {
   let timer = 0;
   let asked = 0;
@@ -462,6 +462,33 @@ function follow(form, area) {
     clearTimeout(timer);
     timer = setTimeout(look, PREVIEW_MS);
   });
+  return look;
+}
+
+/** Sends an edit; the page stays, with all that was typed, unless it was saved. Returns where to go then. */
+async function save(form) {
+  if (form.ariaBusy === "true") return null;
+  form.ariaBusy = "true";
+  let problem = "Can’t reach this site right now. What you typed is still here.";
+  try {
+    const body = new URLSearchParams(new FormData(form));
+    const answer = await fetch(form.getAttribute("action"), { method: "POST", body });
+    if (answer.ok) return answer.url;
+    const page = swap.parse(await answer.text());
+    problem = answer.status === 401
+      ? "You are signed out. Sign in again in another tab, then save: what you typed is still here."
+      : refusalOf(page);
+    if (page.querySelector(".rv-editor")) {
+      problem = null;
+      swap.elements(page, ["e-state", "e-actions"]);
+    }
+  } catch {
+    // Said below.
+  } finally {
+    form.ariaBusy = null;
+  }
+  if (problem) refuse(form, problem);
+  return null;
 }
 
 /** Leaving an edited text asks for confirmation; changes of its proposal are announced. */
@@ -469,9 +496,23 @@ function guard(form) {
   const area = form.querySelector("textarea");
   const first = area.defaultValue;
   begin(area);
-  follow(form, area);
+  const look = follow(form, area);
   let isSent = false;
-  form.addEventListener("submit", () => { isSent = true; });
+  form.addEventListener("submit", (event) => {
+    // What leads to the editor of a later revision brings the text along.
+    isSent = event.submitter?.hasAttribute("formaction") ?? false;
+    if (isSent) return;
+    event.preventDefault();
+    if (event.submitter?.name === "preview") {
+      look().then(() => form.querySelector("#preview").scrollIntoView({ block: "center" }));
+      return;
+    }
+    save(form).then((next) => {
+      if (!next) return;
+      isSent = true;
+      location.assign(next);
+    });
+  });
   // Who comes back to a page that the browser has kept goes on typing in it.
   addEventListener("pageshow", () => { isSent = false; });
   addEventListener("beforeunload", (event) => {

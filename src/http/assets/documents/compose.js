@@ -209,6 +209,11 @@ export class Compose {
   dress() {
     const { about, moving, isChange } = this;
     this.title.textContent = isChange ? "Suggest a change" : about ? "Open a Topic" : "Open a Topic about the whole document";
+    if (moving) {
+      const name = document.createElement("bdi");
+      name.textContent = moving.title;
+      this.title.replaceChildren("Move “", name, "” to this passage");
+    }
     this.send.textContent = moving ? "Move it here" : isChange ? "Suggest this change" : "Open Topic";
     const label = this.body.parentElement.firstChild;
     label.textContent = isChange ? "Why (optional)" : "What should change, or what is unclear?";
@@ -284,11 +289,6 @@ export class Compose {
     // The same again after a lost answer is no second Topic.
     this.freshKey();
     this.dress();
-    if (this.moving) {
-      const name = document.createElement("bdi");
-      name.textContent = this.moving.title;
-      this.title.replaceChildren("Move “", name, "” to this passage");
-    }
     this.trouble.textContent = "";
     this.quote.textContent = "";
     this.box.hidden = false;

@@ -85,7 +85,9 @@ test("an edit that cannot be saved stays in its field, and is saved later", asyn
   await page.context().addCookies(cookies);
   await save.click();
   await page.waitForURL((it) => !it.pathname.endsWith("/edit"));
-  await page.locator(".rv-diff", { hasText: "Paragraph 3 is mine" }).first().waitFor();
+  const saved = new URL(page.url()).pathname.split("/").at(-1);
+  assert.notEqual(saved, id);
+  assert.ok(JSON.stringify(await site.get(`/api/proposals/${saved}`)).includes("Paragraph 3 is mine"));
 });
 
 test("the words to edit are in sight, near the top of a text and far down in it", async (t) => {

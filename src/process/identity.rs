@@ -183,7 +183,7 @@ static HOME: OnceLock<(u64, u64)> = OnceLock::new();
 /// whatever their ids. A database that was restored elsewhere has the ids of its original.
 pub fn live_in(data: &Utf8Path) {
     if let Ok(it) = data.metadata() {
-        let _ = HOME.set((it.dev(), it.ino()));
+        HOME.get_or_init(|| (it.dev(), it.ino()));
     }
 }
 

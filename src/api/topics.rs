@@ -214,6 +214,21 @@ pub struct ReworkAsked {
     pub comment: String,
     /// The requester.
     pub asked_by_name: String,
+    /// The text to propose, for the engine that applies suggestions: if the proposal was edited.
+    #[serde(default)]
+    pub revised: Option<RevisedText>,
+}
+
+/// The edits of a proposal, with a suggestion in the place of its passage.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct RevisedText {
+    /// The version of the Source that it is for.
+    pub source_sha: BlobId,
+    /// The complete text.
+    pub text: String,
+    /// Whether edits are missing in it, because their lines have changed otherwise.
+    pub is_partial: bool,
 }
 
 /// An open Topic as an agent sees it.

@@ -158,6 +158,7 @@ test("what was typed for a decision that is no longer possible stays on the page
   const dialog = page.getByRole("dialog");
   await dialog.getByText("Add a description").click();
   await dialog.getByLabel("Commit description").fill("As it was said.");
+  await dialog.getByLabel("Commit subject").fill("In my words");
   site.write("guide.md", `${GUIDE}More.\n`);
   await dialog.locator(".form-refusal").waitFor();
   await dialog.getByRole("button", { name: "Not now" }).click();
@@ -167,13 +168,19 @@ test("what was typed for a decision that is no longer possible stays on the page
   await page.locator("[data-open=approve]").waitFor();
   await kept.waitFor({ state: "detached" });
   await page.keyboard.press("a");
-  await dialog.getByText("Add a description").click();
+  // What will be sent is in sight.
+  await dialog.getByLabel("Commit description").waitFor();
   assert.equal(await dialog.getByLabel("Commit description").inputValue(), "As it was said.");
+  assert.equal(await dialog.getByLabel("Commit subject").inputValue(), "In my words");
 });
 
 test("in a conflict the same words again replace those of the document", async (t) => {
   const { site, id } = await aboutLine(t);
   const page = await (await visitor(t, site)).openLive(`/proposals/${id}`);
+  await page.keyboard.press("a");
+  await page.getByText("Add a description").click();
+  await page.getByLabel("Commit description").fill("For the old text.");
+  await page.keyboard.press("Escape");
   site.write("guide.md", GUIDE.replace("The first line.", "The very first line."));
   site.commit("by hand");
   await page.locator(".rv-banner-bad", { hasText: "The same lines have changed since" }).waitFor();
@@ -186,10 +193,13 @@ test("in a conflict the same words again replace those of the document", async (
   assert.equal(await dialog.getByLabel("New text").inputValue(), "The 1st line.");
   await dialog.getByRole("button", { name: "Request changes" }).click();
   await page.locator("#review[data-revision='2']").waitFor();
+  // What was typed for another text is not committed with this one.
+  await page.locator(".rv-kept", { hasText: "It wasn’t sent." }).waitFor();
   await page.keyboard.press("a");
   await page.getByRole("button", { name: "Approve and commit" }).click();
   await page.locator(".rv-banner-good").waitFor();
   assert.equal(site.read("guide.md"), GUIDE.replace("The first line.", "The 1st line."));
+  assert.ok(!site.git("log", "-1", "--format=%B").includes("For the old text."));
 });
 
 test("a review quotes the words of the branch that is checked out", async (t) => {

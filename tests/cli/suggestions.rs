@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::desk::said;
+use crate::pages::Browser;
 use crate::support::{Bench, Call};
 
 const KIND: &str = r#"
@@ -143,5 +144,66 @@ fn a_revision_is_called_by_the_words_that_it_proposes() {
     assert!(shown.starts_with("Change “Guide” to “Handbook”\n"), "{shown}");
     // Each line of the summary is one here, too.
     assert!(shown.contains("to “Handbook”\n            Suggested by ada."), "{shown}");
+    server.stop();
+}
+
+#[test]
+fn changes_of_an_edited_suggestion_keep_the_edits() {
+    let bench = Bench::new();
+    bench.lua(KIND);
+    let server = bench.serve();
+    let suggested = |words: &str| format!("```suggestion\n{words}\n```");
+    let topic = bench.topic("guide.md", "first line", &suggested("1st line"));
+    let first = bench.proposal("apply", &topic);
+    let shown = |id: &str| bench.get(&format!("/api/proposals/{id}")).ok();
+    let id = |of: &Value| of["proposal"]["id"].as_str().unwrap().to_owned();
+    bench.json(&["person", "add", "bo", "--role", "member", "--email", "bo@example.org"]);
+    let scopes = json!({"name": "t", "scopes": ["read", "write", "decide"], "person": "bo"});
+    let bo = bench.post("/api/tokens", scopes).ok()["token"].as_str().unwrap().to_owned();
+    let edit = |of: &Value, text: &str| {
+        let body = json!({"text": text, "text_digest": of["proposal"]["text_digest"]});
+        let call = Call::post(&format!("/api/proposals/{}/edit", id(of)), body).token(&bo);
+        shown(bench.send(&call).ok()["id"].as_str().unwrap())
+    };
+    let asked = |of: &Value, words: &str| {
+        let body = json!({"reason": suggested(words)});
+        bench.post(&format!("/api/proposals/{}/rework", id(of)), body)
+    };
+    let reworked = |of: &Value, words: &str| {
+        let job = bench.ended(asked(of, words).ok()["job_id"].as_str().unwrap());
+        assert_eq!(job["status"], "succeeded", "{job:#}");
+        shown(job["proposal_id"].as_str().unwrap())
+    };
+    let edited = edit(&first, "# Guide\n\nThe 1st line of all.\n\nThe second line.\nA third.\n");
+    // The dialog offers what is there now, and says what stays.
+    let page = Browser::signed_in(&bench, &server).page(&format!("/proposals/{}", id(&edited)));
+    assert!(page.contains(">\n1st line</textarea>"), "{page}");
+    assert!(page.contains("keeps the other edits"), "{page}");
+    let same = asked(&edited, "1st line");
+    assert_eq!(same.refusal(), (409, "same_text"));
+    let second = reworked(&edited, "very first line");
+    let want = "# Guide\n\nThe very first line of all.\n\nThe second line.\nA third.\n";
+    assert_eq!(second["text"], want);
+    let summary = "Add “very”, and other edits\n\nSuggested by ada, with the edits of revision 2.";
+    assert_eq!(second["proposal"]["summary"], summary);
+    // Again: they are still an edit, and the document has gone on elsewhere and in one line.
+    let third = reworked(&second, "first, very first line");
+    assert!(
+        third["text"].as_str().unwrap().contains("first, very first line of all."),
+        "{third:#}"
+    );
+    bench.write("guide.md", "# Guide\n\nThe first line.\n\nThe 2nd line.\n");
+    bench.git(&["commit", "-qam", "by hand"]);
+    let conflict = shown(&id(&third));
+    assert!(conflict["conflict"].is_object(), "{conflict:#}");
+    let last = reworked(&conflict, "zeroth line");
+    assert_eq!(last["text"], "# Guide\n\nThe zeroth line of all.\n\nThe 2nd line.\n");
+    let summary = last["proposal"]["summary"].as_str().unwrap();
+    assert!(
+        summary.ends_with("Edits on lines that have changed otherwise are not in it."),
+        "{summary}"
+    );
+    // Who edited it is named with the commit.
+    assert_eq!(last["editors"], json!(["bo <bo@example.org>"]));
     server.stop();
 }

@@ -91,16 +91,39 @@ fn apply(base: BlobId, thread: &AgentTopic, (blob, text): (&BlobId, &str)) -> Ou
         return nothing("the passage has changed and can't be found", MOVE);
     };
     let words = with_line_ends(&words, text, passage.start);
-    if text[passage.clone()] == words {
+    let change = title(&text[passage.clone()], &words);
+    let plain = [&text[..passage.start], &words, &text[passage.end..]].concat();
+    let (new, summary) = with_edits(&base, thread, plain, (&change, &author));
+    if new == text {
         return nothing("the suggestion changes nothing", SUGGEST);
     }
-    let new = [&text[..passage.start], &words, &text[passage.end..]].concat();
     if new.is_empty() {
         return nothing("the suggestion would leave the source empty", SUGGEST);
     }
-    let change = title(&text[passage], &words);
-    let summary = format!("{change}\n\nSuggested by {author}.");
     Outcome::Propose(Draft { topic_id: thread.topic.id.clone(), base, text: new, summary })
+}
+
+/// Returns the text and its summary: if the job revises an edited proposal, with those edits.
+fn with_edits(
+    base: &BlobId,
+    thread: &AgentTopic,
+    plain: String,
+    (change, author): (&str, &str),
+) -> (String, String) {
+    let by = format!("Suggested by {author}");
+    let rework = thread.rework.as_ref();
+    let revised = rework.and_then(|it| Some((it.revision_number, it.revised.as_ref()?)));
+    let Some((number, revised)) = revised.filter(|(_, it)| it.source_sha == *base) else {
+        return (plain, format!("{change}\n\n{by}."));
+    };
+    let mut summary = match revised.text == plain {
+        true => format!("{change}\n\n{by}."),
+        false => format!("{change}, and other edits\n\n{by}, with the edits of revision {number}."),
+    };
+    if revised.is_partial {
+        summary.push_str(" Edits on lines that have changed otherwise are not in it.");
+    }
+    (revised.text.clone(), summary)
 }
 
 fn nothing(why: &str, hint: &'static str) -> Outcome {

@@ -4,6 +4,7 @@
 //! none.
 //! **Invariant:** an anchor is never silently wrong: without evidence a placement is `orphaned`.
 
+mod around;
 mod blocks;
 mod carried;
 mod given;
@@ -24,6 +25,7 @@ use crate::api::sources::BlockKind;
 use crate::api::topics::PlacementState;
 use crate::base::BlobId;
 
+pub use around::around;
 pub use given::weigh;
 pub use ladder::place;
 pub use map::PairMap;

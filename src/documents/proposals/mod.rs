@@ -3,3 +3,4 @@
 pub mod attempt;
 pub mod fate;
 pub mod proposal;
+pub mod revise;

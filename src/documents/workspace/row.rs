@@ -56,6 +56,9 @@ const LIST: &str = "
     SELECT * FROM workspaces INDEXED BY workspaces_by_time
     WHERE made_ms <= :until ORDER BY made_ms DESC LIMIT :limit";
 
+/// The bell of those who clean up: a cleanup has failed, or is due.
+pub const BELL: &str = "workspaces";
+
 /// The statements of this file, for the schema test.
 pub const STATEMENTS: &[(&str, &str)] = &[
     ("workspaces::insert", INSERT),
@@ -151,6 +154,7 @@ pub fn end(
         ":root": root, ":state": state, ":kept": kept_ref, ":note": note, ":now": tx.now(),
     };
     one(tx.prepare_cached(END)?.execute(params)?, root)?;
+    tx.ring(BELL);
     changed(tx, root, state, &Actor::System)
 }
 

@@ -135,7 +135,7 @@ pub async fn create(
         }
     }
     if let Some(topic) = &checked.topic_id {
-        suggestions::refuse_same(site, kind, topic, None).await?;
+        suggestions::refuse_same(site, kind, topic, (None, None)).await?;
     }
     if !request.replace_proposals {
         multi_topic::refuse_proposed(site, checked.topic_id.as_ref(), &checked.values).await?;
@@ -215,7 +215,7 @@ pub async fn retry(
     refuse_answered(site, &old).await?;
     let (kind, mut new) = options::repeated(site, &old, person).await?;
     if let Some(topic) = &new.topic_id {
-        suggestions::refuse_same(site, kind, topic, None).await?;
+        suggestions::refuse_same(site, kind, topic, (None, None)).await?;
     }
     new.not_before = request.not_before.as_deref().map(options::parse_time).transpose()?;
     if request.when_allowed {

@@ -5,6 +5,7 @@ pub mod approve;
 pub mod edit;
 pub(in crate::flows) mod fates;
 pub mod rebase;
+pub mod revised;
 pub mod rework;
 pub mod submit;
 pub mod suggestions;
@@ -113,10 +114,10 @@ fn read_dossier(c: &Connection, config: &Config, id: &ProposalId) -> Result<Doss
         .as_ref()
         .map(|job| jobs::find(c, &jobs::Viewer::Program, job))
         .transpose()?;
-    let editors = lineage::editors(c, id)?;
     let text = proposal::text(c, id)?;
     let kind = job.as_ref().and_then(|it| config.kinds.get(&it.kind));
     let is_applied = kind.is_some_and(|it| suggestions::applies(config, it));
+    let editors = lineage::editors(c, id, is_applied)?;
     let suggesters = if is_applied { suggestions::suggesters(c, &proposal)? } else { Vec::new() };
     let topic = topics.remove(0);
     Ok(Dossier {

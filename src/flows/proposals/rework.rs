@@ -13,7 +13,7 @@ use crate::documents::topics::message;
 use crate::documents::unified;
 use crate::flows::people::names;
 use crate::flows::people::refuse_disabled;
-use crate::flows::proposals::suggestions;
+use crate::flows::proposals::{revised, suggestions};
 use crate::flows::requests::options;
 use crate::flows::{Site, as_answer, as_kept, kept_answer};
 use crate::jobs::{self, Verb};
@@ -70,7 +70,8 @@ pub async fn ask(
     }
     let (kind, new) = options::repeated(site, &old, person).await?;
     let reason = message::plain_lines(&request.reason);
-    suggestions::refuse_same(site, kind, &found.topic_id, Some(&reason)).await?;
+    let asked = (Some(reason.as_str()), Some(&found.id));
+    suggestions::refuse_same(site, kind, &found.topic_id, asked).await?;
     let (ids, queue, id) = (site.ids.clone(), site.queue.clone(), id.clone());
     let by = Actor::Person(person.id.clone());
     site.store
@@ -179,20 +180,31 @@ pub(in crate::flows) async fn of_caller(
     caller: &Caller,
 ) -> Result<Option<ReworkAsked>> {
     let Caller::Job { id, .. } = caller else { return Ok(None) };
-    let asked = id.clone();
-    site.store
+    let (asked, config) = (id.clone(), site.config.clone());
+    let found = site
+        .store
         .read(move |c| {
             let Some(rework) = lineage::rework_of_job(c, &asked)? else { return Ok(None) };
             let revision = proposal::find(c, &rework.proposal_id)?.revision_number;
             let name = crate::people::display_name(c, &rework.asked_by)?;
-            Ok(Some(ReworkAsked {
+            let job = jobs::find_brief(c, &jobs::Viewer::Program, &asked)?;
+            let kind = config.kinds.get(&job.kind);
+            let is_applied = kind.is_some_and(|it| suggestions::applies(&config, it));
+            let found = ReworkAsked {
                 proposal_id: rework.proposal_id,
                 revision_number: revision,
                 comment: rework.comment,
                 asked_by_name: name,
-            }))
+                revised: None,
+            };
+            Ok(Some((found, is_applied)))
         })
-        .await
+        .await?;
+    let Some((mut found, is_applied)) = found else { return Ok(None) };
+    if is_applied {
+        found.revised = revised::revised(site, &found.proposal_id, None).await?;
+    }
+    Ok(Some(found))
 }
 
 /// Returns the output of `wb-agent get-proposal`. The comment is that of the request for changes

@@ -8,15 +8,16 @@ use rusqlite::Connection;
 use serde::Serialize;
 
 use crate::api::proposals::{How, Proposal, ProposalStatus};
-use crate::api::topics::{Message, PlacementState, Topic};
+use crate::api::topics::{Message, Topic};
 use crate::base::limit::SOURCE_BYTES_MAX;
-use crate::base::{Actor, BlobId, Error, JobId, Millis, Result, SourcePath, TopicId};
+use crate::base::{Actor, BlobId, Error, JobId, Millis, ProposalId, Result, SourcePath, TopicId};
 use crate::documents::proposals::proposal;
 use crate::documents::sources::text;
 use crate::documents::topics::suggestion::{Suggestion, last, with_line_ends};
 use crate::documents::topics::topic;
 use crate::documents::topics::{message, placement};
 use crate::flows::Site;
+use crate::flows::proposals::revised;
 use crate::flows::topics::places;
 use crate::script::{Config, Input, InputType, Kind, Produces};
 
@@ -71,7 +72,8 @@ pub fn applying(config: &Config) -> Option<(&Kind, &Input)> {
 }
 
 /// Refuses a job that would apply a suggestion whose text is already proposed, or was rejected
-/// since. `said` is the person's message with the request, newer than all others.
+/// since. `said` is the person's message with the request, newer than all others; `revises` is the
+/// proposal that it is about.
 ///
 /// # Errors
 /// `conflict` with code `same_text`.
@@ -79,7 +81,7 @@ pub(in crate::flows) async fn refuse_same(
     site: &Site,
     kind: &Kind,
     id: &TopicId,
-    said: Option<&str>,
+    (said, revises): (Option<&str>, Option<&ProposalId>),
 ) -> Result<()> {
     if !applies(&site.config, kind) {
         return Ok(());
@@ -92,22 +94,22 @@ pub(in crate::flows) async fn refuse_same(
     else {
         return Ok(());
     };
-    let Ok((blob, present)) = site.repo.present(&topic.source_path).await else { return Ok(()) };
-    let path = topic.source_path.clone();
-    places::place_in_present(site, &path, std::slice::from_mut(&mut topic)).await?;
-    let placed = topic.placement.filter(|it| {
-        let is_found = |state| {
-            matches!(
-                state,
-                PlacementState::Exact | PlacementState::Shifted | PlacementState::Edited
-            )
-        };
-        it.blob == blob && is_found(it.state)
-    });
-    let Some(range) = placed.and_then(|it| it.range()) else { return Ok(()) };
-    let Some(before) = present.get(..range.start) else { return Ok(()) };
-    let words = with_line_ends(&words, &present, range.start);
-    let proposed = [before, &words, present.get(range.end..).unwrap_or_default()].concat();
+    let carried = match revises {
+        Some(proposal) => revised::revised(site, proposal, Some(words.clone())).await?,
+        None => None,
+    };
+    let (blob, proposed) = match carried {
+        Some(it) => (it.source_sha, it.text),
+        None => {
+            let path = topic.source_path.clone();
+            let Ok(present) = site.repo.present(&path).await else { return Ok(()) };
+            places::place_in_present(site, &path, std::slice::from_mut(&mut topic)).await?;
+            let Some(at) = places::passage(&topic, &present) else { return Ok(()) };
+            let (blob, text) = present;
+            let words = with_line_ends(&words, &text, at.start);
+            (blob, [&text[..at.start], &words, &text[at.end..]].concat())
+        }
+    };
     let proposed = site.repo.hash_text(&proposed).await?;
     // The same text is another proposal once the document has other words there: it undoes them.
     let is_same = |it: &&Proposal| it.proposed_sha == proposed && !is_passed(it, &blob);

@@ -437,3 +437,15 @@ pub(in crate::flows) async fn place_in_present(
     }
     Ok(())
 }
+
+/// Returns where the passage of a Topic is in the present text of its Source, if it is found there;
+/// the Topic must have been placed in it.
+pub(in crate::flows) fn passage(topic: &Topic, present: &(BlobId, String)) -> Option<Range<usize>> {
+    let placement = topic.placement.as_ref().filter(|it| it.blob == present.0)?;
+    let is_found = matches!(
+        placement.state,
+        PlacementState::Exact | PlacementState::Shifted | PlacementState::Edited
+    );
+    let range = placement.range().filter(|_| is_found)?;
+    present.1.get(range.clone()).map(|_| range)
+}

@@ -122,19 +122,24 @@ pub fn successor(connection: &Connection, proposal: &ProposalId) -> Result<Optio
 }
 
 /// Returns who edited the text of a proposal, in order. After an agent's revision the earlier edits
-/// count as the agent's.
+/// count as the agent's, unless the engine that applies suggestions made it, which keeps them
+/// (`is_applied`).
 ///
 /// # Errors
 /// Fails if the database cannot be read.
-pub fn editors(connection: &Connection, proposal: &ProposalId) -> Result<Vec<Actor>> {
+pub fn editors(
+    connection: &Connection,
+    proposal: &ProposalId,
+    is_applied: bool,
+) -> Result<Vec<Actor>> {
     let mut editors = Vec::new();
     let mut at = proposal.clone();
     // A revision is based on an earlier one, so the chain is no longer than the Topic's proposals.
     for _ in 0..TOPIC_PROPOSALS_MAX {
         let Some(origin) = origin(connection, &at)? else { break };
         match origin.how {
-            How::Reworked => break,
-            How::Merged => {}
+            How::Reworked if !is_applied => break,
+            How::Reworked | How::Merged => {}
             How::Edited => {
                 editors.retain(|it| *it != origin.made_by);
                 editors.insert(0, origin.made_by);
@@ -143,6 +148,22 @@ pub fn editors(connection: &Connection, proposal: &ProposalId) -> Result<Vec<Act
         at = origin.from_id;
     }
     Ok(editors)
+}
+
+/// Returns whether a person has edited the text of a proposal, or of one that it was made from.
+///
+/// # Errors
+/// Fails if the database cannot be read.
+pub fn is_edited(connection: &Connection, proposal: &ProposalId) -> Result<bool> {
+    let mut at = proposal.clone();
+    for _ in 0..TOPIC_PROPOSALS_MAX {
+        let Some(origin) = origin(connection, &at)? else { break };
+        if origin.how == How::Edited {
+            return Ok(true);
+        }
+        at = origin.from_id;
+    }
+    Ok(false)
 }
 
 /// Records the additional Topics that a proposal resolves.

@@ -20,10 +20,15 @@ export function carry(from, to) {
   keep(`document-${from}`, "");
 }
 
+/** Returns the fields of a form into which a person has typed. */
+export function typedFields(form) {
+  const all = [...form.querySelectorAll("textarea, input[type=text]")];
+  return all.filter((it) => it.value !== it.defaultValue);
+}
+
 /** Returns what a person has typed into a form. */
 export function typedIn(form) {
-  const changed = [...form.querySelectorAll("textarea")].filter((it) => it.value !== it.defaultValue);
-  return changed.map((it) => it.value).join("\n\n").trim();
+  return typedFields(form).map((it) => it.value).join("\n\n").trim();
 }
 
 /** Shows unsent text to be copied; `of` names its form. */

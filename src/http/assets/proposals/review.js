@@ -4,7 +4,7 @@
 // is sent is always that of the text on the page. The new one cannot be decided before the reader has
 // seen it, because a button that was about to be pressed was meant for the earlier text.
 
-import { typedIn, unsent } from "./draft.js";
+import { typedFields, typedIn, unsent } from "./draft.js";
 import { arrived, refusalOf, refuse } from "./forms.js";
 import { bind } from "./keys.js";
 import { placed, refreshAll } from "./live.js";
@@ -196,15 +196,26 @@ class Review {
     const typed = typedIn(form);
     if (!typed) return;
     const title = `What you typed (${NAMES[name].toLowerCase()}). It wasn’t sent.`;
-    this.root.querySelector("#p-bar").before(unsent(typed, title, name));
+    const box = unsent(typed, title, name);
+    box.dataset.revision = this.root.dataset.revision;
+    box.dataset.fields = JSON.stringify(typedFields(form).map((it) => [it.name, it.value]));
+    this.root.querySelector("#p-bar").before(box);
   }
 
-  /** A form is back that was away for a while, and so are the words in it. */
+  /** A form is back that was away for a while, and so are the words in it; those for another revision
+      stay beside it: they may not fit this one. */
   restore() {
     for (const kept of this.root.querySelectorAll(".rv-kept")) {
-      const area = this.form(kept.dataset.of)?.querySelector("textarea");
-      if (!area || area.value) continue;
-      area.value = kept.querySelector("textarea").value;
+      const form = this.form(kept.dataset.of);
+      if (!form || kept.dataset.revision !== this.root.dataset.revision) continue;
+      for (const [name, value] of JSON.parse(kept.dataset.fields)) {
+        const field = form.elements.namedItem(name);
+        if (!field || field.value !== field.defaultValue) continue;
+        field.value = value;
+        // Words that will be sent are in sight.
+        const fold = field.closest("details");
+        if (fold) fold.open = true;
+      }
       kept.remove();
     }
   }

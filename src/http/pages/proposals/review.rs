@@ -56,6 +56,8 @@ struct ProposalPage {
     summary: Option<Html>,
     /// The text of the last suggestion, if the job only applies suggestions.
     suggested: Option<String>,
+    /// Whether these words are those of an edit, whose other changes stay.
+    is_edited: bool,
     /// Whether its Topic has no place in the document that such a job could change.
     is_unplaced: bool,
 }
@@ -240,7 +242,14 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     let thread: TopicView = read(flows::topics::show(&site, &caller, &topic).await?)?;
     let quote = passage(&site, &thread.topic).await;
     let maker = maker(&site, &caller, view.proposal.job_id.as_deref()).await?;
-    let suggested = suggested(&site, maker.as_ref(), &thread.messages);
+    let own: ProposalId = view.proposal.id.parse()?;
+    let mut suggested = suggested(&site, maker.as_ref(), &thread.messages);
+    let edited = match suggested {
+        Some(_) => flows::proposals::revised::words(&site, &own).await?,
+        None => None,
+    };
+    let is_edited = edited.is_some();
+    suggested = edited.or(suggested);
     let is_unplaced = suggested.is_some() && labels::has_no_place(thread.topic.placement.as_ref());
     let (asked, left_out) = excerpt(thread.messages);
     let path = view.proposal.source_path.clone();
@@ -258,6 +267,7 @@ async fn show(site: Site, call: Call) -> Result<Response> {
         quote,
         summary,
         suggested,
+        is_edited,
         is_unplaced,
         frame,
         query,

@@ -67,6 +67,8 @@ const UNFENCED: &[(&str, &[&str])] = &[
             "retained::give_up",
             "retained::fence_all",
             "retained::fence_dying",
+            "retained::kept",
+            "retained::keep",
             "keeping::note_heard",
             "keeping::heard",
             "retained::queued",

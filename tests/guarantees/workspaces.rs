@@ -187,3 +187,25 @@ fn the_sweep_tries_a_failed_cleanup_again() {
     assert_eq!(sweep(&[])["items"], json!([]));
     server.stop();
 }
+
+/// Nobody asks for the sweep.
+#[cfg(feature = "faults")]
+#[test]
+fn a_failed_cleanup_is_repeated_by_itself() {
+    let bench = Bench::new();
+    let cleanup = format!("cleanup = [[test ! -e {}/broken]]", bench.out);
+    bench.word_kind("work", &format!("timeout = \"30s\", {cleanup}"), "true");
+    let clock = bench.base.join("clock");
+    std::fs::write(&clock, "0").unwrap();
+    std::fs::write(bench.out.join("broken"), "").unwrap();
+    let server = bench.serve_with(&[("WB_CLOCK", clock.as_str())]);
+    let first = bench.job("work", json!({}));
+    assert_eq!(bench.ended(&first)["workspace"]["state"], "failed");
+    std::fs::write(&clock, "61000").unwrap();
+    std::fs::remove_file(bench.out.join("broken")).unwrap();
+    // The end of another one rings; without it, the clock is looked at within 20 s.
+    let second = bench.job("work", json!({}));
+    assert_eq!(bench.ended(&second)["workspace"]["state"], "gone");
+    until("it is gone", || bench.show(&first)["workspace"]["state"] == "gone");
+    server.stop();
+}

@@ -37,7 +37,8 @@ pub enum Answer {
 ///
 /// # Errors
 /// `conflict` with codes `approval_decided` and `version_changed`; `invalid` with code
-/// `bad_payload` and the path; `forbidden` for viewers, jobs and tokens without the scope;
+/// `bad_payload` and the path; `cannot_resume` if a job is parked for it that the script of now
+/// cannot go on with; `forbidden` for viewers, jobs and tokens without the scope;
 /// `not_found`.
 pub async fn decide(
     site: &Site,
@@ -79,6 +80,7 @@ pub async fn decide(
     let (id, by, works) = (id.clone(), caller.actor(), site.works.clone());
     let decided = site.store.write(move |tx| {
         approvals::find(tx.connection(), &id, &viewer)?;
+        resume::refuse_lost(tx.connection(), &works, &id)?;
         let decided = approvals::decide(tx, &id, &by, &decision)?;
         resume::go_on(tx, &works, &decided, &by)?;
         notice::send(tx, &works, &decided, &by)?;

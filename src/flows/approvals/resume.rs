@@ -1,7 +1,9 @@
 //! Resuming a job that was parked for an approval: its next leg has the answer in its prompt.
 
+use rusqlite::Connection;
+
 use crate::approvals::{self, Approval, Sort, State, Texts, Viewer};
-use crate::base::{Actor, Error, Result};
+use crate::base::{Actor, ApprovalId, Error, Result};
 use crate::flows::Works;
 use crate::flows::approvals::named;
 use crate::jobs::{self, Job};
@@ -42,6 +44,23 @@ pub(super) fn require_resumable(config: &Config, job: &Job) -> Result<()> {
         .hint("ask without --and-exit, then wait with `wb-agent approval await`"))
 }
 
+/// Refuses a decision whose job could not go on with it, because the script has changed since the
+/// job was parked: the decision would be used up.
+///
+/// # Errors
+/// `conflict` with code `cannot_resume`, naming the job.
+pub(super) fn refuse_lost(c: &Connection, works: &Works, id: &ApprovalId) -> Result<()> {
+    let Some(parked) = jobs::parked_for(c, id)? else { return Ok(()) };
+    let job = jobs::find(c, &jobs::Viewer::Program, &parked)?;
+    let config = &works.scripts.current().config;
+    require_resumable(config, &job).map_err(|cause| {
+        cause.hint(format!(
+            "change the script back and type `wiki-browser reload`, then decide again; or \
+             `wiki-browser job cancel {parked}`"
+        ))
+    })
+}
+
 /// Queues the next leg of the job parked for an approval, if there is one.
 ///
 /// # Errors
@@ -73,7 +92,7 @@ pub(in crate::flows) fn parked(tx: &Tx<'_>, works: &Works, job: &Job) -> Result<
 /// As any read.
 pub(in crate::flows) async fn prompt(works: &Works, job: &Job) -> Result<Option<String>> {
     let Some(before) = job.resumes.clone() else { return Ok(None) };
-    let look = move |c: &rusqlite::Connection| {
+    let look = move |c: &Connection| {
         let waited = jobs::find_brief(c, &jobs::Viewer::Program, &before)?.waits_for;
         let id = waited.ok_or_else(|| Error::internal("a leg goes on from nothing"))?;
         let approval = named(c, approvals::find(c, &id, &Viewer::Program)?)?;

@@ -1,6 +1,7 @@
 //! Cancelling a waiting job, and telling whoever waits for its reply.
 
 use crate::base::{Actor, Ids, JobId, Result};
+use crate::documents::workspace::row;
 use crate::flows::{agents, approvals, assistant, mail};
 use crate::jobs::{self, Capacities, Viewer};
 use crate::store::Tx;
@@ -24,5 +25,7 @@ pub(in crate::flows) fn cancel_waiting(
     agents::cancelled(tx, &job)?;
     approvals::withdraw::settle_job(tx, &job)?;
     assistant::cancelled(tx, &job)?;
+    // What an earlier leg has left is cleaned up at once.
+    tx.ring(row::BELL);
     Ok(true)
 }

@@ -11,14 +11,14 @@ use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, error, warn};
+use tracing::{debug, error};
 
 use crate::api::workspaces::WorkspaceList;
 use crate::api::workspaces::{Workspace, WorkspaceSort, WorkspaceState};
 use crate::base::{Actor, Error, ErrorKind, JobId, Millis, Result};
 use crate::documents::workspace::{self, Discard, NewWorkspace, Wanted, row};
-use crate::flows::{Site, Works};
-use crate::jobs::{self, Cleanup, Job, Viewer, WorkspaceNeed, Workspaces};
+use crate::flows::{Site, Works, clock};
+use crate::jobs::{self, Cleanup, Job, Rest, Viewer, WorkspaceNeed, Workspaces};
 use crate::people::Caller;
 use crate::process;
 use crate::script::Kind;
@@ -276,21 +276,26 @@ pub struct SweptOne {
     pub problem: Option<String>,
 }
 
-/// Sweeps at the start and then hourly, until `stop`.
+/// Sweeps at the start, whenever a cleanup is due, and hourly, until `stop`.
 pub async fn serve(site: Site, stop: CancellationToken) {
-    loop {
-        tokio::select! {
-            swept = sweep(&site, false, &stop) => match swept {
-                Ok(swept) => debug!(count = swept.items.len(), "workspaces were swept"),
-                Err(cause) => warn!("workspaces could not be swept: {}", cause.chain()),
-            },
-            () = stop.cancelled() => return,
+    let bell = site.store.bell(row::BELL);
+    while clock::sleep(round(&site, &stop).await, "workspaces are swept", &bell, &stop).await {}
+}
+
+/// Sweeps; returns how long until the next cleanup is due.
+async fn round(site: &Site, stop: &CancellationToken) -> Result<Option<Duration>> {
+    let swept = sweep(site, false, stop).await?;
+    debug!(count = swept.items.len(), "workspaces were swept");
+    let now = site.store.clock().now();
+    let next = site.store.read(move |c| {
+        let mut next = None;
+        for found in row::open(c, SWEPT_MAX)? {
+            let due = due(&found, jobs::rest_of(c, &found.root)?).filter(|at| *at > now);
+            next = next.into_iter().chain(due).min();
         }
-        tokio::select! {
-            () = tokio::time::sleep(EVERY) => {}
-            () = stop.cancelled() => return,
-        }
-    }
+        Ok(next)
+    });
+    Ok(Some(next.await?.map_or(EVERY, |at| clock::until(at, now))))
 }
 
 /// Cleans up the workspaces of ended jobs: after a crash, or after a failed cleanup. Only folders
@@ -305,7 +310,7 @@ pub async fn sweep(site: &Site, dry_run: bool, stop: &CancellationToken) -> Resu
         let found = moved::followed(&site.works, found).await?;
         let (root, now) = (found.root.clone(), site.store.clock().now());
         let rest = site.store.read(move |c| jobs::rest_of(c, &root)).await?;
-        if !is_due(&found, rest.ended.filter(|_| !rest.is_active), now) || stop.is_cancelled() {
+        if due(&found, rest).is_none_or(|at| at > now) || stop.is_cancelled() {
             continue;
         }
         let path = found.path.clone();
@@ -325,18 +330,19 @@ pub async fn sweep(site: &Site, dry_run: bool, stop: &CancellationToken) -> Resu
     Ok(swept)
 }
 
-/// Returns whether a workspace is due: its job ended long enough ago, and a failed cleanup is not
-/// retried at once.
-fn is_due(found: &Workspace, ended: Option<Millis>, now: Millis) -> bool {
-    let Some(ended) = ended else { return false };
+/// Returns when a workspace is cleaned up: some time after its job ended, because that job usually
+/// does it, and at once if it was cancelled while it waited. A failed cleanup is repeated later.
+fn due(found: &Workspace, rest: Rest) -> Option<Millis> {
+    let ended = rest.ended.filter(|_| !rest.is_active)?;
     let pause = match (found.state, found.tries) {
         (WorkspaceState::Failed, 1) => MINUTE_MS,
         (WorkspaceState::Failed, 2) => 10 * MINUTE_MS,
         (WorkspaceState::Failed, 3) => 60 * MINUTE_MS,
-        (WorkspaceState::Failed, _) => return false,
+        (WorkspaceState::Failed, _) => return None,
+        (WorkspaceState::Ready, _) if rest.is_cancelled => 0,
         _ => 10 * MINUTE_MS,
     };
-    now >= found.ended_at.unwrap_or(ended).plus(pause)
+    Some(found.ended_at.unwrap_or(ended).plus(pause))
 }
 
 /// Returns the newest workspaces.
@@ -436,7 +442,10 @@ mod tests {
             note: None,
         };
         let minutes = |count: i64| Millis(count * MINUTE_MS);
-        let due = |it: &Workspace, ended, now| is_due(it, ended, minutes(now));
+        let rest = |ended, is_cancelled| Rest { is_active: false, ended, is_cancelled };
+        let due = |it: &Workspace, ended, now| {
+            due(it, rest(ended, false)).is_some_and(|at| at <= minutes(now))
+        };
         let ready = at(WorkspaceState::Ready, 0, None);
         assert!(!due(&ready, None, 100));
         assert!(!due(&ready, Some(minutes(0)), 9) && due(&ready, Some(minutes(0)), 10));
@@ -447,5 +456,7 @@ mod tests {
         }
         let failed = at(WorkspaceState::Failed, 4, Some(minutes(5)));
         assert!(!due(&failed, Some(minutes(0)), 1_000_000));
+        // What a parked job has left is due when it is cancelled.
+        assert_eq!(super::due(&ready, rest(Some(minutes(3)), true)), Some(minutes(3)));
     }
 }

@@ -21,10 +21,13 @@ pub struct Rest {
     pub is_active: bool,
     /// When the last one ended.
     pub ended: Option<Millis>,
+    /// Whether the last one was cancelled.
+    pub is_cancelled: bool,
 }
 
 const REST: &str = "
-    SELECT COUNT(*) FILTER (WHERE status IN ('queued', 'running', 'parked')), MAX(completed_ms)
+    SELECT COUNT(*) FILTER (WHERE status IN ('queued', 'running', 'parked')), MAX(completed_ms),
+        COALESCE(MAX(completed_ms) FILTER (WHERE status = 'cancelled') = MAX(completed_ms), FALSE)
     FROM agent_jobs WHERE id = :root OR root_id = :root";
 const FILES: &str = "
     SELECT CASE WHEN status = 'parked' OR EXISTS (
@@ -44,7 +47,15 @@ const FENCE_ALL: &str = "
     WHERE status = 'running' AND ending_ms IS NULL";
 const FENCE_DYING: &str = "
     UPDATE agent_jobs INDEXED BY jobs_running SET ending_ms = :now
-    WHERE status = 'running' AND ending_ms IS NULL AND pool <> 'live'";
+    WHERE status = 'running' AND ending_ms IS NULL AND pool <> 'live'
+      AND NOT (on_server_loss = 'keep' AND COALESCE(phase, 'run') = 'run')";
+const KEPT: &str = "
+    SELECT id FROM agent_jobs INDEXED BY jobs_running
+    WHERE status = 'running' AND ending_ms IS NULL
+      AND on_server_loss = 'keep' AND COALESCE(phase, 'run') = 'run'";
+const KEEP: &str = "
+    UPDATE agent_jobs SET on_server_loss = 'keep'
+    WHERE id = :id AND status = 'running' AND ending_ms IS NULL";
 const QUEUED: &str = "SELECT id FROM agent_jobs INDEXED BY jobs_by_status
     WHERE status IN ('queued', 'parked') ORDER BY seq";
 
@@ -55,6 +66,8 @@ pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("retained::forget_words", FORGET_WORDS),
     ("retained::fence_all", FENCE_ALL),
     ("retained::fence_dying", FENCE_DYING),
+    ("retained::kept", KEPT),
+    ("retained::keep", KEEP),
     ("retained::queued", QUEUED),
 ];
 
@@ -65,7 +78,11 @@ pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
 pub fn rest_of(connection: &Connection, root: &JobId) -> Result<Rest> {
     let mut statement = connection.prepare_cached(REST)?;
     let rest = statement.query_row(named_params! {":root": root}, |row| {
-        Ok(Rest { is_active: row.get::<_, i64>(0)? > 0, ended: row.get(1)? })
+        Ok(Rest {
+            is_active: row.get::<_, i64>(0)? > 0,
+            ended: row.get(1)?,
+            is_cancelled: row.get(2)?,
+        })
     });
     Ok(rest?)
 }
@@ -89,6 +106,25 @@ pub fn files(connection: &Connection, id: &JobId) -> Result<Option<Files>> {
 pub fn give_up_files(tx: &Tx<'_>, id: &JobId) -> Result<bool> {
     let params = named_params! {":id": id, ":now": tx.now()};
     Ok(tx.prepare_cached(GIVE_UP)?.execute(params)? == 1)
+}
+
+/// Records that the agent of a running job goes on when its server ends. Returns whether the job
+/// still runs.
+///
+/// # Errors
+/// Fails if the database cannot be written.
+pub(in crate::jobs) fn keep(tx: &Tx<'_>, id: &JobId) -> Result<bool> {
+    Ok(tx.prepare_cached(KEEP)?.execute(named_params! {":id": id})? == 1)
+}
+
+/// Returns the running jobs whose agents go on without a server.
+///
+/// # Errors
+/// Fails if the database cannot be read.
+pub(in crate::jobs) fn kept(connection: &Connection) -> Result<Vec<JobId>> {
+    let mut statement = connection.prepare_cached(KEPT)?;
+    let ids = statement.query_map([], |row| row.get(0))?;
+    Ok(ids.collect::<rusqlite::Result<_>>()?)
 }
 
 /// Deletes everything that a finished job said: its files are given up, and its row keeps no text.

@@ -209,3 +209,77 @@ fn an_expiry_goes_on_too_and_what_cannot_go_on_is_refused() {
     assert!(bench.left("why").contains("cannot end and go on later"), "{}", bench.left("why"));
     assert_eq!(bench.get("/api/approvals?state=pending").ok()["items"], json!([]));
 }
+
+/// Its workspace is not left until somebody sweeps.
+#[test]
+fn what_a_parked_job_has_left_is_cleaned_up_when_it_is_cancelled() {
+    let bench = Bench::new();
+    let hooks = bench.out.join("hooks");
+    let fields = format!(
+        "timeout = \"60s\", workspace = \"worktree\", cleanup = [[echo cleanup >> {hooks}]]"
+    );
+    parking_kind(&bench, &fields, &agent("echo half > half; exit 0"));
+    let server = bench.serve();
+    let job = bench.job("parks", json!({}));
+    asked(&bench);
+    bench.wait_status(&job, "parked");
+    bench.json(&["job", "cancel", &job]);
+    until("it is gone", || bench.show(&job)["workspace"]["state"] == "gone");
+    assert_eq!(bench.left("hooks"), "cleanup");
+    server.stop();
+}
+
+/// The decision would be used up by a leg that cannot run.
+#[test]
+fn a_decision_whose_job_cannot_go_on_is_refused_until_it_can() {
+    let bench = Bench::new();
+    parking_kind(&bench, "timeout = \"60s\"", &agent("exit 0"));
+    let server = bench.serve();
+    let job = bench.job("parks", json!({}));
+    let id = asked(&bench);
+    bench.wait_status(&job, "parked");
+    let resume = "resume = { \"--resume\", \"{{session}}\" },";
+    bench.edit(|text| text.replace(resume, ""));
+    bench.write_script();
+    bench.json(&["reload"]);
+    for verb in ["approve", "reject"] {
+        let path = format!("/api/approvals/{id}/{verb}");
+        let refused = bench.post(&path, json!({"version": 1}));
+        assert_eq!(refused.refusal(), (409, "cannot_resume"), "{verb}");
+        let hint = refused.body["error"]["hint"].as_str().unwrap();
+        assert!(hint.contains(&format!("job cancel {job}")), "{hint}");
+    }
+    assert_eq!(show(&bench, &id)["state"], "pending");
+    bench.edit(|text| text.replace("session = { ", &format!("{resume} session = {{ ")));
+    bench.write_script();
+    bench.json(&["reload"]);
+    approve(&bench, &id);
+    bench.wait_left("resumed");
+    server.stop();
+}
+
+/// A person may take longer than an agent may be silent: its idle clock stands still meanwhile.
+#[test]
+fn an_agent_that_waits_for_a_person_is_not_idle() {
+    let bench = Bench::new();
+    let waits = "ID=$(\"$wb_agent\" approval create --channel aws --title 'Create it?'); \
+        echo \"$ID\" > \"$OUT/id.part\"; mv \"$OUT/id.part\" \"$OUT/id\"; \
+        \"$wb_agent\" approval await \"$ID\" --timeout none > \"$OUT/told\"";
+    let fields = "timeout = \"60s\", idle = \"2s\"";
+    parking_kind(
+        &bench,
+        fields,
+        &format!("eval \"$(cat)\"; [ \"$word\" = none ] || exec sleep 60; {waits}"),
+    );
+    let server = bench.serve();
+    let waiting = bench.job("parks", json!({}));
+    let id = asked(&bench);
+    // Begun later and silent as well: this one runs out of time.
+    let idle = bench.job("parks", json!({"word": "idle"}));
+    assert_eq!(bench.ended(&idle)["reason"], "idle_timeout");
+    assert_eq!(bench.show(&waiting)["status"], "running");
+    approve(&bench, &id);
+    bench.wait_left("told");
+    assert_eq!(bench.ended(&waiting)["status"], "succeeded");
+    server.stop();
+}

@@ -83,7 +83,10 @@ fn a_lost_instance_is_repeated_and_answers_once() {
         ("fail", "prepare_spawned", false),
     ] {
         let bench = Bench::new();
-        let fields = format!("timeout = \"1m\", prepare = \"true\", on_lost = \"{on_lost}\"");
+        let fields = format!(
+            "timeout = \"1m\", prepare = \"true\", on_lost = \"{on_lost}\", \
+             on_server_loss = \"kill\""
+        );
         let agent = "echo run >> \"$OUT/ran\"; [ -e \"$OUT/go\" ] || sleep 30\n\
             wb-agent complete --reply 1";
         bench.inbox("t/slow", &fields, agent);

@@ -97,6 +97,8 @@ fn a_monitor_looks_at_its_worker_writes_to_it_and_ends_with_it() {
 /// Each run has one monitor, which ends with it, wherever the server dies. Fails with
 /// `WB_WITHOUT=monitor_end`.
 #[cfg(feature = "faults")]
+const LOST: &str = "on_lost = \"requeue_always\", on_server_loss = \"kill\"";
+
 #[test]
 fn a_killed_server_neither_doubles_nor_loses_a_monitor() {
     for point in ["run_begun", "after_guard", ""] {
@@ -105,7 +107,7 @@ fn a_killed_server_neither_doubles_nor_loses_a_monitor() {
         let worker = "[ -e \"$OUT/go\" ] || while :; do sleep 0.2; done\n\
             until grep -q \"$INSTANCE_ID\" \"$OUT/watched\"; do sleep 0.1; done\n\
             wb-agent complete --reply 1";
-        watched(&bench, "on_lost = \"requeue_always\"", worker, WATCHES);
+        watched(&bench, LOST, worker, WATCHES);
         let mut server = match point {
             "" => bench.serve(),
             point => bench.serve_with(&[("WB_CRASH_AT", point)]),

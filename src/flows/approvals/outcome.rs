@@ -51,6 +51,7 @@ pub async fn outcome(
 ) -> Result<ApprovalOutcome> {
     caller.may_read()?;
     let deadline = Instant::now() + wait.duration()?;
+    let _asking = caller.job().ok().and_then(|(id, _)| site.queue.asking(id));
     // Before the first look, so that nothing in between is missed.
     let mut events = site.store.subscribe();
     loop {

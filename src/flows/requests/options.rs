@@ -147,6 +147,7 @@ mod tests {
             hooks: Default::default(),
             inbox: None,
             agent: None,
+            is_kept: false,
             was: None,
             at: Location { file: camino::Utf8Path::new("x").into(), line: 1, column: 1 },
         }

@@ -151,6 +151,8 @@ pub(in crate::jobs) struct Running {
     pub(in crate::jobs) voice: Voice,
     /// The turns of an instance that is spoken to.
     pub(in crate::jobs) rest: Rest,
+    /// How many of its requests wait for a person.
+    pub(in crate::jobs) asks: super::asks::Asks,
 }
 
 /// A handle to the queue; cheap to clone.

@@ -195,7 +195,7 @@ pub(in crate::jobs) fn guard_spec(
         },
         grace_ms: ms(ground.grace),
         output: OutputCaps { head_bytes: OUTPUT_HEAD_BYTES_MAX, tail_bytes: OUTPUT_TAIL_BYTES_MAX },
-        on_server_loss: match kind.agent.as_ref().is_some_and(|it| it.is_kept) {
+        on_server_loss: match kind.is_kept && alone.is_none() {
             true => takeover::keep(&ground.data, id)?,
             // The server can only reach it through its socket.
             false if typed.is_some() => takeover::keep_for(&ground.data, id, 0)?,

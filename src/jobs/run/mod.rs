@@ -1,5 +1,6 @@
 //! Running jobs: from the claim to the single outcome, across restarts.
 
+pub(in crate::jobs) mod asks;
 pub(in crate::jobs) mod decide;
 pub(in crate::jobs) mod dispatch;
 pub(in crate::jobs) mod engine;

@@ -24,8 +24,8 @@ use crate::jobs::run::{execution, outcome, takeover};
 use crate::jobs::telemetry::Telemetry;
 use crate::jobs::{Generation, Job, Pool, Reason, Status, job_dir};
 use crate::process::{
-    self, Adopted, ExitCause, FileLock, GuardEnd, JobFolder, MARK, ProcessIdentity, Signal,
-    carries_mark,
+    self, Adopted, ExitCause, FileLock, GUARD_SOCKET, GuardEnd, JobFolder, MARK, ProcessIdentity,
+    Signal, carries_mark,
 };
 
 /// Retry interval for a lock held by a dying guard, which ends within its grace period.
@@ -77,7 +77,9 @@ pub(in crate::jobs) async fn recover(inner: &Arc<Inner>) -> Result<Left> {
         Err(cause) => error!("cgroups of jobs that are over: {}", cause.chain()),
     }
     end_unknown(inner, &running).await;
-    let is_taken = |job: &Job| job.pool == Pool::Live && job.ending_at.is_none();
+    let kept = inner.setup.store.read(retention::kept).await?;
+    let is_kept = |job: &Job| job.pool == Pool::Live || kept.contains(&job.id);
+    let is_taken = |job: &Job| is_kept(job) && job.ending_at.is_none();
     let (live, mut rest): (Vec<Job>, Vec<Job>) = running.into_iter().partition(is_taken);
     // An unresponsive guard does not delay the others.
     let taking = live.into_iter().map(async |job| (take_over(inner, &job).await, job));
@@ -130,14 +132,17 @@ async fn end_one_unknown(inner: &Inner, id: &JobId) -> Result<bool> {
     Ok(adopted.is_some())
 }
 
-/// Takes over the guard of a long-lived agent, if one is waiting.
+/// Takes over the guard of an agent that goes on without a server, if one is waiting.
 async fn take_over(inner: &Inner, job: &Job) -> Option<Adopted> {
     let guard = job.guard.as_ref()?;
     let current = inner.setup.generations.current();
     let kind = current.config.kinds.get(&job.kind);
     let engine = kind.and_then(|it| current.engines.find(&it.engine).ok());
     // Without a declaration its output could not be interpreted.
-    engine.and_then(|it| it.speech.as_ref())?;
+    let is_live = engine?.speech.is_some();
+    if job.pool == Pool::Live && !is_live {
+        return None;
+    }
     // Somebody may have stopped it.
     tell_guard(job, Signal::Cont);
     let dir = job_dir(&inner.ground.data, &job.id);
@@ -157,7 +162,7 @@ pub(in crate::jobs) async fn wait_and_settle(
     job: Job,
     stop: CancellationToken,
 ) -> JobId {
-    if job.pool == Pool::Live {
+    if goes_on_alone(&inner, &job) {
         // Its guard does not end with its server, so it is told to.
         tell_guard(&job, Signal::Term);
     }
@@ -181,6 +186,12 @@ pub(in crate::jobs) async fn wait_and_settle(
         }
     }
     job.id
+}
+
+/// Returns whether the guard of a job may wait for another server: then it has a socket.
+fn goes_on_alone(inner: &Inner, job: &Job) -> bool {
+    let door = job_dir(&inner.ground.data, &job.id).join(GUARD_SOCKET);
+    job.pool == Pool::Live || door.symlink_metadata().is_ok()
 }
 
 /// Ends a job whose guard cannot, because its agent keeps it stopped.

@@ -252,7 +252,7 @@ impl Telemetry {
     }
 
     /// Returns whether the agent waits for a tool, during which silence is no sign of a stall.
-    pub(super) fn is_in_call(&self) -> bool {
+    pub(in crate::jobs) fn is_in_call(&self) -> bool {
         self.calls.is_open()
     }
 

@@ -186,6 +186,8 @@ pub struct Kind {
     pub inbox: Option<Inbox>,
     /// Additional settings of a long-running agent.
     pub agent: Option<LiveAgent>,
+    /// Whether its jobs go on when the server ends, until another one takes them over.
+    pub is_kept: bool,
     /// Its previous name.
     pub was: Option<String>,
     /// Where it is declared.

@@ -471,6 +471,7 @@ fn kind(mode: Mode, engine: &str, assistant: &Assistant) -> Kind {
         hooks: Hooks::default(),
         inbox: None,
         agent: None,
+        is_kept: false,
         was: None,
         at: assistant.at.clone(),
     }

@@ -72,12 +72,6 @@ impl<'a> KindBuilder<'a> {
             Some("reject") => OnBusy::Reject,
             _ => OnBusy::Queue,
         };
-        if checked.text("on_server_loss") == Some("keep") && self.declared.word != "agent" {
-            let message =
-                format!("`on_server_loss = \"keep\"` of {} is not built yet", self.title());
-            let note = "it comes with a later release; \"kill\" is the default";
-            self.error("not-built-yet", message, checked.spot("on_server_loss"), note);
-        }
         let is_inbox = self.is_inbox();
         let (hooks, inbox) = self.around(is_builtin);
         let agent = (self.declared.word == "agent").then(|| {
@@ -85,6 +79,7 @@ impl<'a> KindBuilder<'a> {
             live_agent::build(self.declared, checked, engine, self.findings)
         });
         self.refuse_engine(agent.is_some());
+        let is_kept = self.is_kept(agent.as_ref());
         let prompt = self.prompt(is_builtin, skill.is_some());
         // A `start` command may print nothing, so its silence means nothing.
         let is_steady = is_steady && hooks.start.is_none() && agent.is_none();
@@ -119,6 +114,7 @@ impl<'a> KindBuilder<'a> {
             hooks,
             inbox,
             agent,
+            is_kept,
             was: self.was(),
             at: self.declared.spot.at(),
         }
@@ -190,7 +186,7 @@ impl<'a> KindBuilder<'a> {
         (hooks, inbox)
     }
 
-    fn is_inbox(&self) -> bool {
+    pub(super) fn is_inbox(&self) -> bool {
         self.declared.word == "inbox"
     }
 

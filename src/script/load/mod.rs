@@ -26,6 +26,7 @@ pub(in crate::script) mod raw;
 pub(in crate::script) mod request;
 pub(in crate::script) mod resolve;
 pub(in crate::script) mod schedule;
+mod server_loss;
 mod site;
 pub(in crate::script) mod skill;
 pub(in crate::script) mod webhook;

@@ -31,7 +31,7 @@ use crate::script::vm::thread::Plan;
 /// The folder of personas and templates, next to the script.
 const FOLDER: &str = "agents";
 /// Fields of a template that all its topics inherit, with their names in an inbox.
-const SHARED: [(&str, &str); 12] = [
+const SHARED: [(&str, &str); 13] = [
     ("about", "about"),
     ("asks", "asks"),
     ("cleanup", "cleanup"),
@@ -39,6 +39,7 @@ const SHARED: [(&str, &str); 12] = [
     ("cwd_template", "cwd_template"),
     ("engine", "engine"),
     ("first_output", "first_output"),
+    ("on_server_loss", "on_server_loss"),
     ("prepare", "prepare"),
     ("repo_root", "repo"),
     ("sends", "sends"),
@@ -46,7 +47,7 @@ const SHARED: [(&str, &str); 12] = [
     ("workspace", "workspace"),
 ];
 /// Other fields of a template.
-const OWN: [&str; 7] = ["id", "model", "name", "on_server_loss", "paths", "persistent", "topics"];
+const OWN: [&str; 6] = ["id", "model", "name", "paths", "persistent", "topics"];
 /// Fields of a template that declare nothing by themselves.
 const UNDECLARED: [&str; 6] = ["id", "model", "name", "paths", "persistent", "topics"];
 /// Fields of a template that a monitor has, with their names in a kind.
@@ -322,10 +323,6 @@ impl Template<'_> {
                     let note = "name the model in the `command` of the engine";
                     self.warn("not-built-yet", message, &spot, note);
                 }
-                ("on_server_loss", Yaml::Text(word)) if word == "keep" && !known.is_agent() => {
-                    let message = "`on_server_loss: keep` is not built yet".to_owned();
-                    self.warn("not-built-yet", message, &spot, "leave it out");
-                }
                 _ => {}
             }
         }
@@ -427,10 +424,6 @@ impl Known {
             Known::Agent => "a long-running agent",
             Known::Monitor => "a monitor",
         }
-    }
-
-    fn is_agent(self) -> bool {
-        self == Known::Agent
     }
 
     fn fields(self) -> Vec<&'static str> {

@@ -10,7 +10,7 @@ const ON_BUSY: [&str; 2] = ["reject", "queue"];
 const PRODUCES: [&str; 5] = ["proposal", "perspective", "message", "result", "topic"];
 /// Words of `kind.sees`.
 const SEES: [&str; 2] = ["inputs", "site"];
-/// Words of `kind.on_server_loss`; only the first is built.
+/// Words of `on_server_loss`.
 const ON_SERVER_LOSS: [&str; 2] = ["kill", "keep"];
 /// Words of `workspace`.
 const WORKSPACES: [&str; 2] = ["shared", "worktree"];
@@ -173,8 +173,9 @@ pub(in crate::script::schema) const KIND: [Field; 27] = [
         "on_server_loss",
         Shape::Word(&ON_SERVER_LOSS),
         "kill",
-        r#""kill""#,
-        "What happens to its jobs when the server is lost.",
+        r#""keep""#,
+        "Whether its jobs end with the server, or go on for up to a day until the next one takes \
+         them over.",
     ),
     field(
         "was",
@@ -190,7 +191,7 @@ pub(in crate::script::schema) const KIND: [Field; 27] = [
 ];
 
 /// The fields of `wb.inbox`. Its `start` is a command, so its clock is named `first_output`.
-pub(in crate::script::schema) const INBOX: [Field; 29] = [
+pub(in crate::script::schema) const INBOX: [Field; 30] = [
     needed("about", Shape::Line, r#""Tear an account down""#, "What it does, for people."),
     BY_ENGINE,
     SKILL,
@@ -229,6 +230,14 @@ pub(in crate::script::schema) const INBOX: [Field; 29] = [
     ),
     IDLE,
     LINGER,
+    with(
+        "on_server_loss",
+        Shape::Word(&ON_SERVER_LOSS),
+        "keep",
+        r#""kill""#,
+        "Whether its instances go on for up to a day after the server ends, until the next one \
+         takes them over; always \"kill\" for an engine of type \"stream\".",
+    ),
     with(
         "on_lost",
         Shape::Word(&ON_LOST),

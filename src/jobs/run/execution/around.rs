@@ -16,7 +16,7 @@ use tracing::{info, warn};
 use crate::base::limit::{ERROR_TAIL_BYTES_MAX, format_duration};
 use crate::base::{Error, Result, fault, tail_of};
 use crate::jobs::rows::sentence::{NO_FOLDER, NO_WORKTREE};
-use crate::jobs::rows::table;
+use crate::jobs::rows::{retention, table};
 use crate::jobs::run::decide;
 use crate::jobs::run::dispatch::{Inner, Running};
 use crate::jobs::run::execution::failed;
@@ -227,12 +227,15 @@ pub(super) async fn begin(inner: &Inner, job: &Job, phase: Phase) -> Result<()> 
 /// Commits that the agent starts next, together with what its script starts with it.
 pub(super) async fn begin_run(
     (inner, generation): (&Inner, &Arc<Generation>),
-    job: &Job,
+    (job, is_kept): (&Job, bool),
 ) -> Result<()> {
     let (job, generation) = (job.clone(), Arc::clone(generation));
     let begun = Arc::clone(&inner.setup.hooks.begun);
     let begin = move |tx: &Tx<'_>| {
         settle::begin_phase(tx, &job.id, Phase::Run)?;
+        if is_kept {
+            retention::keep(tx, &job.id)?;
+        }
         begun(tx, &generation, &job)
     };
     inner.setup.store.write(begin).await?;

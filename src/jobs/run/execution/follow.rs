@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::{Fuse, FusedFuture as _};
+use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
@@ -44,10 +45,10 @@ pub(super) async fn follow(
     outside: &Running,
     stop: &CancellationToken,
 ) -> Option<Followed> {
-    let (stopper, mut ending, is_run) = (guard.stopper(), None, phase == Phase::Run);
-    let (mut is_told, mut is_fenced, mut hints) = (false, !is_run, Hints::default());
-    // The fence is written while the guard brings the end about: neither waits for the other, and
-    // the settlement comes after both.
+    let (stopper, mut asks) = (guard.stopper(), outside.asks.subscribe());
+    let (mut ending, is_run) = (None, phase == Phase::Run);
+    let (mut is_told, mut is_fenced, mut hints) = (false, !is_run, Hints::of(telemetry.as_ref()));
+    // Written while the guard brings the end about; the settlement comes after both.
     let mut fencing = std::pin::pin!(Fuse::terminated());
     let mut verdict = std::pin::pin!(given((inner, job, phase), &outside.verdict).fuse());
     let mut asked = std::pin::pin!(asked_to_end((inner, job, phase), outside).fuse());
@@ -62,7 +63,7 @@ pub(super) async fn follow(
                 outside.rest.end();
                 continue;
             }
-            is_over = outside.rest.turned(), if !hints.is_closed => {
+            is_over = silent(outside, &mut asks), if !hints.is_closed => {
                 hints.turned(is_over, telemetry.as_ref(), outside, &stopper);
                 continue;
             }
@@ -126,8 +127,18 @@ async fn halt((inner, job): (&Inner, &Job), is_fenced_first: bool, stopper: &Gua
     stopper.stop(ExitCause::Stopped);
 }
 
+/// Returns when the agent begins or ceases to wait for another text or for a person; `true` if it
+/// gets no other text.
+async fn silent(outside: &Running, asks: &mut watch::Receiver<usize>) -> bool {
+    tokio::select! {
+        is_over = outside.rest.turned() => is_over,
+        // The sender is in `outside`.
+        Ok(()) = asks.changed() => false,
+    }
+}
+
 /// What a guard was told about the turns of its agent.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Hints {
     /// Whether its idle clock stands still.
     is_paused: bool,
@@ -136,6 +147,10 @@ struct Hints {
 }
 
 impl Hints {
+    fn of(telemetry: Option<&Telemetry>) -> Hints {
+        Hints { is_paused: telemetry.is_some_and(Telemetry::is_in_call), is_closed: false }
+    }
+
     /// Tells the guard about a change between two turns: an agent that gets nothing more is to end.
     fn turned(
         &mut self,
@@ -152,9 +167,11 @@ impl Hints {
         self.pause(telemetry, outside, stopper);
     }
 
-    /// Stops the idle clock while the agent waits for a tool, or for another text.
+    /// Stops the idle clock while the agent waits for a tool, a person, or another text.
     fn pause(&mut self, telemetry: Option<&Telemetry>, outside: &Running, stopper: &GuardStopper) {
-        let is_paused = telemetry.is_some_and(Telemetry::is_in_call) || outside.rest.is_resting();
+        let is_paused = telemetry.is_some_and(Telemetry::is_in_call)
+            || outside.rest.is_resting()
+            || *outside.asks.borrow() > 0;
         if is_paused != self.is_paused {
             self.is_paused = is_paused;
             stopper.in_call(is_paused);

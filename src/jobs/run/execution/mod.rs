@@ -6,6 +6,7 @@
 
 pub(super) mod around;
 mod follow;
+mod kept;
 mod phase;
 mod session;
 mod task;
@@ -32,8 +33,8 @@ use crate::jobs::run::workspace::{self, BAD_HOOK, Plan};
 use crate::jobs::run::{launch, recovery, unkept_files};
 use crate::jobs::speak::Noted;
 use crate::jobs::telemetry::Telemetry;
-use crate::jobs::{Alone, Generation, Job, Phase, Reason, ResolvedEngine, Status};
-use crate::process::{Adopted, ExitCause, GuardEnd, GuardSpec, OnServerLoss};
+use crate::jobs::{Alone, Generation, Job, Phase, Pool, Reason, ResolvedEngine, Status};
+use crate::process::{Adopted, ExitCause, GuardEnd, GuardSpec};
 use crate::script::{Kind, PromptBy, Reads, SCRIPT_STUCK, SECRET_MISSING, Speaks, Typed};
 use crate::store::Tx;
 
@@ -240,7 +241,7 @@ async fn run_all(
         return run_agent((inner, generation), job, ready, outside, stop).await;
     };
     ready.is_marked = true;
-    let mut outcome = match around::set_up(inner, job, &plan, &outside, stop).await {
+    let outcome = match around::set_up(inner, job, &plan, &outside, stop).await {
         SetUp::Left => return None,
         SetUp::Failed(outcome) => *outcome,
         SetUp::Ready(folder) => {
@@ -251,6 +252,16 @@ async fn run_all(
     if fault::is_off("settle_last") {
         settle_until_done((inner, generation), job, outcome.clone(), stop).await;
     }
+    end_around(inner, job, outcome, stop).await
+}
+
+/// Cleans up after an agent; nothing if the server stops before that is over.
+async fn end_around(
+    inner: &Inner,
+    job: &Job,
+    mut outcome: Outcome,
+    stop: &CancellationToken,
+) -> Option<Outcome> {
     loop {
         match around::end_workspace(inner, job, &outcome, stop).await {
             Ok(Cleaned::Left) => return None,
@@ -274,13 +285,17 @@ async fn run_agent(
     outside: Running,
     stop: &CancellationToken,
 ) -> Option<Outcome> {
-    if ready.is_marked {
-        match around::begin_run((inner, generation), job).await {
-            Ok(()) => {}
-            // Somebody cancelled it in this moment.
-            Err(cause) if cause.code_str() == JOB_ENDED => return Some(Outcome::default()),
-            Err(cause) => return Some(failed(Reason::Internal, cause.chain())),
-        }
+    let is_kept = kept::is_kept(&ready.spec);
+    let begun = match ready.is_marked {
+        true => around::begin_run((inner, generation), (job, is_kept)).await,
+        false if is_kept && job.pool != Pool::Live => kept::keep(inner, job).await,
+        false => Ok(()),
+    };
+    match begun {
+        Ok(()) => {}
+        // Somebody cancelled it in this moment.
+        Err(cause) if cause.code_str() == JOB_ENDED => return Some(Outcome::default()),
+        Err(cause) => return Some(failed(Reason::Internal, cause.chain())),
     }
     let cwd = &ready.spec.launch.cwd;
     let unkept = unkept_files::refusal(generation, job, &ready.spec.launch);
@@ -305,8 +320,7 @@ async fn supervise(
         Some(_) => None,
     };
     let Ready { spec, reads, speaks, typed, going_on: session, turns, .. } = ready;
-    let is_kept =
-        matches!(spec.launch.on_server_loss, OnServerLoss::Keep { keep_ms, .. } if keep_ms > 0);
+    let is_kept = kept::is_kept(&spec);
     let listener = match (inner.setup.hooks.listen)(generation, job) {
         Ok(listener) => listener,
         Err(cause) => return Some(failed(Reason::Internal, cause.chain())),
@@ -372,6 +386,10 @@ pub(super) async fn go_on(
     let mut outcome = ended((&inner, &generation), &job, end, telemetry, is_stopping).await;
     if let Some(watched) = watched.filter(|_| !fault::is_off("watch")) {
         outcome.warnings.extend(look_again(watched, &stop).await);
+    }
+    if job.phase.is_some() {
+        let Some(cleaned) = end_around(&inner, &job, outcome, &stop).await else { return id };
+        outcome = cleaned;
     }
     settle_until_done((&inner, &generation), &job, outcome, &stop).await;
     id

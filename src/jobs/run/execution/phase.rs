@@ -146,6 +146,8 @@ pub(super) async fn go_on(
 ) -> Ran {
     let dir = job_dir(&inner.ground.data, &job.id);
     let (pid, is_typed) = (guard.identity().pid, typed.is_some());
+    // The guard knows of a pause that has ended without a server.
+    guard.stopper().in_call(telemetry.is_in_call());
     let heard = follow((inner, job, Phase::Run), guard, (Some(telemetry), true), outside, stop);
     let followed = typing((inner, job), (pid, typed), heard, outside, stop).await;
     if is_typed && followed.is_some() {

@@ -139,7 +139,7 @@ fn run(desk: &Desk, command: Command) -> Result<u8> {
         Command::Proposal(command) => proposal::run(desk, command),
         Command::Approval(command) => approval::run(desk, command).map(|()| 0),
         Command::Agent(command) => agent::run(desk, command).map(|()| 0),
-        Command::Workspace(command) => workspace::run(desk, command).map(|()| 0),
+        Command::Workspace(command) => workspace::run(desk, command),
         Command::Decisions => approval::decisions(desk).map(|()| 0),
         Command::Source(command) => source::run(desk, command).map(|()| 0),
         Command::Persona(command) => perspective::persona(desk, command).map(|()| 0),

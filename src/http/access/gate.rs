@@ -61,8 +61,8 @@ pub(in crate::http) async fn check(
     let is_misused = matches!(found, Found::OtherVerbs(_, true));
     // Browsers add no signature, so no page can send a signed request.
     let is_open = is_misused || matches!(who, Some(Who::All | Who::Signed));
-    if who != Some(Who::Signed) && !is_misused && !fault::is_off("origin_check") {
-        check_origin(&host, head, is_open)?;
+    if who != Some(Who::Signed) && !fault::is_off("origin_check") {
+        check_origin(&host, head, is_open && !is_misused)?;
     }
     let (credential, who) = if is_open {
         (None, None)

@@ -581,7 +581,7 @@
 ---Where the site's files are.
 ---@class wb.SiteFields
 ---@field root? string Folder of the git repository that holds the Sources. Default: `.`.
----@field data? string Folder of the database, the socket and the jobs. Default: `./data`.
+---@field data? string Folder of the database, the socket and the jobs. Commands find it through the script. Default: `./data`.
 ---@field listen? string Loopback address and port; 0 picks a port. Default: `127.0.0.1:7180`.
 ---@field sources? string[] Globs of the tracked files that are Sources; a leading `!` excludes files. Default: `**/*.md`.
 ---@field wb_agent? string The agent's client, if it is not next to the running program.

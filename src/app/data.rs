@@ -2,7 +2,8 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::Write as _;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 
 use camino::Utf8Path;
 use serde_json::Value;
@@ -14,7 +15,8 @@ use crate::flows::site::server_file::{self, SERVER_FILE};
 use crate::process;
 use crate::script::Config;
 
-/// Creates the folder with mode 0700.
+/// Creates the folder with mode 0700. An existing one that others can enter, or that its group can
+/// change, gets that mode; a group that can only read it was let in by somebody.
 pub(super) fn make_private(data: &Utf8Path) -> Result<()> {
     let cannot = || format!("cannot create the data folder {data}");
     DirBuilder::new()
@@ -22,11 +24,28 @@ pub(super) fn make_private(data: &Utf8Path) -> Result<()> {
         .mode(0o700)
         .create(data)
         .map_err(|cause| Error::of_disk(cannot(), cause))?;
+    close(data)?;
     // A durable database needs a durable folder.
     if let Some(parent) = data.parent().filter(|it| !it.as_str().is_empty()) {
         File::open(parent).and_then(|it| it.sync_all()).context(ErrorKind::Unavailable, cannot)?;
     }
     ignore_all(data)
+}
+
+fn close(data: &Utf8Path) -> Result<()> {
+    /// What the others may do, and what the group may change.
+    const OPEN: u32 = 0o027;
+    let cannot = || format!("cannot close the data folder {data} to other users");
+    let mode = fs::metadata(data).context(ErrorKind::Unavailable, cannot)?.mode() & 0o7777;
+    if mode & OPEN == 0 {
+        return Ok(());
+    }
+    let closed = mode & !0o077;
+    fs::set_permissions(data, fs::Permissions::from_mode(closed))
+        .context(ErrorKind::Unavailable, cannot)
+        .map_err(|cause| cause.hint(format!("as its owner: chmod 0700 {data}")))?;
+    warn!("the data folder {data} was open to other users (mode {mode:o}); it is {closed:o} now");
+    Ok(())
 }
 
 /// Returns a repository that keeps its own files in the data folder. A data folder with tracked

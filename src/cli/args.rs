@@ -69,7 +69,7 @@ pub(super) struct Common {
     /// Script of the site [default: the nearest wiki-browser.lua in this folder or above]
     #[arg(long, global = true, help_heading = HEADING, value_name = "FILE")]
     pub(super) config: Option<Utf8PathBuf>,
-    /// Data folder of the site [default: `data` next to the script]
+    /// Data folder of the site [default: the one that the script names, `data` next to it]
     #[arg(long, global = true, help_heading = HEADING, value_name = "DIR")]
     pub(super) data: Option<Utf8PathBuf>,
     /// Print the server's JSON, and errors as JSON

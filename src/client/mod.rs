@@ -130,6 +130,14 @@ impl Client {
         &self.socket
     }
 
+    /// Checks that a server listens on the socket; sends nothing.
+    ///
+    /// # Errors
+    /// `no_server`; `timeout` if it accepts no connection; `forbidden`.
+    pub fn probe(&self) -> Result<()> {
+        self.runtime.block_on(socket::connect(&self.socket)).map(drop)
+    }
+
     /// Requests a resource and returns its JSON.
     ///
     /// # Errors

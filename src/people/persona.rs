@@ -13,10 +13,12 @@ use crate::base::limit::{
     PERSONA_ABOUT_BYTES_MAX, PERSONA_FRONT_BYTES_MAX, PERSONA_NAME_BYTES_MAX, PERSONA_PATHS_MAX,
     SOURCE_PATH_BYTES_MAX,
 };
-use crate::base::{SourcePath, truncate_chars};
+use crate::base::{SourcePath, nearest, truncate_chars};
 
 /// The allowed fields of a front matter.
 const FIELDS: [&str; 3] = ["name", "about", "paths"];
+/// The field that makes a file the template of an agent.
+const ENGINE: &str = "engine";
 
 /// A named role for an agent.
 #[derive(Clone, Debug)]
@@ -65,7 +67,8 @@ pub fn parse_persona(name: &str, text: &str) -> Result<Persona, PersonaFault> {
     let mut reader = Reader { name, about: None, paths: None, has_name: false, globs: None };
     let mut lines = text.split_inclusive('\n').zip(1u32..);
     let is_rule = |line: &str| line.trim_end() == "---";
-    let begin = "begin the file with the lines `---`, `name: NAME`, `---`";
+    let begin = "begin the file with the lines `---`, `name: NAME`, `---`; that of an agent also \
+                 has `engine: ENGINE`";
     if !lines.next().is_some_and(|(line, _)| is_rule(line)) {
         return Err(fault(1, "no front matter", begin));
     }
@@ -86,9 +89,24 @@ pub fn parse_persona(name: &str, text: &str) -> Result<Persona, PersonaFault> {
             let message = format!("there is the control character U+{:04X}", u32::from(control));
             return Err(fault(number, message, "write spaces, not tabs"));
         }
-        is_list = reader.line(line, is_list).map_err(|it| fault(number, it.0, it.1))?;
+        is_list = match reader.line(line, is_list) {
+            Ok(is_list) => is_list,
+            Err(_) if !rest_of(text, number).lines().any(is_rule) => return Err(unclosed(text)),
+            Err(it) => return Err(fault(number, it.0, it.1)),
+        };
     }
-    Err(fault(1, "the front matter has no end", "close it with a line `---`"))
+    Err(unclosed(text))
+}
+
+/// Returns the error about a front matter without an end, at the line that was meant as its end.
+fn unclosed(text: &str) -> PersonaFault {
+    let is_meant = |line: &str| {
+        let dashes = line.trim_end();
+        dashes.chars().count() > 1 && dashes.chars().all(|it| matches!(it, '-' | '–' | '—'))
+    };
+    let meant = text.lines().zip(1u32..).skip(1).find(|(line, _)| is_meant(line));
+    let line = meant.map_or(1, |it| it.1);
+    fault(line, "the front matter is not closed", "close it with a line `---`")
 }
 
 /// Returns the text after a line.
@@ -154,7 +172,13 @@ impl Reader<'_> {
             _ => {
                 let shown = truncate_chars(field, 60);
                 let message = format!("a persona has no field `{}`", shown.escape_debug());
-                return wrong(message, format!("it may have: {}", FIELDS.join(", ")));
+                let meant = nearest(field, FIELDS.into_iter().chain([ENGINE]));
+                let meant = match meant {
+                    Some(ENGINE) => "did you mean `engine`, for an agent? ".to_owned(),
+                    Some(it) => format!("did you mean `{it}`? "),
+                    None => String::new(),
+                };
+                return wrong(message, format!("{meant}it may have: {}", FIELDS.join(", ")));
             }
         }
         Ok(false)
@@ -359,6 +383,8 @@ mod tests {
             (2, "---\nname: ../x\n---\nx".to_owned()),
             (2, "---\nnmae: critic\n---\nx".to_owned()),
             (3, "---\nname: critic\nname: critic\n---\nx".to_owned()),
+            (1, "---\nabout: x\nengine: ln\nYou are.".to_owned()),
+            (4, "---\nabout: x\nengine: ln\n--\nYou are.".to_owned()),
             (3, "---\nname: critic\ntools: Bash\n---\nx".to_owned()),
             (3, "---\nname: critic\n  about: x\n---\nx".to_owned()),
             (3, "---\nname: critic\nabout: |\n---\nx".to_owned()),
@@ -386,6 +412,18 @@ mod tests {
             let fault = parse(&text).map(drop).unwrap_err();
             assert_eq!(fault.line, line, "{text:?}: {fault:?}");
             assert!(!fault.message.is_empty() && !fault.hint.is_empty(), "{fault:?}");
+        }
+    }
+
+    #[test]
+    fn a_misspelt_field_is_told_what_was_meant() {
+        for (field, meant) in [("Engine", "`engine`"), ("engin", "`engine`"), ("path", "`paths`")] {
+            let fault = parse(&format!("---\n{field}: x\n---\nx")).map(drop).unwrap_err();
+            assert!(fault.hint.contains(meant), "{fault:?}");
+        }
+        for text in ["---\nabout: x\nengine: ln\nYou are.", "---\nengine: ln\n--\nYou are."] {
+            let fault = parse(text).map(drop).unwrap_err();
+            assert!(fault.message.contains("not closed"), "{fault:?}");
         }
     }
 

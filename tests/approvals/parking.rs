@@ -102,6 +102,37 @@ fn g35_a_parked_job_goes_on_with_the_answer_also_after_kill_9() {
     }
 }
 
+/// The replaced database still has it parked: nothing happened to it since the backup. One that was
+/// answered since is not asked about again.
+#[test]
+fn a_restore_keeps_the_request_of_a_job_that_is_still_parked() {
+    let bench = Bench::new();
+    parking_kind(&bench, "timeout = \"60s\"", &agent("exit 0"));
+    let server = bench.serve();
+    let job = bench.job("parks", json!({}));
+    let id = asked(&bench);
+    bench.wait_status(&job, "parked");
+    let backup = bench.json(&["backup"])["path"].as_str().unwrap().to_owned();
+    server.stop();
+    let report = bench.json(&["restore", &backup]);
+    assert_eq!(report["jobs_cancelled"], json!([]), "{report:#}");
+    let server = bench.serve();
+    assert_eq!(bench.show(&job)["status"], "parked");
+    // Parked jobs count where a reload would leave them without their kind.
+    let script = bench.read("wiki-browser.lua");
+    bench.write("wiki-browser.lua", script.split("wb.kind").next().unwrap());
+    let (_, out, err) = bench.cli(&["reload", "--dry-run"]);
+    assert!(out.contains("removed  kind \"parks\": 1 job is waiting"), "{out}{err}");
+    bench.write("wiki-browser.lua", script);
+    approve(&bench, &id);
+    bench.wait_left("resumed");
+    until("the next leg ends", || legs(&bench).iter().all(|it| it["status"] == "succeeded"));
+    server.stop();
+    let report = bench.json(&["restore", &backup]);
+    assert_eq!(report["jobs_cancelled"], json!([job]), "{report:#}");
+    assert_eq!(report["approvals_withdrawn"], 1, "{report:#}");
+}
+
 /// Its hooks run once, and nobody cleans up between its legs, also after a kill.
 #[test]
 fn a_parked_job_keeps_its_worktree_until_its_last_leg_has_ended() {

@@ -17,7 +17,7 @@ w="$wb_agent"
 printf 'Working on it.' | "$w" post-message --topic-id="$topic" > message
 printf '{"changed":1}' > result.json
 "$w" finish --result result.json --summary 'All done'
-printf '"twice"' | "$w" finish --result - 2> finish.err
+"$w" finish --result '"twice"' 2> finish.err
 sed 's/first/1st/' "$root/$path" | propose --summary 'Shorter' > proposal 2> fates
 tail -c 1 proposal | od -An -c | tr -d ' ' > end
 "#;

@@ -29,6 +29,10 @@ fn jobs_are_cancelled_and_repeated_by_kind_and_status() {
         text(&output.stdout) + &text(&output.stderr)
     };
     assert!(said(&["job", "cancel"], 2).contains("no job given"));
+    for verb in ["cancel", "retry"] {
+        let misspelt = said(&["job", verb, "--kind", "other", "--yes"], 2);
+        assert!(misspelt.contains("did you mean \"others\"?"), "{misspelt}");
+    }
     let all = ["job", "cancel", "--kind", "others"];
     let shown = said(&[&all[..], &["--dry-run"]].concat(), 0);
     assert_eq!(shown, "230 queued jobs of kind \"others\"\n");

@@ -108,6 +108,34 @@ fn a_kill_while_folders_are_removed_is_made_good() {
     }
 }
 
+#[test]
+fn commands_find_the_data_folder_that_the_script_names() {
+    let mut bench = bench();
+    // A site that was moved out of `data`, whose server was killed there.
+    bench.serve().kill();
+    bench.data = bench.base.join("elsewhere");
+    let server = bench.serve();
+    assert!(said(&bench, &["status"]).contains("ready"));
+    for command in [&["login"][..], &["reload"], &["job", "list"], &["workspace", "list"]] {
+        said(&bench, command);
+    }
+    let named = bench.top.join("wiki-browser.lua").to_string();
+    operator(&bench, &["status", "--config", &named]).current_dir("/").assert().success();
+    let backup = bench.json(&["backup"])["path"].as_str().unwrap().to_owned();
+    assert!(backup.starts_with(bench.data.as_str()), "{backup}");
+    // A script with an error names no folder; who knows it can.
+    bench.write("wiki-browser.lua", bench.read("wiki-browser.lua") + "\nwb.kind(");
+    let error = refused(&bench, &["status"], 6, "no_server");
+    assert!(error["hint"].as_str().unwrap().contains("--data DIR"), "{error}");
+    said(&bench, &["status", "--data", bench.data.as_str()]);
+    bench.write_script();
+    server.stop();
+    let error = refused(&bench, &["status"], 6, "no_server");
+    assert!(error["message"].as_str().unwrap().contains(bench.data.as_str()), "{error}");
+    // The copy is made without the server too.
+    assert!(bench.json(&["backup"])["path"].as_str().unwrap().starts_with(bench.data.as_str()));
+}
+
 /// One measure: its type, and its values by their labels.
 #[derive(Default)]
 struct Family {

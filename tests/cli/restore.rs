@@ -74,6 +74,37 @@ fn a_backup_that_is_tried_elsewhere_leaves_its_original_alone() {
     server.stop();
 }
 
+/// No row of the restored database leads to them, so no server would ever look at them.
+#[test]
+fn work_in_worktrees_made_since_the_backup_is_saved() {
+    let bench = bench();
+    let work = "echo draft > draft; echo ok > \"$OUT/$word.part\"; mv \"$OUT/$word.part\" \
+                \"$OUT/$word\"; exec sleep 600";
+    bench.word_kind("work", "timeout = \"1h\", workspace = \"worktree\"", work);
+    let tidy = "timeout = \"1h\", workspace = \"worktree\", cleanup = \"exit 3\"";
+    bench.word_kind("tidy", tidy, work);
+    let server = bench.serve();
+    let backup = backup(&bench);
+    let [saved, stays] = ["work", "tidy"].map(|kind| {
+        let job = bench.job(kind, json!({"word": kind}));
+        bench.wait_left(kind);
+        job
+    });
+    server.kill();
+    bench.quiet();
+    let report = bench.json(&["restore", &backup]);
+    let of = |job: &str| {
+        let all = report["worktrees"].as_array().unwrap();
+        all.iter().find(|it| it["job_id"] == job).unwrap_or_else(|| panic!("{report:#}")).clone()
+    };
+    let (saved, stays) = (of(&saved), of(&stays));
+    let name = saved["kept_ref"].as_str().unwrap_or_else(|| panic!("{saved}"));
+    assert_eq!(bench.git(&["show", &format!("{name}:draft")]).trim(), "draft");
+    let path = |it: &Value| camino::Utf8PathBuf::from(it["path"].as_str().unwrap());
+    assert!(!path(&saved).exists() && path(&stays).join("draft").is_file());
+    assert!(stays["problem"].as_str().unwrap().contains("cleanup"), "{stays}");
+}
+
 #[test]
 fn another_data_folder_than_the_scripts_is_refused() {
     let bench = bench();

@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 
 use super::desk::{Running, operator, refused, text};
-use crate::support::{Bench, Call, until};
+use crate::support::{Bench, Call, shell, until};
 
 /// Returns a bench whose script has these lines in place of `listen = "127.0.0.1:0"`.
 fn bench_with(listen: &str, lua: &str) -> Bench {
@@ -129,4 +129,25 @@ fn a_root_that_is_no_repository_is_refused() {
     let output = checked.get_output();
     let said = text(&output.stdout) + &text(&output.stderr);
     assert!(said.contains("no-repository") && said.contains("type: git init"), "{said}");
+}
+
+/// Opening a FIFO never ends, and SECURITY.md says whose the folder is.
+#[test]
+fn the_data_folder_is_closed_to_others_and_its_database_is_a_file() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let bench = Bench::new();
+    std::fs::create_dir(&bench.data).unwrap();
+    for (open, closed) in [(0o777, 0o700), (0o755, 0o700), (0o750, 0o750)] {
+        std::fs::set_permissions(&bench.data, std::fs::Permissions::from_mode(open)).unwrap();
+        let server = bench.serve();
+        assert_eq!(bench.data.metadata().unwrap().permissions().mode() & 0o777, closed);
+        let is_told = server.log().contains("was open to other users");
+        assert_eq!(is_told, open != closed, "{}", server.log());
+        server.stop();
+    }
+    std::fs::remove_file(bench.data.join("wiki.db")).unwrap();
+    shell(&format!("mkfifo {}/wiki.db", bench.data));
+    let mut server = bench.start(&[]);
+    assert!(!server.wait().0.success());
+    assert!(server.log().contains("is not a regular file"), "{}", server.log());
 }

@@ -33,12 +33,23 @@ fn g31_a_stash_whose_log_has_expired_is_put_back() {
         bench.top
     );
     bench.word_kind("expires", FIELDS, &agent);
+    // Git would append the log to what a link in its place leads to.
+    let foreign = bench.base.join("foreign");
+    let agent = format!(
+        "cd '{}' && git stash clear && rm -f .git/logs/refs/stash && : > '{foreign}' && \
+         ln -s '{foreign}' .git/logs/refs/stash",
+        bench.top
+    );
+    bench.word_kind("links", FIELDS, &agent);
     let server = bench.serve();
-    let id = ended(&bench, "expires");
-    assert_eq!(bench.git(&["stash", "list"]), "");
-    restored(&bench, &id);
-    assert_eq!(bench.git(&["stash", "list", "--format=%H %gs"]), was);
+    for kind in ["expires", "links"] {
+        let id = ended(&bench, kind);
+        assert_eq!(bench.git(&["stash", "list"]), "");
+        restored(&bench, &id);
+        assert_eq!(bench.git(&["stash", "list", "--format=%H %gs"]), was);
+    }
     assert_ne!(bench.read("guide.md"), "AGENT\n");
+    assert_eq!(std::fs::read_to_string(&foreign).unwrap(), "");
     server.stop();
 }
 
@@ -71,6 +82,55 @@ fn g31_a_restore_that_was_cut_short_is_repeated() {
     restored(&bench, &id);
     assert_eq!((bench.git(&["ls-files", "-s", "-v"]), bench.status()), was);
     assert_eq!(bench.read("folder/b.md") + &bench.read("announced.md"), "b\nmine\n");
+    server.stop();
+}
+
+/// What stood there is judged by the attributes of the start, and what the job left by its own.
+#[test]
+fn g31_attributes_that_the_job_made_do_not_stop_its_restore() {
+    let bench = Bench::new();
+    bench.write("docs/.gitattributes", "deep.md text\n");
+    let cases = [
+        ("wte", "*.md working-tree-encoding=UTF-16LE", "printf 'g\\0\\n\\0' > notes.md"),
+        ("eol", "*.md text eol=crlf", "echo gone > notes.md"),
+        ("filter", "*.md filter=zz", "echo gone > notes.md; echo gone > guide.md"),
+        ("under", "*.md text eol=crlf", "echo gone > docs/deep.md; git add docs/deep.md"),
+    ];
+    for (name, line, act) in cases {
+        let stages = if name == "filter" { "" } else { "git add notes.md" };
+        let agent =
+            format!("cd '{}' && echo '{line}' > .gitattributes; {act}; {stages}", bench.top);
+        bench.word_kind(name, FIELDS, &agent);
+    }
+    let server = bench.serve();
+    bench.write("notes.md", "# Notes\n\nMine.\n");
+    let state = || {
+        let texts = ["notes.md", "guide.md", "docs/deep.md", "docs/.gitattributes"];
+        (texts.map(|it| bench.read(it)), bench.git(&["ls-files", "-s"]), bench.status())
+    };
+    let was = state();
+    for (name, ..) in cases {
+        let id = ended(&bench, name);
+        assert_ne!(state(), was, "{name}");
+        restored(&bench, &id);
+        assert_eq!(state(), was, "{name}");
+        assert!(!bench.top.join(".gitattributes").exists(), "{name}");
+    }
+    server.stop();
+}
+
+/// Without the objects in the other place, the repository may be damaged.
+#[test]
+fn g31_another_place_of_objects_is_told_and_left_to_a_person() {
+    let bench = Bench::new();
+    let agent = format!("echo '{}' > '{}/.git/objects/info/alternates'", bench.out, bench.top);
+    bench.word_kind("borrows", FIELDS, &agent);
+    let server = bench.serve();
+    let id = ended(&bench, "borrows");
+    let warnings = bench.show(&id)["warnings"].to_string();
+    assert!(warnings.contains("touched_git: .git/objects/info/alternates (made)"), "{warnings}");
+    let (code, _, refused) = bench.cli(&["job", "restore", &id]);
+    assert!(code != 0 && refused.contains("git fsck"), "{code}: {refused}");
     server.stop();
 }
 

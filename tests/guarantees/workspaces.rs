@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::pages::Browser;
-use crate::support::{Bench, until};
+use crate::support::{Bench, until, wait_for};
 
 /// Leaves a repository of its own in its worktree if its word says so.
 const AGENT: &str = "pwd > \"$OUT/pwd\"
@@ -13,6 +13,12 @@ case $word in
   empty) mkdir inner && cd inner && git init -q && echo x > x ;;
   wait) until [ -e \"$OUT/go\" ]; do sleep 0.02; done ;;
 esac";
+
+/// Leaves a file, or a commit if its word says so, and is ended with its server.
+const LEAVES_WORK: &str = "echo mine > result.txt
+[ $word = kept ] || { git add . && git -c user.name=a -c user.email=a@b commit -q -m x; }
+pwd > \"$OUT/$word\"
+until [ -e \"$OUT/go\" ]; do sleep 0.02; done";
 
 fn declare(bench: &Bench) {
     bench.word_kind("work", "timeout = \"30s\", workspace = \"worktree\"", AGENT);
@@ -40,6 +46,14 @@ fn what_cannot_be_kept_waits_for_a_person() {
     assert_eq!(listed["items"][0]["job_id"], json!(kept.0));
     let page = browser.page(&format!("/jobs/{}", removed.0));
     assert!(page.contains("Needs a person") && page.contains(&removed.1), "{page}");
+    // A link in its place is not followed, and the refusal is no success.
+    let aside = bench.base.join("aside");
+    std::fs::rename(&removed.1, &aside).unwrap();
+    std::os::unix::fs::symlink(&aside, &removed.1).unwrap();
+    let (exit, out, _) = bench.cli(&["workspace", "remove", &removed.0]);
+    assert!(exit == 1 && out.contains("was not removed"), "{exit}: {out}");
+    std::fs::remove_file(&removed.1).unwrap();
+    std::fs::rename(&aside, &removed.1).unwrap();
     let done = bench.json(&["workspace", "remove", &removed.0]);
     assert_eq!((&done["state"], &done["note"]), (&json!("gone"), &json!(null)));
     assert!(!std::path::Path::new(&removed.1).exists());
@@ -107,9 +121,7 @@ fn an_agent_is_not_started_in_a_worktree_without_its_skill() {
 #[test]
 fn a_moved_site_keeps_the_work_of_its_worktrees() {
     let mut bench = Bench::new();
-    let agent = "echo mine > result.txt; pwd > \"$OUT/$word\"
-        until [ -e \"$OUT/go\" ]; do sleep 0.02; done";
-    bench.word_kind("work", "timeout = \"30s\", workspace = \"worktree\"", agent);
+    bench.word_kind("work", "timeout = \"30s\", workspace = \"worktree\"", LEAVES_WORK);
     let server = bench.serve();
     let jobs = ["kept", "lost"].map(|word| bench.job("work", json!({"word": word})));
     let places = ["kept", "lost"].map(|word| bench.wait_left(word));
@@ -134,12 +146,39 @@ fn a_moved_site_keeps_the_work_of_its_worktrees() {
     let now = places[0].replace(old.as_str(), bench.top.as_str());
     assert_eq!(rows[0]["path"], json!(now));
     assert!(!std::path::Path::new(&now).exists() && !old.exists());
-    // What is nowhere needs a person.
+    // What is nowhere needs a person; its commits are in the repository.
     assert_eq!(rows[1]["state"], "failed", "{rows:#?}");
     assert!(rows[1]["note"].as_str().unwrap().contains(" is missing, "), "{rows:#?}");
     let done = bench.json(&["workspace", "remove", &jobs[1]]);
-    assert_eq!((&done["state"], &done["kept_ref"]), (&json!("gone"), &json!(null)));
+    assert_eq!(done["state"], "gone");
+    let kept = done["kept_ref"].as_str().unwrap();
+    assert_eq!(bench.git(&["show", &format!("{kept}:result.txt")]).trim(), "mine");
     assert_eq!(bench.json(&["workspace", "sweep"])["items"], json!([]));
+    server.stop();
+}
+
+/// Which is what people do whose disk is full.
+#[test]
+fn a_site_that_left_a_link_at_its_old_place_keeps_the_work_of_its_worktrees() {
+    let mut bench = Bench::new();
+    bench.word_kind("work", "timeout = \"30s\", workspace = \"worktree\"", LEAVES_WORK);
+    let server = bench.serve();
+    let job = bench.job("work", json!({"word": "kept"}));
+    let place = bench.wait_left("kept");
+    server.stop();
+    let (old, new) = (bench.top.clone(), bench.base.join("moved site"));
+    std::fs::rename(&old, &new).unwrap();
+    std::os::unix::fs::symlink(&new, &old).unwrap();
+    (bench.data, bench.top) = (new.join("data"), new);
+    let server = bench.serve();
+    let row = wait_for("its workspace is done", || {
+        let row = bench.show(&job)["workspace"].clone();
+        Some(row).filter(|it| it["state"] == "gone" || it["state"] == "failed")
+    });
+    assert_eq!((&row["state"], &row["note"]), (&json!("gone"), &json!(null)));
+    assert_eq!(row["path"], json!(place.replace(old.as_str(), bench.top.as_str())));
+    let kept = row["kept_ref"].as_str().unwrap();
+    assert_eq!(bench.git(&["show", &format!("{kept}:result.txt")]).trim(), "mine");
     server.stop();
 }
 

@@ -91,6 +91,11 @@ fn a_monitor_looks_at_its_worker_writes_to_it_and_ends_with_it() {
     let retried =
         bench.post(&format!("/api/agent/jobs/{}/retry", watch["id"].as_str().unwrap()), json!({}));
     assert_eq!(retried.refusal(), (409, "is_monitor"));
+    // Which is nothing to worry about.
+    let (log, end) =
+        (server.log(), format!("job {} ended cancelled", watch["id"].as_str().unwrap()));
+    let line = log.lines().find(|it| it.contains(&end)).unwrap();
+    assert!(line.contains("INFO"), "{line}");
     server.stop();
 }
 

@@ -117,7 +117,8 @@ fn the_jobs_of_an_inbox_that_is_removed_wait_until_it_is_back() {
     bench.write("wiki-browser.lua", rest);
     let (exit, out, err) = bench.cli(&["reload"]);
     assert_eq!(exit, 0, "{out}{err}");
-    assert!(out.contains("removed  inbox \"accounts/teardown\": 1 job is waiting"), "{out}");
+    let said = "removed  inbox \"accounts/teardown\": 1 job is waiting until it returns";
+    assert!(out.contains(said), "{out}");
     assert_eq!(code(&bench), "inbox_gone");
     let said = bench.show(&job)["waiting"]["message"].as_str().unwrap().to_owned();
     assert!(said.contains("job cancel --kind accounts/teardown"), "{said}");

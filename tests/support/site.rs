@@ -198,10 +198,12 @@ wb_agent={{{{wb_agent}}}}
 
     /// Writes what was declared into the script.
     pub(crate) fn write_script(&self) {
+        let is_usual = self.data == self.top.join("data");
+        let data = if is_usual { "./data" } else { self.data.as_str() };
         let script = format!(
             r#"local wb = require "wb"
 wb.api(1)
-wb.site {{ root = ".", data = "./data", listen = "127.0.0.1:0", sources = {{ "**/*.md" }} }}
+wb.site {{ root = ".", data = "{data}", listen = "127.0.0.1:0", sources = {{ "**/*.md" }} }}
 wb.identity {{ author_name = "Test Agent", author_email = "agent@example.org" }}
 wb.limits {{ {} }}
 {}"#,

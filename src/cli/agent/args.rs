@@ -98,8 +98,8 @@ pub(super) enum Verb {
     },
     /// Submit the result of this job
     Finish {
-        /// File with the result, as JSON; `-` is standard input
-        #[arg(long, value_name = "FILE")]
+        /// File with the result, as JSON, or the JSON itself; `-` is standard input
+        #[arg(long, value_name = "FILE|JSON")]
         result: Utf8PathBuf,
         /// One-line summary of the result
         #[arg(long, value_name = "TEXT")]

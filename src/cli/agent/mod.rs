@@ -300,9 +300,18 @@ fn finish(
     summary: Option<String>,
 ) -> Result<()> {
     let client = client(place)?;
-    let text = input::file(result, "the result", RESULT_BYTES_MAX)?;
+    // No file is called like that, and agents type it.
+    let is_inline = result.as_str().trim_start().starts_with(['{', '[', '"']) && !result.exists();
+    let text = match is_inline {
+        true => result.to_string(),
+        false => input::file(result, "the result", RESULT_BYTES_MAX)?,
+    };
     let value: Value = serde_json::from_str(&text).map_err(|cause| {
-        let place = if result == "-" { "standard input" } else { result.as_str() };
+        let place = match result.as_str() {
+            _ if is_inline => "--result",
+            "-" => "standard input",
+            path => path,
+        };
         Error::invalid(format!("the result in {place} is not JSON"))
             .hint("put plain text in double quotes")
             .source(cause)

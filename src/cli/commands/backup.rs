@@ -297,10 +297,29 @@ fn told(desk: &Desk, report: &Report) -> Result<()> {
                     or cancelled";
         desk.detail("note", &format!("{cancelled} {what}"))?;
     }
+    if report.approvals_withdrawn > 0 {
+        let what = "their requests for decisions: approvals withdrawn";
+        desk.detail("note", &format!("{what}: {}", report.approvals_withdrawn))?;
+    }
+    worktrees(desk, report)?;
     approvals(desk, report)?;
     desk.detail("git", &plain(report.git_problem.as_ref()))?;
     for (table, rows) in report.rows_lost.iter().flatten() {
         desk.detail("lost", &format!("{rows} newer rows of {}", escape::line(table)))?;
+    }
+    Ok(())
+}
+
+/// Reports the worktrees made since the backup.
+fn worktrees(desk: &Desk, report: &Report) -> Result<()> {
+    for it in &report.worktrees {
+        let path = escape::line(it.path.as_str());
+        let became = match (&it.problem, &it.kept_ref) {
+            (Some(why), _) => format!("stays, unknown to the database: {}", escape::line(why)),
+            (None, Some(name)) => format!("removed; its work is in {}", escape::line(name)),
+            (None, None) => "removed; it had no work to save".to_owned(),
+        };
+        desk.detail("worktree", &format!("{path} {became}"))?;
     }
     Ok(())
 }

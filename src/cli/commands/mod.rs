@@ -41,10 +41,10 @@ use crate::cli::terminal::short_id::{self, Noun};
 use crate::cli::terminal::usage::usage as refuse_usage;
 use crate::cli::terminal::{escape, when};
 use crate::cli::{init, lua_test, new};
-use crate::client::{Client, Search};
+use crate::client::{Client, NO_SERVER, Search};
 use crate::flows::doctor::Patient;
 use crate::flows::site::offline::OfflineRequest;
-use crate::script::Loaded;
+use crate::script::{Loaded, load as load_script};
 
 /// What the command line delegates.
 #[derive(Clone, Copy)]
@@ -139,7 +139,7 @@ fn run(desk: &Desk, command: Command) -> Result<u8> {
         Command::Proposal(command) => proposal::run(desk, command),
         Command::Approval(command) => approval::run(desk, command).map(|()| 0),
         Command::Agent(command) => agent::run(desk, command).map(|()| 0),
-        Command::Workspace(command) => workspace::run(desk, command).map(|()| 0),
+        Command::Workspace(command) => workspace::run(desk, command),
         Command::Decisions => approval::decisions(desk).map(|()| 0),
         Command::Source(command) => source::run(desk, command).map(|()| 0),
         Command::Persona(command) => perspective::persona(desk, command).map(|()| 0),
@@ -206,7 +206,30 @@ impl Desk {
 
     /// Returns the client of this site's server, with the operator's token.
     pub(super) fn client(&self) -> Result<Client> {
-        Client::of_operator(&self.search().site()?)
+        let near = self.search().site().and_then(|site| Client::of_operator(&site));
+        // Most sites have `data` next to the script; only for the others the script must be read.
+        let served = near.and_then(|client| client.probe().map(|()| client));
+        match served {
+            Err(cause) if cause.code_str() == NO_SERVER && self.common.data.is_none() => {
+                self.client_by_script(cause)
+            }
+            served => served,
+        }
+    }
+
+    /// Returns the client of the server that uses the data folder of the script.
+    fn client_by_script(&self, missing: Error) -> Result<Client> {
+        match load_script(&self.script()?) {
+            Ok(loaded) => self.client_of(&loaded.config.site.data),
+            Err(report) => {
+                let hint = format!(
+                    "start it with: wiki-browser serve; the script has {} and cannot name the \
+                     data folder: if it is not `data`, give --data DIR",
+                    report.summary()
+                );
+                Err(missing.hint(hint))
+            }
+        }
     }
 
     /// Returns the current time.

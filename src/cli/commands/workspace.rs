@@ -7,6 +7,7 @@ use crate::api::workspaces::{Workspace, WorkspaceList, WorkspaceState};
 use crate::base::Result;
 use crate::cli::commands::{Desk, plain};
 use crate::cli::terminal::escape;
+use crate::cli::terminal::screen::typed;
 use crate::cli::terminal::short_id::{Noun, shorten};
 use crate::cli::terminal::table::Table;
 use crate::flows::workspaces::Swept;
@@ -24,7 +25,7 @@ pub(in crate::cli) enum WorkspaceCommand {
     /// Remove a job's folder, including work that cannot be saved
     #[command(after_help = "\
 Its work is saved to refs/wiki-browser/jobs/ID/work first, except files beyond 64 MiB in total and
-repositories inside the worktree.")]
+repositories inside the worktree. Exits 1 if it could not be removed; the note says why.")]
     Remove {
         /// Id of the job
         job: String,
@@ -39,12 +40,12 @@ repositories inside the worktree.")]
 }
 
 /// Runs a command.
-pub(in crate::cli) fn run(desk: &Desk, command: WorkspaceCommand) -> Result<()> {
+pub(in crate::cli) fn run(desk: &Desk, command: WorkspaceCommand) -> Result<u8> {
     match command {
-        WorkspaceCommand::List => list(desk),
+        WorkspaceCommand::List => list(desk).map(|()| 0),
         WorkspaceCommand::Keep { job } => decide(desk, &job, "keep"),
         WorkspaceCommand::Remove { job } => decide(desk, &job, "remove"),
-        WorkspaceCommand::Sweep { dry_run } => sweep(desk, dry_run),
+        WorkspaceCommand::Sweep { dry_run } => sweep(desk, dry_run).map(|()| 0),
     }
 }
 
@@ -71,15 +72,22 @@ fn list(desk: &Desk) -> Result<()> {
     })
 }
 
-fn decide(desk: &Desk, given: &str, verb: &str) -> Result<()> {
+/// Keeps or removes a workspace; returns 1 if it could not be removed.
+fn decide(desk: &Desk, given: &str, verb: &str) -> Result<u8> {
     let client = desk.client()?;
     let id = desk.id(&client, Noun::Job, given)?;
     let done = client.post(&format!("/api/workspaces/{id}/{verb}"), &json!({}))?;
     desk.screen.tell(&done, |screen, done: Workspace| {
-        screen.put(&format!("{} is {}", escape::line(done.path.as_str()), done.state))?;
+        let path = escape::line(done.path.as_str());
+        screen.put(&match (verb, done.state) {
+            ("keep", WorkspaceState::Gone) => format!("{path} is yours, the server leaves it"),
+            (_, WorkspaceState::Failed) => format!("{path} was not removed"),
+            (_, state) => format!("{path} is {state}"),
+        })?;
         desk.detail("kept in", &plain(done.kept_ref.as_ref()))?;
         desk.detail("note", &plain(done.note.as_ref()))
-    })
+    })?;
+    Ok(u8::from(typed::<Workspace>(&done)?.state == WorkspaceState::Failed))
 }
 
 fn sweep(desk: &Desk, dry_run: bool) -> Result<()> {

@@ -4,6 +4,7 @@
 //! attributed to the agent; it was made "while the job ran".
 
 mod alike;
+mod attributes;
 mod hold;
 mod plan;
 mod restore;

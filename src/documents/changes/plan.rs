@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::api::changes::{Item, Outcome};
 use crate::base::limit::SOURCE_BYTES_MAX;
-use crate::base::{BlobId, Result};
+use crate::base::{BlobId, JobId, Result};
+use crate::documents::changes::attributes::{Conversions, End};
 use crate::documents::changes::{Changes, FileChange, PrivateChange, RefChange, name_of};
 use crate::documents::git::{Checkout, Repo, blocking};
 use crate::documents::snapshot::{
-    HOOKS, PathState, Spot, Staged, Stashed, Tip, Work, facts_within, git_root, hook_behind_a_link,
-    hooks_facts, name,
+    ALTERNATES, HOOKS, Kept, Spot, Staged, Stashed, Tip, Work, facts_within, git_root,
+    hook_behind_a_link, hooks_facts, name,
 };
 use crate::process::{CLOSED, Root, Standing};
 
@@ -67,7 +68,7 @@ pub(super) struct Present {
     pub(super) refs: BTreeMap<String, BlobId>,
     pub(super) stash: Vec<Stashed>,
     index: BTreeMap<String, Vec<Staged>>,
-    checkouts: BTreeMap<String, Checkout>,
+    conversions: Conversions,
     /// Folders that the restore makes: of paths that stood there before.
     folders: BTreeSet<String>,
     top: Root,
@@ -75,7 +76,11 @@ pub(super) struct Present {
 
 impl Present {
     /// Reads the current state of everything that a job changed.
-    pub(super) async fn of(repo: &Repo, changes: &Changes) -> Result<Present> {
+    pub(super) async fn of(
+        repo: &Repo,
+        changes: &Changes,
+        place: (&Kept, &JobId),
+    ) -> Result<Present> {
         let tip = Tip { branch: repo.branch().await?, commit: repo.tip("HEAD").await? };
         let paths: BTreeSet<String> = changes.files.iter().map(|it| it.path.clone()).collect();
         let index = repo.entries_of(&paths).await?;
@@ -85,7 +90,7 @@ impl Present {
             refs: repo.named_commits().await?,
             stash: repo.stashed().await?,
             index,
-            checkouts: repo.checkouts(&paths).await?,
+            conversions: Conversions::of(repo, changes, &paths, place).await?,
             folders: changes.files.iter().filter(|it| was_there(it)).flat_map(above).collect(),
             top: blocking(move || Root::open(&top)).await??,
         })
@@ -195,9 +200,9 @@ impl Present {
         if it.path.ends_with('/') && it.before.work != Work::Nothing {
             return self.nested(repo, it).await;
         }
-        let was = self.want(repo, &it.path, &it.before).await?;
-        let is = self.want(repo, &it.path, &it.after).await?;
-        let now = match self.standing(repo, &it.path).await? {
+        let was = self.want(repo, it, End::Before).await?;
+        let is = self.want(repo, it, End::After).await?;
+        let now = match self.now(repo, it, (&was, &is)).await? {
             // Made by an earlier try that was cut short, for what stood in it.
             Want::Seen(facts) if was == Want::Nothing && facts == FOLDER => {
                 let is_made = is != Want::Seen(facts.clone()) && self.folders.contains(&it.path);
@@ -262,18 +267,26 @@ impl Present {
         }
         let now = standing(repo, &root, &it.name).await?;
         let (was, is) = (plain(&it.before), plain(&it.after));
-        let is_kept = !matches!(was, Want::Seen(_));
+        // The repository may need the objects that are only there.
+        let is_needed = it.name == ALTERNATES && is != Want::Nothing;
+        let is_kept = !matches!(was, Want::Seen(_)) && !is_needed;
         let to = match was {
+            _ if is_needed => "restore it by hand",
             Want::Nothing => "put it aside",
             _ => "write it as it was",
         };
         let outcome = outcome(now == was, now == is, is_kept);
-        let why = if is_kept { "it is another one now" } else { "it was not kept" };
+        let why = match (is_needed, outcome) {
+            (true, Outcome::NotKept) => "objects may be only there: try without it, and `git fsck`",
+            _ if is_kept => "it is another one now",
+            _ => "it was not kept",
+        };
         Ok(item(format!(".git/{}", it.name), to.to_owned(), outcome, Some(why.to_owned())))
     }
 
-    /// Returns the content of a path that a state describes.
-    pub(super) async fn want(&self, repo: &Repo, path: &str, state: &PathState) -> Result<Want> {
+    /// Returns the content of a changed path at one end.
+    pub(super) async fn want(&self, repo: &Repo, it: &FileChange, end: End) -> Result<Want> {
+        let (path, state) = (it.path.as_str(), end.of(it));
         if state.work != Work::Indexed {
             return Ok(plain(&state.work));
         }
@@ -287,26 +300,54 @@ impl Present {
             }
             _ => return Ok(Want::Unknown("it is a submodule")),
         };
-        match self.checkouts.get(path) {
+        match self.conversions.checkout(path, end) {
             Some(Checkout::Filtered) => Ok(Want::Unknown("a filter of git's makes its bytes")),
             Some(Checkout::Converted) => {
-                let bytes = repo.checked_out(path, &spot.blob).await?;
+                let blob = (path, &spot.blob);
+                let bytes = self.conversions.checked_out(repo, blob, end).await?;
                 Ok(Want::File { bytes: repo.hash(&bytes), mode })
             }
             _ => Ok(Want::File { bytes: spot.blob.clone(), mode }),
         }
     }
 
-    /// Returns the bytes of a wanted file.
-    pub(super) async fn bytes(
+    /// Returns what stands at a changed path: what it was, or is since the job, if git cannot tell
+    /// it from that.
+    async fn now(&self, repo: &Repo, it: &FileChange, (was, is): (&Want, &Want)) -> Result<Want> {
+        let now = self.standing(repo, &it.path).await?;
+        for (want, end) in [(was, End::Before), (is, End::After)] {
+            let place = (repo, &self.top);
+            if now != *want && self.conversions.is_as_indexed(place, it, want, end).await? {
+                return Ok(want.clone());
+            }
+        }
+        Ok(now)
+    }
+
+    /// Returns what may stand at a path for it to be restored: what git cannot tell from its state
+    /// since the job counts as that.
+    pub(super) async fn expected(
         &self,
         repo: &Repo,
-        path: &str,
-        state: &PathState,
-    ) -> Result<Vec<u8>> {
-        match (&state.work, state.staged()) {
+        it: &FileChange,
+        (was, is): (&Want, &Want),
+    ) -> Result<Vec<Want>> {
+        let mut expected = vec![is.clone(), was.clone()];
+        let now = self.standing(repo, &it.path).await?;
+        if self.now(repo, it, (was, is)).await? != now {
+            expected.push(now);
+        }
+        Ok(expected)
+    }
+
+    /// Returns the bytes of a file before the job.
+    pub(super) async fn bytes(&self, repo: &Repo, it: &FileChange) -> Result<Vec<u8>> {
+        match (&it.before.work, it.before.staged()) {
             (Work::File { blob, .. }, _) => repo.read_blob(blob, SOURCE_BYTES_MAX).await,
-            (Work::Indexed, Some(it)) => repo.checked_out(path, &it.spot.blob).await,
+            (Work::Indexed, Some(staged)) => {
+                let blob = (it.path.as_str(), &staged.spot.blob);
+                self.conversions.checked_out(repo, blob, End::Before).await
+            }
             _ => Ok(Vec::new()),
         }
     }

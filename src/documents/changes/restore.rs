@@ -12,6 +12,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use crate::api::changes::{Item, Outcome};
 use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{Context, Error, ErrorKind, JobId, Result, fault};
+use crate::documents::changes::attributes::End;
 use crate::documents::changes::plan::{FOLDER, Plan, Present, Want, clash, plain, want_of};
 use crate::documents::changes::{Changes, FileChange, PrivateChange, RefChange};
 use crate::documents::git::{Repo, blocking};
@@ -40,7 +41,7 @@ impl Changes {
     pub async fn restore(&self, repo: &Repo, kept: &Kept, wish: &Wish) -> Result<Plan> {
         let _turn = repo.turn().await;
         self.refuse_unknown(&wish.names)?;
-        let present = Present::of(repo, self).await?;
+        let present = Present::of(repo, self, (kept, &wish.job)).await?;
         let mut plan = self.plan(repo, &present).await?;
         if !wish.names.is_empty() {
             plan.items.retain(|it| wish.names.iter().any(|name| is_named(&it.name, name)));
@@ -188,6 +189,7 @@ impl Putting<'_> {
             }
         }
         if let Some((was, _)) = self.changes.tip.as_ref().filter(|_| is_ready(plan, "HEAD")) {
+            self.own_log("HEAD").await?;
             let why = self.why();
             match (&was.branch, &was.commit) {
                 (Some(branch), _) => self.repo.point_head(branch, &why).await?,
@@ -230,6 +232,9 @@ impl Putting<'_> {
             self.changes.refs.iter().filter(|it| is_ready(plan, &it.name)).collect();
         let (stash, plain): (Vec<&RefChange>, Vec<&RefChange>) =
             ready.iter().copied().partition(|it| !it.entries_before.is_empty());
+        for it in &ready {
+            self.own_log(&it.name).await?;
+        }
         let orders: Vec<(&str, String)> = plain.iter().filter_map(|it| order(it)).collect();
         let gone: Vec<&str> =
             orders.iter().filter(|it| it.1.starts_with("delete")).map(|it| it.0).collect();
@@ -308,8 +313,8 @@ impl Putting<'_> {
 
     async fn file(&self, it: &FileChange) -> Result<bool> {
         let present = &self.present;
-        let was = present.want(self.repo, &it.path, &it.before).await?;
-        let is = present.want(self.repo, &it.path, &it.after).await?;
+        let was = present.want(self.repo, it, End::Before).await?;
+        let is = present.want(self.repo, it, End::After).await?;
         if was == is {
             return Ok(true);
         }
@@ -317,7 +322,7 @@ impl Putting<'_> {
             Want::Nothing => Standing::Nothing,
             Want::Link(target) => Standing::Link { target: target.clone() },
             Want::File { mode, .. } => {
-                let bytes = present.bytes(self.repo, &it.path, &it.before).await?;
+                let bytes = present.bytes(self.repo, it).await?;
                 let own = match &it.before.work {
                     Work::File { mode, .. } => Some(*mode),
                     _ => None,
@@ -326,7 +331,7 @@ impl Putting<'_> {
             }
             Want::Seen(_) | Want::Unknown(_) => return Ok(false),
         };
-        let mut expected = vec![is, was];
+        let mut expected = present.expected(self.repo, it, (&was, &is)).await?;
         if expected[0] == Want::Seen(FOLDER.to_owned()) {
             // Its contents were removed before, and the folder with them.
             expected.push(Want::Nothing);
@@ -337,7 +342,7 @@ impl Putting<'_> {
     async fn private(&self, it: &PrivateChange) -> Result<bool> {
         let root = git_root(self.repo, &it.name)?;
         let new = match &it.before {
-            Work::Nothing => return self.put_aside(it, root.path()).await,
+            Work::Nothing => return self.put_aside(&it.name, root.path()).await,
             Work::Link { target } => Standing::Link { target: target.clone() },
             Work::File { blob, mode } => {
                 let bytes = self.repo.read_blob(blob, SOURCE_BYTES_MAX).await?;
@@ -364,11 +369,24 @@ impl Putting<'_> {
         blocking(work).await?
     }
 
+    /// Puts links aside where git would write the log of a ref: what they lead to is not git's.
+    async fn own_log(&self, reference: &str) -> Result<()> {
+        let root = git_root(self.repo, reference)?;
+        let log = format!("logs/{reference}");
+        let ends = log.match_indices('/').map(|(at, _)| at).chain([log.len()]);
+        for part in ends.map(|end| &log[..end]) {
+            if root.path().join(part).is_symlink() {
+                self.put_aside(part, root.path()).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// Moves a new file of git's own, such as a lock or an unfinished operation, out of the way.
-    async fn put_aside(&self, it: &PrivateChange, folder: &Utf8Path) -> Result<bool> {
-        let from = folder.join(&it.name);
+    async fn put_aside(&self, own: &str, folder: &Utf8Path) -> Result<bool> {
+        let from = folder.join(own);
         let aside = self.repo.git_dir().join("wiki-browser").join(self.job.as_str());
-        let to = aside.join(it.name.replace('/', "-"));
+        let to = aside.join(own.replace('/', "-"));
         let work = move || -> Result<()> {
             let cannot = || format!("cannot put {from} aside");
             make_private(&aside)?;

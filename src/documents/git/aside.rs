@@ -93,10 +93,12 @@ impl Repo {
             .parse()
     }
 
-    /// Returns how paths, as git names them, are checked out; plain ones are omitted.
+    /// Returns how paths, as git names them, are checked out; plain ones are omitted. `tree` has
+    /// the attribute files, if not the present ones count.
     pub(in crate::documents) async fn checkouts(
         &self,
         paths: &BTreeSet<String>,
+        tree: Option<&BlobId>,
     ) -> Result<BTreeMap<String, Checkout>> {
         if paths.is_empty() {
             return Ok(BTreeMap::new());
@@ -104,7 +106,7 @@ impl Repo {
         let asked = joined(paths.iter().map(String::as_str));
         let call = self.git().call(&["check-attr", "-z", "--stdin"]).stdin(asked);
         let call = CONVERTING.iter().fold(call, |call, it| call.arg(*it));
-        let told = call.output_max(FILE_BYTES_MAX).output().await?;
+        let told = with_attributes(call, tree).output_max(FILE_BYTES_MAX).output().await?;
         let told = name::shown(&told);
         let words: Vec<&str> = told.split_terminator('\0').collect();
         let mut found = BTreeMap::new();
@@ -126,18 +128,51 @@ impl Repo {
     }
 
     /// Returns the bytes that git would write for a blob at a path, without running filter
-    /// programs.
+    /// programs. `tree` as in [`Repo::checkouts`].
     pub(in crate::documents) async fn checked_out(
         &self,
         path: &str,
         blob: &BlobId,
+        tree: Option<&BlobId>,
     ) -> Result<Vec<u8>> {
         self.proven(std::slice::from_ref(blob)).await?;
         let name = format!("--path={path}");
         // Git looks up attributes by this name; a name that is not UTF-8 uses those of its folder.
         let call = self.git().call(&["cat-file", "--filters", &name, blob.as_str()]);
         let settings = self.settings().await?;
-        call.output_max(FILE_BYTES_MAX).on_files(&settings).output().await
+        let call = with_attributes(call, tree).output_max(FILE_BYTES_MAX);
+        call.on_files(&settings).output().await
+    }
+
+    /// Returns the blob that git would store for the bytes of a file at a path, without running
+    /// filter programs. `tree` as in [`Repo::checkouts`].
+    pub(in crate::documents) async fn cleaned(
+        &self,
+        path: &str,
+        bytes: &[u8],
+        tree: Option<&BlobId>,
+    ) -> Result<BlobId> {
+        let name = format!("--path={path}");
+        let call = self.git().call(&["hash-object", "--stdin", &name]).stdin(bytes);
+        let settings = self.settings().await?;
+        let call = with_attributes(call, tree).on_files(&settings).set("core.safecrlf=false");
+        call.line().await?.parse()
+    }
+
+    /// Stores bytes as a blob, unfiltered.
+    pub(in crate::documents) async fn write_bytes(&self, bytes: &[u8]) -> Result<BlobId> {
+        let call = self.git().call(&["hash-object", "-w", "--stdin", "--no-filters"]);
+        call.stdin(bytes).writing().line().await?.parse()
+    }
+
+    /// Returns the paths of all files with a name, tracked or not.
+    pub(in crate::documents) async fn files_named(&self, own: &str) -> Result<BTreeSet<String>> {
+        let call = self.git().call(&["ls-files", "-z", "--cached", "--others", "--"]);
+        let call = call.arg(format!(":(glob)**/{own}")).env("GIT_LITERAL_PATHSPECS", "0");
+        let settings = self.settings().await?;
+        let listed = call.output_max(FILE_BYTES_MAX).on_files(&settings).output().await?;
+        let names = listed.split(|it| *it == 0).filter(|it| !it.is_empty());
+        Ok(names.map(|it| name::shown(it).into_owned()).collect())
     }
 
     /// Writes entries to the user's index, in the format of `update-index -z --index-info`.
@@ -238,4 +273,12 @@ impl Repo {
 /// Joins names into the NUL-separated form that git reads with `-z`.
 pub(in crate::documents) fn joined<'a>(names: impl Iterator<Item = &'a str>) -> Vec<u8> {
     names.flat_map(|it| [&*name::bytes(it), b"\0"].concat()).collect()
+}
+
+/// Makes a call read the attribute files of a tree. A git before 2.41 reads the present ones.
+fn with_attributes<'a>(call: Call<'a>, tree: Option<&BlobId>) -> Call<'a> {
+    match tree {
+        Some(tree) => call.env("GIT_ATTR_SOURCE", tree.as_str()),
+        None => call,
+    }
 }

@@ -24,7 +24,7 @@ use crate::process::{Root, Standing};
 
 pub use kept::Kept;
 pub(in crate::documents) use private::{
-    HOOKS, git_root, hook_behind_a_link, hooks_facts, names_lock,
+    ALTERNATES, HOOKS, git_root, hook_behind_a_link, hooks_facts, names_lock,
 };
 pub(in crate::documents) use status::ANNOUNCED;
 pub(in crate::documents) use steering::{STEERS, facts_within};

@@ -155,7 +155,7 @@ impl Repo {
         let asked: BTreeSet<String> =
             other.map(|it| it.0).filter(|it| is_asked(it)).cloned().collect();
         if !asked.is_empty() {
-            let known = self.checkouts(&asked).await?;
+            let known = self.checkouts(&asked, None).await?;
             let is_filtered = |it: &String| known.get(it) == Some(&Checkout::Filtered);
             let (filtered, plain) = asked.into_iter().partition::<BTreeSet<_>, _>(is_filtered);
             own.plain.extend(plain);

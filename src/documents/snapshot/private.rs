@@ -11,12 +11,15 @@ use crate::documents::git::Repo;
 use crate::documents::snapshot::{Reader, Work, common_dir, name};
 use crate::process::{Root, Standing};
 
+/// The file that names other places of objects.
+pub(in crate::documents) const ALTERNATES: &str = "objects/info/alternates";
 /// Files in the folder shared by all worktrees.
 const SHARED: &[&str] = &[
     "config",
     "info/exclude",
     "info/attributes",
     "info/grafts",
+    ALTERNATES,
     "shallow",
     "packed-refs.lock",
     "config.lock",

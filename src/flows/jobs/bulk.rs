@@ -11,7 +11,7 @@ use crate::flows::Site;
 use crate::flows::automation::effects;
 use crate::flows::jobs::cancel::cancel_waiting;
 use crate::flows::people::refuse_disabled;
-use crate::flows::requests::options;
+use crate::flows::requests::{inputs, options};
 use crate::jobs::{self, Choice, NewJob, Status};
 use crate::people::{Caller, Person};
 
@@ -70,11 +70,13 @@ pub struct Refused {
 /// Cancels waiting or running jobs.
 ///
 /// # Errors
-/// `forbidden` for all but admins; `invalid` for a state in which nothing can be cancelled.
+/// `forbidden` for all but admins; `invalid` for a state in which nothing can be cancelled, and
+/// with code `unknown_kind`.
 pub async fn cancel(site: &Site, caller: &Caller, request: BulkRequest) -> Result<Bulk> {
     let by = Actor::Person(caller.may_administer()?.id.clone());
     let states = [Status::Queued, Status::Running];
     let choice = choice(site, &request, &states, false)?;
+    refuse_unknown(site, &request, &choice).await?;
     if request.dry_run {
         return counted(site, choice).await;
     }
@@ -97,11 +99,13 @@ pub async fn cancel(site: &Site, caller: &Caller, request: BulkRequest) -> Resul
 /// Retries ended jobs, each as a new waiting one. Jobs that were already retried are skipped.
 ///
 /// # Errors
-/// `forbidden` for all but admins; `invalid` for a state from which nothing is repeated.
+/// `forbidden` for all but admins; `invalid` for a state from which nothing is repeated, and with
+/// code `unknown_kind`.
 pub async fn retry(site: &Site, caller: &Caller, request: BulkRequest) -> Result<Bulk> {
     let person = caller.may_administer()?.clone();
     let states = [Status::Failed, Status::TimedOut, Status::Cancelled];
     let choice = choice(site, &request, &states, true)?;
+    refuse_unknown(site, &request, &choice).await?;
     if request.dry_run {
         return counted(site, choice).await;
     }
@@ -149,6 +153,17 @@ fn next(found: &[(i64, JobId)], most: usize) -> Option<i64> {
 async fn counted(site: &Site, choice: Choice) -> Result<Bulk> {
     let jobs = site.store.read(move |c| jobs::count(c, &choice)).await?;
     Ok(Bulk { jobs, ..Bulk::default() })
+}
+
+/// Refuses a kind that the script does not have and of which no matching job is left.
+async fn refuse_unknown(site: &Site, request: &BulkRequest, choice: &Choice) -> Result<()> {
+    let Some(kind) = choice.kind.as_ref().filter(|_| request.after == 0) else { return Ok(()) };
+    let known = inputs::kind(&site.works, kind);
+    let (Err(unknown), choice) = (known, choice.clone()) else { return Ok(()) };
+    match site.store.read(move |c| jobs::count(c, &choice)).await? {
+        0 => Err(unknown.of_input("kind")),
+        _ => Ok(()),
+    }
 }
 
 /// Returns the matching jobs, in the first state if none is given.

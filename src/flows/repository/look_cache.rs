@@ -82,6 +82,10 @@ impl<T: Clone> Known<T> {
             // A stamp follows no links, but git does where its hooks are behind one.
             let places = |it: &Utf8PathBuf| [it.join(".git/hooks"), it.join("hooks")];
             let hooks: Vec<_> = folders.iter().flat_map(places).collect();
+            // The objects are left out, but not what says where there are more.
+            let places = |it: &Utf8PathBuf| [it.join(".git/objects/info"), it.join("objects/info")];
+            let infos: Vec<_> = folders.iter().flat_map(places).collect();
+            folders.extend(infos.into_iter().filter(|it| it.is_dir()));
             folders.extend(hooks.into_iter().filter(|it| it.is_symlink() && it.is_dir()));
             let folders: Vec<_> = folders.iter().map(Utf8PathBuf::as_path).collect();
             let except: Vec<_> = except.iter().map(Utf8PathBuf::as_path).collect();

@@ -4,9 +4,10 @@
 //! force; and the old one is kept, under a name that is told.
 //! **Invariant:** nothing that may have been done already is done again: a job that the replaced
 //! database does not call waiting, or whose folder says that it was started, is not started by a
-//! database that thinks it waits.
+//! database that thinks it waits. A parked job that the replaced database has parked, too, was not
+//! resumed: its next leg would be another job.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -16,6 +17,8 @@ use tokio_util::task::TaskTracker;
 use tracing::warn;
 
 use crate::api::backups::Backup;
+use crate::api::workspaces::Workspace;
+use crate::approvals::pending_of_root;
 use crate::base::{
     Actor, Clock, Context, DATABASE_CORRUPT, Error, ErrorKind, Ids, JobId, ProposalId, Result,
     TokenId, fault,
@@ -26,7 +29,9 @@ use crate::flows::jobs::cancel::cancel_waiting;
 use crate::flows::people::roles::{Taken, take_again};
 use crate::flows::site::backup as copies;
 use crate::flows::site::reconcile::{Adopts, Found, reconcile};
-use crate::jobs::{self, Capacities, job_dir};
+use crate::flows::workspaces::orphan as workspaces;
+use crate::flows::workspaces::orphan::Orphan;
+use crate::jobs::{self, Capacities, Viewer, job_dir};
 use crate::people::{self, Person};
 use crate::script::{Config, Vm};
 use crate::store::salvage::Salvaged;
@@ -60,6 +65,12 @@ pub struct Report {
     /// Jobs that are waiting in the backup but were, or may have been, started or cancelled since:
     /// they are cancelled.
     pub jobs_cancelled: Vec<JobId>,
+    /// Requests for decisions of these jobs, which were withdrawn with them.
+    #[serde(default)]
+    pub approvals_withdrawn: usize,
+    /// Worktrees made since the backup, of which the new database has no row.
+    #[serde(default)]
+    pub worktrees: Vec<Orphan>,
     /// Tokens that ended: revoked since the backup, or unknown because the old database is
     /// unreadable.
     pub tokens_ended: usize,
@@ -101,7 +112,8 @@ pub(super) enum Since {
 /// Decisions in the old database that must be carried over to a backup.
 pub(super) struct Old {
     rows: BTreeMap<String, i64>,
-    queued: BTreeSet<JobId>,
+    queued: BTreeMap<JobId, bool>,
+    workspaces: Vec<Workspace>,
     persons: Vec<Person>,
     revoked: Vec<TokenId>,
     approvers: BTreeMap<ProposalId, Actor>,
@@ -157,7 +169,16 @@ pub async fn restore(site: &Offline, file: &Utf8Path, keep_tokens: bool) -> Resu
     report.epoch = Some(begin_life(site, &working)?);
     settle(site, &working, &since, keep_tokens, &mut report).await?;
     put(site, &working, "replaced", &mut report)?;
+    if let Since::Known(old) = since {
+        report.worktrees = orphans(site, old.workspaces).await?;
+    }
     Ok(report)
+}
+
+/// Saves what is in worktrees that only the replaced database knew: no server would do it.
+async fn orphans(site: &Offline, made: Vec<Workspace>) -> Result<Vec<Orphan>> {
+    let unknown = backup::look(&site.database(), |c| workspaces::unknown(c, made))?;
+    Ok(workspaces::save(site.repo.as_ref().ok(), site.data(), unknown).await)
 }
 
 fn since(database: &Utf8Path) -> Since {
@@ -170,6 +191,7 @@ fn since(database: &Utf8Path) -> Since {
             Ok(Old {
                 rows,
                 queued: jobs::queued(c)?.into_iter().collect(),
+                workspaces: workspaces::open(c)?,
                 persons: people::list(c)?,
                 revoked: people::revoked_tokens(c)?,
                 approvers: approvers(c)?,
@@ -256,10 +278,21 @@ async fn settle_rows(
     // none.
     let is_past = |id: &JobId| match since {
         Since::Nothing => false,
-        Since::Known(old) => !old.queued.contains(id),
+        Since::Known(old) => !old.queued.contains_key(id),
         Since::Unknown => true,
     };
-    let past: Vec<JobId> = waiting.into_iter().filter(|id| has_folder(id) || is_past(id)).collect();
+    // It had a folder when the backup was made.
+    let is_still_parked = |id: &JobId| match since {
+        Since::Known(old) => old.queued.get(id) == Some(&true),
+        Since::Nothing | Since::Unknown => false,
+    };
+    let mut past = Vec::new();
+    for (id, is_parked) in waiting {
+        let is_kept = is_parked && is_still_parked(&id);
+        if !is_kept && (has_folder(&id) || is_past(&id)) {
+            past.push(id);
+        }
+    }
     let (lanes, ids) = (Capacities(site.config.limits.lanes.clone()), past.clone());
     let source = Ids::new(store.clock().clone());
     let (persons, revoked) = match since {
@@ -269,17 +302,23 @@ async fn settle_rows(
     let ends_all = matches!(since, Since::Unknown) && !keep_tokens;
     let done = store.write(move |tx| {
         let running = jobs::fence_all(tx)?;
+        let mut withdrawn = 0;
         for id in &ids {
+            let root = jobs::find_brief(tx.connection(), &Viewer::Program, id)?.root().clone();
+            withdrawn += pending_of_root(tx.connection(), &root)?.len();
             cancel_waiting(tx, &source, id, &Actor::System, &lanes)?;
         }
         let tokens = match ends_all {
             true => people::revoke_all_tokens(tx)?,
             false => people::revoke_tokens(tx, &revoked)?,
         };
-        Ok((running, tokens, take_again(tx, &persons, (&source, &lanes))?))
+        let taken = take_again(tx, &persons, (&source, &lanes))?;
+        Ok((running, withdrawn, tokens, taken))
     });
-    let (running, tokens, Taken { disabled, lowered, kept, tokens: of_kept }) = done.await?;
+    let (running, withdrawn, tokens, taken) = done.await?;
+    let Taken { disabled, lowered, kept, tokens: of_kept } = taken;
     report.jobs_running = running;
+    report.approvals_withdrawn = withdrawn;
     report.jobs_cancelled = past;
     report.tokens_ended = tokens + of_kept;
     (report.persons_disabled, report.persons_lowered) = (disabled, lowered);

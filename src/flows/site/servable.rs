@@ -16,9 +16,23 @@ use crate::store::{self, MIGRATIONS};
 /// code `database_newer`; `unavailable` if the database cannot be read.
 pub fn refuse_unservable(data: &Utf8Path) -> Result<()> {
     let database = data.join("wiki.db");
+    refuse_other_file(&database)?;
     refuse_lost_database(data, &database)?;
     refuse_lost_log(data, &database)?;
     store::refuse_unusable(&database, MIGRATIONS)
+}
+
+/// Refuses what is no file: opening a FIFO never ends.
+///
+/// # Errors
+/// `unavailable` with code `database_corrupt`.
+fn refuse_other_file(database: &Utf8Path) -> Result<()> {
+    if database.metadata().map_or(true, |it| it.is_file()) {
+        return Ok(());
+    }
+    Err(Error::unavailable(format!("{database} is not a regular file"))
+        .code(DATABASE_CORRUPT)
+        .hint("move it away, then restore a backup: wiki-browser restore FILE"))
 }
 
 /// Refuses to create a new database where a site has lost its own.

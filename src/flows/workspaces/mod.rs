@@ -1,6 +1,7 @@
 //! Workspaces, the folders that agents work in: created for the queue, swept, kept and removed.
 
 mod moved;
+pub mod orphan;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -19,7 +19,11 @@ struct Place {
 
 /// Returns the key that distinguishes this site from a copy of its data folder.
 pub(super) fn mark(works: &Works) -> Result<String> {
-    let data = &works.config.site.data;
+    mark_of(&works.config.site.data)
+}
+
+/// Returns the same key of the site with this data folder.
+pub(super) fn mark_of(data: &Utf8Path) -> Result<String> {
     let facts = facts(data).context(ErrorKind::Unavailable, || format!("cannot read {data}"))?;
     Ok(format!("{data} {facts}"))
 }
@@ -69,24 +73,37 @@ pub(super) fn hook(text: &str) -> Result<HookRun> {
         .map_err(|cause| Error::internal("the cleanup of a workspace makes no sense").source(cause))
 }
 
-/// Returns where a worktree of this site is that is not where its row says; `None` if it is there,
-/// or nowhere.
+/// Returns where a worktree of this site is, or would be, that is not where its row says.
 fn place_of(found: &Workspace, (data, root): (&Utf8Path, &Utf8Path)) -> Option<Place> {
     let is_open = found.state != WorkspaceState::Gone && found.sort == WorkspaceSort::Worktree;
     let repo = found.repo.as_ref().filter(|_| is_open)?;
     let is_missing = |path: &Utf8Path| path.symlink_metadata().is_err();
-    let now = if is_missing(repo) { root } else { repo };
-    let path = match is_missing(&found.path) {
-        false => found.path.clone(),
-        true => {
-            let usual = jobs::usual_worktree(data, &found.root);
-            let beside = found.path.strip_prefix(repo).ok().map(|it| root.join(it));
-            let is_it = |path: &Utf8PathBuf| jobs::is_folder(path);
-            let has_name = usual.file_name() == found.path.file_name();
-            Some(usual).filter(|_| has_name).into_iter().chain(beside).find(is_it)?
-        }
+    // A link at the old place of a moved site leads to the new one.
+    let is_root = facts(repo).is_ok_and(|it| facts(root).is_ok_and(|root| it == root));
+    let now = if is_root || is_missing(repo) { root } else { repo };
+    let usual = jobs::usual_worktree(data, &found.root);
+    let beside = found.path.strip_prefix(repo).ok().map(|it| root.join(it));
+    let has_name = usual.file_name() == found.path.file_name();
+    let mut places = Some(usual).filter(|_| has_name).into_iter().chain(beside);
+    let path = if is_missing(&found.path) {
+        let places: Vec<_> = places.collect();
+        let is_it = |path: &&Utf8PathBuf| jobs::is_folder(path);
+        // One that is nowhere belongs to the moved repository: its commits are there.
+        let nowhere = || places.first().filter(|_| is_missing(repo));
+        places.iter().find(is_it).or_else(nowhere)?.clone()
+    } else {
+        places.find(|it| is_same(it, &found.path)).unwrap_or_else(|| found.path.clone())
     };
     (path != found.path || now != repo).then(|| Place { path, repo: now.to_owned() })
+}
+
+/// Returns whether two paths name one folder; a link in its place is another.
+fn is_same(one: &Utf8Path, other: &Utf8Path) -> bool {
+    let facts = |path: &Utf8Path| {
+        let found = path.symlink_metadata().ok().filter(std::fs::Metadata::is_dir);
+        found.map(|it| (it.dev(), it.ino()))
+    };
+    facts(one).is_some_and(|it| Some(it) == facts(other))
 }
 
 /// Returns whether the site with the mark `told` is the one that has the mark `now`: the same

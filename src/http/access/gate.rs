@@ -44,7 +44,7 @@ impl From<Error> for Refused {
     }
 }
 
-/// Runs all checks in order. A request without a credential does not learn which routes exist. The
+/// Runs all checks in order. A request without a credential learns of open routes only. The
 /// caller is left in `asks_as` even if a later check refuses the request.
 pub(in crate::http) async fn check(
     edge: &Edge,
@@ -57,10 +57,12 @@ pub(in crate::http) async fn check(
     let host = check_host(&edge.gate, &peer, head)?;
     let found = find(head.method.as_str(), head.uri.path());
     let who = if let Found::Route(route, _) = &found { Some(route.who) } else { None };
+    // Whoever sends another method to an open route is told its methods, and nothing else is done.
+    let is_misused = matches!(found, Found::OtherVerbs(_, true));
     // Browsers add no signature, so no page can send a signed request.
-    let is_open = matches!(who, Some(Who::All | Who::Signed));
+    let is_open = is_misused || matches!(who, Some(Who::All | Who::Signed));
     if who != Some(Who::Signed) && !fault::is_off("origin_check") {
-        check_origin(&host, head, is_open)?;
+        check_origin(&host, head, is_open && !is_misused)?;
     }
     let (credential, who) = if is_open {
         (None, None)
@@ -71,7 +73,7 @@ pub(in crate::http) async fn check(
     };
     let (route, params) = match found {
         Found::Route(route, params) => (route, params),
-        Found::OtherVerbs(verbs) => return Err(Refused::OtherVerbs(verbs)),
+        Found::OtherVerbs(verbs, _) => return Err(Refused::OtherVerbs(verbs)),
         Found::Nothing => return Err(Refused::Error(no_route(head.uri.path()))),
     };
     if let Some(who) = &who {

@@ -339,8 +339,8 @@ pub(in crate::http) type Params = Vec<(&'static str, String)>;
 pub(in crate::http) enum Found {
     /// The route exists.
     Route(&'static Route, Params),
-    /// The path exists, but only with these methods.
-    OtherVerbs(Vec<&'static str>),
+    /// The path exists, but only with these methods; and whether all of them are open.
+    OtherVerbs(Vec<&'static str>, bool),
     /// The path does not exist.
     Nothing,
 }
@@ -352,16 +352,17 @@ pub(in crate::http) fn find(method: &str, path: &str) -> Found {
 
 fn find_in(routes: &'static [Route], method: &str, path: &str) -> Found {
     let asked = if method == "HEAD" { "GET" } else { method };
-    let mut verbs = Vec::new();
+    let (mut verbs, mut is_open) = (Vec::new(), true);
     for route in routes {
         let Some(params) = match_path(route.path, path) else { continue };
         if route.verb.as_str() == asked {
             return Found::Route(route, params);
         }
+        is_open &= matches!(route.who, Who::All | Who::Signed);
         verbs.push(route.verb.as_str());
         verbs.extend((route.verb == Verb::Get).then_some("HEAD"));
     }
-    if verbs.is_empty() { Found::Nothing } else { Found::OtherVerbs(verbs) }
+    if verbs.is_empty() { Found::Nothing } else { Found::OtherVerbs(verbs, is_open) }
 }
 
 fn match_path(pattern: &'static str, path: &str) -> Option<Params> {
@@ -439,7 +440,13 @@ mod tests {
     #[test]
     fn another_method_is_not_another_path() {
         assert!(matches!(find("HEAD", "/healthz"), Found::Route(..)));
-        assert!(matches!(find("DELETE", "/healthz"), Found::OtherVerbs(v) if v == ["GET", "HEAD"]));
+        let others = |method, path| match find(method, path) {
+            Found::OtherVerbs(verbs, is_open) => Some((verbs, is_open)),
+            _ => None,
+        };
+        assert_eq!(others("DELETE", "/healthz"), Some((vec!["GET", "HEAD"], true)));
+        assert_eq!(others("PUT", "/hooks/x"), Some((vec!["POST"], true)));
+        assert_eq!(others("PUT", "/api/agents").map(|it| it.1), Some(false));
         assert!(matches!(find("GET", "/nothing"), Found::Nothing));
     }
 

@@ -56,7 +56,7 @@ const KEPT: &str = "
 const KEEP: &str = "
     UPDATE agent_jobs SET on_server_loss = 'keep'
     WHERE id = :id AND status = 'running' AND ending_ms IS NULL";
-const QUEUED: &str = "SELECT id FROM agent_jobs INDEXED BY jobs_by_status
+const QUEUED: &str = "SELECT id, status = 'parked' FROM agent_jobs INDEXED BY jobs_by_status
     WHERE status IN ('queued', 'parked') ORDER BY seq";
 
 pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
@@ -153,12 +153,12 @@ pub(in crate::jobs) fn fence_dying(tx: &Tx<'_>) -> Result<usize> {
     Ok(tx.prepare_cached(FENCE_DYING)?.execute(named_params! {":now": tx.now()})?)
 }
 
-/// Returns the queued and parked jobs, in order of acceptance.
+/// Returns the queued and parked jobs, in order of acceptance, and whether each is parked.
 ///
 /// # Errors
 /// Fails if the database cannot be read.
-pub fn queued(connection: &Connection) -> Result<Vec<JobId>> {
+pub fn queued(connection: &Connection) -> Result<Vec<(JobId, bool)>> {
     let mut statement = connection.prepare_cached(QUEUED)?;
-    let ids = statement.query_map([], |row| row.get(0))?;
-    Ok(ids.collect::<rusqlite::Result<_>>()?)
+    let jobs = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(jobs.collect::<rusqlite::Result<_>>()?)
 }

@@ -15,6 +15,8 @@ use crate::script::source::span::{Bytes, Given, Spot};
 
 /// Most values of one front matter; each use of an alias counts.
 const NODES_MAX: usize = 5_000;
+/// The end of the error about a repeated field.
+const TWICE: &str = " occurs twice";
 /// Deepest list or map.
 const DEPTH_MAX: usize = 8;
 
@@ -96,12 +98,26 @@ impl Front {
             Ok(Yaml::Null) => Ok(Vec::new()),
             Ok(_) => Err((self.whole(), "the front matter is not a table of fields".to_owned())),
             Err(cause) => {
-                let at = cause.location().map_or(self.from, |it| self.from + it.index());
-                let text = cause.to_string();
-                let text = text.split(" at line ").next().unwrap_or_default();
-                Err((self.line_at(at.min(self.to.saturating_sub(1))), text.to_owned()))
+                let whole = cause.to_string();
+                let text = whole.split(" at line ").next().unwrap_or_default();
+                let line = quote(&whole).or_else(|| cause.location().map(|it| it.line()));
+                let line = line.unwrap_or(1);
+                let at = self.again(text).or_else(|| {
+                    let mut lines = self.lines(self.from..self.to);
+                    lines.nth(line.saturating_sub(1)).map(|it| it.0)
+                });
+                let at = at.unwrap_or(self.from).min(self.to.saturating_sub(1));
+                Err((self.line_at(at), text.to_owned()))
             }
         }
+    }
+
+    /// Returns where a top-level field is again, if that is the error: the reader reports the place
+    /// of the whole table.
+    fn again(&self, error: &str) -> Option<usize> {
+        let name = error.strip_suffix(TWICE)?.strip_prefix('`')?.strip_suffix('`')?;
+        let lines = self.lines(self.from..self.to).filter(|(_, line)| is_field(line, name));
+        lines.map(|it| it.0).nth(1)
     }
 
     /// Returns the place of the opening line.
@@ -196,6 +212,12 @@ impl Front {
         };
         Spot::of(&self.source, Bytes::new(at, at + end), given)
     }
+}
+
+/// Returns the line of the quote that an error says has no end: it is noticed at the end only.
+fn quote(error: &str) -> Option<usize> {
+    let at = error.split_once("while scanning a quoted scalar at line ")?.1;
+    at.split(' ').next()?.parse().ok()
 }
 
 /// Returns whether a line begins with `NAME:`.
@@ -295,10 +317,32 @@ impl<'de> Visitor<'de> for Seed<'_> {
             };
             let value = fields.next_value_seed(inner)?;
             if map.iter().any(|(known, _)| *known == name) {
-                return Err(A::Error::custom(format!("`{name}` occurs twice")));
+                return Err(A::Error::custom(format!("`{name}`{TWICE}")));
             }
             map.push((name, value));
         }
         Ok(Yaml::Map(map))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use camino::Utf8Path;
+
+    use super::*;
+
+    #[test]
+    fn an_error_is_at_its_line() {
+        for (line, fields) in [
+            (4, "engine: ln\nautostart: always\nautostart: never\n"),
+            (3, "engine: ln\nabout: x: y\nidle: 5m\n"),
+            (3, "engine: ln\nabout: \"x\nidle: 5m\n"),
+            (4, "engine: ln\nidle: 5m\n  about: x\n"),
+        ] {
+            let text = format!("---\n{fields}---\nx");
+            let source = Arc::new(Source::new(Arc::from(Utf8Path::new("a.md")), &*text));
+            let (spot, fault) = Front::find(source).unwrap().read().unwrap_err();
+            assert_eq!(spot.at().line, line, "{fields:?}: {fault}");
+        }
     }
 }

@@ -117,7 +117,7 @@ const SITE: [Field; 7] = [
         Shape::Path,
         "./data",
         r#""./data""#,
-        "Folder of the database, the socket and the jobs.",
+        "Folder of the database, the socket and the jobs. Commands find it through the script.",
     ),
     with(
         "listen",

@@ -200,7 +200,7 @@ fn every_mistake_has_its_line_and_what_to_type() {
         ),
         ("engine: claude\nid: other".to_owned(), "3:1 bad-name", "write id: lead"),
         ("engine: claude\n  bad: indent".to_owned(), "3:1 bad-persona", "write `field: value`"),
-        ("engine: claude\nengine: claude".to_owned(), "2:1 bad-persona", "occurs twice"),
+        ("engine: claude\nengine: claude".to_owned(), "3:1 bad-persona", "occurs twice"),
         ("engine: !cmd claude".to_owned(), "2:1 bad-persona", "write `field: value`"),
         ("- engine: claude\nengine: x".to_owned(), "3:1 bad-persona", "write `field: value`"),
     ] {

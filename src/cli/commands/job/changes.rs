@@ -6,7 +6,7 @@ use crate::api::changes::{ChangesState, Outcome, Restored};
 use crate::base::Result;
 use crate::cli::commands::Desk;
 use crate::cli::terminal::escape;
-use crate::cli::terminal::screen::{Screen, Style};
+use crate::cli::terminal::screen::{Screen, Style, typed};
 use crate::cli::terminal::short_id::Noun;
 use crate::cli::terminal::table::Table;
 use crate::flows::jobs::JobView;
@@ -20,7 +20,7 @@ pub(in crate::cli::commands) fn restore(
     given: &str,
     names: &[String],
     dry_run: bool,
-) -> Result<()> {
+) -> Result<u8> {
     let client = desk.client()?;
     let id = desk.id(&client, Noun::Job, given)?;
     let body = json!({"names": names, "dry_run": dry_run});
@@ -39,7 +39,15 @@ pub(in crate::cli::commands) fn restore(
             screen.note(&format!("the state the job left is in {held}/after"));
         }
         Ok(())
-    })
+    })?;
+    let restored: Restored = typed(&answer)?;
+    let is_left = |outcome| !matches!(outcome, Outcome::Restored | Outcome::AsBefore);
+    let left = restored.items.iter().filter(|it| is_left(it.outcome)).count();
+    if dry_run || left == 0 {
+        return Ok(0);
+    }
+    desk.screen.note(&format!("{left} of {} were not restored", restored.items.len()));
+    Ok(1)
 }
 
 fn state(outcome: Outcome) -> &'static str {

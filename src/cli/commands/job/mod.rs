@@ -88,7 +88,9 @@ retried already are skipped. A retry waits if its lane is busy.")]
     /// Restore what changed in the repository while a job was running
     #[command(after_help = "\
 Without names, restores everything or nothing; later changes are never overwritten. The state the
-job left stays in refs/wiki-browser/jobs/ID/after, for `git restore --source`.")]
+job left stays in refs/wiki-browser/jobs/ID/after, for `git restore --source`.
+
+Exits 0 if everything requested is as before the job, 1 if something was not restored.")]
     Restore {
         /// Id of the job
         id: String,
@@ -215,7 +217,9 @@ pub(in crate::cli) fn run(desk: &Desk, command: JobCommand) -> Result<u8> {
             let show = wait.then(|| Show::of(Show::Nothing, log, raw));
             return many::retry(desk, &id.unwrap_or_default(), when, show);
         }
-        JobCommand::Restore { id, names, dry_run } => changes::restore(desk, &id, &names, dry_run),
+        JobCommand::Restore { id, names, dry_run } => {
+            return changes::restore(desk, &id, &names, dry_run);
+        }
         JobCommand::Keep { id } => changes::keep(desk, &id),
         JobCommand::Log { id, stream, raw } => log::run(desk, &id, stream.as_deref(), raw),
         JobCommand::Prompt { id } => prompt(desk, &id),

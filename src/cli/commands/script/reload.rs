@@ -89,14 +89,13 @@ fn right(desk: &Desk, answer: &Reloaded) -> Result<()> {
 fn differences(desk: &Desk, difference: Option<&Difference>) -> Result<()> {
     let Some(difference) = difference else { return Ok(()) };
     for change in &difference.changes {
-        let is_agent = change.what.starts_with("agent ");
+        let (is_agent, is_inbox) =
+            (change.what.starts_with("agent "), change.what.starts_with("inbox "));
+        let noun = if is_agent { "message" } else { "job" };
+        let until = if is_agent || is_inbox { " until it returns" } else { "" };
         let waiting = match change.waiting {
-            Some(1) if is_agent => ": 1 message is waiting until it returns".to_owned(),
-            Some(count) if is_agent && count > 0 => {
-                format!(": {count} messages are waiting until it returns")
-            }
-            Some(1) => ": 1 job is waiting".to_owned(),
-            Some(count) if count > 0 => format!(": {count} jobs are waiting"),
+            Some(1) => format!(": 1 {noun} is waiting{until}"),
+            Some(count) if count > 0 => format!(": {count} {noun}s are waiting{until}"),
             _ => String::new(),
         };
         let style = if waiting.is_empty() { Style::Dim } else { Style::Red };

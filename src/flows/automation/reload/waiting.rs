@@ -1,5 +1,7 @@
 //! Waiting jobs that a new script has no place for.
 
+use std::collections::BTreeMap;
+
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -91,12 +93,18 @@ fn refusal(c: &Connection, inbox: &Kind, job: &JobId) -> Result<Option<String>> 
     Ok(refused.map(|it| it.message().to_owned()))
 }
 
-/// Returns the number of waiting jobs of each kind, and of messages of each agent.
+/// Returns the number of queued and parked jobs of each kind, and of messages of each agent.
 ///
 /// # Errors
 /// As any read.
 pub(super) fn counts(c: &Connection, config: &Config) -> Result<Vec<(String, i64)>> {
-    let mut counts = jobs::queue_counts(c, &jobs::Viewer::Site)?.queued;
+    let mut queued: BTreeMap<String, i64> =
+        jobs::queue_counts(c, &jobs::Viewer::Site)?.queued.into_iter().collect();
+    for (id, _) in jobs::queued(c)?.into_iter().filter(|(_, is_parked)| *is_parked) {
+        let job = jobs::find_brief(c, &jobs::Viewer::Program, &id)?;
+        *queued.entry(job.kind).or_default() += 1;
+    }
+    let mut counts: Vec<(String, i64)> = queued.into_iter().collect();
     counts.retain(|(kind, _)| config.kind(kind).is_none_or(|it| it.agent.is_none()));
     for (kind, agent) in config.kinds.values().filter_map(|it| Some((it, it.agent.as_ref()?))) {
         let (waiting, _) = mail::count_for_agent(c, &agent.name)?;

@@ -481,7 +481,9 @@ pub(super) fn log_end(job: &Job) {
     // All six fields stand in every line, also where there is no exit code.
     let code = job.exit_code.map_or_else(|| "none".to_owned(), |it| it.to_string());
     let status = job.status.as_str();
-    if job.status == Status::Succeeded {
+    // A monitor is cancelled when its instance ends, which is its normal end.
+    let is_over = job.monitor_of.is_some() && job.status == Status::Cancelled;
+    if job.status == Status::Succeeded || is_over {
         info!(job_id = %job.id, kind = job.kind, source_path = source, duration_ms,
             exit_code = %code, status, "job {} ended {status}", job.id);
     } else {

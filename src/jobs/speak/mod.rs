@@ -10,6 +10,7 @@ pub(in crate::jobs) mod hook_settings;
 pub(in crate::jobs) mod hooks;
 pub(in crate::jobs) mod last_screen;
 mod lines;
+mod obstacle;
 pub(in crate::jobs) mod listener;
 mod pi;
 mod screen;

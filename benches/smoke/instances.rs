@@ -26,14 +26,26 @@ const ECHO: &str = concat!(
     r#"printf '{"turn":"ended","id":"%s","text":"x"}\n' "$id"; done"#
 );
 
-/// All of it.
+/// The parts, in their order.
+pub(crate) const PARTS: [&str; 6] =
+    ["accepted", "hooks", "worktrees", "resumed", "terminals", "agents"];
+
+/// All of it, or one part.
 pub(crate) async fn measure(asked: &Asked, base: &Path, report: &mut Report) -> Outcome<()> {
-    accepted(asked, base, report).await?;
-    hooked(asked, base, report).await?;
-    legs::worktrees(asked, base, report).await?;
-    legs::resumed(asked, base, report).await?;
-    terminals::measure(asked, base, report).await?;
-    agents(asked, base, report).await
+    for part in PARTS {
+        if asked.part.as_deref().is_some_and(|it| it != part) {
+            continue;
+        }
+        match part {
+            "accepted" => accepted(asked, base, report).await?,
+            "hooks" => hooked(asked, base, report).await?,
+            "worktrees" => legs::worktrees(asked, base, report).await?,
+            "resumed" => legs::resumed(asked, base, report).await?,
+            "terminals" => terminals::measure(asked, base, report).await?,
+            _ => agents(asked, base, report).await?,
+        }
+    }
+    Ok(())
 }
 
 /// A site with the declarations of this measurement after its own.

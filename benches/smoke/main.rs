@@ -36,6 +36,8 @@ pub(crate) struct Asked {
     pub(crate) seconds: f64,
     /// The only measurement that is wanted.
     pub(crate) only: Option<String>,
+    /// The only part of it that is wanted; only `instances` has parts.
+    pub(crate) part: Option<String>,
     /// JSON instead of a table.
     pub(crate) is_json: bool,
 }
@@ -56,9 +58,11 @@ const ALL: [(&str, &str); 12] = [
     ("search", "10,000 documents and 50,000 Topics: start-up, indexing, searches; only if named"),
 ];
 
-const USAGE: &str = "usage: scripts/bench smoke [--only NAME] [--json] [--quick] [--rounds N]
+const USAGE: &str =
+    "usage: scripts/bench smoke [--only NAME] [--json] [--part NAME] [--quick] [--rounds N]
 
   --only NAME  one of the measurements below
+  --part NAME  of instances: accepted hooks worktrees resumed terminals agents
   --json       one JSON object on standard output instead of the table
   --quick      three short rounds and 100,000 jobs: to see that it works, not to quote
   --rounds N   rounds of which the median counts (5)
@@ -101,7 +105,8 @@ fn main() -> ExitCode {
 }
 
 fn parse(args: &[String]) -> Result<Asked, String> {
-    let mut asked = Asked { rounds: 5, rows: 1_000_000, seconds: 1.0, only: None, is_json: false };
+    let (rounds, rows, seconds) = (5, 1_000_000, 1.0);
+    let mut asked = Asked { rounds, rows, seconds, only: None, part: None, is_json: false };
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         match arg.as_str() {
@@ -118,6 +123,10 @@ fn parse(args: &[String]) -> Result<Asked, String> {
                     return Err(format!("there is no measurement `{name}`"));
                 }
                 asked.only = Some(name.clone());
+            }
+            "--part" => {
+                let name = args.next().filter(|it| instances::PARTS.contains(&it.as_str()));
+                asked.part = Some(name.ok_or("--part needs the name of a part")?.clone());
             }
             "--rounds" => {
                 let number = args.next().and_then(|it| it.parse().ok());

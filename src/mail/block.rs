@@ -181,6 +181,16 @@ pub fn take_back_block(tx: &Tx<'_>, agent: &str, id: &BlockId) -> Result<()> {
     Ok(())
 }
 
+/// Records that nothing of a block was sent to its instance: its delivery is queued again.
+///
+/// # Errors
+/// Fails if the database cannot be written.
+pub fn take_back_given(tx: &Tx<'_>, id: &BlockId) -> Result<()> {
+    tell(tx, id, "queued")?;
+    tx.prepare_cached(TAKE_BACK)?.execute(named_params! {":block": id})?;
+    Ok(())
+}
+
 /// Records the end of a block; deliveries in it without proof of arrival become `unconfirmed`, with
 /// this reason.
 ///

@@ -133,7 +133,8 @@ fn whoever_waits_for_an_agent_that_does_not_run_is_told_at_once() {
     let sent = ["send", "agent:robbo", "--payload", "\"hello\"", "--wait", "--timeout", "1s"];
     let (code, _, err) = bench.cli(&sent);
     assert_eq!(code, 75, "{err}");
-    let why = "agent:robbo is stopped: start it with `wiki-browser agent start robbo`";
+    let why = "agent:robbo is stopped, and the message waits; \
+               to start it: `wiki-browser agent start robbo`";
     assert!(err.contains(why), "{err}");
     let (_, _, err) = bench.cli(&["send", "agent:robbo", "--payload", "\"hello\""]);
     assert!(err.contains(why), "{err}");

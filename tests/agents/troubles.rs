@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::json;
 
-use crate::agents::{declare, send, show, wait_state};
+use crate::agents::{ECHO, control, declare, send, show, wait_state};
 use crate::support::{Bench, cli};
 
 #[test]
@@ -58,5 +58,58 @@ fn words_about_signing_in_lead_to_the_program_itself() {
     assert_eq!((&again["state"], &again["problem"]), (&json!("starting"), &json!(null)));
     wait_state(&bench, "robbo", "idle");
     assert!(show(&bench, "robbo")["problem"].is_null());
+    server.stop();
+}
+
+/// Whoever waits in a terminal reads the answer on standard output, and why there is none on
+/// standard error.
+#[test]
+fn send_and_wait_prints_the_answer_or_why_there_is_none() {
+    let bench = Bench::new();
+    let fails = "case $text in
+  fail) printf '{\"turn\":\"ended\",\"id\":\"%s\",\"failed\":\"no such model\"}\\n' \"$id\" ;;";
+    let script = ECHO.replacen("case $text in", fails, 1);
+    declare(&bench, "robbo", "autostart = \"on_message\"", &script);
+    let server = bench.serve();
+    let send_within = |text: &str, timeout: &str| {
+        let payload = format!("\"{text}\"");
+        cli(&bench.top, &["send", "robbo", "--payload", &payload, "--wait", "--timeout", timeout])
+    };
+    let (code, out, err) = send_within("hello", "60s");
+    assert_eq!((code, out.as_str()), (0, "again hello\n"), "{err}");
+    for (text, why) in [
+        ("fail", "agent:robbo: no such model"),
+        ("fall", "agent:robbo ended before it had answered"),
+    ] {
+        let (code, out, err) = send_within(text, "60s");
+        assert_eq!((code, out.as_str()), (1, ""), "{err}");
+        let lines: Vec<&str> = err.lines().collect();
+        assert!(lines[0].starts_with("wiki-browser mail wait "), "{err}");
+        assert_eq!(&lines[1..], [why], "{text}");
+    }
+    let (code, out, err) = send_within("wait", "1s");
+    assert_eq!((code, out.as_str()), (75, ""), "{err}");
+    let line = err.lines().last().unwrap();
+    let again = line.strip_prefix("no reply yet: wiki-browser ").unwrap();
+    assert_eq!(err.lines().next().unwrap(), format!("wiki-browser {again}"));
+    // The line that was printed is to be typed.
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    let (code, out, err) = cli(&bench.top, &again.split(' ').collect::<Vec<_>>());
+    assert_eq!((code, out.as_str()), (0, "waited\n"), "{err}");
+    // An agent that the script does not declare any more.
+    control(&bench, "robbo", "stop").ok();
+    wait_state(&bench, "robbo", "stopped");
+    let waits = send(&bench, "robbo", json!("hello"));
+    bench.edit(|lua| lua[..lua.find("wb.engine \"robbo\"").unwrap()].to_owned());
+    bench.write_script();
+    assert_eq!(bench.cli(&["reload"]).0, 0);
+    let (code, _, err) = bench.cli(&["mail", "wait", &waits, "--timeout", "1s"]);
+    assert_eq!(code, 75, "{err}");
+    let why = "agent:robbo is no longer declared; the message waits until it is declared again";
+    assert!(err.contains(why), "{err}");
+    let (code, out, err) = send_within("hello", "1s");
+    assert_eq!((code, out.as_str()), (5, ""), "{err}");
+    assert!(err.contains("agent:robbo is no longer declared; nothing was sent"), "{err}");
+    assert!(err.contains("wiki-browser agent list"), "{err}");
     server.stop();
 }

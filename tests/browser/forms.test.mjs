@@ -198,3 +198,36 @@ test("on paper stands what can be read, light, with exact times, and not what ca
     }
   }
 });
+
+const TALK = `wb.engine "talk" {
+  type = "stream", speaks = "lines",
+  command = { "/bin/sh", "-c", [[while read -r line; do
+    id=$(printf '%s' "$line" | sed -n 's/^{"id":"\\([^"]*\\)".*/\\1/p')
+    case $line in *"finish"*) wb-agent complete ;; esac
+    printf '{"turn":"ended","id":"%s","text":"read"}\\n' "$id"
+  done]] },
+}
+wb.inbox "t/talk" { about = "Talks", engine = "talk", timeout = "5m", prompt = "{{payload}}" }
+`;
+
+test("an instance is written to by keyboard; what was typed survives a reload and its end", async (t) => {
+  const site = await serve(t, {}, (it) => { it.lua += TALK; });
+  const sent = await site.post("/api/messages", { to: "topic:t/talk", payload: "hello" });
+  await site.status(sent.job_id, "running");
+  const page = await (await visitor(t, site, { allow: [/status of 409/] })).open(`/jobs/${sent.job_id}`);
+  const field = page.getByLabel("Message to this instance");
+  await page.getByText("No messages since it started").waitFor();
+  await field.fill("not <b>lost</b>");
+  await page.reload();
+  await until("the draft is back", async () => (await field.inputValue()) === "not <b>lost</b>");
+  await field.press("Control+Enter");
+  await page.locator("#job-messages li").getByText("not <b>lost</b>").waitFor();
+  assert.equal(await field.inputValue(), "");
+  assert.deepEqual(await findings(page), []);
+  await field.fill("too late");
+  await site.post("/api/messages", { to: `agent:t/${sent.job_id}`, payload: "finish" });
+  await site.status(sent.job_id, "succeeded");
+  await field.press("Control+Enter");
+  await page.getByRole("alert").getByText("has ended").waitFor();
+  assert.equal(await field.inputValue(), "too late");
+});

@@ -12,6 +12,8 @@ ended() { tell turn/completed "\"turn\":{\"id\":\"u-$id\",\"status\":\"$1\",$2\"
 say() { item "\"type\":\"agentMessage\",\"text\":\"$1\""
   tell thread/tokenUsage/updated "\"turnId\":\"u-$id\",\"tokenUsage\":{\"last\":{\"inputTokens\":7,\"cachedInputTokens\":2,\"outputTokens\":3}}"
   ended completed ''; }
+decide() { if [ -e "$OUT/asked" ]; then mv "$OUT/asked" "$OUT/decided"; wb-agent complete --reply '"decided"'; fi; }
+question() { wb-agent approval create --channel c --title T --and-exit > "$OUT/asked.part"; mv "$OUT/asked.part" "$OUT/asked"; }
 while read -r line; do case $line in
   *'"initialize"'*) echo '{"id":"wb-init","result":{}}' ;;
   *'"thread/start"'*) note greeted "$(field developerInstructions)"
@@ -31,7 +33,9 @@ while read -r line; do case $line in
       wait) began ;;
       ask) began; echo '{"method":"item/commandExecution/requestApproval","id":7,"params":{}}' ;;
       fail) began; ended failed '"error":{"message":"the provider refuses"},' ;;
-      *) began; say "again $text" ;;
+      question) began; question; say asked ;;
+      complete) began; wb-agent complete --reply '"done"'; say 'done' ;;
+      *) began; decide; say "again $text" ;;
     esac ;;
   *'"turn/interrupt"'*) note interrupted "$(field turnId)"; ended interrupted '' ;;
   *'"id":7'*) note refused "$line"; say declined ;;

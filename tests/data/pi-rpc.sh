@@ -10,8 +10,11 @@ ended() { echo '{"type":"agent_end","messages":[]}'; }
 say() { message message_end assistant "$1" "$usage,\"stopReason\":\"stop\""; ended; }
 fail() { message message_end assistant '' "$usage,\"stopReason\":\"error\",\"errorMessage\":\"overloaded\""; ended; }
 response() { printf '{"id":"%s","type":"response","command":"%s","success":%s}\n' "$@"; }
+decide() { if [ -e "$OUT/asked" ]; then mv "$OUT/asked" "$OUT/decided"; wb-agent complete --reply '"decided"'; fi; }
+question() { wb-agent approval create --channel c --title T --and-exit > "$OUT/asked.part"; mv "$OUT/asked.part" "$OUT/asked"; }
 while read -r line; do case $line in
-  *'"type":"get_state"'*) printf '{"type":"response","command":"get_state","success":true,"data":{"sessionFile":"%s","isStreaming":false}}\n' "$OUT/session" ;;
+  *'"type":"get_state"'*) count=2; if [ -e "$OUT/forgotten" ]; then count=0; fi
+    printf '{"id":"%s","type":"response","command":"get_state","success":true,"data":{"sessionFile":"%s","isStreaming":false,"messageCount":%s}}\n' "$(field id)" "$OUT/session" "$count" ;;
   *'"type":"abort"'*) message message_end assistant '' "$usage,\"stopReason\":\"aborted\""; ended
     response wb-abort abort true ;;
   *'"type":"prompt"'*) id=$(field id); text=$(words); note given "$text"
@@ -26,6 +29,8 @@ while read -r line; do case $line in
       again) fail; echo '{"type":"auto_retry_start"}'; echo '{"type":"agent_start"}'
         say "again $text" ;;
       lost) exit 3 ;;
-      *) say "again $text" ;;
+      question) question; say asked ;;
+      complete) wb-agent complete --reply '"done"'; say 'done' ;;
+      *) decide; say "again $text" ;;
     esac ;;
 esac; done

@@ -1,13 +1,14 @@
 //! Messages, inboxes and instances: from `send` to the reply.
 
 mod crashes;
+mod engines;
 #[cfg(feature = "faults")]
 mod hooks;
 mod limits;
 mod monitors;
 mod people;
 mod script;
-mod turns;
+pub(crate) mod turns;
 mod verdicts;
 
 use serde_json::{Value, json};

@@ -7,7 +7,7 @@ use crate::mail::{answer, send};
 use crate::support::{Bench, until, wait_for};
 
 /// Declares an inbox `t/talk` on a shell agent that speaks lines.
-fn talk(bench: &Bench, fields: &str, script: &str) {
+pub(crate) fn talk(bench: &Bench, fields: &str, script: &str) {
     let file = bench.base.join("agents/talk.sh");
     std::fs::write(&file, format!("{HEAR}{script}\n")).unwrap();
     let out = &bench.out;
@@ -25,7 +25,7 @@ wb.inbox "t/talk" {{
 }
 
 /// Ends with the second message to it, and says in each turn what it was told.
-const COUNTS: &str = "while :; do hear; began
+pub(crate) const COUNTS: &str = "while :; do hear; began
 echo \"$text\" >> \"$OUT/heard\"
 printf '%s\\n' \"$line\" >> \"$OUT/lines\"
 case $text in hold) until [ -e \"$OUT/go\" ]; do sleep 0.05; done ;;
@@ -34,13 +34,13 @@ printf '{\"turn\":\"ended\",\"id\":\"%s\",\"text\":\"ok\",\"tokens\":100}\\n' \"
 done";
 
 /// Returns the job of a message and the address of its instance.
-fn instance(bench: &Bench, message: &Value) -> (String, String) {
+pub(crate) fn instance(bench: &Bench, message: &Value) -> (String, String) {
     let found = bench.get(&format!("/api/messages/{}", message.as_str().unwrap())).ok();
     let job = found["deliveries"][0]["job_id"].as_str().unwrap().to_owned();
     (format!("agent:t/{job}"), job)
 }
 
-fn delivery(bench: &Bench, message: &Value) -> (Value, Value, Value) {
+pub(super) fn delivery(bench: &Bench, message: &Value) -> (Value, Value, Value) {
     let found = bench.get(&format!("/api/messages/{}", message.as_str().unwrap())).ok();
     let it = &found["deliveries"][0];
     (it["state"].clone(), it["proof"].clone(), it["reason"].clone())
@@ -188,6 +188,8 @@ fn a_monitor_writes_to_an_instance_between_its_turns() {
         (shown["status"] == "succeeded").then_some(shown)
     });
     assert_eq!(ended["monitor"]["kind"], "watch");
+    let lines = bench.left("lines");
+    assert!(lines.contains(" from the monitor watch]"), "{lines}");
     until("its monitor ends", || {
         bench.get(&format!("/api/instances/{job}")).ok()["monitor"]["status"] == "cancelled"
     });

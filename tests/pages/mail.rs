@@ -1,7 +1,10 @@
 //! The pages of inboxes and mail, as links and forms.
 
-use crate::pages::Browser;
-use crate::support::Bench;
+use serde_json::json;
+
+use crate::mail::turns::{COUNTS, instance, talk};
+use crate::pages::{Browser, hidden_fields};
+use crate::support::{Bench, until};
 
 #[test]
 fn an_inbox_is_written_to_and_its_reply_is_read_on_pages() {
@@ -58,5 +61,55 @@ fn a_message_in_words_is_shown_as_markdown() {
     let shown = browser.page(&format!("/mail/{reply}"));
     assert!(shown.contains("<li><strong>done</strong>"), "{shown}");
     assert!(!shown.contains("<script>x"), "{shown}");
+    server.stop();
+}
+
+/// Its page writes to it as `wiki-browser send agent:…` does.
+#[test]
+fn an_instance_is_written_to_on_its_page() {
+    let bench = Bench::new();
+    talk(&bench, "", COUNTS);
+    let server = bench.serve();
+    let browser = Browser::signed_in(&bench, &server);
+    let body = json!({"to": "topic:t/talk", "payload": "first"});
+    let sent = bench.post("/api/messages", body).ok()["message_id"].clone();
+    bench.wait_left("heard");
+    let (address, job) = instance(&bench, &sent);
+    let at = format!("/jobs/{job}");
+    let action = format!("{at}/messages");
+    let shown = browser.page(&at);
+    assert!(shown.contains("No messages since it started"), "{shown}");
+    assert!(shown.contains(&format!("wiki-browser send {address}")), "{shown}");
+    assert!(shown.contains("It gets the message as its next turn."), "{shown}");
+    let hostile = "<img src=x onerror=alert(1)>";
+    assert_eq!(browser.fill(&at, &action, &[("text", hostile)]), format!("{at}#messages"));
+    until("it has read it", || bench.left("heard").contains(hostile));
+    let shown = browser.page(&at);
+    assert!(shown.contains("onerror") && !shown.contains("<img src=x"), "{shown}");
+    let refused = browser.try_fill(&at, &action, &[("text", &"x".repeat(300_000))]);
+    assert_eq!(refused.status, 413);
+    assert!(refused.html.contains("form-refusal") && refused.html.contains("xxxx</textarea>"));
+    // What was typed before it ended is not lost, and is sent to nobody.
+    let key = hidden_fields(&browser.page(&at), &action).remove(0).1;
+    browser.fill(&at, &action, &[("text", "last")]);
+    bench.ended(&job);
+    let late = browser.submit(&action, &[("key", &key), ("text", "too late")]);
+    assert_eq!(late.status, 409);
+    assert!(late.html.contains(&format!("{address} has ended")), "{}", late.html);
+    assert!(late.html.contains(">too late</textarea>"), "{}", late.html);
+    // Its page shows what was said, and no form any more.
+    let shown = browser.page(&at);
+    assert!(shown.contains("No reply") || shown.contains("Reply"), "{shown}");
+    assert!(!shown.contains(&format!("action=\"{action}\"")), "{shown}");
+    // Another kind of job has no address.
+    assert_eq!(
+        browser
+            .submit(
+                "/jobs/01998d4e-6c1a-7f00-8000-000000000001/messages",
+                &[("key", &key), ("text", "x")]
+            )
+            .status,
+        404
+    );
     server.stop();
 }

@@ -30,13 +30,13 @@ pub(super) fn add(desk: &Desk, args: &AgentArgs) -> Result<()> {
         let message = format!("{} is already declared at {}", kind.title(), kind.at);
         return Err(Error::conflict("exists", message).hint("choose another name"));
     }
-    let about = args.about.clone().unwrap_or_else(|| format!("The agent {}", args.name));
+    let about = args.declared.about.clone().unwrap_or_else(|| format!("The agent {}", args.name));
     check_line("`about`", &about)?;
-    let (engine, is_new) = engine(config, args.engine.as_deref())?;
+    let (engine, is_new) = engine(config, args.declared.engine.as_deref())?;
     let agent = Agent { name: &args.name, about, engine };
-    let items = items(config, &folder, args.markdown, (&agent, is_new))?;
+    let items = items(config, &folder, args.declared.markdown, (&agent, is_new))?;
     let mut next = Vec::new();
-    if args.markdown {
+    if args.declared.markdown {
         next.push(format!("edit agents/{}.md: what it is for, and how it answers", args.name));
     }
     if is_new {
@@ -54,7 +54,7 @@ pub(super) fn add(desk: &Desk, args: &AgentArgs) -> Result<()> {
         items: &items,
         instead: INSTEAD,
         next: &next,
-        is_dry_run: args.dry_run,
+        is_dry_run: args.declared.dry_run,
     };
     addition.add(desk, &path)
 }

@@ -31,9 +31,10 @@ pub(super) fn add(desk: &Desk, args: &InboxArgs) -> Result<()> {
         let message = format!("{} is already declared at {}", kind.title(), kind.at);
         return Err(Error::conflict("exists", message).hint("choose another name"));
     }
-    let about = args.about.clone().unwrap_or_else(|| format!("Handle {name} for {template}"));
+    let about =
+        args.declared.about.clone().unwrap_or_else(|| format!("Handle {name} for {template}"));
     check_line("`about`", &about)?;
-    let (engine, is_builtin) = engine(&desk.screen, config, args.engine.as_deref())?;
+    let (engine, is_builtin) = engine(&desk.screen, config, args.declared.engine.as_deref())?;
     if is_builtin {
         let message = format!("engine \"{engine}\" is built in and reads no messages");
         return Err(Error::invalid(message).code("bad_input").hint("choose another engine"));
@@ -41,11 +42,14 @@ pub(super) fn add(desk: &Desk, args: &InboxArgs) -> Result<()> {
     let inbox = Inbox { template, name, about, engine };
     let items = items(config, &folder, args, &inbox)?;
     let next = [
-        format!("edit {}: describe the fields of a message", inbox.schema(args.markdown, "")),
+        format!(
+            "edit {}: describe the fields of a message",
+            inbox.schema(args.declared.markdown, "")
+        ),
         format!("wiki-browser check && wiki-browser test {}", inbox.test()),
         "wiki-browser reload, or wiki-browser serve if no server is running".to_owned(),
     ];
-    let instead = match args.markdown {
+    let instead = match args.declared.markdown {
         true => "add the topic to that file, or choose another name",
         false => INSTEAD,
     };
@@ -55,7 +59,7 @@ pub(super) fn add(desk: &Desk, args: &InboxArgs) -> Result<()> {
         items: &items,
         instead,
         next: &next,
-        is_dry_run: args.dry_run,
+        is_dry_run: args.declared.dry_run,
     };
     addition.add(desk, &path)
 }
@@ -140,7 +144,7 @@ fn items(
     inbox: &Inbox<'_>,
 ) -> Result<Vec<Item>> {
     let file = |path: String, text: &str| Item::File(path.into(), text.to_owned());
-    let is_markdown = args.markdown;
+    let is_markdown = args.declared.markdown;
     let mut items = vec![
         file(inbox.schema(is_markdown, ""), SCHEMA),
         file(inbox.schema(is_markdown, "-reply"), SCHEMA),

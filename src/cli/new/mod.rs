@@ -109,6 +109,13 @@ Examples:
 pub(in crate::cli) struct InboxArgs {
     /// Name of the inbox: TEMPLATE/NAME, each of letters, digits, `-` and `_`
     name: String,
+    #[command(flatten)]
+    declared: DeclaredArgs,
+}
+
+/// What `new inbox` and `new agent` have in common.
+#[derive(Args, Debug)]
+struct DeclaredArgs {
     /// One-line description
     #[arg(long, value_name = "TEXT")]
     about: Option<String>,
@@ -133,21 +140,17 @@ a part of its system prompt. If the script has no engine for long-running agents
 Examples:
   wiki-browser new agent robbo --about 'Knows the forge'
   wiki-browser new agent robbo --markdown")]
+#[command(mut_arg("engine", |arg| {
+    arg.help("Engine to run it, of type stream or terminal; required if the script has several")
+}))]
+#[command(mut_arg("markdown", |arg| {
+    arg.help("Write a Markdown file instead of a block in the script")
+}))]
 pub(in crate::cli) struct AgentArgs {
     /// Name of the agent: letters, digits, `-` and `_`
     name: String,
-    /// One-line description
-    #[arg(long, value_name = "TEXT")]
-    about: Option<String>,
-    /// Engine to run it, of type stream or terminal; required if the script has several
-    #[arg(long, value_name = "NAME")]
-    engine: Option<String>,
-    /// Write a Markdown file instead of a block in the script
-    #[arg(long)]
-    markdown: bool,
-    /// Only list what would be written
-    #[arg(long)]
-    dry_run: bool,
+    #[command(flatten)]
+    declared: DeclaredArgs,
 }
 
 /// `new channel-type`.

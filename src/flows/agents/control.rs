@@ -39,7 +39,7 @@ pub async fn start(
             return Err(state(agent, "runs already"));
         }
         if !config.kinds.contains_key(&kind_of_agent(&agent.declared)) {
-            return Err(state(agent, "is not declared any more"));
+            return Err(state(agent, "is no longer declared"));
         }
         agent::want(tx, agent, Wanted::Running)?;
         // The start before may still be ending: then the next one follows from that.

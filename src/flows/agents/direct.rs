@@ -1,9 +1,10 @@
 //! What is sent to an agent itself: given to it one by one, its last words sent back.
 
+use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::api::mail::Sort;
-use crate::base::{Actor, Address, BlockId, JobId, Result, mark_lines};
+use crate::base::{Actor, Address, BlockId, ErrorKind, JobId, Result, mark_lines};
 use crate::flows::Works;
 use crate::flows::agents::speech;
 use crate::flows::mail::{Back, send_back};
@@ -24,24 +25,44 @@ pub(super) fn compose(tx: &Tx<'_>, works: &Works, agent: &str) -> Result<Option<
     let speech = found.and_then(|it| speech(&works.config, &it.declared));
     // Of one whose screen alone is seen nobody hears the last words.
     let is_heard = !speech.is_some_and(Speech::is_by_screen);
-    let text = words(works, &message, is_heard);
+    let text = words(tx.connection(), works, &message, is_heard)?;
     Ok(Some(Block { id: works.ids.mint(), text, rows: vec![seq] }))
 }
 
 /// Returns a message as its recipient reads it. `is_heard`: what it says last in the turn is sent
 /// back.
-pub(in crate::flows) fn words(works: &Works, message: &Message, is_heard: bool) -> String {
+///
+/// # Errors
+/// As any read.
+pub(in crate::flows) fn words(
+    c: &Connection,
+    works: &Works,
+    message: &Message,
+    is_heard: bool,
+) -> Result<String> {
     let payload = mark_lines(&text_of(&message.payload), is_head);
-    format!("{}\n{payload}", head(works, message, is_heard))
+    let from = writer(c, message)?;
+    Ok(format!("{}\n{payload}", head(works, message, &from, is_heard)))
+}
+
+/// Returns who wrote a message: the address, or what has none.
+fn writer(c: &Connection, message: &Message) -> Result<String> {
+    let job = match (&message.from, &message.sender) {
+        (Some(from), _) => return Ok(from.to_string()),
+        (None, Actor::Job(job)) => job,
+        (None, _) => return Ok("the site".to_owned()),
+    };
+    match jobs::find_brief(c, &jobs::Viewer::Program, job) {
+        Ok(job) if job.monitor_of.is_some() => Ok(format!("the monitor {}", job.kind)),
+        Ok(job) => Ok(format!("job {} ({})", job.id, job.kind)),
+        Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(format!("job {job}")),
+        Err(cause) => Err(cause),
+    }
 }
 
 /// Says who wrote, on a line of its own.
-fn head(works: &Works, message: &Message, is_heard: bool) -> String {
+fn head(works: &Works, message: &Message, from: &str, is_heard: bool) -> String {
     let id = &message.id;
-    let from = match &message.from {
-        Some(from) => from.to_string(),
-        None => "the site".to_owned(),
-    };
     let sort = match message.sort {
         Sort::Message => "message",
         Sort::Reply => "reply",

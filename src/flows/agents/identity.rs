@@ -68,8 +68,10 @@ pub(in crate::flows) fn resolve(works: &Works, c: &Connection, name: &str) -> Re
         true => Ok(found),
         false => {
             let to = Address::Agent(name.to_owned());
-            let message = format!("{to} is not declared any more");
-            Err(Error::conflict("recipient_ended", message).hint("nothing was sent"))
+            let message = format!("{to} is no longer declared; nothing was sent");
+            Err(Error::conflict("recipient_ended", message).hint(
+                "declare it again with wb.agent, or choose another: `wiki-browser agent list`",
+            ))
         }
     }
 }

@@ -98,19 +98,21 @@ pub(in crate::flows) fn why_waiting(
     let name = &agent.name;
     let last = last_start(c, &agent)?;
     if !config.kinds.contains_key(&kind_of_agent(&agent.declared)) {
-        let until = "what is sent to it waits until it is";
-        return Ok(Some(format!("agent:{name} is not declared any more: {until}")));
+        let until = "the message waits until it is declared again";
+        return Ok(Some(format!("agent:{name} is no longer declared; {until}")));
     }
-    let start = format!("start it with `wiki-browser agent start {name}`");
+    let start = format!("to start it: `wiki-browser agent start {name}`");
     let capped = || format!("agent:{name} is given nothing more today: a daily cap is used up");
     Ok(match (agent.state, agent.wanted, agent.reason.as_deref()) {
         (State::Idle | State::Starting, _, Some("daily_cap")) => Some(capped()),
-        (State::Stopped, Wanted::Stopped, _) => Some(format!("agent:{name} is stopped: {start}")),
+        (State::Stopped, Wanted::Stopped, _) => {
+            Some(format!("agent:{name} is stopped, and the message waits; {start}"))
+        }
         (State::Failed, ..) => match trouble::of(&agent, last.as_ref(), config)? {
             Some(Problem { what, fix }) => {
                 Some(format!("agent:{name} has failed: {what}. To fix it: {fix}"))
             }
-            None => Some(format!("agent:{name} has failed: {start}")),
+            None => Some(format!("agent:{name} has failed, and the message waits; {start}")),
         },
         (state, ..) => match (trouble::of(&agent, last.as_ref(), config)?, last) {
             (Some(Problem { what, fix }), _) => {

@@ -7,7 +7,7 @@ use crate::base::{Actor, ApprovalId, Error, Result};
 use crate::flows::Works;
 use crate::flows::approvals::named;
 use crate::jobs::{self, Job};
-use crate::script::{Config, Reads};
+use crate::script::{Config, Engine, Reads, Speech};
 use crate::store::Tx;
 
 /// Longest payload in the prompt of a later leg, in bytes.
@@ -27,9 +27,7 @@ pub(super) fn require_resumable(config: &Config, job: &Job) -> Result<()> {
             "its kind promises a result, which one run must leave"
         }
         (Some(kind), _) if kind.hooks.start.is_some() => "its kind has a start command",
-        (_, Some(engine)) if engine.sessions.resume.is_empty() => {
-            "its engine has no arguments `resume`"
-        }
+        (_, Some(engine)) if !can_resume(engine) => "its engine has no arguments `resume`",
         (_, Some(engine))
             if engine.sessions.session.is_empty()
                 && engine.reads().is_none_or(|it| it == Reads::Plain) =>
@@ -59,6 +57,11 @@ pub(super) fn refuse_lost(c: &Connection, works: &Works, id: &ApprovalId) -> Res
              `wiki-browser job cancel {parked}`"
         ))
     })
+}
+
+fn can_resume(engine: &Engine) -> bool {
+    let is_told = |it: &Speech| it.speaks.resumes_by_request();
+    !engine.sessions.resume.is_empty() || engine.speech.as_ref().is_some_and(is_told)
 }
 
 /// Queues the next leg of the job parked for an approval, if there is one.

@@ -13,7 +13,7 @@ use crate::jobs;
 use crate::people;
 
 pub(in crate::flows) use environment::prepare;
-pub use show::{list, peek, show};
+pub use show::{Contact, contact, list, peek, show};
 pub(in crate::flows) use turns::heard;
 pub use turns::serve;
 pub use verdict::give;

@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use crate::api::agents::{Peek, PeekQuery};
 use crate::api::instances::{InstanceQuery, InstanceView};
-use crate::base::{Error, ErrorKind, JobId, Page, Result};
+use crate::base::{Address, Error, ErrorKind, JobId, Page, Result};
 use crate::flows::agents::peek::{last, lines, output};
 use crate::flows::instances::{self, monitor};
 use crate::flows::mail::require_inbox;
@@ -75,6 +75,36 @@ pub async fn peek(site: &Site, caller: &Caller, id: &JobId, query: &PeekQuery) -
         tail => tail?,
     };
     Ok(Peek { is_live, output: last(&String::from_utf8_lossy(&tail), lines) })
+}
+
+/// How to write to an instance.
+pub struct Contact {
+    /// Its address.
+    pub address: Address,
+    /// Whether each message is a turn of its engine; otherwise its agent fetches them.
+    pub has_turns: bool,
+}
+
+/// Returns how to write to the instance that a job is a leg of; nothing for any other job.
+///
+/// # Errors
+/// `forbidden` for jobs that may not read.
+pub async fn contact(site: &Site, caller: &Caller, job: &JobId) -> Result<Option<Contact>> {
+    caller.may_read()?;
+    let (id, config) = (job.clone(), site.works.now().config);
+    let find = move |c: &Connection| {
+        let job = match jobs::find_brief(c, &Viewer::Site, &id) {
+            Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(None),
+            found => found?,
+        };
+        if job.message_id.is_none() || job.agent.is_some() {
+            return Ok(None);
+        }
+        let engine = config.kinds.get(&job.kind).and_then(|it| config.engines.get(&it.engine));
+        let has_turns = engine.is_some_and(|it| it.speech.is_some());
+        Ok(Some(Contact { address: instances::address(&job.kind, job.root()), has_turns }))
+    };
+    site.store.read(find).await
 }
 
 /// Refuses jobs that neither are the instance nor watch it.

@@ -77,7 +77,7 @@ fn claim(tx: &Tx<'_>, works: &Works, id: &JobId) -> Result<Option<(BlockId, Stri
     }
     let message = mail::find(tx.connection(), &delivery.message_id)?;
     // What it says last in a turn goes nowhere: its one reply is that of its verdict.
-    Ok(Some((block, agents::words(works, &message, false))))
+    Ok(Some((block, agents::words(tx.connection(), works, &message, false)?)))
 }
 
 /// Writes what follows from a fact about the turns of an instance.
@@ -86,7 +86,10 @@ fn claim(tx: &Tx<'_>, works: &Works, id: &JobId) -> Result<Option<(BlockId, Stri
 /// As any write.
 pub(in crate::flows) fn heard(tx: &Tx<'_>, job: &Job, fact: &Fact) -> Result<()> {
     match fact {
-        Fact::Began { block: Some(block) } => mail::confirm_given(tx, block),
+        Fact::Began { block: Some(block) } | Fact::Taken { block: Some(block), .. } => {
+            mail::confirm_given(tx, block)
+        }
+        Fact::Refused { block, .. } => mail::take_back_given(tx, block),
         // Its time is that of the whole job.
         Fact::Ended { tokens, cost_usd, .. } => {
             jobs::add_turn(tx, job, TurnSpent { tokens: *tokens, cost_usd: *cost_usd, ms: 0 })

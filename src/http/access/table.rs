@@ -299,6 +299,7 @@ pub const ROUTES: &[Route] = &[
     on(Verb::Get, "/jobs/{id}/log", Who::Read),
     on(Verb::Post, "/engines/{name}/release", Who::Write),
     on(Verb::Post, "/jobs/{id}/cancel", Who::Write),
+    on(Verb::Post, "/jobs/{id}/messages", Who::Write),
     on(Verb::Post, "/jobs/{id}/retry", Who::Write),
     on(Verb::Post, "/jobs/{id}/dismiss", Who::Read),
     on(Verb::Post, "/jobs/{id}/restore", Who::Decide),

@@ -7,8 +7,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use crate::base::{Error, Result};
 use crate::process;
 use crate::script::{
-    Builtin, Config, Engine, EngineBody, EnvValue, PromptBy, Reads, Secret, Sessions, Speaks,
-    Speech,
+    Builtin, Config, Engine, EngineBody, EnvValue, PromptBy, Reads, Secret, Sessions, Speech,
 };
 
 /// The code of a prompt that the script could not make.
@@ -44,7 +43,7 @@ pub struct ResolvedEngine {
 impl ResolvedEngine {
     /// Returns whether it can go on with a session: by arguments, or because it is told so.
     pub fn can_resume(&self) -> bool {
-        let is_told = |it: &Speech| it.speaks == Speaks::CodexAppServer;
+        let is_told = |it: &Speech| it.speaks.resumes_by_request();
         !self.sessions.resume.is_empty() || self.speech.as_ref().is_some_and(is_told)
     }
 }

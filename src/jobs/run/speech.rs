@@ -10,7 +10,7 @@ use crate::jobs::run::rest::Rest;
 use crate::jobs::speak::Greeting;
 use crate::jobs::speak::typist::session_of;
 use crate::jobs::speak::veil::{secrets, veiled};
-use crate::jobs::{Job, Queue, job_dir};
+use crate::jobs::{Job, Pool, Queue, job_dir};
 use crate::process::{PROMPT_FILE, read_small};
 
 /// Longest text about what an agent is.
@@ -23,8 +23,12 @@ pub(in crate::jobs) fn secrets_of(inner: &Inner, job: &JobId) -> Vec<String> {
     secrets(&generation.config, (&inner.ground.folder, &inner.ground.env))
 }
 
-/// Returns what the conversation with the agent of a job begins with.
+/// Returns what the conversation with the agent of a job begins with. An instance learns from its
+/// first text what it is.
 pub(in crate::jobs) fn greeting_of(inner: &Inner, job: &Job, session: Option<String>) -> Greeting {
+    if job.pool != Pool::Live {
+        return Greeting { session, ..Greeting::default() };
+    }
     let path = job_dir(&inner.ground.data, &job.id).join(PROMPT_FILE);
     let about = match read_small(&path, ABOUT_BYTES_MAX) {
         Ok(about) => String::from_utf8_lossy(&about.unwrap_or_default()).into_owned(),
@@ -33,7 +37,7 @@ pub(in crate::jobs) fn greeting_of(inner: &Inner, job: &Job, session: Option<Str
             String::new()
         }
     };
-    Greeting { session, about }
+    Greeting { session, about, begins_anew: true }
 }
 
 impl Queue {

@@ -36,9 +36,8 @@ pub(super) fn greeting(greeting: &Greeting) -> Vec<Value> {
         None => lines.push(start(&greeting.about)),
         Some(thread) => {
             // A whole thread may be longer than a line may be: its last turn is asked for later.
-            let params = json!({
-                "threadId": thread, "excludeTurns": true, "developerInstructions": greeting.about,
-            });
+            let params = json!({"threadId": thread, "excludeTurns": true});
+            let params = instructed(params, &greeting.about);
             lines.push(json!({"id": RESUME, "method": "thread/resume", "params": params}));
         }
     }
@@ -47,8 +46,14 @@ pub(super) fn greeting(greeting: &Greeting) -> Vec<Value> {
 
 /// Returns the line that begins a new conversation.
 pub(super) fn start(about: &str) -> Value {
-    let params = json!({"developerInstructions": about});
-    json!({"id": START, "method": "thread/start", "params": params})
+    json!({"id": START, "method": "thread/start", "params": instructed(json!({}), about)})
+}
+
+fn instructed(mut params: Value, about: &str) -> Value {
+    if !about.is_empty() {
+        params["developerInstructions"] = json!(about);
+    }
+    params
 }
 
 /// Returns the line that gives a block, if it is known to which conversation.

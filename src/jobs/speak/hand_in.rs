@@ -145,12 +145,15 @@ impl Typist {
             } else {
                 self.desk.until_over(id, wait).await;
             }
-            // What has left its line was taken, whether or not a hook has told so yet.
-            match (self.desk.is_over(id), self.look(id, mark).await) {
-                (false, Line::Ours(now)) => (screen, is_seen) = (now, true),
+            if self.desk.is_over(id) {
+                return;
+            }
+            match self.look(id, mark).await {
+                Line::Ours(now) => (screen, is_seen) = (now, true),
                 // It is being drawn.
-                (false, Line::Hidden) => is_seen = false,
-                _ => return,
+                Line::Hidden => is_seen = false,
+                // What has left its line was taken, whether or not a hook has told so yet.
+                Line::Mixed | Line::Other => return,
             }
         }
     }

@@ -9,6 +9,7 @@
 use serde_json::{Value, json};
 
 use crate::base::BlockId;
+use crate::jobs::speak::talk::said;
 use crate::jobs::speak::{Ending, Fact, Hearing, Tokens, block_of};
 
 /// Returns the line that gives a block.
@@ -50,10 +51,37 @@ pub(super) fn read(hearing: &mut Hearing, line: &Value) -> Vec<Fact> {
     }
 }
 
+/// Returns what a line tells a person who looks at the job; nothing for a line that is the
+/// program's own affair, which is shown as it is.
+pub(super) fn steps(line: &Value) -> Option<Vec<Value>> {
+    let is_ours =
+        line["ack"].is_string() || matches!(line["turn"].as_str(), Some("began" | "ended"));
+    if !is_ours {
+        return None;
+    }
+    let texts = [&line["text"], &line["failed"]].into_iter().filter_map(Value::as_str);
+    Some(texts.filter(|it| !it.is_empty()).map(said).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::script::Speaks;
+
+    #[test]
+    fn a_person_reads_what_it_said_and_its_own_lines() {
+        let hearing = Hearing::new(Speaks::Lines);
+        let told = |line: &str| {
+            let steps = hearing.steps(line)?;
+            Some(steps.iter().map(|it| it["text"].as_str().unwrap().to_owned()).collect::<Vec<_>>())
+        };
+        assert_eq!(told("{\"turn\":\"began\",\"id\":\"1\"}"), Some(vec![]));
+        assert_eq!(told("{\"ack\":\"1\"}"), Some(vec![]));
+        assert_eq!(told("{\"turn\":\"ended\",\"text\":\"four\"}"), Some(vec!["four".to_owned()]));
+        let failed = told("{\"turn\":\"ended\",\"failed\":\"no such model\"}");
+        assert_eq!(failed, Some(vec!["no such model".to_owned()]));
+        assert_eq!((told("loading 3 files"), told("{\"loaded\":3}")), (None, None));
+    }
 
     #[test]
     fn an_end_without_a_beginning_is_both() {

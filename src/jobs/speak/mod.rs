@@ -11,6 +11,7 @@ pub(in crate::jobs) mod hooks;
 pub(in crate::jobs) mod last_screen;
 mod lines;
 pub(in crate::jobs) mod listener;
+mod obstacle;
 mod pi;
 mod screen;
 mod stop;
@@ -269,7 +270,8 @@ impl Hearing {
         let steps = match self.speaks {
             Speaks::CodexAppServer => codex::steps,
             Speaks::PiRpc => pi::steps,
-            Speaks::ClaudeStreamJson | Speaks::Lines | Speaks::Hooks => return None,
+            Speaks::Lines => return lines::steps(&read_loose_json(line)?),
+            Speaks::ClaudeStreamJson | Speaks::Hooks => return None,
         };
         Some(read_loose_json(line).as_ref().map(steps).unwrap_or_default())
     }
@@ -362,7 +364,7 @@ impl Hearing {
 pub(super) fn greeting_lines(speaks: Speaks, greeting: &Greeting) -> String {
     let lines = match speaks {
         Speaks::CodexAppServer => codex::greeting(greeting),
-        Speaks::PiRpc => vec![pi::greeting()],
+        Speaks::PiRpc => vec![pi::greeting(greeting)],
         Speaks::ClaudeStreamJson | Speaks::Lines | Speaks::Hooks => Vec::new(),
     };
     lines.iter().map(|line| format!("{line}\n")).collect()

@@ -12,7 +12,7 @@
 use serde_json::{Value, json};
 
 use crate::base::{BlockId, truncate_chars};
-use crate::jobs::speak::talk::{answered, called, said};
+use crate::jobs::speak::talk::{Greeting, answered, called, said};
 use crate::jobs::speak::{Ending, Fact, Hearing, Tokens};
 use crate::process::{token_names, with_token};
 
@@ -22,14 +22,18 @@ const WHY_CHARS_MAX: usize = 2_000;
 const CANCELLED: &str = "Retry cancelled";
 /// Why a block is given again later.
 const BUSY: &str = "busy";
+/// Ids of our questions where it is: the first one to a process that goes on with a session, and
+/// any other.
+const RESUMED: &str = "wb-resumed";
+const STATE: &str = "wb-state";
 
 /// Returns the line that begins the conversation: it tells where its session is kept.
-pub(super) fn greeting() -> Value {
-    where_is_it()
+pub(super) fn greeting(greeting: &Greeting) -> Value {
+    where_is_it(if greeting.session.is_some() { RESUMED } else { STATE })
 }
 
-fn where_is_it() -> Value {
-    json!({"id": "wb-state", "type": "get_state"})
+fn where_is_it(id: &str) -> Value {
+    json!({"id": id, "type": "get_state"})
 }
 
 /// Returns the line that gives a block.
@@ -84,7 +88,7 @@ pub(super) fn read(hearing: &mut Hearing, line: &Value) -> Vec<Fact> {
 /// Asks where it is, since a part of its output was not read.
 pub(super) fn ask(hearing: &mut Hearing) {
     hearing.talk.has_gap = true;
-    hearing.talk.tell(&where_is_it());
+    hearing.talk.tell(&where_is_it(STATE));
 }
 
 fn spoken(hearing: &mut Hearing, message: &Value) -> Vec<Fact> {
@@ -115,7 +119,7 @@ fn over(hearing: &mut Hearing) -> Vec<Fact> {
         // Its end was told before.
         _ if hearing.turn.is_none() && !hearing.works => Vec::new(),
         Some(Ending::Failed(_)) => {
-            hearing.talk.tell(&where_is_it());
+            hearing.talk.tell(&where_is_it(STATE));
             Vec::new()
         }
         _ => end(hearing),
@@ -152,7 +156,13 @@ fn free(hearing: &mut Hearing) -> Option<Fact> {
 fn answer(hearing: &mut Hearing, line: &Value) -> Vec<Fact> {
     let (data, is_done) = (&line["data"], line["success"] == true);
     match line["command"].as_str() {
-        Some("get_state") if is_done => state(hearing, data),
+        Some("get_state") if is_done => {
+            // It begins an empty session in the place of one whose file is gone.
+            let is_lost = line["id"] == RESUMED && data["messageCount"] == 0;
+            let mut facts = Vec::from_iter(is_lost.then_some(Fact::SessionLost));
+            facts.extend(state(hearing, data));
+            facts
+        }
         Some("get_last_assistant_text") if is_done && hearing.talk.has_gap => {
             hearing.talk.has_gap = false;
             data["text"].as_str().unwrap_or_default().clone_into(&mut hearing.talk.said);
@@ -332,6 +342,26 @@ mod tests {
             "{facts:?}"
         );
         assert_eq!(hearing.lose(), [], "no turn runs");
+    }
+
+    /// As 0.73.1 answers to `--session` with a file that is not there.
+    #[test]
+    fn a_session_without_its_file_is_lost() {
+        let heard = |id: &str, count: u32| {
+            let data = json!({"sessionFile": "s.jsonl", "messageCount": count});
+            let line = json!({
+                "id": id, "type": "response", "command": "get_state", "success": true,
+                "data": data,
+            });
+            Hearing::new(Speaks::PiRpc).line(&line.to_string())
+        };
+        let known = [Fact::Session { name: "s.jsonl".into() }, Fact::Ready];
+        assert_eq!(heard(STATE, 0), known);
+        assert_eq!(heard(RESUMED, 2), known);
+        assert_eq!(heard(RESUMED, 0)[0], Fact::SessionLost);
+        let resumed = Greeting { session: Some("s.jsonl".into()), ..Greeting::default() };
+        assert_eq!(greeting(&resumed)["id"], RESUMED);
+        assert_eq!(greeting(&Greeting::default())["id"], STATE);
     }
 
     #[test]

@@ -26,8 +26,10 @@ pub(in crate::jobs) struct Bearings {
 pub(in crate::jobs) struct Greeting {
     /// The conversation that it goes on with.
     pub(in crate::jobs) session: Option<String>,
-    /// What the agent is and what it may do.
+    /// What the agent is and what it may do; empty if it learns that otherwise.
     pub(in crate::jobs) about: String,
+    /// Whether another conversation is begun if the one to go on with is gone.
+    pub(in crate::jobs) begins_anew: bool,
 }
 
 /// What a process has told beside its turns since it was asked last.

@@ -17,15 +17,11 @@ use tracing::{info, warn};
 
 use crate::base::{BlockId, Clock, Result, fault};
 use crate::jobs::speak::{Ending, Fact, Stance, Voice, screen, written};
-use crate::process::{
-    JobFolder, Pane, PaneState, Pasted, Terminals, draft, is_ours, plain, with_token,
-};
+use crate::process::{JobFolder, Pane, Pasted, Terminals, draft, is_ours, plain, with_token};
 use crate::script::{Proof, Typed};
 
 /// The pause between a text and the key: programs take a key that comes with it for a part of it.
 pub(super) const PAUSE: Duration = Duration::from_millis(150);
-/// So long after a person's last key nothing is pasted, in seconds.
-const TYPES_SECONDS: i64 = 10;
 /// The pauses before it is looked again whether what kept a text from being pasted is over.
 const LOOK_FIRST: Duration = Duration::from_millis(500);
 const LOOK_LAST: Duration = Duration::from_secs(5);
@@ -185,6 +181,11 @@ impl Desk {
         self.bell.notify_one();
     }
 
+    /// Returns whether the process asks a person something.
+    pub(super) fn is_asking(&self) -> bool {
+        self.state().is_asking
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -317,7 +318,7 @@ async fn type_all(typist: Typist, voice: &Voice, tell: &Sender<Fact>) {
             is_told = true;
             send(tell, Fact::Waits { why: "start".to_owned() }).await;
         }
-        let is_held = is_held && typist.hindrance().await.is_some();
+        let is_held = is_held && typist.sight().await.why.is_some();
         if !is_held && std::mem::take(&mut typist.desk.state().is_held) {
             send(tell, Fact::Free).await;
         }
@@ -354,8 +355,7 @@ impl Typist {
     async fn give(&self, id: &BlockId, text: Option<String>) -> Option<&'static str> {
         let is_new = text.is_some();
         if let Some(text) = text {
-            self.until_line(id).await;
-            if let Some(why) = self.hindrance().await {
+            if let Some(why) = self.obstacle(id).await {
                 return Some(why);
             }
             let pasted = match self.shortened(id, text) {
@@ -392,42 +392,6 @@ impl Typist {
                 draft(&screen, mark).is_some_and(|it| is_ours(&it) || it.starts_with('['))
             }
             Err(_) => false,
-        }
-    }
-
-    /// Returns why nothing can be pasted now.
-    async fn hindrance(&self) -> Option<&'static str> {
-        let state = match self.pane.standing().await {
-            Ok(state) => state,
-            Err(cause) => {
-                info!("the pane is not seen: {}", cause.chain());
-                return Some("pane");
-            }
-        };
-        let now = self.place.clock.now().0 / 1_000;
-        let why = match state {
-            PaneState { is_dead: true, .. } => Some("dead"),
-            PaneState { is_in_mode: true, .. } => Some("mode"),
-            PaneState { is_input_off: true, .. } => Some("input_off"),
-            PaneState { typed_at: Some(at), .. } if now - at < TYPES_SECONDS => Some("typing"),
-            _ if self.desk.state().is_asking => Some("dialog"),
-            _ => None,
-        };
-        if why.is_some() {
-            return why;
-        }
-        let mark = self.place.typed.input.as_ref()?;
-        if self.place.typed.proof == Proof::Screen
-            && !screen::is_still(&self.pane, &self.place.typed).await
-        {
-            return Some("moving");
-        }
-        match self.pane.screen(0, true).await.map(|screen| draft(&screen, mark)) {
-            Ok(None) => None,
-            // It came back, or nobody took it: what follows would be glued to it.
-            Ok(Some(draft)) if is_ours(&draft) && self.clear().await => None,
-            Ok(Some(_)) => Some("draft"),
-            Err(_) => Some("pane"),
         }
     }
 

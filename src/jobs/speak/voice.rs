@@ -116,7 +116,8 @@ impl Voice {
         }
         let (Some(line), Some(told)) = (&mut *self.line(), told) else { return };
         line.bearings = told.bearings;
-        let anew = match facts.any(|it| *it == Fact::SessionLost) {
+        let is_begun_anew = facts.any(|it| *it == Fact::SessionLost) && line.greeting.begins_anew;
+        let anew = match is_begun_anew {
             true => anew_line(line.speaks, &line.greeting),
             false => None,
         };

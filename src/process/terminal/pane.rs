@@ -3,6 +3,8 @@
 use crate::base::{Error, Result, fault};
 use crate::process::terminal::Terminals;
 
+/// Stands before the screen in what tmux prints.
+const SCREEN: &str = "wb-screen";
 /// Most lines of a screen, scrollback included.
 const LINES_MAX: u32 = 1_000;
 
@@ -98,25 +100,39 @@ impl Pane {
     /// # Errors
     /// `unavailable` if the pane or tmux is gone.
     pub async fn standing(&self) -> Result<PaneState> {
-        let form = "#{pane_dead} #{pane_in_mode} #{pane_input_off} #{pane_pid}";
         let clients = format!("={}", self.session);
-        let said = self
-            .terminals
-            .tell(&[
-                "display-message",
-                "-p",
-                "-t",
-                &self.id,
-                form,
-                ";",
-                "list-clients",
-                "-t",
-                &clients,
-                "-F",
-                "#{client_activity}",
-            ])
-            .await?;
-        let mut lines = said.lines();
+        let said = self.terminals.tell(&self.asking_state(&clients)).await?;
+        self.state(said.lines())
+    }
+
+    /// Returns its state and its screen with colors, of one moment.
+    ///
+    /// # Errors
+    /// Same as [`Pane::standing`].
+    pub async fn sight(&self) -> Result<(PaneState, String)> {
+        let clients = format!("={}", self.session);
+        let mut words = self.asking_state(&clients).to_vec();
+        words.extend([";", "display-message", "-p", SCREEN]);
+        words.extend([";", "capture-pane", "-p", "-J", "-t", &self.id, "-e"]);
+        let said = self.terminals.tell(&words).await?;
+        // Before it are numbers only.
+        let (state, screen) = said.split_once(&format!("\n{SCREEN}\n")).unwrap_or_default();
+        Ok((self.state(state.lines())?, screen.to_owned()))
+    }
+
+    /// Returns the command list that prints its state, and when each client was used last.
+    fn asking_state<'a>(&'a self, clients: &'a str) -> [&'a str; 11] {
+        let form = "#{pane_dead} #{pane_in_mode} #{pane_input_off} #{pane_pid}";
+        let used = "#{client_activity}";
+        #[rustfmt::skip]
+        let words = [
+            "display-message", "-p", "-t", &self.id, form, ";",
+            "list-clients", "-t", clients, "-F", used,
+        ];
+        words
+    }
+
+    fn state<'a>(&self, mut lines: impl Iterator<Item = &'a str>) -> Result<PaneState> {
         let words: Vec<&str> = lines.next().unwrap_or_default().split(' ').collect();
         let [dead, mode, input_off, pid] = words[..] else {
             return Err(Error::unavailable("the pane is gone").code("terminal"));

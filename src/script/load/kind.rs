@@ -155,8 +155,7 @@ impl<'a> KindBuilder<'a> {
         let (title, checked) = (self.title(), self.checked);
         if speaks.is_some_and(|it| !it.serves_inboxes()) {
             let message = format!("{title} names an engine that only agents have");
-            let note = "an inbox takes an engine of type \"process\", or one of type \"stream\" \
-                        that speaks \"claude-stream-json\" or \"lines\"";
+            let note = "an inbox takes an engine of type \"process\" or \"stream\"";
             self.error("broken-rule", message, checked.spot("engine"), note);
         }
         if speaks.is_some() && checked.has("start") {

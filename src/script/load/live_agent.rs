@@ -82,7 +82,12 @@ impl Speaks {
 
     /// Returns whether instances of inboxes can be spoken to in it.
     pub fn serves_inboxes(self) -> bool {
-        matches!(self, Speaks::ClaudeStreamJson | Speaks::Lines)
+        self != Speaks::Hooks
+    }
+
+    /// Returns whether a request makes it go on with a session; others need arguments for that.
+    pub fn resumes_by_request(self) -> bool {
+        self == Speaks::CodexAppServer
     }
 
     /// Returns whether it reports the tokens of a turn. A program of its own may.

@@ -11,11 +11,11 @@ use warp::reply::Response;
 
 use crate::api::agents::{AgentView, Peek, PeekQuery, TurnView, TurnsQuery};
 use crate::api::handoffs::{HandoverRequest, HandoverView};
-use crate::api::mail::{MessageQuery, SendRequest};
+use crate::api::mail::SendRequest;
 use crate::base::{Error, Result, is_segment};
 use crate::flows::{self, Site};
 use crate::http::pages::Frame;
-use crate::http::pages::mail::Row;
+use crate::http::pages::mail::{Row, conversation};
 use crate::http::pages::parts::labels::{State, Tone};
 use crate::http::pages::parts::time::{self, At};
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
@@ -258,15 +258,7 @@ async fn agent_page(
     refused: Option<(String, Error)>,
 ) -> Result<Response> {
     let agent = flows::agents::show(site, &caller, name).await?;
-    let address = Some(agent.address.to_string());
-    let limit = Some(RECENT);
-    let to = MessageQuery { to: address.clone(), limit, ..MessageQuery::default() };
-    let from = MessageQuery { from: address, limit, ..MessageQuery::default() };
-    let mut found = flows::mail::list(site, &caller, to).await?.items;
-    found.extend(flows::mail::list(site, &caller, from).await?.items);
-    found.sort_by(|a, b| (b.created_at, &b.id).cmp(&(a.created_at, &a.id)));
-    found.dedup_by(|a, b| a.id == b.id);
-    let messages = found.into_iter().map(Row::of).collect();
+    let messages = conversation(site, &caller, &agent.address, RECENT).await?;
     let shown = Shown::of(agent);
     let query = PeekQuery { lines: Some(SCREEN_LINES) };
     let peek = flows::agents::peek(site, &caller, name, &query).await?;

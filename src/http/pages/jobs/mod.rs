@@ -1,6 +1,7 @@
 //! Jobs: their list, one job with what it printed, its prompt, and the forms to cancel and retry.
 
 pub(in crate::http::pages) mod board;
+mod messages;
 pub(in crate::http::pages) mod new_job;
 pub(in crate::http::pages) mod transcript;
 
@@ -22,6 +23,7 @@ use crate::flows::jobs::{JobQuery, RetryRequest};
 use crate::flows::{self, Site};
 use crate::http::markdown::Html;
 use crate::http::pages::Frame;
+use crate::http::pages::jobs::messages::Messages;
 use crate::http::pages::jobs::transcript::Said;
 use crate::http::pages::parts::ansi::{self, Row, Style};
 use crate::http::pages::parts::view::{Job, List, read};
@@ -87,6 +89,8 @@ struct JobPage {
     said: Option<Said>,
     /// Whether a stream of its output was requested.
     is_log_asked: bool,
+    /// What was said to and by its instance; `None` for any other job.
+    messages: Option<Messages>,
 }
 
 /// The end of an agent's output.
@@ -164,7 +168,10 @@ struct Asked {
 pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([
         get("/jobs", site, list),
-        get("/jobs/{id}", site, show),
+        get("/jobs/{id}", site, async |site: Site, call: Call| {
+            let (asked, framed): (WhichLog, _) = (call.query()?, Frame::of(&site, &call, "/jobs")?);
+            show(&site, framed, &call.param("id")?, (asked.stream.as_deref(), None)).await
+        }),
         get("/jobs/{id}/prompt", site, prompt),
         get("/jobs/{id}/log", site, log),
         post("/jobs/{id}/cancel", site, cancel),
@@ -172,6 +179,7 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         post("/jobs/{id}/dismiss", site, dismiss),
         post("/jobs/{id}/restore", site, restore),
         post("/jobs/{id}/keep", site, keep),
+        messages::routes(site),
     ])
 }
 
@@ -223,14 +231,18 @@ async fn list(site: Site, call: Call) -> Result<Response> {
     reply::page(&JobsPage { frame, status, kind, source_path, jobs, is_first, next })
 }
 
-async fn show(site: Site, call: Call) -> Result<Response> {
-    let (mut frame, caller) = Frame::of(&site, &call, "/jobs")?;
-    let id: JobId = call.param("id")?;
-    let asked: WhichLog = call.query()?;
-    let mut job: Job = read(flows::jobs::show(&site, &caller, &id).await?)?;
+/// Shows a job; `stream` is the requested one of its output, `refused` a message that was typed
+/// here and why it was not sent.
+async fn show(
+    site: &Site,
+    (mut frame, caller): (Frame, Caller),
+    id: &JobId,
+    (stream, refused): (Option<&str>, Option<(String, Error)>),
+) -> Result<Response> {
+    let mut job: Job = read(flows::jobs::show(site, &caller, id).await?)?;
     job.look_at_other(&site.config);
     let opened = job.opened_topics.iter().map(|it| it.source_path.as_str());
-    frame.name_documents(&site, opened.chain(job.source_path.as_deref())).await;
+    frame.name_documents(site, opened.chain(job.source_path.as_deref())).await;
     if job.is_active() {
         frame.refresh();
     }
@@ -240,9 +252,10 @@ async fn show(site: Site, call: Call) -> Result<Response> {
         (name.clone(), text)
     });
     let spoke = job.printed_at.or(job.started_at).filter(|_| job.status == "running");
-    let log = tail(&site, &caller, &id, asked.stream.as_deref()).await?;
+    let log = tail(site, &caller, id, stream).await?;
     let why = ansi::rows(job.error_tail.as_deref().unwrap_or_default(), Style::default(), false).0;
-    reply::page(&JobPage {
+    let messages = messages::of(site, &caller, id, refused.as_ref()).await?;
+    let page = JobPage {
         sentence: labels::job_sentence(&job, now),
         elapsed_ms: labels::elapsed_ms(&job, now),
         silent_ms: spoke.map(|it| now.0.saturating_sub(it.0.0).max(0)),
@@ -252,11 +265,16 @@ async fn show(site: Site, call: Call) -> Result<Response> {
         }),
         why: if log.has_end(&why) { Vec::new() } else { why },
         log,
-        is_log_asked: asked.stream.is_some(),
-        said: transcript::of(&site, &caller, &id, &job).await?,
+        is_log_asked: stream.is_some(),
+        messages,
+        said: transcript::of(site, &caller, id, &job).await?,
         job,
         frame,
-    })
+    };
+    match refused {
+        None => reply::page(&page),
+        Some((_, cause)) => reply::refused(&page, &cause),
+    }
 }
 
 /// Returns the end of one stream of an agent's output: the requested one, otherwise standard error,

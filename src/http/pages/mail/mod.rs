@@ -131,6 +131,24 @@ impl Row {
     }
 }
 
+/// Returns the newest messages to and from an address, newest first: at most so many in each
+/// direction.
+pub(super) async fn conversation(
+    site: &Site,
+    caller: &Caller,
+    address: &Address,
+    limit: u32,
+) -> Result<Vec<Row>> {
+    let (address, limit) = (Some(address.to_string()), Some(limit));
+    let to = MessageQuery { to: address.clone(), limit, ..MessageQuery::default() };
+    let from = MessageQuery { from: address, limit, ..MessageQuery::default() };
+    let mut found = flows::mail::list(site, caller, to).await?.items;
+    found.extend(flows::mail::list(site, caller, from).await?.items);
+    found.sort_by(|a, b| (b.created_at, &b.id).cmp(&(a.created_at, &a.id)));
+    found.dedup_by(|a, b| a.id == b.id);
+    Ok(found.into_iter().map(Row::of).collect())
+}
+
 /// A text as it is, a failure as its sentence, anything else as JSON.
 fn text_of(payload: &Value) -> String {
     let failure = payload["error"]["message"].as_str();

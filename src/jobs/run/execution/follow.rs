@@ -114,9 +114,17 @@ async fn started((inner, job): (&Inner, &Job), outside: &Running, stop: &Cancell
     if is_ready_then(job, outside) {
         note(inner, job, vec![Noted::ready()], stop).await;
     }
-    if let Some(first) = outside.rest.take_first() {
-        outside.voice.say(&inner.setup.ids.mint(), &first);
+    // One that is greeted says when it can be given something.
+    if outside.voice.is_ready_at_once() {
+        say_first(inner, outside);
     }
+}
+
+/// Gives an instance that is spoken to its first text, unless it has that; returns whether it did.
+fn say_first(inner: &Inner, outside: &Running) -> bool {
+    let block = inner.setup.ids.mint();
+    let first = outside.rest.give_first(&block);
+    first.is_some_and(|text| outside.voice.say(&block, &text))
 }
 
 /// Ends a phase; a server that stops refuses the job's token first.
@@ -219,20 +227,31 @@ async fn note_all(
     let facts = telemetry.as_mut().map(Telemetry::take_facts).unwrap_or_default();
     outside.voice.hear(&facts, telemetry.as_mut().and_then(Telemetry::told));
     let turned = Turned::by(&facts).filter(|_| outside.rest.is_on());
+    outside.rest.hear(&facts);
     note(inner, job, facts, stop).await;
-    match turned {
-        Some(Turned::Began) => {
-            outside.rest.work();
-        }
-        // One that waits for a person goes on in another process.
-        Some(Turned::Answered) if waits_for(inner, job).is_none() => {
-            outside.rest.rest();
-            inner.rested.notify_one();
-        }
-        Some(Turned::Answered | Turned::Failed) => outside.rest.end(),
-        None => {}
+    if let Some(turned) = turned {
+        turn((inner, job), turned, outside);
     }
     telemetry
+}
+
+/// Does what follows from the turns of an instance that is spoken to.
+fn turn((inner, job): (&Inner, &Job), turned: Turned, outside: &Running) {
+    match turned {
+        Turned::Began => {
+            outside.rest.work();
+        }
+        Turned::Free if outside.rest.has_turn() => {}
+        // One that waits for a person goes on in another process.
+        Turned::Answered | Turned::Free if waits_for(inner, job).is_none() => {
+            if !say_first(inner, outside) {
+                outside.rest.rest();
+                inner.rested.notify_one();
+            }
+        }
+        Turned::Answered | Turned::Free | Turned::Failed => outside.rest.end(),
+        Turned::SessionLost => outside.rest.lose_session(),
+    }
 }
 
 /// Writes down what was heard of an agent that lives on, in its order. A disk that is full is

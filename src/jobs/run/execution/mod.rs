@@ -339,6 +339,10 @@ async fn supervise(
         Ran::Left => return None,
     };
     let mut outcome = ended((inner, generation), job, end, telemetry, stop.is_cancelled()).await;
+    if outside.rest.is_session_lost() {
+        outcome.ended = Ended::Not(Status::Failed, Reason::SessionLost);
+        outcome.error_tail = "the engine no longer knows the session of the agent".to_owned();
+    }
     if let Some(watched) = watched.filter(|_| !fault::is_off("watch")) {
         outcome.warnings.extend(look_again(watched, stop).await);
     }

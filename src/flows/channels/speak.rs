@@ -6,6 +6,7 @@ use rusqlite::Connection;
 use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
+use tracing::debug;
 
 use crate::api::channels::{PostRequest, Posted};
 use crate::base::{Actor, Address, Error, ErrorKind, EventKind, Result, fault};
@@ -81,6 +82,7 @@ pub(in crate::flows) async fn await_turn(site: &Site, caller: &Caller, slug: &st
         if !begins.await? {
             return Ok(());
         }
+        debug!("a post of {} waits for the record of its turn", caller.actor());
         loop {
             let event = tokio::select! {
                 event = events.recv() => event,

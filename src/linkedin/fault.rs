@@ -47,7 +47,8 @@ pub(super) fn of_status(doing: Doing, status: u16, body: &str, now: Millis) -> E
         false => truncate_chars(said, MESSAGE_CHARS_MAX),
     };
     let is_duplicate = || {
-        told.code.as_deref().is_some_and(|code| code.contains("DUPLICATE")) || said.to_ascii_lowercase().contains("duplicate")
+        told.code.as_deref().is_some_and(|code| code.contains("DUPLICATE"))
+            || said.to_ascii_lowercase().contains("duplicate")
     };
     match (status, doing) {
         (401, _) => signed_out("LinkedIn no longer accepts the sign-in"),

@@ -6,15 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 use wiki_browser::http::{ROUTES, Verb, Who};
 
-use super::{declare, wait_state};
+use super::{control, declare, wait_state};
 use crate::channels::room;
 use crate::support::{Bench, Call, wait_for};
 
-/// An agent whose answers have words that no message has. `Go` in a channel is answered likewise.
-const SECRETIVE: &str = "while :; do hear; began
-text=${text%\\\\n}
-say \"SECRET of $text of $id\"
-done";
+/// An agent whose answers have words that no message has.
+const SECRETIVE: &str = "while :; do hear; began; say \"SECRET of $text of $id\"; done";
 
 /// A person of the test.
 struct Reader {
@@ -82,8 +79,69 @@ fn leaks(bench: &Bench, reader: &Reader, words: &[&str], secret: &str) -> BTreeS
     found
 }
 
-/// Two people, an admin and a viewer talk with one agent, in private and in a channel, in a random
-/// order: each sees the turns of the channel and their own, and nobody anything else.
+/// What was said: each message with the people who may see its turn, and a private one of kim's.
+struct Talk {
+    seen_by: BTreeMap<String, BTreeSet<&'static str>>,
+    own: (String, String),
+}
+
+/// Has people write to the agent, in private and in a channel, in an order that looks random.
+fn talk(bench: &Bench, readers: &[Reader; 4], slug: &str) -> Talk {
+    let [ada, kim, ..] = readers;
+    let everybody: BTreeSet<&str> = readers.iter().map(|it| it.name).collect();
+    let (mut seen_by, mut own, mut dice) = (BTreeMap::new(), None, 0x9e37_79b9_u32);
+    for number in 0..12 {
+        dice = dice.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let text = format!("n{number}");
+        let (id, people) = match (dice >> 28) % 4 {
+            0 => {
+                let path = format!("/api/channels/{slug}/messages");
+                let said = bench.post(&path, json!({"body": text})).ok();
+                wait_for("the channel has the answer", || {
+                    let page = bench.get(&path).ok();
+                    let last = page["items"].as_array()?.last()?;
+                    (last["answers"] == said["sequence"]).then_some(())
+                });
+                (said["message_id"].as_str().unwrap().to_owned(), everybody.clone())
+            }
+            1 => (ada.tells(bench, &text, &json!({})), BTreeSet::from(["ada"])),
+            2 => {
+                let id = kim.tells(bench, &text, &json!({}));
+                own = Some((id.clone(), text));
+                (id, BTreeSet::from(["kim"]))
+            }
+            // The answer goes to somebody else.
+            _ => {
+                let to_lou = json!({"reply_to": "person:lou"});
+                (kim.tells(bench, &text, &to_lou), BTreeSet::from(["kim", "lou"]))
+            }
+        };
+        seen_by.insert(id, people);
+    }
+    wait_state(bench, "robbo", "idle");
+    Talk { seen_by, own: own.expect("kim wrote to the agent") }
+}
+
+/// Checks the lists of turns; returns the turn of each message.
+#[track_caller]
+fn check_lists(bench: &Bench, readers: &[Reader; 4], talk: &Talk) -> BTreeMap<String, String> {
+    let mut turns = BTreeMap::new();
+    for reader in readers {
+        let listed = reader.turns(bench, "");
+        let messages: BTreeSet<&str> = listed.iter().map(|it| it.1.as_str()).collect();
+        let expected = talk.seen_by.iter().filter(|it| it.1.contains(reader.name));
+        let expected: BTreeSet<&str> = expected.map(|it| it.0.as_str()).collect();
+        assert_eq!(messages, expected, "{}", reader.name);
+        // A page is filled although others' turns are in between.
+        assert_eq!(reader.turns(bench, "?limit=2"), listed[..listed.len().min(2)]);
+        turns.extend(listed.into_iter().map(|(turn, message)| (message, turn)));
+    }
+    assert_eq!(turns.len(), talk.seen_by.len(), "each message has one turn that somebody sees");
+    turns
+}
+
+/// Two members, an admin and a viewer share one agent: each sees the turns of the channel and their
+/// own, and nobody anything else, wherever they look.
 #[test]
 fn a_turn_on_a_direct_message_is_seen_by_whoever_wrote_it() {
     let bench = Bench::new();
@@ -92,61 +150,13 @@ fn a_turn_on_a_direct_message_is_seen_by_whoever_wrote_it() {
     wait_state(&bench, "robbo", "stopped");
     let readers = [("ada", "admin"), ("kim", "member"), ("lou", "member"), ("vic", "viewer")]
         .map(|(name, role)| Reader::new(&bench, name, role));
-    let [ada, kim, lou, vic] = &readers;
     let slug = room(&bench, "Open", json!([{"agent": "robbo"}]));
-    // Who sees the turn of each message.
-    let mut seen_by: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
-    let everybody: BTreeSet<&str> = readers.iter().map(|it| it.name).collect();
-    let mut dice = 0x9e37_79b9_u32;
-    let mut own = None;
-    for number in 0..12 {
-        dice = dice.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        let text = format!("n{number}");
-        match (dice >> 28) % 4 {
-            0 => {
-                let path = format!("/api/channels/{slug}/messages");
-                let said = bench.post(&path, json!({"body": text})).ok();
-                wait_for("the channel has the answer", || {
-                    let page = bench.get(&path).ok();
-                    let last = page["items"].as_array()?.last()?["text"].as_str()?.to_owned();
-                    last.contains(&format!("SECRET of {text}")).then_some(())
-                });
-                let id = said["message_id"].as_str().unwrap().to_owned();
-                seen_by.insert(id, everybody.clone());
-            }
-            1 => {
-                let id = ada.tells(&bench, &text, &json!({}));
-                seen_by.insert(id, BTreeSet::from(["ada"]));
-            }
-            2 => {
-                let id = kim.tells(&bench, &text, &json!({}));
-                own = Some((id.clone(), text));
-                seen_by.insert(id, BTreeSet::from(["kim"]));
-            }
-            // The answer goes to somebody else.
-            _ => {
-                let id = kim.tells(&bench, &text, &json!({"reply_to": "person:lou"}));
-                seen_by.insert(id, BTreeSet::from(["kim", "lou"]));
-            }
-        }
-    }
-    wait_state(&bench, "robbo", "idle");
-    let mut turns: BTreeMap<String, String> = BTreeMap::new();
-    for reader in &readers {
-        let listed = reader.turns(&bench, "");
-        let messages: BTreeSet<&str> = listed.iter().map(|it| it.1.as_str()).collect();
-        let expected = seen_by.iter().filter(|it| it.1.contains(reader.name));
-        let expected: BTreeSet<&str> = expected.map(|it| it.0.as_str()).collect();
-        assert_eq!(messages, expected, "{}", reader.name);
-        // A page is filled although others' turns stand between.
-        assert_eq!(reader.turns(&bench, "?limit=2"), listed[..listed.len().min(2)]);
-        turns.extend(listed);
-    }
-    assert_eq!(turns.len(), seen_by.len(), "each message has one turn, and its author sees it");
-    for (turn, message) in &turns {
+    let talk = talk(&bench, &readers, &slug);
+    let turns = check_lists(&bench, &readers, &talk);
+    for (message, turn) in &turns {
         for reader in &readers {
             let answer = reader.send(&bench, Call::get(&format!("/api/turns/{turn}")));
-            match seen_by[message].contains(reader.name) {
+            match talk.seen_by[message].contains(reader.name) {
                 true => {
                     let shown = answer.ok();
                     assert!(shown["answer"].as_str().unwrap().contains("SECRET"), "{shown}");
@@ -155,16 +165,32 @@ fn a_turn_on_a_direct_message_is_seen_by_whoever_wrote_it() {
             }
         }
     }
-    let (id, text) = own.expect("kim wrote to the agent");
-    let turn = turns.iter().find(|it| *it.1 == id).unwrap().0.clone();
+    let [ada, kim, lou, vic] = &readers;
+    let (id, text) = &talk.own;
     let job = bench.get("/api/agents/robbo").ok()["job_id"].as_str().unwrap().to_owned();
-    let words = [turn.as_str(), &id, &job, &slug, "robbo", "kim"];
+    let words = [turns[id].as_str(), id, &job, &slug, "robbo", "kim"];
     let secret = format!("SECRET of {text} of");
-    for reader in [ada, lou, vic] {
-        let found = leaks(&bench, reader, &words, &secret);
-        // The log of an agent is that of a process which everybody shares, as the handbook says.
-        assert_eq!(found, BTreeSet::new(), "{}", reader.name);
+    let output: BTreeSet<String> =
+        ["/agents/{name}", "/api/agents/{name}/peek", "/api/agent/jobs/{id}/stream", "/jobs/{id}"]
+            .map(str::to_owned)
+            .into();
+    for is_stopped in [false, true] {
+        if is_stopped {
+            control(&bench, "robbo", "stop").ok();
+            bench.ended(&job);
+        }
+        for reader in [lou, vic] {
+            assert_eq!(leaks(&bench, reader, &words, &secret), BTreeSet::new(), "{}", reader.name);
+        }
+        // What an agent prints is for admins; that it was said to kim is not shown to them either.
+        let found = leaks(&bench, ada, &words, &secret);
+        assert!(found.is_subset(&output), "{found:?}");
     }
-    assert!(leaks(&bench, kim, &words, &secret).contains("/api/turns/{id}"));
+    let peek = lou.send(&bench, Call::get("/api/agents/robbo/peek"));
+    assert_eq!(peek.refusal(), (404, "private_output"));
+    let log = vic.send(&bench, Call::get(&format!("/api/agent/jobs/{job}/log?stream=stdout")));
+    assert_eq!(log.refusal(), (404, "private_output"));
+    let found = leaks(&bench, kim, &words, &secret);
+    assert!(found.contains("/api/turns/{id}") && !found.contains("/jobs/{id}"), "{found:?}");
     server.stop();
 }

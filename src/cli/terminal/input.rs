@@ -5,7 +5,7 @@ use std::io::{BufRead as _, IsTerminal, Read};
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 
 use crate::base::{Context, Error, ErrorKind, Result};
-use crate::process::{NOT_A_FILE, PATH_IS_LINK, Root};
+use crate::process::{FILE_GONE, NOT_A_FILE, PATH_IS_LINK, Root};
 
 /// Reads standard input as a text.
 ///
@@ -106,11 +106,13 @@ pub(in crate::cli) fn regular(path: &Utf8Path, bytes_max: usize) -> Result<Vec<u
     let (top, rest) = split(path, &folder, std::env::var("PWD").ok().as_deref());
     let read = Root::open(&top)?.read_relative(&rest, bytes_max);
     read.map(|(bytes, _)| bytes).map_err(|cause| match cause.code_str() {
-        PATH_IS_LINK => unsendable(path, "is a link, or leads through one", "name the file itself")
-            .source(cause),
+        PATH_IS_LINK => unsendable(path, "is a link, or leads through one", "name the file itself"),
         NOT_A_FILE | "bad_path" => {
-            unsendable(path, "is not a regular file", "write the content into a file").source(cause)
+            unsendable(path, "is not a regular file", "write the content into a file")
         }
+        FILE_GONE => Error::not_found(format!("cannot read {path}: no such file"))
+            .code(FILE_GONE)
+            .hint("nothing was sent"),
         _ => cause.hint("nothing was sent"),
     })
 }

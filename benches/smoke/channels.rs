@@ -10,7 +10,7 @@ use crate::Asked;
 use crate::instances::{end, site, until_all};
 use crate::report::{Aim, Report, median, percentile};
 use crate::site::{Outcome, Server, Site, progress};
-use crate::wire::Line;
+use crate::wire::{Events, Line};
 
 /// Agents in the room.
 const AGENTS: usize = 20;
@@ -137,19 +137,14 @@ async fn posts(asked: &Asked, server: &Server, report: &mut Report) -> Outcome<(
 }
 
 /// Posts, and waits for so many turns; returns when the last was over, in milliseconds.
-async fn turns(server: &Server, slug: &str, (text, count): (&str, i64)) -> Outcome<f64> {
-    let spent = |shown: Value| shown["spent"]["turns"].as_i64().ok_or("no turns are counted");
-    let target = format!("/api/channels/{slug}");
-    let before = spent(server.get(&target).await?)?;
+async fn turns(server: &Server, slug: &str, (text, count): (&str, usize)) -> Outcome<f64> {
+    let target = format!("/api/channels/{slug}/messages");
     let body = serde_json::json!({"body": text}).to_string();
+    let mut events = Events::listen(server).await?;
     let begin = Instant::now();
-    server.post(&format!("{target}/messages"), &body).await?;
-    while spent(server.get(&target).await?)? < before + count {
-        if begin.elapsed() > PATIENCE {
-            return Err("the room does not answer".into());
-        }
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    server.post(&target, &body).await?;
+    let ended = events.until(b"event: turn_ended\n", count);
+    tokio::time::timeout(PATIENCE, ended).await.map_err(|_| "the room does not answer")??;
     Ok(begin.elapsed().as_secs_f64() * 1_000.0)
 }
 
@@ -164,7 +159,7 @@ async fn woken(asked: &Asked, server: &Server, report: &mut Report) -> Outcome<(
             let text = format!("@a{} and you?", (round * 4 + number) % AGENTS);
             slowest = slowest.max(turns(server, &slug, (&text, 1)).await?);
         }
-        let all = turns(server, &slug, ("What next?", AGENTS as i64)).await?;
+        let all = turns(server, &slug, ("What next?", AGENTS)).await?;
         pairs.push((all, slowest));
     }
     let title = "20 agents woken: the last turn / the slowest of single ones";

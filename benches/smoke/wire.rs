@@ -44,6 +44,35 @@ impl Line {
     }
 }
 
+/// A stream of events, which costs the server less than asking again and again.
+pub(crate) struct Events {
+    stream: UnixStream,
+    buffer: Vec<u8>,
+}
+
+impl Events {
+    /// Listens from now on.
+    pub(crate) async fn listen(server: &Server) -> io::Result<Events> {
+        let mut stream = UnixStream::connect(&server.socket).await?;
+        stream.write_all(&server.request("GET", "/api/events", None)).await?;
+        let mut events = Events { stream, buffer: Vec::with_capacity(16_384) };
+        // The greeting has the id from which on it hears.
+        events.until(b"\nid: ", 1).await?;
+        events.buffer.clear();
+        Ok(events)
+    }
+
+    /// Waits until a word has come so often.
+    pub(crate) async fn until(&mut self, word: &[u8], count: usize) -> io::Result<()> {
+        while self.buffer.windows(word.len()).filter(|it| *it == word).count() < count {
+            if self.stream.read_buf(&mut self.buffer).await? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Returns status, and where the body begins and ends, once the head is there.
 fn head(bytes: &[u8]) -> io::Result<Option<(u16, usize, usize)>> {
     let Some(start) = bytes.windows(4).position(|it| it == b"\r\n\r\n") else { return Ok(None) };

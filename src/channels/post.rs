@@ -26,7 +26,7 @@ pub const TEXT_CHARS_MAX: usize = 50_000;
 /// How long a message counts toward the rate limits, in milliseconds.
 const RATE_WINDOW_MS: i64 = 60_000;
 /// Maximum number of messages waiting for one agent in one channel.
-const WAITING_MAX: usize = 50;
+const WAITING_MAX: u32 = 50;
 
 /// Who posts.
 #[derive(Clone, Debug)]
@@ -373,10 +373,11 @@ fn is_own(author: &Member, member: &Member) -> bool {
 
 /// Makes room for one more waiting message: drops the oldest, preferably one that does not wake.
 fn make_room(tx: &Tx<'_>, agent: &str, channel: i64) -> Result<()> {
-    let waiting = mail::waiting_in_room(tx.connection(), agent, channel)?;
-    if waiting.len() < WAITING_MAX {
+    // Each answer comes here for each other agent, so what waits is read only when it is too much.
+    if mail::count_in_room(tx.connection(), agent, channel)? < WAITING_MAX {
         return Ok(());
     }
+    let waiting = mail::waiting_in_room(tx.connection(), agent, channel)?;
     let oldest = waiting.iter().find(|it| !it.wakes).or(waiting.first());
     match oldest {
         Some(oldest) => mail::drop_waiting(tx, oldest.seq, "too_many"),

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::base::{Error, Millis, Result, truncate_chars};
@@ -168,9 +170,9 @@ impl Api<'_> {
         if !(200..300).contains(&reply.status) {
             return Err(self.refused(Doing::Publishing, &reply));
         }
-        let told: Value = serde_json::from_str(&reply.body).unwrap_or_default();
-        let named = ["commentUrn", "$URN"].iter().find_map(|it| told[*it].as_str());
-        let urn = named.map(str::to_owned).or(reply.id).unwrap_or_default();
+        // It is published, whatever the body holds.
+        let told: Published = serde_json::from_str(&reply.body).unwrap_or_default();
+        let urn = told.comment_urn.or(told.urn).or(reply.id).unwrap_or_default();
         Ok(truncate_chars(&urn, 200))
     }
 
@@ -182,15 +184,11 @@ impl Api<'_> {
         let count = COMMENTS_MAX;
         let path = format!("/rest/socialActions/{}/comments?start=0&count={count}", segment(post));
         let reply = self.read(account, &path).await?;
-        let told: Value = serde_json::from_str(&reply.body).map_err(|cause| {
-            Error::unavailable("LinkedIn's answer cannot be read")
-                .code("linkedin_unreachable")
-                .source(cause)
-        })?;
-        let found = told["elements"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let items: Vec<Comment> = found.iter().take(COMMENTS_MAX).map(comment).collect();
-        let total = told["paging"]["total"].as_u64().unwrap_or_default();
-        let is_cut = total > items.len() as u64 || found.len() > items.len();
+        let told: CommentPage = parsed(&reply.body)?;
+        let found = told.elements.len();
+        let items: Vec<Comment> =
+            told.elements.into_iter().take(COMMENTS_MAX).map(Comment::from).collect();
+        let is_cut = told.paging.total > items.len() as u64 || found > items.len();
         Ok(Comments { items, is_cut })
     }
 
@@ -225,17 +223,17 @@ impl Api<'_> {
             is_refused: false,
         };
         let reply = self.read(&account, "/v2/userinfo").await?;
-        let told: Value = serde_json::from_str(&reply.body).unwrap_or_default();
-        let is_word = |it: &&str| {
+        let told: UserInfo = parsed(&reply.body)?;
+        let is_word = |it: &String| {
             let is_plain = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'-' | b'_');
             (1..=100).contains(&it.len()) && it.bytes().all(is_plain)
         };
-        let Some(sub) = told["sub"].as_str().filter(is_word) else {
+        let Some(sub) = told.sub.filter(is_word) else {
             return Err(Error::unavailable("LinkedIn does not say who signed in")
                 .code("linkedin_unreachable")
                 .hint("the app needs the product \"Sign In with LinkedIn using OpenID Connect\""));
         };
-        let name = truncate_chars(told["name"].as_str().unwrap_or(sub), 100);
+        let name = truncate_chars(told.name.as_deref().unwrap_or(&sub), 100);
         Ok((format!("urn:li:person:{sub}"), name))
     }
 
@@ -274,16 +272,81 @@ impl Api<'_> {
     }
 }
 
-/// Parses a comment, which is not trusted.
-fn comment(told: &Value) -> Comment {
-    let text = |it: &Value| it.as_str().map(|it| truncate_chars(it, TEXT_CHARS_MAX));
-    let urn = text(&told["commentUrn"]).or_else(|| text(&told["$URN"]));
-    Comment {
-        urn: urn.or_else(|| text(&told["id"])).unwrap_or_default(),
-        author: text(&told["actor"]),
-        text: text(&told["message"]["text"]).unwrap_or_default(),
-        at: told["created"]["time"].as_i64().map(Millis),
-        reply_to: text(&told["parentComment"]),
+/// Parses an answer, which is not trusted.
+pub(super) fn parsed<T: DeserializeOwned>(body: &str) -> Result<T> {
+    serde_json::from_str(body).map_err(|cause| {
+        Error::unavailable("LinkedIn's answer cannot be read")
+            .code("linkedin_unreachable")
+            .hint("try again later")
+            .source(cause)
+    })
+}
+
+/// The answer to `GET /v2/userinfo`.
+#[derive(Deserialize)]
+struct UserInfo {
+    sub: Option<String>,
+    name: Option<String>,
+}
+
+/// The answer to what was published: of a comment its URN, of a post nothing.
+#[derive(Default, Deserialize)]
+struct Published {
+    #[serde(rename = "commentUrn")]
+    comment_urn: Option<String>,
+    #[serde(rename = "$URN")]
+    urn: Option<String>,
+}
+
+/// The answer to `GET /rest/socialActions/…/comments`.
+#[derive(Deserialize)]
+struct CommentPage {
+    #[serde(default)]
+    elements: Vec<Element>,
+    #[serde(default)]
+    paging: Paging,
+}
+
+#[derive(Default, Deserialize)]
+struct Paging {
+    #[serde(default)]
+    total: u64,
+}
+
+/// A comment.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Element {
+    comment_urn: Option<String>,
+    #[serde(rename = "$URN")]
+    urn: Option<String>,
+    id: Option<String>,
+    actor: Option<String>,
+    message: Option<Words>,
+    created: Option<Stamp>,
+    parent_comment: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Words {
+    text: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Stamp {
+    time: Option<i64>,
+}
+
+impl From<Element> for Comment {
+    fn from(it: Element) -> Comment {
+        let cut = |it: String| truncate_chars(&it, TEXT_CHARS_MAX);
+        Comment {
+            urn: it.comment_urn.or(it.urn).or(it.id).map(cut).unwrap_or_default(),
+            author: it.actor.map(cut),
+            text: it.message.and_then(|it| it.text).map(cut).unwrap_or_default(),
+            at: it.created.and_then(|it| it.time).map(Millis),
+            reply_to: it.parent_comment.map(cut),
+        }
     }
 }
 
@@ -301,6 +364,29 @@ mod tests {
             ("{hashtag|\\#|x} <b> *_~", "\\{hashtag\\|\\\\\\#\\|x\\} \\<b\\> \\*\\_\\~"),
         ] {
             assert_eq!(escaped(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn comments_are_read_and_what_is_none_is_refused() {
+        let comments = |body: &str| {
+            let page: CommentPage = parsed(body)?;
+            Ok(page.elements.into_iter().map(Comment::from).collect::<Vec<_>>())
+        };
+        let read: Result<Vec<Comment>> = comments(
+            r#"{"elements": [
+                {"$URN": "u", "actor": "a", "message": {"text": "Nice", "more": []},
+                 "created": {"time": 5, "by": 1}, "parentComment": "p", "other": {}},
+                {"id": "9", "message": null, "created": {}}]}"#,
+        );
+        let read = read.unwrap();
+        let of = |it: &Comment| (it.urn.clone(), it.author.clone(), it.text.clone(), it.at);
+        let first = ("u".to_owned(), Some("a".to_owned()), "Nice".to_owned(), Some(Millis(5)));
+        assert_eq!((of(&read[0]), read[0].reply_to.as_deref()), (first, Some("p")));
+        assert_eq!(of(&read[1]), ("9".to_owned(), None, String::new(), None));
+        assert!(comments("{}").unwrap().is_empty());
+        for body in ["", "<html>", "[]x", "{\"elements\": 1}", "{\"paging\": {\"total\": -1}}"] {
+            assert_eq!(comments(body).unwrap_err().code_str(), "linkedin_unreachable", "{body}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! LinkedIn's refusals as our own codes.
 
-use serde_json::Value;
+use serde::Deserialize;
 
 use crate::base::{Error, ErrorKind, Millis, truncate_chars};
 use crate::outbound::Failure;
@@ -24,6 +24,13 @@ pub(super) enum Doing {
     Reading,
 }
 
+/// What LinkedIn says of a request that it refuses. A page about an error says nothing.
+#[derive(Default, Deserialize)]
+struct Refusal {
+    message: Option<String>,
+    code: Option<String>,
+}
+
 /// Returns the error for a person whose sign-in is missing or no longer valid.
 pub fn signed_out(why: &str) -> Error {
     Error::new(ErrorKind::Forbidden, why)
@@ -33,15 +40,15 @@ pub fn signed_out(why: &str) -> Error {
 
 /// Returns the error for a status.
 pub(super) fn of_status(doing: Doing, status: u16, body: &str, now: Millis) -> Error {
-    let told: Value = serde_json::from_str(body).unwrap_or_default();
-    let said = told["message"].as_str().unwrap_or_default().trim();
+    let told: Refusal = serde_json::from_str(body).unwrap_or_default();
+    let said = told.message.as_deref().unwrap_or_default().trim();
     let said = match said.is_empty() {
         true => format!("status {status}"),
         false => truncate_chars(said, MESSAGE_CHARS_MAX),
     };
     let is_duplicate = || {
-        let code = told["code"].as_str().unwrap_or_default();
-        code.contains("DUPLICATE") || said.to_ascii_lowercase().contains("duplicate")
+        told.code.as_deref().is_some_and(|code| code.contains("DUPLICATE"))
+            || said.to_ascii_lowercase().contains("duplicate")
     };
     match (status, doing) {
         (401, _) => signed_out("LinkedIn no longer accepts the sign-in"),

@@ -1,11 +1,11 @@
 //! The sign-in with a site's LinkedIn app.
 
 use bytes::Bytes;
-use serde_json::Value;
+use serde::Deserialize;
 
 use crate::base::{Error, Result};
 use crate::linkedin::account::Account;
-use crate::linkedin::api::{ANSWER_BYTES_MAX, Api, WAIT};
+use crate::linkedin::api::{ANSWER_BYTES_MAX, Api, WAIT, parsed};
 use crate::linkedin::base;
 use crate::outbound::{Body, Request};
 
@@ -77,18 +77,19 @@ pub async fn exchange(api: &Api<'_>, app: &App, code: &str) -> Result<Account> {
     let answer = answer.map_err(|_| lost("no answer to the sign-in"))?;
     let status = answer.status();
     let body = answer.text(ANSWER_BYTES_MAX, WAIT).await;
-    let told: Value = serde_json::from_str(&body.map_err(|_| lost("the answer was cut off"))?)
-        .unwrap_or_default();
-    let is_token = |it: &&str| {
+    let body = body.map_err(|_| lost("the answer was cut off"))?;
+    if status != 200 {
+        // A proxy's page about an error is no JSON; the status says enough.
+        let told: Refusal = serde_json::from_str(&body).unwrap_or_default();
+        return Err(refused(status, told.error.as_deref().unwrap_or_default()));
+    }
+    let told: Granted = parsed(&body)?;
+    let is_token = |it: &String| {
         (1..=TOKEN_BYTES_MAX).contains(&it.len()) && it.bytes().all(|it| it.is_ascii_graphic())
     };
-    let token = match told["access_token"].as_str().filter(is_token) {
-        Some(token) if status == 200 => token.to_owned(),
-        _ => return Err(refused(status, told["error"].as_str().unwrap_or_default())),
-    };
-    let life_s = told["expires_in"].as_i64().unwrap_or_default().clamp(0, LIFE_S_MAX);
-    let scopes = told["scope"].as_str().unwrap_or_default();
-    let words = scopes.split([',', ' ']).filter(|it| !it.is_empty() && it.len() < 100);
+    let token = told.access_token.filter(is_token).ok_or_else(|| refused(status, ""))?;
+    let life_s = told.expires_in.clamp(0, LIFE_S_MAX);
+    let words = told.scope.split([',', ' ']).filter(|it| !it.is_empty() && it.len() < 100);
     let (urn, name) = api.whoami(&token).await?;
     Ok(Account {
         token,
@@ -98,6 +99,22 @@ pub async fn exchange(api: &Api<'_>, app: &App, code: &str) -> Result<Account> {
         expires_at: api.now.plus(life_s * 1_000),
         is_refused: false,
     })
+}
+
+/// The answer to a code.
+#[derive(Deserialize)]
+struct Granted {
+    access_token: Option<String>,
+    #[serde(default)]
+    expires_in: i64,
+    #[serde(default)]
+    scope: String,
+}
+
+/// The answer to a code that is refused.
+#[derive(Default, Deserialize)]
+struct Refusal {
+    error: Option<String>,
 }
 
 fn refused(status: u16, word: &str) -> Error {

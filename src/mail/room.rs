@@ -12,6 +12,9 @@ const WAITING: &str = "
     SELECT seq, message_id, wakes FROM deliveries INDEXED BY deliveries_queued
     WHERE to_class = 'agent' AND to_name = :agent AND state = 'queued' AND room = :room
     ORDER BY seq";
+const COUNT: &str = "
+    SELECT COUNT(*) FROM deliveries INDEXED BY deliveries_queued
+    WHERE to_class = 'agent' AND to_name = :agent AND state = 'queued' AND room = :room";
 const DROP: &str = "
     UPDATE deliveries SET state = 'dropped', reason = :reason, ended_ms = :now
     WHERE seq = :seq AND state = 'queued'";
@@ -59,6 +62,7 @@ const HEARD: &str = "
 pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("room::insert", INSERT),
     ("room::waiting", WAITING),
+    ("room::count", COUNT),
     ("room::drop", DROP),
     ("room::drop_of_agent", DROP_OF_AGENT),
     ("room::take", TAKE),
@@ -128,6 +132,16 @@ pub fn waiting_in_room(connection: &Connection, agent: &str, room: i64) -> Resul
         })
     })?;
     Ok(found.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Returns how many messages are queued for an agent in a room.
+///
+/// # Errors
+/// Fails if the database cannot be read.
+pub fn count_in_room(connection: &Connection, agent: &str, room: i64) -> Result<u32> {
+    let mut statement = connection.prepare_cached(COUNT)?;
+    let params = named_params! {":agent": agent, ":room": room};
+    Ok(statement.query_row(params, |row| row.get(0))?)
 }
 
 /// Drops one queued delivery.

@@ -311,7 +311,12 @@ pub fn waiting(connection: &Connection, limit: u32) -> Result<Vec<Turn>> {
 pub fn find(connection: &Connection, id: &TurnId) -> Result<Turn> {
     let mut statement = connection.prepare_cached(FIND)?;
     let found = statement.query_row(named_params! {":id": id}, Turn::from_row).optional()?;
-    found.ok_or_else(|| Error::not_found(format!("no turn {id}")).code("no_turn"))
+    found.ok_or_else(|| missing(id))
+}
+
+/// Returns the error for a turn that does not exist, or not for whoever asks.
+pub fn missing(id: &TurnId) -> Error {
+    Error::not_found(format!("no turn {id}")).code("no_turn")
 }
 
 /// Returns the turn that an agent is in.

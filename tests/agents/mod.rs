@@ -4,6 +4,7 @@ mod asked;
 mod kept;
 mod kills;
 mod life;
+mod private;
 #[cfg(feature = "faults")]
 mod probe;
 mod screen;

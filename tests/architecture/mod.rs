@@ -75,7 +75,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "flows",
         ],
     ),
-    ("cli", &["base", "api", "script", "client", "documents", "jobs", "flows"]),
+    ("cli", &["base", "api", "script", "process", "client", "documents", "jobs", "flows"]),
     (
         "app",
         &[

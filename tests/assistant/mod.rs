@@ -70,7 +70,8 @@ cut() {
 }
 # Calls a tool as the real one does: it prints the call, and its server of tools makes it.
 use() {
-  printf '{"type":"assistant","session_id":"%s","message":{"id":"%s","content":[' "$session" "$1"
+  printf '{"type":"assistant","session_id":"%s","message":{"id":"%s","content":[' \
+    "$session" "${message:-$1}"
   printf '{"type":"tool_use","id":"%s","name":"mcp__wb__%s","input":%s}]}}\n' "$1" "$2" "$3"
   rm -f "$OUT/fifo.$$"; mkfifo "$OUT/fifo.$$"
   { printf '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"%s"' "$2"
@@ -95,6 +96,12 @@ case $last in
   limited) begin; say 'part'; fail 'API Error: 529 Overloaded' ;;
   crashed) begin; say 'part'; echo 'a stack trace' >&2; exit 3 ;;
   "call "*)
+    echo $$ > "$OUT/pid"
+    if printf '%s\n' "$prompt" | grep -q '^talk$'; then
+      message=m1; begin; say 'I look. '
+      printf '{"type":"assistant","session_id":"%s","message":{"id":"m1","model":"fake"' "$session"
+      printf ',"content":[{"type":"text","text":"I look. "}]}}\n'
+    fi
     printf '%s\n' "$prompt" | grep '^call ' > "$OUT/calls.$$"
     number=0
     while read -r _ tool args; do

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use wiki_browser::http::{ROUTES, Verb, Who};
 
-use super::{Live, ask, assistant, ended, history, person, replay, token};
-use crate::support::{Bench, Call, Server, wait_for};
+use super::{Live, ask, assistant, ended, history, person, replay, text_of, token};
+use crate::support::{Bench, Call, Server, until, wait_for};
 
 /// Returns the vault of the operator, which the first call makes.
 pub(super) fn vault(bench: &Bench) -> camino::Utf8PathBuf {
@@ -155,6 +155,58 @@ fn a_question_ends_with_its_run_and_with_its_time() {
     let items = ask(&bench, json!({"message": "call list_directory {}"}));
     assert_eq!(of_type(&items, "tool_result")[0]["state"], "expired");
     assert!(told(&bench).0.contains("Nobody answered in time"));
+    server.stop();
+}
+
+/// The process of Claude Code ends with its server, and so does the question that it waits for: an
+/// answer that comes later does nothing, whichever way the server ended.
+#[test]
+fn g43_a_question_does_not_outlive_its_server() {
+    let bench = Bench::new();
+    assistant(&bench, "");
+    let mut server = bench.serve();
+    ask(&bench, json!({"message": "call list_directory {}"}));
+    let path = vault(&bench).join("a.md");
+    for is_killed in [true, false] {
+        std::fs::write(&path, "old\n").unwrap();
+        // It has said something, and is in the middle of that when it asks.
+        let question = format!("talk\n{OVERWRITE}");
+        let (mut live, asked, run) = waiting(&bench, &server, &question);
+        assert_eq!(text_of(&live.seen), "I look. ");
+        let session = live.seen[0]["session_id"].as_str().unwrap().to_owned();
+        let pid = bench.left("pid");
+        match is_killed {
+            true => server.kill(),
+            false => server.stop(),
+        }
+        live.until(|it| it["type"] == "done");
+        let process = format!("/proc/{}", pid.trim());
+        until("its program is gone", || !std::path::Path::new(&process).exists());
+        server = bench.serve();
+        assert_eq!(ended(&bench, &run)["ended"], "interrupted");
+        let items = replay(&bench, &run);
+        let seen: Vec<Value> = live.seen.into_iter().filter(|it| it["type"] != "done").collect();
+        assert!(items.len() >= seen.len() && items[..2] == seen[..2], "{items:#?}");
+        assert_eq!(of_type(&items, "confirm_required").len(), 1);
+        let shown = history(&bench, &session);
+        assert_eq!(shown["messages"][1]["state"], "interrupted");
+        assert_eq!(shown["calls"][0]["state"], "cancelled");
+        // It is asked of nobody any more.
+        assert_eq!(bench.get("/api/decisions").ok()["items"], json!([]));
+        let page = bench.get(&format!("/assistant/{session}")).ok();
+        assert!(!page.as_str().unwrap().contains("Allow once"), "{page}");
+        for verb in ["approve", "reject"] {
+            let late = decide(&bench, &asked, verb, json!({}));
+            assert_eq!(late.refusal(), (409, "approval_decided"));
+        }
+        let call = shown["calls"][0]["id"].as_str().unwrap();
+        let again = bench.post(&format!("/api/agent/calls/{call}/do"), json!({}));
+        assert_eq!(again.status / 100, 4, "{again:?}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "old\n");
+        // The conversation goes on.
+        let next = ask(&bench, json!({"session_id": session, "message": "again"}));
+        assert_eq!(text_of(&next), "again");
+    }
     server.stop();
 }
 

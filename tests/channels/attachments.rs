@@ -119,25 +119,35 @@ fn a_hostile_file_is_a_download_or_refused() {
     server.stop();
 }
 
-/// A program that runs a script of the test for each message, and leaves what that printed. Its
-/// turn may begin for the server a moment after it has begun for the program.
+/// A program that runs a script of the test for each message, and leaves what that printed.
 const SENDER: &str = r#"while IFS= read -r line; do
 id=$(printf '%s' "$line" | sed 's/^{"id":"\([^"]*\)".*/\1/')
 printf '{"turn":"began","id":"%s"}\n' "$id"
 cd "$OUT"
-while :; do
-  sh "$OUT/do.sh" > said.part 2>&1
-  grep -q 'did not cause your current turn' said.part || break
+sh "$OUT/do.sh" > said.part 2>&1
+mv said.part said
+printf '{"turn":"ended","id":"%s","text":""}\n' "$id"
 done
+"#;
+
+/// The same, but it says that its turn began only when the test knows that its post waits for that.
+#[cfg(feature = "faults")]
+const HASTY: &str = r#"while IFS= read -r line; do
+id=$(printf '%s' "$line" | sed 's/^{"id":"\([^"]*\)".*/\1/')
+cd "$OUT"
+sh "$OUT/do.sh" > said.part 2>&1 &
+while [ ! -e go ] && kill -0 $! 2>/dev/null; do sleep 0.05; done
+printf '{"turn":"began","id":"%s"}\n' "$id"
+wait
 mv said.part said
 printf '{"turn":"ended","id":"%s","text":""}\n' "$id"
 done
 "#;
 
 /// Declares the agent `robbo` that runs scripts.
-fn sender(bench: &Bench) {
+fn sender(bench: &Bench, program: &str) {
     let file = bench.base.join("agents/sender.sh");
-    std::fs::write(&file, SENDER).unwrap();
+    std::fs::write(&file, program).unwrap();
     let (out, client) = (&bench.out, env!("CARGO_BIN_EXE_wb-agent"));
     bench.lua(&format!(
         r#"wb.engine "sender" {{
@@ -163,7 +173,7 @@ fn runs(bench: &Bench, script: &str, tell: impl FnOnce()) -> String {
 #[test]
 fn an_agent_attaches_files_and_nothing_else() {
     let bench = Bench::new();
-    sender(&bench);
+    sender(&bench, SENDER);
     let server = bench.serve();
     wait_known(&bench, 1);
     let slug = room(&bench, "Files", json!([{"agent": "robbo"}]));
@@ -173,10 +183,15 @@ fn an_agent_attaches_files_and_nothing_else() {
     std::fs::write(at("empty"), "").unwrap();
     std::fs::File::create(at("large")).unwrap().set_len(10 * 1024 * 1024 + 1).unwrap();
     std::os::unix::fs::symlink("/etc/hostname", at("link.md")).unwrap();
+    std::os::unix::fs::symlink("/etc", at("docs")).unwrap();
     // Refused as a whole, before anything is sent.
     let many = "--attach plan.md ".repeat(11);
     let refused = [
         ("--attach plan.md --attach link.md", "link.md is a link"),
+        ("--attach docs/hostname", "docs/hostname is a link, or leads through one"),
+        ("--attach \"$OUT/docs/hostname\"", "is a link, or leads through one"),
+        ("--attach /proc/self/cwd/plan.md", "is a link, or leads through one"),
+        ("--attach /proc/self/root/etc/hostname", "is a link, or leads through one"),
         ("--attach pipe", "pipe is not a regular file"),
         ("--attach /dev/zero", "/dev/zero is not a regular file"),
         ("--attach .", "not a regular file"),
@@ -217,5 +232,32 @@ fn an_agent_attaches_files_and_nothing_else() {
     let printed = runs(&bench, script, || drop(bench.post("/api/messages", to).ok()));
     assert!(printed.contains("DID NOT CAUSE YOUR CURRENT TURN"), "{printed}");
     assert_eq!(said(&bench, &slug).len(), 4);
+    server.stop();
+}
+
+/// An agent acts on a message before the server has read that its turn began. Fails with
+/// `WB_WITHOUT=await_turn`.
+#[cfg(feature = "faults")]
+#[test]
+fn what_an_agent_posts_at_once_waits_for_the_record_of_its_turn() {
+    let bench = Bench::new();
+    sender(&bench, HASTY);
+    let server = bench.serve_with(&[("WB_LOG", "info,wiki_browser::flows::channels=debug")]);
+    wait_known(&bench, 1);
+    let slug = room(&bench, "Files", json!([{"agent": "robbo"}]));
+    std::fs::write(bench.out.join("plan.md"), "# A plan\n").unwrap();
+    let script = "echo Look | \"$CLIENT\" channel post --attach plan.md\n";
+    let path = format!("/api/channels/{slug}/messages");
+    let printed = runs(&bench, script, || {
+        bench.post(&path, json!({"body": "Send"})).ok();
+        wait_for("the post waits", || {
+            let log = server.log();
+            log.contains("waits for the record of its turn").then_some(())
+        });
+        std::fs::write(bench.out.join("go"), "").unwrap();
+    });
+    assert_eq!(printed, "2\n");
+    let page = bench.get(&path).ok();
+    assert_eq!(page["items"][1]["attachments"][0]["name"], "plan.md", "{page:#}");
     server.stop();
 }

@@ -17,7 +17,7 @@ use crate::support::{Bench, Call};
 
 /// Makes a channel; returns its slug.
 #[track_caller]
-fn room(bench: &Bench, name: &str, members: Value) -> String {
+pub(crate) fn room(bench: &Bench, name: &str, members: Value) -> String {
     let body = json!({"name": name, "members": members});
     bench.post("/api/channels", body).ok()["slug"].as_str().unwrap().to_owned()
 }

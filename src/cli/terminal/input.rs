@@ -2,9 +2,10 @@
 
 use std::io::{BufRead as _, IsTerminal, Read};
 
-use camino::Utf8Path;
+use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 
 use crate::base::{Context, Error, ErrorKind, Result};
+use crate::process::{FILE_GONE, NOT_A_FILE, PATH_IS_LINK, Root};
 
 /// Reads standard input as a text.
 ///
@@ -89,22 +90,57 @@ pub(in crate::cli) fn bytes(path: &Utf8Path, bytes_max: usize) -> Result<Vec<u8>
     Ok(bytes)
 }
 
-/// Reads a regular file for an agent, and no link: what a document or a repository names `plan.md`
-/// may lead to a file that nobody wanted to send, and reading a pipe might never end.
+/// Reads a regular file for an agent, through no link: what a document or a repository names
+/// `docs/plan.md` may lead to a file that nobody wanted to send, and reading a pipe might never end.
+///
+/// A path below the working directory is opened from there, so that the folders above it may be
+/// links; any other is opened from `/`.
 ///
 /// # Errors
-/// As [`bytes()`], and `invalid` with code `not_a_file` for a link, a folder, a pipe or a device.
+/// `invalid` with code `not_a_file` for a path with a link in it, a folder, a pipe or a device;
+/// `not_found`, `too_large`, and `forbidden` for a file that cannot be read.
 pub(in crate::cli) fn regular(path: &Utf8Path, bytes_max: usize) -> Result<Vec<u8>> {
-    let failed = || format!("cannot read {path}");
-    let found = std::fs::symlink_metadata(path).context(ErrorKind::Invalid, failed)?;
-    if found.is_file() {
-        return bytes(path, bytes_max);
+    let failed = || "cannot find the working directory".to_owned();
+    let folder = std::env::current_dir().context(ErrorKind::Unavailable, failed)?;
+    let folder = Utf8PathBuf::try_from(folder).context(ErrorKind::Unavailable, failed)?;
+    let (top, rest) = split(path, &folder, std::env::var("PWD").ok().as_deref());
+    let read = Root::open(&top)?.read_relative(&rest, bytes_max);
+    read.map(|(bytes, _)| bytes).map_err(|cause| match cause.code_str() {
+        PATH_IS_LINK => unsendable(path, "is a link, or leads through one", "name the file itself"),
+        NOT_A_FILE | "bad_path" => {
+            unsendable(path, "is not a regular file", "write the content into a file")
+        }
+        FILE_GONE => Error::not_found(format!("cannot read {path}: no such file"))
+            .code(FILE_GONE)
+            .hint("nothing was sent"),
+        _ => cause.hint("nothing was sent"),
+    })
+}
+
+/// Splits a path into the folder from which it is opened and the rest. `shell` is what a shell calls
+/// the working directory, which may be through links; then it is that directory all the same.
+fn split(path: &Utf8Path, folder: &Utf8Path, shell: Option<&str>) -> (Utf8PathBuf, Utf8PathBuf) {
+    let is_folder = |it: &&Utf8Path| it.canonicalize_utf8().is_ok_and(|it| it == folder);
+    let shell = shell.map(Utf8Path::new).filter(|it| it.is_absolute()).filter(is_folder);
+    let below = shell.and_then(|shell| path.strip_prefix(shell).ok()).unwrap_or(path);
+    let mut plain = Utf8PathBuf::new();
+    for part in folder.join(below).components() {
+        match part {
+            Utf8Component::ParentDir => drop(plain.pop()),
+            Utf8Component::Normal(name) => plain.push(name),
+            _ => plain.push("/"),
+        }
     }
-    let (what, hint) = match found.is_symlink() {
-        true => ("a link", "nothing was sent; name the file that it leads to"),
-        false => ("not a regular file", "nothing was sent; write the content into a file"),
-    };
-    Err(Error::invalid(format!("{path} is {what}")).code("not_a_file").hint(hint))
+    match plain.strip_prefix(folder) {
+        Ok(rest) => (folder.to_owned(), rest.to_owned()),
+        Err(_) => ("/".into(), plain.strip_prefix("/").unwrap_or(&plain).to_owned()),
+    }
+}
+
+fn unsendable(path: &Utf8Path, is: &str, hint: &str) -> Error {
+    Error::invalid(format!("{path} {is}"))
+        .code(NOT_A_FILE)
+        .hint(format!("nothing was sent; {hint}"))
 }
 
 /// Reads JSON from an argument: itself, or `@FILE`; `@-` is standard input.
@@ -153,20 +189,60 @@ mod tests {
     #[test]
     fn an_agent_sends_regular_files_and_no_links() {
         let folder = tempfile::tempdir().unwrap();
-        let top = Utf8Path::from_path(folder.path()).unwrap();
-        std::fs::write(top.join("plan.md"), "abc").unwrap();
-        std::os::unix::fs::symlink(top.join("plan.md"), top.join("link")).unwrap();
-        std::os::unix::fs::symlink("gone", top.join("nowhere")).unwrap();
+        let top = Utf8PathBuf::try_from(folder.path().canonicalize().unwrap()).unwrap();
+        let link = |to: &str, name: &str| std::os::unix::fs::symlink(to, top.join(name)).unwrap();
+        std::fs::create_dir(top.join("docs")).unwrap();
+        std::fs::write(top.join("docs/plan.md"), "abc").unwrap();
+        link("docs/plan.md", "link");
+        link("gone", "nowhere");
+        link("docs", "linked");
         std::os::unix::net::UnixListener::bind(top.join("socket")).unwrap();
-        assert_eq!(regular(&top.join("plan.md"), 3).unwrap(), b"abc");
-        let refused = regular(&top.join("plan.md"), 2).unwrap_err();
+        assert_eq!(regular(&top.join("docs/plan.md"), 3).unwrap(), b"abc");
+        assert_eq!(regular(&top.join("linked/../docs/./plan.md"), 3).unwrap(), b"abc");
+        let refused = regular(&top.join("docs/plan.md"), 2).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::TooLarge);
-        for name in ["link", "nowhere", "socket", "."] {
+        for name in ["link", "nowhere", "linked/plan.md", "socket", "docs", ".", "socket/x/.."] {
             let refused = regular(&top.join(name), 3).unwrap_err();
             assert_eq!(refused.code_str(), "not_a_file", "{name}");
         }
-        assert_eq!(regular(&top.join("absent"), 3).unwrap_err().kind(), ErrorKind::Invalid);
-        assert_eq!(regular(Utf8Path::new("/dev/zero"), 3).unwrap_err().code_str(), "not_a_file");
+        assert_eq!(regular(&top.join("absent"), 3).unwrap_err().kind(), ErrorKind::NotFound);
+        let own = std::env::current_exe().unwrap();
+        for path in [
+            "/dev/zero",
+            "/proc/self/cwd/Cargo.toml",
+            &format!("/proc/self/root{}/docs/plan.md", top),
+            &format!("/proc/self/root{}", own.display()),
+        ] {
+            let refused = regular(Utf8Path::new(path), 1 << 20).unwrap_err();
+            assert_eq!(refused.code_str(), "not_a_file", "{path}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_opened_from_the_working_directory_or_from_the_top() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = Utf8PathBuf::try_from(folder.path().canonicalize().unwrap()).unwrap();
+        let (wiki, shell) = (top.join("wiki"), top.join("home"));
+        std::fs::create_dir(&wiki).unwrap();
+        std::os::unix::fs::symlink("wiki", &shell).unwrap();
+        let of = |path: &Utf8Path, shell: Option<&str>| {
+            let (from, rest) = split(path, &wiki, shell);
+            (from == wiki, rest.into_string())
+        };
+        let below = |rest: &str| (true, rest.to_owned());
+        let above = |path: &Utf8Path| (false, path.as_str()[1..].to_owned());
+        for path in ["a/b.md", "./a//b.md", "a/x/../b.md", "../wiki/a/b.md"] {
+            assert_eq!(of(path.into(), None), below("a/b.md"), "{path}");
+        }
+        assert_eq!(of(&wiki.join("a/b.md"), None), below("a/b.md"));
+        // As a shell names the folder, if that is where it is.
+        let (named, other) = (shell.join("a/b.md"), top.as_str());
+        assert_eq!(of(&named, Some(shell.as_str())), below("a/b.md"));
+        for shell in [None, Some("home"), Some(""), Some(other), Some("/nowhere")] {
+            assert_eq!(of(&named, shell), above(&named), "{shell:?}");
+        }
+        assert_eq!(of("../plan.md".into(), None), above(&top.join("plan.md")));
+        assert_eq!(of("../../../../../../../../etc/x".into(), None), above("/etc/x".into()));
     }
 
     #[test]

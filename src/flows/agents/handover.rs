@@ -202,6 +202,17 @@ enum Next {
     End,
 }
 
+/// Returns whether an agent's handover has a next step now.
+///
+/// # Errors
+/// As any read.
+pub(super) fn is_due(c: &Connection, agent: &Agent, now: Millis) -> Result<bool> {
+    match handoff::last(c, &agent.name)? {
+        Some(last) => Ok(!matches!(next(c, agent, &last, now)?, Next::Nothing)),
+        None => Ok(false),
+    }
+}
+
 /// Does the next step of an agent's handover; returns whether there was one.
 ///
 /// # Errors

@@ -6,7 +6,7 @@ use crate::api::agents::{Peek, PeekQuery};
 use crate::base::{Error, ErrorKind, JobId, Result};
 use crate::flows::Site;
 use crate::flows::agents::show;
-use crate::flows::jobs::require_own;
+use crate::flows::jobs::{require_open_output, require_own};
 use crate::jobs;
 use crate::people::Caller;
 
@@ -18,13 +18,19 @@ const LINES_MAX: u32 = 1_000;
 /// Returns what an agent shows now, or what its last start left.
 ///
 /// # Errors
-/// `not_found` with code `no_agent`; `invalid` for a number of lines that is none; `forbidden` with
+/// `not_found` with code `no_agent`, and with code `private_output` if it may show what the agent told
+/// somebody else in private; `invalid` for a number of lines that is none; `forbidden` with
 /// code `not_granted` for a job that is not the agent's own.
 pub async fn peek(site: &Site, caller: &Caller, name: &str, query: &PeekQuery) -> Result<Peek> {
     caller.may_read()?;
     let lines = lines(query)?;
-    let asked = name.to_owned();
-    let agent = site.store.read(move |c| show::find(c, &asked)).await?;
+    let (asked, by) = (name.to_owned(), caller.clone());
+    let read = site.store.read(move |c| {
+        let agent = show::find(c, &asked)?;
+        require_open_output(c, &by, &agent.name)?;
+        Ok(agent)
+    });
+    let agent = read.await?;
     // What an agent shows is what others told it: an agent's token is good for its own job.
     if let (Caller::Job { id, .. }, None) = (caller, &agent.job_id) {
         let message = format!("job {id} may not look at agent {name}");

@@ -81,19 +81,36 @@ struct Words {
 /// Does what is due for all agents; returns how long nothing is.
 async fn round(site: &Site) -> Result<Duration> {
     let works = site.works.now();
-    let agents = works.store.read(agent::list).await?;
+    let (about, queue) = (works.clone(), site.queue.clone());
+    // One read for all: whatever one agent says brings the loop here, so a read for each would
+    // make the work of twenty that answer grow with the square of their number.
+    let read = move |c: &Connection| {
+        let now = about.store.clock().now();
+        let look = |agent: Agent| {
+            let glance = glance(c, (&queue, &about.config), &agent, now);
+            let quiet = glance.and_then(|it| {
+                let is_quiet = !it.is_news && !it.is_due && !handover::is_due(c, &agent, now)?;
+                Ok(is_quiet.then_some(it.wake))
+            });
+            (agent.name, quiet)
+        };
+        Ok(agent::list(c)?.into_iter().map(look).collect::<Vec<_>>())
+    };
+    let agents = works.store.read(read).await?;
     // Several at once: their writes share one flush, and what is wrong with one agent keeps no
     // other waiting.
     let about = &works;
-    let look = |agent: Agent| async move {
-        match look_after(site, about, &agent.name).await {
-            Ok(again) => again,
-            Err(cause) => {
-                warn!("agent:{} is looked at later: {}", agent.name, cause.chain());
-                let at = about.store.clock().now().plus(duration_ms(AGAIN));
-                Wake { due: Some(at), probe: None }
-            }
-        }
+    let look = |(name, quiet): (String, Result<Option<Wake>>)| async move {
+        let looked = match quiet {
+            Ok(Some(wake)) => Ok(wake),
+            Ok(None) => look_after(site, about, &name).await,
+            Err(cause) => Err(cause),
+        };
+        looked.unwrap_or_else(|cause| {
+            warn!("agent:{name} is looked at later: {}", cause.chain());
+            let at = about.store.clock().now().plus(duration_ms(AGAIN));
+            Wake { due: Some(at), probe: None }
+        })
     };
     let looks = stream::iter(agents).map(look).buffer_unordered(AT_ONCE);
     let wakes: Vec<Wake> = looks.collect().await;
@@ -119,6 +136,24 @@ struct Wake {
     probe: Option<Millis>,
 }
 
+/// What one look at an agent shows.
+struct Glance {
+    /// Whether its processes show something else than what is known.
+    is_news: bool,
+    /// Whether something is due now.
+    is_due: bool,
+    /// When to look again if nothing is.
+    wake: Wake,
+}
+
+fn glance(c: &Connection, by: (&Queue, &Config), agent: &Agent, now: Millis) -> Result<Glance> {
+    let probe = probe::look(c, by.1, agent, now)?;
+    let is_news = probe.is_some_and(|it| it.doubt != agent.doubt());
+    let (due, at) = due(c, by, agent, now)?;
+    let wake = Wake { due: at, probe: probe.map(|it| it.again) };
+    Ok(Glance { is_news, is_due: due.is_some(), wake })
+}
+
 /// Does what is due for one agent; returns when to look again at the latest.
 async fn look_after(site: &Site, works: &Works, name: &str) -> Result<Wake> {
     while handover::step(site, works, name).await? {}
@@ -127,17 +162,13 @@ async fn look_after(site: &Site, works: &Works, name: &str) -> Result<Wake> {
         let look = works.store.read(move |c| {
             let Some(agent) = agent::find(c, &asked)? else { return Ok(None) };
             let now = about.store.clock().now();
-            let probe = probe::look(c, &about.config, &agent, now)?;
-            let is_news = probe.is_some_and(|it| it.doubt != agent.doubt());
-            let (due, at) = due(c, (&queue, &about.config), &agent, now)?;
-            let wake = Wake { due: at, probe: probe.map(|it| it.again) };
-            Ok(Some((is_news, due.is_some(), wake)))
+            glance(c, (&queue, &about.config), &agent, now).map(Some)
         });
-        let Some((is_news, is_due, wake)) = look.await? else { return Ok(Wake::default()) };
-        if is_news {
+        let Some(found) = look.await? else { return Ok(Wake::default()) };
+        if found.is_news {
             probe::note(works, name).await?;
-        } else if !is_due || !act(site, works, name).await? {
-            return Ok(wake);
+        } else if !found.is_due || !act(site, works, name).await? {
+            return Ok(found.wake);
         }
     }
 }

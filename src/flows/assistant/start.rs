@@ -119,9 +119,12 @@ fn check_text(seat: &Seat<'_>, text: &str) -> Result<String> {
             .code("prompt_too_large")
             .hint("shorten it, or send it in parts"));
     }
-    if text.trim().is_empty() || text.contains('\0') {
-        let message = "a message is text that is not empty and has no zero byte";
-        return Err(Error::invalid(message).code("bad_message").of_input("message"));
+    let refused = |what: &str| Err(Error::invalid(what).code("bad_message").of_input("message"));
+    if text.trim().is_empty() {
+        return refused("the message is empty").map_err(|it| it.hint("write a message"));
+    }
+    if text.contains('\0') {
+        return refused("the message contains a zero byte");
     }
     Ok(text.to_owned())
 }

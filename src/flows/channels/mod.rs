@@ -47,7 +47,7 @@ pub use seat::seat;
 pub(in crate::flows) use seat::{fresh, take_over};
 pub use show::{history, list, read, show};
 pub use speak::post;
-pub(in crate::flows) use speak::post_in_room;
+pub(in crate::flows) use speak::{await_turn, post_in_room};
 pub use upload::attach;
 
 /// Returns a type; a workshop if the script no longer declares it.

@@ -1,18 +1,27 @@
 //! Posting in a channel: by a person, by an agent during its turn, or by mail to the channel.
 
+use std::time::Duration;
+
+use rusqlite::Connection;
 use serde_json::json;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::Instant;
+use tracing::debug;
 
 use crate::api::channels::{PostRequest, Posted};
-use crate::base::{Actor, Address, Error, ErrorKind, Result};
+use crate::base::{Actor, Address, Error, ErrorKind, EventKind, Result, fault};
 use crate::channels::{self, Author, Channel, Member, NewPost, Sort, Spoken, Uploader};
 use crate::flows::channels::{Ground, kind_of, members, who};
 use crate::flows::people::refuse_disabled;
 use crate::flows::{Site, kept_answer};
 use crate::jobs;
-use crate::mail::agent;
+use crate::mail::{self, agent};
 use crate::people::Caller;
 use crate::store::{Tx, idempotency};
 use crate::turns::{self, Turn};
+
+/// Longest wait for the record of a turn that has begun.
+const TURN_WAIT: Duration = Duration::from_secs(5);
 
 /// Posts a message.
 ///
@@ -33,6 +42,7 @@ pub async fn post(
     if let Some(kept) = kept_answer(site, key.as_ref()).await? {
         return kept_posted(kept);
     }
+    await_turn(site, caller, slug).await?;
     let (ground, asking, text) = (Ground::of(site), caller.clone(), slug.to_owned());
     site.store
         .write(move |tx| {
@@ -51,6 +61,62 @@ pub async fn post(
             Ok(posted)
         })
         .await
+}
+
+/// Waits until the turn of a calling agent is recorded. An agent can act on a message of the channel
+/// before the server has read from its output that the turn began.
+///
+/// # Errors
+/// As any read.
+pub(in crate::flows) async fn await_turn(site: &Site, caller: &Caller, slug: &str) -> Result<()> {
+    if !caller.is_job() || fault::is_off("await_turn") {
+        return Ok(());
+    }
+    let until = Instant::now() + TURN_WAIT;
+    // Subscribed before the first look: no event in between is missed.
+    let mut events = site.store.subscribe();
+    let ground = Ground::of(site);
+    loop {
+        let (asking, text, ground) = (caller.clone(), slug.to_owned(), ground.clone());
+        let begins = site.store.read(move |c| is_about_to_begin(c, &ground, (&asking, &text)));
+        if !begins.await? {
+            return Ok(());
+        }
+        debug!("a post of {} waits for the record of its turn", caller.actor());
+        loop {
+            let event = tokio::select! {
+                event = events.recv() => event,
+                () = tokio::time::sleep_until(until) => return Ok(()),
+            };
+            match event {
+                Ok(event) if event.kind == EventKind::TurnStarted => break,
+                Ok(event) if event.kind == EventKind::DeliveryChanged => break,
+                Ok(_) => {}
+                // A missed event may have been the one.
+                Err(RecvError::Lagged(_)) => break,
+                Err(RecvError::Closed) => return Ok(()),
+            }
+        }
+    }
+}
+
+/// Returns whether the calling agent was given a block of the channel whose turn is not recorded.
+fn is_about_to_begin(
+    c: &Connection,
+    ground: &Ground,
+    (caller, slug): (&Caller, &str),
+) -> Result<bool> {
+    let (job, _) = caller.job()?;
+    let Some(agent) = who::agent_of(c, job)? else { return Ok(false) };
+    if ground.in_terminals.contains(&agent.declared) {
+        return Ok(false);
+    }
+    // What is wrong with the channel is said when the message is posted.
+    let Ok(channel) = who::channel(c, caller, slug) else { return Ok(false) };
+    let given = mail::open_block(c, &agent.name)?;
+    Ok(given.is_some_and(|block| {
+        block.room == Some(channel.number) && block.begun_at.is_none() && block.job_id == *job
+    }))
 }
 
 fn kept_posted(kept: serde_json::Value) -> Result<Posted> {

@@ -24,6 +24,7 @@ pub async fn attach(
     if !caller.is_job() {
         caller.may_speak()?;
     }
+    speak::await_turn(site, caller, slug).await?;
     let (ground, caller) = (Ground::of(site), caller.clone());
     let (text, name) = (slug.to_owned(), name.unwrap_or_default());
     let write = site.store.write(move |tx| {

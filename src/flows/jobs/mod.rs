@@ -8,6 +8,7 @@ pub mod changes;
 pub mod failure;
 pub(in crate::flows) mod one_decision;
 pub mod output;
+mod private_output;
 pub mod tree_guard;
 pub mod usage;
 
@@ -41,6 +42,9 @@ use crate::jobs::{
 use crate::people::{self, Caller};
 use crate::script::{EngineBody, Produces, Reads};
 use crate::store::idempotency;
+
+pub use private_output::PRIVATE_OUTPUT;
+pub(in crate::flows) use private_output::require_open_output;
 
 /// The body of `POST /api/agent/jobs`: the kind, its inputs, and when to start.
 #[derive(Clone, Debug, Deserialize)]

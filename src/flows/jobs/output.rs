@@ -7,6 +7,7 @@ use crate::api::jobs::{Cut, LogText, Prompt, Transcript};
 use crate::base::limit::{STREAM_ENTRIES_MAX, TEXT_INPUT_BYTES_MAX};
 use crate::base::{Error, ErrorKind, JobId, Millis, Result};
 use crate::flows::Site;
+use crate::flows::jobs::private_output::require_open_output;
 use crate::flows::jobs::require_own;
 use crate::jobs::{self, Job, job_dir};
 use crate::people::Caller;
@@ -72,7 +73,8 @@ pub struct Lines {
 /// Returns a part of an agent's output.
 ///
 /// # Errors
-/// `not_found` if the job is not there; with code `log_expired` if its folder was given up.
+/// `not_found` if the job is not there; with code `log_expired` if its folder was given up, and
+/// `private_output` if it may hold what an agent told somebody else in private.
 pub async fn log(site: &Site, caller: &Caller, id: &JobId, query: LogQuery) -> Result<LogText> {
     let stream = stream_of(query.stream.as_deref())?;
     let offset = query.offset.unwrap_or(0);
@@ -180,7 +182,7 @@ async fn read(
     offset: u64,
     bytes_max: usize,
 ) -> Result<(OutputChunk, bool)> {
-    let job = with_files(site, caller, id).await?;
+    let job = with_output(site, caller, id).await?;
     let dir = job_dir(&site.config.site.data, id);
     let read = blocking(move || process::read_output(&dir, stream, offset, bytes_max)).await;
     let is_nothing = |cause: &Error| match cause.kind() {
@@ -202,6 +204,16 @@ async fn read(
 pub(in crate::flows) async fn last_printed(site: &Site, id: &JobId) -> Result<Option<Millis>> {
     let dir = job_dir(&site.config.site.data, id);
     blocking(move || process::last_printed(&dir)).await
+}
+
+/// Returns a job whose output the caller may see and whose folder still exists.
+async fn with_output(site: &Site, caller: &Caller, id: &JobId) -> Result<Job> {
+    let job = with_files(site, caller, id).await?;
+    if let Some(agent) = job.agent.clone() {
+        let caller = caller.clone();
+        site.store.read(move |c| require_open_output(c, &caller, &agent)).await?;
+    }
+    Ok(job)
 }
 
 /// Returns a job that the caller may see and whose folder still exists.
@@ -237,7 +249,7 @@ fn whole_characters(bytes: &[u8], more_may_come: bool) -> usize {
 /// # Errors
 /// `not_found`.
 pub async fn stream(site: &Site, caller: &Caller, id: &JobId, after: u64) -> Result<Transcript> {
-    with_files(site, caller, id).await?;
+    with_output(site, caller, id).await?;
     let dir = job_dir(&site.config.site.data, id);
     let items = blocking(move || jobs::read_stream(&dir, after, STREAM_ENTRIES_MAX)).await?;
     let next = items.last().and_then(|it| it["seq"].as_u64());
@@ -254,7 +266,7 @@ pub async fn stream_end(
     id: &JobId,
     most: usize,
 ) -> Result<(Vec<Value>, Value)> {
-    with_files(site, caller, id).await?;
+    with_output(site, caller, id).await?;
     let dir = job_dir(&site.config.site.data, id);
     blocking(move || jobs::read_stream_end(&dir, most)).await
 }

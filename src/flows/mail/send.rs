@@ -41,6 +41,9 @@ pub async fn send(
         return kept_sent(kept);
     }
     let draft = draft(site, by, request)?;
+    if let Address::Channel(slug) = &draft.to {
+        channels::await_turn(site, caller, slug).await?;
+    }
     let (site, token) = (site.clone(), caller.job().ok().map(|(_, token)| token.to_owned()));
     let caller = caller.clone();
     let store = site.store.clone();

@@ -9,7 +9,7 @@ use crate::jobs::run::dispatch::Inner;
 use crate::jobs::run::settle::{Ended, Outcome};
 use crate::jobs::telemetry::Report;
 use crate::jobs::telemetry::limit::{self, Limit};
-use crate::jobs::{Generation, Job, Reason, Status, job_dir};
+use crate::jobs::{Generation, Job, Pool, Reason, Status, job_dir};
 use crate::process::{self, ExitCause, ExitRecord, GuardEnd, Stream};
 use crate::script::{Engine, Reads};
 
@@ -61,9 +61,12 @@ pub(in crate::jobs) fn outcome_of(
         Ok(bytes) => crate::base::tail_of(&bytes, ERROR_TAIL_BYTES_MAX),
         Err(cause) => format!("stderr cannot be read: {}", cause.chain()),
     };
+    // What an agent that lives on said last is its answer to somebody, who alone may see it.
+    let is_answer = job.pool == Pool::Live && !report.is_error;
+    let last_words = report.summary.clone().filter(|_| !is_answer);
     let mut outcome = Outcome {
         refusal: report.refusal.clone(),
-        summary: report.summary.clone(),
+        summary: last_words.clone(),
         usage: report.usage.clone(),
         cost_usd: report.cost_usd,
         session_ref: report.session_ref.clone(),
@@ -89,7 +92,7 @@ pub(in crate::jobs) fn outcome_of(
     let is_silent = outcome.error_tail.trim().is_empty();
     if is_silent && matches!(outcome.ended, Ended::Not(_, Reason::ExitStatus)) {
         // Claude Code reports on standard output why it could not work ("Not logged in").
-        outcome.error_tail = report.summary.clone().or(report.stray.clone()).unwrap_or_default();
+        outcome.error_tail = last_words.or(report.stray.clone()).unwrap_or_default();
     }
     if matches!(outcome.ended, Ended::Not(_, Reason::ExitStatus)) && report.is_error {
         outcome.error_tail = with_complaint(report.summary.as_deref(), &outcome.error_tail);

@@ -82,10 +82,13 @@ class Answer {
     clearTimeout(watch);
     if (this.reading !== reading) return;
     this.reading = null;
-    this.tell(LOST);
     const wait = RETRY_MS[Math.min(this.tries, RETRY_MS.length - 1)];
     this.tries += 1;
-    setTimeout(() => this.turn(), wait);
+    this.tell(wait < 1_000 ? LOST : `Connection lost. Trying again in ${wait / 1_000} s`);
+    setTimeout(() => {
+      this.tell(LOST);
+      this.turn();
+    }, wait);
   }
 
   async take(reader, heard) {

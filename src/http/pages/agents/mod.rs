@@ -13,6 +13,7 @@ use crate::api::agents::{AgentView, Peek, PeekQuery, TurnView, TurnsQuery};
 use crate::api::handoffs::{HandoverRequest, HandoverView};
 use crate::api::mail::SendRequest;
 use crate::base::{Error, Result, is_segment};
+use crate::flows::jobs::PRIVATE_OUTPUT;
 use crate::flows::{self, Site};
 use crate::http::pages::Frame;
 use crate::http::pages::mail::{Row, conversation};
@@ -44,8 +45,8 @@ struct AgentsPage {
 struct AgentPage {
     frame: Frame,
     shown: Shown,
-    /// What its terminal shows, or what it printed last.
-    peek: Peek,
+    /// What its terminal shows, or what it printed last; `None` if that is private.
+    peek: Option<Peek>,
     messages: Vec<Row>,
     turns: Vec<TurnRow>,
     /// The newest handoffs of its persona.
@@ -261,7 +262,11 @@ async fn agent_page(
     let messages = conversation(site, &caller, &agent.address, RECENT).await?;
     let shown = Shown::of(agent);
     let query = PeekQuery { lines: Some(SCREEN_LINES) };
-    let peek = flows::agents::peek(site, &caller, name, &query).await?;
+    let peek = match flows::agents::peek(site, &caller, name, &query).await {
+        Ok(peek) => Some(peek),
+        Err(cause) if cause.code_str() == PRIVATE_OUTPUT => None,
+        Err(cause) => return Err(cause),
+    };
     let query = TurnsQuery { before: None, limit: Some(TURNS) };
     let turns = flows::agents::turns(site, &caller, name, query).await?.items;
     let turns = turns.into_iter().map(|turn| TurnRow { at: At(turn.started_at), turn }).collect();

@@ -6,7 +6,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::api::chat_settings::{LinkedinAnswer, LinkedinView};
-use crate::base::{Result, truncate_chars};
+use crate::base::{Error, ErrorKind, Result, truncate_chars};
 use crate::flows::Site;
 use crate::flows::assistant::linkedin;
 use crate::http::pages::Frame;
@@ -34,8 +34,8 @@ struct LinkedinPage {
 enum Came {
     /// The answer, which the person still confirms.
     Answer(LinkedinAnswer),
-    /// The refusal.
-    Refused(String),
+    /// The refusal, and what to do, if that is known.
+    Refused(String, Option<String>),
 }
 
 /// The query of LinkedIn's redirect. LinkedIn may add to it.
@@ -77,15 +77,19 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
                 (Some(state), Some(code)) => Came::Answer(LinkedinAnswer { state, code }),
                 _ => {
                     let why = query.error_description.or(query.error).unwrap_or_default();
-                    Came::Refused(truncate_chars(&why, REFUSAL_CHARS_MAX))
+                    Came::Refused(truncate_chars(&why, REFUSAL_CHARS_MAX), None)
                 }
             };
             page(&site, &call, Some(came))
         }),
         post("/linkedin/finish", site, async |site: Site, mut call: Call| {
             let given: LinkedinAnswer = call.form(FORM_BYTES_MAX).await?;
-            let outcome = linkedin::finish(&site, &call.caller()?, given).await;
-            form::answer(outcome, |_| AT.to_owned(), AT.to_owned(), None)
+            match linkedin::finish(&site, &call.caller()?, given).await {
+                Ok(_) => reply::see_other(AT),
+                // Without a seat there is no page that could say so.
+                Err(cause) if cause.kind() == ErrorKind::Forbidden => Err(cause),
+                Err(cause) => refused(&site, &call, &cause),
+            }
         }),
         post("/linkedin/sign-out", site, async |site: Site, mut call: Call| {
             call.nothing().await?;
@@ -96,7 +100,18 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
 }
 
 fn page(site: &Site, call: &Call, came: Option<Came>) -> Result<Response> {
+    reply::page(&shown(site, call, came)?)
+}
+
+/// Returns the page that says why an account was not connected.
+fn refused(site: &Site, call: &Call, cause: &Error) -> Result<Response> {
+    let hint = cause.hint_str().map(str::to_owned);
+    let came = Came::Refused(cause.message().to_owned(), hint);
+    reply::refused(&shown(site, call, Some(came))?, cause)
+}
+
+fn shown(site: &Site, call: &Call, came: Option<Came>) -> Result<LinkedinPage> {
     let (frame, caller) = Frame::of(site, call, "/assistant")?;
     let view = linkedin::state(site, &caller)?;
-    reply::page(&LinkedinPage { frame, view, came })
+    Ok(LinkedinPage { frame, view, came })
 }

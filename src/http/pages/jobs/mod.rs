@@ -104,6 +104,8 @@ struct Shown {
     style: String,
     /// Whether it has been deleted.
     is_gone: bool,
+    /// Whether it may hold what an agent told somebody else in private.
+    is_private: bool,
 }
 
 impl Shown {
@@ -294,12 +296,14 @@ async fn tail(site: &Site, caller: &Caller, id: &JobId, asked: Option<&str>) -> 
         total: 0,
         style: String::new(),
         is_gone: false,
+        is_private: false,
     };
     let mut end = match part(asked.unwrap_or("stderr"), u64::MAX, false).await {
         Ok(end) => end,
         // The folder of an old job may have been removed; the job still has a page.
         Err(cause) if cause.kind() == ErrorKind::NotFound => {
-            shown.is_gone = true;
+            shown.is_private = cause.code_str() == flows::jobs::PRIVATE_OUTPUT;
+            shown.is_gone = !shown.is_private;
             return Ok(shown);
         }
         Err(cause) => return Err(cause),
@@ -322,6 +326,7 @@ async fn tail(site: &Site, caller: &Caller, id: &JobId, asked: Option<&str>) -> 
         total: found.total,
         style: style.parameters(),
         is_gone: false,
+        is_private: false,
     })
 }
 

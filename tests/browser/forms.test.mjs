@@ -201,11 +201,9 @@ test("on paper stands what can be read, light, with exact times, and not what ca
 
 const TALK = `wb.engine "talk" {
   type = "stream", speaks = "lines",
-  command = { "/bin/sh", "-c", [[while read -r line; do
-    id=$(printf '%s' "$line" | sed -n 's/^{"id":"\\([^"]*\\)".*/\\1/p')
-    case $line in *"finish"*) wb-agent complete ;; esac
-    printf '{"turn":"ended","id":"%s","text":"read"}\\n' "$id"
-  done]] },
+  command = { "/bin/sh", "-c", [[while read -r line; do id=\${line#*'"id":"'}; id=\${id%%'"'*}; ]] ..
+    [[case $line in *finish*) wb-agent complete ;; esac; ]] ..
+    [[printf '{"turn":"ended","id":"%s","text":"read"}\\n' "$id"; done]] },
 }
 wb.inbox "t/talk" { about = "Talks", engine = "talk", timeout = "5m", prompt = "{{payload}}" }
 `;

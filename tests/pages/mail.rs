@@ -29,6 +29,7 @@ fn an_inbox_is_written_to_and_its_reply_is_read_on_pages() {
     assert_eq!(told["state"], "replied");
 
     let shown = browser.page(&message);
+    assert!(shown.contains("<title>Message from person:ada"), "{shown}");
     assert!(shown.contains("onerror") && !shown.contains("<img src=x"), "{shown}");
     let job = told["job_id"].as_str().unwrap();
     assert!(shown.contains(&format!("/jobs/{job}")), "{shown}");

@@ -91,7 +91,8 @@ pub(in crate::cli) fn bytes(path: &Utf8Path, bytes_max: usize) -> Result<Vec<u8>
 }
 
 /// Reads a regular file for an agent, through no link: what a document or a repository names
-/// `docs/plan.md` may lead to a file that nobody wanted to send, and reading a pipe might never end.
+/// `docs/plan.md` may lead to a file that nobody wanted to send, and reading a pipe might never
+/// end.
 ///
 /// A path below the working directory is opened from there, so that the folders above it may be
 /// links; any other is opened from `/`.
@@ -117,8 +118,9 @@ pub(in crate::cli) fn regular(path: &Utf8Path, bytes_max: usize) -> Result<Vec<u
     })
 }
 
-/// Splits a path into the folder from which it is opened and the rest. `shell` is what a shell calls
-/// the working directory, which may be through links; then it is that directory all the same.
+/// Splits a path into the folder from which it is opened and the rest. `shell` is what a shell
+/// calls the working directory, which may be through links; then it is that directory all the
+/// same.
 fn split(path: &Utf8Path, folder: &Utf8Path, shell: Option<&str>) -> (Utf8PathBuf, Utf8PathBuf) {
     let is_folder = |it: &&Utf8Path| it.canonicalize_utf8().is_ok_and(|it| it == folder);
     let shell = shell.map(Utf8Path::new).filter(|it| it.is_absolute()).filter(is_folder);

@@ -18,8 +18,8 @@ const LINES_MAX: u32 = 1_000;
 /// Returns what an agent shows now, or what its last start left.
 ///
 /// # Errors
-/// `not_found` with code `no_agent`, and with code `private_output` if it may show what the agent told
-/// somebody else in private; `invalid` for a number of lines that is none; `forbidden` with
+/// `not_found` with code `no_agent`, and with code `private_output` if it may show what the agent
+/// told somebody else in private; `invalid` for a number of lines that is none; `forbidden` with
 /// code `not_granted` for a job that is not the agent's own.
 pub async fn peek(site: &Site, caller: &Caller, name: &str, query: &PeekQuery) -> Result<Peek> {
     caller.may_read()?;

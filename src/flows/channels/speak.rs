@@ -63,8 +63,8 @@ pub async fn post(
         .await
 }
 
-/// Waits until the turn of a calling agent is recorded. An agent can act on a message of the channel
-/// before the server has read from its output that the turn began.
+/// Waits until the turn of a calling agent is recorded. An agent can act on a message of the
+/// channel before the server has read from its output that the turn began.
 ///
 /// # Errors
 /// As any read.

@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use super::show;
+use crate::pages::Browser;
 use crate::support::{Bench, until, wait_for};
 
 /// A kind whose engine knows sessions: it is told a new one's name, or which one it goes on with.
@@ -83,7 +84,7 @@ fn g35_a_parked_job_goes_on_with_the_answer_also_after_kill_9() {
     assert_eq!((&parked["waits_for"], &parked["reason"]), (&json!(id), &Value::Null));
     bench.quiet();
     server.kill();
-    let _server = bench.serve();
+    let server = bench.serve();
     assert_eq!(bench.show(&job)["status"], "parked");
     approve(&bench, &id);
     bench.wait_left("resumed");
@@ -95,6 +96,12 @@ fn g35_a_parked_job_goes_on_with_the_answer_also_after_kill_9() {
     assert_eq!((&legs[1]["id"], &legs[1]["reason"]), (&json!(job), &json!("resumed")));
     assert_eq!((&legs[0]["root_id"], &legs[0]["resumes"]), (&json!(job), &json!(job)));
     let leg = legs[0]["id"].as_str().unwrap();
+    // From each run the other one is found, and the decision between them.
+    let page = Browser::signed_in(&bench, &server).page(&format!("/jobs/{leg}"));
+    assert!(page.contains(&format!("href=\"/jobs/{job}\"")), "{page}");
+    assert!(page.contains(&format!("href=\"/approvals/{id}\"")), "{page}");
+    let runs = bench.show(&job)["legs"].clone();
+    assert_eq!((&runs[0]["waits_for"], &runs[1]["id"]), (&json!(id), &json!(leg)));
     let prompt = bench.get(&format!("/api/agent/jobs/{leg}/prompt")).ok();
     let prompt = prompt["prompt"].as_str().unwrap();
     for part in ["Create it?", "with changes", "Begin small.", "\"budget\": 100", "Go on"] {

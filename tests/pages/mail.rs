@@ -114,3 +114,34 @@ fn an_instance_is_written_to_on_its_page() {
     );
     server.stop();
 }
+
+#[test]
+fn a_message_of_an_agent_is_answered_in_place() {
+    let bench = Bench::new();
+    let agent = "wb-agent send person:ada 'Which team?' > /dev/null; echo up > \"$OUT/up\"\n\
+        wb-agent inbox --wait 60s > \"$OUT/got\"; wb-agent complete --reply 1";
+    bench.inbox("lead/asks", "timeout = \"1m\"", agent);
+    let server = bench.serve();
+    let browser = Browser::signed_in(&bench, &server);
+    // An older one that is unread stands above what was read since.
+    let body = json!({"to": "person:ada", "payload": "unread"});
+    bench.post("/api/messages", body).ok();
+    let at = "/inboxes/lead/asks";
+    browser.fill(at, at, &[("payload", "{}")]);
+    bench.wait_left("up");
+    let mine = browser.page("/mail");
+    let id = mine.split("data-key=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    let asked = format!("/mail/{id}");
+    assert!(browser.page(&asked).contains("Which team?"));
+    let answer = format!("{asked}/answer");
+    assert_eq!(browser.fill(&asked, &answer, &[("text", "Billing.")]), asked);
+    bench.wait_left("got");
+    let got: serde_json::Value = serde_json::from_str(&bench.left("got")).unwrap();
+    assert_eq!((&got[0]["payload"], &got[0]["in_reply_to"]), (&json!("Billing."), &json!(id)));
+    let mine = browser.page("/mail");
+    let (unread, read) = (mine.find(">unread<").unwrap(), mine.find("Which team?").unwrap());
+    assert!(unread < read, "{mine}");
+    let reply = browser.page(&asked);
+    assert!(reply.contains("Billing."), "{reply}");
+    server.stop();
+}

@@ -6,6 +6,7 @@ pub(in crate::flows) mod cancel;
 pub(in crate::flows) mod cancel_obsolete;
 pub mod changes;
 pub mod failure;
+pub mod legs;
 pub(in crate::flows) mod one_decision;
 pub mod output;
 mod private_output;
@@ -107,6 +108,9 @@ pub struct JobView {
     pub workspace: Option<Workspace>,
     /// The job that watches it, or watched its last run.
     pub monitor: Option<MonitorView>,
+    /// The runs of a job that was parked and went on, itself among them; empty if it has one.
+    #[serde(default)]
+    pub legs: Vec<legs::Leg>,
 }
 
 /// Accepts a job.
@@ -294,12 +298,13 @@ pub async fn show(site: &Site, caller: &Caller, id: &JobId) -> Result<JobView> {
         let opened_topics = of_job::of_job(c, &shown.job)?;
         let (changes, retried_as) = (changes::view(c, id)?, jobs::retries(c, &viewer, id)?);
         let workspace = workspaces::of_job(c, &shown.job)?;
-        let monitor = instances::monitor::of(c, id)?;
+        let (monitor, legs) = (instances::monitor::of(c, id)?, legs::of(c, &shown.job)?);
         let waiting = match &shown.waiting {
             None if !shown.job.status.is_final() => asks(c, shown.job.root())?,
             known => known.clone(),
         };
-        Ok(JobView { changes, retried_as, opened_topics, workspace, monitor, waiting, ..shown })
+        let shown = JobView { changes, retried_as, opened_topics, workspace, ..shown };
+        Ok(JobView { monitor, legs, waiting, ..shown })
     })?;
     if shown.job.status == Status::Running {
         shown.printed_at = output::last_printed(site, id).await?;
@@ -371,6 +376,7 @@ pub(super) fn view_with(
         produces: produces.map(|it| Cow::Borrowed(it.as_str())),
         reads: engine.and_then(|it| it.reads()),
         printed_at: None,
+        legs: Vec::new(),
         retried_as: Vec::new(),
         proposal_id: proposal.map(|it| it.id),
         opened_topics: Vec::new(),

@@ -265,6 +265,7 @@ pub const ROUTES: &[Route] = &[
     on(Verb::Get, "/mail", Who::Read),
     on(Verb::Get, "/mail/{id}", Who::Read),
     on(Verb::Post, "/mail/{id}/read", Who::Read),
+    on(Verb::Post, "/mail/{id}/answer", Who::Write),
     on(Verb::Post, "/mail/{id}/resend", Who::Write),
     on(Verb::Post, "/mail/{id}/settle", Who::Write),
     on(Verb::Get, "/assistant", Who::Read),

@@ -273,6 +273,12 @@ fn show(desk: &Desk, given: &str) -> Result<()> {
     desk.screen.tell(&job, |_, job: JobView| describe(desk, &job))
 }
 
+/// Returns the runs of a job that was parked and went on.
+fn runs(view: &JobView) -> Option<String> {
+    let runs = view.legs.iter().map(|it| format!("{} ({})", it.id, it.status.as_str()));
+    (!view.legs.is_empty()).then(|| runs.collect::<Vec<_>>().join(", "))
+}
+
 fn describe(desk: &Desk, view: &JobView) -> Result<()> {
     let job = &view.job;
     desk.detail("job", job.id.as_str())?;
@@ -285,6 +291,7 @@ fn describe(desk: &Desk, view: &JobView) -> Result<()> {
         ("topic_id", job.topic_id.as_ref().map(ToString::to_string)),
         ("message_id", job.message_id.as_ref().map(ToString::to_string)),
         ("instance", job.root_id.as_ref().map(ToString::to_string)),
+        ("runs", runs(view)),
         ("monitor", view.monitor.as_ref().map(|it| monitor(desk, it))),
         ("monitor_of", job.monitor_of.as_ref().map(ToString::to_string)),
         ("persona_name", job.persona_name.clone()),

@@ -62,6 +62,15 @@ struct MessagePage {
     thread: Vec<Row>,
     awaited: Option<Awaited>,
     is_unread: bool,
+    /// Where an answer goes, if it can be answered.
+    answered_at: Option<Address>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AnswerForm {
+    key: String,
+    text: String,
 }
 
 /// A message as a page shows it.
@@ -185,6 +194,7 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         get("/mail", site, list),
         get("/mail/{id}", site, show),
         post("/mail/{id}/read", site, read),
+        post("/mail/{id}/answer", site, answer),
         post("/mail/{id}/resend", site, async |site: Site, mut call: Call| {
             call.nothing().await?;
             let id: MailId = call.param("id")?;
@@ -265,7 +275,11 @@ async fn list(site: Site, call: Call) -> Result<Response> {
     let found = flows::mail::list(&site, &caller, query).await?;
     let of = if is_mine { "me" } else { "all" };
     let next = found.next.map(|after| format!("/mail?of={of}&after={after}"));
-    let messages = found.items.into_iter().map(Row::of).collect();
+    let mut messages: Vec<Row> = found.items.into_iter().map(Row::of).collect();
+    if is_mine {
+        // Unread ones first.
+        messages.sort_by_key(|it| it.state() != "queued");
+    }
     reply::page(&MailPage { frame, is_mine, messages, next, is_first: asked.after.is_none() })
 }
 
@@ -285,8 +299,40 @@ async fn show(site: Site, call: Call) -> Result<Response> {
         Some(_) => Some(flows::mail::look(&site, &caller, &id).await?),
     };
     let own = format!("person:{}", caller.person()?.name);
-    let is_unread = row.message.to.to_string() == own && row.state() == "queued";
-    reply::page(&MessagePage { frame, row, thread, awaited, is_unread })
+    let is_own = row.message.to.to_string() == own;
+    let is_unread = is_own && row.state() == "queued";
+    let answered_at = if is_own { answered_at(&row.message) } else { None };
+    reply::page(&MessagePage { frame, row, thread, awaited, is_unread, answered_at })
+}
+
+/// Returns where an answer to a message goes. What the site says is not answered, nor a reply: the
+/// instance that sent it has ended.
+fn answered_at(message: &MessageView) -> Option<Address> {
+    let is_answered = message.sort == Sort::Message;
+    message.reply_to.clone().or_else(|| message.from.clone()).filter(|_| is_answered)
+}
+
+async fn answer(site: Site, mut call: Call) -> Result<Response> {
+    let (sent, digest): (AnswerForm, _) = call.form_with_digest(FORM_BYTES_MAX).await?;
+    let (id, caller): (MailId, _) = (call.param("id")?, call.caller()?);
+    let key = call.key_of_form(sent.key, digest)?;
+    let message = flows::mail::show(&site, &caller, &id).await?;
+    let to = answered_at(&message).ok_or_else(|| {
+        Error::invalid("this message has no sender to answer").code("no_recipient")
+    })?;
+    let typed = form::text(&sent.text);
+    let request = SendRequest {
+        to: to.to_string(),
+        payload: Value::String(typed.clone()),
+        in_reply_to: Some(id.clone()),
+        reply_to: None,
+        category: None,
+    };
+    let outcome = flows::mail::send(&site, &caller, request, Some(key)).await;
+    if outcome.is_ok() {
+        flows::mail::read(&site, &caller, &id).await?;
+    }
+    form::answer(outcome, |_| format!("/mail/{id}"), format!("/mail/{id}"), Some(typed))
 }
 
 async fn read(site: Site, mut call: Call) -> Result<Response> {

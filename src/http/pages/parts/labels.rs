@@ -129,8 +129,15 @@ pub(in crate::http::pages) fn approval_state(sort: &str, state: &str) -> State {
 
 pub(in crate::http::pages) fn job_state(job: &Job) -> State {
     match job.status.as_str() {
-        "queued" => State(Tone::Waiting, "Waiting"),
         "running" if job.ending_at.is_some() => State(Tone::Running, "Stopping"),
+        status => status_of_job(status),
+    }
+}
+
+/// Returns the state that a job's status means.
+pub(in crate::http::pages) fn status_of_job(status: &str) -> State {
+    match status {
+        "queued" => State(Tone::Waiting, "Waiting"),
         "running" => State(Tone::Running, "Running"),
         "parked" => State(Tone::Waiting, "Parked"),
         "succeeded" => State(Tone::Good, "Done"),

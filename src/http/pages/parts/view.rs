@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::api::instances::MonitorView;
+use crate::flows::jobs::legs::Leg;
 use crate::base::{Error, JobId, Result};
 use crate::http::pages::parts::labels;
 use crate::http::pages::parts::time::At;
@@ -322,6 +323,8 @@ pub(in crate::http::pages) struct Job {
     pub(in crate::http::pages) reads: Option<String>,
     pub(in crate::http::pages) printed_at: Option<At>,
     pub(in crate::http::pages) retried_as: Vec<String>,
+    #[serde(default)]
+    pub(in crate::http::pages) legs: Vec<Leg>,
     pub(in crate::http::pages) usage: Option<Value>,
     pub(in crate::http::pages) inputs: Map<String, Value>,
     pub(in crate::http::pages) summary: Option<String>,

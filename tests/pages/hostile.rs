@@ -32,7 +32,27 @@ fn hostile_text_is_shown_and_never_obeyed() {
     let global = bench.post("/api/topics", global).ok();
     let job = proposal["proposal"]["job_id"].as_str().unwrap();
     let failed = failed["id"].as_str().unwrap();
+    let name: String = HOSTILE.chars().take(128).collect();
+    bench.post("/api/persons", json!({"name": "mal", "role": "member", "display_name": name})).ok();
+    let members = json!([{"person": "mal"}]);
+    for text in ["open", "done"] {
+        let name = format!("{text} {}", HOSTILE.chars().take(120).collect::<String>());
+        let channel =
+            json!({"name": name, "about": HOSTILE, "intent": HOSTILE, "members": members});
+        let slug = bench.post("/api/channels", channel).ok()["slug"].as_str().unwrap().to_owned();
+        let body = format!("{HOSTILE}\nDecision: {HOSTILE}\n@mal {HOSTILE}");
+        let path = format!("/api/channels/{slug}/messages");
+        bench.post(&path, json!({"body": body, "type": "escalation"})).ok();
+    }
+    bench.post("/api/channels/2/complete", json!({})).ok();
+    let channels = bench.get("/api/channels/1").ok()["slug"].as_str().unwrap().to_owned();
+    let finished = bench.get("/api/channels/2").ok()["slug"].as_str().unwrap().to_owned();
     let paths = [
+        format!("/channels/{channels}"),
+        format!("/channels/{finished}"),
+        "/channels".to_owned(),
+        "/channels?status=complete".to_owned(),
+        "/channels/new".to_owned(),
         "/".to_owned(),
         "/d".to_owned(),
         format!("/d?{}", serde_urlencoded::to_string([("query", HOSTILE)]).unwrap()),

@@ -10,9 +10,8 @@ use crate::cli::terminal::escape;
 use crate::cli::terminal::table::Table;
 use crate::client::query;
 
-pub(super) fn list(desk: &Desk, mine: bool, status: Option<&str>) -> Result<()> {
-    let pairs = [("mine", mine.then_some("true")), ("status", status)];
-    let answer = desk.client()?.get(&query("/api/channels", &pairs))?;
+pub(super) fn list(desk: &Desk, pairs: &[(&str, Option<&str>)]) -> Result<()> {
+    let answer = desk.client()?.get(&query("/api/channels", pairs))?;
     let found: ChannelList = typed(answer.clone())?;
     desk.screen.answer(&answer, |screen, _| {
         let mut table = Table::new(&["CHANNEL", "STATE", "NEW", "MEMBERS", "LAST", "NAME"]);
@@ -32,7 +31,11 @@ pub(super) fn list(desk: &Desk, mine: bool, status: Option<&str>) -> Result<()> 
                 &escape::line(&it.name),
             ]);
         }
-        screen.table(&table, "no channels: `wiki-browser channel create NAME --with AGENT`")
+        screen.table(&table, "no channels: `wiki-browser channel create NAME --with AGENT`")?;
+        match found.next {
+            Some(next) => screen.put(&format!("more: --after {next}")),
+            None => Ok(()),
+        }
     })
 }
 

@@ -62,9 +62,14 @@ fn a_channel_is_made_managed_and_finished_by_forms() {
         shown()["members"].as_array().unwrap().iter().find(|it| it["is_chair"] == true).cloned();
     assert_eq!(chair.unwrap()["handle"], "kim");
 
-    // Finished: it begins with what it came to.
-    say(&bench, "workshop-plan-2", "@kim\nDecision: beside the <b>persona</b>\nAction: move them");
-    let number = said(&bench, "workshop-plan-2").len();
+    finish(&bench, &browser, path);
+    server.stop();
+}
+
+/// A finished channel begins with what it came to, and nothing is set there any more.
+fn finish(bench: &Bench, browser: &Browser, path: &str) {
+    say(bench, "workshop-plan-2", "@kim\nDecision: beside the <b>persona</b>\nAction: move them");
+    let number = said(bench, "workshop-plan-2").len();
     bench.json(&["channel", "complete", "2"]);
     let page = browser.page(path);
     let (outcomes, lines) =
@@ -72,11 +77,10 @@ fn a_channel_is_made_managed_and_finished_by_forms() {
     assert!(outcomes < lines, "{page}");
     assert!(page.contains("Decision: beside the &#60;b&#62;persona&#60;/b&#62;"), "{page}");
     assert!(page.contains(&format!("{path}?before={}#m{number}", number + 1)), "{page}");
-    assert!(!page.contains("ch-budget") && !page.contains("Make chair"), "nothing is set any more");
+    assert!(!page.contains("ch-budget") && !page.contains("Make chair"), "{page}");
     let listed = bench.json(&["channel", "list", "--status", "complete", "--type", "workshop"]);
     assert_eq!(listed["items"].as_array().unwrap().len(), 1);
     let none = bench.json(&["channel", "list", "--status", "complete", "--after", "2"]);
     assert_eq!(none["items"], json!([]));
-    wait_said(&bench, "workshop-plan-2", number);
-    server.stop();
+    wait_said(bench, "workshop-plan-2", number);
 }

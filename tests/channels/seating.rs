@@ -37,7 +37,7 @@ fn a_persona_has_an_agent_in_each_room_and_those_started_for_it_end_with_it() {
     assert_eq!(code, 0, "{err}");
     assert_eq!(seat_of(&bench, third.trim(), "robbo"), "robbo-3");
     let refused = bench.post(&format!("/api/channels/{second}/members"), json!({"agent": "robbo"}));
-    assert_eq!(refused.refusal(), (409, "agent_already_in_channel"));
+    assert_eq!(refused.refusal(), (409, "already_a_member"));
     for slug in [&first, &second] {
         say(&bench, slug, "@robbo are you there?");
         wait_said(&bench, slug, 2);

@@ -41,7 +41,6 @@ pub(super) fn joining(
         }
         (None, Some(name), None) if !request.fresh => {
             let found = agent::find(c, name)?.ok_or_else(|| no_agent(name))?;
-            channels::require_free(c, &found.name)?;
             require_untold(c, ground, &found, by)?;
             seat(tx, ground, &found)
         }

@@ -28,20 +28,7 @@ pub(in crate::cli) enum ChannelCommand {
   wiki-browser channel create release --type review --with robbo --turns 30")]
     Create(CreateArgs),
     /// List channels, most recently active first
-    List {
-        /// Only channels you are a member of
-        #[arg(long)]
-        mine: bool,
-        /// Only channels in this state: open, pending, active, complete or archived
-        #[arg(long, value_name = "STATE")]
-        status: Option<String>,
-        /// Only channels of this type
-        #[arg(long = "type", value_name = "TYPE")]
-        kind: Option<String>,
-        /// Only those after this one, by number: the next page
-        #[arg(long, value_name = "NUMBER")]
-        after: Option<i64>,
-    },
+    List(ListArgs),
     /// Show a channel: its members, what it has spent, and why it is paused
     Show {
         /// Slug (or its beginning), number or name
@@ -198,6 +185,23 @@ pub(in crate::cli) struct CreateArgs {
     key: Option<String>,
 }
 
+/// `channel list`.
+#[derive(Args, Debug)]
+pub(in crate::cli) struct ListArgs {
+    /// Only channels you are a member of
+    #[arg(long)]
+    mine: bool,
+    /// Only channels in this state: open, pending, active, complete or archived
+    #[arg(long, value_name = "STATE")]
+    status: Option<String>,
+    /// Only channels of this type
+    #[arg(long = "type", value_name = "TYPE")]
+    kind: Option<String>,
+    /// Only those after this one, by number: the next page
+    #[arg(long, value_name = "NUMBER")]
+    after: Option<i64>,
+}
+
 /// What the agents of a channel may spend.
 #[derive(Args, Debug)]
 pub(in crate::cli) struct BudgetArgs {
@@ -233,16 +237,7 @@ pub(in crate::cli) fn run(desk: &Desk, command: ChannelCommand) -> Result<()> {
     let nothing = json!({});
     match command {
         ChannelCommand::Create(args) => create(desk, args),
-        ChannelCommand::List { mine, status, kind, after } => {
-            let after = after.map(|it| it.to_string());
-            let pairs = [
-                ("mine", mine.then_some("true")),
-                ("status", status.as_deref()),
-                ("type", kind.as_deref()),
-                ("after", after.as_deref()),
-            ];
-            list(desk, &pairs)
-        }
+        ChannelCommand::List(args) => list(desk, &args),
         ChannelCommand::Show { channel } => show(desk, &channel),
         ChannelCommand::Members { channel } => members(desk, &channel),
         ChannelCommand::Add { channel, persona, agent, fresh, person } => {

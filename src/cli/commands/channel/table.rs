@@ -5,13 +5,20 @@ use serde_json::json;
 use crate::api::channels::{ChannelList, ChannelView};
 use crate::base::Result;
 use crate::cli::commands::Desk;
-use crate::cli::commands::channel::{route, typed};
+use crate::cli::commands::channel::{ListArgs, route, typed};
 use crate::cli::terminal::escape;
 use crate::cli::terminal::table::Table;
 use crate::client::query;
 
-pub(super) fn list(desk: &Desk, pairs: &[(&str, Option<&str>)]) -> Result<()> {
-    let answer = desk.client()?.get(&query("/api/channels", pairs))?;
+pub(super) fn list(desk: &Desk, args: &ListArgs) -> Result<()> {
+    let after = args.after.map(|it| it.to_string());
+    let pairs = [
+        ("mine", args.mine.then_some("true")),
+        ("status", args.status.as_deref()),
+        ("type", args.kind.as_deref()),
+        ("after", after.as_deref()),
+    ];
+    let answer = desk.client()?.get(&query("/api/channels", &pairs))?;
     let found: ChannelList = typed(answer.clone())?;
     desk.screen.answer(&answer, |screen, _| {
         let mut table = Table::new(&["CHANNEL", "STATE", "NEW", "MEMBERS", "LAST", "NAME"]);

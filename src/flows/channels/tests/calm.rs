@@ -1,5 +1,5 @@
-//! Agents that would talk for ever stop exactly where a limit is, with one line, and a person's line
-//! lets them go on; limits are refused by name.
+//! Agents that would talk for ever stop exactly where a limit is, with one line; a person's line
+//! lets them go on, and limits are refused by name.
 
 use crate::api::channels::{MemberRequest, PostRequest};
 use crate::base::Result;

@@ -175,9 +175,9 @@ impl Spoken {
     }
 }
 
-/// Takes the next number of a channel; `voice` is `person`, `agent`, `outside`, `script`, `system` or
-/// `clock` for a schedule or a webhook. Also updates the counters of agents, and makes a pending
-/// channel active.
+/// Takes the next number of a channel, updates the counters of agents, and makes a pending channel
+/// active. `voice` is `person`, `agent`, `outside`, `script`, `system`, or `clock` for what a
+/// schedule or a webhook says.
 pub(super) fn take_sequence(tx: &Tx<'_>, channel: i64, voice: &str) -> Result<i64> {
     let params = named_params! {":channel": channel, ":voice": voice, ":now": tx.now()};
     Ok(tx.prepare_cached(TAKE_SEQUENCE)?.query_row(params, |row| row.get(0))?)

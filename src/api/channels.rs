@@ -25,9 +25,13 @@ pub struct Budget {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MemberRequest {
-    /// A persona: one of its agents that has no seat yet.
+    /// A persona: one of its agents that has no seat yet and has heard nothing in private from
+    /// anybody else, or a fresh one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub persona: Option<String>,
+    /// Whether a fresh agent of the persona takes the seat in any case.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fresh: bool,
     /// An agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
@@ -200,6 +204,11 @@ pub struct ChannelQuery {
     pub status: Option<String>,
     /// Only channels that the caller is a member of.
     pub mine: Option<bool>,
+    /// Only channels of this type.
+    #[serde(rename = "type")]
+    pub kind: Option<String>,
+    /// Only those after this one: its number, `next` of the page before.
+    pub after: Option<i64>,
 }
 
 /// The answer of `GET /api/channels`.
@@ -208,6 +217,9 @@ pub struct ChannelQuery {
 pub struct ChannelList {
     /// Last active first.
     pub items: Vec<ChannelView>,
+    /// The last one, if there may be more after it.
+    #[serde(default)]
+    pub next: Option<i64>,
 }
 
 /// A channel.

@@ -50,6 +50,15 @@ pub fn envelopes(messages: &[Envelope]) -> String {
     text
 }
 
+/// Returns the line about messages that are left out before others.
+pub fn left_out(count: usize) -> String {
+    let (messages, were) = if count == 1 { ("message", "was") } else { ("messages", "were") };
+    match count {
+        0 => String::new(),
+        _ => format!("({count} earlier {messages} {were} left out: `wb-agent channel history`)\n"),
+    }
+}
+
 /// Escapes the lines of a text that look like headings or envelopes.
 pub(super) fn marked(text: &str) -> String {
     mark_lines(text, is_ours)

@@ -8,6 +8,7 @@ use crate::api::channels::Budget;
 use crate::base::{Actor, ChannelId, Error, ErrorKind, Event, EventKind, Ids, Millis, Result};
 use crate::channels::pause::Pause;
 use crate::channels::slug::{fold, slug};
+use crate::channels::text::{check_name, check_texts};
 use crate::store::Tx;
 
 const INSERT: &str = "
@@ -24,13 +25,15 @@ const FIND_PREFIX: &str = "
 const FIND_NAME: &str = "
     SELECT * FROM channels WHERE folded = :folded AND status IN ('pending', 'active')";
 const LIST: &str = "
-    SELECT * FROM channels WHERE status = :status AND last_ms < :before
-    ORDER BY last_ms DESC LIMIT :limit";
+    SELECT * FROM channels INDEXED BY channels_by_status
+    WHERE status = :status AND (last_ms, number) < (:before, :number)
+    ORDER BY last_ms DESC, number DESC LIMIT :limit";
 const COUNT_OPEN: &str = "
     SELECT COUNT(*) FROM channels INDEXED BY channels_by_status
     WHERE status IN ('pending', 'active')";
 const CHANGE: &str = "
-    UPDATE channels SET about = :about, intent = :intent, budget_json = :budget, warned_ms = NULL,
+    UPDATE channels SET about = :about, intent = :intent, budget_json = :budget,
+        warned_ms = CASE WHEN budget_json IS :budget THEN warned_ms END,
         outside_wakes = :outside_wakes
     WHERE number = :number";
 const COMPLETE: &str = "
@@ -72,13 +75,6 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
 
 /// Maximum number of open channels.
 pub(super) const OPEN_MAX: i64 = 200;
-/// Longest name, in characters.
-pub(super) const NAME_CHARS_MAX: usize = 128;
-/// Longest description of a channel, in bytes.
-pub(super) const ABOUT_BYTES_MAX: usize = 4 * 1024;
-/// Longest intent, in characters.
-pub(super) const INTENT_CHARS_MAX: usize = 1_000;
-
 /// The state of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -294,28 +290,6 @@ pub fn create(tx: &Tx<'_>, ids: &Ids, new: &NewChannel) -> Result<Channel> {
     Ok(made)
 }
 
-fn check_name(name: &str) -> Result<()> {
-    let is_line = !name.trim().is_empty() && !name.chars().any(char::is_control);
-    if is_line && name.chars().count() <= NAME_CHARS_MAX {
-        return Ok(());
-    }
-    let message = format!("a name is one line of 1 to {NAME_CHARS_MAX} characters");
-    Err(Error::invalid(message).code("bad_name").of_input("name"))
-}
-
-fn check_texts(about: Option<&str>, intent: Option<&str>) -> Result<()> {
-    let is_bad = |text: &str| text.contains('\0');
-    if about.is_some_and(|it| it.len() > ABOUT_BYTES_MAX || is_bad(it)) {
-        let message = format!("`about` has at most {ABOUT_BYTES_MAX} bytes, and no zero byte");
-        return Err(Error::invalid(message).code("bad_parameter").of_input("about"));
-    }
-    if intent.is_some_and(|it| it.chars().count() > INTENT_CHARS_MAX || is_bad(it)) {
-        let message = format!("an intent has at most {INTENT_CHARS_MAX} characters");
-        return Err(Error::invalid(message).code("bad_parameter").of_input("intent"));
-    }
-    Ok(())
-}
-
 /// Returns a channel.
 ///
 /// # Errors
@@ -377,19 +351,20 @@ pub fn nothing(text: &str) -> Error {
         .hint("`wiki-browser channel list` names those that are open")
 }
 
-/// Returns the channels in a state, last active first.
+/// Returns the channels in a state, last active first: those after a place, its time and number.
 ///
 /// # Errors
 /// As any read.
 pub fn list(
     connection: &Connection,
     status: Status,
-    before: Option<i64>,
+    after: Option<(Millis, i64)>,
     limit: u32,
 ) -> Result<Vec<Channel>> {
     let mut statement = connection.prepare_cached(LIST)?;
+    let (before, number) = after.unwrap_or((Millis(i64::MAX), i64::MAX));
     let params = named_params! {
-        ":status": status.as_str(), ":before": before.unwrap_or(i64::MAX), ":limit": limit,
+        ":status": status.as_str(), ":before": before, ":number": number, ":limit": limit,
     };
     Ok(statement.query_map(params, Channel::from_row)?.collect::<rusqlite::Result<_>>()?)
 }

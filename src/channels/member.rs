@@ -17,7 +17,7 @@ const PUT: &str = "
     VALUES (:channel, :member, :handle, :type, :agent, :is_chair, 'active', :by, :now, :seq, :seq,
         :seq, :now)
     ON CONFLICT (channel, member) DO UPDATE SET agent = excluded.agent, status = 'active',
-        by = excluded.by, joined_ms = excluded.joined_ms, left_ms = NULL,
+        by = excluded.by, joined_ms = excluded.joined_ms, left_ms = NULL, is_leaving = 0,
         joined_seq = excluded.joined_seq, changed_ms = excluded.changed_ms";
 const OF_CHANNEL: &str = "
     SELECT * FROM channel_members WHERE channel = :channel ORDER BY joined_ms, rowid";
@@ -38,10 +38,6 @@ const SEATS: &str = "
     SELECT channel, member FROM channel_members
     WHERE agent = :agent AND agent IS NOT NULL AND status <> 'left'
     ORDER BY channel";
-const LEAVE: &str = "
-    UPDATE channel_members SET status = 'left', agent = NULL, is_chair = 0, left_ms = :now,
-        changed_ms = :now, by = :by
-    WHERE channel = :channel AND member = :member AND status <> 'left'";
 const IS_MEMBER: &str = "
     SELECT EXISTS (SELECT 1 FROM channel_members
         JOIN channels ON channels.number = channel_members.channel
@@ -52,11 +48,6 @@ const UNCHAIR: &str = "
 const CHAIR: &str = "
     UPDATE channel_members SET is_chair = 1
     WHERE channel = :channel AND member = :member AND status <> 'left'";
-const RELEASE: &str = "
-    UPDATE channel_members SET status = 'left', agent = NULL, is_chair = 0, left_ms = :now,
-        changed_ms = :now
-    WHERE channel = :channel AND status <> 'left'
-        AND persona_type IN ('agent_internal', 'person_internal')";
 const SEEN: &str = "
     UPDATE channel_members SET seen_seq = MAX(seen_seq, :seq)
     WHERE channel = :channel AND member = :member";
@@ -73,11 +64,9 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("member::set_status", SET_STATUS),
     ("member::reseat", RESEAT),
     ("member::seats", SEATS),
-    ("member::leave", LEAVE),
     ("member::is_member", IS_MEMBER),
     ("member::unchair", UNCHAIR),
     ("member::chair", CHAIR),
-    ("member::release", RELEASE),
     ("member::seen", SEEN),
     ("member::read", READ),
 ];
@@ -132,6 +121,8 @@ pub struct Member {
     pub is_chair: bool,
     /// Its standing.
     pub standing: Standing,
+    /// Whether it leaves when the turn of its agent has ended.
+    pub is_leaving: bool,
     /// Whether it is from outside.
     pub is_outside: bool,
     /// Who added or removed it.
@@ -169,6 +160,7 @@ impl Member {
         let sort: String = row.get("persona_type")?;
         Ok(Member {
             is_outside: sort.ends_with("_external"),
+            is_leaving: row.get("is_leaving")?,
             by: row.get("by")?,
             channel: row.get("channel")?,
             member: row.get("member")?,
@@ -369,6 +361,8 @@ pub fn reseat(
     let updated = tx.prepare_cached(RESEAT)?.execute(named_params! {
         ":channel": channel.number, ":member": member.member, ":agent": agent, ":now": tx.now(),
     })?;
+    // Whoever had the seat may be needed no more.
+    tx.ring(crate::mail::BELL);
     match updated {
         0 => Err(Error::conflict("not_changed", format!("{} has no seat", member.handle))),
         _ => changed(tx, channel, member, by, "seated"),
@@ -396,31 +390,6 @@ pub fn seats_of(connection: &Connection, agent: &str) -> Result<Vec<(i64, Actor)
     Ok(found.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Removes a member. If it was the chair, the member who has been here longest follows: people
-/// before agents, muted ones last, nobody from outside. Returns whether anybody of this site is
-/// left.
-///
-/// # Errors
-/// `conflict` with code `not_changed` for one who has left.
-pub fn leave(tx: &Tx<'_>, channel: &Channel, member: &Member, by: &Actor) -> Result<bool> {
-    let left = tx.prepare_cached(LEAVE)?.execute(named_params! {
-        ":channel": channel.number, ":member": member.member, ":now": tx.now(), ":by": by,
-    })?;
-    if left == 0 {
-        return Err(Error::conflict("not_changed", format!("{} has left", member.handle)));
-    }
-    changed(tx, channel, member, by, "left")?;
-    let mut rest = of_channel(tx.connection(), channel.number)?;
-    rest.retain(|it| !it.has_left() && !it.is_outside);
-    if member.is_chair {
-        rest.sort_by_key(|it| (!it.is_active(), !it.is_person()));
-        if let Some(heir) = rest.first() {
-            set_chair(tx, channel, heir, by)?;
-        }
-    }
-    Ok(!rest.is_empty())
-}
-
 /// Makes a member the chair.
 ///
 /// # Errors
@@ -439,17 +408,6 @@ pub fn set_chair(tx: &Tx<'_>, channel: &Channel, member: &Member, by: &Actor) ->
         0 => Err(Error::conflict("not_changed", format!("{} has left", member.handle))),
         _ => changed(tx, channel, member, by, "chair"),
     }
-}
-
-/// Releases the members of a channel that has ended, so that their agents are free. Members from
-/// outside keep their rows, because only members from outside need one to read.
-///
-/// # Errors
-/// As any write.
-pub fn release_all(tx: &Tx<'_>, channel: i64) -> Result<()> {
-    let params = named_params! {":channel": channel, ":now": tx.now()};
-    tx.prepare_cached(RELEASE)?.execute(params)?;
-    Ok(())
 }
 
 /// Records up to which message a member's agent has received.
@@ -473,7 +431,13 @@ pub fn read(tx: &Tx<'_>, channel: i64, member: &Actor, sequence: i64) -> Result<
 }
 
 /// Emits that a member changed: ids and states only.
-fn changed(tx: &Tx<'_>, channel: &Channel, member: &Member, by: &Actor, state: &str) -> Result<()> {
+pub(super) fn changed(
+    tx: &Tx<'_>,
+    channel: &Channel,
+    member: &Member,
+    by: &Actor,
+    state: &str,
+) -> Result<()> {
     let data = json!({
         "channel": channel.id, "number": channel.number, "member": member.member, "state": state,
     });

@@ -9,9 +9,9 @@ use crate::store::Tx;
 
 const TAKE_SEQUENCE: &str = "
     UPDATE channels SET last_sequence = last_sequence + 1, last_ms = :now,
-        agent_messages = CASE :voice WHEN 'agent' THEN agent_messages + 1 WHEN 'person' THEN 0
-            ELSE agent_messages END,
-        agent_starts = CASE :voice WHEN 'person' THEN 0 ELSE agent_starts END,
+        agent_messages = CASE WHEN :voice = 'agent' THEN agent_messages + 1
+            WHEN :voice IN ('person', 'clock') THEN 0 ELSE agent_messages END,
+        agent_starts = CASE WHEN :voice IN ('person', 'clock') THEN 0 ELSE agent_starts END,
         status = CASE WHEN status = 'pending' AND :voice <> 'system' THEN 'active' ELSE status END,
         active_ms = CASE WHEN active_ms IS NULL AND :voice <> 'system' THEN :now ELSE active_ms END
     WHERE number = :channel
@@ -41,6 +41,13 @@ const ESCALATION: &str = "
     SELECT * FROM channel_messages INDEXED BY channel_messages_escalations
     WHERE channel = :channel AND sequence > :after AND type = 'escalation'
     ORDER BY sequence LIMIT 1";
+/// Names one index: the messages of a channel since a number, which are not many.
+const OUTCOMES: &str = "
+    SELECT channel_messages.* FROM channel_messages INDEXED BY channel_messages_sequence
+        JOIN messages ON messages.id = message_id
+    WHERE channel = :channel AND sequence > :after AND type <> 'system'
+        AND (instr(payload, 'Decision:') > 0 OR instr(payload, 'Action:') > 0)
+    ORDER BY sequence LIMIT :limit";
 const OF_ROOT: &str = "
     SELECT COUNT(*) FROM channel_messages WHERE root = :root AND author = :author
         AND sequence >= :from";
@@ -65,6 +72,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("channel_message::answer_of_turn", ANSWER_OF_TURN),
     ("channel_message::before", BEFORE),
     ("channel_message::escalation", ESCALATION),
+    ("channel_message::outcomes", OUTCOMES),
     ("channel_message::of_root", OF_ROOT),
     ("channel_message::recent", RECENT),
     ("channel_message::recent_of", RECENT_OF),
@@ -167,8 +175,9 @@ impl Spoken {
     }
 }
 
-/// Takes the next number of a channel; `voice` is `person`, `agent`, `script` or `system`. Also
-/// updates the counters of agents, and makes a pending channel active.
+/// Takes the next number of a channel, updates the counters of agents, and makes a pending channel
+/// active. `voice` is `person`, `agent`, `outside`, `script`, `system`, or `clock` for what a
+/// schedule or a webhook says.
 pub(super) fn take_sequence(tx: &Tx<'_>, channel: i64, voice: &str) -> Result<i64> {
     let params = named_params! {":channel": channel, ":voice": voice, ":now": tx.now()};
     Ok(tx.prepare_cached(TAKE_SEQUENCE)?.query_row(params, |row| row.get(0))?)
@@ -257,6 +266,16 @@ pub fn before(
         statement.query_map(params, Spoken::from_row)?.collect::<rusqlite::Result<_>>()?;
     found.reverse();
     Ok(found)
+}
+
+/// Returns the messages after a number that may tell what the conversation came to, in order.
+///
+/// # Errors
+/// As any read.
+pub fn outcomes_after(c: &Connection, channel: i64, after: i64, limit: u32) -> Result<Vec<Spoken>> {
+    let mut statement = c.prepare_cached(OUTCOMES)?;
+    let params = named_params! {":channel": channel, ":after": after, ":limit": limit};
+    Ok(statement.query_map(params, Spoken::from_row)?.collect::<rusqlite::Result<_>>()?)
 }
 
 /// Returns how many messages an author posted in a chain, from a number on.

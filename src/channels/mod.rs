@@ -10,6 +10,7 @@ mod block;
 mod budget;
 mod channel;
 mod kind;
+mod leave;
 mod member;
 mod mention;
 mod message;
@@ -19,6 +20,8 @@ mod primer;
 mod provenance;
 mod slug;
 mod starts;
+mod text;
+mod waiting;
 mod wake;
 
 pub use attachment::{
@@ -26,7 +29,7 @@ pub use attachment::{
     find as find_attachment, no_attachment, of_message as attachments_of, upload,
 };
 pub use block::{
-    BLOCK_BYTES_MAX, Envelope, MESSAGES_MAX, NEW as NEW_MESSAGES, cut, envelopes,
+    BLOCK_BYTES_MAX, Envelope, MESSAGES_MAX, NEW as NEW_MESSAGES, cut, envelopes, left_out,
     read as read_block,
 };
 pub use channel::{
@@ -34,27 +37,30 @@ pub use channel::{
     nothing as no_channel, resolve, resume, spend, warned,
 };
 pub use kind::{ChannelType, Limits, Speaks, Wakes};
+pub use leave::{leave, leave_after_turn, release_all};
 pub use member::{
-    Joining, Member, Standing, channels_of, find as find_member, is_member, join, leave,
-    of_channel as members, read, release_all, require_free, reseat, seat_of, seats_of, seen,
-    set_chair, set_muted,
+    Joining, Member, Standing, channels_of, find as find_member, is_member, join,
+    of_channel as members, read, require_free, reseat, seat_of, seats_of, seen, set_chair,
+    set_muted,
 };
 pub use mention::mentions;
 pub use message::{
     Sort, Spoken, after, answer_of_turn, before, escalation_after, find as find_message,
-    mentions_after, since,
+    mentions_after, outcomes_after, since,
 };
 pub use pause::Pause;
-pub use post::{Author, NewPost, TEXT_CHARS_MAX, brief, is_too_fast, pause, post};
-pub use primer::{PrimerWords, briefing, own_primer, primer, primer_words};
+pub use post::{Author, NewPost, TEXT_CHARS_MAX, is_too_fast, pause, post};
+pub use primer::{PrimerWords, briefing, briefing_max, own_primer, primer, primer_words};
 pub use provenance::Cause;
-pub use starts::count_start;
+pub use starts::{count_start, inherit_starts};
+pub use waiting::brief;
 
 /// The statements of this module, for the schema test.
 pub fn statements() -> Vec<(&'static str, &'static str)> {
     [
         attachment::STATEMENTS,
         channel::STATEMENTS,
+        leave::STATEMENTS,
         member::STATEMENTS,
         message::STATEMENTS,
         starts::STATEMENTS,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::api::mail::Sort as MailSort;
 use crate::base::{
-    Actor, Address, Error, ErrorKind, Event, EventKind, Ids, JobId, MailId, Result, TurnId, fault,
+    Actor, Address, Error, ErrorKind, Event, EventKind, Ids, JobId, Result, TurnId, fault,
 };
 use crate::channels::attachment::{self, Uploader};
 use crate::channels::channel::{self, Channel};
@@ -17,7 +17,8 @@ use crate::channels::mention::mentions;
 use crate::channels::message::{self, Sort, Spoken};
 use crate::channels::pause::{self, Pause, Talk};
 use crate::channels::provenance::{Cause, origin};
-use crate::channels::wake::{self, Listener, RESERVED, Said, Voice};
+use crate::channels::waiting;
+use crate::channels::wake::{self, CALLS, Listener, Said, Voice};
 use crate::mail::{self, NewMessage};
 use crate::store::Tx;
 
@@ -25,8 +26,6 @@ use crate::store::Tx;
 pub const TEXT_CHARS_MAX: usize = 50_000;
 /// How long a message counts toward the rate limits, in milliseconds.
 const RATE_WINDOW_MS: i64 = 60_000;
-/// Maximum number of messages waiting for one agent in one channel.
-const WAITING_MAX: u32 = 50;
 
 /// Who posts.
 #[derive(Clone, Debug)]
@@ -94,14 +93,25 @@ pub struct NewPost {
     pub job: Option<JobId>,
     /// Uploads of the author to send with it.
     pub attachments: Vec<i64>,
+    /// How many jobs and messages of the script led to it, if the script wrote it.
+    pub depth: u32,
 }
 
 impl NewPost {
     /// Returns a system message.
     pub fn system(text: impl Into<String>) -> NewPost {
+        NewPost { sort: Sort::System, ..NewPost::by(Author::System, text) }
+    }
+
+    /// Returns a message of the script.
+    pub fn by_script(actor: Actor, text: impl Into<String>, depth: u32) -> NewPost {
+        NewPost { depth, ..NewPost::by(Author::Script(actor), text) }
+    }
+
+    fn by(author: Author, text: impl Into<String>) -> NewPost {
         NewPost {
-            author: Author::System,
-            sort: Sort::System,
+            author,
+            sort: Sort::Message,
             text: text.into(),
             to: None,
             cause: None,
@@ -109,6 +119,7 @@ impl NewPost {
             is_answer: false,
             job: None,
             attachments: Vec::new(),
+            depth: 0,
         }
     }
 }
@@ -201,8 +212,8 @@ fn admit(
         }
     }
     let is_known = |word: &str| {
-        RESERVED.contains(&word)
-            || members.iter().any(|it| {
+        CALLS.contains(&word)
+            || members.iter().filter(|it| !it.has_left()).any(|it| {
                 it.handle.eq_ignore_ascii_case(word)
                     || it.agent.as_deref().is_some_and(|agent| agent.eq_ignore_ascii_case(word))
             })
@@ -246,7 +257,9 @@ fn write(tx: &Tx<'_>, ids: &Ids, channel: &Channel, new: &NewPost) -> Result<Spo
         Voice::Person => "person",
         Voice::Agent => "agent",
         Voice::Outside => "outside",
-        Voice::Script => "script",
+        Voice::Script if new.author.actor() == Actor::Script => "script",
+        // Nothing in the channel led to it.
+        Voice::Script => "clock",
         Voice::System => "system",
     };
     let sequence = match fault::is_off("post_tx") {
@@ -257,6 +270,7 @@ fn write(tx: &Tx<'_>, ids: &Ids, channel: &Channel, new: &NewPost) -> Result<Spo
         false => message::take_sequence(tx, channel.number, voice)?,
     };
     let origin = origin(new.cause.as_ref(), channel.guard_from);
+    let hop = origin.hop.max(new.depth);
     let goes_on = new.cause.as_ref().filter(|_| origin.root.is_some());
     let (sender, from) = match &new.author {
         Author::Member { sender, from, .. } => (sender.clone(), from.clone()),
@@ -275,7 +289,7 @@ fn write(tx: &Tx<'_>, ids: &Ids, channel: &Channel, new: &NewPost) -> Result<Spo
             category: None,
             in_reply_to: goes_on.map(|it| it.id.clone()),
             reply_to: None,
-            depth: origin.hop,
+            depth: hop,
             job_id: new.job.clone(),
             approval_id: None,
         },
@@ -292,7 +306,7 @@ fn write(tx: &Tx<'_>, ids: &Ids, channel: &Channel, new: &NewPost) -> Result<Spo
         agent: new.author.member().and_then(|it| it.agent.clone()),
         turn_id: new.turn.clone(),
         answers,
-        hop: origin.hop,
+        hop,
         created_at: tx.now(),
     };
     message::insert(tx, &spoken, new.cause.as_ref().map(|it| &it.id))?;
@@ -360,7 +374,7 @@ fn deliver(
         };
         let is_let = said.voice != Voice::Outside || channel.outside_wakes;
         let wakes = is_let && wake::wakes((kind.speaks, kind.wakes), &said, &who);
-        make_room(tx, agent, channel.number)?;
+        waiting::make_room(tx, agent, channel.number, wakes)?;
         mail::deliver_in_room(tx, &spoken.id, agent, channel.number, wakes)?;
     }
     Ok(())
@@ -369,20 +383,6 @@ fn deliver(
 /// Returns whether a member wrote the message itself. A successor in its seat receives it.
 fn is_own(author: &Member, member: &Member) -> bool {
     author.member == member.member && author.agent == member.agent
-}
-
-/// Makes room for one more waiting message: drops the oldest, preferably one that does not wake.
-fn make_room(tx: &Tx<'_>, agent: &str, channel: i64) -> Result<()> {
-    // Each answer comes here for each other agent, so what waits is read only when it is too much.
-    if mail::count_in_room(tx.connection(), agent, channel)? < WAITING_MAX {
-        return Ok(());
-    }
-    let waiting = mail::waiting_in_room(tx.connection(), agent, channel)?;
-    let oldest = waiting.iter().find(|it| !it.wakes).or(waiting.first());
-    match oldest {
-        Some(oldest) => mail::drop_waiting(tx, oldest.seq, "too_many"),
-        None => Ok(()),
-    }
 }
 
 fn talk(tx: &Tx<'_>, channel: &Channel, spoken: &Spoken) -> Result<Talk> {
@@ -427,34 +427,4 @@ fn tell(tx: &Tx<'_>, channel: &Channel, spoken: &Spoken, by: &Actor) -> Result<(
     });
     let subject = format!("channel:{}", channel.id);
     tx.emit(Event::new(EventKind::ChannelMessage, subject, by.clone(), data))
-}
-
-/// Writes an agent's briefing, which precedes its first message. It is not a message of
-/// the channel.
-///
-/// # Errors
-/// As any write.
-pub fn brief(
-    tx: &Tx<'_>,
-    ids: &Ids,
-    channel: &Channel,
-    agent: &str,
-    text: String,
-) -> Result<MailId> {
-    let briefing = NewMessage {
-        sort: MailSort::Message,
-        sender: Actor::System,
-        from: None,
-        to: Address::Channel(channel.slug.clone()),
-        payload: Value::String(text),
-        category: Some("briefing".to_owned()),
-        in_reply_to: None,
-        reply_to: None,
-        depth: 0,
-        job_id: None,
-        approval_id: None,
-    };
-    let id = mail::send(tx, ids, &briefing)?;
-    mail::deliver_in_room(tx, &id, agent, channel.number, false)?;
-    Ok(id)
 }

@@ -80,10 +80,74 @@ pub fn own_primer(text: &str) -> String {
     format!("{CONTEXT}\n{}\n", block::marked(text.trim_end()))
 }
 
-/// Returns the briefing of a new member: the primer and the last messages.
-pub fn briefing(primer: &str, last: &[Envelope]) -> String {
+/// Returns the longest briefing for a block of a length, in bytes: the message that wakes its agent
+/// has room behind it.
+pub fn briefing_max(block_bytes_max: usize) -> usize {
+    block_bytes_max / 8 * 5
+}
+
+/// Returns the briefing of a member: the primer and the last messages, as many as fit.
+pub fn briefing(primer: &str, last: &[Envelope], bytes_max: usize) -> String {
+    let primer = shortened(primer, bytes_max);
+    let mut room = bytes_max - primer.len();
+    let mut kept: Vec<String> = Vec::new();
+    for it in last.iter().rev() {
+        let text = block::envelopes(std::slice::from_ref(it));
+        if text.len() + HEAD_BYTES > room {
+            break;
+        }
+        room -= text.len();
+        kept.push(text);
+    }
+    kept.reverse();
+    let left_out = block::left_out(last.len() - kept.len());
     match last.is_empty() {
-        true => primer.to_owned(),
-        false => format!("{primer}{LAST}\n{}", block::envelopes(last)),
+        true => primer,
+        false => format!("{primer}{LAST}\n{left_out}{}", kept.concat()),
+    }
+}
+
+/// What the heading of the last messages and the line about others take at most.
+const HEAD_BYTES: usize = 128;
+
+/// Cuts a primer that would leave no room for messages.
+fn shortened(primer: &str, bytes_max: usize) -> String {
+    let most = bytes_max / 4 * 3;
+    if primer.len() <= most {
+        return primer.to_owned();
+    }
+    const CUT: &str = "\n(cut: `wb-agent channel show` prints the rest)\n";
+    let mut end = most.saturating_sub(CUT.len());
+    while !primer.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}{CUT}", &primer[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::channels::message::Sort;
+
+    #[test]
+    fn a_briefing_keeps_to_its_length_and_says_what_it_leaves_out() {
+        let said = |at: usize| Envelope {
+            channel: "room".to_owned(),
+            author: "sam".to_owned(),
+            role: "person".to_owned(),
+            sort: Sort::Message,
+            text: format!("{at} {}", "ä".repeat(4_000)),
+        };
+        let last: Vec<Envelope> = (0..10).map(said).collect();
+        for (primer, bytes_max) in [("rules\n", 20_000), ("ü", 5_000), (&"ü".repeat(20_000), 9_000)]
+        {
+            let text = briefing(primer, &last, bytes_max);
+            assert!(text.len() <= bytes_max, "{} of {bytes_max}", text.len());
+            let kept = block::read(&text);
+            assert_eq!(kept, last[last.len() - kept.len()..]);
+            let left_out = format!("({} earlier messages were left out", last.len() - kept.len());
+            assert!(text.contains(&left_out), "{left_out}");
+        }
+        assert_eq!(briefing("rules\n", &[], 20_000), "rules\n");
     }
 }

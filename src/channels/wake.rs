@@ -7,6 +7,8 @@ use crate::channels::message::Sort;
 
 /// Handles that no member can have.
 pub(super) const RESERVED: [&str; 3] = ["all", "chair", "here"];
+/// Those of them that call somebody; `@here` is text.
+pub(super) const CALLS: [&str; 2] = ["all", "chair"];
 /// Longest acknowledgement, in words.
 const ACK_WORDS_MAX: usize = 12;
 

@@ -37,6 +37,12 @@ const CLEAR_ENDS: &str = "
 const KEEP_SESSION: &str = "
     UPDATE agents SET session_ref = :session WHERE name = :name";
 const SET_HEIR: &str = "UPDATE agents SET heir = :heir, changed_ms = :now WHERE name = :name";
+const REST_AS: &str = "UPDATE agents SET rests = :rests WHERE name = :name";
+const STARTED: &str = "
+    UPDATE agents SET started_by = :by, started_ms = :now WHERE name = :name";
+const COUNT_STARTED: &str = "
+    SELECT COUNT(*) FROM agents
+    WHERE started_by = :by AND started_ms > :since AND started_ms <= :now";
 
 pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("agent::find", FIND),
@@ -50,6 +56,9 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("agent::clear_ends", CLEAR_ENDS),
     ("agent::keep_session", KEEP_SESSION),
     ("agent::set_heir", SET_HEIR),
+    ("agent::rest_as", REST_AS),
+    ("agent::started", STARTED),
+    ("agent::count_started", COUNT_STARTED),
 ];
 
 /// Prefix of the reason of an agent of which it is not known whether its state still holds.
@@ -71,6 +80,10 @@ impl Wanted {
             Wanted::Running => "running",
             Wanted::Stopped => "stopped",
         }
+    }
+
+    fn parse(word: &str) -> Wanted {
+        if word == "running" { Wanted::Running } else { Wanted::Stopped }
     }
 }
 
@@ -147,6 +160,10 @@ pub struct Agent {
     pub fact_at: Option<Millis>,
     /// The reason for its state.
     pub reason: Option<String>,
+    /// What it returns to once it has no seat, if it was started to take one.
+    pub rests: Option<Wanted>,
+    /// The first of the agents on whose account it was started.
+    pub started_by: Option<String>,
     /// When its row last changed.
     pub changed_at: Millis,
 }
@@ -173,7 +190,7 @@ impl Agent {
             number: row.get("number")?,
             persona: row.get("persona")?,
             declared: row.get("declared")?,
-            wanted: if wanted == "running" { Wanted::Running } else { Wanted::Stopped },
+            wanted: Wanted::parse(&wanted),
             state: state.ok_or_else(|| wrong(Error::internal("no state of an agent")))?,
             heir: row.get("heir")?,
             job_id: row.get("job_id")?,
@@ -184,6 +201,8 @@ impl Agent {
             fact: row.get("fact")?,
             fact_at: row.get("fact_ms")?,
             reason: row.get("reason")?,
+            rests: row.get::<_, Option<String>>("rests")?.map(|word| Wanted::parse(&word)),
+            started_by: row.get("started_by")?,
             changed_at: row.get("changed_ms")?,
         })
     }
@@ -332,6 +351,37 @@ pub fn set_heir(tx: &Tx<'_>, name: &str, heir: Option<&str>) -> Result<()> {
     let params = named_params! {":name": name, ":heir": heir, ":now": tx.now()};
     tx.prepare_cached(SET_HEIR)?.execute(params)?;
     Ok(())
+}
+
+/// Sets what an agent returns to once it has no seat; with `None` it runs for other reasons, too.
+///
+/// # Errors
+/// Fails if the database cannot be written.
+pub fn rest_as(tx: &Tx<'_>, name: &str, rests: Option<Wanted>) -> Result<()> {
+    let params = named_params! {":name": name, ":rests": rests.map(Wanted::as_str)};
+    tx.prepare_cached(REST_AS)?.execute(params)?;
+    tx.ring(super::BELL);
+    Ok(())
+}
+
+/// Records on which agent's account an agent was started.
+///
+/// # Errors
+/// Fails if the database cannot be written.
+pub fn started(tx: &Tx<'_>, name: &str, by: &str) -> Result<()> {
+    let params = named_params! {":name": name, ":by": by, ":now": tx.now()};
+    tx.prepare_cached(STARTED)?.execute(params)?;
+    Ok(())
+}
+
+/// Returns how many agents were started on an agent's account since a time, ignoring times in the
+/// future.
+///
+/// # Errors
+/// Fails if the database cannot be read.
+pub fn count_started(c: &Connection, by: &str, (since, now): (Millis, Millis)) -> Result<u32> {
+    let params = named_params! {":by": by, ":since": since, ":now": now};
+    Ok(c.prepare_cached(COUNT_STARTED)?.query_row(params, |row| row.get(0))?)
 }
 
 fn tell(tx: &Tx<'_>, name: &str, state: State, job: Option<&JobId>, by: &Actor) -> Result<()> {

@@ -28,8 +28,9 @@ pub use message::{
 };
 
 pub use room::{
-    Heard, Waiting, count_in_room, deliver_in_room, drop_in_room, drop_waiting, heard_in_room,
-    is_repeated, repeat_block, take_over_room, waiting_in_room, waking_of_block,
+    Heard, Waiting, calm_waiting, count_in_room, deliver_in_room, drop_in_room, drop_waiting,
+    heard_in_room, is_briefed, is_repeated, left_out_in_room, repeat_block, take_over_room,
+    waiting_in_room, waking_of_block,
 };
 pub use rooms::{Block, Compose, OnTurn, Rooms, Turn, TurnEnd};
 pub use unconfirmed::{resend, settle};

@@ -9,12 +9,23 @@ const INSERT: &str = "
     INSERT INTO deliveries (message_id, to_class, to_name, state, wakes, room)
     VALUES (:message, 'agent', :agent, 'queued', :wakes, :room)";
 const WAITING: &str = "
-    SELECT seq, message_id, wakes FROM deliveries INDEXED BY deliveries_queued
+    SELECT seq, message_id, wakes,
+        (SELECT category IS 'briefing' FROM messages WHERE id = message_id) AS is_briefing
+    FROM deliveries INDEXED BY deliveries_queued
     WHERE to_class = 'agent' AND to_name = :agent AND state = 'queued' AND room = :room
     ORDER BY seq";
 const COUNT: &str = "
     SELECT COUNT(*) FROM deliveries INDEXED BY deliveries_queued
     WHERE to_class = 'agent' AND to_name = :agent AND state = 'queued' AND room = :room";
+const CALM: &str = "UPDATE deliveries SET wakes = 0 WHERE seq = :seq AND state = 'queued'";
+/// Counts what was dropped since the last delivery that was given.
+const LEFT_OUT: &str = "
+    SELECT COUNT(*) FROM deliveries INDEXED BY deliveries_of_room
+    WHERE room = :room AND to_name = :agent AND state = 'dropped' AND reason = 'too_many'
+        AND seq > COALESCE((SELECT given.seq FROM deliveries AS given INDEXED BY deliveries_of_room
+            WHERE given.room = :room AND given.to_name = :agent
+                AND given.state IN ('claimed', 'sent', 'confirmed', 'unconfirmed')
+            ORDER BY given.seq DESC LIMIT 1), 0)";
 const DROP: &str = "
     UPDATE deliveries SET state = 'dropped', reason = :reason, ended_ms = :now
     WHERE seq = :seq AND state = 'queued'";
@@ -37,6 +48,11 @@ const LEFT_BEHIND: &str = "
     UPDATE deliveries SET state = 'dropped', reason = 'reseated', ended_ms = :now
     WHERE to_class = 'agent' AND to_name = :from AND room = :room
         AND (state = 'queued' OR (:is_gone AND state IN ('claimed', 'sent')))";
+const IS_BRIEFED: &str = "
+    SELECT EXISTS (SELECT 1 FROM deliveries INDEXED BY deliveries_of_room
+        JOIN messages ON messages.id = deliveries.message_id
+        WHERE room = :room AND deliveries.to_name = :agent AND category = 'briefing'
+            AND state IN ('claimed', 'sent', 'confirmed', 'unconfirmed'))";
 const WAKING_OF_BLOCK: &str = "
     SELECT message_id FROM deliveries WHERE block_id = :block AND wakes = 1
     ORDER BY seq DESC LIMIT 1";
@@ -63,10 +79,13 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("room::insert", INSERT),
     ("room::waiting", WAITING),
     ("room::count", COUNT),
+    ("room::calm", CALM),
+    ("room::left_out", LEFT_OUT),
     ("room::drop", DROP),
     ("room::drop_of_agent", DROP_OF_AGENT),
     ("room::take", TAKE),
     ("room::left_behind", LEFT_BEHIND),
+    ("room::is_briefed", IS_BRIEFED),
     ("room::waking_of_block", WAKING_OF_BLOCK),
     ("room::given", GIVEN),
     ("room::repeat", REPEAT),
@@ -83,6 +102,8 @@ pub struct Waiting {
     pub message_id: MailId,
     /// Whether it starts a turn; otherwise it is included in the next turn.
     pub wakes: bool,
+    /// Whether it introduces its agent to the room.
+    pub is_briefing: bool,
 }
 
 /// The delivery of a message in a room to one agent.
@@ -129,6 +150,7 @@ pub fn waiting_in_room(connection: &Connection, agent: &str, room: i64) -> Resul
             seq: row.get("seq")?,
             message_id: row.get("message_id")?,
             wakes: row.get("wakes")?,
+            is_briefing: row.get("is_briefing")?,
         })
     })?;
     Ok(found.collect::<rusqlite::Result<_>>()?)
@@ -138,10 +160,40 @@ pub fn waiting_in_room(connection: &Connection, agent: &str, room: i64) -> Resul
 ///
 /// # Errors
 /// Fails if the database cannot be read.
-pub fn count_in_room(connection: &Connection, agent: &str, room: i64) -> Result<u32> {
+pub fn count_in_room(connection: &Connection, agent: &str, room: i64) -> Result<usize> {
     let mut statement = connection.prepare_cached(COUNT)?;
     let params = named_params! {":agent": agent, ":room": room};
-    Ok(statement.query_row(params, |row| row.get(0))?)
+    let count: u32 = statement.query_row(params, |row| row.get(0))?;
+    Ok(count as usize)
+}
+
+/// Makes a queued delivery one that waits for the next turn and starts none.
+///
+/// # Errors
+/// Fails if the database cannot be written.
+pub fn calm_waiting(tx: &Tx<'_>, seq: i64) -> Result<()> {
+    tx.prepare_cached(CALM)?.execute(named_params! {":seq": seq})?;
+    Ok(())
+}
+
+/// Returns how many messages were dropped because too many waited for an agent in a room, since it
+/// was last given something there.
+///
+/// # Errors
+/// Fails if the database cannot be read.
+pub fn left_out_in_room(c: &Connection, agent: &str, room: i64) -> Result<usize> {
+    let params = named_params! {":agent": agent, ":room": room};
+    let count: u32 = c.prepare_cached(LEFT_OUT)?.query_row(params, |row| row.get(0))?;
+    Ok(count as usize)
+}
+
+/// Returns whether an agent was given an introduction to a room.
+///
+/// # Errors
+/// Fails if the database cannot be read.
+pub fn is_briefed(c: &Connection, agent: &str, room: i64) -> Result<bool> {
+    let params = named_params! {":agent": agent, ":room": room};
+    Ok(c.prepare_cached(IS_BRIEFED)?.query_row(params, |row| row.get(0))?)
 }
 
 /// Drops one queued delivery.

@@ -215,6 +215,12 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "channel_uploaders",
         sql: include_str!("../../migrations/049_channel_uploaders.sql"),
     },
+    // The numbers 50 to 53 were never used.
+    Migration {
+        version: 54,
+        name: "agent_rests",
+        sql: include_str!("../../migrations/054_agent_rests.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction to rebuild tables: `PRAGMA

@@ -7,8 +7,8 @@ pub mod handoff;
 mod turn;
 
 pub use turn::{
-    End, Held, NewTurn, Outcome, Turn, answer_of, begin, decide, direct_of_agent, end, find, hold,
-    missing, newest_of_channel, of_agent, of_end, running_of, waiting,
+    End, Held, NewTurn, Outcome, Turn, answer_of, begin, decide, direct_of_agent, end, find,
+    has_own, hold, missing, newest_of_channel, of_agent, of_end, running_of, waiting,
 };
 
 /// The statements of this module, for the schema test.

@@ -41,6 +41,8 @@ const DIRECT_OF_AGENT: &str = "
     SELECT * FROM turns WHERE agent = :agent AND channel IS NULL AND block_id IS NOT NULL
         AND state = 'answered' AND is_mixed = 0
     ORDER BY started_ms DESC LIMIT :limit";
+const HAS_OWN: &str = "
+    SELECT EXISTS (SELECT 1 FROM turns WHERE agent = :agent AND block_id IS NULL)";
 
 pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("turn::insert", INSERT),
@@ -55,6 +57,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("turn::newest_of_channel", NEWEST_OF_CHANNEL),
     ("turn::of_agent", OF_AGENT),
     ("turn::direct_of_agent", DIRECT_OF_AGENT),
+    ("turn::has_own", HAS_OWN),
 ];
 
 /// Longest answer that is kept, in characters.
@@ -362,6 +365,15 @@ pub fn of_agent(c: &Connection, agent: &str, before: Millis, limit: u32) -> Resu
     let mut statement = c.prepare_cached(OF_AGENT)?;
     let params = named_params! {":agent": agent, ":before": before, ":limit": limit};
     Ok(statement.query_map(params, Turn::from_row)?.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Returns whether an agent has had a turn that no message caused: in a terminal, somebody typed.
+///
+/// # Errors
+/// As any read.
+pub fn has_own(c: &Connection, agent: &str) -> Result<bool> {
+    let mut statement = c.prepare_cached(HAS_OWN)?;
+    Ok(statement.query_row(named_params! {":agent": agent}, |row| row.get(0))?)
 }
 
 /// Returns the newest turns of an agent that messages to it alone caused and that it answered,

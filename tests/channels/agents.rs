@@ -191,3 +191,43 @@ fn what_came_to_nothing_is_asked_again_once() {
     assert_eq!(page["items"][0]["heard"].as_array().unwrap().len(), 1, "{page}");
     server.stop();
 }
+
+/// Whoever is killed, the agent or its guard: the room is told, and asks it again once.
+#[test]
+fn an_agent_that_is_killed_in_its_turn_is_missed_and_answers_when_it_is_asked_again() {
+    for whom in ["$$", "$PPID"] {
+        let bench = Bench::new();
+        agents(&bench, &["robbo"]);
+        let dies = format!(
+            "case \"$line\" in *'fall once'*) [ -e \"$OUT/fell\" ] || \
+             {{ : > \"$OUT/fell\"; kill -9 {whom}; read -r never; exit 1; }};; esac\ntext="
+        );
+        let file = bench.base.join("agents/talker.sh");
+        std::fs::write(&file, TALKER.replacen("text=", &dies, 1)).unwrap();
+        let server = bench.serve();
+        wait_known(&bench, 1);
+        let slug = room(&bench, "Fall", json!([{"agent": "robbo"}]));
+        say(&bench, &slug, "Please fall once, @robbo");
+        let line = "robbo stopped during its turn.";
+        let told = wait_for(&format!("{whom}: the room is told"), || {
+            Some(said(&bench, &slug)).filter(|it| it.iter().any(|it| it.1 == line))
+        });
+        assert_eq!(answers(&told, "robbo").len(), 0, "{told:?}");
+        let number = told.iter().position(|it| it.1 == line).unwrap() + 1;
+        let again = format!("/api/channels/{slug}/messages/{number}/again");
+        bench.post(&again, json!({})).ok();
+        assert_eq!(bench.post(&again, json!({})).refusal(), (409, "already_asked"));
+        let told = wait_for(&format!("{whom}: it answers"), || {
+            Some(said(&bench, &slug)).filter(|it| answers(it, "robbo").len() == 1)
+        });
+        assert_eq!(told.iter().filter(|it| it.1 == line).count(), 1, "{told:?}");
+        say(&bench, &slug, "And now?");
+        let told = wait_for("it goes on", || {
+            Some(said(&bench, &slug)).filter(|it| answers(it, "robbo").len() >= 2)
+        });
+        assert_eq!(answers(&told, "robbo").len(), 2, "{told:?}");
+        let all = sequences(&bench, &slug);
+        assert_eq!(all, (1..=all.len() as i64).collect::<Vec<_>>());
+        server.stop();
+    }
+}

@@ -22,7 +22,7 @@ done
 "#;
 
 /// Declares agents that do what they are told; one of them may do more.
-fn agents(bench: &Bench, names: &[(&str, &str)]) {
+pub(super) fn agents(bench: &Bench, names: &[(&str, &str)]) {
     let file = bench.base.join("agents/doer.sh");
     std::fs::write(&file, DOER).unwrap();
     let (out, client) = (&bench.out, env!("CARGO_BIN_EXE_wb-agent"));
@@ -41,7 +41,7 @@ fn agents(bench: &Bench, names: &[(&str, &str)]) {
 
 /// Has an agent do something; returns what came of it. A member changes at most once a second.
 #[track_caller]
-fn does(bench: &Bench, name: &str, words: &str) -> String {
+pub(super) fn does(bench: &Bench, name: &str, words: &str) -> String {
     loop {
         let left = |number: usize| bench.out.join(format!("{name}.{number}"));
         let number = (1..).find(|it| !left(*it).exists()).unwrap();

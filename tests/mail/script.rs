@@ -31,7 +31,10 @@ end)
     let failures = || events(&bench, "script_failed");
     until("both refusals are reported", || failures().len() == 2);
     let texts = json!(failures()).to_string();
-    assert!(texts.contains("nobody called nobody") && texts.contains("its members"), "{texts}");
+    assert!(
+        texts.contains("nobody called nobody") && texts.contains("no channel general"),
+        "{texts}"
+    );
     server.stop();
 }
 

@@ -32,7 +32,10 @@ fn hostile_text_is_shown_and_never_obeyed() {
     let global = bench.post("/api/topics", global).ok();
     let job = proposal["proposal"]["job_id"].as_str().unwrap();
     let failed = failed["id"].as_str().unwrap();
+    let [open, finished] = channels(&bench);
     let paths = [
+        open,
+        finished,
         "/".to_owned(),
         "/d".to_owned(),
         format!("/d?{}", serde_urlencoded::to_string([("query", HOSTILE)]).unwrap()),
@@ -56,7 +59,8 @@ fn hostile_text_is_shown_and_never_obeyed() {
         format!("/jobs/{failed}"),
         format!("/jobs/{failed}/prompt"),
     ];
-    for path in paths {
+    let lists = ["/channels", "/channels?status=complete", "/channels/new"].map(str::to_owned);
+    for path in paths.into_iter().chain(lists) {
         harmless(&path, &browser.page(&path));
     }
     let refused = browser.get("/topics/%3Cscript%3Ealert(1)%3C%2Fscript%3E");
@@ -65,6 +69,28 @@ fn hostile_text_is_shown_and_never_obeyed() {
     let diff =
         browser.page(&format!("/proposals/{}", proposal["proposal"]["id"].as_str().unwrap()));
     assert!(diff.contains("data-code=\"U+202E\""), "an override in a diff is made visible: {diff}");
+}
+
+/// Makes an open channel and a finished one; returns their pages.
+#[track_caller]
+fn channels(bench: &Bench) -> [String; 2] {
+    let shown = "<script>alert(1)</script> \"><img src=x onerror=alert(1)> </textarea></pre>";
+    let person = json!({"name": "mal", "role": "member", "display_name": shown});
+    bench.post("/api/persons", person).ok();
+    let pages = ["open", "done"].map(|word| {
+        let name = format!("{word} {}", HOSTILE.chars().take(120).collect::<String>());
+        let members = json!([{"person": "mal"}]);
+        let channel =
+            json!({"name": name, "about": HOSTILE, "intent": HOSTILE, "members": members});
+        let made = bench.post("/api/channels", channel).ok();
+        let slug = made["slug"].as_str().unwrap();
+        let body = format!("{HOSTILE}\nDecision: {HOSTILE}\n@mal {HOSTILE}");
+        let said = json!({"body": body, "type": "escalation"});
+        bench.post(&format!("/api/channels/{slug}/messages"), said).ok();
+        format!("/channels/{slug}")
+    });
+    bench.post("/api/channels/2/complete", json!({})).ok();
+    pages
 }
 
 #[track_caller]

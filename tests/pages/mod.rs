@@ -143,7 +143,7 @@ impl Seen {
 
 /// Returns what the form with this action holds without being shown.
 #[track_caller]
-fn hidden_fields(html: &str, action: &str) -> Vec<(String, String)> {
+pub(crate) fn hidden_fields(html: &str, action: &str) -> Vec<(String, String)> {
     let start = html.find(&format!("action=\"{action}\"")).unwrap_or_else(|| panic!("{action}"));
     let form = &html[start..start + html[start..].find("</form>").unwrap()];
     let inputs = form.split("<input type=\"hidden\" name=\"").skip(1);

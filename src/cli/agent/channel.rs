@@ -182,7 +182,7 @@ pub(super) fn run(screen: &Screen, place: &Place, verb: ChannelVerb) -> Result<(
             told(screen, &client.create("/api/channels", &json!(request))?)
         }
         ChannelVerb::Add { persona, person } => {
-            let request = MemberRequest { persona, agent: None, person };
+            let request = MemberRequest { persona, person, ..MemberRequest::default() };
             told(screen, &client.post("/api/channels/own/members", &json!(request))?)
         }
         ChannelVerb::Leave => told(screen, &client.post("/api/channels/own/leave", &json!({}))?),

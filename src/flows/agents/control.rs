@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use crate::api::agents::AgentView;
 use crate::base::{Actor, Error, JobId, Result};
-use crate::flows::agents::restart::RESTART;
+use crate::flows::agents::restart::{RESTART, UNSEATED};
 use crate::flows::agents::show;
 use crate::flows::jobs::cancel::cancel_waiting;
 use crate::flows::{Site, agents};
@@ -42,6 +42,7 @@ pub async fn start(
             return Err(state(agent, "is no longer declared"));
         }
         agent::want(tx, agent, Wanted::Running)?;
+        agent::rest_as(tx, &agent.name, None)?;
         // The start before may still be ending: then the next one follows from that.
         let is_ending = match &agent.job_id {
             Some(job) => {
@@ -80,6 +81,7 @@ pub async fn restart(site: &Site, caller: &Caller, name: &str) -> Result<AgentVi
             return Err(handed_over(agent));
         }
         agent::want(tx, agent, Wanted::Running)?;
+        agent::rest_as(tx, &agent.name, None)?;
         agent::show(tx, agent, State::Starting, ("asked", Some(RESTART)), by)?;
         if !end_start(tx, site, agent, by)? {
             agent::show(tx, agent, State::Starting, ("asked", None), by)?;
@@ -87,6 +89,51 @@ pub async fn restart(site: &Site, caller: &Caller, name: &str) -> Result<AgentVi
         Ok(())
     })
     .await
+}
+
+/// Starts an agent that takes a seat, unless it runs: until it has no seat any more.
+///
+/// # Errors
+/// As any write.
+pub(in crate::flows) fn start_for_seat(tx: &Tx<'_>, agent: &Agent) -> Result<()> {
+    let is_ending = match &agent.job_id {
+        Some(job) => {
+            let job = jobs::find_brief(tx.connection(), &jobs::Viewer::Program, job)?;
+            !job.status.is_final() && (job.ending_at.is_some() || job.cancelled_by.is_some())
+        }
+        None => false,
+    };
+    if agent.state.is_live() && !is_ending {
+        return match agent.wanted {
+            Wanted::Running => Ok(()),
+            Wanted::Stopped => agent::want(tx, agent, Wanted::Running),
+        };
+    }
+    let rests = match agent.reason.as_deref() {
+        Some(UNSEATED) => agent.rests.unwrap_or(agent.wanted),
+        _ => agent.wanted,
+    };
+    agent::rest_as(tx, &agent.name, Some(rests))?;
+    agent::want(tx, agent, Wanted::Running)?;
+    let reason = is_ending.then_some(RESTART);
+    agent::show(tx, agent, State::Starting, ("asked", reason), &Actor::System)
+}
+
+/// Ends an agent that was started to take a seat and has none any more; it is again what it was.
+///
+/// # Errors
+/// As any write.
+pub(super) fn rest(tx: &Tx<'_>, site: &Site, agent: &Agent, wanted: Wanted) -> Result<()> {
+    agent::want(tx, agent, wanted)?;
+    agent::show(tx, agent, agent.state, ("unseated", Some(UNSEATED)), &Actor::System)?;
+    match end_start(tx, site, agent, &Actor::System)? {
+        true => Ok(()),
+        false => {
+            let why = ("unseated", Some(UNSEATED));
+            agent::show(tx, agent, State::Stopped, why, &Actor::System)?;
+            agent::rest_as(tx, &agent.name, None)
+        }
+    }
 }
 
 /// Asks an agent to leave off what it does.

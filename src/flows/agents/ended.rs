@@ -4,7 +4,7 @@
 use crate::base::{Result, fault};
 use crate::flows::Works;
 use crate::flows::agents::heard::{End, ended};
-use crate::flows::agents::restart::{RESTART, next};
+use crate::flows::agents::restart::{RESTART, UNSEATED, next};
 use crate::flows::agents::speech;
 use crate::jobs::Job;
 use crate::jobs::speak::{Tokens, knows_a_block_again};
@@ -36,6 +36,9 @@ pub(in crate::flows) fn settle_job(tx: &Tx<'_>, works: &Works, job: &Job) -> Res
     let kind = config.kinds.get(&kind_of_agent(&agent.declared));
     let next = next(&agent, job, kind.and_then(|it| it.agent.as_ref()), tx.now());
     agent::ended(tx, &agent, (next.state, next.reason.as_deref()), &next.ends, next.not_before)?;
+    if next.reason.as_deref() == Some(UNSEATED) {
+        agent::rest_as(tx, name, None)?;
+    }
     if next.is_asked && agent.wanted == Wanted::Running && agent.reason.as_deref() != Some(RESTART)
     {
         // Whoever cancels the start does not want the next one either.
@@ -67,6 +70,10 @@ pub(in crate::flows) fn cancelled(tx: &Tx<'_>, job: &Job) -> Result<()> {
     };
     if agent.reason.as_deref() == Some(RESTART) {
         return agent::ended(tx, &agent, (State::Starting, None), &agent.ends, None);
+    }
+    if agent.reason.as_deref() == Some(UNSEATED) {
+        agent::rest_as(tx, name, None)?;
+        return agent::ended(tx, &agent, (State::Stopped, Some(UNSEATED)), &[], None);
     }
     agent::want(tx, &agent, Wanted::Stopped)?;
     agent::ended(tx, &agent, (State::Stopped, Some("asked")), &[], None)

@@ -363,12 +363,17 @@ fn seat(
         let found = channels::find_member(c, room, &member)?;
         let Some(member) = found.filter(|_| channel.status.is_open()) else { continue };
         let who = (agent, successor, &last.asked_by);
-        take_over(tx, &ground, (&channel, &member), who)?;
+        take_over(tx, &ground, (&channel, &member), who, Some(last.asked_at))?;
         let line = format!("{successor} goes on for {}, who has handed over.", agent.name);
         say_in(tx, &ground, room, line)?;
     }
     mail::take_over_direct(tx, &agent.name, successor)?;
     agent::set_heir(tx, &agent.name, Some(successor))?;
+    // It is what the other was: started for a channel, or not.
+    agent::rest_as(tx, successor, agent.rests)?;
+    if last.keeps {
+        agent::rest_as(tx, &agent.name, None)?;
+    }
     handoff::seated(tx, last)
 }
 

@@ -3,8 +3,9 @@
 use crate::approvals;
 use crate::base::{Actor, BlockId, Result};
 use crate::flows::Works;
-use crate::flows::agents::restart::RESTART;
+use crate::flows::agents::restart::{RESTART, UNSEATED};
 use crate::flows::agents::{direct, rooms, speech};
+use crate::flows::channels::{Ground, brief_again};
 use crate::jobs::speak::{Ending, Fact, Tokens};
 use crate::jobs::{self, Job, TurnSpent};
 use crate::mail::agent::{self, Agent, State};
@@ -23,8 +24,8 @@ pub(in crate::flows) fn heard(tx: &Tx<'_>, works: &Works, job: &Job, fact: &Fact
         return Ok(());
     };
     let see = |state, fact| match agent.reason.as_deref() {
-        // A person has asked for its next start already: what this one still does is not its state.
-        Some(RESTART) => Ok(()),
+        // Its end was asked for already: what it still does is not its state.
+        Some(RESTART | UNSEATED) => Ok(()),
         _ => agent::show(tx, &agent, state, (fact, None), &Actor::System),
     };
     match fact {
@@ -37,7 +38,12 @@ pub(in crate::flows) fn heard(tx: &Tx<'_>, works: &Works, job: &Job, fact: &Fact
         Fact::Free if is_held(&agent) => see(agent.state, "free"),
         Fact::Free => Ok(()),
         Fact::Works => see(State::Busy, "works"),
-        Fact::SessionLost => agent::keep_session(tx, name, None),
+        Fact::SessionLost => {
+            agent::keep_session(tx, name, None)?;
+            brief_again(tx, &Ground::of(works), name, false)
+        }
+        Fact::Cleared => brief_again(tx, &Ground::of(works), name, false),
+        Fact::Compacted => brief_again(tx, &Ground::of(works), name, true),
         // It is the agent's from its first turn on.
         Fact::Session { .. } => Ok(()),
         Fact::Taken { block, answer } => {
@@ -103,7 +109,7 @@ fn waits(tx: &Tx<'_>, agent: &Agent, why: &str) -> Result<()> {
         "start" => agent.state == State::Starting,
         _ => matches!(agent.state, State::Busy | State::Idle),
     };
-    if !is_its_time || agent.reason.as_deref() == Some(RESTART) {
+    if !is_its_time || matches!(agent.reason.as_deref(), Some(RESTART | UNSEATED)) {
         return Ok(());
     }
     let reason = format!("{ASKS}{why}");
@@ -113,7 +119,7 @@ fn waits(tx: &Tx<'_>, agent: &Agent, why: &str) -> Result<()> {
 /// Writes that nothing of a block has reached its agent: it waits again.
 fn refused(tx: &Tx<'_>, agent: &Agent, block: &BlockId, why: &str) -> Result<()> {
     mail::take_back_block(tx, &agent.name, block)?;
-    if agent.reason.as_deref() == Some(RESTART) {
+    if matches!(agent.reason.as_deref(), Some(RESTART | UNSEATED)) {
         return Ok(());
     }
     let reason = format!("{HELD}{why}");

@@ -21,6 +21,7 @@ mod supervise;
 mod trouble;
 mod turns;
 
+pub(in crate::flows) use control::start_for_seat;
 pub use control::{AGENT_STATE, interrupt, restart, start, stop};
 pub(in crate::flows) use direct::words;
 pub(in crate::flows) use ended::{cancelled, settle_job};

@@ -16,6 +16,8 @@ const PAUSE_MS: i64 = 1_000;
 const PAUSE_MAX_MS: i64 = 5 * 60_000;
 /// The reason of a start that a person ends for the next one.
 pub(super) const RESTART: &str = "restart";
+/// The reason of an end because the agent was started to take a seat, and has none any more.
+pub(super) const UNSEATED: &str = "unseated";
 
 /// Returns when a start that was put off is due, if it is not yet. No pause is longer than the
 /// longest: what lies further ahead was written while the clock was ahead, and is due.
@@ -43,6 +45,9 @@ pub(super) fn next(agent: &Agent, job: &Job, declared: Option<&LiveAgent>, now: 
     };
     if agent.reason.as_deref() == Some(RESTART) {
         return plain(State::Starting, None);
+    }
+    if agent.reason.as_deref() == Some(UNSEATED) {
+        return Next { ends: Vec::new(), ..plain(State::Stopped, Some(UNSEATED)) };
     }
     if agent.wanted == Wanted::Stopped || job.status == Status::Cancelled {
         return Next { is_asked: true, ends: Vec::new(), ..plain(State::Stopped, Some("asked")) };

@@ -8,17 +8,20 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::base::{Actor, BlockId, ErrorKind, JobId, Millis, Result, fault};
+use crate::channels;
 use crate::flows::agents::heard::is_held;
-use crate::flows::agents::restart::pending;
-use crate::flows::agents::{declaration, direct, handover, probe, rooms, speech};
+use crate::flows::agents::restart::{RESTART, UNSEATED, pending};
+use crate::flows::agents::{control, declaration, direct, handover, probe, rooms, speech};
+use crate::flows::channels::{Ground, brief_again};
 use crate::flows::requests::inputs;
 use crate::flows::{Site, Works};
 use crate::jobs::speak::knows_a_block_again;
 use crate::jobs::{self, NewJob, Pool, Queue, Status};
 use crate::mail::agent::{self, Agent, State, Wanted};
 use crate::mail::{self, BELL, OpenBlock};
-use crate::script::{Autostart, Config, Kind, kind_of_agent};
+use crate::script::{Autostart, Config, Kind, Speaks, Speech, kind_of_agent};
 use crate::store::Tx;
+use crate::turns::handoff;
 
 /// Longest sleep while something comes due by itself: the clock of the machine may be set, and a
 /// machine may have slept.
@@ -67,6 +70,8 @@ enum Due {
     Again(OpenBlock),
     /// Write what was recorded but never written, because the server ended in between.
     Say(OpenBlock),
+    /// End it: it was started to take a seat, and has none any more.
+    Rest(Wanted),
     /// Give up on a block that has not arrived, as far as the agent shows.
     GiveUp(OpenBlock),
 }
@@ -197,11 +202,14 @@ fn due(
 ) -> Result<(Option<Due>, Option<Millis>)> {
     let kind = config.kinds.get(&kind_of_agent(&agent.declared));
     let Some(kind) = kind else { return Ok((None, None)) };
+    let autostart = kind.agent.as_ref().map_or(Autostart::Never, |it| it.autostart);
+    if let Some(wanted) = unseated(c, agent, autostart)? {
+        return Ok((Some(Due::Rest(wanted)), None));
+    }
     match agent.state {
         // Whatever is sent to it goes to its heir.
         State::Stopped if agent.heir.is_some() => Ok((None, None)),
         State::Stopped if agent.wanted == Wanted::Running => {
-            let autostart = kind.agent.as_ref().map_or(Autostart::Never, |it| it.autostart);
             let is_due = match autostart {
                 Autostart::Always => true,
                 Autostart::OnMessage => is_awaited(c, agent)?,
@@ -220,6 +228,29 @@ fn due(
         }
         _ => Ok((None, None)),
     }
+}
+
+/// Returns what an agent returns to that was started to take a seat, has none any more, and has
+/// nothing to do.
+fn unseated(c: &Connection, agent: &Agent, autostart: Autostart) -> Result<Option<Wanted>> {
+    let Some(rests) = agent.rests else { return Ok(None) };
+    let is_quiet = matches!(agent.state, State::Idle | State::Starting)
+        && !matches!(agent.reason.as_deref(), Some(UNSEATED | RESTART))
+        && agent.doubt().is_none()
+        && !is_held(agent);
+    // One that is declared to run all the time runs.
+    let is_kept =
+        rests == Wanted::Running && autostart == Autostart::Always && agent.name == agent.declared;
+    if !is_quiet || is_kept || agent.wanted == Wanted::Stopped {
+        return Ok(None);
+    }
+    let is_needed = !channels::seats_of(c, &agent.name)?.is_empty()
+        || is_awaited(c, agent)?
+        || handoff::open(c, &agent.name)?.is_some();
+    Ok((!is_needed).then_some(match autostart {
+        Autostart::OnMessage => rests,
+        Autostart::Always | Autostart::Never => Wanted::Stopped,
+    }))
 }
 
 /// Returns what is due for an agent that is ready for messages.
@@ -321,6 +352,7 @@ fn carry_out(
     let name = agent.name.as_str();
     match (due, &agent.job_id) {
         (Due::Start, _) => start(tx, site, works, agent).map(|()| Some(None)),
+        (Due::Rest(wanted), _) => control::rest(tx, site, agent, wanted).map(|()| Some(None)),
         (Due::Hold, _) => {
             let why = (CAPPED, Some(CAPPED));
             agent::show(tx, agent, agent.state, why, &Actor::System).map(|()| Some(None))
@@ -384,7 +416,19 @@ fn start(tx: &Tx<'_>, site: &Site, works: &Works, agent: &Agent) -> Result<()> {
         }
         Err(cause) => return Err(cause),
     };
-    agent::start(tx, agent, &job, &declaration::digest(&works.config, &agent.declared))
+    agent::start(tx, agent, &job, &declaration::digest(&works.config, &agent.declared))?;
+    match agent.session_ref.is_some() && resumes(&works.config, kind) {
+        true => Ok(()),
+        // It knows nothing of its channel any more.
+        false => brief_again(tx, &Ground::of(works), &agent.name, false),
+    }
+}
+
+/// Returns whether the next start of a kind goes on with the session of the last one.
+fn resumes(config: &Config, kind: &Kind) -> bool {
+    let Some(engine) = config.engines.get(&kind.engine) else { return false };
+    let is_told = |it: &Speech| it.speaks == Speaks::CodexAppServer;
+    !engine.sessions.resume.is_empty() || engine.speech.as_ref().is_some_and(is_told)
 }
 
 fn new_job(works: &Works, kind: &Kind, agent: &Agent) -> NewJob {

@@ -6,7 +6,7 @@
 use crate::base::{Actor, Address, BlockId, JobId, Result, fault};
 use crate::channels::{self, Author, Channel, NewPost, Pause, Sort, Speaks, TEXT_CHARS_MAX};
 use crate::flows::channels::hear::body;
-use crate::flows::channels::{Ground, held, kind_of, say, who};
+use crate::flows::channels::{Ground, held, kind_of, members, say, who};
 use crate::mail::{self, Turn, TurnEnd};
 use crate::store::Tx;
 use crate::turns::{self, End, NewTurn, Outcome};
@@ -141,7 +141,20 @@ fn ended(
             note(tx, ground, (&channel, &turn), line)?;
         }
     }
-    spent(tx, ground, &channel, fact)
+    spent(tx, ground, &channel, fact)?;
+    go(tx, ground, (&channel, agent))
+}
+
+/// Takes an agent out that has asked for it during the turn.
+fn go(tx: &Tx<'_>, ground: &Ground, (channel, agent): (&Channel, &str)) -> Result<()> {
+    let c = tx.connection();
+    let channel = channels::find(c, channel.number)?;
+    match who::seated(c, channel.number, agent)? {
+        Some(member) if member.is_leaving && channel.status.is_open() => {
+            members::take_out(tx, ground, (&channel, &member), &member.member)
+        }
+        _ => Ok(()),
+    }
 }
 
 fn one_line(text: &str) -> String {
@@ -205,6 +218,7 @@ pub(super) fn answer(
         is_answer: true,
         job: Some(turn.job_id.clone()),
         attachments: Vec::new(),
+        depth: 0,
     };
     channels::post(tx, &ground.ids, (channel.number, &kind), &post).map(drop)
 }

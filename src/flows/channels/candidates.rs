@@ -1,48 +1,54 @@
 //! Who can become a member of a channel.
 
-use crate::base::Result;
+use std::collections::BTreeSet;
+
+use rusqlite::Connection;
+
+use crate::base::{Actor, Result};
 use crate::channels;
 use crate::flows::Site;
+use crate::flows::channels::namesake::next_name;
+use crate::flows::channels::{Ground, joining};
 use crate::mail::agent;
 use crate::people::{self, Caller};
 
 /// Who can become a member.
 #[derive(Clone, Debug, Default)]
 pub struct Candidates {
-    /// Agents, by name.
-    pub agents: Vec<FreeAgent>,
+    /// Personas, by name.
+    pub personas: Vec<FreePersona>,
     /// People who may write, also from outside: their names, and what others see.
     pub people: Vec<(String, String)>,
 }
 
-/// An agent that could take a seat.
+/// A persona that could become a member.
 #[derive(Clone, Debug)]
-pub struct FreeAgent {
+pub struct FreePersona {
     /// Its name.
     pub name: String,
-    /// What it was last seen doing.
-    pub state: String,
-    /// The channel in which it has a seat.
-    pub seat: Option<String>,
+    /// All its agents.
+    pub agents: Vec<String>,
+    /// The agent that would take its seat.
+    pub agent: String,
+    /// What happens then, in words.
+    pub what: String,
 }
 
-/// Returns who can become a member of a channel.
+/// Returns who can become a member of a channel, and which agent would take the seat.
 ///
 /// # Errors
 /// `forbidden` for a job.
 pub async fn candidates(site: &Site, caller: &Caller) -> Result<Candidates> {
     caller.person()?;
+    let (ground, by) = (Ground::of(site), caller.actor());
     site.store
-        .read(|c| {
+        .read(move |c| {
             let mut found = Candidates::default();
-            for it in agent::list(c)?.into_iter().filter(|it| it.heir.is_none()) {
-                let seat = channels::seat_of(c, &it.name)?;
-                let seat = seat.map(|it| channels::find(c, it)).transpose()?;
-                found.agents.push(FreeAgent {
-                    state: it.state_word().to_owned(),
-                    seat: seat.map(|it| it.slug),
-                    name: it.name,
-                });
+            let agents = agent::list(c)?.into_iter().filter(|it| it.heir.is_none());
+            let names: BTreeSet<String> =
+                agents.map(|it| it.persona.unwrap_or(it.declared)).collect();
+            for name in names {
+                found.personas.extend(persona(c, &ground, &by, name)?);
             }
             let people = people::list(c)?.into_iter();
             let may_take_part =
@@ -56,4 +62,31 @@ pub async fn candidates(site: &Site, caller: &Caller) -> Result<Candidates> {
             Ok(found)
         })
         .await
+}
+
+fn persona(
+    c: &Connection,
+    ground: &Ground,
+    by: &Actor,
+    name: String,
+) -> Result<Option<FreePersona>> {
+    let all = joining::of_persona(c, &name)?;
+    let Some(first) = all.first() else { return Ok(None) };
+    let agents = all.iter().map(|it| it.name.clone()).collect();
+    for it in &all {
+        if joining::is_free(c, ground, it, by)? {
+            let what = match it.state.is_live() {
+                true => format!("{} takes the seat ({})", it.name, it.state_word()),
+                false => format!("{} starts", it.name),
+            };
+            return Ok(Some(FreePersona { name, agents, agent: it.name.clone(), what }));
+        }
+    }
+    let Some(agent) = next_name(c, &first.declared)? else { return Ok(None) };
+    let why = match channels::seat_of(c, &first.name)? {
+        Some(room) => format!("is in {}", channels::find(c, room)?.slug),
+        None => "has worked for others".to_owned(),
+    };
+    let what = format!("{agent} starts, because {} {why}", first.name);
+    Ok(Some(FreePersona { name, agents, agent, what }))
 }

@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 use crate::api::channels::{ChannelView, CreateRequest, MemberRequest};
 use crate::base::{Actor, Error, ErrorKind, Result};
 use crate::channels::{self, Joining, NewChannel};
-use crate::flows::channels::{Ground, kind_of, members, show, speak, who};
+use crate::flows::channels::{
+    Ground, briefing, joining, kind_of, members, show, speak, starts, who,
+};
 use crate::flows::{Site, kept_answer};
 use crate::jobs;
 use crate::people::Caller;
@@ -21,7 +23,7 @@ const KIND_DEFAULT: &str = "workshop";
 /// `forbidden` for viewers, and `not_an_agent`, `no_creation_capability`, `agent_forbidden`;
 /// `invalid`: `unknown_type`, `bad_name`, `bad_member`;
 /// `not_found`: `no_agent`, `no_person`; `conflict`: `name_taken`, `agent_already_in_channel`;
-/// `busy`: `too_many_channels`, `too_many_members`.
+/// `busy`: `too_many_channels`, `too_many_members`, `too_many_starts`.
 pub async fn create(
     site: &Site,
     caller: &Caller,
@@ -42,6 +44,7 @@ pub async fn create(
         {
             return kept_slug(&kept);
         }
+        let starter = starts::of(tx.connection(), &asking)?;
         let own = own((tx, &ground), &config, &asking, &request)?;
         let kind = known_kind(&ground, request.kind.as_deref())?;
         let new = NewChannel {
@@ -56,14 +59,18 @@ pub async fn create(
         let channel = channels::create(tx, &ground.ids, &new)?;
         let kind = kind_of(&ground, &channel.kind);
         channels::join(tx, (&channel, &kind), &own, &by)?;
-        seat_all((tx, &ground), (&channel, &kind), &by, &request.members)?;
+        let agents = seat_all((tx, &ground), (&channel, &kind), &by, &request.members)?;
+        if let Some(starter) = &starter {
+            agents.iter().try_for_each(|it| starts::count(tx, &ground, starter, it))?;
+            starts::inherit(tx, starter, &channel)?;
+        }
         let chosen = request.chair.as_deref().filter(|_| !request.without_me);
         if let Some(chair) = chosen {
             who::require_person(&asking)?;
             channels::set_chair(tx, &channel, &members::of_handle(tx, &channel, chair)?, &by)?;
         }
         for member in channels::members(tx.connection(), channel.number)? {
-            members::brief(tx, &ground, (&channel, &kind), &member)?;
+            briefing::of_member(tx, &ground, (&channel, &kind), &member)?;
         }
         if let Some(text) = &request.message {
             speak::say_as_person(tx, &ground, (&asking, channel.number), text)?;
@@ -123,10 +130,10 @@ fn own(
         return Err(Error::new(ErrorKind::Forbidden, message).code("agent_forbidden"));
     }
     match (request.without_me, &request.chair) {
-        (false, _) => members::seat(tx, ground, &agent),
+        (false, _) => joining::seat(tx, ground, &agent),
         (true, Some(person)) => {
             let request = MemberRequest { person: Some(person.clone()), ..Default::default() };
-            members::joining(tx, ground, &request, &asking.actor())
+            joining::joining(tx, ground, &request, &asking.actor())
         }
         (true, None) => {
             Err(Error::invalid("a channel without its creator needs a person as chair")
@@ -142,16 +149,19 @@ pub(super) fn kept_slug(kept: &Value) -> Result<String> {
     slug.ok_or_else(|| Error::internal("a kept answer is none of a channel"))
 }
 
+/// Adds the members that a request names; returns the agents that got seats.
 pub(super) fn seat_all(
     (tx, ground): (&Tx<'_>, &Ground),
     room: (&channels::Channel, &channels::ChannelType),
     by: &Actor,
     asked: &[MemberRequest],
-) -> Result<()> {
+) -> Result<Vec<String>> {
+    let mut agents = Vec::new();
     for request in asked {
-        let joining = members::joining(tx, ground, request, by)?;
+        let joining = joining::joining(tx, ground, request, by)?;
         members::require_inside(&joining, by)?;
         channels::join(tx, room, &joining, by)?;
+        agents.extend(joining.agent);
     }
-    Ok(())
+    Ok(agents)
 }

@@ -1,14 +1,24 @@
 //! A channel as Markdown, its decisions first, or as lines of JSON.
 
+use std::collections::BTreeMap;
+
 use crate::api::channels::{HistoryQuery, MessageView};
 use crate::base::limit::PAGE_ROWS_MAX;
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, truncate_chars};
+use crate::channels;
 use crate::flows::Site;
-use crate::flows::channels::show;
+use crate::flows::channels::{show, who};
 use crate::people::Caller;
 
 /// How lines begin that tell what a conversation came to.
 const OUTCOMES: [&str; 2] = ["Decision:", "Action:"];
+/// Of how many of the last messages a page shows the outcomes.
+const OUTCOMES_OF_LAST: i64 = 5_000;
+/// Most messages with outcomes, and most outcomes, of a page.
+const OUTCOME_MESSAGES_MAX: u32 = 100;
+const OUTCOMES_MAX: usize = 100;
+/// Longest outcome, in characters.
+const OUTCOME_CHARS_MAX: usize = 2_000;
 /// Most bytes of an export; what is later is left out, and said to be.
 const EXPORT_BYTES_MAX: usize = 8 * 1024 * 1024;
 
@@ -38,7 +48,9 @@ pub async fn export(site: &Site, caller: &Caller, slug: &str) -> Result<String> 
     text.push_str(&format!("`{}`, {}. {}\n\n", channel.slug, channel.status, channel.about));
     if !outcomes.is_empty() {
         text.push_str("## Outcomes\n\n");
-        outcomes.iter().for_each(|line| text.push_str(&format!("- {line}\n")));
+        outcomes.iter().for_each(|it: &Outcome| {
+            text.push_str(&format!("- {} ({})\n", it.line, it.author));
+        });
         text.push('\n');
     }
     text.push_str("## Conversation\n\n");
@@ -49,13 +61,51 @@ pub async fn export(site: &Site, caller: &Caller, slug: &str) -> Result<String> 
     Ok(text)
 }
 
-fn outcomes_of(message: &MessageView) -> Vec<String> {
+/// A line that tells what a conversation came to.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The line.
+    pub line: String,
+    /// The name of its author.
+    pub author: String,
+    /// The message in which it stands.
+    pub sequence: i64,
+}
+
+/// Returns what a conversation came to: of its last messages, and not more lines than a page shows.
+/// The export has all of them.
+///
+/// # Errors
+/// As `show`.
+pub async fn outcomes(site: &Site, caller: &Caller, slug: &str) -> Result<Vec<Outcome>> {
+    let (asking, text) = (caller.clone(), slug.to_owned());
+    let read = site.store.read(move |c| {
+        let channel = who::channel(c, &asking, &text)?;
+        let after = channel.last_sequence - OUTCOMES_OF_LAST;
+        let mut names = BTreeMap::new();
+        let mut found = Vec::new();
+        for spoken in channels::outcomes_after(c, channel.number, after, OUTCOME_MESSAGES_MAX)? {
+            let message = show::message(c, &mut names, spoken)?;
+            found.extend(outcomes_of(&message));
+        }
+        found.truncate(OUTCOMES_MAX);
+        Ok(found)
+    });
+    read.await
+}
+
+fn outcomes_of(message: &MessageView) -> Vec<Outcome> {
     if message.kind == "system" {
         return Vec::new();
     }
     let is_outcome = |line: &&str| OUTCOMES.iter().any(|it| line.trim_start().starts_with(it));
     let lines = message.text.lines().filter(is_outcome);
-    lines.map(|line| format!("{} ({})", line.trim(), author(message))).collect()
+    let outcome = |line: &str| Outcome {
+        line: truncate_chars(line.trim(), OUTCOME_CHARS_MAX).to_owned(),
+        author: author(message),
+        sequence: message.sequence,
+    };
+    lines.map(outcome).collect()
 }
 
 fn entry(message: &MessageView) -> String {

@@ -31,6 +31,8 @@ pub struct Ground {
     pub untold_cost: BTreeSet<String>,
     /// Number of earlier messages shown to a new member.
     pub catch_up: u32,
+    /// Number of agents that an agent without a seat may have started within an hour.
+    pub starts: u32,
     /// The digest of the script, for agents that are made.
     pub digest: String,
     /// What a newcomer is told, with `{{name}}`; a text of the program without it.
@@ -61,6 +63,7 @@ impl Ground {
             untold_tokens: agents(&works.config, |it| !it.speaks.tells_tokens()),
             untold_cost: agents(&works.config, |it| !it.speaks.tells_cost()),
             catch_up: declared.catch_up,
+            starts: site.starts,
             digest: works.config.digest.clone(),
             primer: declared.primer.clone(),
             footer: declared.footer.clone(),
@@ -80,6 +83,7 @@ impl Ground {
             untold_tokens: BTreeSet::new(),
             untold_cost: BTreeSet::new(),
             catch_up: CATCH_UP,
+            starts: 2,
             digest: "digest".to_owned(),
             primer: None,
             footer: None,

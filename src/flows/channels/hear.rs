@@ -14,7 +14,9 @@ use crate::store::Tx;
 
 /// Longest block for an agent in a terminal, in bytes, unless one message is longer: a longer one
 /// would be passed as a file.
-const TYPED_BYTES_MAX: usize = 7 * 1024;
+pub(super) const TYPED_BYTES_MAX: usize = 7 * 1024;
+/// What a block holds beside its messages and the briefing, at most.
+const HEAD_BYTES: usize = 128;
 
 /// Composes the block for an idle agent: the waking messages, and the context that waits
 /// before them. None while the channel is paused or complete, or the agent has no seat in it.
@@ -42,12 +44,14 @@ pub fn compose(tx: &Tx<'_>, ground: &Ground, agent: &str, room: i64) -> Result<O
     // Context after the last waking message comes with the next one.
     let Some(last) = parts.iter().rposition(|it| it.wakes) else { return Ok(None) };
     parts.truncate(last + 1);
-    let left_out = fit(&mut parts, bytes_max(c, ground, agent)?);
-    for seq in &left_out {
+    let too_many = mail::left_out_in_room(c, agent, room)?;
+    let too_long = fit(&mut parts, bytes_max(c, ground, agent)?);
+    for seq in &too_long {
         mail::drop_waiting(tx, *seq, "too_long")?;
     }
     let rows = parts.iter().map(|it| it.seq).collect();
-    Ok(Some(Block { id: ground.ids.mint(), text: text(&parts, left_out.len()), rows }))
+    let text = text(&parts, too_many + too_long.len());
+    Ok(Some(Block { id: ground.ids.mint(), text, rows }))
 }
 
 /// One delivery in a block.
@@ -65,7 +69,7 @@ impl Part {
             Some(spoken) => channels::envelopes(&[envelope(c, channel, spoken)?]),
             None => body(c, &row.message_id)?,
         };
-        Ok(Part { seq: row.seq, wakes: row.wakes, is_briefing: spoken.is_none(), text })
+        Ok(Part { seq: row.seq, wakes: row.wakes, is_briefing: row.is_briefing, text })
     }
 }
 
@@ -84,7 +88,8 @@ fn fit(parts: &mut Vec<Part>, bytes_max: usize) -> Vec<i64> {
     let mut dropped = Vec::new();
     loop {
         let bytes: usize = parts.iter().map(|it| it.text.len()).sum();
-        if parts.len() <= MESSAGES_MAX && bytes <= bytes_max {
+        let messages = parts.iter().filter(|it| !it.is_briefing).count();
+        if messages <= MESSAGES_MAX && bytes + HEAD_BYTES <= bytes_max {
             return dropped;
         }
         let waking = parts.iter().filter(|it| it.wakes).count();
@@ -92,7 +97,7 @@ fn fit(parts: &mut Vec<Part>, bytes_max: usize) -> Vec<i64> {
         match context {
             Some(at) => dropped.push(parts.remove(at).seq),
             None if waking > 1 => drop(parts.pop()),
-            // One message and the briefing: each has its own limit.
+            // One message and the briefing, which leaves room for it.
             None => return dropped,
         }
     }
@@ -106,11 +111,7 @@ fn text(parts: &[Part], left_out: usize) -> String {
         text.push_str(NEW_MESSAGES);
         text.push('\n');
     }
-    if left_out > 0 {
-        text.push_str(&format!(
-            "({left_out} earlier messages were left out: `wb-agent channel history`)\n"
-        ));
-    }
+    text.push_str(&channels::left_out(left_out));
     messages.iter().for_each(|it| text.push_str(&it.text));
     text
 }

@@ -1,19 +1,15 @@
-//! Joining and leaving: seats of agents, and what a newcomer is told.
+//! Joining and leaving, muting and removing.
 
 use crate::api::channels::{ChannelView, MemberRequest};
 use crate::base::{Actor, Address, Error, ErrorKind, Result};
-use crate::channels::{self, Channel, ChannelType, Joining, Member};
+use crate::channels::{self, Channel, Joining, Member};
 use crate::flows::Site;
-use crate::flows::channels::{Ground, fresh, hear, kind_of, say, show, who};
-use crate::flows::people::named;
+use crate::flows::channels::{Ground, briefing, joining, kind_of, say, show, starts, who};
 use crate::jobs;
 use crate::mail;
-use crate::mail::agent::{self, Agent, State, Wanted};
 use crate::people::Caller;
 use crate::store::Tx;
-
-/// Most messages that were missed that a member is told when it hears again.
-const MISSED_MAX: u32 = 50;
+use crate::turns;
 
 /// What is done with a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,15 +49,14 @@ pub async fn add(
                 .code("no_add_capability")
                 .hint("set `can_add_members = true` in its wb.agent"));
         }
+        let starter = starts::of(tx.connection(), &asking)?;
         let channel = who::channel(tx.connection(), &asking, &text)?;
         who::require_part(tx.connection(), &asking, &channel)?;
-        let joining = joining(tx, &ground, &request, &by)?;
+        let joining = joining::joining(tx, &ground, &request, &by)?;
         require_inside(&joining, &by)?;
         let kind = kind_of(&ground, &channel.kind);
-        if let (Caller::Job { .. }, Some(agent)) = (&asking, &joining.agent)
-            && is_starting(tx, agent)?
-        {
-            channels::count_start(tx, &channel, kind.limits.starts)?;
+        if let (Some(starter), Some(agent)) = (&starter, &joining.agent) {
+            starts::count(tx, &ground, starter, agent)?;
         }
         let member = channels::join(tx, (&channel, &kind), &joining, &by)?;
         arrived(tx, &ground, &channel, &member)?;
@@ -69,12 +64,6 @@ pub async fn add(
     });
     let slug = write.await?;
     show::changed(site, caller, slug).await
-}
-
-/// Returns whether an agent was made to start.
-fn is_starting(tx: &Tx<'_>, agent: &str) -> Result<bool> {
-    let found = agent::find(tx.connection(), agent)?;
-    Ok(found.is_some_and(|agent| agent.state == State::Starting))
 }
 
 /// Adds the caller as a member.
@@ -141,7 +130,7 @@ pub(super) async fn leave(site: &Site, caller: &Caller, slug: &str) -> Result<Ch
         let channel = who::channel(tx.connection(), &asking, &text)?;
         channel.require_open()?;
         let member = who::require_member(tx.connection(), &asking, &channel)?;
-        take_out(tx, &ground, (&channel, &member), &asking.actor())?;
+        go(tx, &ground, (&channel, &member), &asking)?;
         Ok(channel.slug)
     });
     let slug = write.await?;
@@ -176,6 +165,7 @@ pub async fn set_member(
         }
         let by = asking.actor();
         match change {
+            Change::Remove if is_own => go(tx, &ground, (&channel, &member), &asking)?,
             Change::Remove => take_out(tx, &ground, (&channel, &member), &by)?,
             Change::Mute => {
                 channels::set_muted(tx, &channel, &member, true, &by)?;
@@ -185,7 +175,7 @@ pub async fn set_member(
             }
             Change::Unmute => {
                 channels::set_muted(tx, &channel, &member, false, &by)?;
-                catch_up(tx, &ground, &channel, &member)?;
+                briefing::of_missed(tx, &ground, &channel, &member)?;
             }
         }
         Ok(channel.slug)
@@ -208,6 +198,23 @@ pub(super) fn of_handle(tx: &Tx<'_>, channel: &Channel, handle: &str) -> Result<
     })
 }
 
+/// Takes out who asks for it; an agent when its turn has ended, so that its last words are posted.
+fn go(
+    tx: &Tx<'_>,
+    ground: &Ground,
+    (channel, member): (&Channel, &Member),
+    caller: &Caller,
+) -> Result<()> {
+    let running = match (caller.is_job(), &member.agent) {
+        (true, Some(agent)) => turns::running_of(tx.connection(), agent)?,
+        _ => None,
+    };
+    match running.is_some_and(|it| it.channel == Some(channel.number)) {
+        true => channels::leave_after_turn(tx, channel.number, &member.member),
+        false => take_out(tx, ground, (channel, member), &caller.actor()),
+    }
+}
+
 pub(super) fn take_out(
     tx: &Tx<'_>,
     ground: &Ground,
@@ -226,160 +233,18 @@ pub(super) fn take_out(
     }
 }
 
-/// Resolves the member that a request names, with the agent for its seat.
-pub(super) fn joining(
-    tx: &Tx<'_>,
-    ground: &Ground,
-    request: &MemberRequest,
-    by: &Actor,
-) -> Result<Joining> {
-    match (&request.persona, &request.agent, &request.person) {
-        (None, None, Some(name)) => {
-            let person = named(tx.connection(), name)?;
-            if person.disabled_at.is_some() {
-                let message = format!("{} is disabled", person.name);
-                return Err(Error::conflict("recipient_ended", message));
-            }
-            Ok(Joining {
-                member: Actor::Person(person.id),
-                name: person.name,
-                agent: None,
-                is_outside: person.is_external,
-            })
-        }
-        (None, Some(name), None) => {
-            let found = agent::find(tx.connection(), name)?;
-            seat(tx, ground, &found.ok_or_else(|| no_agent(name))?)
-        }
-        (Some(persona), None, None) => {
-            let agents = agent::list(tx.connection())?;
-            let is_meant = |it: &&Agent| {
-                it.heir.is_none()
-                    && (it.persona.as_deref() == Some(persona)
-                        || it.declared == *persona
-                        || it.name == *persona)
-            };
-            let mut meant: Vec<&Agent> = agents.iter().filter(is_meant).collect();
-            meant.sort_by_key(|it| it.name != *persona);
-            let c = tx.connection();
-            let mut is_any_free = false;
-            for it in &meant {
-                if channels::seat_of(c, &it.name)?.is_some() {
-                    continue;
-                }
-                if mail::other_person(c, &it.name, by)?.is_none() {
-                    return seat(tx, ground, it);
-                }
-                is_any_free = true;
-            }
-            let first = meant.first().ok_or_else(|| no_agent(persona))?;
-            if is_any_free {
-                // What others told these agents stays private.
-                return seat(tx, ground, &fresh(tx, first, &ground.digest)?);
-            }
-            // The error names the channel in which it has a seat.
-            channels::require_free(c, &first.name)?;
-            seat(tx, ground, first)
-        }
-        _ => Err(Error::invalid("name exactly one of `persona`, `agent` and `person`")
-            .code("bad_member")
-            .of_input("members")),
-    }
-}
-
-/// Seats an agent; starts it if it is not running.
-pub(super) fn seat(tx: &Tx<'_>, ground: &Ground, agent: &Agent) -> Result<Joining> {
-    refuse_unheard(ground, agent)?;
-    wake_up(tx, agent)?;
-    let persona = agent.persona.clone().unwrap_or_else(|| agent.declared.clone());
-    Ok(Joining {
-        member: Actor::Persona(persona.clone()),
-        name: persona,
-        agent: Some(agent.name.clone()),
-        is_outside: false,
-    })
-}
-
-/// Refuses an agent without hooks: nobody can tell its final message.
-pub(super) fn refuse_unheard(ground: &Ground, agent: &Agent) -> Result<()> {
-    if !ground.unheard.contains(&agent.declared) {
-        return Ok(());
-    }
-    let message =
-        format!("agent:{} is in a terminal without hooks, so its answers are unknown", agent.name);
-    Err(Error::new(ErrorKind::Forbidden, message)
-        .code("not_an_agent")
-        .hint("use an engine with `hooks`, or of type \"stream\""))
-}
-
-/// Starts an agent that is not running.
-pub(super) fn wake_up(tx: &Tx<'_>, agent: &Agent) -> Result<()> {
-    if agent.wanted == Wanted::Stopped {
-        agent::want(tx, agent, Wanted::Running)?;
-    }
-    match agent.state.is_live() {
-        true => Ok(()),
-        false => agent::show(tx, agent, State::Starting, ("asked", None), &Actor::System),
-    }
-}
-
-pub(super) fn no_agent(name: &str) -> Error {
-    let shown = crate::base::truncate_chars(name, 80);
-    Error::not_found(format!("no agent {}", shown.escape_debug()))
-        .code("no_agent")
-        .hint("`wb.agent` in the script declares one")
-}
-
 /// Announces a new member, and briefs its agent.
 fn arrived(tx: &Tx<'_>, ground: &Ground, channel: &Channel, member: &Member) -> Result<()> {
     let kind = kind_of(ground, &channel.kind);
-    brief(tx, ground, (channel, &kind), member)?;
+    briefing::of_member(tx, ground, (channel, &kind), member)?;
     let now = channels::find(tx.connection(), channel.number)?;
-    say(tx, ground, &now, format!("{} joined the channel.", member.handle))
-}
-
-/// Writes the briefing of a new member's agent; none for a person.
-pub(super) fn brief(
-    tx: &Tx<'_>,
-    ground: &Ground,
-    room: (&Channel, &ChannelType),
-    member: &Member,
-) -> Result<()> {
-    brief_with(tx, ground, room, (member, ground.catch_up))
-}
-
-/// Writes the briefing with this many of the last messages.
-pub(super) fn brief_with(
-    tx: &Tx<'_>,
-    ground: &Ground,
-    (channel, kind): (&Channel, &ChannelType),
-    (member, count): (&Member, u32),
-) -> Result<()> {
-    let Some(agent) = &member.agent else { return Ok(()) };
-    let c = tx.connection();
-    let members = channels::members(c, channel.number)?;
-    let words = channels::primer_words(channel, kind, &members, &member.handle);
-    let primer = ground.primer(&words)?;
-    let mut last = channels::before(c, channel.number, None, count)?;
-    // Waiting messages arrive by themselves.
-    let waiting = mail::waiting_in_room(c, agent, channel.number)?;
-    last.retain(|it| waiting.iter().all(|row| row.message_id != it.id));
-    let last = hear::envelopes(c, channel, &last)?;
-    let text = channels::briefing(&primer, &last);
-    channels::brief(tx, &ground.ids, channel, agent, text).map(drop)
-}
-
-/// Sends an unmuted member what it missed.
-fn catch_up(tx: &Tx<'_>, ground: &Ground, channel: &Channel, member: &Member) -> Result<()> {
-    let Some(agent) = &member.agent else { return Ok(()) };
-    let c = tx.connection();
-    let missed = channels::before(c, channel.number, None, MISSED_MAX)?;
-    let missed: Vec<_> = missed.into_iter().filter(|it| it.sequence > member.seen_seq).collect();
-    if missed.is_empty() {
-        return Ok(());
-    }
-    let text = channels::briefing("", &hear::envelopes(c, channel, &missed)?);
-    channels::brief(tx, &ground.ids, channel, agent, text).map(drop)
+    let line = match &member.agent {
+        Some(agent) if *agent != member.handle => {
+            format!("{} joined the channel, with {agent} in its seat.", member.handle)
+        }
+        _ => format!("{} joined the channel.", member.handle),
+    };
+    say(tx, ground, &now, line)
 }
 
 /// Returns the address of a person; none if the name cannot be part of one.

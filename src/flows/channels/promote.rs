@@ -14,7 +14,7 @@ use crate::channels::{self, Joining, NewChannel, NewPost};
 use crate::flows::agents::AGENT_STATE;
 use crate::flows::channels::create::{kept_slug, known_kind, seat_all};
 use crate::flows::channels::hear::body;
-use crate::flows::channels::{Ground, kind_of, members, show};
+use crate::flows::channels::{Ground, briefing, joining, kind_of, show};
 use crate::flows::{Site, kept_answer};
 use crate::mail;
 use crate::mail::agent::{self, Agent};
@@ -109,14 +109,14 @@ fn make(
         channels::post(tx, &ground.ids, (channel.number, &kind), &NewPost::system(line))?;
     }
     let channel = channels::find(tx.connection(), channel.number)?;
-    let seat = members::seat(tx, ground, agent)?;
+    let seat = joining::seat(tx, ground, agent)?;
     let promoted = channels::join(tx, (&channel, &kind), &seat, &by)?;
     seat_all((tx, ground), (&channel, &kind), &by, &request.members)?;
     for member in channels::members(tx.connection(), channel.number)? {
         // The agent itself has said it.
         let is_own = member.member == promoted.member;
         let last = if is_own { 0 } else { u32::try_from(count + 1).unwrap_or(u32::MAX) };
-        members::brief_with(tx, ground, (&channel, &kind), (&member, last))?;
+        briefing::with_last(tx, ground, (&channel, &kind), (&member, last))?;
     }
     Ok(channel.slug)
 }
@@ -147,7 +147,7 @@ fn chosen(told: Vec<PromotedTurn>, asked: Option<&[TurnId]>) -> Result<Vec<Promo
 /// Returns an agent that a person talks with alone.
 fn own_agent(c: &Connection, person: &Person, name: &str) -> Result<Agent> {
     let bare = name.strip_prefix("agent:").unwrap_or(name);
-    let agent = agent::find(c, bare)?.ok_or_else(|| members::no_agent(bare))?;
+    let agent = agent::find(c, bare)?.ok_or_else(|| joining::no_agent(bare))?;
     let own = Actor::Person(person.id.clone());
     if let Some(other) = mail::other_person(c, &agent.name, &own)? {
         let other = people::display_name(c, &other)?;

@@ -1,20 +1,17 @@
 //! Seats: giving a member's seat to another agent, or to a fresh one.
 
 use crate::api::channels::{ChannelView, SeatRequest};
-use crate::base::{Actor, Error, Result, fault};
+use crate::base::{Actor, Error, Millis, Result, fault};
 use crate::channels::{self, Channel, Member};
 use crate::flows::Site;
-use crate::flows::agents::AGENT_STATE;
+use crate::flows::agents::{AGENT_STATE, start_for_seat};
 use crate::flows::channels::life::changing;
-use crate::flows::channels::{Ground, kind_of, members, say, who};
+use crate::flows::channels::{Ground, briefing, fresh, joining, kind_of, members, say, who};
 use crate::mail;
-use crate::mail::agent::{self, Agent, Wanted};
+use crate::mail::agent::{self, Agent};
 use crate::people::Caller;
 use crate::store::Tx;
 use crate::turns;
-
-/// Maximum number of agents of one declaration.
-const NUMBER_MAX: u32 = 10_000;
 
 /// Gives the seat of a member to another agent of its persona, or to a fresh one, which is briefed
 /// and gets the waiting messages.
@@ -41,11 +38,15 @@ pub async fn seat(
         let old = find(tx, old)?;
         require_quiet(tx, channel, &old)?;
         let new = match &request.agent {
-            Some(name) => other(tx, &old, name)?,
+            Some(name) => {
+                let other = other(tx, &old, name)?;
+                joining::require_untold(tx.connection(), ground, &other, &caller.actor())?;
+                other
+            }
             None => fresh(tx, &old, &digest)?,
         };
-        members::wake_up(tx, &new)?;
-        take_over(tx, ground, (channel, &member), (&old, &new.name, &caller.actor()))?;
+        start_for_seat(tx, &new)?;
+        take_over(tx, ground, (channel, &member), (&old, &new.name, &caller.actor()), None)?;
         let line = format!("{} has the seat of {} now.", new.name, member.handle);
         say(tx, ground, channel, line)
     })
@@ -53,7 +54,7 @@ pub async fn seat(
 }
 
 fn find(tx: &Tx<'_>, name: &str) -> Result<Agent> {
-    agent::find(tx.connection(), name)?.ok_or_else(|| members::no_agent(name))
+    agent::find(tx.connection(), name)?.ok_or_else(|| joining::no_agent(name))
 }
 
 /// Returns another agent of the same declaration.
@@ -70,21 +71,6 @@ fn other(tx: &Tx<'_>, old: &Agent, name: &str) -> Result<Agent> {
             .hint("omit `agent` to start a fresh one"));
     }
     Ok(found)
-}
-
-/// Creates another agent of a declaration, such as `robbo-2`.
-///
-/// # Errors
-/// As any write.
-pub(in crate::flows) fn fresh(tx: &Tx<'_>, old: &Agent, digest: &str) -> Result<Agent> {
-    for number in 2..NUMBER_MAX {
-        let name = format!("{}-{number}", old.declared);
-        let persona = old.persona.as_deref();
-        if agent::make(tx, (&name, &old.declared), persona, Wanted::Running, digest)? {
-            return find(tx, &name);
-        }
-    }
-    Err(Error::conflict("too_many_agents", format!("{} has too many agents", old.declared)))
 }
 
 /// Refuses to move a seat while its agent works on messages of the channel.
@@ -104,7 +90,8 @@ fn require_quiet(tx: &Tx<'_>, channel: &Channel, old: &Agent) -> Result<()> {
     )))
 }
 
-/// Gives a seat and its waiting messages to another agent, and briefs it.
+/// Gives a seat and its waiting messages to another agent, and briefs it: also of what was said
+/// since a moment, if the old one wrote down what it knew then.
 ///
 /// # Errors
 /// As any write; `conflict` with code `agent_already_in_channel`.
@@ -113,6 +100,7 @@ pub(in crate::flows) fn take_over(
     ground: &Ground,
     (channel, member): (&Channel, &Member),
     (old, new, by): (&Agent, &str, &Actor),
+    since: Option<Millis>,
 ) -> Result<()> {
     channels::reseat(tx, channel, member, (new, by))?;
     if !fault::is_off("seat_tx") {
@@ -122,5 +110,5 @@ pub(in crate::flows) fn take_over(
     }
     let kind = kind_of(ground, &channel.kind);
     let seated = Member { agent: Some(new.to_owned()), ..member.clone() };
-    members::brief(tx, ground, (channel, &kind), &seated)
+    briefing::of_successor(tx, ground, (channel, &kind), (&seated, since))
 }

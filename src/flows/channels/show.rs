@@ -17,7 +17,7 @@ use crate::mail::{self, agent};
 use crate::people::{self, Caller};
 use crate::turns;
 
-/// Most channels of one list.
+/// Most channels that one page of a list looks at.
 const LISTED_MAX: u32 = 200;
 /// Recent turns that are searched for running ones.
 const TURNS_SEEN: u32 = 50;
@@ -44,16 +44,24 @@ pub async fn list(site: &Site, caller: &Caller, query: ChannelQuery) -> Result<C
     let (ground, caller) = (Ground::of(site), caller.clone());
     site.store
         .read(move |c| {
+            let after = query.after.map(|number| channels::find(c, number)).transpose()?;
+            let after = after.map(|it| (it.last_at, it.number));
             let mut found = Vec::new();
             for status in &wanted {
-                found.extend(channels::list(c, *status, None, LISTED_MAX)?);
+                found.extend(channels::list(c, *status, after, LISTED_MAX)?);
             }
-            found.sort_by_key(|it| std::cmp::Reverse(it.last_at));
+            found.sort_by_key(|it| std::cmp::Reverse((it.last_at, it.number)));
+            let is_cut = found.len() >= LISTED_MAX as usize;
+            found.truncate(LISTED_MAX as usize);
+            let next = found.last().map(|it| it.number).filter(|_| is_cut);
             let own = channels::channels_of(c, &caller.actor())?;
-            found.retain(|it| !is_mine || own.contains(&it.number));
+            found.retain(|it| {
+                (!is_mine || own.contains(&it.number))
+                    && query.kind.as_ref().is_none_or(|kind| it.kind == *kind)
+            });
             let items: Result<Vec<ChannelView>> =
                 found.into_iter().map(|it| view(c, &ground, &caller, it)).collect();
-            Ok(ChannelList { items: items? })
+            Ok(ChannelList { items: items?, next: next.filter(|_| !caller.is_outside()) })
         })
         .await
 }
@@ -238,7 +246,7 @@ fn member(
     })
 }
 
-fn message(
+pub(super) fn message(
     c: &Connection,
     names: &mut BTreeMap<String, String>,
     spoken: Spoken,

@@ -158,6 +158,23 @@ pub(in crate::flows) fn post_in_room(
     Ok(Posted { channel: channel.slug, sequence: spoken.sequence, message_id: spoken.id })
 }
 
+/// Posts a message of the script, which is no member; it wakes agents as a person's does.
+///
+/// # Errors
+/// `not_found`: `no_channel`; `conflict`: `channel_not_active`; `invalid`: `empty_text`;
+/// `too_large`.
+pub(in crate::flows) fn post_as_script(
+    tx: &Tx<'_>,
+    ground: &Ground,
+    slug: &str,
+    (by, text, depth): (&Actor, String, u32),
+) -> Result<Spoken> {
+    let channel = channels::resolve(tx.connection(), slug)?;
+    let kind = kind_of(ground, &channel.kind);
+    let post = NewPost::by_script(by.clone(), text, depth);
+    channels::post(tx, &ground.ids, (channel.number, &kind), &post)
+}
+
 /// The message.
 struct Words<'a> {
     sort: Sort,
@@ -204,6 +221,7 @@ fn by_person(
         is_answer: false,
         job: None,
         attachments: words.attachments.to_vec(),
+        depth: 0,
     };
     let kind = kind_of(ground, &channel.kind);
     let spoken = channels::post(tx, &ground.ids, (channel.number, &kind), &post)?;
@@ -326,6 +344,7 @@ fn by_agent(
         is_answer: false,
         job: Some(job.clone()),
         attachments: words.attachments.to_vec(),
+        depth: 0,
     };
     let kind = kind_of(ground, &channel.kind);
     channels::post(tx, &ground.ids, (channel.number, &kind), &post)

@@ -2,6 +2,8 @@
 
 mod attachments;
 mod attention;
+mod briefings;
+mod calm;
 mod held;
 mod model;
 mod seats;
@@ -13,7 +15,7 @@ use crate::api::channels::{MemberRequest, PostRequest};
 use crate::api::mail::Sort;
 use crate::base::{Actor, Address, BlockId, Clock, Ids, JobId, Millis, Result};
 use crate::channels::{self, Channel, ChannelType, Joining, NewChannel};
-use crate::flows::channels::{Ground, answers, hear, members, show, speak};
+use crate::flows::channels::{Ground, answers, briefing, hear, joining, show, speak};
 use crate::mail::agent::{self, Wanted};
 use crate::mail::{self, Block, NewMessage, Turn, TurnEnd};
 use crate::people::for_test::{START, database};
@@ -117,9 +119,9 @@ impl Site {
         self.try_write(|tx, ground| {
             let channel = channels::find(tx.connection(), number)?;
             let kind = ChannelType::workshop();
-            let joining = members::joining(tx, ground, &request, &sam)?;
+            let joining = joining::joining(tx, ground, &request, &sam)?;
             let member = channels::join(tx, (&channel, &kind), &joining, &sam)?;
-            members::brief(tx, ground, (&channel, &kind), &member)
+            briefing::of_member(tx, ground, (&channel, &kind), &member)
         })
     }
 

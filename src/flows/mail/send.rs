@@ -78,25 +78,10 @@ fn post(
     (caller, slug): (&Caller, &str),
     request: &SendRequest,
 ) -> Result<Sent> {
-    if request.reply_to.is_some() || request.in_reply_to.is_some() {
-        let message = "what is said in a channel has no address for a reply";
-        return Err(Error::invalid(message)
-            .code("bad_parameter")
-            .hint("leave out `in_reply_to` and `reply_to`: replies appear in the channel"));
-    }
-    let body = match &request.payload {
-        Value::String(text) => text.clone(),
-        other => format!("{other:#}"),
-    };
+    let body = text_for_channel(request)?;
     let words = PostRequest { body, ..PostRequest::default() };
-    let posted = channels::post_in_room(tx, &Ground::of(works), (caller, slug), &words)?;
-    Ok(Sent {
-        message_id: posted.message_id,
-        job_id: None,
-        instance: None,
-        state: "confirmed".to_owned(),
-        waiting: None,
-    })
+    let said = channels::post_in_room(tx, &Ground::of(works), (caller, slug), &words)?;
+    Ok(posted(said.message_id))
 }
 
 fn kept_sent(kept: Value) -> Result<Sent> {
@@ -177,11 +162,6 @@ fn has_zero(value: &Value) -> bool {
 /// # Errors
 /// As [`send`]; `busy` with code `script_jobs`. Nothing is written then.
 pub(in crate::flows) fn send_of_script(tx: &Tx<'_>, site: &Site, draft: &Draft) -> Result<Sent> {
-    if let Address::Channel(slug) = &draft.to {
-        let message = format!("channel:{slug} accepts messages from its members only");
-        return Err(Error::conflict("not_deliverable", message)
-            .hint("send to an agent that is a member, or to a person"));
-    }
     if draft.by == Actor::Script && !fault::is_off("script_jobs") {
         let since = tx.now().plus(-SCRIPT_WINDOW_MS);
         let (sent, most) =
@@ -194,7 +174,38 @@ pub(in crate::flows) fn send_of_script(tx: &Tx<'_>, site: &Site, draft: &Draft) 
             ));
         }
     }
-    accept(tx, site, draft, None)
+    match &draft.to {
+        Address::Channel(slug) => say_in_channel(tx, site, slug, draft),
+        _ => accept(tx, site, draft, None),
+    }
+}
+
+/// Posts a message of the script in a channel.
+fn say_in_channel(tx: &Tx<'_>, site: &Site, slug: &str, draft: &Draft) -> Result<Sent> {
+    let depth = depth(tx, draft, None, false)?;
+    let text = text_for_channel(&draft.request)?;
+    let ground = Ground::of(site);
+    let spoken = channels::post_as_script(tx, &ground, slug, (&draft.by, text, depth))?;
+    Ok(posted(spoken.id))
+}
+
+/// Returns the text of a message for a channel, where replies go to the channel itself.
+fn text_for_channel(request: &SendRequest) -> Result<String> {
+    if request.reply_to.is_some() || request.in_reply_to.is_some() {
+        let message = "what is said in a channel has no address for a reply";
+        return Err(Error::invalid(message)
+            .code("bad_parameter")
+            .hint("leave out `in_reply_to` and `reply_to`: replies appear in the channel"));
+    }
+    Ok(match &request.payload {
+        Value::String(text) => text.clone(),
+        other => format!("{other:#}"),
+    })
+}
+
+fn posted(message_id: MailId) -> Sent {
+    let state = "confirmed".to_owned();
+    Sent { message_id, job_id: None, instance: None, state, waiting: None }
 }
 
 /// Writes a message and what follows from it.

@@ -35,6 +35,7 @@ pub(super) fn interrupt(number: u64) -> Value {
 pub(super) fn read(hearing: &mut Hearing, line: &Value) -> Vec<Fact> {
     match line["type"].as_str().unwrap_or_default() {
         "system" if line["subtype"] == "init" => hearing.work(),
+        "system" if line["subtype"] == "compact_boundary" => vec![Fact::Compacted],
         "command_lifecycle" if line["state"] == "started" => {
             hearing.works = true;
             hearing.begin(block_of(&line["command_uuid"]))

@@ -104,7 +104,8 @@ pub(super) fn read(hearing: &mut Hearing, line: &Value) -> Vec<Fact> {
 fn read_event(hearing: &mut Hearing, line: &Value) -> Vec<Fact> {
     match line["hook"].as_str().unwrap_or_default() {
         // In the middle of a turn the program makes room for itself.
-        "SessionStart" if line["source"] == "compact" => Vec::new(),
+        "SessionStart" if line["source"] == "compact" => vec![Fact::Compacted],
+        "SessionStart" if line["source"] == "clear" => vec![Fact::Cleared, Fact::Ready],
         "SessionStart" => vec![Fact::Ready],
         "UserPromptSubmit" => prompted(hearing, line),
         "PermissionRequest" => vec![Fact::Waits { why: "permission".to_owned() }],
@@ -469,7 +470,11 @@ mod tests {
         let asks = Fact::Waits { why: "permission".to_owned() };
         assert_eq!(facts(&[("PermissionRequest", json!({"tool_name": "Bash"}))]), [asks]);
         assert_eq!(facts(&[("PostToolUse", json!({}))]), [Fact::GoesOn]);
-        assert_eq!(facts(&[("SessionStart", json!({"source": "compact"}))]), []);
+        assert_eq!(facts(&[("SessionStart", json!({"source": "compact"}))]), [Fact::Compacted]);
+        assert_eq!(
+            facts(&[("SessionStart", json!({"source": "clear"}))]),
+            [Fact::Cleared, Fact::Ready]
+        );
         assert_eq!(facts(&[("SessionStart", json!({"source": "startup"}))]), [Fact::Ready]);
         let failed = facts(&[("StopFailure", json!({"error": "overloaded"}))]);
         assert_eq!(failed[1], ended(None, Ending::Failed("overloaded".to_owned()), ""));

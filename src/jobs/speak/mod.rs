@@ -97,6 +97,10 @@ pub enum Fact {
     Works,
     /// Its engine does not know the session any more that it was to go on with.
     SessionLost,
+    /// It has begun anew and knows nothing of what it was told.
+    Cleared,
+    /// It has replaced what it was told by a summary.
+    Compacted,
     /// Its engine has said by which name it knows the session.
     Session {
         /// The name.

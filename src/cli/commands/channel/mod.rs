@@ -28,14 +28,7 @@ pub(in crate::cli) enum ChannelCommand {
   wiki-browser channel create release --type review --with robbo --turns 30")]
     Create(CreateArgs),
     /// List channels, most recently active first
-    List {
-        /// Only channels you are a member of
-        #[arg(long)]
-        mine: bool,
-        /// Only channels in this state: open, pending, active, complete or archived
-        #[arg(long, value_name = "STATE")]
-        status: Option<String>,
-    },
+    List(ListArgs),
     /// Show a channel: its members, what it has spent, and why it is paused
     Show {
         /// Slug (or its beginning), number or name
@@ -50,11 +43,17 @@ pub(in crate::cli) enum ChannelCommand {
     Add {
         /// Slug (or its beginning), number or name
         channel: String,
-        /// Persona or agent
-        #[arg(value_name = "NAME", required_unless_present = "person")]
+        /// Persona: one of its agents takes the seat, or a fresh one
+        #[arg(value_name = "NAME", required_unless_present_any = ["person", "agent"])]
         persona: Option<String>,
-        /// A person instead
+        /// This agent
         #[arg(long, value_name = "NAME", conflicts_with = "persona")]
+        agent: Option<String>,
+        /// Start a fresh agent of the persona
+        #[arg(long, requires = "persona")]
+        fresh: bool,
+        /// A person
+        #[arg(long, value_name = "NAME", conflicts_with_all = ["persona", "agent"])]
         person: Option<String>,
     },
     /// Remove a member
@@ -91,6 +90,13 @@ pub(in crate::cli) enum ChannelCommand {
         channel: String,
         /// Two or three sentences
         text: String,
+    },
+    /// Set the budget of a channel: limits that are not given end
+    Budget {
+        /// Slug (or its beginning), number or name
+        channel: String,
+        #[command(flatten)]
+        budget: BudgetArgs,
     },
     /// Say whether what members from outside write wakes agents; at first it does not
     OutsideWakes {
@@ -151,9 +157,15 @@ pub(in crate::cli) struct CreateArgs {
     /// Type: workshop, delegation, review, standup, broadcast, or one from the script
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<String>,
-    /// A persona or agent to add; repeatable
+    /// A persona to add; repeatable. One of its agents takes the seat, or a fresh one
     #[arg(long = "with", value_name = "NAME")]
     with: Vec<String>,
+    /// Start a fresh agent for each persona
+    #[arg(long, requires = "with")]
+    fresh: bool,
+    /// This agent; repeatable
+    #[arg(long, value_name = "NAME")]
+    agent: Vec<String>,
     /// A person to add; repeatable
     #[arg(long, value_name = "NAME")]
     person: Vec<String>,
@@ -171,6 +183,23 @@ pub(in crate::cli) struct CreateArgs {
     /// Idempotency key: repeating it returns the first answer
     #[arg(long, value_name = "WORD")]
     key: Option<String>,
+}
+
+/// `channel list`.
+#[derive(Args, Debug)]
+pub(in crate::cli) struct ListArgs {
+    /// Only channels you are a member of
+    #[arg(long)]
+    mine: bool,
+    /// Only channels in this state: open, pending, active, complete or archived
+    #[arg(long, value_name = "STATE")]
+    status: Option<String>,
+    /// Only channels of this type
+    #[arg(long = "type", value_name = "TYPE")]
+    kind: Option<String>,
+    /// Only those after this one, by number: the next page
+    #[arg(long, value_name = "NUMBER")]
+    after: Option<i64>,
 }
 
 /// What the agents of a channel may spend.
@@ -208,11 +237,11 @@ pub(in crate::cli) fn run(desk: &Desk, command: ChannelCommand) -> Result<()> {
     let nothing = json!({});
     match command {
         ChannelCommand::Create(args) => create(desk, args),
-        ChannelCommand::List { mine, status } => list(desk, mine, status.as_deref()),
+        ChannelCommand::List(args) => list(desk, &args),
         ChannelCommand::Show { channel } => show(desk, &channel),
         ChannelCommand::Members { channel } => members(desk, &channel),
-        ChannelCommand::Add { channel, persona, person } => {
-            let request = MemberRequest { persona, agent: None, person };
+        ChannelCommand::Add { channel, persona, agent, fresh, person } => {
+            let request = MemberRequest { persona, fresh, agent, person };
             change(desk, &channel, "members", &json!(request))
         }
         ChannelCommand::Remove(args) => member(desk, &args, "remove"),
@@ -230,6 +259,11 @@ pub(in crate::cli) fn run(desk: &Desk, command: ChannelCommand) -> Result<()> {
         }
         ChannelCommand::Intent { channel, text } => {
             let request = ChangeRequest { intent: Some(text), ..ChangeRequest::default() };
+            change(desk, &channel, "change", &json!(request))
+        }
+        ChannelCommand::Budget { channel, budget } => {
+            let budget = Some(budget.budget().unwrap_or_default());
+            let request = ChangeRequest { budget, ..ChangeRequest::default() };
             change(desk, &channel, "change", &json!(request))
         }
         ChannelCommand::OutsideWakes { channel, value } => {
@@ -282,9 +316,11 @@ pub(in crate::cli) fn typed<T: DeserializeOwned>(answer: Value) -> Result<T> {
 }
 
 fn create(desk: &Desk, args: CreateArgs) -> Result<()> {
-    let persona = |name: String| MemberRequest { persona: Some(name), ..MemberRequest::default() };
+    let fresh = args.fresh;
+    let persona = |it| MemberRequest { persona: Some(it), fresh, ..MemberRequest::default() };
+    let agent = |it| MemberRequest { agent: Some(it), ..MemberRequest::default() };
     let person = |name: String| MemberRequest { person: Some(name), ..MemberRequest::default() };
-    let members = args.with.into_iter().map(persona);
+    let members = args.with.into_iter().map(persona).chain(args.agent.into_iter().map(agent));
     let request = CreateRequest {
         kind: args.kind,
         name: args.name,

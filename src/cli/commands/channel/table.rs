@@ -5,13 +5,19 @@ use serde_json::json;
 use crate::api::channels::{ChannelList, ChannelView};
 use crate::base::Result;
 use crate::cli::commands::Desk;
-use crate::cli::commands::channel::{route, typed};
+use crate::cli::commands::channel::{ListArgs, route, typed};
 use crate::cli::terminal::escape;
 use crate::cli::terminal::table::Table;
 use crate::client::query;
 
-pub(super) fn list(desk: &Desk, mine: bool, status: Option<&str>) -> Result<()> {
-    let pairs = [("mine", mine.then_some("true")), ("status", status)];
+pub(super) fn list(desk: &Desk, args: &ListArgs) -> Result<()> {
+    let after = args.after.map(|it| it.to_string());
+    let pairs = [
+        ("mine", args.mine.then_some("true")),
+        ("status", args.status.as_deref()),
+        ("type", args.kind.as_deref()),
+        ("after", after.as_deref()),
+    ];
     let answer = desk.client()?.get(&query("/api/channels", &pairs))?;
     let found: ChannelList = typed(answer.clone())?;
     desk.screen.answer(&answer, |screen, _| {
@@ -32,7 +38,11 @@ pub(super) fn list(desk: &Desk, mine: bool, status: Option<&str>) -> Result<()> 
                 &escape::line(&it.name),
             ]);
         }
-        screen.table(&table, "no channels: `wiki-browser channel create NAME --with AGENT`")
+        screen.table(&table, "no channels: `wiki-browser channel create NAME --with AGENT`")?;
+        match found.next {
+            Some(next) => screen.put(&format!("more: --after {next}")),
+            None => Ok(()),
+        }
     })
 }
 

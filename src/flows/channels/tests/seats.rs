@@ -4,7 +4,7 @@ use crate::api::channels::MemberRequest;
 use crate::base::Actor;
 use crate::channels::{self, Channel};
 use crate::flows::channels::tests::Site;
-use crate::flows::channels::{hear, members, seat};
+use crate::flows::channels::{fresh, hear, joining, seat};
 use crate::mail::agent;
 use crate::mail::{self, TurnEnd};
 
@@ -14,12 +14,12 @@ fn follow(site: &mut Site, channel: &Channel, is_heir: bool) -> String {
     site.write(|tx, ground| {
         let c = tx.connection();
         let old = agent::find(c, "robbo")?.unwrap();
-        let new = seat::fresh(tx, &old, "digest")?;
+        let new = fresh(tx, &old, "digest")?;
         let channel = channels::find(c, room)?;
         let members = channels::members(c, room)?;
         let member = members.iter().find(|it| it.agent.as_deref() == Some("robbo")).unwrap();
         let who = (&old, new.name.as_str(), &Actor::System);
-        seat::take_over(tx, ground, (&channel, member), who)?;
+        seat::take_over(tx, ground, (&channel, member), who, None)?;
         if is_heir {
             agent::set_heir(tx, "robbo", Some(&new.name))?;
         }
@@ -77,7 +77,7 @@ fn a_late_answer_of_who_has_handed_over_stands_under_the_same_name() {
 fn for_persona(site: &mut Site, name: &str, person: usize) -> String {
     let by = site.people[person].actor();
     let request = MemberRequest { persona: Some(name.to_owned()), ..Default::default() };
-    let joining = site.write(|tx, ground| members::joining(tx, ground, &request, &by));
+    let joining = site.write(|tx, ground| joining::joining(tx, ground, &request, &by));
     joining.agent.unwrap()
 }
 
@@ -95,6 +95,7 @@ fn an_agent_that_somebody_else_has_written_to_is_not_seated_for_a_persona() {
     assert_eq!(for_persona(&mut site, "robbo", 0), "robbo-2");
     let (sam, agent) = (site.people[0].actor(), Some("robbo".to_owned()));
     let request = MemberRequest { agent, ..Default::default() };
-    let named = site.write(|tx, ground| members::joining(tx, ground, &request, &sam));
-    assert_eq!(named.agent.as_deref(), Some("robbo"), "who names it has it");
+    let named = site.try_write(|tx, ground| joining::joining(tx, ground, &request, &sam));
+    let refused = named.unwrap_err();
+    assert_eq!(refused.code_str(), "agent_state", "nor for who names it");
 }

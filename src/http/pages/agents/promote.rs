@@ -64,7 +64,7 @@ async fn page(
 ) -> Result<PromotePage> {
     let promotion = channels::promotion(site, &caller, name).await?;
     let mut candidates = candidates_beside(site, &caller).await?;
-    candidates.agents.retain(|agent| agent.name != promotion.agent);
+    candidates.personas.retain(|it| !it.agents.contains(&promotion.agent));
     Ok(PromotePage {
         frame,
         agent: promotion.agent,

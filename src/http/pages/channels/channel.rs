@@ -9,15 +9,15 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::api::channels::{
-    ChangeRequest, ChannelView, HeardView, HeldRequest, HistoryQuery, MemberRequest, MemberView,
-    MessageView, PostRequest, ReadRequest, ResumeRequest, SeatRequest,
+    ChannelView, HeardView, HeldRequest, HistoryQuery, MemberRequest, MemberView, MessageView,
+    PostRequest, ReadRequest, SeatRequest,
 };
 use crate::base::Result;
 use crate::flows::Site;
-use crate::flows::channels::{self, Act, Candidates, Change};
+use crate::flows::channels::{self, Act, Candidates, Change, Outcome};
 use crate::http::markdown::{Html, mark_mentions};
 use crate::http::pages::Frame;
-use crate::http::pages::channels::{Sent, state};
+use crate::http::pages::channels::{Sent, manage, state};
 use crate::http::pages::parts::time::At;
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
 use crate::http::pages::parts::{form, labels};
@@ -43,6 +43,8 @@ struct ChannelPage {
     /// Whether the page ends with the last message.
     is_latest: bool,
     may_manage: bool,
+    /// What a finished conversation came to.
+    outcomes: Vec<Outcome>,
 }
 
 /// A message as the page shows it.
@@ -106,6 +108,25 @@ impl ChannelPage {
 
     fn has_outsiders(&self) -> bool {
         self.members.iter().any(|it| it.member.sort == "outside")
+    }
+
+    /// Says what its agents may spend, and have.
+    fn budget(&self) -> String {
+        let (budget, spent) = (&self.channel.budget, &self.channel.spent);
+        let turns = budget.turns.map(|most| format!("{} of {most} turns", spent.turns));
+        let tokens = budget.tokens.map(|most| format!("{} of {most} tokens", spent.tokens));
+        let cost = budget.cost_usd.map(|most| format!("${:.2} of ${most:.2}", spent.cost_usd));
+        let parts: Vec<String> = [turns, tokens, cost].into_iter().flatten().collect();
+        match parts.is_empty() {
+            true => "Unlimited.".to_owned(),
+            false => format!("Used: {}.", parts.join(", ")),
+        }
+    }
+
+    /// Returns the address of the message in which an outcome stands.
+    fn at(&self, it: &Outcome) -> String {
+        let (slug, sequence) = (&self.channel.slug, it.sequence);
+        format!("/channels/{slug}?before={}#m{sequence}", sequence + 1)
     }
 
     fn is_mine(&self) -> bool {
@@ -205,6 +226,7 @@ pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         }),
         post("/channels/{slug}/members/{handle}/seat", site, seat),
         lives(site),
+        manage::routes(site),
     ])
 }
 
@@ -212,15 +234,7 @@ fn lives(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([
         post("/channels/{slug}/join", site, async |site, call| act(site, call, Act::Join).await),
         post("/channels/{slug}/leave", site, async |site, call| act(site, call, Act::Leave).await),
-        post("/channels/{slug}/outside", site, async |site: Site, mut call: Call| {
-            let sent: Vec<(String, String)> = call.form(FORM_BYTES_MAX).await?;
-            let outside_wakes = Some(Sent(sent).field("wakes") == "on");
-            let request = ChangeRequest { outside_wakes, ..ChangeRequest::default() };
-            let slug = call.text_param("slug")?;
-            back(channels::change(&site, &call.caller()?, slug, request).await, &call)
-        }),
         post("/channels/{slug}/pause", site, async |site, call| act(site, call, Act::Pause).await),
-        post("/channels/{slug}/resume", site, resume),
         post("/channels/{slug}/complete", site, async |site, call| {
             act(site, call, Act::Complete).await
         }),
@@ -236,7 +250,8 @@ async fn act(site: Site, mut call: Call, act: Act) -> Result<Response> {
     back(channels::act(&site, &call.caller()?, slug, act).await, &call)
 }
 
-fn back(outcome: Result<ChannelView>, call: &Call) -> Result<Response> {
+/// Redirects the browser to the channel, or shows the error.
+pub(super) fn back(outcome: Result<ChannelView>, call: &Call) -> Result<Response> {
     let at = format!("/channels/{}", call.text_param("slug")?);
     form::answer(outcome, |it| format!("/channels/{}", it.slug), at, None)
 }
@@ -282,9 +297,14 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     let here = channel.members.iter().filter(|it| it.standing != "left");
     let members: Vec<Seat> =
         here.map(|it| Seat { since: it.works_since.map(At), member: it.clone() }).collect();
+    let outcomes = match channel.completed_at {
+        Some(_) => channels::outcomes(&site, &caller, &slug).await?,
+        None => Vec::new(),
+    };
     let mut candidates = channels::candidates(&site, &caller).await?;
-    let is_free = |it: &channels::FreeAgent| it.seat.is_none();
-    candidates.agents.retain(is_free);
+    let sits_here =
+        |agent: &String| members.iter().any(|it| it.member.agent.as_ref() == Some(agent));
+    candidates.personas.retain(|it| !it.agents.iter().any(sits_here));
     let is_here =
         |name: &str| members.iter().any(|it| it.member.sort != "agent" && it.member.handle == name);
     candidates.people.retain(|(name, _)| !is_here(name));
@@ -297,6 +317,7 @@ async fn show(site: Site, call: Call) -> Result<Response> {
         earlier,
         is_latest,
         may_manage,
+        outcomes,
     })
 }
 
@@ -377,8 +398,8 @@ async fn add(site: Site, mut call: Call) -> Result<Response> {
         Some(("person", name)) => {
             MemberRequest { person: Some(name.to_owned()), ..MemberRequest::default() }
         }
-        Some(("agent", name)) => {
-            MemberRequest { agent: Some(name.to_owned()), ..MemberRequest::default() }
+        Some(("persona", name)) => {
+            MemberRequest { persona: Some(name.to_owned()), ..MemberRequest::default() }
         }
         _ => MemberRequest::default(),
     };
@@ -397,11 +418,4 @@ async fn seat(site: Site, mut call: Call) -> Result<Response> {
     let request = SeatRequest { agent: form::optional(Sent(sent).field("agent")) };
     let place = (call.text_param("slug")?, call.text_param("handle")?);
     back(channels::seat(&site, &call.caller()?, place, request).await, &call)
-}
-
-async fn resume(site: Site, mut call: Call) -> Result<Response> {
-    call.nothing().await?;
-    let slug = call.text_param("slug")?;
-    let request = ResumeRequest::default();
-    back(channels::resume(&site, &call.caller()?, slug, request).await, &call)
 }

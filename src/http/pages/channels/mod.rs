@@ -1,6 +1,7 @@
 //! Channels: the list of them, and a form that makes one.
 
 pub(in crate::http::pages) mod channel;
+mod manage;
 
 use askama::Template;
 use serde::Deserialize;
@@ -31,6 +32,8 @@ struct ChannelsPage {
     frame: Frame,
     status: String,
     rows: Vec<Row>,
+    /// The last one of the page, if there may be more.
+    next: Option<i64>,
 }
 
 /// A channel in a list.
@@ -103,7 +106,7 @@ impl Sent {
     /// Returns the members that were chosen.
     pub(in crate::http::pages) fn members(&self) -> Vec<MemberRequest> {
         let of = |(name, value): &(String, String)| match name.as_str() {
-            "agent" => Some(MemberRequest { agent: Some(value.clone()), ..Default::default() }),
+            "persona" => Some(MemberRequest { persona: Some(value.clone()), ..Default::default() }),
             "person" => Some(MemberRequest { person: Some(value.clone()), ..Default::default() }),
             _ => None,
         };
@@ -115,6 +118,7 @@ impl Sent {
 #[serde(deny_unknown_fields)]
 struct Listed {
     status: Option<String>,
+    after: Option<i64>,
 }
 
 pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
@@ -132,10 +136,14 @@ async fn list(site: Site, call: Call) -> Result<Response> {
     let asked: Listed = call.query()?;
     let (frame, caller) = Frame::of(&site, &call, "/channels")?;
     let status = asked.status.unwrap_or_else(|| "open".to_owned());
-    let query = ChannelQuery { status: Some(status.clone()), mine: None };
-    let found = channels::list(&site, &caller, query).await?.items;
-    let rows = found.into_iter().map(|it| Row { last_at: At(it.last_at), channel: it });
-    reply::page(&ChannelsPage { frame, status, rows: rows.collect() })
+    let query = ChannelQuery {
+        status: Some(status.clone()),
+        after: asked.after,
+        ..ChannelQuery::default()
+    };
+    let found = channels::list(&site, &caller, query).await?;
+    let rows = found.items.into_iter().map(|it| Row { last_at: At(it.last_at), channel: it });
+    reply::page(&ChannelsPage { frame, status, rows: rows.collect(), next: found.next })
 }
 
 /// Returns the open channels of whoever asks, those with something new first.
@@ -147,7 +155,7 @@ pub(in crate::http::pages) async fn rows_of(
     if caller.is_job() {
         return Ok(Vec::new());
     }
-    let query = ChannelQuery { status: None, mine: Some(true) };
+    let query = ChannelQuery { mine: Some(true), ..ChannelQuery::default() };
     let mut found = channels::list(site, caller, query).await?.items;
     found.sort_by_key(|it| it.unread.unread == 0);
     found.truncate(most);

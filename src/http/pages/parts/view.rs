@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::api::instances::MonitorView;
-use crate::flows::jobs::legs::Leg;
 use crate::base::{Error, JobId, Result};
+use crate::flows::jobs::legs::Leg;
 use crate::http::pages::parts::labels;
 use crate::http::pages::parts::time::At;
 use crate::script::{Config, Produces};

@@ -215,6 +215,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "channel_uploaders",
         sql: include_str!("../../migrations/049_channel_uploaders.sql"),
     },
+    Migration {
+        version: 53,
+        name: "asking_answers",
+        sql: include_str!("../../migrations/053_asking_answers.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction to rebuild tables: `PRAGMA

@@ -273,6 +273,7 @@ pub const ROUTES: &[Route] = &[
     on(Verb::Post, "/assistant/scratch", Who::Decide),
     on(Verb::Post, "/assistant/sign-in", Who::Session),
     on(Verb::Post, "/assistant/sign-out", Who::Session),
+    on(Verb::Get, "/claude", Who::Read),
     on(Verb::Get, "/subscription", Who::Read),
     on(Verb::Post, "/subscription", Who::Session),
     on(Verb::Post, "/subscription/sign-out", Who::Session),

@@ -1,6 +1,7 @@
 //! The assistant's page: the list of conversations, one of them, and the form.
 
 mod act;
+mod claude;
 mod linkedin;
 mod said;
 mod subscription;
@@ -31,6 +32,8 @@ pub(in crate::http) use said::call_state;
 const LISTED: u32 = 100;
 /// Search results in the list.
 const FOUND: u32 = 50;
+/// Bytes of a preview that a card shows at once.
+const PREVIEW_BYTES: usize = 8 * 1024;
 /// Messages of a page.
 const MESSAGES: u32 = 60;
 
@@ -44,6 +47,10 @@ struct AssistantPage {
     list: std::result::Result<SessionPage, String>,
     config: ConfigView,
     actions: Vec<ActionView>,
+    /// Whether Claude Code answers with the person's own sign-in.
+    has_claude: bool,
+    /// What of the person's vault is not read.
+    unread: Option<String>,
     /// Old files that may be deleted, if there are any.
     scratch: Option<ScratchView>,
     /// The person's LinkedIn account, if the site has an app.
@@ -91,6 +98,20 @@ impl AssistantPage {
         call.expires_at.map(At)
     }
 
+    /// Returns the beginning of a preview that is too long for a card. Such a call is allowed next
+    /// to the whole preview only.
+    fn beginning<'p>(&self, preview: &'p str) -> Option<&'p str> {
+        if preview.len() <= PREVIEW_BYTES {
+            return None;
+        }
+        let begin = &preview[..preview.floor_char_boundary(PREVIEW_BYTES)];
+        Some(begin.rsplit_once('\n').map_or(begin, |it| it.0))
+    }
+
+    fn is_long(&self, call: &CallView) -> bool {
+        call.preview.as_deref().is_some_and(|it| self.beginning(it).is_some())
+    }
+
     /// Returns why nothing can be asked, with a hint.
     fn closed(&self) -> Option<(&str, &str)> {
         let mode = self.config.modes.iter().find(|it| it.mode == self.config.mode)?;
@@ -126,6 +147,15 @@ impl AssistantPage {
     fn needs_sign_in(&self) -> bool {
         let is_claude = self.config.mode == "claude_code";
         is_claude && self.closed().is_some_and(|(why, _)| why.contains("signed in"))
+    }
+
+    /// Returns where the person signs in again after a failure, if that helps.
+    fn sign_in_again(&self, code: &str) -> Option<&'static str> {
+        match (code, self.config.mode.as_str()) {
+            ("auth_invalid", "claude_code") => Some("/claude"),
+            ("auth_invalid", "gateway_subscription") => Some("/subscription"),
+            _ => None,
+        }
     }
 
     /// Returns whether the person uses the subscription mode.
@@ -187,6 +217,7 @@ struct Asked {
 pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([
         subscription::routes(site),
+        claude::routes(site),
         linkedin::routes(site),
         get("/assistant", site, async |site: Site, call: Call| {
             let framed = Frame::of(&site, &call, "/assistant")?;
@@ -238,6 +269,8 @@ async fn page(
             None
         }
     };
+    let unread = assistant::unread(site, &caller).await?;
+    let has_claude = config.mode == "claude_code" && assistant::is_signed_in(site, &caller).await?;
     let linkedin = match assistant::linkedin::is_offered(site) {
         true => Some(assistant::linkedin::state(site, &caller)?),
         false => None,
@@ -256,8 +289,19 @@ async fn page(
             (Some((typed, format!("{}{hint}", cause.message()))), Some(cause))
         }
     };
-    let page =
-        AssistantPage { frame, words, list, config, actions, scratch, linkedin, shown, refused };
+    let page = AssistantPage {
+        frame,
+        words,
+        list,
+        config,
+        actions,
+        has_claude,
+        unread,
+        scratch,
+        linkedin,
+        shown,
+        refused,
+    };
     match cause {
         None => reply::page(&page),
         Some(cause) => reply::refused(&page, &cause),

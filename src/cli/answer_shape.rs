@@ -136,8 +136,7 @@ impl Shape {
             }
             Command::Person(command) => of_person(command)?,
             Command::Gateway(command) => of_gateway(command)?,
-            Command::Claude(ClaudeCommand::Login) => "is_signed_in",
-            Command::Claude(ClaudeCommand::Logout) => "was_signed_in",
+            Command::Claude(command) => of_claude(command),
             Command::Token(command) => of_token(command)?,
             Command::Backup(args) if !args.list => "path bytes version took_ms removed[]",
             Command::Restore(_) | Command::Recover(_) => "@report",
@@ -220,6 +219,13 @@ impl Shape {
             (Shape::Value, Value::Array(_)) => Some("0".to_owned()),
             _ => None,
         }
+    }
+}
+
+fn of_claude(command: &ClaudeCommand) -> &'static str {
+    match command {
+        ClaudeCommand::Login => "is_signed_in",
+        ClaudeCommand::Logout => "was_signed_in",
     }
 }
 

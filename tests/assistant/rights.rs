@@ -1,5 +1,5 @@
 //! What a person may still do: after the script names them no more or a tool was withdrawn, after
-//! their sign-in has expired, and while questions wait.
+//! their sign-in has expired, while questions wait, and with a long list of conversations.
 
 use serde_json::{Value, json};
 
@@ -71,7 +71,7 @@ fn the_answer_of_somebody_who_is_named_no_more_is_stopped() {
         (it["state"] != "pending").then_some(it)
     });
     assert_eq!(approval["state"], "withdrawn");
-    assert_eq!(decide(&bench, &id, "approve").status, 409);
+    assert_eq!(decide(&bench, &id, "approve").refusal(), (403, "not_named"));
     assert_eq!(bench.get("/api/agent/sessions").refusal(), (403, "not_named"));
     live.until(|_| false);
     assert_eq!(read(), "old\n");
@@ -183,7 +183,8 @@ fn an_expired_sign_in_is_replaced() {
     with_env(&bench, "", "");
     let server = bench.serve();
     let page = |path: &str| bench.get(path).ok().as_str().unwrap().to_owned();
-    assert!(!page("/claude").contains("Sign out"));
+    let sign_out = "action=\"/assistant/sign-out\"";
+    assert!(!page("/claude").contains(sign_out));
     let token = |digit: &str| format!("sk-ant-oat01-{}", digit.repeat(20));
     bench.post("/api/agent/claude/login", json!({"token": token("1")})).ok();
     let items = ask(&bench, json!({"message": "refused"}));
@@ -193,7 +194,7 @@ fn an_expired_sign_in_is_replaced() {
     let shown = page(&format!("/assistant/{session}"));
     assert!(shown.contains("href=\"/claude\">Sign in again</a>"), "{shown}");
     let form = page("/claude");
-    for wanted in ["Sign in again", "action=\"/assistant/sign-in\"", "Sign out"] {
+    for wanted in ["Sign in again", "action=\"/assistant/sign-in\"", sign_out] {
         assert!(form.contains(wanted), "{wanted}: {form}");
     }
     // A new token takes the place of the old one.
@@ -212,7 +213,7 @@ fn an_expired_sign_in_is_replaced() {
     assert!(env.contains(&token("2")) && !env.contains(&token("1")), "{env}");
     let (code, out, err) = cli(&bench.top, &["claude", "logout"]);
     assert_eq!((code, out.as_str()), (0, "signed out\n"), "{err}");
-    assert!(!page("/claude").contains("Sign out"));
+    assert!(!page("/claude").contains(sign_out));
     server.stop();
 }
 
@@ -220,7 +221,7 @@ fn an_expired_sign_in_is_replaced() {
 #[test]
 fn a_long_note_is_rewritten_as_a_whole() {
     let bench = Bench::new();
-    let _model = keyed(&bench, "");
+    let _model = keyed(&bench, "limits = { prompt_kib = 1000 },");
     let server = bench.serve();
     let (read, token) = (file(&bench), token(&bench, "ada"));
     let note = |word: &str, lines: usize| format!("{word} line of a long note\n").repeat(lines);
@@ -253,7 +254,7 @@ fn wishes_that_cannot_be_read_are_reported() {
     let bench = Bench::new();
     let model = super::both(&bench);
     let server = bench.serve();
-    file(&bench);
+    let _read = file(&bench);
     let vault = vault(&bench);
     std::fs::create_dir_all(vault.join("agent")).unwrap();
     std::fs::write(vault.join("agent/memory.md"), "She likes tea.\n").unwrap();
@@ -292,11 +293,58 @@ fn the_terminal_has_the_text_that_the_history_has() {
     let (code, out, err) = bench.cli(&["ask", "--field", "text", &question]);
     assert_eq!((code, out.as_str()), (0, "FIRST STEP.\n\npart\n"), "{err}");
     // A call names what it is about.
-    let page = script(json!([["web_fetch", {"url": "https://docs.example.org/a"}]]));
+    let steps = json!([{"calls": [["web_fetch", {"url": "https://docs.example.org/a"}]]}]);
+    // Not the address itself, which would be fetched without a question.
+    let page = json!({"message": format!("script {}", steps.to_string().replace('/', "\\/"))});
     let token = token(&bench, "ada");
     let (_live, _, run) = waiting(&bench, &server, &token, &page);
     let shown = bench.get(&format!("/api/agent/runs/{run}")).ok();
     assert!(shown.to_string().contains("\"subject\":\"https://docs.example.org/a\""), "{shown}");
     bench.post("/api/agent/stop", json!({"run_id": run})).ok();
+    server.stop();
+}
+
+#[test]
+fn pinned_conversations_stand_first_and_archived_ones_apart() {
+    let bench = Bench::new();
+    let _model = keyed(&bench, "");
+    let server = bench.serve();
+    let asked: Vec<String> = (0..4)
+        .map(|_| {
+            ask(&bench, json!({"message": "hello"}))[0]["session_id"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    let change = |id: &str, body: Value| {
+        bench.post(&format!("/api/agent/sessions/{id}"), body).ok();
+    };
+    change(&asked[0], json!({"is_pinned": true}));
+    change(&asked[2], json!({"is_archived": true}));
+    let list = |query: &str| {
+        let page = bench.get(&format!("/api/agent/sessions{query}")).ok();
+        let items = page["items"].as_array().unwrap().iter();
+        let ids: Vec<String> =
+            items.map(|it| it["session_id"].as_str().unwrap().to_owned()).collect();
+        (ids, page["next"].as_str().map(str::to_owned))
+    };
+    let of = |places: &[usize]| places.iter().map(|it| asked[*it].clone()).collect::<Vec<_>>();
+    assert_eq!(list("").0, of(&[0, 3, 1]));
+    assert_eq!(list("?archived=true").0, of(&[2]));
+    // Page by page, none is lost and none comes twice.
+    let (mut seen, mut after) = (Vec::new(), String::new());
+    loop {
+        let (ids, next) = list(&format!("?limit=1{after}"));
+        seen.extend(ids);
+        let Some(next) = next else { break };
+        after = format!("&after={next}");
+    }
+    assert_eq!(seen, of(&[0, 3, 1]));
+    let page = bench.get("/assistant?archived=true").ok();
+    let page = page.as_str().unwrap();
+    assert!(page.contains(&asked[2]) && !page.contains(&asked[1]));
+    let page = bench.get(&format!("/assistant/{}", asked[0])).ok();
+    assert!(page.as_str().unwrap().contains("Unpin"));
+    // A new question takes it out of the archive.
+    ask(&bench, json!({"session_id": asked[2], "message": "again"}));
+    assert_eq!(list("").0, of(&[0, 2, 3, 1]));
     server.stop();
 }

@@ -1,13 +1,12 @@
 //! A tool call: stored, confirmed if necessary, executed once, and returned to the model.
 //!
 //! **Invariant:** the stored arguments are executed, on the content that was shown.
-//! **Invariant:** no call is executed for a run that has ended, for a person who has lost the right,
-//! or with a tool that the active script does not allow.
+//! **Invariant:** no call is executed for a run that has ended, for a person who has lost the
+//! right, or with a tool that the active script does not allow.
 
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use crate::approvals::{self, NewApproval, Sort, State, Viewer};
 use crate::base::limit::{APPROVAL_PAYLOAD_BYTES_MAX, APPROVAL_TITLE_CHARS_MAX};
@@ -17,6 +16,7 @@ use crate::base::{
 use crate::chat::{self, CallState, Home, Item, NewCall, Run, ToolCall};
 use crate::flows::Site;
 use crate::flows::assistant::disk::on_disk;
+use crate::flows::assistant::place::{Until, has_place};
 use crate::flows::assistant::right::NO_TOOL;
 use crate::flows::assistant::tools::CHANGED_MEANWHILE;
 use crate::flows::assistant::tools::{self, Deed, Known, Place, Said, Tool, Work};
@@ -50,9 +50,6 @@ pub(super) struct Asked {
     pub(super) args: Value,
 }
 
-/// Until when to wait for a call.
-pub(super) type Until<'a> = (Instant, &'a CancellationToken);
-
 /// Executes a call; returns when it has finished, or still awaits confirmation at the deadline.
 ///
 /// # Errors
@@ -60,49 +57,11 @@ pub(super) type Until<'a> = (Instant, &'a CancellationToken);
 /// `limit_tools`; as any write.
 pub(super) async fn call(site: &Site, asked: &Asked, until: Until<'_>) -> Result<ToolCall> {
     let made = made(site, asked, until).await?;
-    if !made.state.is_final() || has_place(site, asked, until).await? {
+    if !made.state.is_final() || has_place(site, &asked.run.job_id, until).await? {
         return Ok(made);
     }
     // Until the run has a place again, it learns nothing of the call.
     Ok(ToolCall { state: CallState::Waiting, ok: None, result: None, ..made })
-}
-
-/// Waits until a run that asked its person has a place among the running ones again.
-async fn has_place(site: &Site, asked: &Asked, (at, stop): Until<'_>) -> Result<bool> {
-    let id = &asked.run.job_id;
-    let mut events = site.store.subscribe();
-    loop {
-        if !site.store.look(|c| jobs::is_asking(c, id))? {
-            return Ok(true);
-        }
-        // The last one that is decided takes the place.
-        let calls = site.store.look(|c| chat::calls_of_run(c, id))?;
-        if calls.iter().any(|it| it.state == CallState::Waiting) {
-            return Ok(true);
-        }
-        let (queue, run) = (site.queue.clone(), id.clone());
-        if site.store.write(move |tx| queue.take_place(tx, &run)).await? {
-            return Ok(true);
-        }
-        loop {
-            tokio::select! {
-                heard = events.recv() => match heard {
-                    Ok(event) if is_of_places(&event.subject) => break,
-                    Ok(_) => {}
-                    Err(RecvError::Lagged(_)) => break,
-                    Err(RecvError::Closed) => return Ok(false),
-                },
-                () = tokio::time::sleep_until(at) => return Ok(false),
-                () = stop.cancelled() => return Ok(false),
-            }
-        }
-    }
-}
-
-/// Returns whether an event may have made a place free: the end of a job, a question to a person,
-/// or a new script.
-fn is_of_places(subject: &str) -> bool {
-    subject.starts_with("job:") || subject.starts_with("approval:") || subject == "config"
 }
 
 async fn made(site: &Site, asked: &Asked, until: Until<'_>) -> Result<ToolCall> {

@@ -14,8 +14,8 @@ use crate::store::Tx;
 /// Most entries of a run's folder removed at once.
 const ENTRIES_MAX: usize = 100_000;
 
-/// Stops a run. Its text so far is kept. A person who may no longer use the assistant may still stop
-/// what runs in their name.
+/// Stops a run. Its text so far is kept. A person who may no longer use the assistant may still
+/// stop what runs in their name.
 ///
 /// # Errors
 /// `not_found` with code `no_run`; `conflict` with code `run_ended`.

@@ -18,6 +18,7 @@ mod follow;
 pub mod gateway;
 mod leaving;
 pub mod linkedin;
+mod place;
 mod record;
 pub(in crate::flows) mod right;
 mod run;

@@ -291,6 +291,7 @@ pub const ROUTES: &[Route] = &[
     on(Verb::Post, "/assistant/{session}/do", Who::Decide),
     on(Verb::Post, "/assistant/{session}/answer", Who::Decide),
     on(Verb::Post, "/assistant/{session}/title", Who::Write),
+    on(Verb::Post, "/assistant/{session}/place", Who::Write),
     on(Verb::Post, "/assistant/{session}/delete", Who::Write),
     on(Verb::Get, "/jobs", Who::Read),
     on(Verb::Post, "/jobs", Who::Write),

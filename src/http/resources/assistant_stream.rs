@@ -26,8 +26,8 @@ use crate::http::{Call, Edge, reply};
 const BEAT: Duration = Duration::from_millis(STREAM_CHECK_MS_MAX);
 /// The shortest time between two renderings of a block that grows.
 const RENDER_PAUSE: Duration = Duration::from_millis(200);
-/// That much of HTML may be sent for each such pause: a larger block is rendered less often, so that
-/// a long one does not cost the square of its length.
+/// That much of HTML may be sent for each such pause: a larger block is rendered less often, so
+/// that a long one does not cost the square of its length.
 const PAUSE_BYTES: usize = 16 * 1024;
 
 /// How a reader wants the items.
@@ -293,7 +293,7 @@ mod tests {
         assert_eq!(html_of(&blocks.take(vec![text(1, "One")], at(0))).len(), 1);
         assert!(html_of(&blocks.take(vec![text(2, " two")], at(10))).is_empty());
         assert_eq!(blocks.due, at(0) + RENDER_PAUSE);
-        assert_eq!(html_of(&blocks.render(at(200))), ["<p>One two</p>\n"]);
+        assert_eq!(html_of(&blocks.render(at(200))), ["<p>One two</p>"]);
         // A call that follows shows the text before it.
         let call = (4, "{\"type\":\"tool_call\",\"seq\":4}\n".to_owned());
         let sent = blocks.take(vec![text(3, " three"), call], at(210));

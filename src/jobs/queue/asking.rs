@@ -61,8 +61,8 @@ fn asking(connection: &Connection, id: &JobId) -> Result<Option<Asking>> {
     Ok(statement.query_row(params, |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
 }
 
-/// Takes a place for a job again; returns whether it has one. Without one, no queued job of its pool
-/// starts before it.
+/// Takes a place for a job again; returns whether it has one. Without one, no queued job of its
+/// pool starts before it.
 fn take_place(tx: &Tx<'_>, id: &JobId, caps: &PoolCaps) -> Result<bool> {
     let Some((owner, pool)) = asking(tx.connection(), id)? else { return Ok(true) };
     let pool_of = Pool::parse(&pool).unwrap_or_default();

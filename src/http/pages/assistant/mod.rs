@@ -21,6 +21,7 @@ use crate::flows::assistant;
 use crate::http::markdown::{Html, blocks_of};
 use crate::http::pages::Frame;
 use crate::http::pages::assistant::said::Said;
+use crate::http::pages::parts::labels::grouped;
 use crate::http::pages::parts::time::{At, When};
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
 use crate::http::{Call, any_of, get, reply};
@@ -43,6 +44,8 @@ struct AssistantPage {
     frame: Frame,
     /// The search query.
     words: String,
+    /// Whether the list has the conversations that were put away.
+    has_archived: bool,
     /// The conversations, or why the search failed.
     list: std::result::Result<SessionPage, String>,
     config: ConfigView,
@@ -149,6 +152,14 @@ impl AssistantPage {
         is_claude && self.closed().is_some_and(|(why, _)| why.contains("signed in"))
     }
 
+    /// Returns what a conversation cost so far, in a few words.
+    fn spent(&self, it: &SessionView) -> Option<String> {
+        let tokens = it.tokens_in + it.tokens_out;
+        let cost = (it.cost_usd > 0.0).then(|| format!(" · ${:.2}", it.cost_usd));
+        let words = || format!("{} tokens{}", grouped(tokens), cost.unwrap_or_default());
+        (tokens > 0).then(words)
+    }
+
     /// Returns where the person signs in again after a failure, if that helps.
     fn sign_in_again(&self, code: &str) -> Option<&'static str> {
         match (code, self.config.mode.as_str()) {
@@ -212,6 +223,10 @@ struct Asked {
     at: Option<ChatMessageId>,
     /// A search query.
     q: Option<String>,
+    /// Conversations of the list after this one.
+    after: Option<String>,
+    /// Whether the list has those that were put away.
+    archived: Option<bool>,
 }
 
 pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
@@ -252,7 +267,8 @@ async fn page(
     (session, asked): (Option<ChatId>, Asked),
     refused: Option<(String, Error)>,
 ) -> Result<Response> {
-    let (words, list) = list(site, &caller, asked.q).await?;
+    let has_archived = asked.archived == Some(true);
+    let (words, list) = list(site, &caller, (asked.q, asked.after, has_archived)).await?;
     let config = assistant::config(site, &caller).await?;
     let actions = match assistant::actions(site, &caller).await {
         Ok(actions) => actions.items,
@@ -292,6 +308,7 @@ async fn page(
     let page = AssistantPage {
         frame,
         words,
+        has_archived,
         list,
         config,
         actions,
@@ -312,12 +329,14 @@ async fn page(
 async fn list(
     site: &Site,
     caller: &Caller,
-    words: Option<String>,
+    (words, after, has_archived): (Option<String>, Option<String>, bool),
 ) -> Result<(String, std::result::Result<SessionPage, String>)> {
     let words = words.unwrap_or_default();
     let is_search = !words.trim().is_empty();
     let limit = Some(if is_search { FOUND } else { LISTED });
-    let query = SessionsQuery { query: is_search.then(|| words.clone()), after: None, limit };
+    let (query, archived) = (is_search.then(|| words.clone()), Some(has_archived));
+    let after = after.filter(|_| !is_search);
+    let query = SessionsQuery { query, after, limit, archived };
     match assistant::sessions(site, caller, query).await {
         Ok(list) => Ok((words, Ok(list))),
         // An invalid query is reported next to the field.

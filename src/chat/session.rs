@@ -212,7 +212,8 @@ pub fn list(
         None => (2, i64::MAX, ""),
     };
     let params = named_params! {
-        ":person": person, ":archived": is_archived, ":pinned": pinned, ":touched": touched, ":before": before, ":limit": limit,
+        ":person": person, ":archived": is_archived, ":pinned": pinned,
+        ":touched": touched, ":before": before, ":limit": limit,
     };
     let mut statement = connection.prepare_cached(LIST)?;
     let rows = statement.query_map(params, Session::from_row)?;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::tools::{of_type, vault};
 use super::{Live, ask, keyed, token, with_env};
-use crate::support::{Bench, Server, cli, wait_for};
+use crate::support::{Bench, Server, cli, shell, wait_for};
 
 const NAMED: &str = "persons = { \"ada\", \"bea\" },";
 
@@ -200,14 +200,8 @@ fn an_expired_sign_in_is_replaced() {
     // A new token takes the place of the old one.
     let path = bench.base.join("token");
     std::fs::write(&path, format!("{}\n", token("2"))).unwrap();
-    let line = format!("exec \"$0\" claude login < '{path}'");
     let program = env!("CARGO_BIN_EXE_wiki-browser");
-    let done = std::process::Command::new("/bin/sh")
-        .args(["-c", &line, program])
-        .current_dir(&bench.top)
-        .output()
-        .unwrap();
-    assert!(done.status.success(), "{done:?}");
+    shell(&format!("cd '{}' && exec '{program}' claude login < '{path}'", bench.top));
     ask(&bench, json!({"message": "hello"}));
     let env = bench.left("env");
     assert!(env.contains(&token("2")) && !env.contains(&token("1")), "{env}");
@@ -297,9 +291,10 @@ fn the_terminal_has_the_text_that_the_history_has() {
     // Not the address itself, which would be fetched without a question.
     let page = json!({"message": format!("script {}", steps.to_string().replace('/', "\\/"))});
     let token = token(&bench, "ada");
-    let (_live, _, run) = waiting(&bench, &server, &token, &page);
-    let shown = bench.get(&format!("/api/agent/runs/{run}")).ok();
-    assert!(shown.to_string().contains("\"subject\":\"https://docs.example.org/a\""), "{shown}");
+    let (live, _, run) = waiting(&bench, &server, &token, &page);
+    let call = live.seen.last().unwrap()["id"].as_str().unwrap().to_owned();
+    let shown = bench.get(&format!("/api/agent/calls/{call}")).ok();
+    assert_eq!(shown["subject"], "https://docs.example.org/a");
     bench.post("/api/agent/stop", json!({"run_id": run})).ok();
     server.stop();
 }

@@ -227,14 +227,14 @@ test("what was typed stays with its conversation, Esc stops, and the arrow up ed
   assert.equal(await field.inputValue(), "not sent yet");
   await ask(page, "half");
   await page.getByText("The second").waitFor();
-  await until(() => page.url().includes("/assistant/"));
+  await until("the conversation has an address", () => page.url().includes("/assistant/"));
   await field.fill("for later");
   await page.keyboard.press("Escape");
   await page.getByText("Stopped", { exact: true }).waitFor();
   await page.getByRole("link", { name: "New", exact: true }).click();
-  await until(async () => (await field.inputValue()) === "");
+  await until("the new field is empty", async () => (await field.inputValue()) === "");
   await page.goBack();
-  await until(async () => (await field.inputValue()) === "for later");
+  await until("the words are back", async () => (await field.inputValue()) === "for later");
   await page.reload();
   assert.equal(await field.inputValue(), "for later");
   await field.fill("");

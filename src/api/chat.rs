@@ -429,13 +429,15 @@ pub struct SessionsQuery {
     pub after: Option<String>,
     /// Rows of a page.
     pub limit: Option<u32>,
+    /// Whether to list those that were put away, instead of the others; not with words.
+    pub archived: Option<bool>,
 }
 
 /// The answer of `GET /api/agent/sessions`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SessionPage {
-    /// Newest first; with words, best first.
+    /// Pinned ones first, then the newest; with words, best first.
     pub items: Vec<SessionView>,
     /// What to ask for the next page with.
     pub next: Option<String>,

@@ -51,6 +51,9 @@ pub struct ConfigRequest {
 pub struct HealthView {
     /// What answers.
     pub runtimes: Vec<RuntimeHealth>,
+    /// What of the person's own words in the vault cannot be read, if anything.
+    #[serde(default)]
+    pub vault_problem: Option<String>,
 }
 
 /// The state of one runtime for one person.

@@ -67,7 +67,10 @@ pub enum StreamItem {
         summary: String,
     },
     /// The text of a step is withdrawn.
-    Reset {},
+    Reset {
+        /// The step.
+        step: u32,
+    },
     /// The run failed.
     Error(RunError),
     /// The end.

@@ -20,8 +20,9 @@ const COUNT: &str = "SELECT COUNT(*) FROM chat_sessions WHERE person_id = :perso
 const FIND: &str = "SELECT * FROM chat_sessions WHERE id = :id AND person_id = :person";
 const LIST: &str = "
     SELECT * FROM chat_sessions
-    WHERE person_id = :person AND (touched_ms, id) < (:touched, :before)
-    ORDER BY touched_ms DESC, id DESC LIMIT :limit";
+    WHERE person_id = :person AND (archived_ms IS NOT NULL) = :archived
+        AND (is_pinned, touched_ms, id) < (:pinned, :touched, :before)
+    ORDER BY is_pinned DESC, touched_ms DESC, id DESC LIMIT :limit";
 const NOTE_QUESTION: &str = "
     UPDATE chat_sessions SET head_id = :message, messages = messages + :more, touched_ms = :now,
         archived_ms = NULL
@@ -202,16 +203,17 @@ pub fn find(connection: &Connection, person: &PersonId, id: &ChatId) -> Result<S
 pub fn list(
     connection: &Connection,
     person: &PersonId,
-    after: Option<&ChatId>,
+    (after, is_archived): (Option<&ChatId>, bool),
     limit: u32,
 ) -> Result<Vec<Session>> {
     let after = after.map(|it| find(connection, person, it)).transpose()?;
-    let (touched, before) = match &after {
-        Some(it) => (it.touched_at.0, it.id.as_str()),
-        None => (i64::MAX, ""),
+    let (pinned, touched, before) = match &after {
+        Some(it) => (i64::from(it.is_pinned), it.touched_at.0, it.id.as_str()),
+        None => (2, i64::MAX, ""),
     };
     let params = named_params! {
-        ":person": person, ":touched": touched, ":before": before, ":limit": limit,
+        ":person": person, ":archived": is_archived, ":pinned": pinned,
+        ":touched": touched, ":before": before, ":limit": limit,
     };
     let mut statement = connection.prepare_cached(LIST)?;
     let rows = statement.query_map(params, Session::from_row)?;

@@ -14,6 +14,7 @@ use crate::cli::commands::approval::ApprovalCommand;
 use crate::cli::commands::channel::ChannelCommand;
 use crate::cli::commands::channel::msg::MsgCommand;
 use crate::cli::commands::chat::ChatCommand;
+use crate::cli::commands::claude::ClaudeCommand;
 use crate::cli::commands::gateway::GatewayCommand;
 use crate::cli::commands::job::JobCommand;
 use crate::cli::commands::mail::SendArgs;
@@ -136,6 +137,7 @@ impl Shape {
             }
             Command::Person(command) => of_person(command)?,
             Command::Gateway(command) => of_gateway(command)?,
+            Command::Claude(command) => of_claude(command),
             Command::Token(command) => of_token(command)?,
             Command::Backup(args) if !args.list => "path bytes version took_ms removed[]",
             Command::Restore(_) | Command::Recover(_) => "@report",
@@ -218,6 +220,13 @@ impl Shape {
             (Shape::Value, Value::Array(_)) => Some("0".to_owned()),
             _ => None,
         }
+    }
+}
+
+fn of_claude(command: &ClaudeCommand) -> &'static str {
+    match command {
+        ClaudeCommand::Login => "is_signed_in",
+        ClaudeCommand::Logout => "was_signed_in",
     }
 }
 

@@ -10,6 +10,7 @@ use crate::cli::commands::backup::{BackupArgs, CleanupArgs, RecoverArgs, Restore
 use crate::cli::commands::channel::ChannelCommand;
 use crate::cli::commands::channel::msg::MsgCommand;
 use crate::cli::commands::chat::ChatCommand;
+use crate::cli::commands::claude::ClaudeCommand;
 use crate::cli::commands::completions::CompletionsArgs;
 use crate::cli::commands::gateway::GatewayCommand;
 use crate::cli::commands::instances::InstancesArgs;
@@ -141,6 +142,9 @@ Examples:
     /// Use your own subscription for the assistant: install, sign in, look
     #[command(subcommand)]
     Gateway(GatewayCommand),
+    /// Sign in to Claude for the assistant, and sign out
+    #[command(subcommand)]
+    Claude(ClaudeCommand),
     /// Manage channels: conversations between people and agents
     #[command(subcommand)]
     Channel(ChannelCommand),

@@ -19,6 +19,7 @@ mod tests;
 pub use crate::api::jobs::{Status, Usage, Waiting};
 pub use access::{Grant, Verb};
 pub use fence::{JOB_ENDED, JobToken, TokenState, fence, token_owner};
+pub use queue::asking::{ask_person, is_asking};
 pub use queue::cap::{CapOf, CapState, DailyCaps, capped_until};
 pub use queue::claim::{Caps, claim};
 pub use queue::engine_hold::{Hold, hold_for, hold_of, holds, release, release_all_of};
@@ -92,6 +93,7 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         rows::table::STATEMENTS,
         queue::lane::STATEMENTS,
         queue::parking::STATEMENTS,
+        queue::asking::STATEMENTS,
         rows::pool::STATEMENTS,
         rows::retry::STATEMENTS,
         queue::enqueue::STATEMENTS,

@@ -215,11 +215,15 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "channel_uploaders",
         sql: include_str!("../../migrations/049_channel_uploaders.sql"),
     },
-    // The numbers 50 to 53 were never used.
     Migration {
-        version: 54,
+        version: 50,
+        name: "asking_answers",
+        sql: include_str!("../../migrations/050_asking_answers.sql"),
+    },
+    Migration {
+        version: 51,
         name: "agent_rests",
-        sql: include_str!("../../migrations/054_agent_rests.sql"),
+        sql: include_str!("../../migrations/051_agent_rests.sql"),
     },
 ];
 

@@ -12,6 +12,7 @@ mod keyed;
 mod linkedin;
 mod private;
 mod records;
+mod rights;
 mod search;
 mod siege;
 mod swapped;

@@ -217,3 +217,30 @@ test("who has not signed in is told what to do, and others see no assistant", as
   const other = await (await visitor(t, bare)).openLive("/");
   assert.equal(await other.getByRole("link", { name: "Assistant" }).count(), 0);
 });
+
+test("what was typed stays with its conversation, Esc stops, and the arrow up edits", async (t) => {
+  const site = await serve(t, {}, assistant);
+  const ada = await visitor(t, site);
+  const page = await ada.openLive("/assistant");
+  const field = page.getByLabel("Message", { exact: true });
+  await field.fill("not sent yet");
+  await page.reload();
+  assert.equal(await field.inputValue(), "not sent yet");
+  await ask(page, "half");
+  await page.getByText("The second").waitFor();
+  await until("the conversation has an address", () => page.url().includes("/assistant/"));
+  await field.fill("for later");
+  await page.keyboard.press("Escape");
+  await page.getByText("Stopped", { exact: true }).waitFor();
+  await page.getByRole("link", { name: "New", exact: true }).click();
+  await until("the new field is empty", async () => (await field.inputValue()) === "");
+  await page.goBack();
+  await until("the words are back", async () => (await field.inputValue()) === "for later");
+  await page.reload();
+  assert.equal(await field.inputValue(), "for later");
+  await field.fill("");
+  await field.press("ArrowUp");
+  const edit = page.locator(".chat-edit[open] textarea");
+  assert.equal(await edit.inputValue(), "half");
+  assert.ok(await edit.evaluate((it) => it === document.activeElement));
+});

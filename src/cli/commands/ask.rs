@@ -13,6 +13,7 @@ use crate::base::{
 use crate::cli::commands::Desk;
 use crate::cli::commands::chat::read_actions;
 use crate::cli::commands::site::Absence;
+use crate::cli::terminal::question::Keyboard;
 use crate::cli::terminal::screen::{Form, typed};
 use crate::cli::terminal::short_id::{Noun, resolve, shorten};
 use crate::cli::terminal::{escape, input, question};
@@ -131,8 +132,11 @@ fn confirm(desk: &Desk, client: &Client, (id, is_agreed): (&str, bool)) -> Resul
 struct Answer<'d> {
     desk: &'d Desk,
     seq: u64,
-    step: u32,
-    text: String,
+    /// The text of each step, in order.
+    steps: Vec<(u32, String)>,
+    /// Whether the last line that was printed of it is unfinished.
+    is_in_line: bool,
+    keyboard: Option<Keyboard>,
     session: Option<ChatId>,
     run: Option<JobId>,
     message: Option<ChatMessageId>,
@@ -147,8 +151,9 @@ impl<'d> Answer<'d> {
         Answer {
             desk,
             seq: 0,
-            step: 0,
-            text: String::new(),
+            steps: Vec::new(),
+            is_in_line: false,
+            keyboard: None,
             session: None,
             run: None,
             message: None,
@@ -195,11 +200,11 @@ impl<'d> Answer<'d> {
             .get_lines(&query(&format!("/api/agent/runs/{run}/events"), &[("after", Some(&after))]))
     }
 
-    fn note_call(&self, tool: &str, args: &Value) -> Result<()> {
+    fn note_call(&mut self, tool: &str, args: &Value) -> Result<()> {
         let names =
             ["path", "from", "source_path", "pattern", "url", "query", "post_urn", "comment_urn"];
         let about = names.iter().find_map(|it| args[*it].as_str()).unwrap_or_default();
-        if !self.text.is_empty() && !self.text.ends_with('\n') {
+        if self.is_in_line {
             self.print("\n")?;
         }
         self.desk.screen.note(&escape::line(&format!("{tool} {about}")));
@@ -207,7 +212,7 @@ impl<'d> Answer<'d> {
     }
 
     /// Asks for a confirmation in the terminal; without one, prints how to decide.
-    fn confirm(&self, client: &Client, id: &ApprovalId, about: &str) -> Result<()> {
+    fn confirm(&mut self, client: &Client, id: &ApprovalId, about: &str) -> Result<()> {
         let path = format!("/api/approvals/{id}");
         let approval: ApprovalOutcome = typed(&client.get(&path)?)?;
         if approval.state != State::Pending {
@@ -223,7 +228,17 @@ impl<'d> Answer<'d> {
             ));
             return Ok(());
         }
-        let is_allowed = question::yes(screen, "Allow it once?")?;
+        let is_open = || {
+            let approval: ApprovalOutcome = typed(&client.get(&path)?)?;
+            Ok(approval.state == State::Pending)
+        };
+        let keyboard = self.keyboard.get_or_insert_with(Keyboard::listen);
+        let Some(is_allowed) = keyboard.yes(screen, "Allow it once?", is_open)? else {
+            screen.note(
+                "it is no longer asked: it was decided elsewhere, or nobody answered in time",
+            );
+            return Ok(());
+        };
         let answer = if is_allowed { "approve" } else { "reject" };
         let body = json!({"version": approval.version});
         match client.post(&format!("{path}/{answer}"), &body) {
@@ -250,13 +265,17 @@ impl<'d> Answer<'d> {
                 (self.session, self.run) = (Some(session_id), line.run_id);
             }
             StreamItem::Text { step, delta } => {
-                let gap = if self.step != 0 && step != self.step { "\n\n" } else { "" };
-                self.step = step;
+                let is_new = self.steps.last().is_none_or(|it| it.0 != step);
                 if is_words {
+                    let gap = if is_new && !self.steps.is_empty() { "\n\n" } else { "" };
                     self.print(&format!("{gap}{delta}"))?;
                 }
-                self.text.push_str(gap);
-                self.text.push_str(&delta);
+                if is_new {
+                    self.steps.push((step, String::new()));
+                }
+                if let Some((_, text)) = self.steps.last_mut() {
+                    text.push_str(&delta);
+                }
             }
             StreamItem::ToolCall { tool, args } if is_words => self.note_call(&tool, &args)?,
             StreamItem::ToolResult { tool, ok, summary } if is_words => {
@@ -268,12 +287,13 @@ impl<'d> Answer<'d> {
             }
             // The status of a failure is repeated as an error.
             StreamItem::Status { code, message }
-                if is_words && matches!(code.as_str(), "fell_back" | "context_cut") =>
+                if is_words
+                    && matches!(code.as_str(), "fell_back" | "context_cut" | "vault_unread") =>
             {
                 screen.note(&escape::line(&message));
             }
-            StreamItem::Reset {} => {
-                self.text.clear();
+            StreamItem::Reset { step } => {
+                self.steps.retain(|it| it.0 != step);
                 if is_words {
                     self.print("\n\n")?;
                     screen.note("the answer starts over");
@@ -288,7 +308,14 @@ impl<'d> Answer<'d> {
         Ok(())
     }
 
-    fn print(&self, text: &str) -> Result<()> {
+    /// Returns the text of all steps, as the history has it.
+    fn text(&self) -> String {
+        let texts: Vec<&str> = self.steps.iter().map(|it| it.1.as_str()).collect();
+        texts.join("\n\n")
+    }
+
+    fn print(&mut self, text: &str) -> Result<()> {
+        self.is_in_line = !text.ends_with('\n');
         match self.desk.screen.is_terminal() {
             true => self.desk.screen.prompt(&escape::block(text)),
             false => self.desk.screen.prompt(text),
@@ -302,13 +329,13 @@ impl<'d> Answer<'d> {
             Form::Field(path) => {
                 let value = json!({
                     "session_id": self.session, "run_id": self.run, "message_id": self.message,
-                    "text": self.text, "ended": self.ended, "error": self.error,
+                    "text": self.text(), "ended": self.ended, "error": self.error,
                     "artefact": self.artefact,
                 });
                 screen.field(&value, path)?;
             }
             Form::Words => {
-                if !self.text.is_empty() && !self.text.ends_with('\n') {
+                if self.is_in_line {
                     screen.prompt("\n")?;
                 }
                 if let Some(session) = &self.session {

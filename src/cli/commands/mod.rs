@@ -6,6 +6,7 @@ pub(super) mod ask;
 pub(super) mod backup;
 pub(super) mod channel;
 pub(super) mod chat;
+pub(super) mod claude;
 pub(super) mod completions;
 mod doctor;
 pub(super) mod gateway;
@@ -135,6 +136,7 @@ fn run(desk: &Desk, command: Command) -> Result<u8> {
         Command::Ask(args) => ask::ask(desk, &args),
         Command::Chat(command) => chat::chat(desk, command),
         Command::Gateway(command) => gateway::run(desk, &command).map(|()| 0),
+        Command::Claude(command) => claude::run(desk, &command).map(|()| 0),
         Command::Topic(command) => topic::run(desk, command).map(|()| 0),
         Command::Proposal(command) => proposal::run(desk, command),
         Command::Approval(command) => approval::run(desk, command).map(|()| 0),

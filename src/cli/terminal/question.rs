@@ -1,6 +1,8 @@
 //! Questions on a terminal, each with a default for Enter.
 
 use std::io::{BufRead, IsTerminal};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::Duration;
 
 use crate::base::{Error, Result};
 use crate::cli::terminal::escape;
@@ -10,6 +12,8 @@ use crate::cli::terminal::screen::{Form, Screen, Style};
 const TRIES_MAX: usize = 5;
 /// Longest answer, in bytes.
 const ANSWER_BYTES_MAX: u64 = 4_000;
+/// How often a question is looked at that may end before it is answered.
+const LOOK_INTERVAL: Duration = Duration::from_millis(300);
 
 /// Returns whether there is a person to ask.
 pub(in crate::cli) fn can(screen: &Screen) -> bool {
@@ -71,6 +75,77 @@ pub(in crate::cli) fn line(
     read(screen, default, check)
 }
 
+/// The lines that a person types, for questions that may end before they are answered. From its
+/// beginning on, nothing else may read standard input.
+#[derive(Debug)]
+pub(in crate::cli) struct Keyboard {
+    lines: Receiver<String>,
+}
+
+impl Keyboard {
+    /// Begins to read standard input. The thread ends with it, or with the program.
+    pub(in crate::cli) fn listen() -> Keyboard {
+        let (sender, lines) = sync_channel(0);
+        std::thread::spawn(move || {
+            let stdin = std::io::stdin();
+            loop {
+                let mut line = String::new();
+                let mut bounded = std::io::Read::take(stdin.lock(), ANSWER_BYTES_MAX);
+                match bounded.read_line(&mut line) {
+                    Ok(1..) => {}
+                    // Whoever asks learns that nobody answers.
+                    Ok(0) | Err(_) => return,
+                }
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Keyboard { lines }
+    }
+
+    /// Asks for confirmation as [`yes`] does; `None` once the question is no longer open.
+    ///
+    /// # Errors
+    /// `invalid` if the input ends, or no answer fits; as `is_open`.
+    pub(in crate::cli) fn yes(
+        &self,
+        screen: &Screen,
+        question: &str,
+        is_open: impl Fn() -> Result<bool>,
+    ) -> Result<Option<bool>> {
+        // What was typed before the question is no answer to it.
+        while self.lines.try_recv().is_ok() {}
+        screen.put(&screen.paint(Style::Bold, question))?;
+        for _ in 0..TRIES_MAX {
+            screen.prompt("[n] > ")?;
+            let line = loop {
+                match self.lines.recv_timeout(LOOK_INTERVAL) {
+                    Ok(line) => break line,
+                    Err(RecvTimeoutError::Disconnected) => return Err(no_answer()),
+                    Err(RecvTimeoutError::Timeout) if is_open()? => {}
+                    Err(RecvTimeoutError::Timeout) => {
+                        screen.prompt("\n")?;
+                        return Ok(None);
+                    }
+                }
+            };
+            match line.trim() {
+                "y" | "yes" => return Ok(Some(true)),
+                "" | "n" | "no" => return Ok(Some(false)),
+                _ => screen.note("enter y or n"),
+            }
+        }
+        Err(no_answer())
+    }
+}
+
+fn no_answer() -> Error {
+    Error::invalid("no answer")
+        .code("no_answer")
+        .hint("nothing was written; to answer with options, see --help")
+}
+
 /// Reads an answer until it is valid; an empty one means the default.
 fn read(screen: &Screen, default: &str, check: impl Fn(&str) -> Result<()>) -> Result<String> {
     let stdin = std::io::stdin();
@@ -96,7 +171,5 @@ fn read(screen: &Screen, default: &str, check: impl Fn(&str) -> Result<()>) -> R
             }
         }
     }
-    Err(Error::invalid("no answer")
-        .code("no_answer")
-        .hint("nothing was written; to answer with options, see --help"))
+    Err(no_answer())
 }

@@ -7,6 +7,7 @@ use crate::approvals::{self, Approval, Decision, Sort, State, Viewer};
 use crate::base::{ApprovalId, Error, Result, fault};
 use crate::flows::Site;
 use crate::flows::approvals::{named, notice, resume, schema};
+use crate::flows::assistant::right;
 use crate::people::Caller;
 
 /// The body of `POST /api/approvals/{id}/approve` and `…/reject`.
@@ -38,8 +39,9 @@ pub enum Answer {
 /// # Errors
 /// `conflict` with codes `approval_decided` and `version_changed`; `invalid` with code
 /// `bad_payload` and the path; `cannot_resume` if a job is parked for it that the script of now
-/// cannot go on with; `forbidden` for viewers, jobs and tokens without the scope;
-/// `not_found`.
+/// cannot go on with; `forbidden` for viewers, jobs and tokens without the scope, and with code
+/// `not_named` for a call of somebody who may no longer use the assistant; `not_found`, with code
+/// `no_tool` for a call of a tool that was withdrawn.
 pub async fn decide(
     site: &Site,
     caller: &Caller,
@@ -53,7 +55,7 @@ pub async fn decide(
             .code("bad_parameter")
             .hint("approve with changes, or reject with a note"));
     }
-    let viewer = Viewer::Person(person);
+    let viewer = Viewer::Person(person.clone());
     let (asked, wanted) = (viewer.clone(), id.clone());
     let texts = site.store.read(move |c| {
         let sort = approvals::find(c, &wanted, &asked)?.sort;
@@ -78,9 +80,14 @@ pub async fn decide(
     };
     let decision = Decision { state, changes, note: request.note, version: Some(request.version) };
     let (id, by, works) = (id.clone(), caller.actor(), site.works.clone());
+    let tool = (sort == Sort::Call && answer == Answer::Approve)
+        .then(|| texts.payload["tool"].as_str().unwrap_or_default().to_owned());
     let decided = site.store.write(move |tx| {
         approvals::find(tx.connection(), &id, &viewer)?;
         resume::refuse_lost(tx.connection(), &works, &id)?;
+        if let Some(tool) = tool.as_deref().filter(|_| !fault::is_off("named_now")) {
+            right::check(tx.connection(), &works, (&person, tool))?;
+        }
         let decided = approvals::decide(tx, &id, &by, &decision)?;
         resume::go_on(tx, &works, &decided, &by)?;
         notice::send(tx, &works, &decided, &by)?;

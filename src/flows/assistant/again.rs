@@ -7,15 +7,15 @@ use crate::api::chat::CallView;
 use crate::approvals::{self, Decision, State};
 use crate::base::{Actor, CallId, Error, ErrorKind, Result, fault, truncate_chars};
 use crate::chat::{self, CallState, Home, Run, ToolCall};
-use crate::flows::Site;
 use crate::flows::assistant::calls::question;
 use crate::flows::assistant::disk::on_disk;
 use crate::flows::assistant::tools::CHANGED_MEANWHILE;
 use crate::flows::assistant::tools::{self, Deed, Known, Place, Said, Tool, Work};
 use crate::flows::assistant::undo::show_call;
-use crate::flows::assistant::{seat, vault};
+use crate::flows::assistant::{right, seat, vault};
+use crate::flows::{Site, Works};
 use crate::linkedin::LINKEDIN_UNKNOWN;
-use crate::people::{self, Caller, Person, Role};
+use crate::people::{Caller, Person};
 use crate::script::Config;
 
 /// Longest result of a call, in characters.
@@ -50,11 +50,7 @@ pub async fn do_now(site: &Site, caller: &Caller, id: &CallId) -> Result<CallVie
         return Err(Error::conflict("cannot_do", message).hint("ask the assistant again"));
     }
     let tool = tools::find(&call.tool)?;
-    if !seat.assistant.tools.contains_key(tool.name) {
-        return Err(Error::not_found(format!("the tool {} is not allowed here", tool.name))
-            .code("no_tool")
-            .hint("an admin names it in `tools` of wb.assistant"));
-    }
+    right::policy(seat.assistant, tool.name)?;
     let deed = look(site, (&person, &run), (&call, tool), Known::of(&calls)).await?;
     if deed.target != call.target && !fault::is_off("call_target") {
         let message = "what the call was to change has changed since it was shown";
@@ -109,6 +105,7 @@ async fn make(
     (call, deed): (ToolCall, Deed),
 ) -> Result<()> {
     let draft = Begin {
+        works: site.works.clone(),
         run: run.clone(),
         person: person.clone(),
         call: call.clone(),
@@ -160,6 +157,7 @@ async fn make(
 
 /// Starts such a call.
 struct Begin {
+    works: Works,
     run: Run,
     person: Person,
     call: ToolCall,
@@ -169,11 +167,7 @@ struct Begin {
 impl Begin {
     fn keep(&self, tx: &crate::store::Tx<'_>, ids: &crate::base::Ids) -> Result<()> {
         let (call, by) = (&self.call, Actor::Person(self.person.id.clone()));
-        let person = people::find(tx.connection(), &self.person.id)?;
-        if !person.is_some_and(|it| it.disabled_at.is_none() && it.role != Role::Viewer) {
-            let message = "you may no longer use the assistant";
-            return Err(Error::new(ErrorKind::Forbidden, message).code("not_named"));
-        }
+        right::check(tx.connection(), &self.works, (&self.person.id, &call.tool))?;
         let reason = call.asks.as_deref().unwrap_or_default();
         let of = (&call.id, call.tool.as_str(), call.args_digest.as_str());
         let new = question(&self.run, of, (reason, &self.preview), None);

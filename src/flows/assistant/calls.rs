@@ -1,32 +1,34 @@
 //! A tool call: stored, confirmed if necessary, executed once, and returned to the model.
 //!
 //! **Invariant:** the stored arguments are executed, on the content that was shown.
-//! **Invariant:** no call is executed for a run that has ended, or a person who has lost the right.
+//! **Invariant:** no call is executed for a run that has ended, for a person who has lost the
+//! right, or with a tool that the active script does not allow.
 
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use crate::approvals::{self, NewApproval, Sort, State, Viewer};
-use crate::base::limit::APPROVAL_TITLE_CHARS_MAX;
+use crate::base::limit::{APPROVAL_PAYLOAD_BYTES_MAX, APPROVAL_TITLE_CHARS_MAX};
 use crate::base::{
     Actor, ApprovalId, CallId, Error, ErrorKind, Result, digest_hex, fault, truncate_chars,
 };
 use crate::chat::{self, CallState, Home, Item, NewCall, Run, ToolCall};
 use crate::flows::Site;
 use crate::flows::assistant::disk::on_disk;
+use crate::flows::assistant::place::{Until, has_place};
+use crate::flows::assistant::right::NO_TOOL;
 use crate::flows::assistant::tools::CHANGED_MEANWHILE;
 use crate::flows::assistant::tools::{self, Deed, Known, Place, Said, Tool, Work};
-use crate::flows::assistant::{RUN_ENDED, vault};
+use crate::flows::assistant::{RUN_ENDED, right, vault};
 use crate::jobs;
 use crate::linkedin::LINKEDIN_UNKNOWN;
-use crate::people::{self, Person, Role};
+use crate::people::Person;
 use crate::script::{Assistant, Config, Policy};
 use crate::store::Tx;
 
-/// Most bytes of a preview in an approval, each of which JSON may escape as six.
-const PREVIEW_BYTES_MAX: usize = 40 * 1024;
+/// Most bytes of a preview as JSON: an approval holds it besides a few words.
+const PREVIEW_BYTES_MAX: usize = APPROVAL_PAYLOAD_BYTES_MAX - 4 * 1024;
 /// The result for a declined call.
 const DECLINED: &str = "The person declined this call. Do not try it again; ask what they want.";
 /// The result for an expired call.
@@ -48,15 +50,21 @@ pub(super) struct Asked {
     pub(super) args: Value,
 }
 
-/// Until when to wait for a call.
-pub(super) type Until<'a> = (Instant, &'a CancellationToken);
-
 /// Executes a call; returns when it has finished, or still awaits confirmation at the deadline.
 ///
 /// # Errors
 /// `conflict`: `run_ended`, `call_changed`; `not_found` with code `no_tool`; `forbidden` with code
 /// `limit_tools`; as any write.
 pub(super) async fn call(site: &Site, asked: &Asked, until: Until<'_>) -> Result<ToolCall> {
+    let made = made(site, asked, until).await?;
+    if !made.state.is_final() || has_place(site, &asked.run.job_id, until).await? {
+        return Ok(made);
+    }
+    // Until the run has a place again, it learns nothing of the call.
+    Ok(ToolCall { state: CallState::Waiting, ok: None, result: None, ..made })
+}
+
+async fn made(site: &Site, asked: &Asked, until: Until<'_>) -> Result<ToolCall> {
     let find =
         |site: &Site| site.store.look(|c| chat::by_ref(c, &asked.run.job_id, &asked.call_ref));
     let (call, mut deed) = match find(site)? {
@@ -97,12 +105,8 @@ fn assistant_of(config: &Config) -> Result<&Assistant> {
 }
 
 /// Returns the person of a run, if they may still use the assistant.
-fn person_of(c: &rusqlite::Connection, asked: &Asked, assistant: &Assistant) -> Result<Person> {
-    let person = people::find(c, &asked.run.person_id)?;
-    let may = |it: &Person| {
-        it.disabled_at.is_none() && it.role != Role::Viewer && assistant.admits(&it.name)
-    };
-    person.filter(may).ok_or_else(|| run_ended(asked))
+fn person_of(c: &rusqlite::Connection, site: &Site, asked: &Asked) -> Result<Person> {
+    right::owner(c, site, &asked.run.person_id)?.ok_or_else(|| run_ended(asked))
 }
 
 /// Stores a call, with its approval if it needs one.
@@ -110,11 +114,9 @@ async fn begin(site: &Site, asked: &Asked) -> Result<(ToolCall, Option<Deed>)> {
     let config = site.config_of(&asked.run.job_id);
     let assistant = assistant_of(&config)?;
     let tool = tools::find(&asked.tool)?;
-    let Some(policy) = assistant.tools.get(tool.name).copied() else {
-        return Err(Error::not_found(format!("the tool {} is not allowed here", tool.name))
-            .code("no_tool")
-            .hint("an admin names it in `tools` of wb.assistant"));
-    };
+    // The tools of the run, of which some may have been withdrawn since it began.
+    right::policy(assistant, tool.name)?;
+    let policy = right::policy(assistant_of(&right::script(site))?, tool.name)?;
     let most = assistant.limits.tool_calls;
     if site.store.look(|c| chat::count_calls(c, &asked.run.job_id))? >= most {
         let message = format!("this answer has made {most} calls, which is all it may");
@@ -133,7 +135,9 @@ async fn begin(site: &Site, asked: &Asked) -> Result<(ToolCall, Option<Deed>)> {
         }
     }
     // A person must be able to see the whole change before allowing it.
-    if planned.as_ref().is_ok_and(|it| it.asks.is_some() && it.preview.len() > PREVIEW_BYTES_MAX) {
+    let is_too_large =
+        |it: &Deed| it.asks.is_some() && json!(it.preview).to_string().len() > PREVIEW_BYTES_MAX;
+    if planned.as_ref().is_ok_and(is_too_large) {
         planned = Err(Error::new(ErrorKind::TooLarge, "the change is too large to be looked at")
             .hint("make it in smaller parts, each of which the person can look at"));
     }
@@ -206,6 +210,9 @@ impl Draft {
             Some(reason) => Some(self.ask(tx, ids, (reason, &digest))?),
             None => None,
         };
+        if question.is_some() {
+            jobs::ask_person(tx, &self.run.job_id)?;
+        }
         let new = NewCall {
             id: &self.id,
             run: (&self.run.job_id, self.step),
@@ -276,7 +283,7 @@ async fn plan(site: &Site, asked: &Asked, tool: &'static Tool, args: &Value) -> 
 }
 
 async fn look(site: &Site, asked: &Asked, tool: &'static Tool, args: &Value) -> Result<Deed> {
-    let config = site.config_of(&asked.run.job_id);
+    let config = right::script(site);
     match tool.place {
         Place::Vault => {}
         Place::Site => {
@@ -288,12 +295,12 @@ async fn look(site: &Site, asked: &Asked, tool: &'static Tool, args: &Value) -> 
             return tools::plan_page(args, &assistant_of(&config)?.web_hosts, &typed);
         }
         Place::Linkedin => {
-            let person = site.store.look(|c| person_of(c, asked, assistant_of(&config)?))?;
+            let person = site.store.look(|c| person_of(c, site, asked))?;
             return tools::plan_linkedin(site, &config, &person, (tool.name, args)).await;
         }
     }
     let (person, calls) = site.store.look(|c| {
-        let person = person_of(c, asked, assistant_of(&config)?)?;
+        let person = person_of(c, site, asked)?;
         Ok((person, chat::calls_of_run(c, &asked.run.job_id)?))
     })?;
     let known = Known::of(&calls);
@@ -345,24 +352,22 @@ async fn make(site: &Site, asked: &Asked, call: ToolCall, deed: Option<Deed>) ->
         let said = ("not made: the file has changed", CHANGED);
         return finish(site, asked, &call, CallState::Void, said).await;
     }
-    let person = match start(site, asked, &call).await? {
-        Some(person) => person,
-        None => return again(site, asked),
+    let person = match start(site, asked, &call).await {
+        Ok(Some(person)) => person,
+        Ok(None) => return again(site, asked),
+        Err(cause) if cause.code_str() == NO_TOOL => {
+            return failed(site, asked, &call, &cause).await;
+        }
+        Err(cause) => return Err(cause),
     };
     fault::crash_point("before_tool");
+    let config = right::script(site);
     let made = match &deed.work {
         _ if asked.run.is_dry && !tools::only_reads(tool.name) => Ok(tools::unmade(&deed)),
         Work::Site => tools::run_document(site, &person, (&call.tool, &call.args)).await,
-        Work::Web(url) => {
-            let config = site.config_of(&asked.run.job_id);
-            tools::fetch_page(site, url, &assistant_of(&config)?.web_hosts).await
-        }
-        Work::Linkedin(act) => {
-            let config = site.config_of(&asked.run.job_id);
-            tools::run_linkedin(site, &config, &person, act).await
-        }
+        Work::Web(url) => tools::fetch_page(site, url, &assistant_of(&config)?.web_hosts).await,
+        Work::Linkedin(act) => tools::run_linkedin(site, &config, &person, act).await,
         _ => {
-            let config = site.config_of(&asked.run.job_id);
             let home = Home::of(&config.site.data, &person.id);
             let id = call.id.clone();
             on_disk(move || {
@@ -389,22 +394,20 @@ const CHANGED: &str = "What the call was to change has changed meanwhile, so not
 /// Starts a call in one transaction with all checks; `None` if it was started before.
 ///
 /// # Errors
-/// `conflict` with codes `job_ended`, `run_ended` and `approval_used`.
+/// `conflict` with codes `job_ended`, `run_ended` and `approval_used`; `not_found` with code
+/// `no_tool`.
 async fn start(site: &Site, asked: &Asked, call: &ToolCall) -> Result<Option<Person>> {
-    let (config, token) = (site.config_of(&asked.run.job_id), asked.token_hash.clone());
-    let (id, approval) = (call.id.clone(), call.approval_id.clone());
+    let (works, token) = (site.works.clone(), asked.token_hash.clone());
+    let (id, tool, approval) = (call.id.clone(), call.tool.clone(), call.approval_id.clone());
     let (run, asked_run) = (asked.run.clone(), run_ended(asked));
     let ended = asked_run.message().to_owned();
     site.store
         .write(move |tx| {
             let ended = || Error::conflict(RUN_ENDED, ended.clone());
             jobs::fence(tx, &token)?;
-            let person = people::find(tx.connection(), &run.person_id)?.ok_or_else(ended)?;
-            let assistant = assistant_of(&config)?;
-            let may = person.disabled_at.is_none() && person.role != Role::Viewer;
-            if !may || !assistant.admits(&person.name) {
-                return Err(ended());
-            }
+            let owner = right::owner(tx.connection(), &works, &run.person_id)?;
+            let person = owner.ok_or_else(ended)?;
+            right::policy(assistant_of(&right::script(&works))?, &tool)?;
             let is_first = chat::start_call(tx, &id)?;
             if let Some(approval) = approval.as_ref().filter(|_| is_first) {
                 approvals::use_once(tx, approval)?;

@@ -5,6 +5,7 @@ use crate::base::{Error, Result};
 use crate::chat::{self, Home, Setting};
 use crate::flows::Site;
 use crate::flows::assistant::disk::on_disk;
+use crate::flows::assistant::run::unread;
 use crate::flows::assistant::start::parse_mode;
 use crate::flows::assistant::{closed, fallback, seat};
 use crate::people::Caller;
@@ -83,7 +84,7 @@ pub async fn health(site: &Site, caller: &Caller) -> Result<HealthView> {
             },
         });
     }
-    Ok(HealthView { runtimes })
+    Ok(HealthView { runtimes, vault_problem: unread(site, caller).await? })
 }
 
 /// Stores the token of the caller's Claude subscription, for the caller's runs only.
@@ -95,6 +96,16 @@ pub async fn sign_in(site: &Site, caller: &Caller, token: String) -> Result<()> 
     let seat = seat(site, caller)?;
     let home = Home::of(&site.config.site.data, &seat.person.id);
     on_disk(move || home.keep_claude_token(&token)).await
+}
+
+/// Returns whether the caller has stored such a token. Whether it still works is seen when it is
+/// used.
+///
+/// # Errors
+/// As the seat; `unavailable` if the file cannot be read.
+pub async fn is_signed_in(site: &Site, caller: &Caller) -> Result<bool> {
+    let home = Home::of(&site.config.site.data, &seat(site, caller)?.person.id);
+    on_disk(move || Ok(home.claude_token()?.is_some())).await
 }
 
 /// Removes that token. Returns whether there was one.

@@ -18,7 +18,9 @@ mod follow;
 pub mod gateway;
 mod leaving;
 pub mod linkedin;
+mod place;
 mod record;
+pub(in crate::flows) mod right;
 mod run;
 mod scratch;
 mod service;
@@ -36,10 +38,11 @@ pub use again::{do_now, recover};
 pub use agent::{execute, list_tools};
 pub use attach::attach;
 pub use change::{clear, remove, set, stop};
-pub use config::{health, set as set_config, show as config, sign_in, sign_out};
+pub use config::{health, is_signed_in, set as set_config, show as config, sign_in, sign_out};
 pub use file::file;
 pub use follow::{Follower, answered, follow, so_far};
 pub use record::serve as serve_records;
+pub use run::unread;
 pub use scratch::{clear_scratch, scratch};
 pub use service::{missing, put, serve};
 pub use show::{history, run, session, sessions};
@@ -224,7 +227,8 @@ pub(in crate::flows) fn hint(code: &str) -> &'static str {
         "refused" => "rephrase the question",
         "context_full" => "start a new conversation",
         "auth_invalid" => {
-            "sign in again on the assistant's page; a key of the engine is checked by an admin"
+            "sign in again on the assistant's page, or with `wiki-browser claude login` or \
+             `gateway login`; a key of the engine is checked by an admin"
         }
         "gateway_down" => "try again in a minute; see data/services/pi-gateway/run",
         "model_not_found" => "an admin must choose another model for the assistant's engine",

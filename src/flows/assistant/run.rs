@@ -6,18 +6,27 @@ use camino::Utf8Path;
 
 use crate::base::{ChatId, Error, Result, truncate_chars};
 use crate::chat::{self, Answer, ClaudeReader, Home, Item, Message, Run, Scribe};
-use crate::flows::Works;
 use crate::flows::assistant::disk::on_disk;
-use crate::flows::assistant::vault;
+use crate::flows::assistant::{seat, vault};
+use crate::flows::{Site, Works};
 use crate::jobs::{
     Alone, Generation, Job, KIND_CHANGED, Listen, Listener, Pool, Prepared, job_dir,
 };
-use crate::people::{self, Person};
+use crate::people::{self, Caller, Person};
 use crate::process::JobFolder;
 use crate::script::{Config, EngineBody, Mode};
+use crate::vault::Vault;
 
 /// The file with the system prompt, in the run's folder.
 const SYSTEM_FILE: &str = "system.md";
+/// The file with what was not read of the vault, in the run's folder.
+const UNREAD_FILE: &str = "unread.txt";
+/// Longest such text, in bytes.
+const UNREAD_BYTES_MAX: u64 = 16 * 1024;
+/// The person's wishes, in the vault.
+const RULES_FILE: &str = "agents.md";
+/// The notes of the assistant, in the vault.
+const MEMORY_FILE: &str = "agent/memory.md";
 /// The file that declares our MCP server, in the run's folder.
 const SERVER_FILE: &str = "mcp.json";
 /// How much longer than a confirmation a call may take.
@@ -72,6 +81,9 @@ pub(in crate::flows) async fn prepare(works: &Works, job: &Job) -> Result<Prepar
     words.system += dry_words(&run);
     let dir = job_dir(&works.config.site.data, &job.id);
     JobFolder::make(&dir)?.put(SYSTEM_FILE, words.system.as_bytes())?;
+    if let Some(unread) = &words.unread {
+        JobFolder::make(&dir)?.put(UNREAD_FILE, unread.as_bytes())?;
+    }
     let mut prompt = prompt(&before, &question, reference.is_some());
     if let (Some(memory), None) = (&words.memory, &reference) {
         let head = "What you noted earlier (agent/memory.md in the vault), for you to know:";
@@ -116,6 +128,8 @@ pub(super) struct Words {
     pub(super) system: String,
     /// The contents of `agent/memory.md`, as data.
     pub(super) memory: Option<String>,
+    /// What could not be read.
+    pub(super) unread: Option<String>,
 }
 
 /// Returns the text that precedes a conversation.
@@ -126,10 +140,11 @@ pub(super) async fn words(works: &Works, person: Option<Person>, has_tools: bool
         (true, Some(person)) => own_words(works, person).await,
         _ => OwnWords::default(),
     };
+    let unread = own.unread();
     if let Some(rules) = &own.rules {
         system += &format!("\nWhat {name} wants of you (agents.md in the vault):\n\n{rules}\n");
     }
-    Words { system, memory: own.memory }
+    Words { system, memory: own.memory, unread }
 }
 
 /// The texts in a vault for the assistant.
@@ -137,29 +152,72 @@ pub(super) async fn words(works: &Works, person: Option<Person>, has_tools: bool
 struct OwnWords {
     rules: Option<String>,
     memory: Option<String>,
+    /// Why something was not read.
+    problems: Vec<String>,
 }
 
-/// Reads the texts in a vault for the assistant; none if it cannot be opened, which the tools will
-/// report.
+impl OwnWords {
+    /// Returns what was not read, as a sentence for the person.
+    fn unread(&self) -> Option<String> {
+        let problems = self.problems.join("; ");
+        (!problems.is_empty())
+            .then(|| format!("The assistant does not know all you told it: {problems}"))
+    }
+}
+
+/// Reads the texts in a vault for the assistant. What cannot be read is reported, and an answer is
+/// written without it.
 async fn own_words(works: &Works, person: Person) -> OwnWords {
     let config = std::sync::Arc::clone(&works.config);
     let read = on_disk(move || {
         let gone = || Error::unavailable("the site no longer has an assistant");
         let vault = vault::open(&config, config.assistant.as_ref().ok_or_else(gone)?, &person)?;
-        let text = |path: &str, chars_max: usize| {
-            let image = vault.image(&path.parse()?)?;
-            let text = image.text().map(str::trim).filter(|it| !it.is_empty());
-            Ok::<_, Error>(text.map(|it| truncate_chars(it, chars_max)))
-        };
-        Ok(OwnWords {
-            rules: text("agents.md", RULES_CHARS_MAX)?,
-            memory: text("agent/memory.md", MEMORY_CHARS_MAX)?,
-        })
+        let mut own = OwnWords::default();
+        own.rules = own_text(&vault, (RULES_FILE, RULES_CHARS_MAX), &mut own.problems);
+        own.memory = own_text(&vault, (MEMORY_FILE, MEMORY_CHARS_MAX), &mut own.problems);
+        Ok(own)
     });
     read.await.unwrap_or_else(|cause| {
         tracing::warn!("a vault says nothing: {}", cause.chain());
-        OwnWords::default()
+        let problems = vec![format!("the vault cannot be opened: {}", cause.message())];
+        OwnWords { problems, ..OwnWords::default() }
     })
+}
+
+fn own_text(
+    vault: &Vault,
+    (name, chars_max): (&str, usize),
+    problems: &mut Vec<String>,
+) -> Option<String> {
+    let image = match name.parse().and_then(|path| vault.image(&path)) {
+        Ok(image) => image,
+        Err(cause) => {
+            problems.push(format!("{name} was not read: {}", cause.message()));
+            return None;
+        }
+    };
+    if image.bytes().is_some() && image.text().is_none() {
+        problems.push(format!("{name} was not read: it is no UTF-8 text"));
+    }
+    let text = image.text().map(str::trim).filter(|it| !it.is_empty());
+    text.map(|it| truncate_chars(it, chars_max))
+}
+
+/// Returns what of the caller's own words the assistant cannot read.
+///
+/// # Errors
+/// As the seat.
+pub async fn unread(site: &Site, caller: &Caller) -> Result<Option<String>> {
+    let seat = seat(site, caller)?;
+    if seat.assistant.tools.is_empty() {
+        return Ok(None);
+    }
+    Ok(own_words(site, seat.person).await.unread())
+}
+
+/// Returns the notice of an answer about what was not read.
+pub(super) fn unread_item(message: String) -> Item {
+    Item::Status { code: "vault_unread".to_owned(), message }
 }
 
 fn prompt(before: &[Message], question: &Message, is_known: bool) -> String {
@@ -224,6 +282,14 @@ pub(in crate::flows) fn listen(works: &Works) -> Listen {
         let answer = answer(config, &run);
         let scribe = Scribe::open(&answer, works.store.clock().clone(), works.chat.clone())?;
         let line = works.chat.write(&run.job_id, scribe);
+        // Also when the output is read again after a crash, like all that follows.
+        if let Some(unread) = JobFolder::open(&answer.dir)?
+            .map(|it| it.read(UNREAD_FILE, UNREAD_BYTES_MAX))
+            .transpose()?
+            .flatten()
+        {
+            line.push(unread_item(String::from_utf8_lossy(&unread).into_owned()))?;
+        }
         let tools = assistant.tools.keys().copied().collect();
         let most = assistant.limits.steps;
         let steps = run.policy.max_steps.map_or(most, |it| it.min(most));

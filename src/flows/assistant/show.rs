@@ -31,7 +31,8 @@ pub async fn sessions(site: &Site, caller: &Caller, query: SessionsQuery) -> Res
     let after: Option<ChatId> = query.after.as_deref().map(cursor).transpose()?;
     site.store
         .read(move |c| {
-            let mut found = chat::list_sessions(c, &person, after.as_ref(), limit + 1)?;
+            let from = (after.as_ref(), query.archived == Some(true));
+            let mut found = chat::list_sessions(c, &person, from, limit + 1)?;
             let has_more = found.len() > limit as usize;
             found.truncate(limit as usize);
             let next = found.last().filter(|_| has_more).map(|it| it.id.to_string());

@@ -200,6 +200,10 @@ async fn answer<'a>(
     let images = images(&config, &assistant, &found).await;
     let mut words = run::words(site, found.person, !tools.is_empty()).await;
     words.system += run::dry_words(&found.run);
+    if let Some(unread) = words.unread.take() {
+        let line = Arc::clone(&line);
+        on_disk(move || line.push(run::unread_item(unread))).await.map_err(Halt::Error)?;
+    }
     let mut limits = assistant.limits;
     limits.steps = found.run.policy.max_steps.map_or(limits.steps, |it| it.min(limits.steps));
     let branch = Branch {

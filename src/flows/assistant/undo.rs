@@ -75,9 +75,9 @@ fn view(c: &Connection, person: &PersonId, call: ToolCall) -> Result<CallView> {
     Ok(view)
 }
 
-/// Returns the subject of a call: a path or a few words.
+/// Returns the subject of a call: a path, an address or a few words.
 pub(super) fn subject(call: &ToolCall) -> String {
-    let names = ["path", "from", "source_path", "pattern", "post_urn", "comment_urn"];
+    let names = ["path", "from", "source_path", "pattern", "url", "post_urn", "comment_urn"];
     let found = names.iter().find_map(|it| call.args[*it].as_str()).unwrap_or_default();
     crate::base::truncate_chars(found, 200)
 }

@@ -19,6 +19,7 @@ use tracing::{error, info, warn};
 
 use crate::api::config::{ScriptView, Trouble};
 use crate::base::{Actor, Context, Error, ErrorKind, Event, EventKind, Millis, Result, fault};
+use crate::flows::assistant::right;
 use crate::flows::automation::{handlers, schedules};
 use crate::flows::check::{self, Purpose};
 use crate::flows::perspectives::personas;
@@ -305,13 +306,14 @@ async fn commit(site: &Site, next: &Generation, by: &Actor, changes: &Difference
             "removed_kinds": changes.removed_kinds(),
         }),
     );
-    let written = next.clone();
+    let (written, ids, actor) = (next.clone(), site.ids.clone(), by.clone());
     let hears = handlers::is_heard(&site.scripts.current());
     let write = move |tx: &Tx<'_>| {
         follow_names(tx, &written.config)?;
         jobs::refresh_all(tx, written.capacities())?;
         schedules::keep(tx, &written.config.schedules)?;
         agents::keep(tx, &written.config)?;
+        right::end_runs(tx, &written.config, &actor, (&ids, written.capacities()))?;
         if !hears {
             // New handlers start with the next event.
             handlers::skip(tx)?;
@@ -333,9 +335,11 @@ async fn commit(site: &Site, next: &Generation, by: &Actor, changes: &Difference
 /// # Errors
 /// As reading and writing.
 pub async fn begin(site: &Site) -> Result<()> {
-    let config = Arc::clone(&site.config);
+    let (config, ids, lanes) =
+        (Arc::clone(&site.config), site.ids.clone(), site.queue.capacities());
     let begin = move |tx: &Tx<'_>| {
         follow_names(tx, &config)?;
+        right::end_runs(tx, &config, &Actor::System, (&ids, &lanes))?;
         agents::keep(tx, &config)
     };
     site.store.write(begin).await?;

@@ -24,6 +24,11 @@ use crate::http::{Call, Edge, reply};
 /// How often a line shows both sides that the stream is alive, and the reader's right to it is
 /// checked again.
 const BEAT: Duration = Duration::from_millis(STREAM_CHECK_MS_MAX);
+/// The shortest time between two renderings of a block that grows.
+const RENDER_PAUSE: Duration = Duration::from_millis(200);
+/// That much of HTML may be sent for each such pause: a larger block is rendered less often, so
+/// that a long one does not cost the square of its length.
+const PAUSE_BYTES: usize = 16 * 1024;
 
 /// How a reader wants the items.
 pub(super) enum Form {
@@ -38,14 +43,29 @@ pub(super) enum Form {
 impl Form {
     /// Returns the form for a page that has the items up to a number.
     pub(super) fn blocks_after(after: u64) -> Form {
-        Form::Page(Blocks { after, steps: BTreeMap::new() })
+        Form::Page(Blocks::after(after))
     }
 
     fn write(&mut self, lines: Vec<(u64, String)>) -> String {
         match self {
             Form::Items => lines.into_iter().map(|(_, line)| line).collect(),
-            Form::Page(blocks) => blocks.take(lines),
+            Form::Page(blocks) => blocks.take(lines, Instant::now()),
             Form::Claude => lines.iter().map(|(_, line)| in_words_of_claude(line)).collect(),
+        }
+    }
+
+    /// Returns when something is to be rendered although no item comes.
+    fn due(&self) -> Option<Instant> {
+        match self {
+            Form::Page(blocks) if !blocks.changed.is_empty() => Some(blocks.due),
+            _ => None,
+        }
+    }
+
+    fn render(&mut self) -> String {
+        match self {
+            Form::Page(blocks) => blocks.render(Instant::now()),
+            Form::Items | Form::Claude => String::new(),
         }
     }
 }
@@ -110,12 +130,21 @@ pub(super) struct Blocks {
     /// The last item that the page has.
     after: u64,
     steps: BTreeMap<u64, Growing>,
+    /// The steps with text that is not rendered yet.
+    changed: BTreeSet<u64>,
+    /// When that is rendered at the earliest.
+    due: Instant,
 }
 
 impl Blocks {
-    /// Returns the items that are new to the page, and the blocks that have changed.
-    fn take(&mut self, lines: Vec<(u64, String)>) -> String {
-        let (mut text, mut changed, mut last) = (String::new(), BTreeSet::new(), String::new());
+    fn after(after: u64) -> Blocks {
+        Blocks { after, steps: BTreeMap::new(), changed: BTreeSet::new(), due: Instant::now() }
+    }
+
+    /// Returns the items that are new to the page, and the blocks that have changed, if it is time
+    /// to render them: text that only goes on waits, and whatever follows it does not.
+    fn take(&mut self, lines: Vec<(u64, String)>, now: Instant) -> String {
+        let (mut text, mut last, mut is_only_text) = (String::new(), String::new(), true);
         for (seq, line) in lines {
             let item: Value = serde_json::from_str(&line).unwrap_or_default();
             let step = item["step"].as_u64().unwrap_or(0);
@@ -123,22 +152,35 @@ impl Blocks {
                 "text" => {
                     let growing = self.steps.entry(step).or_default();
                     growing.push(item["delta"].as_str().unwrap_or_default());
-                    changed.insert(step);
+                    self.changed.insert(step);
                 }
-                "reset" => drop(self.steps.remove(&step)),
+                "reset" => {
+                    self.steps.remove(&step);
+                    self.changed.remove(&step);
+                }
                 "error" | "done" => {
+                    is_only_text = false;
                     if seq > self.after {
                         last.push_str(&line);
                     }
                     continue;
                 }
-                _ => {}
+                _ => is_only_text = false,
             }
             if seq > self.after {
                 text.push_str(&line);
             }
         }
-        for step in changed {
+        if now >= self.due || !is_only_text {
+            text += &self.render(now);
+        }
+        text + &last
+    }
+
+    /// Returns the blocks that have changed.
+    fn render(&mut self, now: Instant) -> String {
+        let mut text = String::new();
+        for step in std::mem::take(&mut self.changed) {
             let blocks = self.steps.get_mut(&step).map(Growing::changed).unwrap_or_default();
             for (index, html) in blocks {
                 let block = json!({"type": "block", "step": step, "index": index, "html": html});
@@ -146,7 +188,9 @@ impl Blocks {
                 text.push('\n');
             }
         }
-        text + &last
+        let pauses = u32::try_from(text.len().div_ceil(PAUSE_BYTES)).unwrap_or(u32::MAX);
+        self.due = now + RENDER_PAUSE * pauses.max(1);
+        text
     }
 }
 
@@ -167,7 +211,13 @@ impl Feed {
         if Instant::now() >= self.check_due && !self.may_go_on().await {
             return Ok(None);
         }
-        let stop = self.edge.stop.clone();
+        let (stop, due) = (self.edge.stop.clone(), self.form.due());
+        let render = async {
+            match due {
+                Some(due) => tokio::time::sleep_until(due).await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             biased;
             lines = self.follower.next() => {
@@ -175,6 +225,7 @@ impl Feed {
                 Ok(Some(Bytes::from(self.form.write(lines))))
             }
             () = stop.cancelled() => Ok(None),
+            () = render => Ok(Some(Bytes::from(self.form.render()))),
             _ = self.beat.tick() => {
                 let ping = Bytes::from_static(b"{\"type\":\"ping\"}\n");
                 Ok(self.may_go_on().await.then_some(ping))
@@ -194,6 +245,60 @@ impl Feed {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn text(seq: u64, delta: &str) -> (u64, String) {
+        let item = json!({"type": "text", "seq": seq, "step": 1, "delta": delta});
+        (seq, format!("{item}\n"))
+    }
+
+    fn html_of(sent: &str) -> Vec<String> {
+        let items = sent.lines().map(|it| serde_json::from_str::<Value>(it).unwrap());
+        let blocks = items.filter(|it| it["type"] == "block");
+        blocks.map(|it| it["html"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// 28 KB of code in 20 seconds cost 39 MB when each piece was rendered.
+    #[test]
+    fn a_long_block_is_rendered_at_a_pace() {
+        let (mut blocks, begin) = (Blocks::after(0), Instant::now());
+        let (mut renderings, mut bytes, mut last) = (0, 0, String::new());
+        let mut sent = blocks.take(vec![text(1, "```\n")], begin);
+        for number in 0..2_400_u32 {
+            let now = begin + Duration::from_millis(u64::from(number) * 8);
+            if !blocks.changed.is_empty() && blocks.due <= now {
+                sent += &blocks.render(now);
+            }
+            sent += &blocks.take(vec![text(u64::from(number) + 2, "let x = 1;\n")], now);
+            let html = html_of(&sent);
+            (renderings, bytes) = (renderings + html.len(), bytes + sent.len());
+            last = html.into_iter().last().unwrap_or(last);
+            sent.clear();
+        }
+        assert!((20..=100).contains(&renderings), "{renderings} renderings in 20 seconds");
+        assert!(bytes < 2_500_000, "{bytes} bytes");
+        let done = (2_402, "{\"type\":\"done\",\"seq\":2402}\n".to_owned());
+        // The end does not wait.
+        let now = begin + Duration::from_millis(2_399 * 8 + 1);
+        let sent = blocks.take(vec![text(2_401, "let last = 2;\n"), done], now);
+        let html = html_of(&sent);
+        assert!(html.len() == 1 && html[0].contains("last") && html[0].len() > last.len());
+        assert!(sent.trim_end().ends_with('}') && sent.lines().last().unwrap().contains("done"));
+        assert!(blocks.changed.is_empty());
+    }
+
+    #[test]
+    fn short_text_is_rendered_at_once_and_then_five_times_a_second() {
+        let (mut blocks, begin) = (Blocks::after(0), Instant::now());
+        let at = |ms: u64| begin + Duration::from_millis(ms);
+        assert_eq!(html_of(&blocks.take(vec![text(1, "One")], at(0))).len(), 1);
+        assert!(html_of(&blocks.take(vec![text(2, " two")], at(10))).is_empty());
+        assert_eq!(blocks.due, at(0) + RENDER_PAUSE);
+        assert_eq!(html_of(&blocks.render(at(200))), ["<p>One two</p>"]);
+        // A call that follows shows the text before it.
+        let call = (4, "{\"type\":\"tool_call\",\"seq\":4}\n".to_owned());
+        let sent = blocks.take(vec![text(3, " three"), call], at(210));
+        assert_eq!(html_of(&sent).len(), 1);
+    }
 
     #[test]
     fn items_have_other_names_for_claude() {

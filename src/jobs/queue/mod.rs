@@ -1,5 +1,6 @@
 //! Queueing: acceptance, lanes, caps, holds, and the claim.
 
+pub(in crate::jobs) mod asking;
 pub(in crate::jobs) mod cap;
 pub(in crate::jobs) mod claim;
 pub(in crate::jobs) mod disk_space;

@@ -322,10 +322,17 @@ impl Outlook {
                 Pool::Chat => ("chat_cap", "answers are being written"),
                 Pool::Work | Pool::Monitor => ("jobs_cap", "jobs run"),
             };
+            // With those that wait for a place again, there may be more.
+            let running = running.min(cap);
             return Some(Waiting::new(code, format!("{running} of at most {cap} {what}")));
         }
         let owner = job.owner.as_ref().filter(|_| job.pool == Pool::Chat)?;
+        if let Some(asking) = self.load.asks_too_much(owner, &self.caps.pools) {
+            let message = format!("{asking} of your answers wait for your decision");
+            return Some(Waiting::new("chat_asks", message));
+        }
         let (own, cap) = (self.load.chats_of(owner), self.caps.pools.chat_person);
+        let own = own.min(cap);
         let message = format!("{own} of at most {cap} answers for you are being written");
         (own >= cap).then(|| Waiting::new("chat_cap", message))
     }

@@ -10,13 +10,17 @@ use crate::script::Config;
 
 const RUNNING: &str = "
     SELECT pool, COUNT(*) FROM agent_jobs INDEXED BY jobs_running_pool
-    WHERE status = 'running' GROUP BY pool";
+    WHERE status = 'running' AND asks <> 1 GROUP BY pool";
 const CHATS_OF_OWNERS: &str = "
-    SELECT owner, COUNT(*) FROM agent_jobs INDEXED BY jobs_running_pool
+    SELECT owner, SUM(asks <> 1), SUM(asks = 1) FROM agent_jobs INDEXED BY jobs_running_pool
     WHERE status = 'running' AND pool = 'chat' AND owner IS NOT NULL GROUP BY owner";
 
 pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] =
     &[("pool::running", RUNNING), ("pool::chats_of_owners", CHATS_OF_OWNERS)];
+
+/// How many answers of one person may wait for them, as a multiple of those that may be written at
+/// once: each may have a process.
+const ASKING_FACTOR: u32 = 4;
 
 /// Which cap a job counts toward.
 #[derive(
@@ -85,6 +89,10 @@ impl PoolCaps {
         }
     }
 
+    fn asking_person(&self) -> u32 {
+        self.chat_person.saturating_mul(ASKING_FACTOR)
+    }
+
     /// Returns whether a pool with this many running jobs is full.
     pub(in crate::jobs) fn is_full(&self, pool: Pool, running: u32) -> bool {
         let is_off = pool == Pool::Work && fault::is_off("job_cap");
@@ -92,11 +100,12 @@ impl PoolCaps {
     }
 }
 
-/// Running jobs by pool.
+/// Running jobs by pool, without those that wait for their person.
 #[derive(Clone, Debug, Default)]
 pub(in crate::jobs) struct Load {
     pools: BTreeMap<String, u32>,
-    chats: BTreeMap<PersonId, u32>,
+    /// By owner, with those that wait for them.
+    chats: BTreeMap<PersonId, (u32, u32)>,
 }
 
 impl Load {
@@ -104,12 +113,9 @@ impl Load {
         let mut statement = connection.prepare_cached(RUNNING)?;
         let pools = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let pools = pools.collect::<rusqlite::Result<BTreeMap<String, u32>>>()?;
-        let mut chats = BTreeMap::new();
-        if pools.contains_key(Pool::Chat.as_str()) {
-            let mut statement = connection.prepare_cached(CHATS_OF_OWNERS)?;
-            let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            chats = rows.collect::<rusqlite::Result<_>>()?;
-        }
+        let mut statement = connection.prepare_cached(CHATS_OF_OWNERS)?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?))))?;
+        let chats = rows.collect::<rusqlite::Result<_>>()?;
         Ok(Load { pools, chats })
     }
 
@@ -120,7 +126,12 @@ impl Load {
 
     /// Returns how many chats of a person are running.
     pub(in crate::jobs) fn chats_of(&self, owner: &PersonId) -> u32 {
-        self.chats.get(owner).copied().unwrap_or(0)
+        self.chats.get(owner).map_or(0, |it| it.0)
+    }
+
+    /// Returns how many chats of a person wait for them, if no more may.
+    pub(in crate::jobs) fn asks_too_much(&self, owner: &PersonId, caps: &PoolCaps) -> Option<u32> {
+        self.chats.get(owner).map(|it| it.1).filter(|it| *it >= caps.asking_person())
     }
 
     /// Returns the people who have reached their limit in a pool.
@@ -128,7 +139,10 @@ impl Load {
         if pool != Pool::Chat {
             return Vec::new();
         }
-        let full = self.chats.iter().filter(|(_, count)| **count >= caps.chat_person);
+        let is_full = |(working, asking): &(u32, u32)| {
+            *working >= caps.chat_person || *asking >= caps.asking_person()
+        };
+        let full = self.chats.iter().filter(|it| is_full(it.1));
         full.map(|(owner, _)| Actor::Person(owner.clone()).to_string()).collect()
     }
 }

@@ -292,9 +292,11 @@ impl Queue {
 
     async fn start_all(&self, tasks: &mut Tasks, run_task: &RunTask, stop: &CancellationToken) {
         while !stop.is_cancelled() && self.no_room().is_none() {
-            // A task ends after its row is settled, so no pool has more running rows than tasks.
+            // A task ends after its row is settled, so no pool has more running rows than tasks. In
+            // that of the chats some tasks wait for a person, and count to no cap.
             let caps = &self.current().caps.pools;
-            let has_room = |pool: &Pool| !caps.is_full(*pool, tasks.of(*pool));
+            let has_room =
+                |pool: &Pool| *pool == Pool::Chat || !caps.is_full(*pool, tasks.of(*pool));
             let open: Vec<Pool> = Pool::ALL.into_iter().filter(has_room).collect();
             if !self.is_awaited(&open) {
                 return;

@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::base::{Error, Result, SourcePath};
+use crate::flows::assistant::right::NO_TOOL;
 use crate::flows::assistant::tools::{Said, parse};
 use crate::flows::sources::SourceQuery;
 use crate::flows::topics::{TopicQuery, TopicRequest};
@@ -51,7 +52,7 @@ pub(in crate::flows::assistant) async fn run(
         "read_source" => read(site, &caller, parse(args)?).await,
         "list_topics" => list(site, &caller, parse(args)?).await,
         "open_topic" => open(site, &caller, parse(args)?).await,
-        _ => Err(Error::not_found(format!("there is no tool {tool}")).code("no_tool")),
+        _ => Err(Error::not_found(format!("there is no tool {tool}")).code(NO_TOOL)),
     }
 }
 

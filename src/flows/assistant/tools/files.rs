@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::base::{Error, ErrorKind, Result};
 use crate::chat::{Target, ToolCall};
 use crate::documents::unified;
+use crate::flows::assistant::right::NO_TOOL;
 use crate::flows::assistant::tools::{Deed, Said, Work, parse};
 use crate::vault::{DIGEST_OF_NOTHING, FILE_BYTES_MAX, Image, Vault, VaultPath};
 
@@ -140,7 +141,7 @@ pub(in crate::flows::assistant) fn plan(
         "edit_file" => edit(vault, parse(args)?, known),
         "move_file" => move_file(vault, parse(args)?, known),
         "delete_file" => delete(vault, parse(args)?),
-        _ => Err(Error::not_found(format!("there is no tool {tool}")).code("no_tool")),
+        _ => Err(Error::not_found(format!("there is no tool {tool}")).code(NO_TOOL)),
     }
 }
 

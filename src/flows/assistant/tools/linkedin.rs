@@ -11,6 +11,7 @@ use crate::base::{Error, Result};
 use crate::flows::Site;
 use crate::flows::assistant::account::{account, app_of, note_refused};
 use crate::flows::assistant::disk::on_disk;
+use crate::flows::assistant::right::NO_TOOL;
 use crate::flows::assistant::tools::{Deed, Said, Work, parse};
 use crate::flows::assistant::vault;
 use crate::linkedin::{Api, CommentUrn, Comments, LINKEDIN_SIGNED_OUT, PostUrn, Publish};
@@ -94,7 +95,7 @@ fn read(tool: &str, args: &Value) -> Result<Deed> {
             let work = Work::Linkedin(Act::Read(parse::<ReadArgs>(args)?.post_urn));
             return Ok(Deed { target: None, asks: None, preview: String::new(), work });
         }
-        _ => return Err(Error::not_found(format!("there is no tool {tool}")).code("no_tool")),
+        _ => return Err(Error::not_found(format!("there is no tool {tool}")).code(NO_TOOL)),
     };
     let publish = publish.checked()?;
     let preview = format!("{}{}\n", on.unwrap_or_default(), publish.text());

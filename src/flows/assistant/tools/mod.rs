@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use crate::api::chat::ToolView;
 use crate::base::{Error, Result};
 use crate::chat::Target;
+use crate::flows::assistant::right::NO_TOOL;
 use crate::flows::assistant::tools::linkedin::Act;
 use crate::outbound::WebUrl;
 use crate::script::Assistant;
@@ -211,7 +212,7 @@ impl Tool {
 pub(super) fn find(name: &str) -> Result<&'static Tool> {
     TOOLS.iter().find(|it| it.name == name).ok_or_else(|| {
         let shown = crate::base::truncate_chars(name, 80);
-        Error::not_found(format!("there is no tool `{}`", shown.escape_debug())).code("no_tool")
+        Error::not_found(format!("there is no tool `{}`", shown.escape_debug())).code(NO_TOOL)
     })
 }
 

@@ -4,6 +4,7 @@
 // changes when the answer is there. A tab that nobody sees lets go, and comes back by reading on.
 
 import { attaching } from "./attach.js";
+import { keep, kept } from "./draft.js";
 import { refreshAll, refreshIn } from "./live.js";
 import { say } from "./say.js";
 import * as swap from "./swap.js";
@@ -211,7 +212,10 @@ function toEnd() {
 function composer(form) {
   attaching(form);
   const field = form.elements.message;
+  drafting(form, field);
+  document.addEventListener("keydown", (event) => stopping(form, event));
   field.addEventListener("keydown", (event) => {
+    if (event.key === "ArrowUp" && !field.value) return editLast(event);
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     // On a phone Enter is a new line, and the button sends.
     if (matchMedia("(pointer: coarse)").matches) return;
@@ -220,6 +224,35 @@ function composer(form) {
     form.requestSubmit();
   });
   if (document.querySelector(".chat-thread")) toEnd();
+}
+
+/** What was typed stays with its conversation, also after a reload or in another one meanwhile. */
+function drafting(form, field) {
+  // A new conversation gets its name while the form stays.
+  const name = () => `chat-${form.elements.session?.value ?? "new"}`;
+  const draft = kept(name());
+  if (draft && !field.value) field.value = draft;
+  field.addEventListener("input", () => keep(name(), field.value));
+  // It is forgotten once it is sent, and kept again if that is refused.
+  form.addEventListener("submit", () => keep(name(), ""));
+  form.addEventListener("wb:refused", () => keep(name(), field.value));
+}
+
+/** Escape stops the answer, unless it closes something. */
+function stopping(form, event) {
+  if (event.key !== "Escape" || event.defaultPrevented || event.isComposing) return;
+  if (!form.isConnected || document.querySelector("details.menu[open], dialog[open]")) return;
+  form.parentElement?.querySelector(".chat-stop")?.requestSubmit();
+}
+
+/** In an empty field, the arrow up edits the last question. */
+function editLast(event) {
+  const edits = document.querySelectorAll(".chat-edit");
+  const edit = edits[edits.length - 1];
+  if (!edit) return;
+  event.preventDefault();
+  edit.open = true;
+  edit.querySelector("textarea").focus();
 }
 
 // --- the search ---

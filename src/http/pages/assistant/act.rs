@@ -89,6 +89,15 @@ struct TitleForm {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+struct PlaceForm {
+    #[serde(default)]
+    pinned: Option<bool>,
+    #[serde(default)]
+    archived: Option<bool>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct SignInForm {
     token: String,
 }
@@ -114,6 +123,7 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         post("/assistant/{session}/do", site, do_now),
         post("/assistant/{session}/answer", site, answer),
         post("/assistant/{session}/title", site, title),
+        post("/assistant/{session}/place", site, place),
         post("/assistant/{session}/delete", site, async |site: Site, mut call: Call| {
             call.nothing().await?;
             let id: ChatId = call.param("session")?;
@@ -214,6 +224,17 @@ async fn show(site: Site, mut call: Call) -> Result<Response> {
 async fn title(site: Site, mut call: Call) -> Result<Response> {
     let sent: TitleForm = call.form(SMALL_BYTES_MAX).await?;
     let request = SessionRequest { title: Some(sent.title), ..SessionRequest::default() };
+    change(site, call, request).await
+}
+
+/// Pins a conversation, or puts it away.
+async fn place(site: Site, mut call: Call) -> Result<Response> {
+    let sent: PlaceForm = call.form(SMALL_BYTES_MAX).await?;
+    let request = SessionRequest {
+        is_pinned: sent.pinned,
+        is_archived: sent.archived,
+        ..SessionRequest::default()
+    };
     change(site, call, request).await
 }
 

@@ -1,6 +1,7 @@
 //! The assistant's page: the list of conversations, one of them, and the form.
 
 mod act;
+mod claude;
 mod linkedin;
 mod said;
 mod subscription;
@@ -20,6 +21,7 @@ use crate::flows::assistant;
 use crate::http::markdown::{Html, blocks_of};
 use crate::http::pages::Frame;
 use crate::http::pages::assistant::said::Said;
+use crate::http::pages::parts::labels::grouped;
 use crate::http::pages::parts::time::{At, When};
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
 use crate::http::{Call, any_of, get, reply};
@@ -31,6 +33,8 @@ pub(in crate::http) use said::call_state;
 const LISTED: u32 = 100;
 /// Search results in the list.
 const FOUND: u32 = 50;
+/// Bytes of a preview that a card shows at once.
+const PREVIEW_BYTES: usize = 8 * 1024;
 /// Messages of a page.
 const MESSAGES: u32 = 60;
 
@@ -40,10 +44,16 @@ struct AssistantPage {
     frame: Frame,
     /// The search query.
     words: String,
+    /// Whether the list has the conversations that were put away.
+    has_archived: bool,
     /// The conversations, or why the search failed.
     list: std::result::Result<SessionPage, String>,
     config: ConfigView,
     actions: Vec<ActionView>,
+    /// Whether Claude Code answers with the person's own sign-in.
+    has_claude: bool,
+    /// What of the person's vault is not read.
+    unread: Option<String>,
     /// Old files that may be deleted, if there are any.
     scratch: Option<ScratchView>,
     /// The person's LinkedIn account, if the site has an app.
@@ -91,6 +101,20 @@ impl AssistantPage {
         call.expires_at.map(At)
     }
 
+    /// Returns the beginning of a preview that is too long for a card. Such a call is allowed next
+    /// to the whole preview only.
+    fn beginning<'p>(&self, preview: &'p str) -> Option<&'p str> {
+        if preview.len() <= PREVIEW_BYTES {
+            return None;
+        }
+        let begin = &preview[..preview.floor_char_boundary(PREVIEW_BYTES)];
+        Some(begin.rsplit_once('\n').map_or(begin, |it| it.0))
+    }
+
+    fn is_long(&self, call: &CallView) -> bool {
+        call.preview.as_deref().is_some_and(|it| self.beginning(it).is_some())
+    }
+
     /// Returns why nothing can be asked, with a hint.
     fn closed(&self) -> Option<(&str, &str)> {
         let mode = self.config.modes.iter().find(|it| it.mode == self.config.mode)?;
@@ -126,6 +150,23 @@ impl AssistantPage {
     fn needs_sign_in(&self) -> bool {
         let is_claude = self.config.mode == "claude_code";
         is_claude && self.closed().is_some_and(|(why, _)| why.contains("signed in"))
+    }
+
+    /// Returns what a conversation cost so far, in a few words.
+    fn spent(&self, it: &SessionView) -> Option<String> {
+        let tokens = it.tokens_in + it.tokens_out;
+        let cost = (it.cost_usd > 0.0).then(|| format!(" · ${:.2}", it.cost_usd));
+        let words = || format!("{} tokens{}", grouped(tokens), cost.unwrap_or_default());
+        (tokens > 0).then(words)
+    }
+
+    /// Returns where the person signs in again after a failure, if that helps.
+    fn sign_in_again(&self, code: &str) -> Option<&'static str> {
+        match (code, self.config.mode.as_str()) {
+            ("auth_invalid", "claude_code") => Some("/claude"),
+            ("auth_invalid", "gateway_subscription") => Some("/subscription"),
+            _ => None,
+        }
     }
 
     /// Returns whether the person uses the subscription mode.
@@ -182,11 +223,16 @@ struct Asked {
     at: Option<ChatMessageId>,
     /// A search query.
     q: Option<String>,
+    /// Conversations of the list after this one.
+    after: Option<String>,
+    /// Whether the list has those that were put away.
+    archived: Option<bool>,
 }
 
 pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([
         subscription::routes(site),
+        claude::routes(site),
         linkedin::routes(site),
         get("/assistant", site, async |site: Site, call: Call| {
             let framed = Frame::of(&site, &call, "/assistant")?;
@@ -221,7 +267,8 @@ async fn page(
     (session, asked): (Option<ChatId>, Asked),
     refused: Option<(String, Error)>,
 ) -> Result<Response> {
-    let (words, list) = list(site, &caller, asked.q).await?;
+    let has_archived = asked.archived == Some(true);
+    let (words, list) = list(site, &caller, (asked.q, asked.after, has_archived)).await?;
     let config = assistant::config(site, &caller).await?;
     let actions = match assistant::actions(site, &caller).await {
         Ok(actions) => actions.items,
@@ -238,6 +285,8 @@ async fn page(
             None
         }
     };
+    let unread = assistant::unread(site, &caller).await?;
+    let has_claude = config.mode == "claude_code" && assistant::is_signed_in(site, &caller).await?;
     let linkedin = match assistant::linkedin::is_offered(site) {
         true => Some(assistant::linkedin::state(site, &caller)?),
         false => None,
@@ -256,8 +305,20 @@ async fn page(
             (Some((typed, format!("{}{hint}", cause.message()))), Some(cause))
         }
     };
-    let page =
-        AssistantPage { frame, words, list, config, actions, scratch, linkedin, shown, refused };
+    let page = AssistantPage {
+        frame,
+        words,
+        has_archived,
+        list,
+        config,
+        actions,
+        has_claude,
+        unread,
+        scratch,
+        linkedin,
+        shown,
+        refused,
+    };
     match cause {
         None => reply::page(&page),
         Some(cause) => reply::refused(&page, &cause),
@@ -268,12 +329,14 @@ async fn page(
 async fn list(
     site: &Site,
     caller: &Caller,
-    words: Option<String>,
+    (words, after, has_archived): (Option<String>, Option<String>, bool),
 ) -> Result<(String, std::result::Result<SessionPage, String>)> {
     let words = words.unwrap_or_default();
     let is_search = !words.trim().is_empty();
     let limit = Some(if is_search { FOUND } else { LISTED });
-    let query = SessionsQuery { query: is_search.then(|| words.clone()), after: None, limit };
+    let (query, archived) = (is_search.then(|| words.clone()), Some(has_archived));
+    let after = after.filter(|_| !is_search);
+    let query = SessionsQuery { query, after, limit, archived };
     match assistant::sessions(site, caller, query).await {
         Ok(list) => Ok((words, Ok(list))),
         // An invalid query is reported next to the field.

@@ -692,7 +692,7 @@
 ---@field start? wb.Duration Longest wait for the first output; 30s by default if the engine reads JSON, 4m for opencode.
 ---@field idle? wb.Duration Longest silence outside tool calls; 3m by default if the engine reads JSON.
 ---@field linger? wb.Duration Longest wait for the exit after the final result. Default: `10s`.
----@field on_server_loss? "kill"|"keep" Whether its jobs are ended with the server, or go on for up to a day until the next server takes them over. Default: `kill`.
+---@field on_server_loss? "kill"|"keep" Whether its jobs end with the server, or go on for up to a day until the next one takes them over. Default: `kill`.
 ---@field was? string Previous name of the kind: jobs queued under it are kept.
 ---@field prepare? string|string[] Command to run before the agent, without a token; if it fails, so does the job.
 ---@field cleanup? string|string[] Command to run after the agent, however it ended, even after a crash; it may run twice.
@@ -725,7 +725,7 @@
 ---@field first_output? wb.Duration Longest wait for the first output; 30s by default if the engine reads JSON, 4m for opencode.
 ---@field idle? wb.Duration Longest silence outside tool calls; 3m by default if the engine reads JSON.
 ---@field linger? wb.Duration Longest wait for the exit after the final result. Default: `10s`.
----@field on_server_loss? "kill"|"keep" Whether its instances go on for up to a day after the server ends, until the next server takes them over; always "kill" for an engine of type "stream". Default: `keep`.
+---@field on_server_loss? "kill"|"keep" Whether its instances go on for up to a day after the server ends, until the next one takes them over; always "kill" for an engine of type "stream". Default: `keep`.
 ---@field on_lost? "fail"|"requeue"|"requeue_always" What happens after a crash: fail, retry if the run had not started, or always retry. Default: `fail`.
 ---@field prepare? string|string[] Command to run before the agent, without a token; if it fails, so does the job.
 ---@field cleanup? string|string[] Command to run after the agent, however it ended, even after a crash; it may run twice.

@@ -6,11 +6,20 @@ use crate::base::{Actor, Result, SourcePath};
 use crate::flows::jobs::{JobView, view_with};
 use crate::flows::{Site, viewer};
 use crate::jobs::rows::board::{self, BoardFilter};
-use crate::jobs::{self, Status};
+use crate::jobs::{self, QueueCounts, Status};
 use crate::people::Caller;
 
 /// Jobs of each state on a board.
 const ROWS: u32 = 50;
+
+/// Counts the waiting and running jobs that the caller sees.
+///
+/// # Errors
+/// As any read.
+pub async fn counts(site: &Site, caller: &Caller) -> Result<QueueCounts> {
+    let viewer = viewer(caller);
+    site.store.read(move |c| jobs::queue_counts(c, &viewer)).await
+}
 
 /// The filter of a board.
 #[derive(Clone, Debug, Default, Deserialize)]

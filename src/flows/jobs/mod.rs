@@ -37,13 +37,12 @@ use crate::flows::proposals::suggestions;
 use crate::flows::requests::{inputs, multi_topic, new_job, options, prepare, without_topic};
 use crate::flows::topics::of_job;
 use crate::flows::{Site, instances, kept_answer, page_limit, viewer, workspaces};
-use crate::jobs::{
-    self, Job, JobFilter, NewJob, Outlook, QueueCounts, Status, Turn, Viewer, Waiting,
-};
+use crate::jobs::{self, Job, JobFilter, NewJob, Outlook, Status, Turn, Viewer, Waiting};
 use crate::people::{self, Caller};
 use crate::script::{EngineBody, Produces, Reads};
 use crate::store::idempotency;
 
+pub use board::counts;
 pub use private_output::PRIVATE_OUTPUT;
 pub(in crate::flows) use private_output::require_open_output;
 
@@ -445,15 +444,6 @@ pub async fn list(site: &Site, caller: &Caller, query: JobQuery) -> Result<Page<
             Ok(Page { items: views.collect::<Result<_>>()?, next })
         })
         .await
-}
-
-/// Counts the waiting and running jobs that the caller sees.
-///
-/// # Errors
-/// As any read.
-pub async fn counts(site: &Site, caller: &Caller) -> Result<QueueCounts> {
-    let viewer = viewer(caller);
-    site.store.read(move |c| jobs::queue_counts(c, &viewer)).await
 }
 
 /// The body of `POST /api/agent/jobs/{id}/result`.

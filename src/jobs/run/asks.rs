@@ -1,4 +1,5 @@
-//! Requests of a running agent that wait for a person: its idle clock stands still meanwhile.
+//! What requests of a running agent say to its execution: that it waits for a person, so that its
+//! idle clock stands still, and that its verdict was given.
 
 use std::sync::{Arc, PoisonError};
 
@@ -22,6 +23,14 @@ impl Drop for Asking {
 }
 
 impl Queue {
+    /// Signals that an instance's verdict was committed: its agent may finish, and is then ended.
+    pub fn note_verdict(&self, id: &JobId) {
+        let running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(it) = running.get(id) {
+            it.verdict.cancel();
+        }
+    }
+
     /// Notes that a request of this job waits for a person. `None` if the job is not running here.
     pub fn asking(&self, id: &JobId) -> Option<Asking> {
         let running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);

@@ -386,14 +386,6 @@ impl Queue {
         running.get(job).map(|it| it.voice.clone())
     }
 
-    /// Signals that an instance's verdict was committed: its agent may finish, and is then ended.
-    pub fn note_verdict(&self, id: &JobId) {
-        let running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(it) = running.get(id) {
-            it.verdict.cancel();
-        }
-    }
-
     /// Marks the next job as running under the current generation.
     pub(in crate::jobs) async fn claim(
         &self,

@@ -219,7 +219,7 @@ fn a_kind_refers_to_what_is_there() {
     check(&kind("skill = \"/x\""), &["6:9 bad-path"]);
     check(&kind("max_running = 0"), &["6:15 out-of-range"]);
     check(&kind("produces = \"proposal\""), &["6:1 broken-rule"]);
-    let text = check(&kind("on_server_loss = \"stay\""), &["6:18 wrong-word"]);
+    let text = check(&kind("on_server_loss = \"stay\""), &["6:18 unknown-word"]);
     assert!(text.contains("keep"), "{text}");
     let site = Site::with_head(&kind("skill = \"skills/s\""));
     assert_eq!(site.loaded().config.kinds["k"].skill.as_ref().unwrap().name, "s");

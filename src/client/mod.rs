@@ -50,6 +50,8 @@ pub struct Client {
     /// Whether a server has ever responded on this socket; otherwise the client does not wait for
     /// one.
     was_there: Cell<bool>,
+    /// The hint if no server is there, instead of the usual one.
+    missing_hint: Option<String>,
 }
 
 /// The source of the bearer token.
@@ -115,7 +117,15 @@ impl Client {
             credential,
             wait_max: ANSWER_WAIT_MAX,
             was_there: Cell::new(false),
+            missing_hint: None,
         })
+    }
+
+    /// Sets the hint of the error if no server is there.
+    #[must_use]
+    pub fn hinting(mut self, hint: String) -> Client {
+        self.missing_hint = Some(hint);
+        self
     }
 
     /// Sets the longest wait for a response.
@@ -258,7 +268,10 @@ impl Client {
         };
         let is_heard = answer.as_ref().err().is_none_or(|it| it.code_str() != NO_SERVER);
         self.was_there.set(self.was_there.get() || is_heard);
-        answer
+        answer.map_err(|cause| match &self.missing_hint {
+            Some(hint) if cause.code_str() == NO_SERVER => cause.hint(hint.clone()),
+            _ => cause,
+        })
     }
 
     /// Repeats a request that reached no server, or that is safe to repeat; never if the server was

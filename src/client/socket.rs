@@ -27,9 +27,14 @@ pub(super) async fn connect(path: &Utf8Path) -> Result<UnixStream> {
     }
 }
 
-/// Returns the error for a missing server.
+/// Returns the error for a missing server. An agent must not start one: its server was stopped, or
+/// is being started again.
 pub(super) fn no_server(message: String) -> Error {
-    Error::unavailable(message).code(NO_SERVER).hint("start it with: wiki-browser serve")
+    let is_agent = std::env::var_os("WB_JOB_ID").is_some();
+    Error::unavailable(message).code(NO_SERVER).hint(match is_agent {
+        true => "try again later; `wb-agent complete` and `wb-agent fail` work without it",
+        false => "start it with: wiki-browser serve",
+    })
 }
 
 async fn open(path: &Utf8Path) -> std::io::Result<UnixStream> {

@@ -33,6 +33,7 @@ pub use queue::steering_hold::{
     STEERING_BELL, Steering, UNSEEN, hold_steering, holding, release_steering, steering,
 };
 pub use queue::waiting::Outlook;
+pub use rows::before::{before_of, keep_before};
 pub use rows::board::retries;
 pub use rows::bulk::{Choice, chosen, count, each_waiting, rename_kind};
 pub use rows::dismissal::{dismiss, dismissed};
@@ -106,6 +107,7 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         queue::waiting::STATEMENTS,
         rows::measures::STATEMENTS,
         rows::rename_source::STATEMENTS,
+        rows::before::STATEMENTS,
         rows::retention::STATEMENTS,
         run::takeover::STATEMENTS,
         rows::long_inputs::STATEMENTS,

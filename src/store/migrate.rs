@@ -225,6 +225,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "agent_rests",
         sql: include_str!("../../migrations/051_agent_rests.sql"),
     },
+    Migration {
+        version: 52,
+        name: "before_digest",
+        sql: include_str!("../../migrations/052_before_digest.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction to rebuild tables: `PRAGMA

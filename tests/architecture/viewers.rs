@@ -73,6 +73,8 @@ const UNFENCED: &[(&str, &[&str])] = &[
             "retained::fence_all",
             "retained::fence_dying",
             "retained::kept",
+            "before::keep",
+            "before::of",
             "retained::keep",
             "keeping::note_heard",
             "keeping::heard",

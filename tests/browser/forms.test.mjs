@@ -229,3 +229,28 @@ test("an instance is written to by keyboard; what was typed survives a reload an
   await page.getByRole("alert").getByText("has ended").waitFor();
   assert.equal(await field.inputValue(), "too late");
 });
+
+test("a message to an inbox stays in its form without a connection or a session", async (t) => {
+  const site = await serve(t, FILES, (it) => {
+    it.engine("replies", "cat >/dev/null; wb-agent complete --reply 1");
+    it.lua += 'wb.inbox "shop/order" { about = "Orders", engine = "replies", timeout = "20s" }\n';
+  });
+  const ada = await visitor(t, site, { allow: [/ERR_INTERNET_DISCONNECTED/, /status of 401/] });
+  const page = await ada.open("/inboxes/shop/order");
+  const field = page.getByLabel("Message", { exact: true });
+  await field.fill("Two queens");
+  const context = page.context();
+  await context.setOffline(true);
+  await page.getByRole("button", { name: "Send" }).click();
+  await page.locator("#send .form-refusal", { hasText: "Can’t reach this site" }).waitFor();
+  await context.setOffline(false);
+  const cookies = await context.cookies();
+  await context.clearCookies();
+  await page.getByRole("button", { name: "Send" }).click();
+  await page.locator("#send .form-refusal", { hasText: "You are signed out" }).waitFor();
+  assert.equal(await field.inputValue(), "Two queens");
+  await context.addCookies(cookies);
+  await page.getByRole("button", { name: "Send" }).click();
+  await page.waitForURL(/\/mail\/[0-9a-f-]{36}$/);
+  await page.getByText("Two queens").first().waitFor();
+});

@@ -158,7 +158,7 @@ fn a_call_that_is_not_signed_is_not_even_read() {
     let other = signed("issues", SECRET, &body).header("Host", "evil.example");
     assert_eq!(called(&server, &other).status, 421);
     let get = called(&server, &Call::get("/hooks/issues"));
-    assert_eq!(get.status, 401, "{get:?}");
+    assert_eq!(get.status, 405, "{get:?}");
     assert_eq!(jobs(&bench, "file-issue").len(), 0);
     server.stop();
     assert!(events(&bench, "script_failed").is_empty());

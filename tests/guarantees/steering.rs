@@ -399,3 +399,46 @@ fn make_executable(file: &camino::Utf8Path) {
     std::fs::write(file, format!("#!/bin/sh\n{text}")).unwrap();
     std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
+
+/// What a job is compared with lies where its agent can reach it: removing or changing it while no
+/// server looks hides nothing. Fails with `WB_WITHOUT=before_digest`.
+#[test]
+fn g31_what_was_there_before_cannot_be_hidden_by_a_restart() {
+    let before = "\"$WB_JOB_FOLDER/before.json\"";
+    for (hides, is_planted_later) in [
+        (format!("rm {before}"), false),
+        ("mv \"$WB_JOB_FOLDER\" \"$WB_JOB_FOLDER.gone\"".to_owned(), false),
+        (format!("echo >> {before}"), false),
+        (format!("rm {before}"), true),
+    ] {
+        let bench = Bench::new();
+        let plants = format!("echo obey > '{}/CLAUDE.md'", bench.top);
+        let waits = |name: &str| format!("until [ -e \"$OUT/{name}\" ]; do sleep 0.05; done");
+        let agent = match is_planted_later {
+            true => format!("{hides}; echo up > \"$OUT/up\"; {}; {plants}", waits("go")),
+            false => format!("echo up > \"$OUT/up\"; {}; {plants}; {hides}", waits("go")),
+        };
+        let fields = format!("{FIELDS}, on_server_loss = \"keep\"");
+        bench.word_kind("hides", &fields, &format!("{agent}; echo done > \"$OUT/done\""));
+        bench.word_kind("next", FIELDS, "exit 0");
+        let server = bench.serve();
+        let first = bench.job("hides", json!({}));
+        bench.wait_left("up");
+        server.kill();
+        let go = || std::fs::write(bench.out.join("go"), "").unwrap();
+        if !is_planted_later {
+            go();
+            bench.wait_left("done");
+            bench.quiet();
+        }
+        let server = bench.serve();
+        if is_planted_later {
+            go();
+        }
+        let ended = bench.ended(&first);
+        assert!(ended["warnings"].to_string().contains("unwatched"), "{hides}: {ended:#}");
+        let second = bench.job("next", json!({}));
+        waits_for(&bench, &second, &first);
+        server.stop();
+    }
+}

@@ -139,3 +139,25 @@ fn g33_a_message_and_its_job_are_one() {
         server.stop();
     }
 }
+
+/// The first verdict stands, also before a server has read it.
+#[test]
+fn a_second_verdict_without_a_server_is_refused() {
+    let bench = Bench::new();
+    let agent = "echo up > \"$OUT/up\"\n\
+        while [ ! -e \"$OUT/go\" ]; do sleep 0.1; done\n\
+        wb-agent complete --reply 5; wb-agent complete --reply 5; echo $? > \"$OUT/same\"\n\
+        wb-agent complete --reply 6; echo $? > \"$OUT/other\"\n\
+        wb-agent fail --reason no; echo $? > \"$OUT/f\"; mv \"$OUT/f\" \"$OUT/failed\"";
+    bench.inbox("t/slow", "timeout = \"1m\"", agent);
+    let server = bench.serve();
+    let message = send(&bench, "topic:t/slow", json!(1)).ok();
+    bench.wait_left("up");
+    server.kill();
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    bench.wait_left("failed");
+    assert_eq!([bench.left("same"), bench.left("other"), bench.left("failed")], ["0", "5", "5"]);
+    let server = bench.serve();
+    assert_eq!(answer(&bench, message["message_id"].as_str().unwrap())["reply"], 5);
+    server.stop();
+}

@@ -12,7 +12,7 @@ use crate::cli::agent::args::Place;
 use crate::cli::agent::{client, job_id, print};
 use crate::cli::terminal::input;
 use crate::cli::terminal::screen::Screen;
-use crate::jobs::JOB_ENDED;
+use crate::jobs::{ALREADY_COMPLETED, JOB_ENDED};
 
 /// Longest reply or payload that is read from a file, in bytes.
 const JSON_BYTES_MAX: usize = 1024 * 1024;
@@ -79,6 +79,7 @@ pub(super) fn is_instance() -> bool {
 pub(super) fn complete(screen: &Screen, place: &Place, reply: Option<&str>) -> Result<()> {
     let mode = Mode::require()?;
     let reply = reply.map(|it| json_of(it, "the reply")).transpose()?.unwrap_or(Value::Null);
+    refuse_second(&mode, "ok\n", Some(&reply.to_string()))?;
     replace(&mode.reply, reply.to_string().as_bytes())?;
     let request = VerdictRequest { verdict: "ok".to_owned(), reply: Some(reply), reason: None };
     give(screen, place, &mode, &request, "ok\n")
@@ -87,12 +88,29 @@ pub(super) fn complete(screen: &Screen, place: &Place, reply: Option<&str>) -> R
 /// `fail`.
 pub(super) fn fail(screen: &Screen, place: &Place, reason: &str) -> Result<()> {
     let mode = Mode::require()?;
+    let status = format!("error\n{reason}\n");
+    refuse_second(&mode, &status, None)?;
     let request = VerdictRequest {
         verdict: "error".to_owned(),
         reply: None,
         reason: Some(reason.to_owned()),
     };
-    give(screen, place, &mode, &request, &format!("error\n{reason}\n"))
+    give(screen, place, &mode, &request, &status)
+}
+
+/// The first verdict is final, also if no server has read it yet. The same one again is none.
+fn refuse_second(mode: &Mode, status: &str, reply: Option<&str>) -> Result<()> {
+    let is_given = std::fs::symlink_metadata(&mode.status).is_ok_and(|it| it.len() > 0);
+    let has = |path: &Utf8Path, text: &str| {
+        let is_file = std::fs::symlink_metadata(path).is_ok_and(|it| it.is_file());
+        is_file && std::fs::read(path).is_ok_and(|it| it == text.as_bytes())
+    };
+    let is_same = || has(&mode.status, status) && reply.is_none_or(|it| has(&mode.reply, it));
+    if !is_given || is_same() {
+        return Ok(());
+    }
+    Err(Error::conflict(ALREADY_COMPLETED, "this instance has said what it came to already")
+        .hint("the first one stands; nothing was changed"))
 }
 
 /// A verdict that the server refuses leaves no status, so that the agent can correct it. Without a

@@ -210,17 +210,16 @@ impl Desk {
     pub(super) fn client(&self) -> Result<Client> {
         let near = self.search().site().and_then(|site| Client::of_operator(&site));
         // Most sites have `data` next to the script; only for the others the script must be read.
-        let served = near.and_then(|client| client.probe().map(|()| client));
-        match served {
-            Err(cause) if cause.code_str() == NO_SERVER && self.common.data.is_none() => {
-                self.client_by_script(cause)
-            }
-            served => served,
+        let (near, missing) = match near {
+            Ok(client) => match client.probe() {
+                Err(cause) => (Some(client), cause),
+                Ok(()) => return Ok(client),
+            },
+            Err(cause) => (None, cause),
+        };
+        if missing.code_str() != NO_SERVER || self.common.data.is_some() {
+            return near.ok_or(missing);
         }
-    }
-
-    /// Returns the client of the server that uses the data folder of the script.
-    fn client_by_script(&self, missing: Error) -> Result<Client> {
         match load_script(&self.script()?) {
             Ok(loaded) => self.client_of(&loaded.config.site.data),
             Err(report) => {
@@ -229,7 +228,8 @@ impl Desk {
                      data folder: if it is not `data`, give --data DIR",
                     report.summary()
                 );
-                Err(missing.hint(hint))
+                // What is wrong with the arguments is said before a request finds no server.
+                near.map(|client| client.hinting(hint.clone())).ok_or_else(|| missing.hint(hint))
             }
         }
     }

@@ -13,7 +13,7 @@ use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use crate::base::{Context, Error, ErrorKind, JobId, Result, fault};
+use crate::base::{Context, Error, ErrorKind, JobId, Result, digest_hex, fault};
 use crate::documents::changes::{self, Changes, row};
 use crate::documents::snapshot::{Kept, Look, Looks, Snapshot};
 use crate::flows::Works;
@@ -422,24 +422,46 @@ pub(in crate::flows) async fn open_kept(works: &Works) -> Result<Kept> {
     blocking(move || Kept::open(&data)).await
 }
 
-/// Writes the earlier state: a killed server could not compare otherwise.
+/// Writes the earlier state: a killed server could not compare otherwise. Its digest stands in the
+/// database, because an agent can reach the file.
 pub(super) async fn remember(works: &Works, job: &JobId, look: Look) -> Result<()> {
     let folder = job_dir(&works.config.site.data, job);
-    blocking(move || {
+    let digest = blocking(move || {
         let text = serde_json::to_vec(&look)
             .context(ErrorKind::Internal, || "a snapshot is not JSON".to_owned())?;
         let written = JobFolder::make(&folder)?.replace(BEFORE, |file| file.write_all(&text));
-        written.map(drop).context(ErrorKind::Unavailable, || format!("cannot write in {folder}"))
-    })
-    .await
+        written.context(ErrorKind::Unavailable, || format!("cannot write in {folder}"))?;
+        Ok(digest_hex(&text))
+    });
+    let (digest, id) = (digest.await?, job.clone());
+    works.store.write(move |tx| jobs::keep_before(tx, &id, Some(&digest))).await
 }
 
+/// Returns the earlier state; `None` if nobody watches the job.
+///
+/// # Errors
+/// `unavailable` if it was written and is gone, damaged or another one.
 async fn remembered(works: &Works, job: &JobId) -> Result<Option<Look>> {
-    let folder = job_dir(&works.config.site.data, job);
+    let (folder, id) = (job_dir(&works.config.site.data, job), job.clone());
+    let known = works.store.read(move |c| jobs::before_of(c, &id)).await?;
     blocking(move || {
-        let Some(opened) = JobFolder::open(&folder)? else { return Ok(None) };
-        let Some(text) = opened.read(BEFORE, BEFORE_BYTES_MAX)? else { return Ok(None) };
+        let found = match JobFolder::open(&folder)? {
+            Some(opened) => opened.read(BEFORE, BEFORE_BYTES_MAX)?,
+            None => None,
+        };
+        let is_off = fault::is_off("before_digest");
+        let text = match (found, &known) {
+            (None, Some(_)) if !is_off => {
+                return Err(Error::unavailable(format!("{BEFORE} in {folder} is gone")));
+            }
+            (None, _) => return Ok(None),
+            (Some(text), _) => text,
+        };
         let damaged = || format!("{BEFORE} in {folder} is damaged");
+        // A server before this one may have written none.
+        if known.is_some_and(|it| it != digest_hex(&text)) && !is_off {
+            return Err(Error::unavailable(damaged()));
+        }
         let look: Look = serde_json::from_slice(&text).context(ErrorKind::Unavailable, damaged)?;
         match look.before.is_plausible() {
             true => Ok(Some(look)),
@@ -450,6 +472,12 @@ async fn remembered(works: &Works, job: &JobId) -> Result<Option<Look>> {
 }
 
 async fn forget(works: &Works, job: &JobId) {
+    let id = job.clone();
+    // Before the file: what is gone without this is missed.
+    if let Err(cause) = works.store.write(move |tx| jobs::keep_before(tx, &id, None)).await {
+        warn!(job_id = %job, "{BEFORE} stays: {}", cause.chain());
+        return;
+    }
     let folder = job_dir(&works.config.site.data, job);
     let removed = blocking(move || {
         let Some(opened) = JobFolder::open(&folder)? else { return Ok(()) };

@@ -1,5 +1,6 @@
 //! Jobs as rows: states, tables and statistics.
 
+pub mod before;
 pub mod board;
 pub(in crate::jobs) mod bulk;
 pub(in crate::jobs) mod dismissal;

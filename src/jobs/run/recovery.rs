@@ -37,6 +37,8 @@ const GUARD_LATE: Duration = Duration::from_millis(200);
 /// How late it may be before it is killed.
 const GUARD_SLACK: Duration = Duration::from_secs(2);
 
+/// Time to end guards that no job knows.
+const UNKNOWN_MAX: Duration = Duration::from_secs(5);
 /// Most guards contacted concurrently.
 const TAKEOVERS_MAX: usize = 10;
 
@@ -116,7 +118,11 @@ async fn end_unknown(inner: &Inner, running: &[Job]) {
         Ok(false) => {}
         Err(cause) => error!(job_id = %id, "job {id} continues: {}", cause.chain()),
     });
-    stream::iter(ending).buffered(TAKEOVERS_MAX).collect::<Vec<()>>().await;
+    let ending = stream::iter(ending).buffered(TAKEOVERS_MAX).collect::<Vec<()>>();
+    // Sockets may be planted: nothing is served before this is over.
+    if tokio::time::timeout(UNKNOWN_MAX, ending).await.is_err() {
+        error!("guards of jobs that are over did not all answer; they end after a day");
+    }
 }
 
 /// Tells the guard at a socket to end its job, which it does within its grace period; returns
@@ -138,10 +144,9 @@ async fn take_over(inner: &Inner, job: &Job) -> Option<Adopted> {
     let current = inner.setup.generations.current();
     let kind = current.config.kinds.get(&job.kind);
     let engine = kind.and_then(|it| current.engines.find(&it.engine).ok());
-    // Without a declaration its output could not be interpreted.
-    let is_live = engine?.speech.is_some();
-    if job.pool == Pool::Live && !is_live {
-        return None;
+    // Without a declaration what an agent that lives on says could not be interpreted.
+    if job.pool == Pool::Live {
+        engine.and_then(|it| it.speech.as_ref())?;
     }
     // Somebody may have stopped it.
     tell_guard(job, Signal::Cont);

@@ -122,8 +122,11 @@ addEventListener("popstate", () => {
   if (location.pathname + location.search !== shown) location.reload();
 });
 
+const SIGNED_OUT = "You are signed out. Sign in again in another tab, then send again: what you typed is still here.";
+
 /** Returns the message and the hint of an error page. */
 export function refusalOf(page) {
+  if (page.querySelector("#main .sign-in")) return SIGNED_OUT;
   const parts = [".message", ".hint"].map((it) => page.querySelector(`#main ${it}`)?.textContent.trim());
   return parts.filter(Boolean).join(" — ") || page.querySelector("h1")?.textContent || "Something went wrong.";
 }

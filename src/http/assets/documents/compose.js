@@ -495,7 +495,7 @@ export class Compose {
       this.moving = moving;
       await this.reader.reload();
       say("Select the passage again. What you wrote is kept.");
-    }, { text: "Show the new text and select the passage again", classes: "link" }), " What you wrote is kept.");
+    }, { text: "Show the new text and select the passage again", classes: "link" }), ". What you wrote is kept.");
   }
 
   close() {

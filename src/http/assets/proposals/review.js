@@ -486,9 +486,7 @@ async function save(form) {
     const answer = await fetch(form.getAttribute("action"), { method: "POST", body });
     if (answer.ok) return answer.url;
     const page = swap.parse(await answer.text());
-    problem = answer.status === 401
-      ? "You are signed out. Sign in again in another tab, then save: what you typed is still here."
-      : refusalOf(page);
+    problem = refusalOf(page);
     if (page.querySelector(".rv-editor")) {
       problem = null;
       swap.elements(page, ["e-state", "e-actions"]);

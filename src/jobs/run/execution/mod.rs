@@ -487,7 +487,8 @@ pub(super) fn log_end(job: &Job) {
     let status = job.status.as_str();
     // A monitor is cancelled when its instance ends, which is its normal end.
     let is_over = job.monitor_of.is_some() && job.status == Status::Cancelled;
-    if job.status == Status::Succeeded || is_over {
+    let is_good = matches!(job.status, Status::Succeeded | Status::Parked);
+    if is_good || is_over {
         info!(job_id = %job.id, kind = job.kind, source_path = source, duration_ms,
             exit_code = %code, status, "job {} ended {status}", job.id);
     } else {

@@ -202,12 +202,13 @@ class Review {
     this.root.querySelector("#p-bar").before(box);
   }
 
-  /** A form is back that was away for a while, and so are the words in it; those for another revision
-      stay beside it: they may not fit this one. */
+  /** A form is back that was away for a while, and so are the words in it. Those for the commit of
+      another revision stay beside it: they may not fit this one. */
   restore() {
     for (const kept of this.root.querySelectorAll(".rv-kept")) {
       const form = this.form(kept.dataset.of);
-      if (!form || kept.dataset.revision !== this.root.dataset.revision) continue;
+      const isOther = kept.dataset.revision !== this.root.dataset.revision;
+      if (!form || (isOther && kept.dataset.of === "approve")) continue;
       for (const [name, value] of JSON.parse(kept.dataset.fields)) {
         const field = form.elements.namedItem(name);
         if (!field || field.value !== field.defaultValue) continue;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::channels::{room, said, sequences};
-use crate::support::{Bench, wait_for};
+use crate::support::{Bench, until, wait_for};
 
 /// A program that speaks `lines`: it keeps what it is told, and answers with its name and how many
 /// messages it has had.
@@ -200,7 +200,8 @@ fn an_agent_that_is_killed_in_its_turn_is_missed_and_answers_when_it_is_asked_ag
         agents(&bench, &["robbo"]);
         let dies = format!(
             "case \"$line\" in *'fall once'*) [ -e \"$OUT/fell\" ] || \
-             {{ : > \"$OUT/fell\"; kill -9 {whom}; read -r never; exit 1; }};; esac\ntext="
+             {{ : > \"$OUT/fell\"; until [ -e \"$OUT/known\" ]; do sleep 0.05; done; \
+             kill -9 {whom}; read -r never; exit 1; }};; esac\ntext="
         );
         let file = bench.base.join("agents/talker.sh");
         std::fs::write(&file, TALKER.replacen("text=", &dies, 1)).unwrap();
@@ -208,6 +209,11 @@ fn an_agent_that_is_killed_in_its_turn_is_missed_and_answers_when_it_is_asked_ag
         wait_known(&bench, 1);
         let slug = room(&bench, "Fall", json!([{"agent": "robbo"}]));
         say(&bench, &slug, "Please fall once, @robbo");
+        // A guard that is killed before it has read on says nothing of a turn.
+        until(&format!("{whom}: its turn is known"), || {
+            bench.get("/api/agents/robbo/turns").ok()["items"][0]["state"] == "running"
+        });
+        std::fs::write(bench.out.join("known"), "").unwrap();
         let line = "robbo stopped during its turn.";
         let told = wait_for(&format!("{whom}: the room is told"), || {
             Some(said(&bench, &slug)).filter(|it| it.iter().any(|it| it.1 == line))

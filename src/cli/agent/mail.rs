@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::api::mail::{Sent, VerdictRequest};
-use crate::base::{Context, Error, ErrorKind, Result};
+use crate::base::{Context, Error, ErrorKind, Result, truncate_chars};
 use crate::cli::agent::args::Place;
 use crate::cli::agent::{client, job_id, print};
 use crate::cli::terminal::input;
@@ -100,16 +100,18 @@ pub(super) fn fail(screen: &Screen, place: &Place, reason: &str) -> Result<()> {
 
 /// The first verdict is final, also if no server has read it yet. The same one again is none.
 fn refuse_second(mode: &Mode, status: &str, reply: Option<&str>) -> Result<()> {
-    let is_given = std::fs::symlink_metadata(&mode.status).is_ok_and(|it| it.len() > 0);
-    let has = |path: &Utf8Path, text: &str| {
+    let text = |path: &Utf8Path| {
         let is_file = std::fs::symlink_metadata(path).is_ok_and(|it| it.is_file());
-        is_file && std::fs::read(path).is_ok_and(|it| it == text.as_bytes())
+        is_file.then(|| std::fs::read(path).ok()).flatten()
     };
-    let is_same = || has(&mode.status, status) && reply.is_none_or(|it| has(&mode.reply, it));
-    if !is_given || is_same() {
+    let Some(given) = text(&mode.status).filter(|it| !it.is_empty()) else { return Ok(()) };
+    let has_reply = |reply: &str| text(&mode.reply).is_some_and(|it| it == reply.as_bytes());
+    if given == status.as_bytes() && reply.is_none_or(has_reply) {
         return Ok(());
     }
-    Err(Error::conflict(ALREADY_COMPLETED, "this instance has said what it came to already")
+    let given = String::from_utf8_lossy(&given);
+    let word = truncate_chars(given.lines().next().unwrap_or_default(), 20);
+    Err(Error::conflict(ALREADY_COMPLETED, format!("this instance has said `{word}` already"))
         .hint("the first one stands; nothing was changed"))
 }
 

@@ -57,8 +57,8 @@ impl Edited<'_> {
 fn place(old: &str, new: &str, passage: &Range<usize>, earlier: &[String]) -> Option<Range<usize>> {
     let map = PairMap::new(old, new);
     let found = anchor::around(&map, old, new, passage.clone())?;
-    let suggested = earlier.iter().filter(|it| !it.is_empty() && !found.is_empty());
-    let suggested = suggested.filter_map(|words| {
+    let mut known = earlier.iter().filter(|it| !it.is_empty() && !found.is_empty());
+    let suggested = known.find_map(|words| {
         let words = with_line_ends(words, new, found.start);
         // They may begin before it and end after it: with lines of their own.
         let spare = words.len().saturating_sub(1);
@@ -69,8 +69,7 @@ fn place(old: &str, new: &str, passage: &Range<usize>, earlier: &[String]) -> Op
         let at = place..place + words.len();
         (another.is_none() && is_of_words(new, &at)).then_some(at)
     });
-    let mut suggested = suggested;
-    Some(suggested.next().unwrap_or(found))
+    Some(suggested.unwrap_or(found))
 }
 
 /// Returns whether a range begins and ends between words.
@@ -79,9 +78,8 @@ fn is_of_words(text: &str, at: &Range<usize>) -> bool {
         let letters = before.chars().next_back().zip(after.chars().next());
         letters.is_some_and(|(one, other)| one.is_alphanumeric() && other.is_alphanumeric())
     };
-    let cut = |place: usize| text.split_at(place);
-    let ((before, own), (same, after)) = (cut(at.start), cut(at.end));
-    !is_inner(before, own) && !is_inner(same, after)
+    let is_cut = |place: usize| is_inner(&text[..place], &text[place..]);
+    !is_cut(at.start) && !is_cut(at.end)
 }
 
 fn put(text: &str, at: Range<usize>, words: &str) -> String {

@@ -225,7 +225,8 @@ test("what was typed stays with its conversation, Esc stops, and the arrow up ed
   const field = page.getByLabel("Message", { exact: true });
   await field.fill("not sent yet");
   await page.reload();
-  assert.equal(await field.inputValue(), "not sent yet");
+  // The module brings them back, which is after the page has loaded.
+  await until("the words are back", async () => (await field.inputValue()) === "not sent yet");
   await ask(page, "half");
   await page.getByText("The second").waitFor();
   await until("the conversation has an address", () => page.url().includes("/assistant/"));
@@ -237,7 +238,8 @@ test("what was typed stays with its conversation, Esc stops, and the arrow up ed
   await page.goBack();
   await until("the words are back", async () => (await field.inputValue()) === "for later");
   await page.reload();
-  assert.equal(await field.inputValue(), "for later");
+  await until("the words are back", async () => (await field.inputValue()) === "for later");
+  await isLive(page);
   await field.fill("");
   await field.press("ArrowUp");
   const edit = page.locator(".chat-edit[open] textarea");

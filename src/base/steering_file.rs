@@ -32,6 +32,35 @@ pub fn is_agent_file(path: &str) -> bool {
     FILES.contains(&file) || is_of_skill(&path) || folders.any(|it| FOLDERS.contains(&it))
 }
 
+/// The names of [`FOLDERS`], [`FILES`] and the folder of skills as agents spell them, for a folder
+/// that has too many names to be listed.
+pub const AGENT_NAMES: [&str; 19] = [
+    ".agents",
+    ".claude",
+    ".claude-plugin",
+    ".codex",
+    ".env",
+    ".gemini",
+    ".lsp.json",
+    ".mcp.json",
+    ".opencode",
+    ".pi",
+    "AGENTS.md",
+    "AGENTS.override.md",
+    "CLAUDE.local.md",
+    "CLAUDE.md",
+    "GEMINI.md",
+    "SKILL.md",
+    "opencode.json",
+    "opencode.jsonc",
+    SKILLS,
+];
+
+/// Returns whether an entry of this name is, or may hold, a file that steers an agent.
+pub fn may_steer(name: &str) -> bool {
+    is_agent_file(name) || name.eq_ignore_ascii_case(SKILLS)
+}
+
 /// Returns whether the path lies inside of a skill's own folder.
 fn is_of_skill(path: &str) -> bool {
     let mut parts = path.split('/').skip_while(|it| *it != SKILLS).skip(1);
@@ -41,6 +70,16 @@ fn is_of_skill(path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_name_has_its_spelling() {
+        let spelled: Vec<String> = AGENT_NAMES.iter().map(|it| it.to_lowercase()).collect();
+        let known = FOLDERS.iter().chain(&FILES).chain([&SKILLS]);
+        assert_eq!(known.clone().count(), spelled.len());
+        for name in known {
+            assert!(spelled.iter().any(|it| it == name) && may_steer(name), "{name}");
+        }
+    }
 
     #[test]
     fn files_that_steer_an_agent_are_known_wherever_they_are() {

@@ -1,8 +1,11 @@
-//! Stamps: a digest of the metadata of everything below some folders, to detect changes cheaply.
+//! Stamps: a digest of the metadata of everything below some folders, and of the content of some
+//! files, to detect changes cheaply.
 //!
-//! **Invariant:** two equal, settled stamps mean the same names, kinds, modes and contents.
-//! Changing a file changes its ctime, which no process can set; only a clock that was set back, or
-//! a change within the same tick, could go unnoticed, and a stamp that fresh is not settled.
+//! **Invariant:** two equal, settled stamps mean the same names, kinds and modes, and the same
+//! content of the files that are read. Writing to another file changes its ctime, which no process
+//! can set; a clock that was set back, or a change within the same tick, could go unnoticed, and a
+//! stamp that fresh is not settled. So could a write through a mapping into memory, to a page that
+//! waits to be written to the disk: it sets no time.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -12,9 +15,14 @@ use camino::Utf8Path;
 use sha2::{Digest as _, Sha256};
 
 use crate::base::{Clock, Millis};
+use crate::process::read_small;
 
 /// Minimum age of the newest change: many ticks of the clock used for timestamps.
 const SETTLED_MS: i64 = 100;
+/// Largest file that is read, in bytes.
+const FILE_BYTES_MAX: u64 = 1024 * 1024;
+/// Most bytes that are read.
+const BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// A stamp taken at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,10 +32,17 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// Stamps everything below `folders` except below `except`, following no links. `None` if there
-    /// are more than `entries_max` names, or something cannot be read.
-    pub fn take(folders: &[&Utf8Path], except: &[&Utf8Path], entries_max: usize) -> Option<Stamp> {
-        let mut walk = Walk { except, left: entries_max, hash: Sha256::new(), newest_ms: 0 };
+    /// Stamps everything below `folders` except below `except`, following no links; the files for
+    /// which `is_read` are read. `None` if there are more than `entries_max` names, too much is to
+    /// be read, or something cannot be.
+    pub fn take(
+        folders: &[&Utf8Path],
+        except: &[&Utf8Path],
+        entries_max: usize,
+        is_read: &dyn Fn(&Utf8Path) -> bool,
+    ) -> Option<Stamp> {
+        let (hash, bytes_left) = (Sha256::new(), BYTES_MAX);
+        let mut walk = Walk { except, is_read, left: entries_max, bytes_left, hash, newest_ms: 0 };
         for folder in folders {
             walk.below(folder.as_std_path())?;
         }
@@ -42,7 +57,9 @@ impl Stamp {
 
 struct Walk<'a> {
     except: &'a [&'a Utf8Path],
+    is_read: &'a dyn Fn(&Utf8Path) -> bool,
     left: usize,
+    bytes_left: usize,
     hash: Sha256,
     newest_ms: i64,
 }
@@ -65,11 +82,27 @@ impl Walk<'_> {
                 }
                 let meta = path.symlink_metadata().ok()?;
                 self.note(&path, &meta);
+                if meta.is_file() {
+                    self.read(&path)?;
+                }
                 if meta.is_dir() {
                     folders.push(path);
                 }
             }
         }
+        Some(())
+    }
+
+    /// Adds the content of a file whose content counts.
+    fn read(&mut self, path: &Path) -> Option<()> {
+        let path = Utf8Path::from_path(path)?;
+        if !(self.is_read)(path) {
+            return Some(());
+        }
+        let bytes = read_small(path, FILE_BYTES_MAX).ok()??;
+        self.bytes_left = self.bytes_left.checked_sub(bytes.len())?;
+        self.hash.update(bytes.len().to_le_bytes());
+        self.hash.update(&bytes);
         Some(())
     }
 
@@ -108,7 +141,7 @@ mod tests {
         }
         std::fs::write(top.join("a/x"), "one").unwrap();
         std::fs::write(top.join("y"), "two").unwrap();
-        let take = || Stamp::take(&[top], &[&aside], 100).unwrap();
+        let take = || Stamp::take(&[top], &[&aside], 100, &|_| false).unwrap();
         let first = take();
         assert_eq!(take(), first);
         std::fs::write(aside.join("z"), "not looked at").unwrap();
@@ -137,13 +170,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let top = Utf8Path::from_path(folder.path()).unwrap();
         std::fs::write(top.join("x"), "").unwrap();
-        let stamp = Stamp::take(&[top], &[], 1).unwrap();
+        let stamp = Stamp::take(&[top], &[], 1, &|_| false).unwrap();
         let clock = Clock::fixed(Millis(stamp.newest_ms));
         assert!(!stamp.is_settled(&clock));
         clock.advance(SETTLED_MS);
         assert!(stamp.is_settled(&clock));
         std::fs::write(top.join("y"), "").unwrap();
-        assert!(Stamp::take(&[top], &[], 1).is_none());
-        assert!(Stamp::take(&[&top.join("gone")], &[], 1).is_none());
+        assert!(Stamp::take(&[top], &[], 1, &|_| false).is_none());
+        assert!(Stamp::take(&[&top.join("gone")], &[], 1, &|_| false).is_none());
     }
 }

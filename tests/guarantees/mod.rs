@@ -38,6 +38,7 @@ mod reuse;
 #[cfg(feature = "faults")]
 mod services;
 mod steering;
+mod steering_bytes;
 mod stream;
 mod switches;
 mod tokens;

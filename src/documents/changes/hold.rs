@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use camino::Utf8PathBuf;
 
 use crate::base::{BlobId, Error, JobId, Result};
-use crate::documents::changes::{Changes, FileChange};
+use crate::documents::changes::{Changes, FileChange, ignored};
 use crate::documents::commit::Person;
 use crate::documents::git::Repo;
 use crate::documents::snapshot::{Kept, PathState, Tip, Work, name};
@@ -62,7 +62,9 @@ impl Changes {
 
     /// Writes saved contents that are in no commit as blobs.
     async fn store_contents(&self, repo: &Repo, kept: &Kept) -> Result<()> {
-        let files = self.files.iter().flat_map(|it| [&it.before.work, &it.after.work]);
+        // What git ignores is not stored.
+        let files = self.files.iter().filter(|it| !ignored::is_ignored(it));
+        let files = files.flat_map(|it| [&it.before.work, &it.after.work]);
         let private = self.private.iter().flat_map(|it| [&it.before, &it.after]);
         let wanted: BTreeSet<BlobId> =
             files.chain(private).filter_map(|it| content(repo, it)).collect();
@@ -82,7 +84,7 @@ impl Changes {
 
     fn side(&self, repo: &Repo, name: &'static str, tip: &Tip, state: State) -> Side {
         let (mut entries, mut index) = (Vec::new(), Vec::new());
-        for it in &self.files {
+        for it in self.files.iter().filter(|it| !ignored::is_ignored(it)) {
             let state = state(it);
             tell(repo, &mut entries, &it.path, working(repo, state));
             if state.work != Work::Indexed {

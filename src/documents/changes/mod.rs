@@ -6,6 +6,7 @@
 mod alike;
 mod attributes;
 mod hold;
+mod ignored;
 mod plan;
 mod restore;
 pub mod row;
@@ -248,6 +249,8 @@ pub async fn compare(
 ) -> Result<Changes> {
     let mut before = before.clone();
     forgive_own_commits(repo, store, &mut before, after).await?;
+    let known = ignored::known_to_both(&before, after);
+    let after = known.as_ref().unwrap_or(after);
     let between = match (&before.tip.commit, &after.tip.commit) {
         (Some(was), Some(is)) if was == is => Between::new(),
         // Git has pruned it: its contents are unknown, only that it is gone.
@@ -261,7 +264,8 @@ pub async fn compare(
         private: private(&before, after),
         ..Changes::default()
     };
-    sight::look_again(repo, kept, &mut changes).await?;
+    ignored::judge(repo, kept, (&before, after), &mut changes).await?;
+    sight::look_again(repo, kept, &before, &mut changes).await?;
     unread::drop_unchanged(repo, &mut changes).await?;
     starts::note(repo, kept, &mut changes.private).await?;
     let mut named = named.to_vec();
@@ -290,7 +294,9 @@ impl Snapshot {
         let steering = found.files.iter().filter(|it| found.steering.contains(&it.path));
         for it in steering.filter(|it| is_wanted(it)) {
             let head = it.after.staged().map(|it| it.spot.clone());
-            self.paths.insert(it.path.clone(), Unclean { head, state: it.after.clone() });
+            let is_ignored = ignored::is_ignored(it);
+            let state = it.after.clone();
+            self.paths.insert(it.path.clone(), Unclean { head, state, is_ignored });
         }
     }
 

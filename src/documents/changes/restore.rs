@@ -56,7 +56,7 @@ impl Changes {
         }
         let putting = Putting { repo, changes: self, present, job: &wish.job };
         putting.all(&mut plan).await?;
-        let now = repo.look_within(kept).await?;
+        let now = repo.look_within(kept, &[]).await?;
         repo.looks().amend(|before| self.amend(before, &now, &plan));
         Ok(plan)
     }

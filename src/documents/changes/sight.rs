@@ -4,17 +4,22 @@
 //! **Invariant:** what a person had before the job is judged by what stands there, not by whether
 //! git lists it: the rules may be the job's.
 
-use crate::base::Result;
-use crate::documents::changes::{Changes, PrivateChange, how};
+use crate::base::{Result, is_agent_file};
+use crate::documents::changes::{Changes, FileChange, PrivateChange, how};
 use crate::documents::git::{Repo, blocking};
-use crate::documents::snapshot::{Kept, Work};
+use crate::documents::snapshot::{Kept, Snapshot, Work};
 use crate::process::read_small;
 
 /// Largest configuration that is read, in bytes.
 const CONFIG_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Corrects the changes of untracked files by what stands there.
-pub(super) async fn look_again(repo: &Repo, kept: &Kept, changes: &mut Changes) -> Result<()> {
+pub(super) async fn look_again(
+    repo: &Repo,
+    kept: &Kept,
+    before: &Snapshot,
+    changes: &mut Changes,
+) -> Result<()> {
     let is_gone = |before: &Work, after: &Work| *before != Work::Nothing && *after == Work::Nothing;
     let asked = changes.files.iter().filter(|it| it.is_untracked());
     let asked = asked.filter(|it| is_gone(&it.before.work, &it.after.work));
@@ -30,7 +35,9 @@ pub(super) async fn look_again(repo: &Repo, kept: &Kept, changes: &mut Changes) 
     if !ignores_otherwise(kept, changes).await? {
         return Ok(());
     }
-    for it in changes.files.iter_mut().filter(|it| it.is_untracked()) {
+    // Those that steer agents are known, also if git ignores them.
+    let is_known = |it: &FileChange| before.has_ignored && is_agent_file(&it.path);
+    for it in changes.files.iter_mut().filter(|it| it.is_untracked() && !is_known(it)) {
         if it.before.work == Work::Nothing && !it.path.ends_with(".gitignore") {
             it.obstacle = Some("it may have been there before, ignored by git".to_owned());
         }

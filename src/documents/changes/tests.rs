@@ -19,11 +19,12 @@ fn file(letter: char) -> Work {
 fn edited(letter: char) -> Unclean {
     let staged = Staged { spot: spot('a'), stage: 0, flag: None };
     let state = PathState { index: vec![staged], work: file(letter) };
-    Unclean { head: Some(spot('a')), state }
+    Unclean { head: Some(spot('a')), state, is_ignored: false }
 }
 
 fn loose(letter: char) -> Unclean {
-    Unclean { head: None, state: PathState { index: Vec::new(), work: file(letter) } }
+    let state = PathState { index: Vec::new(), work: file(letter) };
+    Unclean { head: None, state, is_ignored: false }
 }
 
 fn snapshot(paths: &[(&str, Unclean)]) -> Snapshot {

@@ -45,6 +45,8 @@ pub async fn obstacle(
 pub(super) async fn survey(repo: &Repo, change: &Change) -> Result<Survey> {
     let head = repo.head_at_rest().await?;
     let grove = repo.grove(&head.commit, &change.path).await?;
+    // The new commit carries over all other folders as well.
+    repo.prove_trees(&head.commit).await?;
     let place = change.place_of(grove.entry());
     if place == Place::Proposed {
         repo.proven(std::slice::from_ref(&change.proposed_blob)).await?;

@@ -3,6 +3,8 @@
 //! Git does not write an object whose id exists already, and reads it without hashing: whoever can
 //! write to `.git/objects` can place any text under the id of another.
 
+use std::collections::BTreeSet;
+
 use crate::base::{BlobId, Error, Result, fault};
 use crate::documents::git::failure::damaged;
 use crate::documents::git::{Repo, hash_object};
@@ -58,6 +60,37 @@ impl Repo {
         }
         let mut rest = answer.stdout.as_slice();
         Ok(names.iter().map(|_| next_object(&mut rest)).collect())
+    }
+
+    /// Refuses a commit if it, or one of its trees, does not match its id. The blobs are not read.
+    ///
+    /// # Errors
+    /// As [`Repo::proven`].
+    pub(in crate::documents) async fn prove_trees(&self, commit: &BlobId) -> Result<()> {
+        let top = format!("{commit}^{{tree}}");
+        let call = self.git().call(&["ls-tree", "-r", "-d", "-z", "--full-tree"]).arg(&top);
+        let answer = call.output_max(OBJECTS_BYTES_MAX).run().await?;
+        let told = String::from_utf8_lossy(&answer.stdout);
+        // `MODE tree ID\tPATH`; submodules are commits.
+        let trees = told.split('\0').filter_map(|it| it.split_once(" tree ")?.1.split('\t').next());
+        let trees: BTreeSet<BlobId> = trees.map(str::parse).collect::<Result<_>>()?;
+        let mut names = vec![commit.to_string(), top];
+        names.extend(trees.iter().map(BlobId::to_string));
+        // Each tree names those below it, so what git has listed is what the proven ones hold.
+        for (object, name) in self.objects_named(&names).await?.iter().zip(&names) {
+            match object {
+                Some(object) => self.prove(object)?,
+                None => {
+                    return Err(damaged(format!("object {name} of the repository is not there")));
+                }
+            }
+        }
+        if answer.code != 0 {
+            return Err(
+                damaged(format!("git cannot list commit {commit}")).source(answer.failure())
+            );
+        }
+        Ok(())
     }
 
     /// Refuses an object whose content does not match its id.

@@ -79,7 +79,8 @@ impl Kept {
 
     /// Returns whether all content that may have to be restored is stored.
     pub fn has_all(&self, seen: &Snapshot) -> bool {
-        let works = seen.paths.values().map(|it| &it.state.work).chain(seen.private.values());
+        let paths = seen.paths.values().filter(|it| !it.is_ignored);
+        let works = paths.map(|it| &it.state.work).chain(seen.private.values());
         works.filter_map(Work::blob).all(|it| self.file(it).is_file())
     }
 

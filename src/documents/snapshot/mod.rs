@@ -4,6 +4,7 @@
 //! Clean paths are not listed: there index and working tree match the checked-out commit. A
 //! snapshot is therefore as large as the uncommitted work, not as the repository.
 
+mod by_content;
 mod kept;
 pub(in crate::documents) mod name;
 mod own_index;
@@ -18,7 +19,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::base::limit::SOURCE_BYTES_MAX;
-use crate::base::{BlobId, Error, Result};
+use crate::base::{BlobId, Error, Result, is_agent_file};
 use crate::documents::git::{Repo, blocking};
 use crate::process::{Root, Standing};
 
@@ -108,6 +109,9 @@ pub struct Unclean {
     pub head: Option<Spot>,
     /// Its state.
     pub state: PathState,
+    /// Whether git ignores it: it is known by its digest, and its content is stored nowhere.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_ignored: bool,
 }
 
 /// A stash entry.
@@ -142,6 +146,9 @@ pub struct Snapshot {
     pub paths: BTreeMap<String, Unclean>,
     /// Git's own files that steer it, and locks, relative to its folder.
     pub private: BTreeMap<String, Work>,
+    /// Whether files that git ignores and that steer agents are among the paths.
+    #[serde(default)]
+    pub has_ignored: bool,
 }
 
 impl PathState {
@@ -199,32 +206,45 @@ impl Snapshot {
 
 impl Repo {
     /// Takes a snapshot of the repository while no approval is in progress. Content that exists
-    /// nowhere else is stored in `kept`.
+    /// nowhere else is stored in `kept`. `named` are files and folders, relative to the
+    /// repository's top, that steer the script's agents.
     ///
     /// # Errors
-    /// `unavailable` if git fails or the content cannot be stored.
-    pub async fn look(&self, kept: &Kept) -> Result<Snapshot> {
+    /// `unavailable` if git fails or the content cannot be stored; with code `object_mismatch` if
+    /// the checked-out commit is forged or damaged.
+    pub async fn look(&self, kept: &Kept, named: &[String]) -> Result<Snapshot> {
         let _still = self.stillness().await;
-        self.look_within(kept).await
+        self.look_within(kept, named).await
     }
 
     /// Like [`Repo::look`], for a caller that holds the turn.
-    pub(in crate::documents) async fn look_within(&self, kept: &Kept) -> Result<Snapshot> {
+    pub(in crate::documents) async fn look_within(
+        &self,
+        kept: &Kept,
+        named: &[String],
+    ) -> Result<Snapshot> {
         let (told, refs) = tokio::join!(self.status_by_content(kept), self.named_commits());
         let ((mut status, flagged), refs) = (told?, refs?);
+        if let Some(commit) = &status.tip.commit {
+            // Git compares the index with trees that it does not hash.
+            self.prove_trees(commit).await?;
+        }
         status::add_flagged(&mut status, flagged);
+        self.read_steering(&mut status, named).await?;
         let stash = match refs.contains_key(STASH) {
             true => self.stashed().await?,
             false => Vec::new(),
         };
         let (repo, kept) = (self.clone(), kept.clone());
+        let own = kept.folder_below(self.git().folder());
+        let ignored = self.ignored_steering(&status, own).await?;
         let closed = self.closed_files().await?;
-        blocking(move || repo.fill((status, closed), (refs, stash), &kept)).await?
+        blocking(move || repo.fill((status, closed, ignored), (refs, stash), &kept)).await?
     }
 
     fn fill(
         &self,
-        (status, closed): (status::Status, BTreeMap<String, Unclean>),
+        (status, closed, ignored): (status::Status, BTreeMap<String, Unclean>, Vec<String>),
         (refs, stash): (BTreeMap<String, BlobId>, Vec<Stashed>),
         kept: &Kept,
     ) -> Result<Snapshot> {
@@ -235,7 +255,14 @@ impl Repo {
         // what steers git.
         let private = private::look(self, &mut reader, status.tip.branch.as_deref())?;
         let mut paths = closed;
-        for (path, found) in status.paths {
+        for path in ignored {
+            let work = reader.digest(&top, &path)?;
+            let state = PathState { index: Vec::new(), work };
+            paths.insert(path, Unclean { head: None, state, is_ignored: true });
+        }
+        let is_steering = |it: &(String, status::Found)| is_agent_file(&it.0);
+        let (first, rest): (Vec<_>, Vec<_>) = status.paths.into_iter().partition(is_steering);
+        for (path, found) in first.into_iter().chain(rest) {
             if own.as_ref().is_some_and(|own| path.starts_with(own.as_str())) {
                 continue;
             }
@@ -244,9 +271,9 @@ impl Repo {
                 false => reader.work(&top, &path)?,
             };
             let state = PathState { index: found.index, work };
-            paths.insert(path, Unclean { head: found.head, state });
+            paths.insert(path, Unclean { head: found.head, state, is_ignored: false });
         }
-        Ok(Snapshot { tip: status.tip, refs, stash, paths, private })
+        Ok(Snapshot { tip: status.tip, refs, stash, paths, private, has_ignored: true })
     }
 
     /// Returns the stash entries, newest first; empty if the stash is damaged.
@@ -332,10 +359,7 @@ impl Reader<'_> {
             // A nested repository in the working tree: git reports no more than that.
             return Ok(Work::Seen { facts: steering::facts_within(self.repo, root, path)? });
         }
-        let room = READ_BYTES_MAX.saturating_sub(self.bytes).min(SOURCE_BYTES_MAX);
-        let limit = if self.files < READ_MAX { room } else { 0 };
-        self.files += 1;
-        Ok(match root.standing(name::path(path), limit)? {
+        Ok(match root.standing(name::path(path), self.limit())? {
             Standing::Nothing => Work::Nothing,
             Standing::Link { target } => {
                 self.kept.put(&self.repo.hash(target.as_bytes()), target.as_bytes())?;
@@ -348,6 +372,25 @@ impl Reader<'_> {
                 self.kept.put(&blob, &bytes)?;
                 Work::File { blob, mode }
             }
+        })
+    }
+}
+
+impl Reader<'_> {
+    /// Returns how many bytes of the next file may be read.
+    fn limit(&mut self) -> usize {
+        let room = READ_BYTES_MAX.saturating_sub(self.bytes).min(SOURCE_BYTES_MAX);
+        self.files += 1;
+        if self.files <= READ_MAX { room } else { 0 }
+    }
+
+    /// Reads what stands at a path without storing it.
+    fn digest(&mut self, root: &Root, path: &str) -> Result<Work> {
+        Ok(match root.standing(name::path(path), self.limit())? {
+            Standing::Nothing => Work::Nothing,
+            Standing::Link { target } => Work::Link { target },
+            Standing::Other { facts } => Work::Seen { facts },
+            Standing::File { bytes, mode } => Work::File { blob: self.repo.hash(&bytes), mode },
         })
     }
 }

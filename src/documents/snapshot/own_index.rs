@@ -7,7 +7,8 @@
 //! **Invariant:** no flag and no time of the user's index counts. It is trusted only for files
 //! produced by a git filter that steer no agent, because no filter is ever run.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,6 +35,8 @@ pub(super) struct Listed {
     entries: Vec<u8>,
     /// Those whose changes git was told to ignore.
     pub(super) flagged: Vec<(String, Staged)>,
+    /// The paths that steer agents.
+    pub(super) steering: HashSet<String>,
 }
 
 /// Our own index, as the last scan left it.
@@ -57,7 +60,10 @@ impl Listed {
             entries.extend_from_slice(record.get(2..).unwrap_or_default());
             entries.push(0);
         }
-        Ok(Listed { entries, flagged })
+        let mut listed = Listed { entries, flagged, steering: HashSet::new() };
+        let paths = listed.records().map(|it| name::shown(status::path_of(it)));
+        listed.steering = paths.filter(|it| is_agent_file(it)).map(Cow::into_owned).collect();
+        Ok(listed)
     }
 
     /// Returns its entries, `MODE BLOB STAGE\tPATH`.
@@ -281,7 +287,7 @@ fn closed_files(top: &Utf8Path, listed: &Listed) -> Result<BTreeMap<String, Uncl
             let work = Work::Seen { facts: CLOSED.to_owned() };
             let head = Some(staged.spot.clone());
             let state = PathState { index: vec![staged], work };
-            found.insert(path, Unclean { head, state });
+            found.insert(path, Unclean { head, state, is_ignored: false });
         }
     }
     Ok(found)

@@ -69,7 +69,8 @@ async fn accept_running(works: &Works, decided: &JobId, wanted: &Wanted<'_>) -> 
     if running.is_empty() {
         return Ok(());
     }
-    let now = works.repo.look(&tree_guard::open_kept(works).await?).await?;
+    let named = tree_guard::named_for(works, decided);
+    let now = works.repo.look(&tree_guard::open_kept(works).await?, &named).await?;
     for (job, begun) in running {
         let moments = (&begun.before, &now);
         let Some(found) = tree_guard::steering_between(works, &job, moments).await? else {

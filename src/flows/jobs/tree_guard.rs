@@ -31,6 +31,7 @@ const AGAIN: Duration = Duration::from_secs(2);
 const BEFORE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 type Cache = Option<Known<Snapshot>>;
+type Cached<'a> = Option<&'a Known<Snapshot>>;
 
 /// Returns the hooks that compare the repository before and after a job's agent, and that decide
 /// whether one may start.
@@ -106,14 +107,10 @@ impl Drop for Noted {
 }
 
 /// Records the state before the agent starts; a failure becomes a warning.
-async fn begin(
-    works: &Works,
-    job: &JobId,
-    known: Option<&Known<Snapshot>>,
-) -> std::result::Result<(), String> {
+async fn begin(works: &Works, job: &JobId, known: Cached<'_>) -> std::result::Result<(), String> {
     let begun = async {
         let kept = open_kept(works).await?;
-        let before = look(works, &kept, known).await?;
+        let before = look(works, job, &kept, known).await?;
         let look = works.repo.looks().begin(job, before);
         remember(works, job, look).await
     };
@@ -145,7 +142,7 @@ async fn lost(works: &Works, job: &JobId, cause: &Error) -> String {
 
 /// Checks the files that steer agents against the state at the start of each running job. If they
 /// differ, this is recorded, and no agent starts until a person decides.
-async fn is_steady(works: &Works, job: &JobId, known: Option<&Known<Snapshot>>) -> bool {
+async fn is_steady(works: &Works, job: &JobId, known: Cached<'_>) -> bool {
     if fault::is_off("steering_hold") || is_builtin(works, job).await {
         return true;
     }
@@ -158,7 +155,7 @@ async fn is_steady(works: &Works, job: &JobId, known: Option<&Known<Snapshot>>) 
 
 /// Holds all agents if the files that steer them changed since a running job began, or if that is
 /// unknown; releases the hold if they are as before. Returns whether agents are held.
-async fn judge(works: &Works, job: &JobId, begun: &Look, known: Option<&Known<Snapshot>>) -> bool {
+async fn judge(works: &Works, job: &JobId, begun: &Look, known: Cached<'_>) -> bool {
     let files = match steering_since(works, job, begun, known).await {
         Ok(found) => found.map(|it| it.agent_files).unwrap_or_default(),
         Err(cause) => {
@@ -179,10 +176,10 @@ async fn steering_since(
     works: &Works,
     job: &JobId,
     begun: &Look,
-    known: Option<&Known<Snapshot>>,
+    known: Cached<'_>,
 ) -> Result<Option<Changes>> {
     let kept = open_kept(works).await?;
-    let now = look(works, &kept, known).await?;
+    let now = look(works, job, &kept, known).await?;
     steering_between(works, job, (&begun.before, &now)).await
 }
 
@@ -330,12 +327,7 @@ async fn starting(works: &Works, job: &JobId) -> Option<String> {
 }
 
 /// Compares again, records the changes and returns sentences that name them.
-async fn finish(
-    works: &Works,
-    job: &JobId,
-    look: Option<Look>,
-    known: Option<&Known<Snapshot>>,
-) -> Vec<String> {
+async fn finish(works: &Works, job: &JobId, look: Option<Look>, known: Cached<'_>) -> Vec<String> {
     let Some(look) = look else { return Vec::new() };
     match compare(works, job, look, known).await {
         Ok(told) => {
@@ -355,14 +347,16 @@ async fn finish(
     }
 }
 
-async fn look(works: &Works, kept: &Kept, known: Option<&Known<Snapshot>>) -> Result<Snapshot> {
-    let Some(known) = known else { return works.repo.look(kept).await };
-    let seen = known.or_look(works.repo.look(kept)).await?;
+async fn look(works: &Works, job: &JobId, kept: &Kept, known: Cached<'_>) -> Result<Snapshot> {
+    let named = named_for(works, job);
+    let look = works.repo.look(kept, &named);
+    let Some(known) = known else { return look.await };
+    let seen = known.or_look(&named, look).await?;
     // The folder of kept content may have been replaced.
     let (asked, place) = (seen.clone(), kept.clone());
     match blocking(move || Ok(place.has_all(&asked))).await? {
         true => Ok(seen),
-        false => works.repo.look(kept).await,
+        false => works.repo.look(kept, &named).await,
     }
 }
 
@@ -370,10 +364,10 @@ async fn compare(
     works: &Works,
     job: &JobId,
     begun: Look,
-    known: Option<&Known<Snapshot>>,
+    known: Cached<'_>,
 ) -> Result<Vec<String>> {
     let kept = open_kept(works).await?;
-    let after = look(works, &kept, known).await?;
+    let after = look(works, job, &kept, known).await?;
     let mut found = Changes::default();
     if begun.before != after {
         let (named, moments) = (named_for(works, job), (&begun.before, &after));

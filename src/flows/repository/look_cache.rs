@@ -5,10 +5,10 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use tokio::time::Instant;
 
-use crate::base::{Clock, Result, fault};
+use crate::base::{Clock, Result, fault, is_agent_file};
 use crate::process::Stamp;
 
 /// Most names in a stamp; in a larger tree git runs every time.
@@ -27,7 +27,7 @@ pub(in crate::flows) struct Known<T> {
 
 enum Last<T> {
     Nothing,
-    Seen(Stamp, T, Instant),
+    Seen(Stamp, Vec<String>, T, Instant),
     TooLarge(Instant),
 }
 
@@ -41,43 +41,47 @@ impl<T: Clone> Known<T> {
         Known { folders, except, clock, last: Arc::new(Mutex::new(Last::Nothing)) }
     }
 
-    /// Returns the last result if nothing has changed since, and otherwise looks.
+    /// Returns the last result if nothing has changed since, and otherwise looks. `named` are files
+    /// and folders, relative to the first folder, whose content counts, like that of all files that
+    /// steer agents or git.
     ///
     /// # Errors
     /// Those of the look.
     pub(in crate::flows) async fn or_look(
         &self,
+        named: &[String],
         look: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        let Some(before) = self.stamp().await else { return look.await };
-        if let Some(seen) = self.seen(&before) {
+        let Some(before) = self.stamp(named).await else { return look.await };
+        if let Some(seen) = self.seen(&before, named) {
             return Ok(seen);
         }
         let seen = look.await?;
         // A change during the look may be in the result or not.
-        let is_same = self.stamp().await.as_ref() == Some(&before);
+        let is_same = self.stamp(named).await.as_ref() == Some(&before);
         if is_same && before.is_settled(&self.clock) {
-            self.keep(Last::Seen(before, seen.clone(), Instant::now()));
+            self.keep(Last::Seen(before, named.to_vec(), seen.clone(), Instant::now()));
         }
         Ok(seen)
     }
 
-    fn seen(&self, stamp: &Stamp) -> Option<T> {
+    fn seen(&self, stamp: &Stamp, named: &[String]) -> Option<T> {
         match &*self.last.lock().unwrap_or_else(PoisonError::into_inner) {
-            Last::Seen(known, seen, at) if at.elapsed() < KEPT => {
+            Last::Seen(known, asked, seen, at) if at.elapsed() < KEPT && asked == named => {
                 (known == stamp || fault::is_off("known_stamp")).then(|| seen.clone())
             }
             _ => None,
         }
     }
 
-    async fn stamp(&self) -> Option<Stamp> {
+    async fn stamp(&self, named: &[String]) -> Option<Stamp> {
         if let Last::TooLarge(at) = &*self.last.lock().unwrap_or_else(PoisonError::into_inner)
             && at.elapsed() < KEPT
         {
             return None;
         }
         let (mut folders, except) = (self.folders.clone(), self.except.clone());
+        let named = named.to_vec();
         let taken = tokio::task::spawn_blocking(move || {
             // A stamp follows no links, but git does where its hooks are behind one.
             let places = |it: &Utf8PathBuf| [it.join(".git/hooks"), it.join("hooks")];
@@ -89,7 +93,9 @@ impl<T: Clone> Known<T> {
             folders.extend(hooks.into_iter().filter(|it| it.is_symlink() && it.is_dir()));
             let folders: Vec<_> = folders.iter().map(Utf8PathBuf::as_path).collect();
             let except: Vec<_> = except.iter().map(Utf8PathBuf::as_path).collect();
-            Stamp::take(&folders, &except, ENTRIES_MAX)
+            let top = folders.first().copied();
+            let is_read = |path: &Utf8Path| steers(path, top, &named);
+            Stamp::take(&folders, &except, ENTRIES_MAX, &is_read)
         });
         let stamp = taken.await.ok().flatten();
         if stamp.is_none() {
@@ -100,6 +106,24 @@ impl<T: Clone> Known<T> {
 
     fn keep(&self, last: Last<T>) {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = last;
+    }
+}
+
+/// Returns whether a file's content counts: it steers agents, or git.
+fn steers(path: &Utf8Path, top: Option<&Utf8Path>, named: &[String]) -> bool {
+    if fault::is_off("steering_bytes") {
+        return false;
+    }
+    match top.and_then(|top| path.strip_prefix(top).ok()).filter(|it| !it.starts_with(".git")) {
+        Some(below) => {
+            is_agent_file(below.as_str()) || named.iter().any(|it| below.starts_with(it))
+        }
+        // The folder of git, or one behind a link in it.
+        None => {
+            let folder = path.parent().and_then(Utf8Path::file_name).unwrap_or_default();
+            let name = path.file_name().unwrap_or_default();
+            matches!(folder, "hooks" | "info") || name.starts_with("config") || name == "HEAD"
+        }
     }
 }
 
@@ -118,21 +142,21 @@ mod tests {
         let look = || async { Ok(looks.fetch_add(1, Ordering::SeqCst)) };
         // Long ago: every change is too recent to be relied upon.
         let known = Known::new(vec![top.clone()], Vec::new(), Clock::fixed(Millis(0)));
-        assert_eq!(known.or_look(look()).await.unwrap(), 0);
-        assert_eq!(known.or_look(look()).await.unwrap(), 1);
+        assert_eq!(known.or_look(&[], look()).await.unwrap(), 0);
+        assert_eq!(known.or_look(&[], look()).await.unwrap(), 1);
         let known =
             Known::new(vec![top.clone()], Vec::new(), Clock::fixed(Millis(4_000_000_000_000)));
-        assert_eq!(known.or_look(look()).await.unwrap(), 2);
-        assert_eq!(known.or_look(look()).await.unwrap(), 2, "nothing has changed");
+        assert_eq!(known.or_look(&[], look()).await.unwrap(), 2);
+        assert_eq!(known.or_look(&[], look()).await.unwrap(), 2, "nothing has changed");
         std::fs::write(top.join("y"), "").unwrap();
-        assert_eq!(known.or_look(look()).await.unwrap(), 3);
+        assert_eq!(known.or_look(&[], look()).await.unwrap(), 3);
         // A result is not kept if something changed during the look.
         let changing = async {
             std::fs::write(top.join("z"), "").unwrap();
             Ok(looks.fetch_add(1, Ordering::SeqCst))
         };
         std::fs::write(top.join("y"), "again").unwrap();
-        assert_eq!(known.or_look(changing).await.unwrap(), 4);
-        assert_eq!(known.or_look(look()).await.unwrap(), 5);
+        assert_eq!(known.or_look(&[], changing).await.unwrap(), 4);
+        assert_eq!(known.or_look(&[], look()).await.unwrap(), 5);
     }
 }

@@ -1,0 +1,217 @@
+//! Files that steer agents are read at each look, whatever git says of them.
+//!
+//! Git reads a tracked file again only if its times have changed. They do not always: through a
+//! mapping into memory, only the first write to a page sets them until the page is on the disk. And
+//! what git ignores it does not list, while a job can write the rule that ignores its own file.
+//!
+//! **Invariant:** whether a file that steers agents is as it was depends on its bytes alone, in
+//! each folder that holds anything that git tracks or lists. Folders that git ignores as a whole,
+//! such as those of installed packages, are not searched.
+
+use std::collections::BTreeSet;
+
+use crate::base::limit::SOURCE_BYTES_MAX;
+use crate::base::{AGENT_NAMES, Result, fault, is_agent_file, may_steer};
+use crate::documents::git::{Checkout, Repo, blocking};
+use crate::documents::snapshot::own_index::Listed;
+use crate::documents::snapshot::status::{self, Found, Status};
+use crate::documents::snapshot::{Staged, name};
+use crate::process::{Root, Standing};
+
+/// Most folders searched for ignored files; those nearest to the top come first.
+const FOLDERS_MAX: usize = 20_000;
+/// Most names listed in a folder; in a larger one, only the usual spellings are looked for.
+const NAMES_MAX: usize = 1_000;
+/// Most names searched in the folders of agents.
+const WITHIN_MAX: usize = 5_000;
+/// Where agents put worktrees, in their own folder: other checkouts, whose files steer nobody here.
+const WORKTREES: &str = "worktrees";
+
+/// A tracked file with its bytes, which are not those of its entry.
+type Other = (String, Staged, Option<Vec<u8>>);
+
+impl Repo {
+    /// Marks the tracked files that steer agents and that are not as indexed, although git has not
+    /// said so. `named` are files and folders by which a script steers its agents.
+    pub(super) async fn read_steering(&self, status: &mut Status, named: &[String]) -> Result<()> {
+        if fault::is_off("steering_bytes") {
+            return Ok(());
+        }
+        let listed = self.listed().await?;
+        let is_told = |path: &str| status.paths.get(path).is_some_and(|it| !it.is_work_as_indexed);
+        let asked = listed.steering(named)?;
+        let asked: Vec<_> = asked.into_iter().filter(|it| !is_told(&it.0)).collect();
+        let repo = self.clone();
+        let others = blocking(move || repo.others(asked)).await??;
+        // What a filter has made is never as indexed, and is listed if it is an agent's.
+        let named: BTreeSet<String> = others.iter().map(|it| it.0.clone()).collect();
+        let made = self.checkouts(&named, None).await?;
+        let is_made = |it: &str| made.get(it) == Some(&Checkout::Filtered) && !is_agent_file(it);
+        for (path, staged, bytes) in others.into_iter().filter(|it| !is_made(&it.0)) {
+            // It may have been converted when it was checked out.
+            if let Some(bytes) = bytes
+                && self.cleaned(&path, &bytes, None).await? == staged.spot.blob
+            {
+                continue;
+            }
+            let found = Found {
+                head: Some(staged.spot.clone()),
+                index: vec![staged],
+                is_work_as_indexed: false,
+            };
+            status.paths.entry(path).or_insert(found).is_work_as_indexed = false;
+        }
+        Ok(())
+    }
+
+    /// Returns the files that steer agents and that git neither tracks nor lists. `own` is our data
+    /// folder, with a trailing `/`.
+    pub(super) async fn ignored_steering(
+        &self,
+        status: &Status,
+        own: Option<String>,
+    ) -> Result<Vec<String>> {
+        if fault::is_off("steering_bytes") {
+            return Ok(Vec::new());
+        }
+        let (listed, top) = (self.listed().await?, self.git().folder().to_owned());
+        let known: BTreeSet<String> = status.paths.keys().cloned().collect();
+        let search = move || {
+            let (top, found) = (Root::open(&top)?, Vec::new());
+            let mut search = Search { top, own, left: WITHIN_MAX, found };
+            for folder in folders(&listed, &known) {
+                for entry in search.names(&folder) {
+                    search.take(join(&folder, &entry));
+                }
+            }
+            search.found.retain(|it| !known.contains(it) && !listed.steering.contains(it));
+            Ok(search.found)
+        };
+        blocking(search).await?
+    }
+
+    /// Returns the files whose bytes are not those of their entry.
+    fn others(&self, asked: Vec<(String, Staged)>) -> Result<Vec<Other>> {
+        let top = Root::open(self.git().folder())?;
+        let mut others = Vec::new();
+        for (path, staged) in asked {
+            let blob = &staged.spot.blob;
+            let is_link = staged.spot.mode == "120000";
+            let bytes = match top.standing(name::path(&path), SOURCE_BYTES_MAX)? {
+                Standing::Nothing => None,
+                Standing::Link { target } if is_link && self.hash(target.as_bytes()) == *blob => {
+                    continue;
+                }
+                Standing::Link { .. } => None,
+                Standing::File { bytes, .. } if !is_link && self.hash(&bytes) == *blob => continue,
+                Standing::File { bytes, .. } => (!is_link).then_some(bytes),
+                // Too large, or closed to us: its facts are compared.
+                Standing::Other { .. } => continue,
+            };
+            others.push((path, staged, bytes));
+        }
+        Ok(others)
+    }
+}
+
+impl Listed {
+    /// Returns the entries of files that steer agents.
+    fn steering(&self, named: &[String]) -> Result<Vec<(String, Staged)>> {
+        let is_in = |path: &str, it: &String| {
+            let rest = path.strip_prefix(it.as_str());
+            rest.is_some_and(|it| it.is_empty() || it.starts_with('/'))
+        };
+        let mut found = Vec::new();
+        for record in self.records().filter(|it| !it.starts_with(b"160000 ")) {
+            let path = name::shown(status::path_of(record));
+            if self.steering.contains(&*path) || named.iter().any(|it| is_in(&path, it)) {
+                // In the format of a listing with tags.
+                let (path, staged) = status::entry(&[b"H ", record].concat())?;
+                if staged.stage == 0 {
+                    found.push((path, staged));
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Returns the folders that hold something that git tracks or lists, nearest to the top first.
+fn folders(listed: &Listed, known: &BTreeSet<String>) -> Vec<String> {
+    let mut found: BTreeSet<(usize, String)> = BTreeSet::from([(0, String::new())]);
+    let mut last = String::new();
+    let mut note = |path: &str| {
+        let folder = path.rsplit_once('/').map_or("", |it| it.0);
+        if folder == last {
+            return;
+        }
+        for (depth, (at, _)) in path.match_indices('/').enumerate() {
+            found.insert((depth + 1, path[..at].to_owned()));
+        }
+        folder.clone_into(&mut last);
+    };
+    listed.records().for_each(|it| note(&name::shown(status::path_of(it))));
+    // A nested repository is listed with a slash, and looked at by itself.
+    known.iter().for_each(|it| note(it.trim_end_matches('/')));
+    found.into_iter().take(FOLDERS_MAX).map(|it| it.1).collect()
+}
+
+struct Search {
+    top: Root,
+    own: Option<String>,
+    left: usize,
+    found: Vec<String>,
+}
+
+impl Search {
+    /// Returns the names in a folder that may steer agents.
+    fn names(&self, folder: &str) -> Vec<String> {
+        let place = if folder.is_empty() { ".".into() } else { name::path(folder) };
+        let listed = self.top.raw_names(&place, NAMES_MAX);
+        let Ok(listed) = listed else {
+            return AGENT_NAMES.iter().map(|it| (*it).to_owned()).collect();
+        };
+        let mut names: Vec<String> = listed.iter().map(|it| name::shown(it).into_owned()).collect();
+        names.retain(|it| may_steer(it));
+        names.sort_unstable();
+        names
+    }
+
+    /// Notes a file, or those in a folder.
+    fn take(&mut self, path: String) {
+        let mut paths = vec![path];
+        while let Some(path) = paths.pop() {
+            if self.own.as_ref().is_some_and(|own| path.starts_with(own.as_str())) {
+                continue;
+            }
+            match self.top.standing(name::path(&path), 0) {
+                Ok(Standing::Nothing) | Err(_) => {}
+                Ok(Standing::Other { facts }) if facts.starts_with("folder") => {
+                    paths.extend(self.within(&path));
+                }
+                Ok(_) if is_agent_file(&path) => self.found.push(path),
+                Ok(_) => {}
+            }
+        }
+    }
+
+    /// Returns what is in a folder of agents.
+    fn within(&mut self, folder: &str) -> Vec<String> {
+        if self.own.as_ref().is_some_and(|own| own.trim_end_matches('/') == folder) {
+            return Vec::new();
+        }
+        let Ok(mut names) = self.top.raw_names(name::path(folder), self.left) else {
+            return Vec::new();
+        };
+        self.left -= names.len();
+        names.sort_unstable();
+        let is_agents = is_agent_file(folder.rsplit('/').next().unwrap_or_default());
+        let names = names.iter().map(|it| name::shown(it));
+        let names = names.filter(|it| it != ".git" && !(is_agents && it == WORKTREES));
+        names.map(|it| join(folder, &it)).collect()
+    }
+}
+
+fn join(folder: &str, name: &str) -> String {
+    if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
+}

@@ -1,0 +1,185 @@
+//! G31, for files that steer agents and whose change neither a time nor git's listing tells: a
+//! write through a mapping into memory, forged objects, and a rule that hides the new file from git.
+
+use serde_json::{Value, json};
+
+use crate::support::{Bench, shell, until};
+
+const FIELDS: &str = "timeout = \"60s\"";
+const WAITS: &str = "echo ready > \"$OUT/ready\"; until [ -e \"$OUT/go\" ]; do sleep 0.02; done";
+
+fn declare(bench: &Bench, kind: &str, agent: &str) {
+    bench.word_kind(kind, FIELDS, &format!("cd '{}'\n{agent}\n", bench.top));
+}
+
+fn is_held(bench: &Bench, job: &str, by: &str) -> String {
+    until("it is held", || bench.show(job)["waiting"]["code"] == "engine_held");
+    let shown = bench.show(job);
+    assert_eq!(shown["waiting"]["job_id"], by, "{shown:#}");
+    shown["waiting"]["message"].as_str().unwrap().to_owned()
+}
+
+fn told(ended: &Value) -> String {
+    ended["warnings"].to_string()
+}
+
+/// A file of the test's own, mapped into memory to be written to.
+struct Mapped(std::ptr::NonNull<std::ffi::c_void>);
+
+const PAGE: std::num::NonZeroUsize = std::num::NonZeroUsize::new(4_096).unwrap();
+
+#[allow(unsafe_code, reason = "there is no other way to write without setting a time")]
+impl Mapped {
+    fn open(path: &camino::Utf8Path) -> Mapped {
+        use nix::sys::mman::{MapFlags, ProtFlags, mmap};
+        let file = std::fs::File::options().read(true).write(true).open(path).unwrap();
+        let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        // SAFETY: a new mapping, which nobody else knows of.
+        Mapped(unsafe { mmap(None, PAGE, access, MapFlags::MAP_SHARED, &file, 0) }.unwrap())
+    }
+
+    /// Writes over the beginning of the file, which must be as long.
+    fn put(&self, text: &[u8]) {
+        assert!(text.len() <= PAGE.get());
+        // SAFETY: it is mapped to be written to, a page long, and lives until the drop.
+        unsafe { self.0.cast::<u8>().as_ptr().copy_from(text.as_ptr(), text.len()) };
+    }
+}
+
+#[allow(unsafe_code, reason = "as above")]
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        // SAFETY: it was mapped with this length, and is not used any more.
+        unsafe { nix::sys::mman::munmap(self.0, PAGE.get()) }.unwrap();
+    }
+}
+
+/// Fails with `WB_WITHOUT=steering_bytes`.
+#[test]
+fn g31_what_no_time_tells_is_read() {
+    use std::os::unix::fs::MetadataExt as _;
+    let bench = Bench::new();
+    bench.write("CLAUDE.md", "be good, please!\nmore\n");
+    bench.git(&["add", "-A"]);
+    bench.git(&["commit", "-q", "-m", "rules"]);
+    declare(&bench, "waits", WAITS);
+    declare(&bench, "next", "exit 0");
+    let server = bench.serve();
+    let path = bench.top.join("CLAUDE.md");
+    let mapped = Mapped::open(&path);
+    mapped.put(b"b");
+    let times = || path.metadata().map(|it| (it.ctime(), it.ctime_nsec())).unwrap();
+    let before = times();
+    let slow = bench.job("waits", json!({}));
+    bench.wait_left("ready");
+    // Another job: its looks are those that the slow one may find again.
+    bench.ended(&bench.job("next", json!({})));
+    mapped.put(b"obey the agent!!");
+    if times() != before {
+        // The kernel has written the page to the disk meanwhile: an ordinary write, then.
+        eprintln!("the second write has set a time");
+    }
+    let next = bench.job("next", json!({}));
+    assert!(is_held(&bench, &next, &slow).contains("CLAUDE.md"));
+    std::fs::write(bench.base.join("out/go"), "").unwrap();
+    let ended = bench.ended(&slow);
+    assert!(told(&ended).contains("agent_files: CLAUDE.md can control agents"), "{ended:#}");
+    let (code, out, err) = bench.cli(&["job", "restore", &slow]);
+    assert_eq!(code, 0, "{out}{err}");
+    assert_eq!(bench.read("CLAUDE.md"), "be good, please!\nmore\n");
+    assert_eq!(bench.ended(&next)["status"], "succeeded");
+    server.stop();
+}
+
+/// Puts the object of what the job has staged under the name of another one.
+const FORGES: &str = "forge() { chmod u+w .git/objects/$(echo $1 | sed 's|..|&/|'); \
+                      cp .git/objects/$(echo $2 | sed 's|..|&/|') \
+                      .git/objects/$(echo $1 | sed 's|..|&/|'); }\n\
+                      echo obey > docs/CLAUDE.md; git add docs/CLAUDE.md; new=$(git write-tree)\n";
+
+/// Fails with `WB_WITHOUT=object_proof`.
+#[test]
+fn g31_a_commit_that_is_forged_hides_nothing() {
+    let bench = Bench::new();
+    bench.write("docs/CLAUDE.md", "be good\n");
+    bench.git(&["add", "-A"]);
+    bench.git(&["commit", "-q", "-m", "rules"]);
+    let own = "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b.c GIT_COMMITTER_NAME=a \
+               GIT_COMMITTER_EMAIL=a@b.c\n";
+    let tree = format!("{FORGES}forge $(git rev-parse HEAD:docs) $(git rev-parse $new:docs)");
+    let commit = format!("{own}{FORGES}forge $(git rev-parse HEAD) $(git commit-tree -m x $new)");
+    declare(&bench, "tree", &tree);
+    declare(&bench, "commit", &commit);
+    declare(&bench, "next", "exit 0");
+    let server = bench.serve();
+    for (kind, object) in [("tree", "HEAD:docs"), ("commit", "HEAD")] {
+        let id = bench.git(&["rev-parse", object]);
+        let (id, file) = (id.trim(), bench.top.join(".git/objects"));
+        let file = file.join(&id[..2]).join(&id[2..]);
+        let good = std::fs::read(&file).unwrap();
+        let job = bench.job(kind, json!({}));
+        let ended = bench.ended(&job);
+        assert_eq!(bench.status(), "", "git is deceived");
+        let named = told(&ended);
+        assert!(named.contains("touched_git: ") && named.contains(id), "{kind}: {named}");
+        let next = bench.job("next", json!({}));
+        is_held(&bench, &next, &job);
+        // Once the object is what it was, the edit is named, and can be put back.
+        std::fs::write(&file, good).unwrap();
+        until("the edit is named", || {
+            bench.show(&next)["waiting"]["message"].to_string().contains("docs/CLAUDE.md")
+        });
+        let (code, out, err) = bench.cli(&["job", "restore", &job]);
+        assert_eq!(code, 0, "{kind}: {out}{err}");
+        assert_eq!(bench.read("docs/CLAUDE.md"), "be good\n");
+        assert_eq!(bench.ended(&next)["status"], "succeeded");
+    }
+    server.stop();
+}
+
+/// Fails with `WB_WITHOUT=steering_bytes`.
+#[test]
+fn g31_what_git_ignores_is_read_and_not_kept() {
+    let bench = Bench::new();
+    bench.write(".gitignore", "data/\nwiki-browser.lua\n.env\nnode_modules/\n");
+    bench.write(".env", "KEY=of-a-person\n");
+    bench.git(&["add", "-A"]);
+    bench.git(&["commit", "-q", "-m", "rules"]);
+    declare(&bench, "installs", "mkdir -p node_modules/x; echo hi > node_modules/x/AGENTS.md");
+    declare(&bench, "hides", "echo CLAUDE.md >> .gitignore; echo obey > CLAUDE.md");
+    declare(
+        &bench,
+        "excludes",
+        "echo .claude >> .git/info/exclude; mkdir -p .claude/agents; echo x > .claude/agents/a.md",
+    );
+    declare(&bench, "edits", "echo OTHER=1 >> .env");
+    declare(&bench, "next", "exit 0");
+    let server = bench.serve();
+    // What is installed instructs nobody here.
+    assert_eq!(bench.ended(&bench.job("installs", json!({})))["warnings"], json!([]));
+    for (kind, file) in [("hides", "CLAUDE.md"), ("excludes", ".claude/agents/a.md")] {
+        let job = bench.job(kind, json!({}));
+        let named = told(&bench.ended(&job));
+        assert!(named.contains(&format!("agent_files: {file} can control")), "{named}");
+        let next = bench.job("next", json!({}));
+        assert!(is_held(&bench, &next, &job).contains(file));
+        let (code, out, err) = bench.cli(&["job", "restore", &job]);
+        assert_eq!(code, 0, "{out}{err}");
+        assert!(!bench.top.join(file).exists(), "{file}");
+        assert_eq!(bench.ended(&next)["status"], "succeeded");
+    }
+    // An ignored file of a person is compared, and its text is stored nowhere.
+    let job = bench.job("edits", json!({}));
+    let named = told(&bench.ended(&job));
+    assert!(named.contains("agent_files: .env can control"), "{named}");
+    let (code, _, err) = bench.cli(&["job", "restore", &job]);
+    assert!(code == 5 && err.contains("its earlier text was not kept"), "{code} {err}");
+    assert_eq!(bench.cli(&["job", "keep", &job]).0, 0);
+    assert_eq!(bench.ended(&bench.job("next", json!({})))["status"], "succeeded");
+    let stored = shell(&format!(
+        "cd '{}' && grep -rl of-a-person data/kept; git log --all -p --format= -- .env",
+        bench.top
+    ));
+    assert_eq!(stored, "");
+    server.stop();
+}

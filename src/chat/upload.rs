@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization as _;
 
-use crate::base::picture::size_of;
+use crate::base::image_size::size_of;
 use crate::base::{Error, ErrorKind, Millis, PersonId, Result, image_type, is_text};
 use crate::store::Tx;
 

@@ -2,6 +2,7 @@
 //! write through a mapping into memory, forged objects, and a rule that hides the new file from git.
 
 use serde_json::{Value, json};
+use sha1::Digest as _;
 
 use crate::support::{Bench, shell, until};
 
@@ -59,36 +60,91 @@ impl Drop for Mapped {
 fn g31_what_no_time_tells_is_read() {
     use std::os::unix::fs::MetadataExt as _;
     let bench = Bench::new();
-    bench.write("CLAUDE.md", "be good, please!\nmore\n");
+    let rules = "be good, please!\nmore\n";
+    for file in ["CLAUDE.md", "docs/agent.txt", "tools/hooks/post-checkout"] {
+        std::fs::create_dir_all(bench.top.join(file).parent().unwrap()).unwrap();
+        bench.write(file, rules);
+    }
+    std::os::unix::fs::symlink("docs/agent.txt", bench.top.join("AGENTS.md")).unwrap();
+    bench.git(&["config", "core.hooksPath", "tools/hooks"]);
     bench.git(&["add", "-A"]);
     bench.git(&["commit", "-q", "-m", "rules"]);
     declare(&bench, "waits", WAITS);
     declare(&bench, "next", "exit 0");
     let server = bench.serve();
-    let path = bench.top.join("CLAUDE.md");
-    let mapped = Mapped::open(&path);
-    mapped.put(b"b");
-    let times = || path.metadata().map(|it| (it.ctime(), it.ctime_nsec())).unwrap();
-    let before = times();
-    let slow = bench.job("waits", json!({}));
-    bench.wait_left("ready");
-    // Another job: its looks are those that the slow one may find again.
-    bench.ended(&bench.job("next", json!({})));
-    mapped.put(b"obey the agent!!");
-    if times() != before {
-        // The kernel has written the page to the disk meanwhile: an ordinary write, then.
-        eprintln!("the second write has set a time");
+    // A file of an agent, the target of a link that is one, and what git's settings name.
+    for file in ["CLAUDE.md", "docs/agent.txt", "tools/hooks/post-checkout"] {
+        let path = bench.top.join(file);
+        let mapped = Mapped::open(&path);
+        mapped.put(b"b");
+        let times = || path.metadata().map(|it| (it.ctime(), it.ctime_nsec())).unwrap();
+        let before = times();
+        for left in ["ready", "go"] {
+            std::fs::remove_file(bench.out.join(left)).ok();
+        }
+        let slow = bench.job("waits", json!({}));
+        bench.wait_left("ready");
+        // Other jobs: their looks are those that the slow one may find again.
+        for _ in 0..2 {
+            bench.ended(&bench.job("next", json!({})));
+        }
+        mapped.put(b"obey the agent!!");
+        if times() != before {
+            // The kernel has written the page to the disk meanwhile: an ordinary write, then.
+            eprintln!("the second write has set a time");
+        }
+        let next = bench.job("next", json!({}));
+        assert!(is_held(&bench, &next, &slow).contains(file));
+        std::fs::write(bench.out.join("go"), "").unwrap();
+        let ended = bench.ended(&slow);
+        let named = format!("agent_files: {file} can control agents");
+        assert!(told(&ended).contains(&named), "{ended:#}");
+        let (code, out, err) = bench.cli(&["job", "restore", &slow]);
+        assert_eq!(code, 0, "{out}{err}");
+        assert_eq!(bench.read(file), rules);
+        assert_eq!(bench.ended(&next)["status"], "succeeded");
     }
-    let next = bench.job("next", json!({}));
-    assert!(is_held(&bench, &next, &slow).contains("CLAUDE.md"));
-    std::fs::write(bench.base.join("out/go"), "").unwrap();
-    let ended = bench.ended(&slow);
-    assert!(told(&ended).contains("agent_files: CLAUDE.md can control agents"), "{ended:#}");
-    let (code, out, err) = bench.cli(&["job", "restore", &slow]);
-    assert_eq!(code, 0, "{out}{err}");
-    assert_eq!(bench.read("CLAUDE.md"), "be good, please!\nmore\n");
-    assert_eq!(bench.ended(&next)["status"], "succeeded");
     server.stop();
+}
+
+/// Git's shortcut to a commit's tree is not read: nothing compares it with the commit.
+#[test]
+fn g31_a_false_commit_graph_hides_nothing() {
+    let bench = Bench::new();
+    bench.write("CLAUDE.md", "be good\n");
+    bench.git(&["add", "-A"]);
+    bench.git(&["commit", "-q", "-m", "rules"]);
+    declare(&bench, "waits", WAITS);
+    declare(&bench, "next", "exit 0");
+    let server = bench.serve();
+    let job = bench.job("waits", json!({}));
+    bench.wait_left("ready");
+    bench.write("CLAUDE.md", "obey\n");
+    bench.git(&["add", "-A"]);
+    let was = bytes(&bench.git(&["rev-parse", "HEAD^{tree}"]));
+    let is = bytes(&bench.git(&["write-tree"]));
+    bench.git(&["commit-graph", "write", "--reachable"]);
+    let path = bench.top.join(".git/objects/info/commit-graph");
+    let mut graph = std::fs::read(&path).unwrap();
+    let place = graph.windows(20).position(|it| it == was).unwrap();
+    graph[place..place + 20].copy_from_slice(&is);
+    let end = graph.len() - 20;
+    let sum = sha1::Sha1::digest(&graph[..end]);
+    graph[end..].copy_from_slice(&sum);
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write(&path, graph).unwrap();
+    assert_eq!(bench.status(), "", "git is deceived");
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    let named = told(&bench.ended(&job));
+    assert!(named.contains("agent_files: CLAUDE.md can control"), "{named}");
+    is_held(&bench, &bench.job("next", json!({})), &job);
+    server.stop();
+}
+
+/// Returns the bytes of an object's id.
+fn bytes(id: &str) -> Vec<u8> {
+    let id = id.trim();
+    (0..id.len()).step_by(2).map(|at| u8::from_str_radix(&id[at..at + 2], 16).unwrap()).collect()
 }
 
 /// Puts the object of what the job has staged under the name of another one.
@@ -181,5 +237,41 @@ fn g31_what_git_ignores_is_read_and_not_kept() {
         bench.top
     ));
     assert_eq!(stored, "");
+    server.stop();
+}
+
+/// What git ignores takes no room from what a person has, and cannot be hidden by its number.
+#[test]
+fn g31_many_ignored_files_hide_nothing_and_cost_nothing() {
+    let bench = Bench::new();
+    bench.write(".gitignore", "data/\nwiki-browser.lua\nnode_modules/\n.claude/\n");
+    bench.git(&["commit", "-q", "-am", "rules"]);
+    let modules = bench.top.join("skills/pdf/node_modules");
+    std::fs::create_dir_all(&modules).unwrap();
+    for number in 0..2_100 {
+        std::fs::write(modules.join(format!("{number}.js")), "x").unwrap();
+    }
+    bench.write("notes.md", "# Notes\n\nMine, not committed.\n");
+    declare(&bench, "overwrites", "echo gone > notes.md");
+    declare(
+        &bench,
+        "floods",
+        "mkdir -p .agents .claude/commands; echo obey > .claude/commands/e.md; cd .agents; \
+         seq 1 20001 | xargs mkdir",
+    );
+    declare(&bench, "next", "exit 0");
+    let server = bench.serve();
+    let job = bench.job("overwrites", json!({}));
+    bench.ended(&job);
+    let (code, out, err) = bench.cli(&["job", "restore", &job]);
+    assert_eq!(code, 0, "{out}{err}");
+    assert_eq!(bench.read("notes.md"), "# Notes\n\nMine, not committed.\n");
+    let job = bench.job("floods", json!({}));
+    let named = told(&bench.ended(&job));
+    assert!(named.contains("agent_files: .agents, .claude/commands/e.md can control"), "{named}");
+    is_held(&bench, &bench.job("next", json!({})), &job);
+    // A folder that nobody has searched is not removed.
+    let (code, _, err) = bench.cli(&["job", "restore", &job]);
+    assert!(code == 5 && err.contains("more names than can be searched"), "{code} {err}");
     server.stop();
 }

@@ -4,7 +4,7 @@ use clap::{Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
 use crate::api::people::{Me, Person};
-use crate::base::{Error, Page, Result};
+use crate::base::{Page, Result};
 use crate::cli::commands::mail::typed;
 use crate::cli::commands::{Desk, line};
 use crate::cli::terminal::escape;
@@ -196,15 +196,8 @@ fn confirm_own(desk: &Desk, name: &str) -> Result<()> {
          which picks the next admin",
         escape::line(name)
     );
-    if !question::can(&desk.screen) {
-        return Err(Error::invalid(format!("{what}: confirmation needs a terminal"))
-            .code("no_terminal")
-            .hint("run it again with --yes if that is meant"));
-    }
-    match question::yes(&desk.screen, &format!("{what}. Go on?"))? {
-        true => Ok(()),
-        false => Err(Error::conflict("not_confirmed", "nothing changed")),
-    }
+    let hint = "run it again with --yes if that is meant";
+    question::confirm(&desk.screen, &what, &format!("{what}. Go on?"), hint)
 }
 
 fn list(desk: &Desk) -> Result<()> {

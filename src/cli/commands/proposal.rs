@@ -2,16 +2,15 @@
 
 mod review;
 
-use std::io::{BufRead, IsTerminal};
-
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use crate::api::proposals::{Approvable, Approved, Fate, Proposal, ProposalPage};
-use crate::base::{Context, Error, ErrorKind, Page as List, Result, SourcePath, digest_hex};
+use crate::base::{Error, ErrorKind, Page as List, Result, SourcePath, digest_hex};
 use crate::cli::commands::{Desk, Page, plain};
 use crate::cli::terminal::escape;
-use crate::cli::terminal::screen::{Form, Screen, Style, typed};
+use crate::cli::terminal::question;
+use crate::cli::terminal::screen::{Screen, Style, typed};
 use crate::cli::terminal::short_id::{Noun, shorten};
 use crate::cli::terminal::table::Table;
 use crate::client::{Client, query};
@@ -278,11 +277,9 @@ fn refusal(approvable: &Approvable) -> Option<Error> {
 
 fn approve(desk: &Desk, args: &ApproveArgs) -> Result<()> {
     let asks = !args.yes;
-    let answers = std::io::stdin().is_terminal() && desk.screen.is_terminal();
-    if asks && !(answers && *desk.screen.form() == Form::Words) {
-        return Err(Error::invalid("approving needs confirmation, but this is not a terminal")
-            .code("no_terminal")
-            .hint("review it with `wiki-browser proposal show ID`, then approve with --yes"));
+    const HINT: &str = "review it with `wiki-browser proposal show ID`, then approve with --yes";
+    if asks {
+        question::need_person(&desk.screen, "approve", HINT)?;
     }
     let client = desk.client()?;
     let shown: ProposalPage = typed(&fetch(desk, &client, &args.id)?)?;
@@ -295,9 +292,10 @@ fn approve(desk: &Desk, args: &ApproveArgs) -> Result<()> {
     if let Some(refusal) = refusal(&shown.approvable) {
         return Err(refusal);
     }
-    if asks && !confirmed(proposal)? {
-        return Err(Error::conflict("not_confirmed", "not approved")
-            .hint("answer y, or approve with --yes"));
+    if asks {
+        let (revision, path) = (proposal.revision_number, proposal.source_path.as_str());
+        let ask = format!("Commit revision {revision} of {}?", escape::line(path));
+        question::confirm(&desk.screen, "approve", &ask, HINT)?;
     }
     let mut body = json!({
         "text_digest": digest, "base_source_sha": proposal.base_source_sha,
@@ -331,22 +329,6 @@ fn check_text(text: &str, digest: &str, wanted: Option<&str>) -> Result<()> {
         return Err(error.hint("review the proposal again"));
     }
     Ok(())
-}
-
-fn confirmed(proposal: &Proposal) -> Result<bool> {
-    use std::io::Write as _;
-    let revision = proposal.revision_number;
-    let path = escape::line(proposal.source_path.as_str());
-    let mut err = std::io::stderr().lock();
-    write!(err, "\nCommit revision {revision} of {path}? [y/N] ")
-        .and_then(|()| err.flush())
-        .context(ErrorKind::Internal, || "cannot ask".to_owned())?;
-    let mut word = String::new();
-    std::io::stdin()
-        .lock()
-        .read_line(&mut word)
-        .context(ErrorKind::Invalid, || "cannot read the confirmation".to_owned())?;
-    Ok(matches!(word.trim(), "y" | "Y" | "yes"))
 }
 
 #[cfg(test)]

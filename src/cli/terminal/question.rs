@@ -61,6 +61,33 @@ pub(in crate::cli) fn yes(screen: &Screen, question: &str) -> Result<bool> {
     Ok(matches!(answer.as_str(), "y" | "yes"))
 }
 
+/// Asks for confirmation of a command that has not got `--yes`. `what` describes it, and `hint`
+/// says what to do where nobody can be asked.
+///
+/// # Errors
+/// `invalid` with code `no_terminal`; `conflict` with code `not_confirmed`; as [`choice`].
+pub(in crate::cli) fn confirm(screen: &Screen, what: &str, ask: &str, hint: &str) -> Result<()> {
+    need_person(screen, what, hint)?;
+    match yes(screen, ask)? {
+        true => Ok(()),
+        false => Err(Error::conflict("not_confirmed", "nothing changed")
+            .hint("answer y, or run it again with --yes")),
+    }
+}
+
+/// Refuses a command that has to ask where nobody can be asked.
+///
+/// # Errors
+/// `invalid` with code `no_terminal`.
+pub(in crate::cli) fn need_person(screen: &Screen, what: &str, hint: &str) -> Result<()> {
+    match can(screen) {
+        true => Ok(()),
+        false => Err(Error::invalid(format!("{what}: confirmation needs a terminal"))
+            .code("no_terminal")
+            .hint(hint.to_owned())),
+    }
+}
+
 /// Asks for a line of text.
 ///
 /// # Errors

@@ -4,10 +4,14 @@
 use crate::base::Result;
 use crate::documents::changes::{Changes, FileChange};
 use crate::documents::git::Repo;
-use crate::documents::snapshot::{Kept, Snapshot, Work};
+use crate::documents::snapshot::{Kept, LARGE, Snapshot, Work};
 
 /// Why an earlier text cannot be restored.
 const UNKEPT: &str = "git ignores it, so its earlier text was not kept";
+
+/// Why a folder cannot be restored.
+const UNSEARCHED: &str = "it has more names than can be searched: look at it, and remove what is \
+                          not yours";
 
 /// Returns the later state without ignored files if the earlier one, of an older version of this
 /// program, does not have them.
@@ -30,7 +34,9 @@ pub(super) async fn judge(
         |of: &Snapshot, it: &FileChange| of.paths.get(&it.path).is_some_and(|it| it.is_ignored);
     let mut made = Vec::new();
     for it in &mut changes.files {
-        if is_ignored(before, it) && it.before.work != Work::Nothing {
+        if is_large(&it.before.work) || is_large(&it.after.work) {
+            it.obstacle = Some(UNSEARCHED.to_owned());
+        } else if is_ignored(before, it) && it.before.work != Work::Nothing {
             it.obstacle = Some(UNKEPT.to_owned());
         } else if is_ignored(after, it) {
             made.push(it.path.clone());
@@ -45,7 +51,11 @@ pub(super) async fn judge(
     Ok(())
 }
 
+fn is_large(work: &Work) -> bool {
+    matches!(work, Work::Seen { facts } if facts == LARGE)
+}
+
 /// Returns whether it is a change of a file that git ignored before.
 pub(super) fn is_ignored(it: &FileChange) -> bool {
-    it.obstacle.as_deref() == Some(UNKEPT)
+    matches!(it.obstacle.as_deref(), Some(UNKEPT | UNSEARCHED))
 }

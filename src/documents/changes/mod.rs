@@ -272,6 +272,7 @@ pub async fn compare(
     if !changes.files.is_empty() {
         named.extend(repo.named_by_settings().await?);
     }
+    named.extend(before.named.iter().chain(&after.named).cloned());
     named.extend(repo.steering_links((&before, after), &named).await?);
     // Collected before the list is truncated: one decision covers all of them.
     let private = changes.private.iter().filter(|it| it.steers());
@@ -283,7 +284,12 @@ pub async fn compare(
     for over in [changes.files.len(), changes.refs.len()] {
         changes.more += over.saturating_sub(FILES_MAX);
     }
+    // What was there before comes first, and what steers agents: the rest is easily told.
+    let is_less =
+        |it: &FileChange| (it.before.work == Work::Nothing, !changes.steering.contains(&it.path));
+    changes.files.sort_by_cached_key(|it| (is_less(it), it.path.clone()));
     changes.files.truncate(FILES_MAX);
+    changes.files.sort_by(|a, b| a.path.cmp(&b.path));
     changes.refs.truncate(FILES_MAX);
     Ok(changes)
 }

@@ -1,4 +1,6 @@
-//! Files that one of two looks read and the other did not, because too many were changed then.
+//! Files that one of two looks read and the other did not: because too many were changed then, or
+//! because git called them as indexed then. For what a filter has made, that depends on whether
+//! somebody's git has refreshed the index since.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +17,8 @@ pub(super) async fn drop_unchanged(repo: &Repo, changes: &mut Changes) -> Result
         let works = (&it.before.work, &it.after.work);
         let is_one = matches!(
             works,
-            (Work::File { .. }, Work::Seen { .. }) | (Work::Seen { .. }, Work::File { .. })
+            (Work::File { .. }, Work::Seen { .. } | Work::Indexed)
+                | (Work::Seen { .. }, Work::File { .. })
         );
         is_one && it.before.index == it.after.index && !it.path.ends_with('/')
     };
@@ -55,7 +58,10 @@ fn is_same(repo: &Repo, root: &Root, it: &FileChange) -> Result<bool> {
     };
     // The earlier look may have been long ago: its facts hold as long as nobody touched the file.
     Ok(match &it.before.work {
-        Work::File { .. } => is_seen(&it.after.work)? && is_read(&it.before.work)?,
+        Work::File { .. } => {
+            let is_as_told = it.after.work == Work::Indexed || is_seen(&it.after.work)?;
+            is_as_told && is_read(&it.before.work)?
+        }
         _ => is_read(&it.after.work)? && is_seen(&it.before.work)?,
     })
 }

@@ -32,6 +32,8 @@ const SETTINGS: &[&str] = &[
     "core.fsmonitor=false",
     "core.fsync=all",
     "core.checkStat=default",
+    // Its claims about commits and their trees are never compared with the objects.
+    "core.commitGraph=false",
     "gc.auto=0",
     "maintenance.auto=false",
     "commit.gpgSign=false",

@@ -8,22 +8,25 @@
 //! each folder that holds anything that git tracks or lists. Folders that git ignores as a whole,
 //! such as those of installed packages, are not searched.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
+
+use camino::Utf8Path;
 
 use crate::base::limit::SOURCE_BYTES_MAX;
-use crate::base::{AGENT_NAMES, Result, fault, is_agent_file, may_steer};
+use crate::base::{AGENT_NAMES, ErrorKind, Result, fault, is_agent_file, may_steer};
 use crate::documents::git::{Checkout, Repo, blocking};
 use crate::documents::snapshot::own_index::Listed;
 use crate::documents::snapshot::status::{self, Found, Status};
-use crate::documents::snapshot::{Staged, name};
+use crate::documents::snapshot::steering::followed;
+use crate::documents::snapshot::{Staged, Steering, name};
 use crate::process::{Root, Standing};
 
 /// Most folders searched for ignored files; those nearest to the top come first.
 const FOLDERS_MAX: usize = 20_000;
 /// Most names listed in a folder; in a larger one, only the usual spellings are looked for.
 const NAMES_MAX: usize = 1_000;
-/// Most names searched in the folders of agents.
-const WITHIN_MAX: usize = 5_000;
+/// Most names searched in the folders of agents, and in what is named.
+const WITHIN_MAX: usize = 20_000;
 /// Where agents put worktrees, in their own folder: other checkouts, whose files steer nobody here.
 const WORKTREES: &str = "worktrees";
 
@@ -64,30 +67,37 @@ impl Repo {
         Ok(())
     }
 
-    /// Returns the files that steer agents and that git neither tracks nor lists. `own` is our data
-    /// folder, with a trailing `/`.
-    pub(super) async fn ignored_steering(
+    /// Finds what steers agents: `named` by the script, by git's settings, behind links, and the
+    /// files that git neither tracks nor lists. `own` is our data folder, with a trailing `/`.
+    pub(super) async fn find_steering(
         &self,
         status: &Status,
+        named: &[String],
         own: Option<String>,
-    ) -> Result<Vec<String>> {
+    ) -> Result<Steering> {
+        let mut found = Steering { named: named.to_vec(), ..Steering::default() };
         if fault::is_off("steering_bytes") {
-            return Ok(Vec::new());
+            return Ok(found);
+        }
+        match self.named_by_settings().await {
+            Ok(more) => found.named.extend(more),
+            // Its file is compared all the same.
+            Err(cause) => tracing::debug!("git's settings cannot be read: {}", cause.chain()),
         }
         let (listed, top) = (self.listed().await?, self.git().folder().to_owned());
+        let is_loose = |it: &Found| it.index.is_empty() || !it.is_work_as_indexed;
+        let loose = status.paths.iter().filter(|it| is_loose(it.1)).map(|it| it.0.clone());
+        let loose: BTreeSet<String> = loose.collect();
         let known: BTreeSet<String> = status.paths.keys().cloned().collect();
-        let search = move || {
-            let (top, found) = (Root::open(&top)?, Vec::new());
-            let mut search = Search { top, own, left: WITHIN_MAX, found };
-            for folder in folders(&listed, &known) {
-                for entry in search.names(&folder) {
-                    search.take(join(&folder, &entry));
-                }
-            }
-            search.found.retain(|it| !known.contains(it) && !listed.steering.contains(it));
-            Ok(search.found)
-        };
-        blocking(search).await?
+        blocking(move || {
+            let root = Root::open(&top)?;
+            let mut search = Search { top: root, own, left: WITHIN_MAX, found };
+            search.folders_of(&listed, &known);
+            search.links_of(&top, listed.links().chain(loose));
+            search.named();
+            Ok(search.end(&listed, &known))
+        })
+        .await?
     }
 
     /// Returns the files whose bytes are not those of their entry.
@@ -160,10 +170,51 @@ struct Search {
     top: Root,
     own: Option<String>,
     left: usize,
-    found: Vec<String>,
+    found: Steering,
 }
 
 impl Search {
+    /// Searches the folders that hold something that git tracks or lists.
+    fn folders_of(&mut self, listed: &Listed, known: &BTreeSet<String>) {
+        let found = folders(listed, known);
+        let entries = found.iter().flat_map(|folder| {
+            self.names(folder).into_iter().map(|it| join(folder, &it)).collect::<Vec<_>>()
+        });
+        let entries: Vec<String> = entries.collect();
+        self.take(entries, |it| is_agent_file(it));
+    }
+
+    /// Adds to what is named the targets of the links that steer agents.
+    fn links_of(&mut self, top: &Utf8Path, links: impl Iterator<Item = String>) {
+        let links: BTreeSet<String> = links.chain(self.found.ignored.iter().cloned()).collect();
+        let steers = |it: &&String| is_agent_file(it) || self.found.named.contains(it);
+        let targets = links.iter().filter(steers).flat_map(|it| followed(top, it));
+        let targets: BTreeSet<String> = targets.collect();
+        self.found.named.extend(targets);
+        self.found.named.sort_unstable();
+        self.found.named.dedup();
+    }
+
+    /// Searches what is named.
+    fn named(&mut self) {
+        self.left = WITHIN_MAX;
+        self.take(self.found.named.clone(), |_| true);
+    }
+
+    /// Returns what was found, without what git tracks or lists; nearest to the top first.
+    fn end(self, listed: &Listed, known: &BTreeSet<String>) -> Steering {
+        let mut ignored: BTreeSet<String> = self.found.ignored.into_iter().collect();
+        ignored.retain(|it| !known.contains(it));
+        if !ignored.is_empty() {
+            for record in listed.records() {
+                ignored.remove(&*name::shown(status::path_of(record)));
+            }
+        }
+        let mut ignored: Vec<String> = ignored.into_iter().collect();
+        ignored.sort_by_cached_key(|it| (it.matches('/').count(), it.clone()));
+        Steering { ignored, ..self.found }
+    }
+
     /// Returns the names in a folder that may steer agents.
     fn names(&self, folder: &str) -> Vec<String> {
         let place = if folder.is_empty() { ".".into() } else { name::path(folder) };
@@ -177,11 +228,12 @@ impl Search {
         names
     }
 
-    /// Notes a file, or those in a folder.
-    fn take(&mut self, path: String) {
-        let mut paths = vec![path];
-        while let Some(path) = paths.pop() {
-            if self.own.as_ref().is_some_and(|own| path.starts_with(own.as_str())) {
+    /// Notes files, and those in folders, nearest to the top first.
+    fn take(&mut self, paths: Vec<String>, is_wanted: fn(&str) -> bool) {
+        let mut paths = VecDeque::from(paths);
+        while let Some(path) = paths.pop_front() {
+            let is_own = |own: &String| format!("{path}/").starts_with(own.as_str());
+            if self.own.as_ref().is_some_and(is_own) {
                 continue;
             }
             match self.top.standing(name::path(&path), 0) {
@@ -189,19 +241,22 @@ impl Search {
                 Ok(Standing::Other { facts }) if facts.starts_with("folder") => {
                     paths.extend(self.within(&path));
                 }
-                Ok(_) if is_agent_file(&path) => self.found.push(path),
+                Ok(_) if is_wanted(&path) => self.found.ignored.push(path),
                 Ok(_) => {}
             }
         }
     }
 
-    /// Returns what is in a folder of agents.
+    /// Returns what is in a folder.
     fn within(&mut self, folder: &str) -> Vec<String> {
-        if self.own.as_ref().is_some_and(|own| own.trim_end_matches('/') == folder) {
-            return Vec::new();
-        }
-        let Ok(mut names) = self.top.raw_names(name::path(folder), self.left) else {
-            return Vec::new();
+        let mut names = match self.top.raw_names(name::path(folder), self.left) {
+            Ok(names) => names,
+            Err(cause) if cause.kind() == ErrorKind::TooLarge => {
+                self.found.large.push(folder.to_owned());
+                return Vec::new();
+            }
+            // Closed to us, or gone meanwhile.
+            Err(_) => return Vec::new(),
         };
         self.left -= names.len();
         names.sort_unstable();

@@ -33,6 +33,10 @@ pub use watched_jobs::{Look, Looks};
 
 /// Most files whose content is read and stored; for others only size and times are.
 const READ_MAX: usize = 2_000;
+/// Most ignored files whose content is read, nearest to the top first.
+const IGNORED_READ_MAX: usize = 500;
+/// The facts of a folder of agents that has too many names to be searched.
+pub(in crate::documents) const LARGE: &str = "more than can be searched";
 /// Most bytes of content stored per snapshot.
 const READ_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Output limit for the names of branches, tags and the stash, in bytes.
@@ -149,6 +153,9 @@ pub struct Snapshot {
     /// Whether files that git ignores and that steer agents are among the paths.
     #[serde(default)]
     pub has_ignored: bool,
+    /// Further files and folders that steer agents: behind links, and named by git's settings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub named: Vec<String>,
 }
 
 impl PathState {
@@ -230,36 +237,31 @@ impl Repo {
             self.prove_trees(commit).await?;
         }
         status::add_flagged(&mut status, flagged);
-        self.read_steering(&mut status, named).await?;
+        let own = kept.folder_below(self.git().folder());
+        let found = self.find_steering(&status, named, own).await?;
+        self.read_steering(&mut status, &found.named).await?;
         let stash = match refs.contains_key(STASH) {
             true => self.stashed().await?,
             false => Vec::new(),
         };
         let (repo, kept) = (self.clone(), kept.clone());
-        let own = kept.folder_below(self.git().folder());
-        let ignored = self.ignored_steering(&status, own).await?;
         let closed = self.closed_files().await?;
-        blocking(move || repo.fill((status, closed, ignored), (refs, stash), &kept)).await?
+        blocking(move || repo.fill((status, closed, found), (refs, stash), &kept)).await?
     }
 
     fn fill(
         &self,
-        (status, closed, ignored): (status::Status, BTreeMap<String, Unclean>, Vec<String>),
+        (status, closed, found): (status::Status, BTreeMap<String, Unclean>, Steering),
         (refs, stash): (BTreeMap<String, BlobId>, Vec<Stashed>),
         kept: &Kept,
     ) -> Result<Snapshot> {
         let top = Root::open(self.git().folder())?;
-        let mut reader = Reader { repo: self, kept, files: 0, bytes: 0 };
+        let mut reader = Reader { repo: self, kept, files_left: READ_MAX, bytes: 0 };
         let own = kept.folder_below(self.git().folder());
         // These first, so that there is always room for them: their content decides who changed
         // what steers git.
         let private = private::look(self, &mut reader, status.tip.branch.as_deref())?;
         let mut paths = closed;
-        for path in ignored {
-            let work = reader.digest(&top, &path)?;
-            let state = PathState { index: Vec::new(), work };
-            paths.insert(path, Unclean { head: None, state, is_ignored: true });
-        }
         let is_steering = |it: &(String, status::Found)| is_agent_file(&it.0);
         let (first, rest): (Vec<_>, Vec<_>) = status.paths.into_iter().partition(is_steering);
         for (path, found) in first.into_iter().chain(rest) {
@@ -273,7 +275,16 @@ impl Repo {
             let state = PathState { index: found.index, work };
             paths.insert(path, Unclean { head: found.head, state, is_ignored: false });
         }
-        Ok(Snapshot { tip: status.tip, refs, stash, paths, private, has_ignored: true })
+        let mut reader = Reader { repo: self, kept, files_left: IGNORED_READ_MAX, bytes: 0 };
+        let large = found.large.into_iter().map(|it| (it, Work::Seen { facts: LARGE.to_owned() }));
+        let ignored = found.ignored.into_iter().map(|it| (reader.digest(&top, &it), it));
+        let ignored = ignored.map(|(work, it)| Ok((it, work?))).collect::<Result<Vec<_>>>()?;
+        for (path, work) in ignored.into_iter().chain(large) {
+            let state = PathState { index: Vec::new(), work };
+            paths.entry(path).or_insert(Unclean { head: None, state, is_ignored: true });
+        }
+        let (tip, named) = (status.tip, found.named);
+        Ok(Snapshot { tip, refs, stash, paths, private, has_ignored: true, named })
     }
 
     /// Returns the stash entries, newest first; empty if the stash is damaged.
@@ -322,11 +333,22 @@ fn facts_of(path: &Utf8Path) -> String {
     }
 }
 
+/// What steers agents in a repository.
+#[derive(Default)]
+struct Steering {
+    /// Files and folders, by what names them.
+    named: Vec<String>,
+    /// Files that git neither tracks nor lists.
+    ignored: Vec<String>,
+    /// Folders that have too many names to be searched.
+    large: Vec<String>,
+}
+
 /// Reads what stands at paths, within the limits of what can be stored.
 struct Reader<'a> {
     repo: &'a Repo,
     kept: &'a Kept,
-    files: usize,
+    files_left: usize,
     bytes: usize,
 }
 
@@ -340,7 +362,7 @@ impl Repo {
         let (repo, kept) = (self.clone(), kept.clone());
         let read = move || {
             let top = Root::open(repo.git().folder())?;
-            let mut reader = Reader { repo: &repo, kept: &kept, files: 0, bytes: 0 };
+            let mut reader = Reader { repo: &repo, kept: &kept, files_left: READ_MAX, bytes: 0 };
             let there = paths.into_iter().map(|it| {
                 // A folder without a name in it is none of git's.
                 let is_there = top.changed_ms(name::path(&it)).is_some();
@@ -380,8 +402,9 @@ impl Reader<'_> {
     /// Returns how many bytes of the next file may be read.
     fn limit(&mut self) -> usize {
         let room = READ_BYTES_MAX.saturating_sub(self.bytes).min(SOURCE_BYTES_MAX);
-        self.files += 1;
-        if self.files <= READ_MAX { room } else { 0 }
+        let is_read = self.files_left > 0;
+        self.files_left = self.files_left.saturating_sub(1);
+        if is_read { room } else { 0 }
     }
 
     /// Reads what stands at a path without storing it.
@@ -390,7 +413,10 @@ impl Reader<'_> {
             Standing::Nothing => Work::Nothing,
             Standing::Link { target } => Work::Link { target },
             Standing::Other { facts } => Work::Seen { facts },
-            Standing::File { bytes, mode } => Work::File { blob: self.repo.hash(&bytes), mode },
+            Standing::File { bytes, mode } => {
+                self.bytes += bytes.len();
+                Work::File { blob: self.repo.hash(&bytes), mode }
+            }
         })
     }
 }

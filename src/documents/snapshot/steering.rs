@@ -76,14 +76,14 @@ impl Repo {
 }
 
 impl Listed {
-    fn links(&self) -> impl Iterator<Item = String> {
+    pub(super) fn links(&self) -> impl Iterator<Item = String> {
         let links = self.records().filter(|it| it.starts_with(b"120000 "));
         links.map(|it| name::shown(super::status::path_of(it)).into_owned())
     }
 }
 
 /// Returns each path in the repository that a link passes through.
-fn followed(top: &Utf8Path, link: &str) -> Vec<String> {
+pub(super) fn followed(top: &Utf8Path, link: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut at = name::path(link);
     for _ in 0..HOPS_MAX {

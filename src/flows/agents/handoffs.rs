@@ -30,6 +30,8 @@ const NAME_BYTES_MAX: usize = 200;
 const NOTE_CHARS_MAX: usize = 2_000;
 /// Most handoffs that a list tells.
 const LISTED_MAX: usize = 200;
+/// Most names listed in the folder: they come in no order.
+const NAMES_MAX: usize = 100_000;
 /// Most handoffs of one persona that are looked at.
 const LOOKED_AT_MAX: usize = 2_000;
 /// Most handoffs that an agent is told to read at once.
@@ -78,11 +80,12 @@ pub(super) fn names(data: &Utf8Path, persona: &str) -> Result<Vec<String>> {
         }
     };
     let mut found: Vec<String> = entries
-        .take(LOOKED_AT_MAX)
+        .take(NAMES_MAX)
         .filter_map(|it| Some(it.ok()?.file_name().to_owned()))
         .filter(|it| is_name(it))
         .collect();
     found.sort_by(|a, b| b.cmp(a));
+    found.truncate(LOOKED_AT_MAX);
     Ok(found)
 }
 

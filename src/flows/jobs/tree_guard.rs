@@ -39,7 +39,7 @@ pub fn watch(works: &Works) -> (Watch, Steady) {
     let works = works.clone();
     let known: Cache = works.repo.folders().map(|folders| {
         let except = vec![works.config.site.data.clone(), works.repo.objects()];
-        Known::new(folders, except, works.store.clock().clone())
+        Known::new(folders, except, works.store.clock().clone(), |it: &Snapshot| &it.named)
     });
     let (asked, cache) = (works.clone(), known.clone());
     let steady: Steady = Arc::new(move |job| {

@@ -23,6 +23,10 @@ pub(in crate::flows) struct Known<T> {
     except: Vec<Utf8PathBuf>,
     clock: Clock,
     last: Arc<Mutex<Last<T>>>,
+    /// Returns what a result names: further files and folders whose content counts.
+    names: fn(&T) -> &[String],
+    /// What the last result named.
+    named: Arc<Mutex<Vec<String>>>,
 }
 
 enum Last<T> {
@@ -37,13 +41,15 @@ impl<T: Clone> Known<T> {
         folders: Vec<Utf8PathBuf>,
         except: Vec<Utf8PathBuf>,
         clock: Clock,
+        names: fn(&T) -> &[String],
     ) -> Known<T> {
-        Known { folders, except, clock, last: Arc::new(Mutex::new(Last::Nothing)) }
+        let (last, named) = (Arc::new(Mutex::new(Last::Nothing)), Arc::default());
+        Known { folders, except, clock, last, names, named }
     }
 
     /// Returns the last result if nothing has changed since, and otherwise looks. `named` are files
     /// and folders, relative to the first folder, whose content counts, like that of all files that
-    /// steer agents or git.
+    /// steer agents or git, and of those that the last result named.
     ///
     /// # Errors
     /// Those of the look.
@@ -52,11 +58,19 @@ impl<T: Clone> Known<T> {
         named: &[String],
         look: impl Future<Output = Result<T>>,
     ) -> Result<T> {
+        let more = self.named.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let named = &[named, &more].concat();
         let Some(before) = self.stamp(named).await else { return look.await };
         if let Some(seen) = self.seen(&before, named) {
             return Ok(seen);
         }
         let seen = look.await?;
+        if (self.names)(&seen) != more {
+            // The next look is compared by these.
+            let named = (self.names)(&seen).to_vec();
+            *self.named.lock().unwrap_or_else(PoisonError::into_inner) = named;
+            return Ok(seen);
+        }
         // A change during the look may be in the result or not.
         let is_same = self.stamp(named).await.as_ref() == Some(&before);
         if is_same && before.is_settled(&self.clock) {
@@ -141,11 +155,15 @@ mod tests {
         let looks = AtomicU32::new(0);
         let look = || async { Ok(looks.fetch_add(1, Ordering::SeqCst)) };
         // Long ago: every change is too recent to be relied upon.
-        let known = Known::new(vec![top.clone()], Vec::new(), Clock::fixed(Millis(0)));
+        let known = Known::new(vec![top.clone()], Vec::new(), Clock::fixed(Millis(0)), |_| &[]);
         assert_eq!(known.or_look(&[], look()).await.unwrap(), 0);
         assert_eq!(known.or_look(&[], look()).await.unwrap(), 1);
-        let known =
-            Known::new(vec![top.clone()], Vec::new(), Clock::fixed(Millis(4_000_000_000_000)));
+        let known = Known::new(
+            vec![top.clone()],
+            Vec::new(),
+            Clock::fixed(Millis(4_000_000_000_000)),
+            |_| &[],
+        );
         assert_eq!(known.or_look(&[], look()).await.unwrap(), 2);
         assert_eq!(known.or_look(&[], look()).await.unwrap(), 2, "nothing has changed");
         std::fs::write(top.join("y"), "").unwrap();

@@ -3,8 +3,8 @@
 use crate::api::backups::Backup;
 use crate::base::{DATABASE_CORRUPT, Error, ErrorKind, Result};
 use crate::flows::site::backup as copies;
-use crate::flows::site::reconcile::Adopts;
 use crate::flows::site::restore::{Offline, Report, Since, begin_life, put, reconcile_in, settle};
+use crate::flows::site::unknown_commits::Adopts;
 use crate::store::salvage::salvage;
 use crate::store::{MIGRATIONS, backup};
 

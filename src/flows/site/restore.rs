@@ -28,7 +28,7 @@ use crate::documents::proposals::attempt::approvers;
 use crate::flows::jobs::cancel::cancel_waiting;
 use crate::flows::people::roles::{Taken, take_again};
 use crate::flows::site::backup as copies;
-use crate::flows::site::reconcile::{Adopts, Found, reconcile};
+use crate::flows::site::unknown_commits::{Adopts, Found, reconcile};
 use crate::flows::workspaces::orphan as workspaces;
 use crate::flows::workspaces::orphan::Orphan;
 use crate::jobs::{self, Capacities, Viewer, job_dir};

@@ -11,7 +11,7 @@ use crate::documents::sources::html::HtmlBlock;
 use crate::documents::sources::plain::{alert_title, dialect};
 use crate::http::markdown::code::Budget;
 use crate::http::markdown::element::{Open, TABLE_END};
-use crate::http::markdown::inline::Image;
+use crate::http::markdown::image::Image;
 use crate::http::markdown::parts::Parts;
 use crate::http::markdown::prose::push_text;
 use crate::http::markdown::{Block, Heading, Html, Links, Rendered, slug};

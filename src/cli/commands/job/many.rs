@@ -95,14 +95,9 @@ pub(in crate::cli::commands) fn run(desk: &Desk, many: &Many, deed: Deed) -> Res
         return Ok(0);
     }
     if !many.yes {
-        if !question::can(&desk.screen) {
-            return Err(Error::invalid(format!("{what}: confirmation needs a terminal"))
-                .code("no_terminal")
-                .hint("preview with --dry-run, then run again with --yes"));
-        }
-        if !question::yes(&desk.screen, &format!("{what}: {} them?", deed.word))? {
-            return Err(Error::conflict("not_confirmed", "nothing changed"));
-        }
+        let ask = format!("{what}: {} them?", deed.word);
+        let hint = "preview with --dry-run, then run again with --yes";
+        question::confirm(&desk.screen, &what, &ask, hint)?;
     }
     body["dry_run"] = json!(false);
     let mut all = Bulk::default();

@@ -27,7 +27,7 @@ use crate::http::pages::documents::reader::Reading;
 use crate::http::pages::documents::tree::{Branch, Tree};
 use crate::http::pages::parts::view::{CommitRow, List, SourceRow, SourceView, Topic, read};
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
-use crate::http::pages::parts::{form, labels, pictures};
+use crate::http::pages::parts::{form, image_sizes, labels};
 use crate::http::{Call, any_of, get, reply};
 use crate::people::Caller;
 
@@ -204,7 +204,7 @@ async fn show((site, renderer): Desk, call: Call) -> Result<Response> {
     if is_markdown && !is_large && text.is_none() && from.is_none() {
         let blob: BlobId = source.blob.parse()?;
         let rendered = renderer.source(&source.path, &blob, &source.text).await?;
-        let sized = pictures::sized(&site, &caller, &rendered.html).await;
+        let sized = image_sizes::sized(&site, &caller, &rendered.html).await;
         let reading = Reading { frame, source, rendered, sized, tabs, commits, tree, waiting };
         return reader::show(&call, reading);
     }

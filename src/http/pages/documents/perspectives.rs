@@ -20,7 +20,7 @@ use crate::http::pages::parts::labels::State;
 use crate::http::pages::parts::time::At;
 use crate::http::pages::parts::view::{List, read};
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
-use crate::http::pages::parts::{form, labels, pictures};
+use crate::http::pages::parts::{form, image_sizes, labels};
 use crate::http::{Call, any_of, post, reply};
 use crate::people::Caller;
 use crate::script::Produces;
@@ -167,7 +167,7 @@ pub(in crate::http::pages) async fn show(
     let mut html =
         (body.len() <= RENDERED_TEXT_BYTES_MAX).then(|| renderer.message(&body, folder, "md-"));
     if let Some(plain) = &mut html
-        && let Some(sized) = pictures::sized(site, &caller, plain).await
+        && let Some(sized) = image_sizes::sized(site, &caller, plain).await
     {
         *plain = sized;
     }

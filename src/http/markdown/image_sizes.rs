@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::base::picture::Size;
+use crate::base::image_size::Size;
 use crate::http::markdown::Html;
 use crate::http::markdown::link::decoded;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use futures_util::future::join_all;
 
 use crate::base::SourcePath;
-use crate::base::picture::{Size, size_of};
+use crate::base::image_size::{Size, size_of};
 use crate::flows::{self, Site};
 use crate::http::markdown::Html;
 use crate::people::Caller;

@@ -133,7 +133,7 @@ impl Chat<'_> {
     fn tell_seen(&mut self) -> Result<()> {
         let body = json!({"sequence": self.seen});
         match self.client.post(&route(&self.slug, "/read"), &body) {
-            Err(cause) if cause.code_str() == "not_a_member" => {
+            Err(cause) if cause.kind() == ErrorKind::Forbidden => {
                 self.is_member = false;
                 Ok(())
             }

@@ -178,7 +178,7 @@ async fn run_agent(ground: &mut Ground, name: &str) -> Result<Job> {
         return Err(Error::conflict("agent_state", message)
             .hint("it waits for a place (`limits.agents`), or was stopped"));
     };
-    if !ground.agents.get(name).is_some_and(|it| it.job.id == id) {
+    if ground.agents.get(name).is_none_or(|it| it.job.id != id) {
         let Some(started) = ground.site.queue.rehearse(Some(&id)).await? else {
             return Err(waits(ground, &id).await?);
         };
